@@ -1,0 +1,178 @@
+package h2
+
+// Kind says which rules about pseudo-header fields a block must keep.
+type Kind uint8
+
+// The kinds of header blocks. A 1xx answer is a ResponseBlock; trailers of
+// either side are a TrailerBlock.
+const (
+	RequestBlock Kind = iota
+	ResponseBlock
+	TrailerBlock
+)
+
+// Block is one header block in its stateless form.
+//
+// Shape: Enc is valid as the content of HEADERS and CONTINUATION on every
+// connection, whatever came before on it, once that connection's first block
+// has begun with a table size update to zero (R12).
+// Units: ListSize counts name, value and 32 octets for each field (RFC 9113,
+// 6.5.2); Fields counts fields.
+// Concurrency: a Block belongs to its owner, who may use it for any number of
+// decoders, one after the other. Transcode does not allocate once Enc and the
+// inner buffers have grown to the size of the blocks.
+type Block struct {
+	Enc      []byte
+	ListSize int
+	Fields   int
+
+	plain []byte // the last Huffman string, decoded
+
+	watch   *WatchList
+	watched [maxWatched]sighting
+	seen    uint16 // which of watched are of this block, by id
+
+	kind       Kind
+	roles      role // pseudo-header fields so far
+	regular    bool // a regular field was met
+	over       bool // ListSize passed the limit; Enc does not grow any more
+	fault      MalformedError
+	nameCopies int // octets of names copied out of the dynamic table
+}
+
+// sighting is where a watched field stands in Enc.
+type sighting struct {
+	start, end, value, count int
+	static                   uint8 // its row if the value is in the static table
+}
+
+// Watched is a field of the watch list that was found in a block.
+type Watched struct {
+	// Start and End bound the encoded field in Enc, so that the owner can
+	// leave it out or put another in its place.
+	Start, End int
+	// Value is decoded. It is valid until the Block is used again and must not
+	// be changed.
+	Value []byte
+	// Count is how often the field is in the block; the rest is about the last.
+	Count int
+}
+
+// Watched returns the last field of this name, and whether there is one.
+//
+// After ErrListTooLarge the fields in front of the limit are found.
+func (b *Block) Watched(id int) (Watched, bool) {
+	if b.seen&(1<<id) == 0 {
+		return Watched{}, false
+	}
+	s := &b.watched[id]
+	w := Watched{Start: s.start, End: s.end, Count: s.count}
+	if s.static != 0 {
+		w.Value = b.watch.static[s.static].value
+	} else {
+		w.Value = b.Enc[s.value:s.end:s.end]
+	}
+	return w, true
+}
+
+// Reset empties the block and keeps its memory.
+func (b *Block) Reset() {
+	b.Enc, b.plain = b.Enc[:0], b.plain[:0]
+	b.ListSize, b.Fields, b.nameCopies = 0, 0, 0
+	b.seen, b.roles, b.fault = 0, 0, 0
+	b.regular, b.over = false, false
+}
+
+// count adds a field to the list and reports whether it may be put out.
+func (b *Block) count(size uint32, limit int) bool {
+	b.Fields++
+	b.ListSize += int(size)
+	if b.ListSize > limit {
+		b.over = true
+	}
+	return !b.over
+}
+
+// judge applies the rules for the order and number of fields.
+func (b *Block) judge(t traits) {
+	if t.role&rolePseudo == 0 {
+		b.regular = true
+		b.refuse(t.fault)
+		return
+	}
+	switch {
+	case b.kind == TrailerBlock:
+		b.refuse(MalformedPseudoInTrailers)
+	case (b.kind == ResponseBlock) != (t.role == roleStatus):
+		b.refuse(MalformedPseudoMisplaced)
+	case b.regular:
+		b.refuse(MalformedPseudoAfterRegular)
+	case b.roles&t.role != 0:
+		b.refuse(MalformedPseudoDuplicate)
+	}
+	b.roles |= t.role
+	b.refuse(t.fault)
+}
+
+// refuse keeps the first fault of the block.
+func (b *Block) refuse(fault MalformedError) {
+	if fault == MalformedValueSpace && b.kind != RequestBlock {
+		// gRPC leaves spaces in grpc-message as they are, so that a text with
+		// a space at its end is an ordinary answer of a worker and not ours
+		// to refuse. No receiver makes more of it than a stream error.
+		return
+	}
+	if b.fault == 0 {
+		b.fault = fault
+	}
+}
+
+// note records a watched field that stands at the end of Enc, with the length
+// of its value or else the static row that has it.
+func (b *Block) note(watch uint8, start, valueLen int, static uint8) {
+	id, end := watch-1, len(b.Enc)
+	s := &b.watched[id]
+	count := 1
+	if b.seen&(1<<id) != 0 {
+		count += s.count
+	}
+	*s = sighting{start: start, end: end, value: end - valueLen, count: count, static: static}
+	b.seen |= 1 << id
+}
+
+// verdict applies the rules that need the whole block.
+func (b *Block) verdict() error {
+	b.refuse(b.missing())
+	if b.fault != 0 {
+		return b.fault
+	}
+	if b.over {
+		return ErrListTooLarge
+	}
+	return nil
+}
+
+// missing names the first pseudo-header field that should be there.
+func (b *Block) missing() MalformedError {
+	switch {
+	case b.kind == TrailerBlock:
+		return 0
+	case b.kind == ResponseBlock:
+		if b.roles == 0 {
+			return MalformedStatusMissing
+		}
+		return 0
+	case b.roles&roleConnect != 0:
+		if b.roles != roleMethod|roleConnect|roleAuthority {
+			return MalformedConnect
+		}
+		return 0
+	case b.roles&roleMethod == 0:
+		return MalformedMethodMissing
+	case b.roles&roleScheme == 0:
+		return MalformedSchemeMissing
+	case b.roles&rolePath == 0:
+		return MalformedPathMissing
+	}
+	return 0
+}

@@ -1,0 +1,287 @@
+package h2
+
+// initialTableSize is the size of a dynamic table before any SETTINGS
+// (RFC 9113, 6.5.2).
+const initialTableSize = 4096
+
+// maxNameCopies bounds the octets of names copied out of the dynamic table by
+// the insertions of one block. Without it two octets of input could make us
+// move 4 KiB each. An honest block stays below 4 KiB, 16 times less.
+const maxNameCopies = 64 << 10
+
+// Decoder turns the header blocks of one direction of one connection into
+// their stateless form.
+//
+// Shape: a static field stays an index; every other field becomes a literal
+// without indexing, or never indexed if it was (RFC 7541, 6.2.3), with a static
+// name index where there is one. Order is kept. Huffman strings are copied as
+// they are, except those of watched fields and those longer than the text.
+// Concurrency: belongs to its connection.
+// Ordering: every block of the connection must pass through Transcode, in the
+// order of arrival, also those of streams that are refused or gone.
+// Source: RFC 7541; R12.
+type Decoder struct {
+	watch    *WatchList
+	table    dynamicTable
+	maxTable uint32
+	maxList  int
+}
+
+// NewDecoder returns a decoder; see Init.
+func NewDecoder(watch *WatchList, maxTableSize uint32, maxListSize int) *Decoder {
+	d := new(Decoder)
+	d.Init(watch, maxTableSize, maxListSize)
+	return d
+}
+
+// Init prepares a decoder for a new connection.
+//
+// Units: maxTableSize in octets is the SETTINGS_HEADER_TABLE_SIZE that holds
+// from the first block on, 4096 if the setting is not sent; maxListSize, in
+// octets as RFC 9113, 6.5.2 counts them, is the largest list that is put out.
+func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
+	*d = Decoder{watch: watch, maxTable: maxTableSize, maxList: maxListSize}
+	d.table.limit = min(maxTableSize, initialTableSize)
+}
+
+// Transcode reads a complete header block and leaves its stateless form in b.
+//
+// Errors: a CompressionError ends the connection, and the decoder must not be
+// used again. A MalformedError or ErrListTooLarge refuses the stream only. With
+// any of them b.Enc must not be forwarded.
+func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
+	b.Reset()
+	b.kind, b.watch = kind, d.watch
+	for pos := 0; pos < len(in); {
+		var err CompressionError
+		switch first := in[pos]; {
+		case first >= 0x80:
+			pos, err = d.indexed(b, in, pos)
+		case first >= 0x40:
+			pos, err = d.literal(b, in, pos, 6)
+		case first >= 0x20:
+			pos, err = d.sizeUpdate(b, in, pos)
+		default:
+			pos, err = d.literal(b, in, pos, 4)
+		}
+		if err != 0 {
+			return err
+		}
+	}
+	return b.verdict()
+}
+
+// sizeUpdate reads a change of the table's size (RFC 7541, 6.3).
+func (d *Decoder) sizeUpdate(b *Block, in []byte, pos int) (int, CompressionError) {
+	size, pos, err := readInt(in, pos, 5)
+	switch {
+	case err != 0:
+		return pos, err
+	case b.Fields > 0: // RFC 7541, 4.2
+		return pos, CompressionLateUpdate
+	case size > d.maxTable:
+		return pos, CompressionTableSize
+	}
+	d.table.resize(size)
+	return pos, 0
+}
+
+// indexed reads a field that is in one of the tables (RFC 7541, 6.1).
+func (d *Decoder) indexed(b *Block, in []byte, pos int) (int, CompressionError) {
+	index, pos, err := readInt(in, pos, 7)
+	if err != 0 {
+		return pos, err
+	}
+	if index < firstDynamic {
+		return pos, d.indexedStatic(b, index)
+	}
+	e := d.table.at(index - firstDynamic)
+	if e == nil {
+		return pos, CompressionBadIndex
+	}
+	if b.count(e.size, d.maxList) {
+		start := len(b.Enc)
+		b.Enc = append(b.Enc, d.table.formOf(e)...)
+		if e.watch != 0 {
+			b.note(e.watch, start, e.value(), 0)
+		}
+	}
+	b.judge(e.traits)
+	return pos, 0
+}
+
+func (d *Decoder) indexedStatic(b *Block, index uint32) CompressionError {
+	if index == 0 {
+		return CompressionBadIndex
+	}
+	f := &d.watch.static[index]
+	if b.count(f.size, d.maxList) {
+		start := len(b.Enc)
+		b.Enc = append(b.Enc, 0x80|byte(index))
+		if f.watch != 0 {
+			b.note(f.watch, start, 0, uint8(index))
+		}
+	}
+	b.judge(f.traits)
+	return 0
+}
+
+// literal reads a field that is spelled out, at least in part (RFC 7541, 6.2).
+// A prefix of 6 bits means that it is inserted into the dynamic table.
+func (d *Decoder) literal(b *Block, in []byte, pos int, prefix uint8) (int, CompressionError) {
+	start, never := len(b.Enc), in[pos]&0xf0 == 0x10
+	e, pos, err := d.name(b, in, pos, prefix)
+	if err != 0 {
+		return pos, err
+	}
+	value, pos, err := readString(in, pos)
+	if err != 0 {
+		return pos, err
+	}
+	e.nameForm = uint32(len(b.Enc) - start)
+	plain, err := b.decode(value)
+	if err != 0 {
+		return pos, err
+	}
+	// A watched value is put out unencoded: the owner reads it where it
+	// stands, and the receiver is spared its decoding on every call.
+	b.Enc = value.append(b.Enc, plain, e.watch != 0)
+	e.size = e.nameSize + uint32(len(plain)) + fieldOverhead
+	e.traits = e.withValue(plain)
+	if prefix == 6 {
+		d.table.insert(e, b.Enc[start:])
+	}
+	d.finish(b, &e, start, never)
+	return pos, 0
+}
+
+// finish accounts for a literal field that stands at the end of Enc.
+func (d *Decoder) finish(b *Block, e *entry, start int, never bool) {
+	if never {
+		b.Enc[start] |= 0x10
+	}
+	if !b.count(e.size, d.maxList) {
+		b.Enc = b.Enc[:start]
+	} else if e.watch != 0 {
+		b.note(e.watch, start, e.value(), 0)
+	}
+	b.judge(e.traits)
+}
+
+// name reads the name of a literal field and puts it out. The result carries
+// what is known about the name.
+func (d *Decoder) name(b *Block, in []byte, pos int, prefix uint8) (e entry, next int, err CompressionError) {
+	index, pos, err := readInt(in, pos, prefix)
+	switch {
+	case err != 0:
+		return e, pos, err
+	case index == 0:
+		return d.spelledName(b, in, pos)
+	case index < firstDynamic:
+		f := &d.watch.static[index]
+		b.Enc = appendInt(b.Enc, 0, 4, index)
+		e.nameSize, e.traits = uint32(len(staticTable[index].name)), f.traits
+		return e, pos, 0
+	}
+	named := d.table.at(index - firstDynamic)
+	if named == nil {
+		return e, pos, CompressionBadIndex
+	}
+	if b.nameCopies += int(named.nameForm); b.nameCopies > maxNameCopies {
+		return e, pos, CompressionNameCopies
+	}
+	b.Enc = append(b.Enc, d.table.formOf(named)[:named.nameForm]...)
+	e.nameSize, e.traits = named.nameSize, named.traits
+	return e, pos, 0
+}
+
+func (d *Decoder) spelledName(b *Block, in []byte, pos int) (e entry, next int, err CompressionError) {
+	name, pos, err := readString(in, pos)
+	if err != 0 {
+		return e, pos, err
+	}
+	plain, err := b.decode(name)
+	if err != 0 {
+		return e, pos, err
+	}
+	known := d.watch.lookUp(plain)
+	e.nameSize, e.traits = uint32(len(plain)), known.traits
+	if known.static != 0 {
+		b.Enc = appendInt(b.Enc, 0, 4, uint32(known.static))
+	} else {
+		b.Enc = name.append(append(b.Enc, 0), plain, false)
+	}
+	return e, pos, 0
+}
+
+// wireString is a string literal as it came (RFC 7541, 5.2).
+type wireString struct {
+	octets  []byte
+	huffman bool
+}
+
+// decode returns the text of s, valid until the next decode.
+func (b *Block) decode(s wireString) ([]byte, CompressionError) {
+	if !s.huffman {
+		return s.octets, 0
+	}
+	var err CompressionError
+	b.plain, err = appendHuffmanDecoded(b.plain[:0], s.octets)
+	return b.plain, err
+}
+
+// append puts out s, whose text is plain. A Huffman string that is longer than
+// its text is replaced by it: this bounds what a table entry takes.
+func (s wireString) append(dst, plain []byte, unencoded bool) []byte {
+	if s.huffman && !unencoded && len(s.octets) <= len(plain) {
+		dst = appendInt(dst, 0x80, 7, uint32(len(s.octets)))
+		return append(dst, s.octets...)
+	}
+	dst = appendInt(dst, 0, 7, uint32(len(plain)))
+	return append(dst, plain...)
+}
+
+// readString reads a string literal (RFC 7541, 5.2).
+func readString(in []byte, pos int) (s wireString, next int, err CompressionError) {
+	if pos >= len(in) {
+		return s, pos, CompressionTruncated
+	}
+	s.huffman = in[pos] >= 0x80
+	n, pos, err := readInt(in, pos, 7)
+	if err != 0 {
+		return s, pos, err
+	}
+	if int(n) > len(in)-pos {
+		return s, pos, CompressionTruncated
+	}
+	next = pos + int(n)
+	s.octets = in[pos:next]
+	return s, next, 0
+}
+
+// readInt reads an integer with a prefix of that many bits (RFC 7541, 5.1).
+func readInt(in []byte, pos int, prefix uint8) (uint32, int, CompressionError) {
+	top := uint32(1)<<prefix - 1
+	v := uint32(in[pos]) & top
+	if v < top {
+		return v, pos + 1, 0
+	}
+	return readLongInt(in, pos+1, top)
+}
+
+// readLongInt reads the octets behind a full prefix: four of them at most,
+// which is more than any index or length within our limits needs.
+func readLongInt(in []byte, pos int, v uint32) (uint32, int, CompressionError) {
+	for shift := 0; shift < 28; shift += 7 {
+		if pos >= len(in) {
+			return 0, pos, CompressionTruncated
+		}
+		c := in[pos]
+		pos++
+		v += uint32(c&0x7f) << shift
+		if c < 0x80 {
+			return v, pos, 0
+		}
+	}
+	return 0, pos, CompressionIntOverflow
+}

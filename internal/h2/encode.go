@@ -1,0 +1,79 @@
+package h2
+
+import "golang.org/x/net/http2/hpack"
+
+// AppendField appends one field in its stateless form: an index if the static
+// table has the field, else a literal without indexing.
+//
+// Shape: strings are not Huffman coded; on the short way to a worker octets
+// are cheaper than coding on both sides.
+// Errors: name and value are not checked; the caller hands in a lower-case
+// name and a value without NUL, CR and LF.
+// Source: RFC 7541, 6.1 and 6.2.2; R12.
+func AppendField(dst []byte, name, value string) []byte {
+	return appendField(dst, name, value)
+}
+
+// AppendFieldBytes is AppendField for a value in bytes.
+func AppendFieldBytes(dst []byte, name string, value []byte) []byte {
+	return appendField(dst, name, value)
+}
+
+func appendField[V string | []byte](dst []byte, name string, value V) []byte {
+	index := int(staticIndex[name])
+	if index == 0 {
+		dst = appendInt(append(dst, 0), 0, 7, uint32(len(name)))
+		dst = append(dst, name...)
+	} else {
+		for i := index; i < len(staticTable) && staticTable[i].name == name; i++ {
+			if staticTable[i].value == string(value) {
+				return append(dst, 0x80|byte(i))
+			}
+		}
+		dst = appendInt(dst, 0, 4, uint32(index))
+	}
+	dst = appendInt(dst, 0, 7, uint32(len(value)))
+	return append(dst, value...)
+}
+
+// AppendTableSizeUpdateZero appends the table size update to zero with which
+// our first block on every connection begins: with it, stateless blocks are
+// all that the peer will ever see (RFC 7541, 6.3; R12).
+func AppendTableSizeUpdateZero(dst []byte) []byte { return append(dst, 0x20) }
+
+// appendInt appends v with a prefix of that many bits, below the given flags
+// (RFC 7541, 5.1).
+func appendInt(dst []byte, flags byte, prefix uint8, v uint32) []byte {
+	top := uint32(1)<<prefix - 1
+	if v < top {
+		return append(dst, flags|byte(v))
+	}
+	dst = append(dst, flags|byte(top))
+	for v -= top; v >= 0x80; v >>= 7 {
+		dst = append(dst, byte(v)|0x80)
+	}
+	return append(dst, byte(v))
+}
+
+// Field is one field of a decoded header block.
+type Field struct {
+	Name, Value string
+	Never       bool // never indexed: a secret (RFC 7541, 7.1.3)
+}
+
+// DecodeFields decodes a stateless block into a list, with or without the
+// table size update to zero in front. It allocates and is meant for tests and
+// for the rare block that code in the process wants to read.
+//
+// Errors: those of hpack, for instance for an index into a dynamic table.
+func DecodeFields(in []byte) ([]Field, error) {
+	decoded, err := hpack.NewDecoder(0, nil).DecodeFull(in)
+	if err != nil {
+		return nil, err
+	}
+	fields := make([]Field, len(decoded))
+	for i, f := range decoded {
+		fields[i] = Field{Name: f.Name, Value: f.Value, Never: f.Sensitive}
+	}
+	return fields, nil
+}

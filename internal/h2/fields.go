@@ -1,0 +1,226 @@
+package h2
+
+import "fmt"
+
+// fieldOverhead is added to name and value in both accounts of a field's size
+// (RFC 7541, 4.1; RFC 9113, 6.5.2).
+const fieldOverhead = 32
+
+// maxWatched is the most names a WatchList holds: one bit each in Block.seen.
+const maxWatched = 16
+
+// role is what a field means to the rules of a header block, one bit each.
+type role uint8
+
+const (
+	roleMethod role = 1 << iota
+	roleScheme
+	rolePath
+	roleAuthority
+	roleStatus
+	roleConnect // a :method whose value is CONNECT
+	roleTE
+
+	rolePseudo = roleMethod | roleScheme | rolePath | roleAuthority | roleStatus
+)
+
+// traits is what is known about a field after it was looked at once. Table
+// entries keep it, so that an indexed field is not looked at again.
+type traits struct {
+	watch     uint8 // id in the watch list + 1; 0 is not watched
+	role      role
+	nameFault MalformedError // what is wrong with the name alone
+	fault     MalformedError // what is wrong with the field
+}
+
+// knownName is a name of the static table, of the watch list or of the rules.
+type knownName struct {
+	static uint8 // first row of the static table; 0 is none
+	traits
+}
+
+// staticField is a row of the static table as seen with one watch list.
+type staticField struct {
+	traits
+	size  uint32 // as fieldOverhead
+	value []byte
+}
+
+// WatchList names the fields which the owner wants to find in blocks.
+//
+// Concurrency: immutable; one list may serve any number of decoders.
+type WatchList struct {
+	names  map[string]knownName
+	static [firstDynamic]staticField
+}
+
+// NewWatchList returns a list of these names; the id of a name is its place.
+//
+// Shape: names in lower case, pseudo-header fields with their colon.
+// Errors: panics on more than 16 names or on a name twice (internal error).
+func NewWatchList(names ...string) *WatchList {
+	if len(names) > maxWatched {
+		panic(fmt.Sprintf("internal error: %d watched names, at most %d", len(names), maxWatched))
+	}
+	w := &WatchList{names: make(map[string]knownName)}
+	for i := len(staticTable) - 1; i > 0; i-- {
+		w.names[staticTable[i].name] = knownName{static: uint8(i)}
+	}
+	for id, name := range names {
+		known := w.names[name]
+		if known.watch != 0 {
+			panic("internal error: watched twice: " + name)
+		}
+		known.watch = uint8(id + 1)
+		w.names[name] = known
+	}
+	w.addRules()
+	for i := 1; i < len(staticTable); i++ {
+		w.static[i] = w.staticField(staticTable[i])
+	}
+	return w
+}
+
+// addRules marks the names for which HTTP/2 has rules of its own.
+func (w *WatchList) addRules() {
+	for name, r := range map[string]role{
+		":method": roleMethod, ":scheme": roleScheme, ":path": rolePath,
+		":authority": roleAuthority, ":status": roleStatus, "te": roleTE,
+	} {
+		known := w.names[name]
+		known.role = r
+		w.names[name] = known
+	}
+	// RFC 9113, 8.2.2: fields that belong to one connection (R13).
+	for _, name := range []string{"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"} {
+		known := w.names[name]
+		known.nameFault = MalformedConnectionField
+		w.names[name] = known
+	}
+}
+
+func (w *WatchList) staticField(row staticEntry) staticField {
+	value := []byte(row.value)
+	return staticField{
+		traits: w.names[row.name].withValue(value),
+		size:   uint32(len(row.name) + len(row.value) + fieldOverhead),
+		value:  value,
+	}
+}
+
+// lookUp returns what is known about a name that a peer spelled out.
+func (w *WatchList) lookUp(name []byte) knownName {
+	known, ok := w.names[string(name)]
+	if !ok {
+		known.nameFault = checkName(name)
+	}
+	return known
+}
+
+// withValue returns the traits of a field with the name of t and this value.
+func (t traits) withValue(value []byte) traits {
+	t.role &^= roleConnect // of another value, when the name was indexed
+	t.fault = t.nameFault
+	if t.fault == 0 {
+		t.fault = checkValue(value)
+	}
+	if t.fault == 0 && t.role != 0 {
+		t.fault = t.role.checkValue(value)
+	}
+	if t.role == roleMethod && string(value) == "CONNECT" {
+		t.role |= roleConnect
+	}
+	return t
+}
+
+// checkValue applies the rule that one pseudo-header field, or te, has.
+func (r role) checkValue(value []byte) MalformedError {
+	switch {
+	case r == roleTE && string(value) != "trailers":
+		return MalformedTE
+	case r == rolePath && len(value) == 0:
+		return MalformedPathEmpty
+	case r == roleScheme && len(value) == 0:
+		return MalformedSchemeEmpty
+	case r == roleMethod && !isToken(value):
+		return MalformedMethod
+	case r == roleStatus && !isStatus(value):
+		return MalformedStatus
+	}
+	return 0
+}
+
+// Classes of octets in names and values.
+const (
+	octetToken uint8 = 1 << iota // tchar of RFC 9110, 5.6.2
+	octetUpper
+	octetForbidden // NUL, CR, LF: RFC 9113, 8.2.1
+)
+
+// octets is the class of every octet. It is never written after the program
+// has started.
+var octets = classifyOctets()
+
+func classifyOctets() (class [256]uint8) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {
+		class[c] = octetToken
+	}
+	for c := 'A'; c <= 'Z'; c++ {
+		class[c] = octetToken | octetUpper
+	}
+	class[0], class['\r'], class['\n'] = octetForbidden, octetForbidden, octetForbidden
+	return class
+}
+
+// checkName judges a name that is not known (RFC 9113, 8.2.1 and 8.3).
+func checkName(name []byte) MalformedError {
+	if len(name) == 0 {
+		return MalformedNameEmpty
+	}
+	if name[0] == ':' {
+		// That includes :protocol: RFC 8441 is not announced by our SETTINGS.
+		return MalformedPseudoUnknown
+	}
+	for _, c := range name {
+		switch octets[c] {
+		case octetToken:
+		case octetToken | octetUpper:
+			return MalformedNameUppercase
+		default:
+			return MalformedNameChar
+		}
+	}
+	return 0
+}
+
+// checkValue judges a value of any field (RFC 9113, 8.2.1).
+func checkValue(value []byte) MalformedError {
+	var all uint8
+	for _, c := range value {
+		all |= octets[c]
+	}
+	if all&octetForbidden != 0 {
+		return MalformedValueChar
+	}
+	if n := len(value); n > 0 && (isSpace(value[0]) || isSpace(value[n-1])) {
+		return MalformedValueSpace
+	}
+	return 0
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+func isToken(s []byte) bool {
+	for _, c := range s {
+		if octets[c]&octetToken == 0 {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+func isStatus(s []byte) bool {
+	return len(s) == 3 && '1' <= s[0] && s[0] <= '9' && isDigit(s[1]) && isDigit(s[2])
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
