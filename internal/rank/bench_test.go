@@ -1,0 +1,144 @@
+package rank
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Acquire and Release of a call that does not wait, one after another.
+func BenchmarkUncontended(b *testing.B) {
+	for _, endpoints := range []int{1, 4, 64} {
+		b.Run(fmt.Sprint(endpoints, " endpoints"), func(b *testing.B) {
+			r, _ := newRank(b, 0, equal(endpoints, 5)...)
+			c := newCaller(0)
+			var grants []Grant
+			b.ReportAllocs()
+			for b.Loop() {
+				lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+				grants = r.Release(lease, OK, 0, grants[:0])
+			}
+		})
+	}
+}
+
+// The same from as many goroutines as there are CPUs.
+func BenchmarkContended(b *testing.B) {
+	r, _ := newRank(b, 0, equal(4, 1000)...)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		c := newCaller(0)
+		var grants []Grant
+		for pb.Next() {
+			lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+			grants = r.Release(lease, OK, 0, grants[:0])
+		}
+	})
+}
+
+// One release, one grant and one newcomer at the tail of 10,000 waiting calls.
+func BenchmarkTenThousandWaiting(b *testing.B) {
+	r, running := crowd(b, 10_000)
+	grants := make([]Grant, 0, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		running, grants = r.next(b, running, grants)
+	}
+}
+
+// A call leaves from the middle of 10,000 waiting ones and comes back.
+func BenchmarkLeaveAmongTenThousand(b *testing.B) {
+	r, _ := crowd(b, 10_000)
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		c := r.calls[i%len(r.calls)]
+		i += 7919
+		if r.Leave(&c.Ticket) {
+			r.Acquire(&c.Ticket, c, 0)
+		}
+	}
+}
+
+// An Acquire that finds the queue full.
+func BenchmarkRefused(b *testing.B) {
+	r, _ := newRank(b, 0, 1)
+	holder, c := newCaller(0), newCaller(0)
+	holder.acquire(b, r, 0, Granted)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Acquire(&c.Ticket, c, 0)
+	}
+}
+
+// Neither the way without waiting, nor waiting, nor a refusal and its pause
+// allocates once the slices have grown.
+func TestNothingIsAllocated(t *testing.T) {
+	r, _ := newRank(t, 1, 5, 5, 5, 5)
+	c := newCaller(0)
+	grants := make([]Grant, 0, 4)
+	expectNoAllocs(t, "without waiting", func() {
+		lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+		grants = r.Release(lease, OK, 0, grants[:0])
+	})
+	waiting, running := crowd(t, 100)
+	expectNoAllocs(t, "with waiting", func() {
+		running, grants = waiting.next(t, running, grants)
+	})
+	now := time.Duration(0)
+	expectNoAllocs(t, "with a refusal", func() {
+		lease, _, _ := r.Acquire(&c.Ticket, c, now)
+		r.Release(lease, RefusedByWorker, now, grants[:0])
+		lease, _ = r.Rejoin(&c.Ticket, c, now)
+		r.Release(lease, OK, now, grants[:0])
+		now += time.Second
+		r.Tick(now, grants[:0])
+	})
+}
+
+func expectNoAllocs(t *testing.T, what string, do func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(1000, do); n != 0 {
+		t.Errorf("%s: %v allocations, want 0", what, n)
+	}
+}
+
+// crowded is a rank with one slot taken and many calls waiting for it.
+type crowded struct {
+	*Rank
+	calls []*caller
+}
+
+func crowd(t testing.TB, waiting int) (crowded, *caller) {
+	t.Helper()
+	r, _ := newRank(t, waiting, 1)
+	running := newCaller(0)
+	running.acquire(t, r, 0, Granted)
+	calls := make([]*caller, waiting)
+	for i := range calls {
+		calls[i] = newCaller(0)
+		calls[i].acquire(t, r, 0, Queued)
+	}
+	return crowded{r, calls}, running
+}
+
+// next ends the running call, sends it to the tail and returns the one that
+// runs now.
+func (c crowded) next(t testing.TB, running *caller, grants []Grant) (*caller, []Grant) {
+	grants = c.Release(running.lease, OK, 0, grants[:0])
+	for _, g := range grants {
+		g.Deliver()
+	}
+	if _, verdict, _ := c.Acquire(&running.Ticket, running, 0); verdict != Queued || len(grants) != 1 {
+		t.Fatalf("%v with %d grants, want queued with 1", verdict, len(grants))
+	}
+	return grants[0].Waiter.(*caller), grants
+}
+
+func equal(n, slots int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = slots
+	}
+	return list
+}

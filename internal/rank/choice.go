@@ -1,0 +1,38 @@
+package rank
+
+// Choice picks the endpoint for a call that can start. It is one of the three
+// replaceable functions of the rank (R21).
+//
+// Shape: free holds at least one endpoint, each with a free slot, in no
+// particular order; the choice returns one of them and leaves the slice as it
+// is. The endpoint that the call avoids is in it only if it is the only one.
+// Concurrency: runs under the rank's lock, so it may read what Endpoint keeps
+// there; it does not block and does not call the rank.
+type Choice func(q *Request, free []*Endpoint) *Endpoint
+
+// LeastLoaded is the default choice: the endpoint with the smallest share of
+// its slots in use; among equals the one whose last call began longest ago, or
+// that was added first.
+//
+// Cost: O(endpoints with a free slot).
+func LeastLoaded(_ *Request, free []*Endpoint) *Endpoint {
+	best := free[0]
+	for _, e := range free[1:] {
+		if lessLoaded(e, best) {
+			best = e
+		}
+	}
+	return best
+}
+
+// lessLoaded compares the shares busy/slots of a and b without dividing.
+func lessLoaded(a, b *Endpoint) bool {
+	left, right := a.busy()*b.slots, b.busy()*a.slots
+	if left != right {
+		return left < right
+	}
+	if a.turn != b.turn {
+		return a.turn < b.turn
+	}
+	return a.index < b.index // neither has had a call
+}

@@ -1,0 +1,73 @@
+package rank
+
+import "time"
+
+// Lease is the right to use one slot of one endpoint for one call.
+//
+// Shape: a small value, made by Acquire, Rejoin or a Grant, ended by exactly
+// one Release. Copies are the same lease. The zero value is no lease.
+// Concurrency: a Lease belongs to the call that acquired it.
+// Ordering: the slot is free when Release returns, not before.
+type Lease struct {
+	endpoint *Endpoint
+	ticket   *Ticket
+	turn     uint64 // tells this lease from an earlier one of the same ticket
+	at       time.Duration
+	waited   time.Duration
+}
+
+// Endpoint returns where the call goes; nil for the zero Lease.
+func (l Lease) Endpoint() *Endpoint { return l.endpoint }
+
+// At returns the instant at which the lease was granted.
+func (l Lease) At() time.Duration { return l.at }
+
+// Waited returns the time that the call has spent in the queue, over all its
+// turns if it was put back. Zero means that it never had to wait. Time at a
+// worker that refused the call is not in it.
+func (l Lease) Waited() time.Duration { return l.waited }
+
+// Valid reports whether l came from the rank. It does not tell whether the
+// lease has been released since.
+func (l Lease) Valid() bool { return l.ticket != nil }
+
+// held reports whether l is still to be released. The caller holds the rank's
+// lock.
+func (l Lease) held() bool {
+	return l.ticket != nil && l.ticket.state == leased && l.ticket.turn == l.turn
+}
+
+// Waiter is told what became of a queued call.
+//
+// Exactly one of the two methods is called, once, for every ticket that was
+// queued and did not leave by a Leave that returned true. It is called outside
+// the rank's lock, on the goroutine that caused the outcome, which may be
+// another one than the call's own: an implementation posts the answer to where
+// the call lives and does not block.
+type Waiter interface {
+	// Granted hands over the lease. The call must release it, even if nobody
+	// is interested any more.
+	Granted(Lease)
+	// Refused tells why the call will get no slot. The ticket is free again.
+	Refused(Reason)
+}
+
+// Grant is the rank's word to one waiting call. It is named for the usual
+// case; it may also carry a refusal.
+type Grant struct {
+	Waiter Waiter
+	// Lease is valid if Reason is NoReason.
+	Lease Lease
+	// Reason is other than NoReason if the call was refused.
+	Reason Reason
+}
+
+// Deliver tells the waiter. Call it once, holding no lock that the waiter may
+// need (R23).
+func (g Grant) Deliver() {
+	if g.Reason != NoReason {
+		g.Waiter.Refused(g.Reason)
+		return
+	}
+	g.Waiter.Granted(g.Lease)
+}

@@ -1,0 +1,76 @@
+package rank
+
+import (
+	"sync"
+	"time"
+)
+
+// Request is what the rank may know about a call (R21): neither its stream nor
+// the protocol of its caller.
+//
+// Concurrency: the rank reads it under its own lock from Acquire or Rejoin
+// until the call is granted, refused or has left; nobody writes it meanwhile.
+type Request struct {
+	// Group names the set of endpoints that may serve the call. There is one
+	// set so far, and it serves every group.
+	Group string
+	// Method, Key and Lane are for policies: the full method name, the caller
+	// among whom shares are fair, the priority. The defaults ignore them.
+	Method, Key, Lane string
+	// Deadline is the instant from which the call is not worth starting;
+	// 0 means none.
+	Deadline time.Duration
+	// Arrived is the instant at which the call came in. It orders calls that
+	// were put back, and it stays the same when a call is put back.
+	Arrived time.Duration
+	// Avoid is the endpoint that refused the call last, or nil. A free slot
+	// elsewhere is preferred; if there is none this endpoint is used (R1).
+	Avoid *Endpoint
+}
+
+// late reports whether starting the call at now would be work for nobody.
+func (q *Request) late(now time.Duration) bool {
+	return q.Deadline != 0 && now >= q.Deadline
+}
+
+// Ticket is one call's place in the rank: in the queue, or on a slot.
+//
+// Shape: embedded by value in the caller's call object, so that waiting needs
+// no memory of its own. The zero value is ready. One ticket serves one lease
+// at a time and may be used again when that lease is released or the ticket
+// has left the queue.
+// Concurrency: the fields below Request belong to the rank's lock.
+type Ticket struct {
+	_ [0]sync.Mutex // go vet reports a copy: the queue links tickets in place
+
+	Request Request
+
+	state  state
+	place  Place         // where it last joined the line
+	waiter Waiter        // told the outcome; nil unless waiting
+	joined time.Duration // when it joined the queue, while waiting
+	waited time.Duration // time in the queue of this call, over all its turns
+	turn   uint64        // number of its last lease, unique in the rank
+
+	next, prev *Ticket // neighbours in a line
+}
+
+// state is where a ticket stands.
+type state uint8
+
+const (
+	idle    state = iota // knows no queue and no slot
+	waiting              // in the line
+	leased               // on a slot
+)
+
+// claim panics unless the ticket is free to ask for a slot. The caller holds
+// the rank's lock.
+func (t *Ticket) claim() {
+	switch t.state {
+	case waiting:
+		panic("internal error: ticket is in the queue already")
+	case leased:
+		panic("internal error: ticket has a lease already")
+	}
+}

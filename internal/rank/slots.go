@@ -1,0 +1,97 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// pause is one slot that stays unused until an instant.
+type pause struct {
+	until    time.Duration
+	endpoint *Endpoint
+}
+
+// Tick frees the slots whose pause has ended at now and hands them out. It
+// appends to into the grants that it made, for the caller to deliver, and
+// returns the instant at which it wants to be called next; 0 means not before
+// Wake says so.
+//
+// A late Tick does no harm beyond slots that stay unused for longer.
+func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := 0
+	for ended < len(r.pauses) && r.pauses[ended].until <= now {
+		e := r.pauses[ended].endpoint
+		e.paused--
+		r.refresh(e)
+		ended++
+	}
+	r.pauses = slices.Delete(r.pauses, 0, ended)
+	into = r.serve(now, into)
+	if len(r.pauses) == 0 {
+		return into, 0
+	}
+	return into, r.pauses[0].until
+}
+
+// Wake returns the channel on which the rank asks for a Tick earlier than the
+// last Tick asked for. It carries at most one token and is never closed; one
+// goroutine of the caller reads it:
+//
+//	for {
+//		grants, next = r.Tick(now(), grants[:0])
+//		// deliver grants, then wait for next, Wake or the end
+//	}
+func (r *Rank) Wake() <-chan struct{} { return r.wake }
+
+// pause takes one slot of e out of use until an instant, unless e is removed.
+func (r *Rank) pause(e *Endpoint, until time.Duration) {
+	if e.removed {
+		return
+	}
+	e.paused++
+	at, _ := slices.BinarySearchFunc(r.pauses, until, func(p pause, until time.Duration) int {
+		return cmp.Compare(p.until, until)
+	})
+	r.pauses = slices.Insert(r.pauses, at, pause{until, e})
+	if at > 0 {
+		return // the Tick that an earlier pause asked for will see this one
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default: // the token is there already
+	}
+}
+
+// unpause forgets all pauses of e.
+func (r *Rank) unpause(e *Endpoint) {
+	if e.paused == 0 {
+		return
+	}
+	e.paused = 0
+	r.pauses = slices.DeleteFunc(r.pauses, func(p pause) bool { return p.endpoint == e })
+}
+
+// refresh puts e into the list of endpoints with a free slot, or takes it out,
+// after anything that open looks at has changed.
+func (r *Rank) refresh(e *Endpoint) {
+	open, listed := e.open(), e.freeAt >= 0
+	switch {
+	case open && !listed:
+		e.freeAt = len(r.free)
+		r.free = append(r.free, e)
+	case !open && listed:
+		last := len(r.free) - 1
+		r.swapFree(e.freeAt, last)
+		r.free[last] = nil
+		r.free = r.free[:last]
+		e.freeAt = -1
+	}
+}
+
+func (r *Rank) swapFree(i, j int) {
+	r.free[i], r.free[j] = r.free[j], r.free[i]
+	r.free[i].freeAt, r.free[j].freeAt = i, j
+}

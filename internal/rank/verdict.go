@@ -1,0 +1,87 @@
+package rank
+
+import "strconv"
+
+// Verdict is the rank's immediate answer to a call that asks for a slot.
+type Verdict uint8
+
+const (
+	// Granted means that the lease is valid and the call may start.
+	Granted Verdict = iota + 1
+	// Queued means that the waiter will be told, unless the ticket leaves.
+	Queued
+	// Refused means that the call gets no slot; its ticket is free again.
+	Refused
+)
+
+// String returns the verdict in lower case, for logs and tests.
+func (v Verdict) String() string {
+	switch v {
+	case Granted:
+		return "granted"
+	case Queued:
+		return "queued"
+	case Refused:
+		return "refused"
+	}
+	return "verdict " + strconv.Itoa(int(v))
+}
+
+// Reason is why the rank refused a call. Each has a stable name of its own, so
+// that refusals can be counted apart.
+type Reason uint8
+
+const (
+	// NoReason is the zero value: the call was not refused.
+	NoReason Reason = iota
+	// QueueFull means that as many calls wait as are allowed to.
+	QueueFull
+	// DeadlineExceeded means that the deadline of the call passed before a
+	// slot was free for it.
+	DeadlineExceeded
+)
+
+// String returns the reason as a metrics label: lower case, underscores.
+func (r Reason) String() string {
+	switch r {
+	case NoReason:
+		return "none"
+	case QueueFull:
+		return "queue_full"
+	case DeadlineExceeded:
+		return "deadline_exceeded"
+	}
+	return "reason_" + strconv.Itoa(int(r))
+}
+
+// Outcome is how a lease ended.
+type Outcome uint8
+
+const (
+	// OK means that the worker answered; an application's own error is an
+	// answer too. It ends the endpoint's row of refusals.
+	OK Outcome = iota + 1
+	// Failed means that the call broke at the endpoint or on the way there.
+	Failed
+	// RefusedByWorker means that the worker had no free thread (R1). The slot
+	// pauses.
+	RefusedByWorker
+	// Cancelled means that the caller left, or its deadline passed, while the
+	// call was running.
+	Cancelled
+)
+
+// String returns the outcome as a metrics label: lower case, underscores.
+func (o Outcome) String() string {
+	switch o {
+	case OK:
+		return "ok"
+	case Failed:
+		return "failed"
+	case RefusedByWorker:
+		return "refused_by_worker"
+	case Cancelled:
+		return "cancelled"
+	}
+	return "outcome_" + strconv.Itoa(int(o))
+}
