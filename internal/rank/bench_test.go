@@ -42,7 +42,7 @@ func BenchmarkTenThousandWaiting(b *testing.B) {
 	grants := make([]Grant, 0, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		running, grants = r.next(b, running, grants)
+		running, grants = r.next(running, grants)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	})
 	waiting, running := crowd(t, 100)
 	expectNoAllocs(t, "with waiting", func() {
-		running, grants = waiting.next(t, running, grants)
+		running, grants = waiting.next(running, grants)
 	})
 	now := time.Duration(0)
 	expectNoAllocs(t, "with a refusal", func() {
@@ -109,28 +109,28 @@ type crowded struct {
 	calls []*caller
 }
 
-func crowd(t testing.TB, waiting int) (crowded, *caller) {
-	t.Helper()
-	r, _ := newRank(t, waiting, 1)
+func crowd(tb testing.TB, waiting int) (crowded, *caller) {
+	tb.Helper()
+	r, _ := newRank(tb, waiting, 1)
 	running := newCaller(0)
-	running.acquire(t, r, 0, Granted)
+	running.acquire(tb, r, 0, Granted)
 	calls := make([]*caller, waiting)
 	for i := range calls {
 		calls[i] = newCaller(0)
-		calls[i].acquire(t, r, 0, Queued)
+		calls[i].acquire(tb, r, 0, Queued)
 	}
 	return crowded{r, calls}, running
 }
 
 // next ends the running call, sends it to the tail and returns the one that
 // runs now.
-func (c crowded) next(t testing.TB, running *caller, grants []Grant) (*caller, []Grant) {
+func (c crowded) next(running *caller, grants []Grant) (*caller, []Grant) {
 	grants = c.Release(running.lease, OK, 0, grants[:0])
 	for _, g := range grants {
 		g.Deliver()
 	}
 	if _, verdict, _ := c.Acquire(&running.Ticket, running, 0); verdict != Queued || len(grants) != 1 {
-		t.Fatalf("%v with %d grants, want queued with 1", verdict, len(grants))
+		panic(fmt.Sprintf("%v with %d grants, want queued with 1", verdict, len(grants)))
 	}
 	return grants[0].Waiter.(*caller), grants
 }

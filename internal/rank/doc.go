@@ -29,3 +29,9 @@
 // callers may be slightly out of order; a duration that would come out negative
 // counts as zero.
 package rank
+
+// broken stops the program on a broken invariant: a caller's mistake, after
+// which slots would be counted wrong for ever.
+func broken(what string) {
+	panic("internal error: " + what) //nolint:forbidigo // a broken invariant, named by every caller
+}

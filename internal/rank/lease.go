@@ -47,9 +47,9 @@ func (l Lease) held() bool {
 type Waiter interface {
 	// Granted hands over the lease. The call must release it, even if nobody
 	// is interested any more.
-	Granted(Lease)
+	Granted(l Lease)
 	// Refused tells why the call will get no slot. The ticket is free again.
-	Refused(Reason)
+	Refused(r Reason)
 }
 
 // Grant is the rank's word to one waiting call. It is named for the usual

@@ -10,7 +10,7 @@ import (
 // compare them.
 func (r *Rank) Add(name string, slots int) *Endpoint {
 	if slots < 1 {
-		panic("internal error: endpoint without slots")
+		broken("endpoint without slots")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

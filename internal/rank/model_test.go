@@ -13,6 +13,7 @@ import (
 // told twice, every lease ends once, pauses follow R1, and a Tick is asked for
 // whenever one is needed.
 func TestRankAgreesWithModel(t *testing.T) {
+	t.Parallel()
 	seeds, steps := uint64(60), 2000
 	if testing.Short() {
 		seeds = 10
@@ -65,6 +66,7 @@ type modelCall struct {
 }
 
 func newModel(t *testing.T, random *rand.Rand) *model {
+	t.Helper()
 	m := &model{T: t, Rand: random, limit: random.IntN(12)}
 	m.rank = New(Options{QueueLength: m.limit})
 	for range 1 + m.IntN(4) {
@@ -170,6 +172,8 @@ func (c *modelCall) entersAs(v Verdict, lease Lease) {
 		c.where = "queue"
 		c.queue = append(c.queue, c)
 		slices.SortStableFunc(c.queue, before)
+	case Refused:
+		c.where = "idle"
 	}
 }
 
@@ -193,7 +197,7 @@ func (c *modelCall) leave() {
 	}
 	if c.where == "queue" {
 		i := slices.Index(c.queue, c)
-		c.model.queue = slices.Delete(c.queue, i, i+1)
+		c.queue = slices.Delete(c.queue, i, i+1)
 		c.where = "idle"
 	}
 }
@@ -207,6 +211,7 @@ func (c *modelCall) release(o Outcome, until time.Duration) {
 	case RefusedByWorker:
 		until = max(until, c.now+min(ms<<min(e.refusals, 10), 250*ms))
 		e.refusals++
+	case Failed, Cancelled:
 	}
 	if until > c.now && !e.removed {
 		e.pauses = append(e.pauses, until)

@@ -47,6 +47,7 @@ type fifo struct {
 	head, tail *Ticket
 }
 
+// Join implements Line.
 func (q *fifo) Join(t *Ticket, at Place) {
 	t.place = at
 	var before *Ticket // the ticket that t comes before; nil is the tail
@@ -59,12 +60,14 @@ func (q *fifo) Join(t *Ticket, at Place) {
 	q.insert(t, before)
 }
 
+// Pop implements Line.
 func (q *fifo) Pop(time.Duration) *Ticket {
 	t := q.head
 	q.Remove(t)
 	return t
 }
 
+// Remove implements Line.
 func (q *fifo) Remove(t *Ticket) {
 	if t.prev == nil {
 		q.head = t.next

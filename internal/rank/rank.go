@@ -149,7 +149,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !l.held() {
-		panic("internal error: release of a lease that is not held")
+		broken("release of a lease that is not held")
 	}
 	l.ticket.state = idle
 	e := l.endpoint
@@ -159,6 +159,8 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 		e.refusals = 0
 	case RefusedByWorker:
 		until = max(until, now+e.refused())
+	case Failed, Cancelled:
+		// Neither tells anything about the worker's threads.
 	}
 	if until > now {
 		r.pause(e, until)
@@ -233,7 +235,7 @@ func (r *Rank) pick(q *Request) *Endpoint {
 	}
 	e := r.choose(q, free)
 	if e == nil || e.freeAt < 0 {
-		panic("internal error: choice of an endpoint without a free slot")
+		broken("choice of an endpoint without a free slot")
 	}
 	return e
 }

@@ -30,38 +30,38 @@ func newCaller(arrived time.Duration) *caller {
 }
 
 // newRank returns a rank with a ready endpoint for each number of slots.
-func newRank(t testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
-	t.Helper()
+func newRank(tb testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
+	tb.Helper()
 	r := New(Options{QueueLength: queue})
 	endpoints := make([]*Endpoint, len(slots))
 	for i, n := range slots {
 		endpoints[i] = r.Add(fmt.Sprintf("worker-%d", i+1), n)
 		if grants := r.SetReady(endpoints[i], true, 0, nil); len(grants) != 0 {
-			t.Fatalf("grants of a rank without calls: %v", grants)
+			tb.Fatalf("grants of a rank without calls: %v", grants)
 		}
 	}
 	return r, endpoints
 }
 
 // acquire asks for a slot and fails the test if the verdict is not want.
-func (c *caller) acquire(t testing.TB, r *Rank, now time.Duration, want Verdict) {
-	t.Helper()
+func (c *caller) acquire(tb testing.TB, r *Rank, now time.Duration, want Verdict) {
+	tb.Helper()
 	lease, verdict, reason := r.Acquire(&c.Ticket, c, now)
 	if verdict != want {
-		t.Fatalf("Acquire: %v (%v), want %v", verdict, reason, want)
+		tb.Fatalf("Acquire: %v (%v), want %v", verdict, reason, want)
 	}
 	if lease.Valid() != (want == Granted) || (reason != NoReason) != (want == Refused) {
-		t.Fatalf("Acquire: %v with lease %v and reason %v", verdict, lease.Valid(), reason)
+		tb.Fatalf("Acquire: %v with lease %v and reason %v", verdict, lease.Valid(), reason)
 	}
 	c.lease = lease
 }
 
 // rejoin puts a call back and fails the test if the verdict is not want.
-func (c *caller) rejoin(t testing.TB, r *Rank, now time.Duration, want Verdict) {
-	t.Helper()
+func (c *caller) rejoin(tb testing.TB, r *Rank, now time.Duration, want Verdict) {
+	tb.Helper()
 	lease, verdict := r.Rejoin(&c.Ticket, c, now)
 	if verdict != want || lease.Valid() != (want == Granted) {
-		t.Fatalf("Rejoin: %v with lease %v, want %v", verdict, lease.Valid(), want)
+		tb.Fatalf("Rejoin: %v with lease %v, want %v", verdict, lease.Valid(), want)
 	}
 	c.lease = lease
 }

@@ -52,7 +52,7 @@ type Ticket struct {
 	waited time.Duration // time in the queue of this call, over all its turns
 	turn   uint64        // number of its last lease, unique in the rank
 
-	next, prev *Ticket // neighbours in a line
+	next, prev *Ticket // neighbors in a line
 }
 
 // state is where a ticket stands.
@@ -67,10 +67,7 @@ const (
 // claim panics unless the ticket is free to ask for a slot. The caller holds
 // the rank's lock.
 func (t *Ticket) claim() {
-	switch t.state {
-	case waiting:
-		panic("internal error: ticket is in the queue already")
-	case leased:
-		panic("internal error: ticket has a lease already")
+	if t.state != idle {
+		broken("ticket waits or has a lease already")
 	}
 }

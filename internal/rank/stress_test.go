@@ -120,6 +120,7 @@ func (c *shardCall) Granted(l Lease)  { c.shard.mailbox <- told{call: c, lease: 
 func (c *shardCall) Refused(r Reason) { c.shard.mailbox <- told{call: c, reason: r} }
 
 func newShard(t *testing.T, s *stress, seed uint64, calls int) *shard {
+	t.Helper()
 	h := &shard{
 		stress:  s,
 		t:       t,
