@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxPort is the highest TCP port.
+const maxPort = 65535
+
+// maxSocketPath is the longest path of a unix socket that every platform
+// takes, in bytes (R19).
+const maxSocketPath = 100
+
+// cleanHost accepts a name or an address without a port. Brackets around an
+// IPv6 address are dropped.
+func cleanHost(host string) (string, error) {
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	if strings.Contains(host, ":") {
+		address, _, _ := strings.Cut(host, "%") // a zone may follow
+		if net.ParseIP(address) == nil {
+			return "", fmt.Errorf("%s is not a host", quote(host))
+		}
+		return host, nil
+	}
+	if strings.ContainsAny(host, " \t\r\n/@[],\"") {
+		return "", fmt.Errorf("%s is not a host", quote(host))
+	}
+	return host, nil
+}
+
+// cleanPath accepts the path of a page.
+func cleanPath(path string) (string, error) {
+	if !strings.HasPrefix(path, "/") {
+		return "", fmt.Errorf("%s does not begin with /", quote(path))
+	}
+	if strings.ContainsAny(path, " \t\r\n?#") {
+		return "", fmt.Errorf("%s is not a plain path", quote(path))
+	}
+	return path, nil
+}
+
+// cleanUpstream accepts host:port and unix:/path.
+//
+// An address with an @ is refused without being repeated: what stands before
+// it may be a password, and secrets never reach an output.
+func cleanUpstream(address string) (string, error) {
+	if path, found := strings.CutPrefix(address, "unix:"); found {
+		return address, checkSocketPath(address, path)
+	}
+	if strings.Contains(address, "@") {
+		return "", errors.New("an address with user information (before the @) is refused")
+	}
+	if strings.Contains(address, "://") {
+		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
+	}
+	host, port, err := splitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if host == "" {
+		return "", fmt.Errorf("%s has no host", quote(address))
+	}
+	if port == 0 {
+		return "", fmt.Errorf("%s has port 0", quote(address))
+	}
+	return joinHostPort(host, port), nil
+}
+
+func checkSocketPath(address, path string) error {
+	if !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("%s needs an absolute path after unix:", quote(address))
+	}
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("%s has a path of more than %d bytes", quote(address), maxSocketPath)
+	}
+	return nil
+}
+
+// splitHostPort takes HOST:PORT apart; HOST may be empty, PORT is 0 to 65535.
+func splitHostPort(address string) (host string, port int, err error) {
+	name, number, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("%s is not HOST:PORT", quote(address))
+	}
+	if host, err = cleanHost(name); err != nil {
+		return "", 0, err
+	}
+	if port, err = strconv.Atoi(number); err != nil || port < 0 || port > maxPort {
+		return "", 0, fmt.Errorf("%s has no port from 0 to %d", quote(address), maxPort)
+	}
+	return host, port, nil
+}
+
+// cleanText accepts any text on one line.
+func cleanText(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("an item is empty")
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return "", fmt.Errorf("%s has a line break or another control character", quote(text))
+	}
+	return text, nil
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Config is the effective configuration of one cabrank process.
+//
+// It is made by Load, is complete and consistent, and is not changed
+// afterwards; reading it from several goroutines is safe. The meaning, unit and
+// range of every field stand in keys.go beside the key of the same name.
+type Config struct {
+	Log         Log
+	Server      Server
+	Workers     Workers
+	Upstreams   []string // "host:port" or "unix:/path"; not empty: no workers are started
+	HealthCheck HealthCheck
+	Probes      Probes
+	Metrics     Metrics
+	Queue       Queue
+
+	DrainTimeout         time.Duration
+	PreStopDelay         time.Duration
+	Refusals             []string // grpc-message texts of a worker without a free thread (R1)
+	ReplayBytes          Size     // per call (R3)
+	BufferTotal          Size     // per process (R11)
+	MaxHeaderList        Size
+	MaxConcurrentStreams int
+	Shards               int
+
+	// Command is what each worker runs, with its placeholders {addr}, {host}
+	// and {port} still in place. It is empty when Upstreams is not.
+	Command []string
+
+	// File is the file that was read, as it was named; empty if there is none.
+	File string
+
+	// Warnings are lines for the operator about settings that have no effect,
+	// such as a variable whose name is nearly that of a known one.
+	Warnings []string
+
+	origins       map[string]Origin
+	commandOrigin Origin
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string // debug, info, warn or error
+	Format string // auto (text on a terminal, else json), text or json
+}
+
+// SlogLevel returns Level as log/slog knows it.
+func (l Log) SlogLevel() slog.Level {
+	var level slog.Level
+	// Load has let only the four words through, and all of them parse.
+	_ = level.UnmarshalText([]byte(l.Level))
+	return level
+}
+
+// Server is the door: where callers come in.
+type Server struct {
+	Host         string        // empty: every interface
+	Port         int           // 0: the system chooses
+	ProxyTimeout time.Duration // 0: none; else it bounds every call
+}
+
+// Addr returns the address to listen on, for net.Listen.
+func (s Server) Addr() string { return joinHostPort(s.Host, s.Port) }
+
+// Workers describes the child processes.
+type Workers struct {
+	Count       int
+	PoolSize    int    // slots per endpoint, also of upstreams
+	Transport   string // tcp or unix
+	StartPort   int
+	MetricsPath string
+	MinReady    int
+	BootTimeout time.Duration
+	StopTimeout time.Duration
+}
+
+// HealthCheck is the rhythm in which endpoints are asked for their health.
+type HealthCheck struct {
+	Interval time.Duration
+	Timeout  time.Duration
+}
+
+// Probes is the listener of /startup, /readiness and /liveness.
+type Probes struct {
+	Enabled bool
+	Host    string // empty: every interface
+	Port    int    // 0: the system chooses
+}
+
+// Addr returns the address to listen on, for net.Listen.
+func (p Probes) Addr() string { return joinHostPort(p.Host, p.Port) }
+
+// Metrics is the listener of the metrics page.
+type Metrics struct {
+	Enabled  bool
+	Host     string // empty: every interface
+	Port     int    // 0: the system chooses
+	Path     string
+	Interval time.Duration // how often the workers' own pages are read
+}
+
+// Addr returns the address to listen on, for net.Listen.
+func (m Metrics) Addr() string { return joinHostPort(m.Host, m.Port) }
+
+// Queue bounds the calls that wait for a slot.
+type Queue struct {
+	Length  int           // 0: nobody waits
+	Timeout time.Duration // bounds every wait (R10)
+}
+
+// DefaultCommand returns what a worker runs when no command is given: the same
+// as gruf-relay ran, with the address of the worker filled in later.
+func DefaultCommand() []string {
+	return []string{"bundle", "exec", "gruf", "--host", "{addr}", "--health-check", "--backtrace-on-error"}
+}
+
+func joinHostPort(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

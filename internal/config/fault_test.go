@@ -1,0 +1,215 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Each fault is one line with the place, the key, what is wrong and what is
+// allowed.
+func TestFileFaults(t *testing.T) {
+	tests := []struct{ name, file, want string }{
+		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
+		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
+		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: buffer_total, drain_timeout, health_check, log, " +
+			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
+		{"wrong level", "port: 1", "cabrank.yml:1: port: unknown key; allowed: buffer_total, drain_timeout, health_check, log, " +
+			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
+		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000`},
+		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000"},
+		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
+		{"negative slots", "slots: -1", "cabrank.yml:1: workers.pool_size: -1 is out of range; allowed: 1 to 100000"},
+		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
+		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a duration; allowed: 0s to 24h`},
+		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: server.proxy_timeout: -5s is out of range; allowed: 0s to 24h (0s: none)"},
+		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: 0s is out of range; allowed: 100ms to 1h"},
+		{"not a size", "replay_bytes: 1kb", `cabrank.yml:1: replay_bytes: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 0 to 16MiB`},
+		{"size that would overflow", "buffer_total: 9223372036854775807GiB", "cabrank.yml:1: buffer_total: 9223372036854775807GiB is out of range; allowed: 1MiB to 64GiB"},
+		{"not a truth value", "probes: {enabled: maybe}", `cabrank.yml:1: probes.enabled: "maybe" is neither true nor false; allowed: true or false`},
+		{"unknown word", "log: {level: loud}", `cabrank.yml:1: log.level: "loud" is unknown; allowed: debug, info, warn, error`},
+		{"host with a port", "server: {host: 'a:80'}", `cabrank.yml:1: server.host: "a:80" is not a host; allowed: a host name or address, empty for every interface`},
+		{"path without slash", "metrics: {path: metrics}", `cabrank.yml:1: metrics.path: "metrics" does not begin with /; allowed: a path that begins with /`},
+		{"list for one value", "server: {port: [1, 2]}", "cabrank.yml:1: server.port: is a list, not one value; allowed: 0 to 65535"},
+		{"section for a value", "server:\n  port:\n    a: 1", "cabrank.yml:2: server.port: is a section, not a value; allowed: 0 to 65535"},
+		{"value for a section", "server: 8080", "cabrank.yml:1: server: is a section, not a value; allowed: keys under it: host, port, proxy_timeout"},
+		{"no value", "server:\n  port:\n", "cabrank.yml:2: server.port: has no value; allowed: 0 to 65535"},
+		{"twice", "slots: 1\nworkers:\n  pool_size: 2", "cabrank.yml:3: workers.pool_size: is set twice, first on line 1; allowed: once"},
+		{"twice by an alias", "workers:\n  pool_size: 2\nslots: 1", "cabrank.yml:3: slots: is workers.pool_size, set twice, first on line 2; allowed: once"},
+		{"not a mapping", "- a\n- b", "cabrank.yml:1: is not a list of keys; allowed: lines of the form key: value"},
+		{"second document", "slots: 1\n---\nslots: 2", "cabrank.yml:2: a second YAML document begins here; allowed: one document per file"},
+		{"upstream with a password", "upstreams: ['http://me:secret@a:1']",
+			"cabrank.yml:1: upstreams: an address with user information (before the @) is refused; allowed: host:port or unix:/path, at most 1000, or none"},
+		{"upstream as a URL", "upstreams: ['http://a:1']", `cabrank.yml:1: upstreams: "http://a:1" is a URL, not an address; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"upstream without port", "upstreams: a", `cabrank.yml:1: upstreams: "a" is not HOST:PORT; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"upstream on port 0", "upstreams: a:0", `cabrank.yml:1: upstreams: "a:0" has port 0; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"endless value", "log: {level: " + strings.Repeat("x", 1000) + "}",
+			`cabrank.yml:1: log.level: "` + strings.Repeat("x", 60) + `"... is unknown; allowed: debug, info, warn, error`},
+		// The sample in gruf-relay's README, whose server block is indented wrongly.
+		{"gruf-relay's sample", "log:\n  level: debug\n  format: json\nserver:\n  host: 0.0.0.0\n  port: 8080\n    proxy_timeout: 5s\n",
+			"cabrank.yml:7: is not valid YAML: mapping values are not allowed in this context"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := faultsOf(t, sources(map[string]string{"cabrank.yml": test.file}))
+			if !slices.Equal(got, []string{test.want}) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), test.want)
+			}
+		})
+	}
+}
+
+func TestFlagAndVariableFaults(t *testing.T) {
+	tests := []struct {
+		name  string
+		flags map[string]string
+		env   string
+		want  string
+	}{
+		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000"},
+		{"variable", nil, "SERVER_PORT=abc", `variable SERVER_PORT: server.port: "abc" is not a whole number; allowed: 0 to 65535`},
+		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000`},
+		{"new variable", nil, "CABRANK_WORKERS_MIN_READY=-1", "variable CABRANK_WORKERS_MIN_READY: workers.min_ready: -1 is out of range; allowed: 1 to 1000"},
+		{"listen without port", map[string]string{"listen": "8080"}, "", `flag --listen: server: "8080" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535`},
+		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: server: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535`},
+		{"probes on a wrong port", map[string]string{"probes": ":70000"}, "", `flag --probes: probes: ":70000" has no port from 0 to 65535; allowed: HOST:PORT|off, port 0 to 65535`},
+		{"unknown flag", map[string]string{"wokers": "1"}, "", "flag --wokers: unknown flag; did you mean --workers?"},
+		{"missing file by flag", map[string]string{"config": "no.yml"}, "", `flag --config: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
+		{"empty file name", map[string]string{"config": ""}, "CONFIG_PATH=x.yml", `flag --config: cannot read "": file does not exist; allowed: a readable YAML file`},
+		{"missing file by variable", nil, "CONFIG_PATH=no.yml", `variable CONFIG_PATH: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
+		{"Kubernetes service link", nil, "METRICS_PORT=tcp://10.0.0.1:9394", `variable METRICS_PORT: metrics.port: "tcp://10.0.0.1:9394" is not a whole number` +
+			" (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it); allowed: 0 to 65535"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			from := sources(nil, test.env)
+			from.Flags = test.flags
+			if got := faultsOf(t, from); !slices.Equal(got, []string{test.want}) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), test.want)
+			}
+		})
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	tests := []struct {
+		name    string
+		flags   map[string]string
+		env     string
+		command []string
+		want    []string
+	}{
+		{"upstream and command", map[string]string{"upstream": "a:1"}, "", []string{"ruby", "w.rb"},
+			[]string{`flag --upstream: upstreams: is set together with a command after -- ("ruby"); allowed: one of the two`}},
+		{"port of a socket", map[string]string{"transport": "unix"}, "", []string{"w", "--port={port}"}, // R19
+			[]string{`flag --transport: workers.transport: a unix socket has no {port}, which the command asks for in "--port={port}"; allowed: {addr} in the command, or transport tcp`}},
+		{"too many to be ready", map[string]string{"min-ready": "3", "workers": "2"}, "", nil,
+			[]string{"flag --min-ready: workers.min_ready: 3 can never be ready: workers.count gives 2 (flag --workers); allowed: 1 to 2"}},
+		{"too few upstreams", map[string]string{"upstream": "a:1"}, "CABRANK_WORKERS_MIN_READY=2", nil,
+			[]string{"variable CABRANK_WORKERS_MIN_READY: workers.min_ready: 2 can never be ready: upstreams gives 1 (flag --upstream); allowed: 1 to 1"}},
+		{"probes on the door", map[string]string{"listen": ":5555"}, "", nil,
+			[]string{"default: probes.port: 5555 is also server.port (flag --listen); allowed: a port of its own, or 0"}},
+		{"metrics on the probes", map[string]string{"metrics": "127.0.0.1:5555"}, "", nil,
+			[]string{"flag --metrics: metrics.port: 5555 is also probes.port (default); allowed: a port of its own, or 0"}},
+		{"door among the workers", map[string]string{"listen": ":9001"}, "", nil,
+			[]string{"flag --listen: server.port: 9001 is among the workers' ports 9000 to 9003 (workers.start_port 9000, default); allowed: a port outside them"}},
+		{"metrics among the workers' metrics", nil, "WORKERS_START_PORT=9294", nil,
+			[]string{"default: metrics.port: 9394 is among the workers' metrics ports 9394 to 9397 (workers.start_port 9294, variable WORKERS_START_PORT); allowed: a port outside them"}},
+		{"no room above", map[string]string{"start-port": "65530"}, "", nil,
+			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers: the last metrics port would be 65633; allowed: 1 to 65432"}},
+		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
+			[]string{"flag --workers: workers.count: 101 workers on tcp run into their own metrics ports, 100 above; allowed: 1 to 100, or workers.transport unix"}},
+		{"replay above the total", nil, "CABRANK_BUFFER_TOTAL=1MiB", nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			from := sources(nil, test.env)
+			from.Flags, from.Command = test.flags, test.command
+			if test.want == nil {
+				from.Environ = append(from.Environ, "CABRANK_REPLAY_BYTES=2MiB")
+				test.want = []string{"variable CABRANK_REPLAY_BYTES: replay_bytes: 2MiB for one call is above buffer_total, 1MiB for all (variable CABRANK_BUFFER_TOTAL); allowed: 0 to 1MiB"}
+			}
+			if got := faultsOf(t, from); !slices.Equal(got, test.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+// What looks like a contradiction and is none.
+func TestNoContradiction(t *testing.T) {
+	for name, flags := range map[string]map[string]string{
+		"port 0 everywhere":           {"listen": ":0", "probes": ":0", "metrics": ":0"},
+		"one port, two addresses":     {"listen": "127.0.0.1:5555", "probes": "127.0.0.2:5555"},
+		"a listener that is off":      {"listen": ":5555", "probes": "off"},
+		"many workers on sockets":     {"workers": "150", "transport": "unix"},
+		"a worker's port, on sockets": {"listen": ":9001", "transport": "unix"},
+		"a worker's port, upstreams":  {"listen": ":9001", "upstream": "a:1"},
+	} {
+		from := sources(nil)
+		from.Flags = flags
+		if _, err := Load(from); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// All faults of all sources are reported at once, in the order of the sources.
+func TestEveryFaultIsReported(t *testing.T) {
+	from := sources(map[string]string{"cabrank.yml": "slots: x\nserver:\n  port: y\n"}, "WORKERS_COUNT=z")
+	from.Flags = map[string]string{"queue": "q"}
+	want := []string{
+		`cabrank.yml:1: workers.pool_size: "x" is not a whole number; allowed: 1 to 100000`,
+		`cabrank.yml:3: server.port: "y" is not a whole number; allowed: 0 to 65535`,
+		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000`,
+		`flag --queue: queue.length: "q" is not a whole number; allowed: 0 to 1000000`,
+	}
+	if got := faultsOf(t, from); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	from := sources(nil)
+	from.ReadFile = func(name string) ([]byte, error) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("permission denied")}
+	}
+	want := []string{`cabrank.yml: cannot read "cabrank.yml": permission denied; allowed: a readable YAML file`}
+	if got := faultsOf(t, from); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestOversizedFile(t *testing.T) {
+	from := sources(map[string]string{"cabrank.yml": strings.Repeat("#", maxFileSize+1)})
+	want := []string{"cabrank.yml: has 1048577 bytes; allowed: at most 1048576"}
+	if got := faultsOf(t, from); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever the file holds, Load answers with faults of one line each and never
+// panics.
+func FuzzFile(f *testing.F) {
+	f.Add("server:\n  port: 8080\n")
+	f.Add("a: &a [*a]\nserver: *a")
+	f.Add("workers: &w {count: 1}\nserver: *w\n<<: *w")
+	f.Add("? [a, b]\n: c")
+	f.Add("upstreams: [a:1, {b: c}, ~]")
+	f.Add("!!binary a: b\n---\n...\n%")
+	f.Fuzz(func(t *testing.T, content string) {
+		_, err := Load(sources(map[string]string{"cabrank.yml": content}))
+		var faults Faults
+		if err != nil && !errors.As(err, &faults) {
+			t.Fatalf("error %v is no Faults", err)
+		}
+		for _, fault := range faults {
+			if strings.ContainsAny(fault.Error(), "\r\n") {
+				t.Errorf("fault of more than one line: %q", fault.Error())
+			}
+		}
+	})
+}

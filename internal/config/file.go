@@ -1,0 +1,212 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFileSize bounds the file. The whole table with a comment per key is a few
+// KiB; what is larger is not a configuration.
+const maxFileSize = 1 << 20
+
+// file is one configuration file on its way to settings.
+type file struct {
+	name     string
+	keys     map[string]Key // by name and by alias
+	sections map[string]bool
+	seen     map[string]int // line on which a key was first set, by its name
+
+	settings []setting
+	faults   Faults
+}
+
+// parseFile reads YAML into settings. Every line that is not understood is a
+// fault; the rest of the file is still read.
+func parseFile(name string, content []byte) ([]setting, Faults) {
+	f := &file{name: name, keys: map[string]Key{}, sections: map[string]bool{}, seen: map[string]int{}}
+	for _, key := range Keys() {
+		f.keys[key.Name] = key
+		for _, alias := range key.Aliases {
+			f.keys[alias] = key
+		}
+		if section := key.section(); section != "" {
+			f.sections[section] = true
+		}
+	}
+	f.parse(content)
+	return f.settings, f.faults
+}
+
+func (f *file) parse(content []byte) {
+	if len(content) > maxFileSize {
+		f.fault(0, "", fmt.Sprintf("has %d bytes", len(content)), fmt.Sprintf("at most %d", maxFileSize))
+		return
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return // an empty file sets nothing
+	} else if err != nil {
+		f.syntax(err)
+		return
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		f.fault(second.Line, "", "a second YAML document begins here", "one document per file")
+	case !errors.Is(err, io.EOF):
+		f.syntax(err)
+		return
+	}
+	for _, root := range document.Content {
+		f.root(root)
+	}
+}
+
+func (f *file) root(node *yaml.Node) {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		f.mapping(node, "")
+	case isNull(node): // only comments
+	default:
+		f.fault(node.Line, "", "is not a list of keys", "lines of the form key: value")
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// syntax reports what the YAML parser found, which gives the line only as text.
+func (f *file) syntax(err error) {
+	what, line := err.Error(), 0
+	if match := yamlLine.FindStringSubmatch(what); match != nil {
+		what = what[len(match[0]):]
+		line, _ = strconv.Atoi(match[1]) // no number: 0, the file as a whole
+	}
+	f.fault(line, "", "is not valid YAML: "+strings.Join(strings.Fields(what), " "), "")
+}
+
+func (f *file) fault(line int, key, what, allowed string) {
+	origin := Origin{File: f.name, Line: line}
+	f.faults = append(f.faults, Fault{Origin: origin, Key: key, What: what, Allowed: allowed})
+}
+
+// mapping reads the pairs of one level. Only known sections are entered, so
+// that the depth is bounded whatever anchors the file plays with.
+func (f *file) mapping(node *yaml.Node, section string) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], resolve(node.Content[i+1])
+		path := name.Value
+		if section != "" {
+			path = section + "." + path
+		}
+		if key, known := f.keys[path]; known {
+			f.setting(key, path, name.Line, value)
+		} else if f.sections[path] {
+			f.section(path, name.Line, value)
+		} else {
+			f.unknown(path, section, name.Line)
+		}
+	}
+}
+
+func (f *file) section(path string, line int, value *yaml.Node) {
+	switch {
+	case value.Kind == yaml.MappingNode:
+		f.mapping(value, path)
+	case isNull(value): // every key under it is commented out
+	default:
+		f.fault(line, path, "is a section, not a value", "keys under it: "+f.under(path))
+	}
+}
+
+func (f *file) setting(key Key, path string, line int, value *yaml.Node) {
+	if first, twice := f.seen[key.Name]; twice {
+		what := fmt.Sprintf("is set twice, first on line %d", first)
+		if path != key.Name {
+			what = fmt.Sprintf("is %s, set twice, first on line %d", key.Name, first)
+		}
+		f.fault(line, path, what, "once")
+		return
+	}
+	f.seen[key.Name] = line
+	content, what := rawOf(value)
+	if what != "" {
+		f.fault(line, path, what, key.Allowed())
+		return
+	}
+	f.settings = append(f.settings, setting{key, content, Origin{File: f.name, Line: line}})
+}
+
+// rawOf takes the text out of a node, or says why there is none.
+func rawOf(node *yaml.Node) (content raw, what string) {
+	switch {
+	case isNull(node):
+		return raw{}, "has no value"
+	case node.Kind == yaml.ScalarNode:
+		return raw{text: node.Value}, ""
+	case node.Kind != yaml.SequenceNode:
+		return raw{}, "is a section, not a value"
+	}
+	content.list = true
+	for _, item := range node.Content {
+		item = resolve(item)
+		if item.Kind != yaml.ScalarNode || isNull(item) {
+			return raw{}, "has an item that is not plain text"
+		}
+		content.items = append(content.items, item.Value)
+	}
+	return content, ""
+}
+
+func (f *file) unknown(path, section string, line int) {
+	names := make([]string, 0, len(f.keys)+len(f.sections))
+	for name := range f.keys {
+		names = append(names, name)
+	}
+	for name := range f.sections {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	what := "unknown key" + didYouMean("", path, names)
+	if strings.HasSuffix(what, "?") {
+		f.fault(line, path, what, "")
+		return
+	}
+	f.fault(line, path, what, f.under(section))
+}
+
+// under lists the keys of a section, or of the top level for "".
+func (f *file) under(section string) string {
+	var names []string
+	for _, key := range Keys() {
+		if key.section() == section {
+			names = append(names, last(key.Name))
+		}
+	}
+	if section == "" {
+		for name := range f.sections {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}
+
+// resolve follows an alias to the node it stands for.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}

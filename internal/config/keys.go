@@ -1,0 +1,203 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Key is one row of the table of settings.
+type Key struct {
+	Name    string   // dotted, as in the file: "workers.count"
+	Aliases []string // other names that the file may use
+	Env     string   // the variable
+	Flag    string   // without dashes; keys that share a flag are set together by it
+	Arg     string   // how --help names the flag's argument
+	Default string   // as it could be written in a file; for a measured one what is measured
+	Help    string   // what it means, one line
+	FlagFor string   // help of a flag that several keys share, on the first of them
+
+	kind     kind
+	field    func(*Config) any // the pointer that kind sets
+	measured func(machine) int // the default where it depends on the machine
+}
+
+// Allowed says which values the key takes.
+func (k Key) Allowed() string { return k.kind.allowed() }
+
+// section returns the part of the name before the dot, or "".
+func (k Key) section() string {
+	section, _, found := strings.Cut(k.Name, ".")
+	if !found {
+		return ""
+	}
+	return section
+}
+
+// machine is what the defaults of workers.count and shards are taken from.
+type machine struct {
+	cpus  int // usable CPUs
+	procs int // GOMAXPROCS
+}
+
+// Bounds that appear both as a default's limit and as a range.
+const (
+	maxWorkers = 1000
+	maxShards  = 256
+
+	// maxPortSpan is how many workers fit between a worker's port and its
+	// metrics port, which is 100 above it, as gruf-relay laid them out.
+	maxPortSpan = 100
+)
+
+// Keys returns the table of settings, in the order in which it is shown.
+func Keys() []Key {
+	keys := slices.Concat(doorKeys(), workerKeys(), timeKeys(), pageKeys(), limitKeys())
+	for i := range keys {
+		if keys[i].Env == "" {
+			keys[i].Env = variableOf(keys[i].Name)
+		}
+	}
+	return keys
+}
+
+// variableOf names the variable of a key that gruf-relay did not have: a.b is
+// CABRANK_A_B.
+func variableOf(name string) string {
+	return "CABRANK_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
+}
+
+const hostLegal = "a host name or address, empty for every interface"
+
+func doorKeys() []Key {
+	return []Key{
+		{Name: "server.host", Env: "SERVER_HOST", Flag: "listen", Arg: "HOST:PORT", Default: "0.0.0.0",
+			FlagFor: "where callers come in",
+			Help:    "interface on which callers come in",
+			kind:    text{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Server.Host }},
+		{Name: "server.port", Env: "SERVER_PORT", Flag: "listen", Default: "8080",
+			Help: "port on which callers come in (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Server.Port }},
+		{Name: "server.proxy_timeout", Env: "SERVER_PROXY_TIMEOUT", Default: "0s",
+			Help: "bound on every call, on top of the caller's own deadline",
+			kind: duration{0, 24 * time.Hour, "none"}, field: func(c *Config) any { return &c.Server.ProxyTimeout }},
+	}
+}
+
+func workerKeys() []Key {
+	return []Key{
+		{Name: "workers.count", Env: "WORKERS_COUNT", Flag: "workers", Arg: "N", Default: "usable CPUs",
+			Help: "worker processes to run",
+			kind: wholeNumber{1, maxWorkers}, field: func(c *Config) any { return &c.Workers.Count },
+			measured: func(m machine) int { return min(m.cpus, maxPortSpan) }},
+		{Name: "workers.pool_size", Aliases: []string{"workers.slots", "slots"}, Env: "WORKERS_POOL_SIZE", Flag: "slots", Arg: "N", Default: "5",
+			Help: "calls that one worker or upstream serves at a time (its threads)",
+			kind: wholeNumber{1, 100_000}, field: func(c *Config) any { return &c.Workers.PoolSize }},
+		{Name: "workers.transport", Flag: "transport", Arg: "tcp|unix", Default: "tcp",
+			Help: "how workers are reached: loopback ports or unix sockets",
+			kind: oneOf{words: []string{"tcp", "unix"}}, field: func(c *Config) any { return &c.Workers.Transport }},
+		{Name: "workers.start_port", Env: "WORKERS_START_PORT", Flag: "start-port", Arg: "PORT", Default: "9000",
+			Help: "port of the first worker; the others follow",
+			kind: wholeNumber{1, maxPort}, field: func(c *Config) any { return &c.Workers.StartPort }},
+		{Name: "workers.metrics_path", Env: "WORKERS_METRICS_PATH", Default: "/metrics",
+			Help: "path of the workers' own metrics pages, handed to them",
+			kind: text{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Workers.MetricsPath }},
+		{Name: "upstreams", Flag: "upstream", Arg: "A,B", Default: none,
+			Help: "endpoints that someone else runs, in place of workers",
+			kind: list{cleanUpstream, "host:port or unix:/path", 1000}, field: func(c *Config) any { return &c.Upstreams }},
+		{Name: "workers.min_ready", Flag: "min-ready", Arg: "N", Default: "1",
+			Help: "ready workers from which on /readiness answers 200",
+			kind: wholeNumber{1, maxWorkers}, field: func(c *Config) any { return &c.Workers.MinReady }},
+	}
+}
+
+func timeKeys() []Key {
+	return []Key{
+		{Name: "workers.boot_timeout", Flag: "boot-timeout", Arg: "TIME", Default: "60s",
+			Help: "how long a worker may take to become ready before it is replaced",
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Workers.BootTimeout }},
+		{Name: "workers.stop_timeout", Flag: "stop-timeout", Arg: "TIME", Default: "5s",
+			Help: "how long a worker has between SIGTERM and SIGKILL",
+			kind: duration{max: time.Hour}, field: func(c *Config) any { return &c.Workers.StopTimeout }},
+		{Name: "health_check.interval", Env: "HEALTH_CHECK_INTERVAL", Default: "5s",
+			Help: "time between two health checks of an endpoint",
+			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Interval }},
+		{Name: "health_check.timeout", Env: "HEALTH_CHECK_TIMEOUT", Default: "5s",
+			Help: "how long a health check waits for its answer",
+			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Timeout }},
+		{Name: "drain_timeout", Flag: "drain-timeout", Arg: "TIME", Default: "20s",
+			Help: "how long calls may finish when cabrank stops",
+			kind: duration{max: 24 * time.Hour}, field: func(c *Config) any { return &c.DrainTimeout }},
+		{Name: "pre_stop_delay", Flag: "pre-stop-delay", Arg: "TIME", Default: "0s",
+			Help: "how long all stays open after readiness is off, before the drain",
+			kind: duration{max: time.Hour}, field: func(c *Config) any { return &c.PreStopDelay }},
+		{Name: "queue.length", Flag: "queue", Arg: "N", Default: "1000",
+			Help: "calls that may wait for a slot (0: nobody waits)",
+			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Queue.Length }},
+		{Name: "queue.timeout", Flag: "queue-timeout", Arg: "TIME", Default: "30s",
+			Help: "longest wait for a slot",
+			kind: duration{min: time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Queue.Timeout }},
+	}
+}
+
+func pageKeys() []Key {
+	return []Key{
+		{Name: "probes.enabled", Env: "PROBES_ENABLED", Flag: "probes", Arg: "HOST:PORT|off", Default: "true",
+			FlagFor: "where /startup, /readiness and /liveness answer",
+			Help:    "whether /startup, /readiness and /liveness answer",
+			kind:    toggle{}, field: func(c *Config) any { return &c.Probes.Enabled }},
+		{Name: "probes.host", Flag: "probes", Default: "",
+			Help: "interface of the probes (empty: every one)",
+			kind: text{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Probes.Host }},
+		{Name: "probes.port", Env: "PROBES_PORT", Flag: "probes", Default: "5555",
+			Help: "port of the probes (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Probes.Port }},
+		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Flag: "metrics", Arg: "HOST:PORT|off", Default: "true",
+			FlagFor: "where the metrics page answers",
+			Help:    "whether the metrics page answers",
+			kind:    toggle{}, field: func(c *Config) any { return &c.Metrics.Enabled }},
+		{Name: "metrics.host", Flag: "metrics", Default: "",
+			Help: "interface of the metrics page (empty: every one)",
+			kind: text{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Metrics.Host }},
+		{Name: "metrics.port", Env: "METRICS_PORT", Flag: "metrics", Default: "9394",
+			Help: "port of the metrics page (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Metrics.Port }},
+		{Name: "metrics.path", Env: "METRICS_PATH", Default: "/metrics",
+			Help: "path of the metrics page",
+			kind: text{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s",
+			Help: "time between two readings of the workers' own metrics pages",
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
+		{Name: "log.level", Env: "LOG_LEVEL", Flag: "log-level", Arg: "LEVEL", Default: "info",
+			Help: "least severe lines that are logged",
+			kind: oneOf{words: []string{"debug", "info", "warn", "error"}}, field: func(c *Config) any { return &c.Log.Level }},
+		{Name: "log.format", Env: "LOG_FORMAT", Flag: "log-format", Arg: "FORMAT", Default: "auto",
+			Help:  "form of the lines; auto is text on a terminal, else json",
+			kind:  oneOf{[]string{"auto", "text", "json"}, map[string]string{"pretty": "text"}}, // gruf-relay's word
+			field: func(c *Config) any { return &c.Log.Format }},
+	}
+}
+
+func limitKeys() []Key {
+	return []Key{
+		{Name: "refusals", Default: "No free threads in thread pool, Concurrent RPC limit exceeded!",
+			Help: "grpc-message texts by which a worker says that it has no free thread",
+			kind: list{cleanText, "texts", 100}, field: func(c *Config) any { return &c.Refusals }},
+		{Name: "replay_bytes", Default: "64KiB",
+			Help: "request bytes kept per call so that it can be sent to another worker",
+			kind: byteSize{0, 16 * MiB}, field: func(c *Config) any { return &c.ReplayBytes }},
+		{Name: "buffer_total", Default: "64MiB",
+			Help: "bytes of all calls together that may be held in memory",
+			kind: byteSize{MiB, 64 * GiB}, field: func(c *Config) any { return &c.BufferTotal }},
+		{Name: "max_header_list", Default: "64KiB",
+			Help: "largest header list of a call, as HTTP/2 counts it",
+			kind: byteSize{4 * KiB, MiB}, field: func(c *Config) any { return &c.MaxHeaderList }},
+		{Name: "max_concurrent_streams", Default: "250",
+			Help: "calls that one caller's connection may have open",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.MaxConcurrentStreams }},
+		{Name: "shards", Default: "usable CPUs",
+			Help: "parts that share the connections, each served by one CPU at a time",
+			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },
+			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
+	}
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sort"
+	"strings"
+)
+
+// Sources is everything that Load looks at.
+type Sources struct {
+	Flags    map[string]string                 // the flags that were given, by name without dashes
+	Environ  []string                          // "NAME=value", as from os.Environ
+	ReadFile func(name string) ([]byte, error) // reads the file; names are relative to the working directory
+	Command  []string                          // what followed "--"
+	CPUs     int                               // usable CPUs, at least 1
+	Procs    int                               // GOMAXPROCS, at least 1
+}
+
+// System returns the sources of this process; flags and command are added by
+// the caller.
+func System() Sources {
+	return Sources{
+		Environ:  os.Environ(),
+		ReadFile: readBounded,
+		CPUs:     UsableCPUs(os.DirFS("/"), runtime.NumCPU()),
+		Procs:    runtime.GOMAXPROCS(0),
+	}
+}
+
+// defaultFiles are tried in this order when no file is named; the second lets
+// a gruf-relay installation start unchanged.
+func defaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
+
+// raw is a value as it was written: text, or the items of a list in the file.
+type raw struct {
+	text  string
+	items []string
+	list  bool
+}
+
+// setting is one key with one written value.
+type setting struct {
+	key    Key
+	value  raw
+	origin Origin
+}
+
+// Load makes the configuration out of its sources.
+//
+// Errors: Faults, with one line for everything that is wrong in any source;
+// the Config is nil then. Contradictions between values are looked for only
+// when every value by itself is right.
+func Load(sources Sources) (*Config, error) {
+	config := &Config{origins: map[string]Origin{}}
+	var faults Faults
+	environ := parseEnviron(sources.Environ)
+
+	config.setDefaults(machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
+	fromFile, found := config.readFile(sources, environ)
+	faults = append(faults, found...)
+	faults = append(faults, config.apply(fromFile)...)
+	faults = append(faults, config.apply(variableSettings(environ))...)
+	fromFlags, found := flagSettings(sources.Flags)
+	faults = append(faults, found...)
+	faults = append(faults, config.apply(fromFlags)...)
+	if len(faults) == 0 {
+		faults = config.contradictions(sources.Command)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	config.setCommand(sources.Command)
+	config.Warnings = nearlyVariables(environ)
+	return config, nil
+}
+
+func (c *Config) setDefaults(m machine) {
+	for _, key := range Keys() {
+		field := key.field(c)
+		if key.measured != nil {
+			*field.(*int) = key.measured(m)
+			continue
+		}
+		if err := key.kind.set(field, key.Default); err != nil {
+			panic("internal error: default of " + key.Name + ": " + err.Error())
+		}
+	}
+}
+
+// apply stores settings in their order; later ones win.
+func (c *Config) apply(settings []setting) Faults {
+	var faults Faults
+	for _, s := range settings {
+		if err := s.store(s.key.field(c)); err != nil {
+			faults = append(faults, Fault{s.origin, s.key.Name, err.Error() + s.serviceLinkHint(), s.key.Allowed()})
+			continue
+		}
+		c.origins[s.key.Name] = s.origin
+	}
+	return faults
+}
+
+func (s setting) store(field any) error {
+	items, takesItems := s.key.kind.(list)
+	switch {
+	case s.value.list && takesItems:
+		return items.setItems(field, s.value.items)
+	case s.value.list:
+		return errors.New("is a list, not one value")
+	}
+	return s.key.kind.set(field, s.value.text)
+}
+
+// serviceLinkHint explains a value that nobody wrote: for a Service called
+// metrics, Kubernetes sets METRICS_PORT to tcp://10.0.0.1:9394 in every pod.
+func (s setting) serviceLinkHint() string {
+	if s.origin.Variable == "" || !strings.HasPrefix(s.value.text, "tcp://") {
+		return ""
+	}
+	return " (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it)"
+}
+
+func (c *Config) setCommand(command []string) {
+	switch {
+	case len(c.Upstreams) > 0:
+		c.Command = nil
+	case len(command) > 0:
+		c.Command, c.commandOrigin = command, Origin{Command: true}
+	default:
+		c.Command = DefaultCommand()
+	}
+}
+
+// readFile finds the file, reads it and remembers its name.
+func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting, Faults) {
+	name, origin := environ[ConfigVariable], Origin{Variable: ConfigVariable}
+	if flag, given := sources.Flags[ConfigFlag]; given {
+		name, origin = flag, Origin{Flag: ConfigFlag}
+	}
+	candidates, named := []string{name}, name != "" || origin.Flag != ""
+	if !named {
+		candidates = defaultFiles()
+	}
+	for _, candidate := range candidates {
+		content, err := sources.ReadFile(candidate)
+		if err == nil {
+			c.File = candidate
+			return parseFile(candidate, content)
+		}
+		if !named && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if !named {
+			origin = Origin{File: candidate}
+		}
+		what := fmt.Sprintf("cannot read %s: %s", quote(candidate), cause(err))
+		return nil, Faults{{Origin: origin, What: what, Allowed: "a readable YAML file"}}
+	}
+	return nil, nil
+}
+
+// cause returns an error of the file system without the path it repeats.
+func cause(err error) string {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}
+
+// parseEnviron makes a map of the variables that are set and not empty. Of a
+// name that appears twice the first counts, as for os.Getenv.
+func parseEnviron(environ []string) map[string]string {
+	variables := make(map[string]string, len(environ))
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if _, twice := variables[name]; !twice {
+			variables[name] = value
+		}
+	}
+	for name, value := range variables {
+		if value == "" {
+			delete(variables, name)
+		}
+	}
+	return variables
+}
+
+func variableSettings(environ map[string]string) []setting {
+	var settings []setting
+	for _, key := range Keys() {
+		if value, set := environ[key.Env]; set {
+			settings = append(settings, setting{key, raw{text: value}, Origin{Variable: key.Env}})
+		}
+	}
+	return settings
+}
+
+// nearlyVariables warns of variables that look like a slip of the pen. It is
+// no fault, because the environment belongs to others too: Kubernetes alone
+// puts CABRANK_SERVICE_HOST there for a Service that is called cabrank.
+func nearlyVariables(environ map[string]string) []string {
+	known := []string{}
+	isKnown := map[string]bool{}
+	for _, key := range Keys() {
+		known = append(known, key.Env)
+		isKnown[key.Env] = true
+	}
+	var warnings []string
+	for name := range environ {
+		if !strings.HasPrefix(name, "CABRANK_") || isKnown[name] {
+			continue
+		}
+		if near := nearest(name, known); near != "" && distance(name, near) <= 2 {
+			warnings = append(warnings, fmt.Sprintf("variable %s is unknown and has no effect; did you mean %s?", name, near))
+		}
+	}
+	sort.Strings(warnings)
+	return warnings
+}
+
+// readBounded reads a file, but never more than one byte above what is allowed:
+// a device or a wrong path must not fill the memory.
+func readBounded(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxFileSize+1))
+}

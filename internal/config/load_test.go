@@ -1,0 +1,270 @@
+package config
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sources returns what a machine with four CPUs and these files would give.
+func sources(files map[string]string, environ ...string) Sources {
+	return Sources{
+		Environ: environ,
+		CPUs:    4,
+		Procs:   4,
+		ReadFile: func(name string) ([]byte, error) {
+			content, exists := files[name]
+			if !exists {
+				return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+			}
+			return []byte(content), nil
+		},
+	}
+}
+
+func mustLoad(t *testing.T, from Sources) *Config {
+	t.Helper()
+	config, err := Load(from)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return config
+}
+
+// faultsOf returns the lines of Load's error, which must not be nil.
+func faultsOf(t *testing.T, from Sources) []string {
+	t.Helper()
+	config, err := Load(from)
+	if err == nil || config != nil {
+		t.Fatalf("Load accepted a wrong configuration: %+v", config)
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+// Without any source the defaults are those of gruf-relay, except where
+// cabrank says otherwise on purpose.
+func TestDefaults(t *testing.T) {
+	config := mustLoad(t, sources(nil))
+	want := Config{
+		Log:         Log{"info", "auto"},
+		Server:      Server{"0.0.0.0", 8080, 0},
+		Workers:     Workers{4, 5, "tcp", 9000, "/metrics", 1, time.Minute, 5 * time.Second},
+		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
+		Probes:      Probes{true, "", 5555},
+		Metrics:     Metrics{true, "", 9394, "/metrics", 5 * time.Second},
+		Queue:       Queue{1000, 30 * time.Second},
+	}
+	if config.Log != want.Log || config.Server != want.Server || config.Workers != want.Workers ||
+		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
+		config.Metrics != want.Metrics || config.Queue != want.Queue {
+		t.Errorf("defaults are %+v, want %+v", config, want)
+	}
+	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
+		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.MaxHeaderList != 64*KiB ||
+		config.MaxConcurrentStreams != 250 || config.Shards != 4 || len(config.Upstreams) != 0 {
+		t.Errorf("defaults are %+v", config)
+	}
+	// R1: the refusals of Ruby and Python.
+	if want := []string{"No free threads in thread pool", "Concurrent RPC limit exceeded!"}; !slices.Equal(config.Refusals, want) {
+		t.Errorf("refusals are %q, want %q", config.Refusals, want)
+	}
+	if !slices.Equal(config.Command, DefaultCommand()) {
+		t.Errorf("command is %q", config.Command)
+	}
+	if config.File != "" || len(config.Warnings) != 0 {
+		t.Errorf("file %q, warnings %q", config.File, config.Warnings)
+	}
+}
+
+func TestMeasuredDefaultsStayWithinTheirRanges(t *testing.T) {
+	from := sources(nil)
+	from.CPUs, from.Procs = 512, 384
+	config := mustLoad(t, from)
+	if config.Workers.Count != maxPortSpan || config.Shards != maxShards {
+		t.Errorf("512 CPUs give %d workers and %d shards", config.Workers.Count, config.Shards)
+	}
+	from.CPUs, from.Procs = 8, 2
+	if config = mustLoad(t, from); config.Workers.Count != 8 || config.Shards != 2 {
+		t.Errorf("8 CPUs with GOMAXPROCS 2 give %d workers and %d shards", config.Workers.Count, config.Shards)
+	}
+}
+
+// Every key and variable of gruf-relay still works under its name.
+func TestGrufRelayNames(t *testing.T) {
+	file := `
+log: {level: warn, format: pretty}
+server: {host: 127.0.0.1, port: 7000, proxy_timeout: 6s}
+workers: {count: 3, start_port: 7100, metrics_path: /w, pool_size: 7}
+health_check: {interval: 2s, timeout: 1s}
+probes: {enabled: false, port: 7001}
+metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
+`
+	environ := []string{
+		"LOG_LEVEL=warn", "LOG_FORMAT=pretty", "SERVER_HOST=127.0.0.1", "SERVER_PORT=7000", "SERVER_PROXY_TIMEOUT=6s",
+		"WORKERS_COUNT=3", "WORKERS_START_PORT=7100", "WORKERS_METRICS_PATH=/w", "WORKERS_POOL_SIZE=7",
+		"HEALTH_CHECK_INTERVAL=2s", "HEALTH_CHECK_TIMEOUT=1s", "PROBES_ENABLED=false", "PROBES_PORT=7001",
+		"METRICS_ENABLED=false", "METRICS_PORT=7002", "METRICS_PATH=/m", "METRICS_INTERVAL=9s",
+	}
+	for name, from := range map[string]Sources{
+		"file":        sources(map[string]string{"gruf-relay.yml": file}),
+		"CONFIG_PATH": sources(map[string]string{"/etc/relay.yml": file}, "CONFIG_PATH=/etc/relay.yml"),
+		"variables":   sources(nil, environ...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mustLoad(t, from)
+			if c.Log != (Log{"warn", "text"}) || c.Server != (Server{"127.0.0.1", 7000, 6 * time.Second}) ||
+				c.Workers.Count != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.PoolSize != 7 ||
+				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Probes{false, "", 7001}) ||
+				c.Metrics != (Metrics{false, "", 7002, "/m", 9 * time.Second}) {
+				t.Errorf("got %+v", c)
+			}
+		})
+	}
+}
+
+// Flags win over variables, variables over the file, the file over defaults;
+// and each value knows where it came from.
+func TestPrecedenceAndOrigin(t *testing.T) {
+	from := sources(map[string]string{"cabrank.yml": "workers:\n  count: 2\n  slots: 3\nqueue:\n  length: 10\nserver:\n  port: 1000\n"},
+		"WORKERS_COUNT=5", "CABRANK_QUEUE_LENGTH=20", "CABRANK_DRAIN_TIMEOUT=3s", "WORKERS_POOL_SIZE=")
+	from.Flags = map[string]string{"workers": "6", "listen": "localhost:0", "metrics": "off", "probes": ":7777"}
+	c := mustLoad(t, from)
+	if c.Workers.Count != 6 || c.Workers.PoolSize != 3 || c.Queue.Length != 20 || c.DrainTimeout != 3*time.Second ||
+		c.Server.Addr() != "localhost:0" || c.Metrics.Enabled || c.Probes.Addr() != ":7777" {
+		t.Errorf("got %+v", c)
+	}
+	want := map[string]string{
+		"workers.count": "flag --workers", "workers.pool_size": "cabrank.yml:3", "queue.length": "variable CABRANK_QUEUE_LENGTH",
+		"server.host": "flag --listen", "server.port": "flag --listen", "drain_timeout": "variable CABRANK_DRAIN_TIMEOUT",
+		"metrics.enabled": "flag --metrics", "metrics.port": "default", "probes.port": "flag --probes", "command": "default",
+	}
+	for _, value := range c.Values() {
+		if origin, listed := want[value.Key]; listed && value.Origin.String() != origin {
+			t.Errorf("%s comes from %q, want %q", value.Key, value.Origin, origin)
+		}
+	}
+}
+
+func TestWhichFileIsRead(t *testing.T) {
+	files := map[string]string{"cabrank.yml": "slots: 1", "gruf-relay.yml": "slots: 2", "env.yml": "slots: 3", "flag.yml": "slots: 4"}
+	only := func(names ...string) map[string]string {
+		some := map[string]string{}
+		for _, name := range names {
+			some[name] = files[name]
+		}
+		return some
+	}
+	tests := []struct {
+		name  string
+		from  Sources
+		flag  string
+		file  string
+		slots int
+	}{
+		{"flag", sources(files, "CONFIG_PATH=env.yml"), "flag.yml", "flag.yml", 4},
+		{"variable", sources(files, "CONFIG_PATH=env.yml"), "", "env.yml", 3},
+		{"empty variable", sources(files, "CONFIG_PATH="), "", "cabrank.yml", 1},
+		{"cabrank.yml", sources(files), "", "cabrank.yml", 1},
+		{"gruf-relay.yml", sources(only("gruf-relay.yml")), "", "gruf-relay.yml", 2},
+		{"none", sources(nil), "", "", 5},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.flag != "" {
+				test.from.Flags = map[string]string{"config": test.flag}
+			}
+			c := mustLoad(t, test.from)
+			if c.File != test.file || c.Workers.PoolSize != test.slots {
+				t.Errorf("read %q with %d slots, want %q with %d", c.File, c.Workers.PoolSize, test.file, test.slots)
+			}
+		})
+	}
+}
+
+func TestFileForms(t *testing.T) {
+	from := sources(map[string]string{"cabrank.yml": `# every form that a value may have
+server.port: "8081"      # dotted, quoted
+workers:                 # everything below is commented out
+#  count: 3
+upstreams: [a:1, "[::1]:2", unix:/run/a.sock]
+refusals:
+  - busy, very
+  - &r full
+replay_bytes: 1024
+buffer_total: 2 MiB
+pre_stop_delay: 1m30s
+metrics: {enabled: off, path: &p /m}
+`})
+	c := mustLoad(t, from)
+	if c.Server.Port != 8081 || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
+		!slices.Equal(c.Refusals, []string{"busy, very", "full"}) || c.ReplayBytes != KiB || c.BufferTotal != 2*MiB ||
+		c.PreStopDelay != 90*time.Second || c.Metrics.Enabled || c.Metrics.Path != "/m" {
+		t.Errorf("got %+v", c)
+	}
+	if len(c.Command) != 0 {
+		t.Errorf("upstreams with command %q", c.Command)
+	}
+	for _, empty := range []string{"", "\n# nothing\n", "---\n", "{}"} {
+		mustLoad(t, sources(map[string]string{"cabrank.yml": empty}))
+	}
+}
+
+func TestListsFromVariables(t *testing.T) {
+	c := mustLoad(t, sources(nil, "CABRANK_REFUSALS=none", "CABRANK_UPSTREAMS=a:1, b:2"))
+	if len(c.Refusals) != 0 || !slices.Equal(c.Upstreams, []string{"a:1", "b:2"}) {
+		t.Errorf("got refusals %q, upstreams %q", c.Refusals, c.Upstreams)
+	}
+}
+
+// A name that is nearly that of a variable is pointed out; what Kubernetes and
+// cabrank itself put there is not.
+func TestNearlyVariables(t *testing.T) {
+	c := mustLoad(t, sources(nil, "CABRANK_QUEUE_LENGHT=3", "CABRANK_SERVICE_HOST=10.0.0.1", "CABRANK_PORT=tcp://10.0.0.1:80",
+		"CABRANK_PORT_8080_TCP_ADDR=10.0.0.1", "CABRANK_ADDR=127.0.0.1:9000", "CABRANK_WORKER=worker-1"))
+	want := []string{"variable CABRANK_QUEUE_LENGHT is unknown and has no effect; did you mean CABRANK_QUEUE_LENGTH?"}
+	if !slices.Equal(c.Warnings, want) {
+		t.Errorf("warnings %q, want %q", c.Warnings, want)
+	}
+}
+
+// What a table shows can be written into a file and gives the same.
+func TestShownValuesCanBeReadBack(t *testing.T) {
+	from := sources(nil)
+	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
+	from.ReadFile = sources(map[string]string{"cabrank.yml": "refusals: ['busy, very', full]"}).ReadFile
+	first := mustLoad(t, from)
+	var file strings.Builder
+	for _, value := range first.Values() {
+		if value.Key != "command" {
+			file.WriteString(value.Key + ": " + value.Value + "\n")
+		}
+	}
+	second := mustLoad(t, sources(map[string]string{"cabrank.yml": strings.ReplaceAll(file.String(), ": ::1", `: "::1"`)}))
+	for i, value := range second.Values() {
+		if was := first.Values()[i]; was.Value != value.Value {
+			t.Errorf("%s was %q and is read back as %q", value.Key, was.Value, value.Value)
+		}
+	}
+}
+
+func TestTableIsConsistent(t *testing.T) {
+	names := map[string]bool{}
+	for _, key := range Keys() {
+		for _, name := range append([]string{key.Name, key.Env}, key.Aliases...) {
+			if names[name] {
+				t.Errorf("%s appears twice", name)
+			}
+			names[name] = true
+		}
+		if key.Help == "" || strings.HasSuffix(key.Help, ".") || key.Allowed() == "" {
+			t.Errorf("%s: help %q, allowed %q", key.Name, key.Help, key.Allowed())
+		}
+	}
+	for _, flag := range Flags() {
+		if flag.Arg == "" {
+			t.Errorf("--%s has no argument name", flag.Name)
+		}
+	}
+}
