@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/demo"
+)
+
+const (
+	demoWorkers = 3
+	demoCalls   = 12
+	// demoInFlight is how many calls `demo --once` has open at a time: one
+	// for each worker.
+	demoInFlight = demoWorkers
+	demoListen   = "localhost:8080"
+	demoMetrics  = "localhost:9394"
+	demoProbes   = "localhost:5555"
+	// demoTimeout bounds `demo --once`, and `demo call` for each call.
+	demoTimeout = 60 * time.Second
+)
+
+// newDemoCommand returns `cabrank demo` with its subcommands worker and call.
+func newDemoCommand() *cobra.Command {
+	listen, once := demoListen, false
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run cabrank over three built-in workers and see calls spread",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if once {
+				return demoOnce(cmd.Context(), cmd.OutOrStdout())
+			}
+			return demoRun(cmd.OutOrStdout(), listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", listen, "`HOST:PORT` of the door")
+	cmd.Flags().BoolVar(&once, "once", once, "start on a free port, make 12 calls, print who answered, stop")
+	cmd.AddCommand(newDemoWorkerCommand(), newDemoCallCommand())
+	return cmd
+}
+
+// demoRun becomes `cabrank run`: the same process, so that Ctrl-C, signals and
+// the exit code are those of a real relay.
+func demoRun(out io.Writer, listen string) error {
+	command, err := demoCommand("--listen", listen, "--metrics", demoMetrics, "--probes", demoProbes)
+	if err != nil {
+		return err
+	}
+	style := demo.StyleFor(out)
+	fmt.Fprintln(out, style.Title("Three workers behind "+listen+". In another terminal, try:"))
+	for _, line := range []string{
+		"cabrank demo call --addr " + listen,
+		`grpcurl -plaintext -d '{"name": "you"}' ` + listen + " cabrank.demo.v1.Greeter/SayHello",
+		"curl http://" + demoMetrics + "/metrics",
+	} {
+		fmt.Fprintln(out, "  "+style.Command(line))
+	}
+	fmt.Fprintln(out, "Ctrl-C stops everything.")
+	return fmt.Errorf("start the relay: %w", syscall.Exec(command[0], command, os.Environ()))
+}
+
+// demoOnce makes demoCalls calls over one connection and prints the share of
+// each worker; a worker without a share is an error.
+func demoOnce(ctx context.Context, out io.Writer) error {
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, demoTimeout)
+	defer cancel()
+	// Unix sockets for the workers: nothing to collide with.
+	command, err := demoCommand("--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off",
+		"--transport", "unix", "--min-ready", strconv.Itoa(demoWorkers), "--log-format", "json")
+	if err != nil {
+		return err
+	}
+	relay, err := demo.StartRelay(ctx, command...)
+	if err != nil {
+		return err
+	}
+	share, err := demoShare(ctx, out, relay.Addr)
+	if stopErr := relay.Stop(); err == nil {
+		err = stopErr
+	}
+	if err == nil && len(share) < demoWorkers {
+		err = fmt.Errorf("%d of %d workers answered", len(share), demoWorkers)
+	}
+	return err
+}
+
+func demoShare(ctx context.Context, out io.Writer, addr string) (demo.Share, error) {
+	conn, err := demoDial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := demoReady(ctx, conn); err != nil {
+		return nil, err
+	}
+	return demoCall(ctx, out, conn, demoCalls, demoInFlight)
+}
+
+// demoReady waits until the relay says that all its workers serve.
+func demoReady(ctx context.Context, conn *grpc.ClientConn) error {
+	client := healthpb.NewHealthClient(conn)
+	for {
+		reply, err := client.Check(ctx, &healthpb.HealthCheckRequest{})
+		if err != nil {
+			return fmt.Errorf("wait for the workers: %w", err)
+		}
+		if reply.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the workers: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// demoCommand is this binary as a relay over the demo workers. It reads an empty
+// file: a cabrank.yml in the working directory is about something else.
+func demoCommand(flags ...string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	command := []string{self, "run", "--config", os.DevNull, "--workers", strconv.Itoa(demoWorkers)}
+	command = append(command, flags...)
+	return append(command, "--", self, "demo", "worker"), nil
+}
+
+func newDemoWorkerCommand() *cobra.Command {
+	opts := demo.WorkerOptions{
+		Addr: cmp.Or(os.Getenv("CABRANK_ADDR"), "127.0.0.1:50051"),
+		Name: cmp.Or(os.Getenv("CABRANK_WORKER"), "worker"),
+		Work: 20 * time.Millisecond,
+	}
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Serve the demo's greeter at $CABRANK_ADDR",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return demo.Serve(ctx, opts)
+		},
+	}
+	cmd.Flags().DurationVar(&opts.Work, "work", opts.Work, "how long each greeting takes")
+	return cmd
+}
+
+func newDemoCallCommand() *cobra.Command {
+	addr, calls, inFlight := demoListen, demoCalls, 1
+	cmd := &cobra.Command{
+		Use:   "call",
+		Short: "Call the demo over one connection and see which worker answers",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			conn, err := demoDial(addr)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			share, err := demoCall(ctx, cmd.OutOrStdout(), conn, calls, inFlight)
+			if len(share) == 0 && status.Code(err) == codes.Unavailable {
+				return fmt.Errorf("nothing answers at %s: start `cabrank demo` first, or name another --addr", addr)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", addr, "`HOST:PORT` or unix:/PATH of the door")
+	cmd.Flags().IntVarP(&calls, "calls", "n", calls, "how many calls")
+	cmd.Flags().IntVarP(&inFlight, "concurrency", "c", inFlight, "how many calls at once")
+	return cmd
+}
+
+func demoDial(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+// demoCall prints each answer as it comes and then the share of each worker.
+func demoCall(ctx context.Context, out io.Writer, conn *grpc.ClientConn, calls, inFlight int) (demo.Share, error) {
+	share := demo.Share{}
+	err := demo.Call(ctx, conn, calls, inFlight, func(a demo.Answer) {
+		share[a.Worker]++
+		fmt.Fprintf(out, "call %3d  %-10s %4d ms  %s\n", a.Number, a.Worker, a.Took.Milliseconds(), a.Message)
+	})
+	if err != nil {
+		return share, err
+	}
+	style := demo.StyleFor(out)
+	fmt.Fprintln(out, style.Title(fmt.Sprintf("%d calls over one connection:", calls)))
+	share.Print(out, style)
+	return share, nil
+}

@@ -1,0 +1,41 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReadLogFindsTheAddress(t *testing.T) {
+	for name, test := range map[string]struct{ log, addr string }{
+		"the first of two": {`{"msg":"listening","addr":"127.0.0.1:1"}` + "\n" + `{"msg":"listening","addr":"127.0.0.1:2"}`, "127.0.0.1:1"},
+		"after other lines": {"not JSON\n" + `{"msg":"started","addr":"x"}` + "\n" +
+			`{"time":"T","level":"INFO","msg":"listening","addr":"[::]:8080"}`, "[::]:8080"},
+		"never":            {`{"msg":"stopped"}`, ""},
+		"a worker's words": {`{"worker":"worker-1","line":"listening addr=1"}`, ""},
+		"a line too long":  {strings.Repeat("x", maxLogLine+1) + "\n", ""},
+	} {
+		addr := make(chan string, 1)
+		readLog(strings.NewReader(test.log), addr)
+		close(addr)
+		if got := <-addr; got != test.addr {
+			t.Errorf("%s: got %q, want %q", name, got, test.addr)
+		}
+	}
+}
+
+func TestReadLogKeepsTheLastLines(t *testing.T) {
+	var log strings.Builder
+	var want []string
+	for i := range 100 {
+		line := fmt.Sprintf("line %d", i)
+		fmt.Fprintln(&log, line)
+		if i >= 100-keptLines {
+			want = append(want, line)
+		}
+	}
+	if got := readLog(strings.NewReader(log.String()), nil); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
