@@ -226,7 +226,7 @@ func (b *Block) decode(s wireString) ([]byte, CompressionError) {
 		return s.octets, 0
 	}
 	var err CompressionError
-	b.plain, err = appendHuffmanDecoded(b.plain[:0], s.octets)
+	b.plain, err = huffman.appendDecoded(b.plain[:0], s.octets)
 	return b.plain, err
 }
 

@@ -26,7 +26,7 @@ func (e *entry) value() int { return int(e.size - e.nameSize - fieldOverhead) }
 // Units: a form is never longer than the size of its entry (its literal header
 // takes at most 11 of the 32 octets of overhead, and strings are stored in
 // their shorter coding), so that the forms of all entries take at most limit
-// octets, the arena at most 4 times as much, and the ring 24 octets for each
+// octets, the arena at most twice as much, and the ring 24 octets for each
 // 32 of limit. Nothing is allocated before the first insertion.
 type dynamicTable struct {
 	entries  []entry
@@ -108,7 +108,7 @@ func (t *dynamicTable) compact(n int) {
 	}
 	live := t.arena[start:]
 	if need := 2 * (len(live) + n); need > cap(t.arena) {
-		grown := make([]byte, 0, max(256, need, 2*cap(t.arena)))
+		grown := make([]byte, 0, max(256, need))
 		t.arena = append(grown, live...)
 	} else {
 		t.arena = append(t.arena[:0], live...)
