@@ -1,0 +1,181 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/cabrank/cabrank/internal/relay"
+)
+
+// maxScrapes is how many pages may be made at a time; further requests get 503.
+const maxScrapes = 4
+
+// SlotSample is the state of one endpoint's slots.
+type SlotSample struct {
+	Worker   string // "worker-1", or the address of an upstream
+	InFlight int    // slots that a call has
+	Slots    int    // slots in all
+}
+
+// WorkerSample is the state of one worker.
+type WorkerSample struct {
+	Worker   string            // "worker-1"
+	State    string            // one of Sources.States
+	Restarts map[string]uint64 // since the process began, by cause
+}
+
+// Build names the binary.
+type Build struct {
+	Version string
+	Commit  string
+}
+
+// Sources is where the metrics page takes its numbers from, anew for each
+// request. A nil function stands for numbers that do not exist.
+//
+// The functions may be called at the same time and return data that the page
+// may keep reading: copies, not the live maps. Counters never fall.
+type Sources struct {
+	Build       Build
+	States      []string // every state that a worker can have
+	Calls       func() relay.Stats
+	QueueLength func() int
+	Slots       func() []SlotSample
+	Workers     func() []WorkerSample
+}
+
+// ServeMetrics answers path on address with the metrics page, and 404 on any
+// other path. Errors: those of Listen.
+func ServeMetrics(address, path string, sources Sources, log *slog.Logger) (*Server, error) {
+	page, err := metricsPage(sources, log)
+	if err != nil {
+		return nil, err
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Compared as it is: a mux would read braces in path as wildcards.
+		if r.URL.Path != path {
+			http.NotFound(w, r)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+	return serve(address, "--metrics", handler, log)
+}
+
+// metricsPage makes the handler with a registry of its own.
+func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	for _, collector := range []prometheus.Collector{
+		newCollector(sources),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("metrics page: %w", err)
+		}
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		// One odd sample must not cost the operator all the others.
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: maxScrapes,
+		Timeout:             pageTimeout,
+	}), nil
+}
+
+// collector turns the sources into metrics at the time of a scrape.
+type collector struct {
+	sources Sources
+
+	calls, seconds, wait, refusals   *prometheus.Desc
+	queueLength, inFlight, slots     *prometheus.Desc
+	workerState, restarts, buildInfo *prometheus.Desc
+}
+
+func newCollector(sources Sources) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("cabrank_"+name, help, labels, nil)
+	}
+	return &collector{
+		sources:     sources,
+		calls:       desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
+		seconds:     desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
+		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
+		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
+		queueLength: desc("queue_length", "Calls that wait for a slot now."),
+		inFlight:    desc("in_flight", "Slots of a worker that a call has now.", "worker"),
+		slots:       desc("slots", "Slots of a worker in all.", "worker"),
+		workerState: desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
+		restarts:    desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
+		buildInfo:   desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		c.calls, c.seconds, c.wait, c.refusals, c.queueLength, c.inFlight,
+		c.slots, c.workerState, c.restarts, c.buildInfo,
+	} {
+		descs <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	out := emitter{metrics}
+	out.gauge(c.buildInfo, 1, c.sources.Build.Version, c.sources.Build.Commit, runtime.Version())
+	if c.sources.Calls != nil {
+		c.collectCalls(out, c.sources.Calls())
+	}
+	if c.sources.QueueLength != nil {
+		out.gauge(c.queueLength, float64(c.sources.QueueLength()))
+	}
+	if c.sources.Slots != nil {
+		for _, sample := range c.sources.Slots() {
+			out.gauge(c.inFlight, float64(sample.InFlight), sample.Worker)
+			out.gauge(c.slots, float64(sample.Slots), sample.Worker)
+		}
+	}
+	if c.sources.Workers != nil {
+		for _, sample := range c.sources.Workers() {
+			c.collectWorker(out, sample)
+		}
+	}
+}
+
+func (c *collector) collectCalls(out emitter, stats relay.Stats) {
+	for _, method := range stats.Methods {
+		for code, calls := range method.Codes {
+			out.counter(c.calls, calls, method.Method, code)
+		}
+		out.histogram(c.seconds, method.Seconds, method.Method)
+		out.histogram(c.wait, method.Wait, method.Method)
+	}
+	for reason, calls := range stats.Refusals {
+		out.counter(c.refusals, calls, reason)
+	}
+}
+
+func (c *collector) collectWorker(out emitter, sample WorkerSample) {
+	known := false
+	for _, state := range c.sources.States {
+		value := 0.0
+		if state == sample.State {
+			value, known = 1, true
+		}
+		out.gauge(c.workerState, value, sample.Worker, state)
+	}
+	if !known {
+		out.gauge(c.workerState, 1, sample.Worker, sample.State)
+	}
+	for cause, restarts := range sample.Restarts {
+		out.counter(c.restarts, restarts, sample.Worker, cause)
+	}
+}

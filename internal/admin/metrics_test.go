@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/relay"
+)
+
+func startMetrics(t *testing.T, sources Sources) string {
+	t.Helper()
+	s, err := ServeMetrics("127.0.0.1:0", "/metrics", sources, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	return "http://" + s.Addr().String()
+}
+
+// get returns the status, the content type and the body.
+func get(t *testing.T, url string) (status int, contentType, body string) {
+	t.Helper()
+	client := http.Client{Timeout: 30 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header.Get("Content-Type"), string(content)
+}
+
+// ours keeps the lines of the page that are cabrank's own.
+func ours(body string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(body) {
+		if strings.Contains(line, "cabrank_") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+func fullSources() Sources {
+	return Sources{
+		Build:  Build{Version: "1.2.3", Commit: "abc"},
+		States: []string{"booting", "ready"},
+		Calls: func() relay.Stats {
+			return relay.Stats{
+				Methods: []relay.MethodStats{{
+					Method:  "/demo.Jobs/GetJob",
+					Codes:   map[string]uint64{"OK": 5, "UNAVAILABLE": 1},
+					Seconds: relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
+					Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
+				}},
+				Refusals: map[string]uint64{"queue_full": 2},
+			}
+		},
+		QueueLength: func() int { return 7 },
+		Slots:       func() []SlotSample { return []SlotSample{{"worker-1", 3, 5}} },
+		Workers: func() []WorkerSample {
+			return []WorkerSample{{"worker-1", "ready", map[string]uint64{"exit": 4}}}
+		},
+	}
+}
+
+func TestMetricsPage(t *testing.T) {
+	status, contentType, body := get(t, startMetrics(t, fullSources())+"/metrics")
+	// The type that gruf-relay's page had.
+	if status != 200 || contentType != "text/plain; version=0.0.4; charset=utf-8; escaping=underscores" {
+		t.Errorf("status %d, type %q", status, contentType)
+	}
+	want := []string{
+		`cabrank_build_info{commit="abc",go_version="` + runtime.Version() + `",version="1.2.3"} 1`,
+		`cabrank_calls_total{code="OK",method="/demo.Jobs/GetJob"} 5`,
+		`cabrank_calls_total{code="UNAVAILABLE",method="/demo.Jobs/GetJob"} 1`,
+		`cabrank_call_seconds_bucket{method="/demo.Jobs/GetJob",le="0.1"} 3`,
+		`cabrank_call_seconds_bucket{method="/demo.Jobs/GetJob",le="1"} 5`,
+		`cabrank_call_seconds_bucket{method="/demo.Jobs/GetJob",le="+Inf"} 6`,
+		`cabrank_call_seconds_sum{method="/demo.Jobs/GetJob"} 4.5`,
+		`cabrank_call_seconds_count{method="/demo.Jobs/GetJob"} 6`,
+		`cabrank_queue_wait_seconds_sum{method="/demo.Jobs/GetJob"} 0.25`,
+		`cabrank_queue_wait_seconds_count{method="/demo.Jobs/GetJob"} 6`,
+		`cabrank_refusals_total{reason="queue_full"} 2`,
+		`cabrank_queue_length 7`,
+		`cabrank_in_flight{worker="worker-1"} 3`,
+		`cabrank_slots{worker="worker-1"} 5`,
+		`cabrank_worker_state{state="booting",worker="worker-1"} 0`,
+		`cabrank_worker_state{state="ready",worker="worker-1"} 1`,
+		`cabrank_worker_restarts_total{cause="exit",worker="worker-1"} 4`,
+		"# TYPE cabrank_calls_total counter", "# TYPE cabrank_call_seconds histogram", "# TYPE cabrank_queue_wait_seconds histogram",
+		"# TYPE cabrank_refusals_total counter", "# TYPE cabrank_worker_restarts_total counter", "# TYPE cabrank_queue_length gauge",
+	}
+	for _, line := range want {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, ours(body))
+		}
+	}
+	for _, name := range []string{"go_goroutines", "process_start_time_seconds"} {
+		if runtime.GOOS == "linux" && !strings.Contains(body, "\n"+name+" ") {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
+func TestMetricsOnOtherPathsAreNotFound(t *testing.T) {
+	url := startMetrics(t, fullSources())
+	for _, path := range []string{"/", "/metrics/", "/startup"} {
+		if status, _, _ := get(t, url+path); status != 404 {
+			t.Errorf("GET %s: %d", path, status)
+		}
+	}
+}
+
+// Braces are wildcards to net/http's mux; here they are a path like any other.
+func TestOddMetricsPath(t *testing.T) {
+	s, err := ServeMetrics("127.0.0.1:0", "/{m", Sources{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	if status, _, _ := get(t, "http://"+s.Addr().String()+"/%7Bm"); status != 200 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// Without any source the page still has the binary and the process.
+func TestEmptySources(t *testing.T) {
+	status, _, body := get(t, startMetrics(t, Sources{})+"/metrics")
+	if status != 200 || !strings.Contains(body, "cabrank_build_info") || strings.Contains(body, "cabrank_queue_length") {
+		t.Errorf("status %d\n%s", status, ours(body))
+	}
+}
+
+// Whatever labels and numbers come, the page answers (gruf-relay died of an
+// empty value and of one with a comma).
+func TestOddSamples(t *testing.T) {
+	sources := fullSources()
+	odd := []string{"", "a,b", "two\nlines", `quote " and \`, "bad \xff\xfe utf-8", "\x00", "bad \xfe utf-8", strings.Repeat("x", 100_000), "dup", "dup"}
+	sources.Calls = func() relay.Stats {
+		stats := relay.Stats{Refusals: map[string]uint64{}}
+		for _, name := range odd {
+			stats.Refusals[name] = 1
+			stats.Methods = append(stats.Methods, relay.MethodStats{
+				Method:  name,
+				Codes:   map[string]uint64{name: 1},
+				Seconds: relay.Histogram{Bounds: []float64{1, 1, 2}, Counts: []uint64{1}, Sum: 1},
+				Wait:    relay.Histogram{Counts: []uint64{1, 2, 3}},
+			})
+		}
+		return stats
+	}
+	sources.Workers = func() []WorkerSample {
+		return []WorkerSample{{"w", "a state nobody announced", nil}, {"\xff", "", nil}}
+	}
+	status, _, body := get(t, startMetrics(t, sources)+"/metrics")
+	if status != 200 {
+		t.Fatalf("status %d\n%.2000s", status, body)
+	}
+	for _, line := range []string{
+		`cabrank_refusals_total{reason="bad \\xff\\xfe utf-8"} 1`,
+		`cabrank_refusals_total{reason="two\nlines"} 1`,
+		`cabrank_refusals_total{reason="a,b"} 1`,
+		`cabrank_worker_state{state="a state nobody announced",worker="w"} 1`,
+		`cabrank_queue_length 7`,
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}
+
+// The page may be asked for from several sides at once; what is too much gets
+// 503 and not a place in a queue.
+func TestScrapesAtOnce(t *testing.T) {
+	url := startMetrics(t, fullSources())
+	var all sync.WaitGroup
+	answers := make(chan string, 32)
+	for range cap(answers) {
+		all.Go(func() {
+			client := http.Client{Timeout: 30 * time.Second}
+			answer, err := client.Get(url + "/metrics")
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			answers <- fmt.Sprint(answer.StatusCode)
+			answer.Body.Close()
+		})
+	}
+	all.Wait()
+	close(answers)
+	for answer := range answers {
+		if answer != "200" && answer != "503" {
+			t.Errorf("a scrape ended with %s", answer)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fakeHealth is a Health that tests switch.
+type fakeHealth struct{ started, ready, alive atomic.Bool }
+
+func (h *fakeHealth) Started() bool { return h.started.Load() }
+func (h *fakeHealth) Ready() bool   { return h.ready.Load() }
+func (h *fakeHealth) Alive() bool   { return h.alive.Load() }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// stopAtEnd shuts a server down when the test ends, and checks that it went
+// without trouble.
+func stopAtEnd(t *testing.T, s *Server) {
+	t.Helper()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-s.Failed(); err != nil {
+			t.Errorf("Failed: %v", err)
+		}
+	})
+}
+
+func startProbes(t *testing.T, health Health) *Server {
+	t.Helper()
+	s, err := ServeProbes("127.0.0.1:0", health, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	return s
+}
+
+// exchange sends one request and returns the whole answer except the date.
+func exchange(t *testing.T, address, request string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", request)
+	var answer strings.Builder
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if line := lines.Text(); !strings.HasPrefix(line, "Date: ") {
+			answer.WriteString(line + "\n")
+		}
+	}
+	return answer.String()
+}
+
+// The probes answer as gruf-relay's did, to the byte.
+func TestProbeAnswers(t *testing.T) {
+	const (
+		good = "HTTP/1.1 200 OK\nContent-Length: 0\nConnection: close\n\n"
+		bad  = "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\nConnection: close\n\n"
+	)
+	health := &fakeHealth{}
+	address := startProbes(t, health).Addr().String()
+	for path, state := range map[string]*atomic.Bool{
+		"/startup": &health.started, "/readiness": &health.ready, "/liveness": &health.alive,
+	} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if got := exchange(t, address, method+" "+path); got != bad {
+				t.Errorf("%s %s before: %q", method, path, got)
+			}
+		}
+		state.Store(true)
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if got := exchange(t, address, method+" "+path+"?verbose"); got != good {
+				t.Errorf("%s %s after: %q", method, path, got)
+			}
+		}
+	}
+}
+
+func TestOtherPathsAreNotFound(t *testing.T) {
+	address := startProbes(t, &fakeHealth{}).Addr().String()
+	for _, path := range []string{"/", "/startup/", "//startup", "/metrics", "/healthz"} {
+		if got := exchange(t, address, "GET "+path); !strings.HasPrefix(got, "HTTP/1.1 404 Not Found\n") ||
+			!strings.HasSuffix(got, "\n404 page not found\n") {
+			t.Errorf("GET %s: %q", path, got)
+		}
+	}
+}
+
+// A handler that hangs cannot hold the end of the process.
+func TestShutdownIsBounded(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	s, err := serve("127.0.0.1:0", "--probes", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-release
+	}), quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != context.DeadlineExceeded {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-s.Failed(); err != nil {
+		t.Errorf("Failed: %v", err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the connection is still open: %v", err)
+	}
+}
+
+// A listener that dies is told of, because its process must not go on.
+func TestDeadListenerIsReported(t *testing.T) {
+	s, err := ServeProbes("127.0.0.1:0", &fakeHealth{}, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-s.Failed(); err == nil {
+		t.Error("no error of a closed listener")
+	}
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}

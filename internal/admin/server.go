@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// Limits of a Server. The callers are one kubelet and a few scrapers: what is
+// above is a mistake or an attack, and must not take descriptors from the calls.
+const (
+	maxConnections = 256
+	maxHeaderBytes = 16 << 10
+	headerTimeout  = 5 * time.Second
+	pageTimeout    = 10 * time.Second
+	idleTimeout    = time.Minute
+)
+
+// Server is one HTTP listener with its pages.
+//
+// It is made listening, and ends with Shutdown. All methods may be called at
+// the same time.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	failed   chan error // at most one error, then closed
+}
+
+// serve opens address and answers on it with handler; flag is the command-line
+// flag that would change the address.
+func serve(address, flag string, handler http.Handler, log *slog.Logger) (*Server, error) {
+	listener, err := Listen(address, flag)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		listener: listener,
+		failed:   make(chan error, 1),
+		http: &http.Server{
+			Handler:           handler,
+			ReadHeaderTimeout: headerTimeout,
+			ReadTimeout:       pageTimeout,
+			WriteTimeout:      2 * pageTimeout, // above pageTimeout, so that a late page is still a 503
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	}
+	go s.run() // ends by Shutdown, which closes the listener; Failed tells of it
+	return s, nil
+}
+
+func (s *Server) run() {
+	err := s.http.Serve(netutil.LimitListener(s.listener, maxConnections))
+	if !errors.Is(err, http.ErrServerClosed) {
+		s.failed <- err
+	}
+	close(s.failed)
+}
+
+// Addr returns the address that is listened on, with the real port where 0 was
+// asked for.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Failed gives an error if the listener dies, and is closed when the Server has
+// stopped listening for whatever reason. A process should not go on without
+// its probes, for it would look dead from outside.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// Shutdown stops listening, lets requests in progress finish until ctx ends,
+// and then cuts them off. It returns nil, or the error of ctx if something had
+// to be cut off. Nothing is left running afterwards, except handlers that the
+// sources hold.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		// Close can only repeat what Shutdown met.
+		_ = s.http.Close()
+	}
+	return err
+}
