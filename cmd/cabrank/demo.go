@@ -28,15 +28,14 @@ const (
 	// for each worker.
 	demoInFlight = demoWorkers
 	demoListen   = "localhost:8080"
-	demoMetrics  = "localhost:9394"
-	demoProbes   = "localhost:5555"
 	// demoTimeout bounds `demo --once`, and `demo call` for each call.
 	demoTimeout = 60 * time.Second
 )
 
 // newDemoCommand returns `cabrank demo` with its subcommands worker and call.
 func newDemoCommand() *cobra.Command {
-	listen, once := demoListen, false
+	doors := demoDoors{listen: demoListen, metrics: "localhost:9394", probes: "localhost:5555"}
+	once := false
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run cabrank over three built-in workers and see calls spread",
@@ -45,28 +44,34 @@ func newDemoCommand() *cobra.Command {
 			if once {
 				return demoOnce(cmd.Context(), cmd.OutOrStdout())
 			}
-			return demoRun(cmd.OutOrStdout(), listen)
+			return demoRun(cmd.OutOrStdout(), doors)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", listen, "`HOST:PORT` of the door")
+	cmd.Flags().StringVar(&doors.listen, "listen", doors.listen, "`HOST:PORT` where callers connect")
+	cmd.Flags().StringVar(&doors.metrics, "metrics", doors.metrics, "`HOST:PORT` of the metrics page, or off")
+	cmd.Flags().StringVar(&doors.probes, "probes", doors.probes, "`HOST:PORT` of the probes, or off")
 	cmd.Flags().BoolVar(&once, "once", once, "start on a free port, make 12 calls, print who answered, stop")
 	cmd.AddCommand(newDemoWorkerCommand(), newDemoCallCommand())
 	return cmd
 }
 
+// demoDoors are the addresses of the demo's relay, in the form of the flags of
+// `cabrank run`.
+type demoDoors struct{ listen, metrics, probes string }
+
 // demoRun becomes `cabrank run`: the same process, so that Ctrl-C, signals and
 // the exit code are those of a real relay.
-func demoRun(out io.Writer, listen string) error {
-	command, err := demoCommand("--listen", listen, "--metrics", demoMetrics, "--probes", demoProbes)
+func demoRun(out io.Writer, doors demoDoors) error {
+	command, err := demoCommand("--listen", doors.listen, "--metrics", doors.metrics, "--probes", doors.probes)
 	if err != nil {
 		return err
 	}
 	style := demo.StyleFor(out)
-	fmt.Fprintln(out, style.Title("Three workers behind "+listen+". In another terminal, try:"))
+	fmt.Fprintln(out, style.Title("Three workers behind "+doors.listen+". In another terminal, try:"))
 	for _, line := range []string{
-		"cabrank demo call --addr " + listen,
-		`grpcurl -plaintext -d '{"name": "you"}' ` + listen + " cabrank.demo.v1.Greeter/SayHello",
-		"curl http://" + demoMetrics + "/metrics",
+		"cabrank demo call --addr " + doors.listen,
+		`grpcurl -plaintext -d '{"name": "you"}' ` + doors.listen + " cabrank.demo.v1.Greeter/SayHello",
+		"curl http://" + doors.metrics + "/metrics",
 	} {
 		fmt.Fprintln(out, "  "+style.Command(line))
 	}
@@ -106,7 +111,7 @@ func demoShare(ctx context.Context, out io.Writer, addr string) (demo.Share, err
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := demoReady(ctx, conn); err != nil {
 		return nil, err
 	}
@@ -177,7 +182,7 @@ func newDemoCallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			share, err := demoCall(ctx, cmd.OutOrStdout(), conn, calls, inFlight)
 			if len(share) == 0 && status.Code(err) == codes.Unavailable {
 				return fmt.Errorf("nothing answers at %s: start `cabrank demo` first, or name another --addr", addr)
@@ -185,7 +190,7 @@ func newDemoCallCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", addr, "`HOST:PORT` or unix:/PATH of the door")
+	cmd.Flags().StringVar(&addr, "addr", addr, "`HOST:PORT` of cabrank")
 	cmd.Flags().IntVarP(&calls, "calls", "n", calls, "how many calls")
 	cmd.Flags().IntVarP(&inFlight, "concurrency", "c", inFlight, "how many calls at once")
 	return cmd

@@ -9,10 +9,15 @@ import (
 	"github.com/cabrank/cabrank/internal/demo"
 )
 
-const listening = `echo '{"msg":"listening","addr":"127.0.0.1:1"}' >&2; `
+// relayScript plays a relay that runs onTERM when it is told to stop.
+func relayScript(onTERM string) string {
+	return "trap '" + onTERM + `' TERM
+echo '{"msg":"listening","addr":"127.0.0.1:1"}' >&2
+while :; do sleep 0.01; done`
+}
 
 func TestStartRelayWaitsForTheAddress(t *testing.T) {
-	relay, err := demo.StartRelay(t.Context(), "sh", "-c", listening+"trap 'exit 0' TERM; while :; do read -r _ || sleep 0.01; done")
+	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("exit 0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +45,7 @@ func TestStartRelayShowsWhyItFailed(t *testing.T) {
 }
 
 func TestStopTellsOfABadEnd(t *testing.T) {
-	relay, err := demo.StartRelay(t.Context(), "sh", "-c", listening+"trap 'echo oops >&2; exit 1' TERM; while :; do read -r _ || sleep 0.01; done")
+	relay, err := demo.StartRelay(t.Context(), "sh", "-c", relayScript("echo oops >&2; exit 1"))
 	if err != nil {
 		t.Fatal(err)
 	}

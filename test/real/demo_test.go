@@ -1,0 +1,64 @@
+//go:build real
+
+package real_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The demo that ends by itself: every worker gets some of twelve calls, and
+// nothing is left running.
+func TestDemoOnce(t *testing.T) {
+	demo := StartProcess(t, nil, cabrankBinary(t), "demo", "--once")
+	if code := demo.ExitCode(time.Minute); code != 0 {
+		t.Errorf("cabrank demo --once ended with exit code %d", code)
+	}
+	wantDemoShare(t, demo)
+	demo.WaitNoneLeft(3 * time.Second)
+}
+
+// The first minute: the demo runs until Ctrl-C, and what it tells people to try
+// works.
+func TestDemoUntilInterrupt(t *testing.T) {
+	demo := StartProcess(t, nil, cabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	c := Cabrank{Process: demo}
+	addr := c.listening("listening")
+
+	call := StartProcess(t, nil, cabrankBinary(t), "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
+	if code := call.ExitCode(patience); code != 0 {
+		t.Errorf("cabrank demo call ended with exit code %d", code)
+	}
+	if got := strings.Count(call.Output(), "\ncall "); got != 11 { // the first line has none before it
+		t.Errorf("%d lines of calls after the first, want 11:\n%s", got, call.Output())
+	}
+	grpcurl := StartProcess(t, nil, tool(t, "grpcurl"), "-plaintext", "-d", `{"name": "you"}`, addr, "cabrank.demo.v1.Greeter/SayHello")
+	if code := grpcurl.ExitCode(patience); code != 0 || !strings.Contains(grpcurl.Output(), "Hello, you!") {
+		t.Errorf("grpcurl, by reflection: exit code %d, %s", code, grpcurl.Output())
+	}
+
+	demo.Signal(syscall.SIGINT)
+	if code := demo.ExitCode(stopBound); code != 0 {
+		t.Errorf("cabrank demo ended with exit code %d after SIGINT", code)
+	}
+	demo.WaitNoneLeft(3 * time.Second)
+}
+
+// wantDemoShare looks for twelve calls and a share for each of three workers.
+func wantDemoShare(t *testing.T, demo *Process) {
+	t.Helper()
+	calls, table, _ := strings.Cut(demo.Output(), "12 calls over one connection:\n")
+	if got := strings.Count(calls, "call "); got != 12 {
+		t.Errorf("%d lines of calls, want 12", got)
+	}
+	for _, worker := range []string{"worker-1", "worker-2", "worker-3"} {
+		if !strings.Contains(table, worker) {
+			t.Errorf("no share of %s", worker)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the output:\n%s", demo.Output())
+	}
+}

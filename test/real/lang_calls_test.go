@@ -1,0 +1,128 @@
+//go:build real
+
+package real_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+)
+
+// callBound is the deadline of a call that takes a millisecond on an idle
+// machine: a call that waits for it has been lost.
+const callBound = 30 * time.Second
+
+// A worker with one thread gets the next call when it has finished the one
+// before, and not a moment earlier: no call fails (R1, R2).
+func TestRubyWithOneThreadTakesSequentialCalls(t *testing.T) {
+	c := startLangCabrank(t, "ruby", "--workers", "1", "--slots", "1")
+	failed := callCPU(t, dialLang(t, c.Addr), 10_000, 1)
+	if len(failed) > 0 {
+		t.Errorf("failed calls by status: %v", failed)
+	}
+	c.Stop()
+}
+
+// Ruby's pool refuses calls even when there are no more of them than threads;
+// no caller of cabrank ever sees that (R1).
+func TestRubyRefusalsStayInside(t *testing.T) {
+	const slots = 8
+	t.Run("without cabrank", func(t *testing.T) {
+		addr := startLangWorker(t, "ruby", fmt.Sprintf("RAILS_MAX_THREADS=%d", slots))
+		if failed := callCPU(t, dialLang(t, addr), 2000, 20); failed["ResourceExhausted: No free threads in thread pool"] == 0 {
+			t.Errorf("this worker never refuses, so the test proves nothing: %v", failed)
+		}
+	})
+	c := startLangCabrank(t, "ruby", "--workers", "1", "--slots", strconv.Itoa(slots))
+	for _, inFlight := range []int{4, 8, 10, 20} {
+		t.Run(fmt.Sprintf("%d in flight", inFlight), func(t *testing.T) {
+			if failed := callCPU(t, dialLang(t, c.Addr), 2000, inFlight); len(failed) > 0 {
+				t.Errorf("failed calls by status: %v", failed)
+			}
+		})
+	}
+	c.Stop()
+}
+
+// callCPU makes n short calls over one connection, inFlight at a time, and
+// counts those that failed by code and message.
+func callCPU(t *testing.T, conn *grpc.ClientConn, n, inFlight int) map[string]int {
+	t.Helper()
+	client := workpb.NewWorkClient(conn)
+	var (
+		callers sync.WaitGroup
+		begun   atomic.Int64
+		mu      sync.Mutex
+	)
+	failed := map[string]int{} // guarded by mu
+	for range inFlight {
+		callers.Go(func() {
+			for begun.Add(1) <= int64(n) {
+				if err := callCPUOnce(t.Context(), client); err != nil {
+					mu.Lock()
+					failed[status.Code(err).String()+": "+status.Convert(err).Message()]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	callers.Wait()
+	return failed
+}
+
+func callCPUOnce(ctx context.Context, client workpb.WorkClient) error {
+	ctx, cancel := context.WithTimeout(ctx, callBound)
+	defer cancel()
+	reply, err := client.Cpu(ctx, &workpb.CpuRequest{N: 10})
+	if err == nil && reply.GetValue() != 55 {
+		return status.Errorf(codes.DataLoss, "fib(10) is %d", reply.GetValue())
+	}
+	return err
+}
+
+// An application's own RESOURCE_EXHAUSTED looks like a refusal, but it may have
+// spent something: it is passed on and the call is not made again (R1).
+func TestOwnResourceExhaustedRunsOnce(t *testing.T) {
+	for _, lang := range langs {
+		t.Run(lang+" worker", func(t *testing.T) {
+			c := startLangCabrank(t, lang, "--workers", "1")
+			client := workpb.NewWorkClient(dialLang(t, c.Addr))
+			for calls := 1; calls <= 5; calls++ {
+				if got := exhaust(t, client); got != strconv.Itoa(calls) {
+					t.Fatalf("after %d calls the worker has run %s", calls, got)
+				}
+			}
+			c.Stop()
+		})
+	}
+}
+
+// exhaust makes the worker spend its quota and returns how often it ever did.
+func exhaust(t *testing.T, client workpb.WorkClient) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callBound)
+	defer cancel()
+	var trailer metadata.MD
+	_, err := client.Fail(ctx, &workpb.FailRequest{
+		Code: uint32(codes.ResourceExhausted), Message: "quota spent", Reason: "QUOTA",
+	}, grpc.Trailer(&trailer))
+	if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != "quota spent" {
+		t.Fatalf("got %v, want the worker's own answer", err)
+	}
+	if executions := trailer.Get("x-executions"); len(executions) == 1 {
+		return executions[0]
+	}
+	t.Fatalf("no x-executions in the trailer %v", trailer)
+	return ""
+}
