@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/demo"
+)
+
+// runDemo runs one command line and returns its exit status and output.
+func runDemo(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = execute(t.Context(), append([]string{"demo"}, args...), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func TestDemoCallShowsWhoAnswered(t *testing.T) {
+	addr := "unix:" + filepath.Join(t.TempDir(), "greeter.sock")
+	status, _, stderr := runDemo(t, "call", "--addr", addr)
+	if want := "cabrank: nothing answers at " + addr + ": start `cabrank demo` first, or name another --addr\n"; status != exitFailed || stderr != want {
+		t.Errorf("without a demo: exit status %d, stderr %q, want %q", status, stderr, want)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- demo.Serve(ctx, demo.WorkerOptions{Addr: addr, Name: "worker-9"}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	waitForDemo(t, addr)
+	status, stdout, stderr := runDemo(t, "call", "--addr", addr, "-n", "4", "-c", "2")
+	if status != exitDone || strings.Count(stdout, "  Hello, caller ") != 4 ||
+		!strings.Contains(stdout, "4 calls over one connection:\n  worker-9      4  100 %") {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+}
+
+func waitForDemo(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := demoDial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	conn.Connect()
+	for state := conn.GetState(); state.String() != "READY"; state = conn.GetState() {
+		if !conn.WaitForStateChange(t.Context(), state) {
+			t.Fatal("the worker did not come")
+		}
+		conn.Connect() // an idle connection stays idle by itself
+	}
+}
+
+func TestDemoRefusesArguments(t *testing.T) {
+	for _, args := range [][]string{{"extra"}, {"call", "extra"}, {"worker", "extra"}, {"call", "-n", "many"}} {
+		if status, _, stderr := runDemo(t, args...); status != exitUsage || stderr == "" {
+			t.Errorf("cabrank demo %v: exit status %d, %q; want 2", args, status, stderr)
+		}
+	}
+}
