@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Exit statuses, as documented in the help of the command.
+const (
+	exitDone   = 0 // all was done; a stop by a signal is that too
+	exitFailed = 1 // something failed while running
+	exitUsage  = 2 // the command line or the configuration is wrong; nothing was started
+)
+
+// exitError is an error with the exit status that it means. Other errors mean
+// exitFailed.
+type exitError struct {
+	status int
+	cause  error
+}
+
+func (e *exitError) Error() string { return e.cause.Error() }
+func (e *exitError) Unwrap() error { return e.cause }
+
+// usageError marks an error as a fault of the command line or the
+// configuration. A nil error stays nil.
+func usageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitUsage, err}
+}
+
+// exitStatus returns the status that err means.
+func exitStatus(err error) int {
+	var withStatus *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &withStatus):
+		return withStatus.status
+	}
+	return exitFailed
+}
+
+// printError writes an error for people: each of its lines with the name of the
+// program before it. No usage text follows, which would push the line that
+// matters off the screen.
+func printError(stderr io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "cabrank: %s\n", strings.TrimRight(line, "\r\n"))
+	}
+}

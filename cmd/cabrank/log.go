@@ -1,0 +1,33 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+// newLogger returns the logger of a process that writes to out. Its JSON lines
+// have the keys time, level and msg, as gruf-relay's had.
+func newLogger(settings config.Log, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: settings.SlogLevel()}
+	if logFormat(settings, out) == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}
+
+// logFormat returns text or json: auto is text for people, who look at a
+// terminal, and json for programs.
+func logFormat(settings config.Log, out io.Writer) string {
+	if settings.Format != "auto" {
+		return settings.Format
+	}
+	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+		return "text"
+	}
+	return "json"
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+// Programs that read gruf-relay's log find the same keys.
+func TestJSONLog(t *testing.T) {
+	var out bytes.Buffer
+	log := newLogger(config.Log{Level: "warn", Format: "auto"}, &out) // no terminal: json
+	log.Info("below the level")
+	log.Warn("seen", "worker", "worker-1")
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	if line["level"] != "WARN" || line["msg"] != "seen" || line["worker"] != "worker-1" || line["time"] == nil {
+		t.Errorf("got %v", line)
+	}
+}
+
+func TestTextLog(t *testing.T) {
+	var out bytes.Buffer
+	newLogger(config.Log{Level: "debug", Format: "text"}, &out).Debug("seen", "n", 1)
+	if !bytes.HasSuffix(out.Bytes(), []byte(" level=DEBUG msg=seen n=1\n")) {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	failure := errors.New("broken")
+	for want, err := range map[int]error{
+		exitDone:   nil,
+		exitFailed: failure,
+		exitUsage:  fmt.Errorf("outside: %w", usageError(failure)),
+	} {
+		if got := exitStatus(err); got != want {
+			t.Errorf("%v: exit status %d, want %d", err, got, want)
+		}
+	}
+	if usageError(nil) != nil {
+		t.Error("a nil error became a fault")
+	}
+}
+
+// An error of several lines has the name of the program before each of them.
+func TestPrintError(t *testing.T) {
+	var out bytes.Buffer
+	printError(&out, errors.New("first\nsecond\n"))
+	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,16 @@
+// Command cabrank puts one port in front of worker processes and gives every
+// call to the first worker that is free.
+//
+// Each subcommand has a file of its own; root.go lists them. What a subcommand
+// returns is printed and turned into the exit status in exit.go, and nowhere
+// else.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// replayTotal bounds the request bytes that the process keeps for replays (R3).
+const replayTotal = 16 << 20
+
+// adminTime bounds the end of the probe and metrics servers.
+const adminTime = time.Second
+
+// service is one running cabrank: the parts in the order in which they start.
+// They stop in the reverse order, but for the probes, which answer to the last.
+type service struct {
+	cfg *config.Config
+	log *slog.Logger
+
+	relay     *relay.Relay
+	probes    *admin.Server
+	metrics   *admin.Server
+	workers   *worker.Supervisor // nil with upstreams
+	upstreams *discover.Static   // nil with workers
+	failed    chan error         // a part that must not end has ended
+}
+
+// serve runs the relay as cfg says until a signal or a failure ends it. out
+// takes what the workers print.
+func serve(cfg *config.Config, log *slog.Logger, out io.Writer) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	s := &service{cfg: cfg, log: log, failed: make(chan error, 1)}
+	if err := s.start(out); err != nil {
+		s.end()
+		return err
+	}
+	var failure error
+	select {
+	case got := <-signals:
+		log.Info("stopping", "signal", got.String(), "calls_waiting", s.relay.Waiting())
+	case failure = <-s.failed:
+		log.Error("stopping", "error", failure)
+	}
+	s.stop(signals)
+	log.Info("stopped")
+	return failure
+}
+
+// start opens the door first: calls that come before a worker is ready wait.
+func (s *service) start(out io.Writer) error {
+	s.relay = relay.New(relayOptions(s.cfg, s.log))
+	listener, err := admin.Listen(s.cfg.Server.Addr(), "--listen")
+	if err != nil {
+		return err
+	}
+	s.log.Info("listening", "addr", listener.Addr().String())
+	go s.watch(s.relay.Serve, listener) // ends with the listener
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	if len(s.cfg.Upstreams) > 0 {
+		s.startUpstreams()
+		return nil
+	}
+	return s.startWorkers(out)
+}
+
+// watch reports a listener that died.
+func (s *service) watch(serve func(net.Listener) error, listener net.Listener) {
+	if err := serve(listener); !errors.Is(err, relay.ErrClosed) {
+		s.fail(fmt.Errorf("cannot take connections on %s: %w", listener.Addr(), err))
+	}
+}
+
+func (s *service) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // one reason to stop is enough
+	}
+}
+
+func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
+	return relay.Options{
+		Shards:       cfg.Shards,
+		QueueLength:  cfg.Queue.Length,
+		QueueTimeout: cfg.Queue.Timeout,
+		CallTimeout:  cfg.Server.ProxyTimeout,
+		MinReady:     cfg.Workers.MinReady,
+		Refusals:     cfg.Refusals,
+		ReplayBytes:  int(cfg.ReplayBytes),
+		ReplayTotal:  replayTotal,
+		BufferTotal:  int64(cfg.BufferTotal),
+		HeaderList:   uint32(cfg.MaxHeaderList),        //nolint:gosec // config bounds it
+		MaxStreams:   uint32(cfg.MaxConcurrentStreams), //nolint:gosec // config bounds it
+		Log:          log,
+	}
+}
+
+func (s *service) startWorkers(out io.Writer) error {
+	cfg := s.cfg
+	pool := newPool(s.relay)
+	for i := range cfg.Workers.Count {
+		pool.add(fmt.Sprintf("worker-%d", i+1), cfg.Workers.PoolSize, true)
+	}
+	workers, err := worker.New(worker.Options{
+		Count: cfg.Workers.Count, Command: cfg.Command, Transport: cfg.Workers.Transport,
+		StartPort: cfg.Workers.StartPort, Slots: cfg.Workers.PoolSize, MetricsPath: cfg.Workers.MetricsPath,
+		BootTimeout: cfg.Workers.BootTimeout, StopTimeout: cfg.Workers.StopTimeout,
+		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+		Output: worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
+		Logger: s.log, Rank: pool, Activity: pool,
+	})
+	if err != nil {
+		return usageError(err)
+	}
+	s.workers = workers
+	return usageError(workers.Start(context.Background()))
+}
+
+func (s *service) startUpstreams() {
+	pool := newPool(s.relay)
+	for _, address := range s.cfg.Upstreams {
+		pool.add(address, s.cfg.Workers.PoolSize, false)
+	}
+	s.upstreams = discover.NewStatic(s.cfg.Upstreams, pool, s.log)
+	s.upstreams.Start()
+}
+
+// stop ends the service in the order of R17. A second signal skips the waits.
+func (s *service) stop(signals <-chan os.Signal) {
+	hurry := make(chan struct{})
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // ends with the first of the two
+		select {
+		case got := <-signals:
+			s.log.Warn("not waiting for calls", "signal", got.String())
+			close(hurry)
+		case <-done:
+		}
+	}()
+	s.relay.StopServing()
+	select {
+	case <-time.After(s.cfg.PreStopDelay):
+	case <-hurry:
+	}
+	s.relay.Drain(s.cfg.DrainTimeout, hurry)
+	s.end()
+}
+
+// end stops whatever was started.
+func (s *service) end() {
+	if s.upstreams != nil {
+		s.upstreams.Stop()
+	}
+	if s.workers != nil {
+		s.workers.Stop(context.Background())
+	}
+	s.relay.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	for _, server := range []*admin.Server{s.probes, s.metrics} {
+		if server != nil {
+			_ = server.Shutdown(ctx) // the time limit is the answer to an error
+		}
+	}
+}

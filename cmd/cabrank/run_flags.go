@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+const runHelp = `Start workers and relay calls to them until a signal asks to stop.
+
+CMD is started once per worker, directly and not by a shell. In its arguments
+{addr} stands for the worker's address (127.0.0.1:9000 or unix:/path), {host} and
+{port} for its parts; the environment has CABRANK_ADDR and PORT. Without CMD it is:
+
+  %s
+
+Every flag can also be set by the variable behind it or in the file; see
+cabrank help configuration.`
+
+const runExamples = `  cabrank run -- bundle exec gruf --host {addr} --health-check
+  cabrank run --workers 8 --transport unix -- node server.js
+  cabrank run --listen :0 --probes off --metrics off -- python worker.py --port {port}
+  cabrank run --upstream 10.0.0.7:50051,10.0.0.8:50051`
+
+func newRunCommand() *cobra.Command {
+	given := flagValues{}
+	cmd := &cobra.Command{
+		Use:                   "run [flags] [-- CMD ARGS...]",
+		Short:                 "Start workers and relay calls to them",
+		Long:                  fmt.Sprintf(runHelp, strings.Join(config.DefaultCommand(), " ")),
+		Example:               runExamples,
+		Args:                  commandAfterDash,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := loadConfig(given, args)
+			if err != nil {
+				return err
+			}
+			log := newLogger(cfg.Log, cmd.ErrOrStderr())
+			for _, warning := range cfg.Warnings {
+				log.Warn(warning)
+			}
+			return serve(cfg, log)
+		},
+	}
+	given.addTo(cmd.Flags())
+	return cmd
+}
+
+// loadConfig makes the configuration out of this process's surroundings, the
+// flags and the command after "--".
+func loadConfig(given flagValues, command []string) (*config.Config, error) {
+	sources := config.System()
+	sources.Flags = given
+	sources.Command = command
+	cfg, err := config.Load(sources)
+	return cfg, usageError(err)
+}
+
+// commandAfterDash refuses arguments before "--": in `cabrank run ruby -v` the
+// -v would be ours.
+func commandAfterDash(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if dash == 0 || len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unexpected argument %q; the command of the workers follows --, as in %s -- %s", args[0], cmd.CommandPath(), args[0])
+}
+
+// flagValues has the flags that were given, by name without dashes. Their
+// arguments are taken as text: the table of keys checks them, so that a value
+// is judged in the same words whichever way it came.
+type flagValues map[string]string
+
+// addTo defines every flag of the table of keys.
+func (v flagValues) addTo(flags *pflag.FlagSet) {
+	flags.SortFlags = false // the table's order tells more than the alphabet
+	flags.Var(&flagValue{v, config.Flag{Name: config.ConfigFlag, Arg: "FILE"}}, config.ConfigFlag,
+		"file to read, else ./cabrank.yml or ./gruf-relay.yml if there is one ["+config.ConfigVariable+"]")
+	for _, flag := range config.Flags() {
+		usage := fmt.Sprintf("%s [%s]", flag.Help, strings.Join(flag.Env, ", "))
+		flags.Var(&flagValue{v, flag}, flag.Name, usage)
+	}
+}
+
+// flagValue is one flag on its way into flagValues. It implements pflag.Value.
+type flagValue struct {
+	given flagValues
+	flag  config.Flag
+}
+
+// String returns the default, which pflag asks for once to show it.
+func (f *flagValue) String() string {
+	if f.flag.Repeats {
+		return "" // an empty list need not be shown
+	}
+	return f.flag.Default
+}
+
+// Set takes the argument of one occurrence; of a list each adds to it.
+func (f *flagValue) Set(argument string) error {
+	if before, again := f.given[f.flag.Name]; again && f.flag.Repeats {
+		argument = before + "," + argument
+	}
+	f.given[f.flag.Name] = argument
+	return nil
+}
+
+// Type returns how help names the argument.
+func (f *flagValue) Type() string { return f.flag.Arg }
