@@ -127,13 +127,13 @@ func (k oneOf) set(field any, text string) error {
 func (k oneOf) show(field any) string { return *field.(*string) }
 func (k oneOf) allowed() string       { return strings.Join(k.words, ", ") }
 
-// text is the kind of other *string fields; clean checks and tidies.
-type text struct {
+// freeText is the kind of other *string fields; clean checks and tidies.
+type freeText struct {
 	clean func(string) (string, error)
 	legal string
 }
 
-func (k text) set(field any, raw string) error {
+func (k freeText) set(field any, raw string) error {
 	value, err := k.clean(raw)
 	if err != nil {
 		return err
@@ -142,14 +142,14 @@ func (k text) set(field any, raw string) error {
 	return nil
 }
 
-func (k text) show(field any) string {
+func (k freeText) show(field any) string {
 	if value := *field.(*string); value != "" {
 		return value
 	}
 	return `""`
 }
 
-func (k text) allowed() string { return k.legal }
+func (k freeText) allowed() string { return k.legal }
 
 // none is the word for an empty list where text has to be written.
 const none = "none"
