@@ -126,3 +126,29 @@ func exhaust(t *testing.T, client workpb.WorkClient) string {
 	t.Fatalf("no x-executions in the trailer %v", trailer)
 	return ""
 }
+
+// At a deadline a grpc-go worker resets its stream with CANCEL, which would
+// reach a caller whose clock is a little behind as "cancelled". Whoever ends
+// the call, the caller is told DEADLINE_EXCEEDED (R13).
+func TestDeadlineAtTheWorkerIsNamed(t *testing.T) {
+	const calls = 100
+	c := startLangCabrank(t, "go", "--workers", "1", "--slots", strconv.Itoa(calls))
+	client := workpb.NewWorkClient(dialLang(t, c.Addr))
+	ended := make(chan error, calls)
+	for i := range calls {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(50+i)*time.Millisecond)
+			defer cancel()
+			_, err := client.Io(ctx, &workpb.IoRequest{Millis: 60_000})
+			ended <- err
+		}()
+	}
+	seen := map[codes.Code]int{}
+	for range calls {
+		seen[status.Code(<-ended)]++
+	}
+	if seen[codes.DeadlineExceeded] != calls {
+		t.Errorf("calls by code: %v, want %d times DeadlineExceeded", seen, calls)
+	}
+	c.Stop()
+}
