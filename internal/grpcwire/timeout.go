@@ -50,18 +50,18 @@ func ParseTimeout(value []byte) (time.Duration, error) {
 	if unit == 0 {
 		return 0, ErrTimeoutSyntax
 	}
-	var n time.Duration
+	var n int64
 	for _, c := range value[:digits] {
 		if c < '0' || c > '9' {
 			return 0, ErrTimeoutSyntax
 		}
-		n = 10*n + time.Duration(c-'0')
+		n = 10*n + int64(c-'0')
 	}
 	// Eight digits of minutes are within int64, of hours not.
-	if unit == time.Hour && n > math.MaxInt64/time.Hour {
+	if unit == time.Hour && n > int64(math.MaxInt64/time.Hour) {
 		return math.MaxInt64, nil
 	}
-	return n * unit, nil
+	return time.Duration(n) * unit, nil
 }
 
 // timeoutUnit returns the length of a unit, or zero if the letter is none.

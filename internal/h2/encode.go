@@ -41,20 +41,6 @@ func appendField[V string | []byte](dst []byte, name string, value V) []byte {
 // all that the peer will ever see (RFC 7541, 6.3; R12).
 func AppendTableSizeUpdateZero(dst []byte) []byte { return append(dst, 0x20) }
 
-// appendInt appends v with a prefix of that many bits, below the given flags
-// (RFC 7541, 5.1).
-func appendInt(dst []byte, flags byte, prefix uint8, v uint32) []byte {
-	top := uint32(1)<<prefix - 1
-	if v < top {
-		return append(dst, flags|byte(v))
-	}
-	dst = append(dst, flags|byte(top))
-	for v -= top; v >= 0x80; v >>= 7 {
-		dst = append(dst, byte(v)|0x80)
-	}
-	return append(dst, byte(v))
-}
-
 // Field is one field of a decoded header block.
 type Field struct {
 	Name, Value string

@@ -1,7 +1,5 @@
 package h2
 
-import "fmt"
-
 // fieldOverhead is added to name and value in both accounts of a field's size
 // (RFC 7541, 4.1; RFC 9113, 6.5.2).
 const fieldOverhead = 32
@@ -60,7 +58,7 @@ type WatchList struct {
 // Errors: panics on more than 16 names or on a name twice (internal error).
 func NewWatchList(names ...string) *WatchList {
 	if len(names) > maxWatched {
-		panic(fmt.Sprintf("internal error: %d watched names, at most %d", len(names), maxWatched))
+		panic("internal error: more watched names than maxWatched") //nolint:forbidigo // the names are constants of the caller
 	}
 	w := &WatchList{names: make(map[string]knownName)}
 	for i := len(staticTable) - 1; i > 0; i-- {
@@ -69,7 +67,7 @@ func NewWatchList(names ...string) *WatchList {
 	for id, name := range names {
 		known := w.names[name]
 		if known.watch != 0 {
-			panic("internal error: watched twice: " + name)
+			panic("internal error: watched twice: " + name) //nolint:forbidigo // the names are constants of the caller
 		}
 		known.watch = uint8(id + 1)
 		w.names[name] = known
@@ -122,9 +120,6 @@ func (t traits) withValue(value []byte) traits {
 	t.role &^= roleConnect // of another value, when the name was indexed
 	t.fault = t.nameFault
 	if t.fault == 0 {
-		t.fault = checkValue(value)
-	}
-	if t.fault == 0 && t.role != 0 {
 		t.fault = t.role.checkValue(value)
 	}
 	if t.role == roleMethod && string(value) == "CONNECT" {
@@ -133,19 +128,30 @@ func (t traits) withValue(value []byte) traits {
 	return t
 }
 
-// checkValue applies the rule that one pseudo-header field, or te, has.
+// checkValue judges a value (RFC 9113, 8.2.1), also by the rule which one
+// pseudo-header field, or te, has. Spaces around it come last, as the only
+// fault that some blocks may have.
 func (r role) checkValue(value []byte) MalformedError {
+	var all uint8
+	for _, c := range value {
+		all |= octets[c]
+	}
+	n := len(value)
 	switch {
+	case all&octetForbidden != 0:
+		return MalformedValueChar
 	case r == roleTE && string(value) != "trailers":
 		return MalformedTE
-	case r == rolePath && len(value) == 0:
+	case r == rolePath && n == 0:
 		return MalformedPathEmpty
-	case r == roleScheme && len(value) == 0:
+	case r == roleScheme && n == 0:
 		return MalformedSchemeEmpty
 	case r == roleMethod && !isToken(value):
 		return MalformedMethod
 	case r == roleStatus && !isStatus(value):
 		return MalformedStatus
+	case n > 0 && (isSpace(value[0]) || isSpace(value[n-1])):
+		return MalformedValueSpace
 	}
 	return 0
 }
@@ -189,21 +195,6 @@ func checkName(name []byte) MalformedError {
 		default:
 			return MalformedNameChar
 		}
-	}
-	return 0
-}
-
-// checkValue judges a value of any field (RFC 9113, 8.2.1).
-func checkValue(value []byte) MalformedError {
-	var all uint8
-	for _, c := range value {
-		all |= octets[c]
-	}
-	if all&octetForbidden != 0 {
-		return MalformedValueChar
-	}
-	if n := len(value); n > 0 && (isSpace(value[0]) || isSpace(value[n-1])) {
-		return MalformedValueSpace
 	}
 	return 0
 }

@@ -4,8 +4,8 @@ package h2
 type staticEntry struct{ name, value string }
 
 // staticTable is the static table (RFC 7541, appendix A). Row 0 does not
-// exist on the wire. Rows of the same name are neighbours, which
-// appendField relies on.
+// exist on the wire. Rows of the same name follow each other,
+// which appendField relies on.
 var staticTable = [...]staticEntry{
 	1:  {":authority", ""},
 	2:  {":method", "GET"},

@@ -99,20 +99,21 @@ func (t *dynamicTable) growRing() {
 	t.entries = grown
 }
 
-// compact drops the forms of evicted entries. It keeps at least half of the
-// arena free, so that the copying is paid for by as many octets inserted.
+// compact drops the forms of evicted entries. It leaves half of the arena
+// free, so that its copying is paid for by as many octets inserted.
 func (t *dynamicTable) compact(n int) {
 	start := uint32(len(t.arena))
 	if t.count > 0 {
 		start = t.at(t.count - 1).offset
 	}
 	live := t.arena[start:]
-	if need := 2 * (len(live) + n); need > cap(t.arena) {
-		grown := make([]byte, 0, max(256, need))
-		t.arena = append(grown, live...)
-	} else {
-		t.arena = append(t.arena[:0], live...)
+	room := t.arena
+	if need := 2 * (len(live) + n); need > cap(room) {
+		room = make([]byte, 0, max(256, need))
 	}
+	room = room[:len(live)]
+	copy(room, live)
+	t.arena = room
 	for d := range t.count {
 		t.at(d).offset -= start
 	}

@@ -1,0 +1,227 @@
+package h2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2/hpack"
+)
+
+const fuzzMaxList = 2000
+
+// fuzzInput joins the blocks of one connection, each behind its length.
+func fuzzInput(blocks ...[]byte) (in []byte) {
+	for _, block := range blocks {
+		in = binary.BigEndian.AppendUint16(in, uint16(len(block)))
+		in = append(in, block...)
+	}
+	return in
+}
+
+// nextBlock takes a block from an input; the last may be shorter than it says.
+func nextBlock(in []byte) (block, rest []byte) {
+	if len(in) < 2 {
+		return nil, nil
+	}
+	n := min(int(binary.BigEndian.Uint16(in)), len(in)-2)
+	return in[2 : 2+n], in[2+n:]
+}
+
+// FuzzTranscode feeds the blocks of a connection to the transcoder and to
+// hpack, and compares the fields with those that hpack reads from the output.
+func FuzzTranscode(f *testing.F) {
+	for _, example := range specExamples {
+		var blocks [][]byte
+		for _, s := range example.steps {
+			blocks = append(blocks, unhex(f, s.in))
+		}
+		f.Add(uint8(example.kind), uint16(example.tableSize), fuzzInput(blocks...))
+	}
+	for _, tt := range messageRules {
+		f.Add(uint8(tt.kind), uint16(4096), fuzzInput(encoderBlocks(tt.fields, tt.fields)...))
+	}
+	f.Add(uint8(0), uint16(4096), fuzzInput(encoderBlocks(grpcRequest("1S"), grpcRequest("2S"), grpcRequest("2S"))...))
+	big := append(grpcRequest(""), pairs("big", strings.Repeat("b", 2000))...)
+	f.Add(uint8(0), uint16(4096), fuzzInput(encoderBlocks(big, grpcRequest(""), big)...))
+	for _, in := range []string{"80", "be", "ff", "ff80 8080 8000", "4001 6182 1fff", "20 3fe1 1f83", "8320", "1001 6101 62 7e00 be"} {
+		f.Add(uint8(2), uint16(100), fuzzInput(unhex(f, in), unhex(f, in)))
+	}
+	watch := testWatch()
+	f.Fuzz(func(t *testing.T, kind uint8, tableSize uint16, in []byte) {
+		peer := &fuzzPeer{
+			kind: Kind(kind % 3),
+			ref:  hpack.NewDecoder(uint32(tableSize%4097), nil),
+			ours: NewDecoder(watch, uint32(tableSize%4097), fuzzMaxList),
+		}
+		for len(in) > 0 {
+			var block []byte
+			block, in = nextBlock(in)
+			if !peer.step(t, block) {
+				return
+			}
+			checkBounds(t, &peer.ours.table, uint32(tableSize%4097))
+		}
+	})
+}
+
+// fuzzPeer is one connection as both decoders see it.
+type fuzzPeer struct {
+	kind  Kind
+	ref   *hpack.Decoder
+	ours  *Decoder
+	block Block
+}
+
+// step compares one block and reports whether the connection goes on.
+func (p *fuzzPeer) step(t *testing.T, in []byte) bool {
+	t.Helper()
+	want, refErr := p.ref.DecodeFull(in)
+	err := p.ours.Transcode(&p.block, in, p.kind)
+	if failed, ok := errors.AsType[CompressionError](err); ok {
+		// Where we are stricter than hpack, which RFC 7541, 4.2 and 5.1 allow.
+		stricter := failed == CompressionLateUpdate || failed == CompressionIntOverflow || failed == CompressionNameCopies
+		if refErr == nil && !stricter {
+			t.Errorf("%x: %v; hpack reads %q", in, err, want)
+		}
+		return false
+	}
+	if refErr != nil {
+		// hpack refuses the second of two size updates, which RFC 7541, 4.2
+		// asks encoders to send.
+		if !strings.Contains(refErr.Error(), "MUST occur at the beginning") {
+			t.Errorf("%x: %v; hpack: %v", in, err, refErr)
+		}
+		return false
+	}
+	p.compare(t, in, want, err)
+	return true
+}
+
+func (p *fuzzPeer) compare(t *testing.T, in []byte, want []hpack.HeaderField, err error) {
+	t.Helper()
+	size := 0
+	for _, f := range want {
+		size += int(f.Size())
+	}
+	if p.block.ListSize != size || p.block.Fields != len(want) {
+		t.Errorf("%x: %d fields of %d octets; want %d of %d", in, p.block.Fields, p.block.ListSize, len(want), size)
+	}
+	wantFault := malformed(p.kind, want)
+	if fault, _ := errors.AsType[MalformedError](err); (fault != 0) != (wantFault != "") {
+		t.Errorf("%q: %v; want %q", list(want), err, wantFault)
+	}
+	if over := errors.Is(err, ErrListTooLarge); over != (size > fuzzMaxList && wantFault == "") {
+		t.Errorf("%d octets: %v", size, err)
+	}
+	got := list(readStateless(t, p.block.Enc))
+	expect := list(want)
+	if size > fuzzMaxList {
+		expect = expect[:min(len(got), len(expect))]
+	}
+	if !slices.Equal(got, expect) {
+		t.Errorf("%x became %q; want %q", in, got, expect)
+	}
+	p.compareWatched(t, want[:len(expect)])
+}
+
+// compareWatched looks for every watched name in the list and in the block.
+func (p *fuzzPeer) compareWatched(t *testing.T, fields []hpack.HeaderField) {
+	t.Helper()
+	for name, known := range p.ours.watch.names {
+		if known.watch == 0 {
+			continue
+		}
+		count, last := 0, ""
+		for _, f := range fields {
+			if f.Name == name {
+				count, last = count+1, f.Value
+			}
+		}
+		w, ok := p.block.Watched(int(known.watch - 1))
+		if ok != (count > 0) || w.Count != count || string(w.Value) != last {
+			t.Errorf("%s is %q, %d times, %v; want %q, %d", name, w.Value, w.Count, ok, last, count)
+		}
+		if !ok {
+			continue
+		}
+		alone := readStateless(t, bytes.Clone(p.block.Enc[w.Start:w.End]))
+		if len(alone) != 1 || alone[0].Name != name || alone[0].Value != last {
+			t.Errorf("%s stands at %d to %d as %q", name, w.Start, w.End, list(alone))
+		}
+	}
+}
+
+// malformed is the rules of RFC 9113, section 8, written down a second time
+// and with no regard to cost. It returns what is wrong, or nothing.
+func malformed(kind Kind, fields []hpack.HeaderField) string {
+	pseudo := make(map[string]string)
+	regular := false
+	for _, f := range fields {
+		if strings.ContainsAny(f.Value, "\x00\r\n") {
+			return "value"
+		}
+		if kind == RequestBlock && strings.Trim(f.Value, " \t") != f.Value {
+			return "space"
+		}
+		if !strings.HasPrefix(f.Name, ":") {
+			regular = true
+			if fault := malformedRegular(f); fault != "" {
+				return fault
+			}
+			continue
+		}
+		if _, twice := pseudo[f.Name]; twice || regular {
+			return "order of " + f.Name
+		}
+		pseudo[f.Name] = f.Value
+	}
+	return malformedPseudo(kind, pseudo)
+}
+
+func malformedRegular(f hpack.HeaderField) string {
+	connectionFields := []string{"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"}
+	switch {
+	case !httpguts.ValidHeaderFieldName(f.Name) || strings.ToLower(f.Name) != f.Name:
+		return "name"
+	case slices.Contains(connectionFields, f.Name):
+		return f.Name
+	case f.Name == "te" && f.Value != "trailers":
+		return "te"
+	}
+	return ""
+}
+
+func malformedPseudo(kind Kind, pseudo map[string]string) string {
+	var want []string
+	switch {
+	case kind == ResponseBlock:
+		want = []string{":status"}
+		status := pseudo[":status"]
+		if len(status) != 3 || status < "100" || status > "999" || strings.Trim(status, "0123456789") != "" {
+			return "status"
+		}
+	case kind == RequestBlock && pseudo[":method"] == "CONNECT":
+		want = []string{":method", ":authority"}
+	case kind == RequestBlock:
+		want = []string{":method", ":scheme", ":path"}
+		if !httpguts.ValidHeaderFieldName(pseudo[":method"]) || pseudo[":scheme"] == "" || pseudo[":path"] == "" {
+			return "request line"
+		}
+		delete(pseudo, ":authority")
+	}
+	if len(pseudo) != len(want) {
+		return fmt.Sprintf("%d pseudo-header fields", len(pseudo))
+	}
+	for _, name := range want {
+		if _, ok := pseudo[name]; !ok {
+			return "no " + name
+		}
+	}
+	return ""
+}
