@@ -1,0 +1,122 @@
+# Cabrank: build, run and check. `make help` lists the targets.
+#
+# Tools are pinned in tools/go.mod and built into .tools/ under their own
+# names, again only when that file changes. What the real tests need beside Go
+# (Ruby, Python and Node packages) is installed by scripts/install-deps.sh.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# The build date is the date of the commit, so that two builds of one commit
+# are the same file and an unchanged tree is not linked again.
+VERSION    := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+COMMIT     := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),none)
+BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
+LDFLAGS    := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
+
+FUZZTIME ?= 10s
+DEMO     ?=
+BENCH    ?= .
+
+# $(call packages,REGEXP) is the folders of the test files that have a line
+# matching REGEXP, as ./dir arguments: nothing here is listed by hand.
+packages = $(shell scripts/test-packages.sh '$(1)')
+
+TOOLS := golangci-lint gotestsum grpcurl interop_client interop_server protoc-gen-go protoc-gen-go-grpc
+TEST  := .tools/gotestsum --format standard-quiet --
+
+##@ First steps
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/cabrank: one static binary.
+	@echo "building bin/cabrank $(VERSION)"
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/cabrank ./cmd/cabrank
+
+.PHONY: demo
+demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls and ends.
+	@bin/cabrank demo $(addprefix --,$(DEMO))
+
+##@ Checks
+
+.PHONY: test
+test: ## Check everything: lint, test-unit, test-real.
+	@$(MAKE) lint
+	@$(MAKE) test-unit
+	@$(MAKE) test-real
+
+.PHONY: lint
+lint: .tools/golangci-lint ## Check form: gofmt, modules, vet on Linux and macOS, golangci-lint, scripts.
+	@scripts/lint.sh
+
+.PHONY: test-unit
+test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds; starts no child.
+	@scripts/install-deps.sh race
+	@$(TEST) -race -timeout 10m ./...
+
+.PHONY: test-real
+test-real: build tools ## Run interop, real workers and CLI scripts; installs what is missing.
+	@scripts/install-deps.sh workers
+	@$(TEST) -tags real -count=1 -timeout 20m $(call packages,^//go:build .*\breal\b)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: soak
+soak: build tools ## Run the long tests (tag soak).
+	@$(TEST) -tags soak -count=1 -timeout 2h $(call packages,^//go:build .*\bsoak\b)
+
+##@ Measurements
+
+.PHONY: bench
+bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
+	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
+
+.PHONY: bench-peers
+bench-peers: build ## Measure CPU per call beside HAProxy and nghttpx; installs both.
+	@scripts/install-deps.sh peers
+	@go run ./bench/runner
+
+##@ Housekeeping
+
+.PHONY: fmt
+fmt: ## Format all Go files.
+	@scripts/go-files.sh | xargs -0 gofmt -s -w
+
+.PHONY: generate
+generate: .tools/protoc-gen-go .tools/protoc-gen-go-grpc ## Write the code of the .proto files again.
+	@proto/generate.sh
+
+.PHONY: tools
+tools: $(addprefix .tools/,$(TOOLS)) ## Build the pinned tools into .tools/.
+
+.PHONY: clean
+clean: ## Remove everything that make builds or installs inside the tree.
+	@rm -rf bin .tools .deps examples/node/node_modules
+
+# build-tool builds the package $(1) of tools/go.mod as the file $@.
+build-tool = @echo "building $@"; cd tools && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../$@ $(1)
+
+.tools/golangci-lint: tools/go.mod
+	$(call build-tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+.tools/gotestsum: tools/go.mod
+	$(call build-tool,gotest.tools/gotestsum)
+.tools/grpcurl: tools/go.mod
+	$(call build-tool,github.com/fullstorydev/grpcurl/cmd/grpcurl)
+.tools/interop_client: tools/go.mod
+	$(call build-tool,google.golang.org/grpc/interop/client)
+.tools/interop_server: tools/go.mod
+	$(call build-tool,google.golang.org/grpc/interop/server)
+.tools/protoc-gen-go: tools/go.mod
+	$(call build-tool,google.golang.org/protobuf/cmd/protoc-gen-go)
+.tools/protoc-gen-go-grpc: tools/go.mod
+	$(call build-tool,google.golang.org/grpc/cmd/protoc-gen-go-grpc)

@@ -1,0 +1,436 @@
+// Package cabrank_test polices the tree: which package may import which, what
+// must be documented, and what must not appear. It reads the source and starts
+// nothing. When it fails it says which rule was broken and where the rule is
+// written; the tables below are the place to change a rule, with a reason.
+package cabrank_test
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/cabrank/cabrank"
+
+// anything stands in a layer for "no limit of this kind".
+var anything = []string{"..."}
+
+// layer is what one package may import outside its tests, and how far it must
+// stay from the world.
+type layer struct {
+	inside     []string // packages of this module, without the module path
+	outside    []string // modules of others; a name covers what is below it
+	notStd     []string // parts of the standard library it must not know
+	pure       bool     // starts no goroutine and reads no clock: `now` is handed in
+	documented bool     // every exported name has a comment
+	onlyTests  bool     // imported by tests alone
+}
+
+// layers lists every package. A name that ends in /... covers what is below
+// it. Imports go one way, from the top of this list to the bottom:
+//
+//	cmd/cabrank → admin → relay → shard → h2
+//	                            → grpcwire, rank
+//
+// A package that is not on the list fails the test: whoever adds one decides
+// here what it may know. An entry may wait for its package.
+var layers = map[string]layer{
+	// The root has tests only.
+	".": {},
+	// The wiring knows everybody, so that nobody else has to.
+	"cmd/cabrank": {inside: anything, outside: anything},
+
+	// The data path. No library of others is on it except the Huffman coding
+	// of hpack: frames and header blocks are our own, and allocation free.
+	"internal/h2": {
+		outside: []string{"golang.org/x/net/http2/hpack"},
+		notStd:  []string{"net", "os/exec", "syscall"},
+		pure:    true, documented: true,
+	},
+	"internal/grpcwire": {
+		outside: []string{"google.golang.org/protobuf/encoding/protowire"},
+		notStd:  []string{"net", "os"},
+		pure:    true, documented: true,
+	},
+	"internal/rank": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
+	"internal/shard": {
+		inside:     []string{"internal/h2"},
+		outside:    []string{"golang.org/x/sys"},
+		notStd:     []string{"net/http", "os/exec"},
+		documented: true,
+	},
+	"internal/relay": {
+		inside:     []string{"internal/h2", "internal/shard", "internal/grpcwire", "internal/rank"},
+		notStd:     []string{"os/exec"},
+		documented: true,
+	},
+
+	// Around it. worker and rank do not know each other: cmd/cabrank joins them.
+	"internal/worker":   {outside: anything},
+	"internal/discover": {outside: anything},
+	"internal/config":   {outside: anything, notStd: []string{"net/http", "os/exec"}},
+	"internal/admin":    {inside: []string{"internal/relay"}, outside: anything},
+	"internal/demo":     {inside: []string{"internal/demo/demopb"}, outside: anything},
+	"internal/demo/...": {outside: anything},
+	// lab measures from outside; only its what-if simulation drives a rank.
+	"internal/lab":     {inside: []string{"internal/rank"}, outside: anything},
+	"internal/testkit": {outside: anything, onlyTests: true},
+
+	// Beside it: they see the product as anybody does, from outside.
+	"test/real":    {outside: anything},
+	"bench/...":    {inside: []string{"bench/..."}, outside: anything},
+	"examples/...": {inside: []string{"examples/..."}, outside: anything},
+}
+
+// mutable lists the package-level variables that are neither errors nor
+// interface assertions, as "folder.name", each with the reason why it stays.
+// All of them are written once, by the compiler or the linker.
+var mutable = map[string]string{
+	"cmd/cabrank.version":   "set by the linker (Makefile, build)",
+	"cmd/cabrank.commit":    "set by the linker (Makefile, build)",
+	"cmd/cabrank.buildDate": "set by the linker (Makefile, build)",
+
+	"internal/config.yamlLine":       "a compiled expression",
+	"internal/h2.compressionTokens":  "a table of names",
+	"internal/h2.errCodeNames":       "a table of names",
+	"internal/h2.huffman":            "the code of RFC 7541, appendix B",
+	"internal/h2.malformedTokens":    "a table of names",
+	"internal/h2.octets":             "a table of bits, computed from a list of characters",
+	"internal/h2.staticIndex":        "an index of the table below",
+	"internal/h2.staticTable":        "the table of RFC 7541, appendix A",
+	"internal/grpcwire.codeNames":    "a table of names",
+	"internal/grpcwire.timeoutUnits": "a table of units",
+	"internal/relay.pathCheck":       "bytes to compare with",
+	"internal/relay.pathReflection":  "bytes to compare with",
+	"internal/relay.pathWatch":       "bytes to compare with",
+}
+
+// emptyNames are file and folder names that explain nothing: what is in such
+// a file belongs to the noun that uses it.
+var emptyNames = regexp.MustCompile(`^(.*_)?(utils?|common|types|managers?|helpers?|misc)$`)
+
+// clockReads are the functions of package time that read or wait for the
+// clock of the machine.
+var clockReads = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
+
+func TestLayers(t *testing.T) {
+	for dir, p := range tree(t) {
+		rule, ok := layerOf(dir)
+		if !ok {
+			t.Errorf("%s is not in the table layers of arch_test.go: say there what it may import", dir)
+			continue
+		}
+		for _, f := range p.code() {
+			for _, spec := range f.syntax.Imports {
+				name, _ := strconv.Unquote(spec.Path.Value)
+				if why := refuseImport(dir, rule, name); why != "" {
+					t.Errorf("%s imports %s: %s (table layers of arch_test.go)", f.name, name, why)
+				}
+			}
+		}
+	}
+}
+
+// refuseImport says why a package in dir must not import name, or nothing.
+func refuseImport(dir string, rule layer, name string) string {
+	inside, ours := strings.CutPrefix(name, module+"/")
+	switch first, _, _ := strings.Cut(name, "/"); {
+	case ours:
+		if target, _ := layerOf(inside); target.onlyTests && !rule.onlyTests {
+			return "only tests may"
+		}
+		if !covers(rule.inside, inside) {
+			return dir + " must not know it"
+		}
+	case strings.Contains(first, "."):
+		if !covers(rule.outside, name) {
+			return "this library is not allowed for " + dir
+		}
+	case covers(below(rule.notStd), name):
+		return dir + " must stay away from this part of the standard library"
+	}
+	return ""
+}
+
+// The rules hold what they say: each row is one import that must be refused,
+// or allowed.
+func TestRefuseImport(t *testing.T) {
+	for _, tc := range []struct {
+		dir, name string
+		refused   bool
+	}{
+		{"internal/h2", module + "/internal/grpcwire", true},
+		{"internal/h2", "golang.org/x/net/http2/hpack", false},
+		{"internal/h2", "golang.org/x/net/http2", true},
+		{"internal/rank", "net/netip", true},
+		{"internal/rank", "network", false},
+		{"internal/shard", "golang.org/x/sys/unix", false},
+		{"internal/relay", module + "/internal/worker", true},
+		{"internal/lab", module + "/internal/relay", true},
+		{"internal/worker", module + "/internal/rank", true},
+		{"cmd/cabrank", module + "/internal/relay", false},
+		{"cmd/cabrank", module + "/internal/testkit", true},
+		{"bench/peers", module + "/internal/h2", true},
+		{"examples/go/worker", module + "/examples/go/workpb", false},
+	} {
+		rule, ok := layerOf(tc.dir)
+		if !ok {
+			t.Errorf("%s has no entry", tc.dir)
+		}
+		if why := refuseImport(tc.dir, rule, tc.name); (why != "") != tc.refused {
+			t.Errorf("%s imports %s: refused %t (%q), want %t", tc.dir, tc.name, !tc.refused, why, tc.refused)
+		}
+	}
+}
+
+// layerOf finds the entry for a folder: its own, or the nearest above it that
+// ends in /... .
+func layerOf(dir string) (layer, bool) {
+	if rule, ok := layers[dir]; ok {
+		return rule, true
+	}
+	for up := dir; up != "."; up = path.Dir(up) {
+		if rule, ok := layers[up+"/..."]; ok {
+			return rule, true
+		}
+	}
+	return layer{}, false
+}
+
+// covers reports whether a list allows name: by itself, or by an entry that
+// ends in /... or names what is above it in another module.
+func covers(list []string, name string) bool {
+	for _, entry := range list {
+		above, wild := strings.CutSuffix(entry, "...")
+		external := strings.Contains(strings.SplitN(entry, "/", 2)[0], ".")
+		switch {
+		case name == entry,
+			wild && strings.HasPrefix(name+"/", above),
+			external && strings.HasPrefix(name, entry+"/"):
+			return true
+		}
+	}
+	return false
+}
+
+// below adds to every name of a list what is below it.
+func below(names []string) []string {
+	var all []string
+	for _, name := range names {
+		all = append(all, name+"/...")
+	}
+	return all
+}
+
+// Time and goroutines come from the outside, so that tests own them.
+func TestPurePackagesReadNoClock(t *testing.T) {
+	for dir, p := range tree(t) {
+		if rule, _ := layerOf(dir); !rule.pure {
+			continue
+		}
+		for _, f := range p.code() {
+			ast.Inspect(f.syntax, func(n ast.Node) bool {
+				if what := impure(n); what != "" {
+					t.Errorf("%s: %s: %s is pure, time and goroutines are handed in", p.at(n), what, dir)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// impure names what a node does that a pure package must not do, or nothing.
+func impure(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "starts a goroutine"
+	case *ast.SelectorExpr:
+		if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clockReads, n.Sel.Name) {
+			return "uses time." + n.Sel.Name
+		}
+	}
+	return ""
+}
+
+func TestPackagesAreExplained(t *testing.T) {
+	for dir, p := range tree(t) {
+		if p.written() && !slices.ContainsFunc(p.files, file.explainsPackage) {
+			t.Errorf("%s has no package comment: say what it is for and what it does not do", dir)
+		}
+	}
+}
+
+func TestExportedNamesAreExplained(t *testing.T) {
+	for dir, p := range tree(t) {
+		if rule, _ := layerOf(dir); !rule.documented {
+			continue
+		}
+		for _, f := range p.code() {
+			for _, decl := range f.syntax.Decls {
+				for _, name := range undocumented(decl) {
+					t.Errorf("%s: %s has no comment (templates in CONTRIBUTING.md)", p.at(name), name.Name)
+				}
+			}
+		}
+	}
+}
+
+// undocumented returns the exported names that a declaration makes and does
+// not explain. The comment of a group covers constants and variables in it,
+// not types.
+func undocumented(decl ast.Decl) []*ast.Ident {
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		if decl.Name.IsExported() && decl.Doc == nil && receiverIsExported(decl) {
+			return []*ast.Ident{decl.Name}
+		}
+	case *ast.GenDecl:
+		var missing []*ast.Ident
+		for _, spec := range decl.Specs {
+			missing = append(missing, undocumentedSpec(spec, decl)...)
+		}
+		return missing
+	}
+	return nil
+}
+
+func undocumentedSpec(spec ast.Spec, group *ast.GenDecl) []*ast.Ident {
+	var missing []*ast.Ident
+	switch spec := spec.(type) {
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			if name.IsExported() && spec.Doc == nil && spec.Comment == nil && group.Doc == nil {
+				missing = append(missing, name)
+			}
+		}
+	case *ast.TypeSpec:
+		alone := !group.Lparen.IsValid() && group.Doc != nil
+		if spec.Name.IsExported() && spec.Doc == nil && spec.Comment == nil && !alone {
+			missing = append(missing, spec.Name)
+		}
+		missing = append(missing, undocumentedMethods(spec)...)
+	}
+	return missing
+}
+
+// undocumentedMethods covers interfaces: what implementers must guarantee is
+// said method by method, unless there is only one.
+func undocumentedMethods(spec *ast.TypeSpec) []*ast.Ident {
+	iface, ok := spec.Type.(*ast.InterfaceType)
+	if !ok || !spec.Name.IsExported() || len(iface.Methods.List) == 1 {
+		return nil
+	}
+	var missing []*ast.Ident
+	for _, method := range iface.Methods.List {
+		if len(method.Names) > 0 && method.Doc == nil && method.Comment == nil {
+			missing = append(missing, method.Names...)
+		}
+	}
+	return missing
+}
+
+// receiverIsExported is true for functions and for methods of exported types:
+// those of an unexported type do not show in the documentation.
+func receiverIsExported(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return true
+	}
+	typ := f.Recv.List[0].Type
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.IndexExpr:
+			typ = t.X
+		case *ast.IndexListExpr:
+			typ = t.X
+		case *ast.Ident:
+			return t.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+// Reading main must tell what runs: nothing happens on import, and no state
+// is shared behind the back of a function's arguments.
+func TestNoHiddenState(t *testing.T) {
+	seen := map[string]bool{}
+	for dir, p := range tree(t) {
+		for _, f := range p.code() {
+			for _, decl := range f.syntax.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+					t.Errorf("%s: init function: wire it in cmd/cabrank", p.at(fn))
+				}
+				for _, name := range variables(decl) {
+					key := dir + "." + name.Name
+					if _, ok := mutable[key]; !ok {
+						t.Errorf("%s: package-level variable %s: pass it, make it constant, or give the reason in the table mutable of arch_test.go", p.at(name), key)
+					}
+					seen[key] = true
+				}
+			}
+		}
+	}
+	for key := range mutable {
+		dir, _, _ := strings.Cut(key, ".")
+		if _, exists := tree(t)[dir]; exists && !seen[key] {
+			t.Errorf("%s is in the table mutable of arch_test.go but no longer in the code: remove the entry", key)
+		}
+	}
+}
+
+// variables returns the package-level variables of a declaration except
+// interface assertions and errors, which nobody assigns again (the linter
+// reassign holds that).
+func variables(decl ast.Decl) []*ast.Ident {
+	group, ok := decl.(*ast.GenDecl)
+	if !ok || group.Tok != token.VAR {
+		return nil
+	}
+	var found []*ast.Ident
+	for _, spec := range group.Specs {
+		value, _ := spec.(*ast.ValueSpec)
+		for i, name := range value.Names {
+			if name.Name != "_" && (i >= len(value.Values) || !makesError(value.Values[i])) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
+}
+
+// makesError knows errors by their form: errors.New, fmt.Errorf, or a value
+// of a type that is named an error.
+func makesError(value ast.Expr) bool {
+	switch value := value.(type) {
+	case *ast.CallExpr:
+		name := types.ExprString(value.Fun)
+		return name == "errors.New" || name == "fmt.Errorf"
+	case *ast.UnaryExpr:
+		return value.Op == token.AND && makesError(value.X)
+	case *ast.CompositeLit:
+		return strings.HasSuffix(types.ExprString(value.Type), "Error")
+	}
+	return false
+}
+
+func TestNamesExplain(t *testing.T) {
+	for dir, p := range tree(t) {
+		if emptyNames.MatchString(path.Base(dir)) {
+			t.Errorf("%s: a package name that explains nothing", dir)
+		}
+		for _, f := range p.files {
+			stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.name), ".go"), "_test")
+			if emptyNames.MatchString(stem) {
+				t.Errorf("%s: a file name that explains nothing: name it after its one noun", f.name)
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package cabrank_test
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	// inlineLink matches the target of an inline link or image.
+	inlineLink = regexp.MustCompile(`\]\(\s*<?([^\s)>]+)`)
+
+	// linkDefinition matches the target of a link that is defined apart.
+	linkDefinition = regexp.MustCompile(`(?m)^ {0,3}\[[^\]]+\]:\s+<?([^\s>]+)`)
+
+	// codeSpan matches what a line quotes.
+	codeSpan = regexp.MustCompile("`[^`]*`")
+
+	// lineNumbers matches a reference that the next edit makes wrong.
+	lineNumbers = regexp.MustCompile(`\.(go|rb|py|js|ts|sh|proto):\d+|#L\d+|\blines? \d+`)
+
+	// recordName is the form of a decision record's file name.
+	recordName = regexp.MustCompile(`^(\d{3})-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, name := range sourceFiles(t, ".md") {
+		for _, target := range localLinks(read(t, name)) {
+			if _, err := os.Stat(filepath.FromSlash(path.Join(path.Dir(name), target))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, target)
+			}
+		}
+	}
+}
+
+// localLinks returns the link targets of a document that are files of this
+// tree, without their anchors.
+func localLinks(text string) []string {
+	text = withoutCode(text)
+	found := append(inlineLink.FindAllStringSubmatch(text, -1), linkDefinition.FindAllStringSubmatch(text, -1)...)
+	var targets []string
+	for _, m := range found {
+		target, _, _ := strings.Cut(m[1], "#")
+		if target != "" && !strings.Contains(target, "://") && !strings.HasPrefix(target, "mailto:") {
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// withoutCode removes what is not read as Markdown: fenced blocks, code spans.
+func withoutCode(text string) string {
+	var kept strings.Builder
+	fenced := false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			fenced = !fenced
+		} else if !fenced {
+			kept.WriteString(codeSpan.ReplaceAllString(line, ""))
+		}
+	}
+	return kept.String()
+}
+
+func TestLocalLinks(t *testing.T) {
+	text := "[a](x.md#part) ![b](img/y.png \"title\") [c](https://z) [d](#here)\n" +
+		"[e]: ../w.md\n`[no](code.md)`\n```\n[no](fence.md)\n```\n[f](<v.md>)"
+	got := strings.Join(localLinks(text), " ")
+	if want := "x.md img/y.png v.md ../w.md"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDocumentsNameNoLines(t *testing.T) {
+	for _, name := range sourceFiles(t, ".md") {
+		if found := lineNumbers.FindString(read(t, name)); found != "" {
+			t.Errorf("%s refers to %q: name the function instead, lines move", name, found)
+		}
+	}
+}
+
+// Decision records are numbered from 001 without a gap, and each title
+// carries its number.
+func TestDecisionsAreNumbered(t *testing.T) {
+	entries, err := os.ReadDir("docs/decisions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, entry := range entries {
+		m := recordName.FindStringSubmatch(entry.Name())
+		if m == nil {
+			t.Errorf("docs/decisions/%s: the name must be NNN-words-in-lower-case.md", entry.Name())
+			continue
+		}
+		if want := number(i + 1); m[1] != want {
+			t.Errorf("docs/decisions/%s: the number must be %s, records are never removed or reused", entry.Name(), want)
+		}
+		if title := "# " + m[1] + " "; !strings.HasPrefix(read(t, "docs/decisions/"+entry.Name()), title) {
+			t.Errorf("docs/decisions/%s: the title must begin with %q", entry.Name(), title)
+		}
+	}
+}
+
+func number(n int) string { return fmt.Sprintf("%03d", n) }
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of the tree, one after the other, for the time $1
+# each. A finding is written by Go into the package's testdata/fuzz folder:
+# commit it, it is a regression test from then on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:?usage: scripts/fuzz.sh DURATION}
+
+count=0
+for dir in $(scripts/test-packages.sh '^func Fuzz'); do
+  while read -r target; do
+    echo "fuzz $dir $target ($time)"
+    if ! output=$(go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$dir" </dev/null 2>&1); then
+      echo "$output"
+      exit 1
+    fi
+    tail -n 1 <<<"$output"
+    count=$((count + 1))
+  done < <(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | cut -d' ' -f2)
+done
+echo "fuzz: $count targets, $time each, nothing found"

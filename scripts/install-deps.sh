@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Installs what the checks need beside Go, and only what is missing: a second
+# run takes a second or two and changes nothing.
+#
+#   scripts/install-deps.sh race      a C compiler, for the race detector
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC
+#   scripts/install-deps.sh peers     HAProxy and nghttpx, to measure beside
+#
+# System packages come from Debian as root; the release pins their versions.
+# Without root, or without apt, it stops and prints the one line to run. Python
+# and Node packages are pinned in examples/ and stay inside the tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PATH=$PATH:/usr/sbin:/sbin # where Debian puts servers
+missing=()
+
+fail() {
+  echo "install-deps: $1" >&2
+  exit 1
+}
+
+# need PACKAGE PROBE... notes that PACKAGE is missing unless PROBE succeeds. It
+# asks for the ability, not for the package: a Ruby from elsewhere will do.
+need() {
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+install_missing() {
+  [ ${#missing[@]} -gt 0 ] || return 0
+  local line="apt-get install -y --no-install-recommends ${missing[*]}"
+  command -v apt-get >/dev/null || fail "missing: ${missing[*]} (names as in Debian); install them and run this again"
+  [ "$(id -u)" = 0 ] || fail "run this line, then again what you ran: sudo $line"
+  echo "install-deps: $line"
+  export DEBIAN_FRONTEND=noninteractive
+  # The package lists may be absent or older than the archive: read them again
+  # only if the first try fails.
+  $line >/dev/null 2>&1 || {
+    apt-get update -qq
+    $line >/dev/null
+  }
+}
+
+# The copy of the requirements beside the installed packages tells whether
+# they are still the ones asked for.
+install_python() {
+  local wanted=examples/python/requirements.txt venv=.deps/python
+  cmp -s "$wanted" "$venv/requirements.txt" && return
+  echo "install-deps: Python packages of $wanted into $venv"
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+  cp "$wanted" "$venv/requirements.txt"
+}
+
+install_node() {
+  local dir=examples/node
+  cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json" && return
+  echo "install-deps: Node packages of $dir/package-lock.json"
+  npm ci --prefix "$dir" --silent --no-audit --no-fund
+  cp "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json"
+}
+
+case "${1:-}" in
+race)
+  need gcc gcc --version
+  need libc6-dev test -e /usr/include/stdlib.h -o "$(uname -s)" != Linux
+  install_missing
+  ;;
+workers)
+  need ruby ruby --version
+  need ruby-grpc ruby -e 'require "grpc"'
+  need ruby-google-protobuf ruby -e 'require "google/protobuf"'
+  need ruby-grpc-tools command -v grpc_tools_ruby_protoc
+  need python3-venv python3 -c 'import ensurepip, venv'
+  need nodejs node --version
+  need npm npm --version
+  install_missing
+  install_python
+  install_node
+  ;;
+peers)
+  need haproxy haproxy -v
+  need nghttp2-proxy nghttpx --version
+  install_missing
+  ;;
+*)
+  fail "usage: scripts/install-deps.sh race|workers|peers"
+  ;;
+esac

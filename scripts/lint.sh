@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The checks of form, cheapest first. Each says what is wrong and what to do;
+# the script ends at the first group that fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly tags=real,soak
+
+fail() {
+  echo "lint: $1" >&2
+  exit 1
+}
+
+for script in scripts/*.sh .ci/run; do
+  bash -n "$script" || fail "$script is not valid shell"
+done
+
+unformatted=$(scripts/go-files.sh | xargs -0 gofmt -s -l)
+[ -z "$unformatted" ] || fail "not formatted, run 'make fmt': ${unformatted//$'\n'/ }"
+
+go mod tidy -diff || fail "go.mod is not tidy, run 'go mod tidy'"
+(cd tools && go mod tidy -diff) || fail "tools/go.mod is not tidy, run 'go mod tidy' in tools"
+
+# golangci-lint brings go vet for Linux; this is the check that macOS compiles.
+GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet -tags "$tags" ./... || fail "go vet fails for macOS"
+
+.tools/golangci-lint run --build-tags "$tags" ./... || fail "see the findings above; .golangci.yml says why a rule is off"
