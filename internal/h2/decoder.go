@@ -4,10 +4,15 @@ package h2
 // (RFC 9113, 6.5.2).
 const initialTableSize = 4096
 
-// maxNameCopies bounds the octets of names copied out of the dynamic table by
-// the insertions of one block. Without it two octets of input could make us
-// move 4 KiB each. An honest block stays below 4 KiB, 16 times less.
-const maxNameCopies = 64 << 10
+// A block may copy names of up to maxNameCopies octets out of the dynamic
+// table, and nameCopyRate more for each octet of its own. Without a bound two
+// octets of input could make us move 4 KiB, again and again, also behind the
+// list limit, where entries must still be inserted. The rate is that of honest
+// names of 32 letters; the rest is for short blocks with a few longer ones.
+const (
+	maxNameCopies = 64 << 10
+	nameCopyRate  = 16
+)
 
 // Decoder turns the header blocks of one direction of one connection into
 // their stateless form.
@@ -47,8 +52,9 @@ func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
 // Transcode reads a complete header block and leaves its stateless form in b.
 //
 // Errors: a CompressionError ends the connection, and the decoder must not be
-// used again. A MalformedError or ErrListTooLarge refuses the stream only. With
-// any of them b.Enc must not be forwarded.
+// used again. A MalformedError or ErrListTooLarge refuses the stream only; a
+// block that is both is called malformed. With any of them b.Enc must not be
+// forwarded.
 func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	b.Reset()
 	b.kind, b.watch = kind, d.watch
@@ -187,7 +193,7 @@ func (d *Decoder) name(b *Block, in []byte, pos int, prefix uint8) (e entry, nex
 	if named == nil {
 		return e, pos, CompressionBadIndex
 	}
-	if b.nameCopies += int(named.nameForm); b.nameCopies > maxNameCopies {
+	if b.nameCopies += int(named.nameForm); b.nameCopies > maxNameCopies+nameCopyRate*len(in) {
 		return e, pos, CompressionNameCopies
 	}
 	b.Enc = append(b.Enc, d.table.formOf(named)[:named.nameForm]...)

@@ -196,6 +196,7 @@ func TestTranscodeCompressionErrors(t *testing.T) {
 		{"integer of five octets (5.1)", "ff80 8080 8000", CompressionIntOverflow},
 		{"integer beyond 32 bits", "ffff ffff ffff 0f", CompressionIntOverflow},
 		{"length of five octets", "0001 617f ffff ffff 7f", CompressionIntOverflow},
+		{"name index cut off", "7f", CompressionTruncated},
 		{"no name", "40", CompressionTruncated},
 		{"name cut off", "4005 6162", CompressionTruncated},
 		{"no value", "4001 61", CompressionTruncated},

@@ -1,5 +1,7 @@
 package h2
 
+import "slices"
+
 // fieldOverhead is added to name and value in both accounts of a field's size
 // (RFC 7541, 4.1; RFC 9113, 6.5.2).
 const fieldOverhead = 32
@@ -98,7 +100,7 @@ func (w *WatchList) addRules() {
 }
 
 func (w *WatchList) staticField(row staticEntry) staticField {
-	value := []byte(row.value)
+	value := slices.Clip([]byte(row.value)) // it is handed out, and shared
 	return staticField{
 		traits: w.names[row.name].withValue(value),
 		size:   uint32(len(row.name) + len(row.value) + fieldOverhead),

@@ -19,7 +19,7 @@ const (
 	CompressionBadHuffman                   // EOS in a string, or bad padding (5.2)
 	CompressionTableSize                    // size update above the announced limit (6.3)
 	CompressionLateUpdate                   // size update after a field (4.2)
-	CompressionNameCopies                   // more copied names than maxNameCopies
+	CompressionNameCopies                   // more names copied than a block may
 )
 
 var compressionTokens = [...]string{

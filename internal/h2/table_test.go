@@ -3,6 +3,7 @@ package h2
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,9 @@ func checkBounds(t *testing.T, table *dynamicTable, maxSize uint32) {
 }
 
 func TestTableMemoryIsBounded(t *testing.T) {
+	if size := reflect.TypeFor[entry]().Size(); size != 24 {
+		t.Errorf("an entry takes %d octets", size)
+	}
 	d, b := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
 	if d.table.entries != nil || d.table.arena != nil {
 		t.Error("a new decoder holds memory")
@@ -122,7 +126,7 @@ func TestTableOfGRPCCallerIsSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := cap(d.table.arena) + 24*len(d.table.entries); got > 512 {
+	if got := cap(d.table.arena) + int(reflect.TypeFor[entry]().Size())*len(d.table.entries); got > 512 {
 		t.Errorf("the table takes %d octets", got)
 	}
 }
