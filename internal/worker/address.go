@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// place is where one life of a worker listens.
+type place struct {
+	index       int    // 0 for worker-1's own place; Count and above are spares
+	network     string // "tcp" or "unix"
+	address     string // as net.Dial takes it
+	metricsPort int
+}
+
+// target is the place as gRPC servers and clients write it: the value of {addr}
+// and CABRANK_ADDR.
+func (p place) target() string {
+	if p.network == "unix" {
+		return "unix:" + p.address
+	}
+	return p.address
+}
+
+// hostPort returns the parts of a tcp place, empty strings for unix.
+func (p place) hostPort() (host, port string) {
+	if p.network == "unix" {
+		return "", ""
+	}
+	// It cannot fail: the address is made by JoinHostPort.
+	host, port, _ = net.SplitHostPort(p.address)
+	return host, port
+}
+
+// fill returns the command with {addr}, {host} and {port} replaced.
+func (p place) fill(command []string) []string {
+	host, port := p.hostPort()
+	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port)
+	filled := make([]string, len(command))
+	for i, arg := range command {
+		filled[i] = replacer.Replace(arg)
+	}
+	return filled
+}
+
+// environ returns the environment of a worker: inherited, then ours, because of
+// equal names the last one counts (os/exec).
+func (p place) environ(inherited []string, worker string, o *Options) []string {
+	env := make([]string, 0, len(inherited)+6)
+	for _, entry := range inherited {
+		// With unix there is no port for the worker, and an inherited one is
+		// most likely cabrank's own.
+		if p.network == "unix" && strings.HasPrefix(entry, "PORT=") {
+			continue
+		}
+		env = append(env, entry)
+	}
+	if _, port := p.hostPort(); port != "" {
+		env = append(env, "PORT="+port)
+	}
+	return append(env,
+		"CABRANK_ADDR="+p.target(),
+		"CABRANK_WORKER="+worker,
+		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
+		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
+		"RAILS_MAX_THREADS="+strconv.Itoa(o.Slots),
+	)
+}
+
+// places hands out addresses (R19). claim returns the place for the next life
+// of worker number (0 for worker-1), which had index current until now.
+//
+// claim may be called from several goroutines; open comes before, close after.
+type places interface {
+	open() error
+	claim(number, current int) (place, error)
+	close()
+}
+
+func newPlaces(o *Options) places {
+	if o.Transport == "unix" {
+		return &socketDir{base: runtimeDir(), startPort: o.StartPort, count: o.Count}
+	}
+	// complete has parsed it.
+	host, _ := netip.ParseAddr(o.Host)
+	return &ports{host: host, start: o.StartPort, count: o.Count, holder: make(map[int]int), bindable: bindable}
+}
+
+// runtimeDir is the folder for what lives as long as this process.
+func runtimeDir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+	}
+	return os.TempDir()
+}
+
+// bindable tells whether a worker could listen on addr now.
+func bindable(addr netip.AddrPort) error {
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	if err != nil {
+		return err
+	}
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("close after trying %v: %w", addr, err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func testPorts(count int, taken ...int) *ports {
+	return &ports{
+		host: netip.MustParseAddr("127.0.0.1"), start: 9000, count: count, holder: make(map[int]int),
+		bindable: func(addr netip.AddrPort) error {
+			if slices.Contains(taken, int(addr.Port())) {
+				return errors.New("address already in use")
+			}
+			return nil
+		},
+	}
+}
+
+// R19: worker i has start+i, metrics 100 above; a taken port moves it to the
+// next spare, where it stays.
+func TestPortsMoveToSpares(t *testing.T) {
+	p := testPorts(3, 9001, 9003)
+	for number, want := range []string{"127.0.0.1:9000", "127.0.0.1:9004", "127.0.0.1:9002"} {
+		at, err := p.claim(number, number)
+		if err != nil || at.address != want {
+			t.Fatalf("worker %d: got %q, %v; want %q", number, at.address, err, want)
+		}
+		if at.metricsPort != 9100+at.index {
+			t.Errorf("worker %d: metrics port %d, index %d", number, at.metricsPort, at.index)
+		}
+	}
+	if at, err := p.claim(1, 4); err != nil || at.index != 4 {
+		t.Errorf("second life: index %d, %v; want 4", at.index, err)
+	}
+}
+
+// R19: no port is somebody's metrics port.
+func TestPortsDoNotCrossMetricsPorts(t *testing.T) {
+	p := testPorts(120)
+	seen := make(map[int]int)
+	for number := range 120 {
+		at, err := p.claim(number, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, port := range []int{9000 + at.index, at.metricsPort} {
+			if other, twice := seen[port]; twice {
+				t.Fatalf("port %d belongs to workers %d and %d", port, other, number)
+			}
+			seen[port] = number
+		}
+	}
+}
+
+func TestPortsRunOut(t *testing.T) {
+	p := testPorts(1)
+	p.start = 65535 - metricsOffset
+	p.bindable = func(netip.AddrPort) error { return errors.New("address already in use") }
+	if _, err := p.claim(0, 0); err == nil || !strings.Contains(err.Error(), "65435") {
+		t.Errorf("got %v, want an error that names the port", err)
+	}
+}
+
+func TestPlaceFillsCommand(t *testing.T) {
+	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{other}"}
+	for _, test := range []struct {
+		at   place
+		want []string
+	}{
+		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "{other}"}},
+		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "{other}"}},
+		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "{other}"}},
+	} {
+		if got := test.at.fill(command); !slices.Equal(got, test.want) {
+			t.Errorf("%v: got %q, want %q", test.at, got, test.want)
+		}
+	}
+}
+
+// Ours come after what is inherited; with unix nothing says PORT.
+func TestPlaceEnvironment(t *testing.T) {
+	inherited := []string{"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99"}
+	options := &Options{Slots: 5, MetricsPath: "/metrics"}
+	ours := []string{
+		"CABRANK_WORKER=worker-2", "PROMETHEUS_EXPORTER_PORT=9101",
+		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=5",
+	}
+	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101}
+	want := append([]string{"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99", "PORT=9001", "CABRANK_ADDR=127.0.0.1:9001"}, ours...)
+	if got := tcp.environ(inherited, "worker-2", options); !slices.Equal(got, want) {
+		t.Errorf("tcp: got %q\nwant %q", got, want)
+	}
+	unix := place{network: "unix", address: "/run/w", metricsPort: 9101}
+	want = append([]string{"PATH=/bin", "PORTAL=x", "RAILS_MAX_THREADS=99", "CABRANK_ADDR=unix:/run/w"}, ours...)
+	if got := unix.environ(inherited, "worker-2", options); !slices.Equal(got, want) {
+		t.Errorf("unix: got %q\nwant %q", got, want)
+	}
+}

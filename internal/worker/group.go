@@ -1,0 +1,23 @@
+package worker
+
+import "golang.org/x/sys/unix"
+
+// A group is named by the process ID of its leader. Errors of kill are not
+// worth a word here: the group is gone, or its last members are zombies.
+
+// terminate asks every process of the group to end. CONT lets a stopped one act
+// on TERM.
+func terminate(group int) {
+	if group > 1 {
+		_ = unix.Kill(-group, unix.SIGTERM)
+		_ = unix.Kill(-group, unix.SIGCONT)
+	}
+}
+
+// kill ends every process of the group.
+func kill(group int) {
+	// -1 would be every process of the machine, 0 this process's own group.
+	if group > 1 {
+		_ = unix.Kill(-group, unix.SIGKILL)
+	}
+}

@@ -1,0 +1,29 @@
+package worker
+
+// groupAlive reports whether the group has a process that is not a zombie.
+// It reads /proc, so the leader may be a zombie that is not reaped yet.
+func groupAlive(group int) bool {
+	for _, pid := range groupMembers(group) {
+		if stat, err := readStat(pid); err == nil && !stat.dead() {
+			return true
+		}
+	}
+	return false
+}
+
+// allStopped reports whether all of pids that live are in the kernel's state T,
+// and at least one does. Servers with a pool of processes replace them.
+func allStopped(pids []int) bool {
+	stopped := false
+	for _, pid := range pids {
+		stat, err := readStat(pid)
+		if err != nil || stat.dead() {
+			continue
+		}
+		if stat.state != 'T' {
+			return false
+		}
+		stopped = true
+	}
+	return stopped
+}

@@ -1,0 +1,164 @@
+package worker
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// countingHealth counts the checks it answers.
+type countingHealth struct {
+	*health.Server
+	checks atomic.Int64
+}
+
+func (h *countingHealth) Check(ctx context.Context, request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	h.checks.Add(1)
+	return h.Server.Check(ctx, request)
+}
+
+// patient is what a prober and its listener need: a server of this process,
+// which is the worker here, so its group is ours.
+type patient struct {
+	health   *countingHealth
+	verdicts chan verdict
+	prober   *prober
+
+	mu       sync.Mutex
+	finished time.Time
+	inFlight int
+}
+
+func (p *patient) activity() (time.Time, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.finished, p.inFlight
+}
+
+func (p *patient) finishCall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finished = time.Now()
+}
+
+// next waits for the next verdict.
+func (p *patient) next(t *testing.T) verdict {
+	t.Helper()
+	select {
+	case v := <-p.verdicts:
+		return v
+	case <-time.After(10 * time.Second):
+		t.Fatal("no verdict")
+		return verdict{}
+	}
+}
+
+// probe runs a prober against a server with health, on a unix socket, until the
+// test ends. The server listens only when serve is called.
+func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
+	t.Helper()
+	path := filepath.Join(shortTemp(t), "s.sock")
+	p = &patient{
+		health:   &countingHealth{Server: health.NewServer()},
+		verdicts: make(chan verdict),
+	}
+	p.prober = &prober{
+		group: unix.Getpgrp(), place: place{network: "unix", address: path},
+		interval: interval, timeout: 2 * time.Second, activity: p.activity, verdicts: p.verdicts,
+	}
+	server := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, p.health)
+	var tasks sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	tasks.Go(func() { p.prober.run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		server.Stop()
+		tasks.Wait()
+	})
+	return p, func() {
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks.Go(func() { _ = server.Serve(listener) })
+	}
+}
+
+// A booting worker is looked at until it serves; NOT_SERVING at boot is not yet.
+func TestProberFollowsTheBoot(t *testing.T) {
+	p, serve := probe(t, time.Hour)
+	for range 3 {
+		if v := p.next(t); v.finding != failed || v.reason == "" {
+			t.Fatalf("before it listens: %+v", v)
+		}
+	}
+	p.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	serve()
+	v := p.next(t)
+	for v.finding == failed {
+		v = p.next(t)
+	}
+	if v.finding != notServing {
+		t.Fatalf("while it starts: %+v", v)
+	}
+	p.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
+	for v.finding == notServing {
+		v = p.next(t)
+	}
+	if v.finding != serving {
+		t.Fatalf("when it serves: %+v", v)
+	}
+}
+
+// R6: while calls finish nobody asks; when they cease somebody does.
+func TestProberAsksOnlyTheSilent(t *testing.T) {
+	const interval = 200 * time.Millisecond
+	p, serve := probe(t, interval)
+	serve()
+	for p.next(t).finding != serving {
+	}
+	asked := p.health.checks.Load()
+	began := time.Now()
+	testkit.Eventually(t, 10*time.Second, "five intervals full of calls", func() bool {
+		p.finishCall()
+		return time.Since(began) > 5*interval
+	})
+	if now := p.health.checks.Load(); now != asked {
+		t.Errorf("%d checks while calls finished, want none", now-asked)
+	}
+	for range 2 {
+		if v := p.next(t); v.finding != serving {
+			t.Errorf("after the calls: %+v", v)
+		}
+	}
+}
+
+// A stopped process is not asked: its silence would say nothing.
+func TestProberPauses(t *testing.T) {
+	p, serve := probe(t, 20*time.Millisecond)
+	p.prober.paused.Store(true)
+	serve()
+	for p.next(t).finding != serving {
+	}
+	asked := p.health.checks.Load()
+	began := time.Now()
+	testkit.Eventually(t, 10*time.Second, "many intervals", func() bool { return time.Since(began) > 200*time.Millisecond })
+	if now := p.health.checks.Load(); now != asked {
+		t.Errorf("%d checks while paused", now-asked)
+	}
+	p.prober.paused.Store(false)
+	if v := p.next(t); v.finding != serving {
+		t.Errorf("after the pause: %+v", v)
+	}
+}

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"bufio"
+	"io"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// keeperGrace is the time between TERM and KILL after the death of cabrank.
+	keeperGrace = 2 * time.Second
+	// keeperPoll is how often the keeper looks whether all groups are gone.
+	keeperPoll = 20 * time.Millisecond
+)
+
+// RunKeeper is the body of the hidden subcommand "cabrank keeper": it outlives
+// cabrank by at most 2 s and leaves none of its workers (R18).
+//
+// Shape: in is a pipe that only cabrank writes to, lines "add PGID" and "del
+// PGID". When it ends, because cabrank closed it or died, every group that was
+// added and not deleted gets TERM, 2 s later KILL. Lines it does not know are
+// skipped. The result is the exit code, always 0.
+//
+// It ignores the signals by which people and service managers end cabrank:
+// those may reach it first, and without it a frozen worker would stay.
+func RunKeeper(in io.Reader) int {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	endGroups(readGroups(in), keeperGrace)
+	return 0
+}
+
+// readGroups follows the list until its end.
+func readGroups(in io.Reader) map[int]struct{} {
+	groups := make(map[int]struct{})
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		verb, number, _ := strings.Cut(lines.Text(), " ")
+		group, err := strconv.Atoi(number)
+		if err != nil {
+			continue
+		}
+		switch verb {
+		case "add":
+			groups[group] = struct{}{}
+		case "del":
+			delete(groups, group)
+		}
+	}
+	return groups
+}
+
+// endGroups returns as soon as no group has a process left, at the latest after
+// KILL.
+func endGroups(groups map[int]struct{}, grace time.Duration) {
+	for group := range groups {
+		terminate(group)
+	}
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(keeperPoll) {
+		if !anyLeft(groups) {
+			return
+		}
+	}
+	for group := range groups {
+		kill(group)
+	}
+}
+
+// anyLeft asks by signal 0. Its zombies belong to init now, which reaps them.
+func anyLeft(groups map[int]struct{}) bool {
+	for group := range groups {
+		if group > 1 && unix.Kill(-group, 0) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// leashWriteLimit bounds a write to a keeper that does not read (SIGSTOP).
+	// The pipe holds thousands of lines before it matters.
+	leashWriteLimit = 100 * time.Millisecond
+	// keeperRetry is the pause before a keeper that died is replaced.
+	keeperRetry = time.Second
+	// keeperPatience is how long close waits for a keeper with nothing to do.
+	keeperPatience = time.Second
+)
+
+// leash is the supervisor's end of the keeper: it starts it, tells it the
+// groups, and replaces it when it dies.
+type leash struct {
+	executable string
+	reaper     *reaper
+	log        *slog.Logger
+
+	stop chan struct{}
+	done chan struct{} // closed when watch has returned; nil before open
+
+	mu     sync.Mutex
+	groups map[int]struct{}
+	pipe   *os.File // nil while there is no keeper
+	cmd    *exec.Cmd
+}
+
+func newLeash(executable string, r *reaper, log *slog.Logger) *leash {
+	return &leash{
+		executable: executable, reaper: r, log: log,
+		stop: make(chan struct{}), groups: make(map[int]struct{}),
+	}
+}
+
+// open starts the keeper. Ended by close.
+func (l *leash) open() error {
+	if err := l.start(); err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	l.done = make(chan struct{})
+	go l.watch()
+	return nil
+}
+
+// start makes a keeper and tells it all groups.
+func (l *leash) start() error {
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	cmd := exec.Command(l.executable, "keeper")
+	cmd.Stdin = in
+	// A session of its own: no signal to cabrank's group or terminal reaches it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := l.reaper.start(cmd); err != nil {
+		_ = out.Close()
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cmd, l.pipe = cmd, out
+	for group := range l.groups {
+		l.tell("add", group)
+	}
+	select {
+	case <-l.stop:
+		l.hangUp()
+	default:
+	}
+	return nil
+}
+
+// watch replaces the keeper whenever it exits, until stop is closed and the
+// last one is gone.
+func (l *leash) watch() {
+	defer close(l.done)
+	for {
+		l.reaper.await(l.cmd)
+		state := l.reaper.collect(l.cmd)
+		l.drop()
+		for {
+			select {
+			case <-l.stop:
+				return
+			case <-time.After(keeperRetry):
+			}
+			err := l.start()
+			l.log.Warn("keeper replaced", "exit", state.String(), "error", err)
+			if err == nil {
+				break
+			}
+		}
+	}
+}
+
+// add names a group that must not outlive this process.
+func (l *leash) add(group int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.groups[group] = struct{}{}
+	l.tell("add", group)
+}
+
+// del names a group that is gone. It comes before the leader is reaped, so that
+// the keeper never signals a number that was used again.
+func (l *leash) del(group int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.groups, group)
+	l.tell("del", group)
+}
+
+// tell writes one line. l.mu is held. A keeper that cannot be told is killed;
+// watch starts one that is told everything.
+func (l *leash) tell(verb string, group int) {
+	if l.pipe == nil {
+		return
+	}
+	// A pipe takes deadlines; if this one did not, the write would still work.
+	_ = l.pipe.SetWriteDeadline(time.Now().Add(leashWriteLimit))
+	if _, err := fmt.Fprintf(l.pipe, "%s %d\n", verb, group); err != nil {
+		l.log.Warn("keeper cannot be told", "error", err)
+		_ = l.cmd.Process.Kill()
+		l.hangUp()
+	}
+}
+
+// hangUp closes the pipe. l.mu is held.
+func (l *leash) hangUp() {
+	if l.pipe != nil {
+		_ = l.pipe.Close()
+		l.pipe = nil
+	}
+}
+
+func (l *leash) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hangUp()
+}
+
+// close lets the keeper go, within twice 1 s. With no group left it exits at
+// once and is killed after 1 s; if groups are left that KILL did not end, it
+// stays behind for them.
+func (l *leash) close() {
+	if l.done == nil {
+		return
+	}
+	close(l.stop)
+	l.drop()
+	select {
+	case <-l.done:
+		return
+	case <-time.After(keeperPatience):
+	}
+	l.mu.Lock()
+	abandoned, keeper := len(l.groups) > 0, l.cmd.Process
+	l.mu.Unlock()
+	if abandoned {
+		return
+	}
+	_ = keeper.Kill()
+	select {
+	case <-l.done:
+	case <-time.After(keeperPatience):
+	}
+}

@@ -1,0 +1,223 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+)
+
+const (
+	// drainLimit is how long the output of a dead worker is read on, for the
+	// sake of processes that left its group and hold its pipes.
+	drainLimit = time.Second
+	// killLimit is how long a process may take to die of KILL. Only one that is
+	// stuck in the kernel takes longer; it is left to the keeper.
+	killLimit = 2 * time.Second
+	// restLimit is how long the rest of a group may take to die of KILL.
+	restLimit = 500 * time.Millisecond
+	restPoll  = 5 * time.Millisecond
+	// maxFailures health checks in a row take an idle worker out (R6).
+	maxFailures = 3
+)
+
+// life is one process of a worker, from its start to its burial.
+//
+// Everything in it belongs to the worker's goroutine, except what the comments
+// give away. Four goroutines serve it: one waits for the exit and closes exited,
+// one probes, two read the output.
+type life struct {
+	cmd      *exec.Cmd
+	group    int // process group, and PID of its leader
+	place    place
+	born     time.Time
+	exited   chan struct{}
+	verdicts chan verdict
+	prober   *prober // shared with its own goroutine; only paused is touched here
+	cancel   context.CancelFunc
+	pipes    []*os.File // read ends; each closed by its pump
+
+	watched  []int     // processes that answer calls: stopped if all of them are
+	readyAt  time.Time // first readiness; zero before
+	serving  bool      // by the last word of the prober
+	stopped  bool      // in state T
+	up       bool      // Registry.Up was the last call
+	overdue  bool      // killed for its boot timeout
+	failures int       // failed checks in a row
+	reason   string    // why it does not serve
+}
+
+// gone reports whether the leader has exited.
+func (l *life) gone() bool {
+	select {
+	case <-l.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// hear takes in what the prober found.
+func (l *life) hear(v verdict, now time.Time) {
+	l.reason = v.reason
+	switch v.finding {
+	case serving:
+		l.failures, l.serving = 0, true
+		if l.readyAt.IsZero() {
+			l.readyAt = now
+		}
+		if len(v.owners) > 0 {
+			l.watched = v.owners
+		}
+	case notServing:
+		l.failures, l.serving = 0, false
+	case busy:
+		l.failures = 0
+	case failed:
+		// A process in state T answers nothing and is out of the rank anyway.
+		if l.stopped {
+			return
+		}
+		if l.failures++; l.failures >= maxFailures {
+			l.serving = false
+		}
+	}
+}
+
+// state is what the worker is doing while this life lasts: booting until it was
+// ready first.
+func (l *life) state(booting State) State {
+	switch {
+	case l.stopped:
+		return Stopped
+	case l.up:
+		return Ready
+	case l.readyAt.IsZero():
+		return booting
+	default:
+		return NotServing
+	}
+}
+
+// served is how long ago the process first was ready, 0 if it never was.
+func (l *life) served(now time.Time) time.Duration {
+	if l.readyAt.IsZero() {
+		return 0
+	}
+	return now.Sub(l.readyAt)
+}
+
+// cause says why the process, whose status is state, is gone.
+func (l *life) cause(state *os.ProcessState) Cause {
+	switch {
+	case l.overdue:
+		return CauseBootTimeout
+	case state.Exited():
+		return CauseExit
+	default:
+		return CauseSignal
+	}
+}
+
+// startLife places the worker, makes its process and sets the four goroutines
+// to work. The error is errStopping if Stop came first.
+func (w *worker) startLife() (*life, error) {
+	at, err := w.place()
+	if err != nil {
+		return nil, err
+	}
+	args := at.fill(w.s.options.Command)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = at.environ(os.Environ(), w.name, &w.s.options)
+	pipes, ends, err := outputPipes()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = ends[0], ends[1]
+	err = w.awaitSpawn(w.s.spawner.spawn(cmd))
+	// An exec that hangs while Stop goes on may still need them.
+	if !errors.Is(err, errStopping) {
+		closeAll(ends)
+	}
+	if err != nil {
+		closeAll(pipes)
+		return nil, err
+	}
+	w.s.leash.add(cmd.Process.Pid)
+	l := &life{
+		cmd: cmd, group: cmd.Process.Pid, place: at, born: time.Now(), pipes: pipes,
+		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
+	}
+	w.attend(l)
+	return l, nil
+}
+
+// attend starts the goroutines of a life. bury and abandon end them.
+func (w *worker) attend(l *life) {
+	go func() {
+		w.s.reaper.await(l.cmd)
+		close(l.exited)
+	}()
+	for _, pipe := range l.pipes {
+		w.s.helpers.Go(func() { pump(pipe, w.output) })
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.prober = &prober{
+		group: l.group, place: l.place, verdicts: l.verdicts,
+		interval: w.s.options.HealthInterval, timeout: w.s.options.HealthTimeout,
+		activity: func() (time.Time, int) { return w.s.options.Activity.Activity(w.name) },
+	}
+	w.s.helpers.Go(func() { l.prober.run(ctx) })
+}
+
+// bury ends what is left of a life whose leader has exited, and returns how the
+// leader ended. It takes at most restLimit.
+func (w *worker) bury(l *life) *os.ProcessState {
+	// The leader is still a zombie (Linux), so the number of the group cannot
+	// have been used again (R18).
+	kill(l.group)
+	alive := groupAlive(l.group)
+	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
+		time.Sleep(restPoll)
+		alive = groupAlive(l.group)
+	}
+	// The keeper keeps what KILL did not end.
+	if !alive {
+		w.s.leash.del(l.group)
+	}
+	state := w.s.reaper.collect(l.cmd)
+	w.abandon(l)
+	return state
+}
+
+// abandon lets the helpers of a life end: the prober now, the output within
+// drainLimit.
+func (w *worker) abandon(l *life) {
+	l.cancel()
+	for _, pipe := range l.pipes {
+		// A pump that has finished has closed its pipe: nothing to limit then.
+		_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
+	}
+}
+
+// outputPipes makes the pipes for stdout and stderr: our ends and the child's.
+func outputPipes() (ours, theirs []*os.File, err error) {
+	for range 2 {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return nil, nil, err
+		}
+		ours, theirs = append(ours, reader), append(theirs, writer)
+	}
+	return ours, theirs, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		_ = file.Close()
+	}
+}

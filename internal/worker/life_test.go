@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// R6: saturation is not sickness, and a worker without health service is not
+// sick either.
+func TestJudge(t *testing.T) {
+	const ok, bad, unknown = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
+	for _, test := range []struct {
+		answer        grpc_health_v1.HealthCheckResponse_ServingStatus
+		code          codes.Code
+		idle, working finding
+	}{
+		{ok, codes.OK, serving, serving},
+		{bad, codes.OK, notServing, notServing},
+		{unknown, codes.OK, serving, serving},
+		{0, codes.Unimplemented, serving, serving},
+		{0, codes.NotFound, serving, serving},
+		{0, codes.Unauthenticated, serving, serving},
+		{0, codes.PermissionDenied, serving, serving},
+		{0, codes.ResourceExhausted, failed, busy},
+		{0, codes.Unavailable, failed, busy},
+		{0, codes.DeadlineExceeded, failed, busy},
+		{0, codes.Internal, failed, failed},
+		{0, codes.Unknown, failed, failed},
+	} {
+		var err error
+		if test.code != codes.OK {
+			err = status.Error(test.code, "text")
+		}
+		if got := judge(test.answer, err, false); got.finding != test.idle {
+			t.Errorf("%v %v, idle: finding %d, want %d", test.answer, test.code, got.finding, test.idle)
+		}
+		if got := judge(test.answer, err, true); got.finding != test.working {
+			t.Errorf("%v %v, working: finding %d, want %d", test.answer, test.code, got.finding, test.working)
+		}
+	}
+	if got := judge(0, errors.New("no status"), true); got.finding != failed || got.reason == "" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// R6: NOT_SERVING counts at once, silence after three checks in a row, busy and
+// a stopped process never.
+func TestLifeHears(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		heard []finding
+		want  bool
+	}{
+		{"nothing", nil, false},
+		{"failures at boot", []finding{failed, failed, failed, failed, serving}, true},
+		{"two failures", []finding{serving, failed, failed}, true},
+		{"three failures", []finding{serving, failed, failed, failed}, false},
+		{"failures with a busy one between", []finding{serving, failed, failed, busy, failed, failed}, true},
+		{"failures with a good one between", []finding{serving, failed, failed, serving, failed}, true},
+		{"back after failures", []finding{serving, failed, failed, failed, serving}, true},
+		{"busy does not bring back", []finding{serving, failed, failed, failed, busy}, false},
+		{"not serving", []finding{serving, notServing}, false},
+		{"back", []finding{serving, notServing, serving}, true},
+		{"busy for ever", []finding{serving, busy, busy, busy, busy, busy}, true},
+	} {
+		var l life
+		for _, f := range test.heard {
+			l.hear(verdict{finding: f}, time.Now())
+		}
+		if l.serving != test.want {
+			t.Errorf("%s: serving %v, want %v", test.name, l.serving, test.want)
+		}
+	}
+	l := life{stopped: true, serving: true}
+	for range 5 {
+		l.hear(verdict{finding: failed}, time.Now())
+	}
+	if !l.serving {
+		t.Error("checks of a stopped process counted against it")
+	}
+}
+
+func TestLifeStates(t *testing.T) {
+	ready := time.Now()
+	for _, test := range []struct {
+		life life
+		want State
+	}{
+		{life{}, CrashLoop},
+		{life{readyAt: ready, up: true}, Ready},
+		{life{readyAt: ready}, NotServing},
+		{life{readyAt: ready, stopped: true}, Stopped},
+		{life{stopped: true}, Stopped},
+	} {
+		if got := test.life.state(CrashLoop); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.life, got, test.want)
+		}
+	}
+	l := life{readyAt: ready}
+	if got := l.served(ready.Add(time.Minute)); got != time.Minute {
+		t.Errorf("served %v", got)
+	}
+	if got := (&life{}).served(ready); got != 0 {
+		t.Errorf("never ready: served %v", got)
+	}
+}
+
+// R18: the list of the keeper ends as it was told, whatever else is in it.
+func TestKeeperReadsItsList(t *testing.T) {
+	got := readGroups(strings.NewReader("add 10\nadd 11\ndel 10\n\nhello\nadd x\ndel 99\nadd 12"))
+	if len(got) != 2 {
+		t.Errorf("groups %v, want 11 and 12", got)
+	}
+	for _, group := range []int{11, 12} {
+		if _, listed := got[group]; !listed {
+			t.Errorf("group %d is missing", group)
+		}
+	}
+}
+
+// The liveness probe fails only when the goroutine of a worker is silent.
+func TestAliveNeedsBeats(t *testing.T) {
+	s, err := New(validOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.began = time.Now().Add(-time.Hour)
+	s.workers[0].showBeat()
+	if !s.Alive() {
+		t.Error("not alive after a beat")
+	}
+	s.workers[1].beat.Store(int64(time.Hour - stuckAfter - time.Second))
+	if s.Alive() {
+		t.Error("alive though a worker's goroutine is silent")
+	}
+	s.workers[1].beat.Store(noBeat)
+	if !s.Alive() {
+		t.Error("not alive though the goroutine has ended")
+	}
+}

@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// listenerOwners returns the processes of the group that hold the socket which
+// a connection to address would reach. An error says why there is none: nobody
+// listens, or a stranger does, who must never get calls (R19).
+//
+// Where the kernel does not let us look (a worker that changed its user), the
+// listener is taken to be the worker's and the result is empty.
+func listenerOwners(group int, network, address string) ([]int, error) {
+	inodes, err := listeningInodes(network, address)
+	if err != nil {
+		return nil, err
+	}
+	if len(inodes) == 0 {
+		return nil, fmt.Errorf("nothing listens on %s", address)
+	}
+	members := groupMembers(group)
+	owners, hidden := socketHolders(members, inodes)
+	for _, pids := range owners {
+		if len(pids) == 0 && !hidden {
+			return nil, fmt.Errorf("the listener on %s belongs to a process outside the worker's group", address)
+		}
+	}
+	all := slices.Concat(owners...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// socketHolders returns for each inode the processes that have it open, and
+// whether some process could not be looked into.
+func socketHolders(pids []int, inodes []string) (holders [][]int, hidden bool) {
+	holders = make([][]int, len(inodes))
+	for _, pid := range pids {
+		folder := "/proc/" + strconv.Itoa(pid) + "/fd"
+		entries, err := os.ReadDir(folder)
+		hidden = hidden || errors.Is(err, fs.ErrPermission)
+		for _, entry := range entries {
+			target, err := os.Readlink(folder + "/" + entry.Name())
+			if err != nil {
+				continue
+			}
+			for i, inode := range inodes {
+				if target == "socket:["+inode+"]" && !slices.Contains(holders[i], pid) {
+					holders[i] = append(holders[i], pid)
+				}
+			}
+		}
+	}
+	return holders, hidden
+}
+
+// listeningInodes returns the inodes of the sockets among which the kernel
+// would choose for a connection to address.
+func listeningInodes(network, address string) ([]string, error) {
+	if network == "unix" {
+		return unixInodes("/proc/net/unix", address)
+	}
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[netip.Addr][]string)
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		// A kernel without IPv6 has no second table.
+		if err := tcpInodes(table, target.Port(), found); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	for _, addr := range listenPreference(target.Addr()) {
+		if len(found[addr]) > 0 {
+			return found[addr], nil
+		}
+	}
+	return nil, nil
+}
+
+// listenPreference returns the addresses a listener can have to be reached at
+// target, in the kernel's order of preference: the exact address, as IPv6 too,
+// then the wildcards.
+func listenPreference(target netip.Addr) []netip.Addr {
+	if target.Is4() {
+		mapped := netip.AddrFrom16(target.As16())
+		return []netip.Addr{target, mapped, netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+	return []netip.Addr{target, netip.IPv6Unspecified()}
+}
+
+// tcpInodes adds the sockets of a table that listen on port to found, by their
+// address. Columns: slot, local address as hex, remote address, state (0A is
+// LISTEN), queues, timer, retransmits, user, timeout, inode (proc(5)).
+func tcpInodes(table string, port uint16, found map[netip.Addr][]string) error {
+	suffix := fmt.Sprintf(":%04X", port)
+	return scanLines(table, func(line string) {
+		fields := strings.Fields(line)
+		if len(fields) < 10 || fields[3] != "0A" || !strings.HasSuffix(fields[1], suffix) {
+			return
+		}
+		if addr, ok := parseHexAddr(strings.TrimSuffix(fields[1], suffix)); ok {
+			found[addr] = append(found[addr], fields[9])
+		}
+	})
+}
+
+// parseHexAddr reads an address that the kernel printed as 32-bit numbers in
+// its own byte order.
+func parseHexAddr(text string) (netip.Addr, bool) {
+	raw, err := hex.DecodeString(text)
+	if err != nil || len(raw)%4 != 0 {
+		return netip.Addr{}, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	return netip.AddrFromSlice(raw)
+}
+
+// unixInodes returns the sockets of a table that listen on path. Columns: slot,
+// references, protocol, flags (00010000 is "accepts connections"), type, state,
+// inode, path (proc(5)).
+func unixInodes(table, path string) ([]string, error) {
+	var inodes []string
+	err := scanLines(table, func(line string) {
+		fields := strings.Fields(line)
+		if len(fields) >= 8 && fields[3] == "00010000" && strings.HasSuffix(line, " "+path) {
+			inodes = append(inodes, fields[6])
+		}
+	})
+	return inodes, err
+}
+
+func scanLines(path string, each func(string)) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for lines.Scan() {
+		each(lines.Text())
+	}
+	return lines.Err()
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestParseStat(t *testing.T) {
+	got, err := parseStat([]byte("42 (a) b) (c) T 1 77 77 0 -1 4194304\n"))
+	if err != nil || got.state != 'T' || got.group != 77 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "42", "42 (a) T", "42 (a) T 1 x"} {
+		if got, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q: got %+v", bad, got)
+		}
+	}
+}
+
+func TestParseHexAddr(t *testing.T) {
+	for text, want := range map[string]string{
+		"0100007F":                         "127.0.0.1",
+		"00000000":                         "0.0.0.0",
+		"00000000000000000000000001000000": "::1",
+		"0000000000000000FFFF00000100007F": "::ffff:127.0.0.1",
+	} {
+		if got, ok := parseHexAddr(text); !ok || got != netip.MustParseAddr(want) {
+			t.Errorf("%s: got %v, %v; want %s", text, got, ok, want)
+		}
+	}
+	for _, bad := range []string{"", "01", "xx00007F"} {
+		if got, ok := parseHexAddr(bad); ok {
+			t.Errorf("%q: got %v", bad, got)
+		}
+	}
+}
+
+// R19: a listener counts only if it belongs to the group, on whatever address
+// the worker made it.
+func TestListenerOwners(t *testing.T) {
+	group := unix.Getpgrp()
+	stranger := 1 // the group of process 1 has no listener of ours
+	path := filepath.Join(shortTemp(t), "s.sock")
+	for _, test := range []struct{ network, listen string }{
+		{"tcp", "127.0.0.1:0"}, {"tcp", "0.0.0.0:0"}, {"tcp", "[::]:0"}, {"unix", path},
+	} {
+		listener, err := net.Listen(test.network, test.listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		address := path
+		if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
+			address = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(tcp.Port)).String()
+		}
+		owners, err := listenerOwners(group, test.network, address)
+		if err != nil || !slices.Contains(owners, os.Getpid()) {
+			t.Errorf("%s: owners %v, %v; want %d among them", test.listen, owners, err, os.Getpid())
+		}
+		if owners, err := listenerOwners(stranger, test.network, address); err == nil || !strings.Contains(err.Error(), "outside") {
+			t.Errorf("%s, stranger: owners %v, %v", test.listen, owners, err)
+		}
+		listener.Close()
+		if owners, err := listenerOwners(group, test.network, address); err == nil || !strings.Contains(err.Error(), "nothing listens") {
+			t.Errorf("%s, closed: owners %v, %v", test.listen, owners, err)
+		}
+	}
+}
+
+// R19: the socket that the kernel prefers decides, not any on the same port.
+func TestListenPreference(t *testing.T) {
+	want := []string{"127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "::"}
+	for i, addr := range listenPreference(netip.MustParseAddr("127.0.0.1")) {
+		if addr != netip.MustParseAddr(want[i]) {
+			t.Errorf("place %d: %v, want %s", i, addr, want[i])
+		}
+	}
+}

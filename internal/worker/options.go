@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+)
+
+// Options says what to run and how long to wait for it.
+//
+// A zero duration means the default that its field names; a negative one is
+// refused by New.
+type Options struct {
+	// Count is the number of workers, at least 1.
+	Count int
+
+	// Command is the program and its arguments. In arguments {addr} is the
+	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
+	// its parts, which only tcp has. The program is looked up in PATH at every
+	// start, so one that is replaced or comes back is found.
+	Command []string
+
+	// Transport is "tcp" or "unix".
+	Transport string
+
+	// Host is the IP address workers are told to listen on, with tcp. Empty
+	// means 127.0.0.1.
+	Host string
+
+	// StartPort is the port of worker-1 with tcp (R19); worker i has
+	// StartPort+i-1, its metrics page 100 more. With unix only the metrics ports
+	// are counted from it.
+	StartPort int
+
+	// Slots is the number of calls a worker takes at once, at least 1. It is
+	// passed on as RAILS_MAX_THREADS.
+	Slots int
+
+	// MetricsPath is passed on as PROMETHEUS_EXPORTER_PATH.
+	MetricsPath string
+
+	// BootTimeout is how long a started worker may take to become ready before
+	// it is killed and restarted. Default 60 s.
+	BootTimeout time.Duration
+
+	// StopTimeout is the time between TERM and KILL in Stop. Default 5 s.
+	StopTimeout time.Duration
+
+	// HealthInterval is the silence after which a ready worker is asked for its
+	// health (R6). Default 5 s.
+	HealthInterval time.Duration
+
+	// HealthTimeout bounds one health check. Default 5 s.
+	HealthTimeout time.Duration
+
+	// Output takes what workers write to stdout and stderr.
+	Output Output
+
+	// Logger takes one line per change of a worker. Nil discards.
+	Logger *slog.Logger
+
+	// Rank is told which workers can take calls. Required.
+	Rank Registry
+
+	// Activity tells how busy a worker is. Nil means always idle and silent.
+	Activity Activity
+
+	// Executable is the program that is started as [Executable, "keeper"].
+	// Empty means os.Executable.
+	Executable string
+}
+
+// Output is where the workers' lines go.
+type Output struct {
+	// Writer gets whole lines, several in one Write. It may block: workers never
+	// wait for it, lines beyond 256 KiB per worker are dropped and counted. Nil
+	// discards.
+	Writer io.Writer
+
+	// JSON says that every line must be a JSON object: lines that are one pass
+	// unchanged, others are wrapped. Otherwise lines get the prefix
+	// "worker-1 | ".
+	JSON bool
+}
+
+// Registry is told which workers can take calls.
+//
+// Calls for one worker come from one goroutine, calls for different workers
+// overlap. Both must return at once (they hold up the watching of the worker)
+// and must not call the Supervisor.
+type Registry interface {
+	// Up says that the worker takes calls at this address (network "tcp" or
+	// "unix", address as net.Dial takes it) from now on.
+	Up(worker, network, address string)
+
+	// Down says that the worker gets no new calls from now on. It comes after
+	// every Up, may come more than once, and may come without an Up.
+	Down(worker string)
+}
+
+// Activity tells what the data plane saw of a worker, so that its health is
+// asked only when it is silent (R6).
+type Activity interface {
+	// Activity returns when a call of the worker last finished (the zero time
+	// for never) and how many are in flight. It is called from several
+	// goroutines and must return at once.
+	Activity(worker string) (lastFinished time.Time, inFlight int)
+}
+
+// metricsOffset is added to a worker's port to get that of its metrics page, as
+// gruf-relay did.
+const metricsOffset = 100
+
+const maxPort = 65535
+
+// complete fills in defaults and refuses what cannot work, one line per fault.
+func (o *Options) complete() error {
+	if o.Count < 1 {
+		return fmt.Errorf("worker count is %d: at least 1 is needed", o.Count)
+	}
+	if o.Slots < 1 {
+		return fmt.Errorf("slots of a worker are %d: at least 1 is needed", o.Slots)
+	}
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return errors.New("worker command is empty")
+	}
+	if o.Rank == nil {
+		return errors.New("worker registry is missing")
+	}
+	if err := o.completeTransport(); err != nil {
+		return err
+	}
+	if err := o.completeDurations(); err != nil {
+		return err
+	}
+	return o.completeParts()
+}
+
+// completeTransport checks the address settings (R19).
+func (o *Options) completeTransport() error {
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	if last := o.StartPort + o.Count - 1 + metricsOffset; o.StartPort < 1 || last > maxPort {
+		return fmt.Errorf("start port is %d: workers and their metrics pages need the ports from there to %d, within 1 to %d",
+			o.StartPort, last, maxPort)
+	}
+	switch o.Transport {
+	case "tcp":
+		if _, err := netip.ParseAddr(o.Host); err != nil {
+			return fmt.Errorf("worker host is %q: an IP address is needed", o.Host)
+		}
+	case "unix":
+		for _, arg := range o.Command {
+			if strings.Contains(arg, "{port}") || strings.Contains(arg, "{host}") {
+				return fmt.Errorf("argument %q of the worker command: a unix socket has no {host} or {port}, use {addr} or transport tcp", arg)
+			}
+		}
+	default:
+		return fmt.Errorf("worker transport is %q: tcp and unix are allowed", o.Transport)
+	}
+	return nil
+}
+
+func (o *Options) completeDurations() error {
+	for _, d := range []struct {
+		name     string
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{"boot timeout", &o.BootTimeout, 60 * time.Second},
+		{"stop timeout", &o.StopTimeout, 5 * time.Second},
+		{"health interval", &o.HealthInterval, 5 * time.Second},
+		{"health timeout", &o.HealthTimeout, 5 * time.Second},
+	} {
+		if *d.value < 0 {
+			return fmt.Errorf("%s of workers is %v: it cannot be negative", d.name, *d.value)
+		}
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	return nil
+}
+
+func (o *Options) completeParts() error {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Output.Writer == nil {
+		o.Output.Writer = io.Discard
+	}
+	if o.Activity == nil {
+		o.Activity = silence{}
+	}
+	if o.Executable == "" {
+		path, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("path of this program, needed for the keeper: %w", err)
+		}
+		o.Executable = path
+	}
+	return nil
+}
+
+// silence is the Activity of workers that nobody calls.
+type silence struct{}
+
+func (silence) Activity(string) (time.Time, int) { return time.Time{}, 0 }

@@ -1,0 +1,63 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// processStat is the part of /proc/PID/stat that is used here (proc(5), fields
+// 3 and 5).
+type processStat struct {
+	state byte // R, S, D, T, Z, X …
+	group int
+}
+
+// dead reports a process that only waits to be reaped.
+func (s processStat) dead() bool { return s.state == 'Z' || s.state == 'X' }
+
+func readStat(pid int) (processStat, error) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return processStat{}, err
+	}
+	return parseStat(content)
+}
+
+// parseStat reads "PID (name) state ppid group …". The name may hold spaces and
+// parentheses, so fields are counted from the last one.
+func parseStat(content []byte) (processStat, error) {
+	end := bytes.LastIndexByte(content, ')')
+	fields := bytes.Fields(content[end+1:])
+	if end < 0 || len(fields) < 3 {
+		return processStat{}, fmt.Errorf("unexpected form of /proc/PID/stat: %q", content)
+	}
+	group, err := strconv.Atoi(string(fields[2]))
+	if err != nil {
+		return processStat{}, fmt.Errorf("process group in /proc/PID/stat: %w", err)
+	}
+	return processStat{state: fields[0][0], group: group}, nil
+}
+
+// groupMembers returns the processes of a group, zombies included. It reads one
+// file per process of the machine: for rare moments, not for polling.
+func groupMembers(group int) []int {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	var members []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if stat, err := readStat(pid); err == nil && stat.group == group {
+			members = append(members, pid)
+		}
+	}
+	return members
+}

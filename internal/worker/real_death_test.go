@@ -1,0 +1,285 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"golang.org/x/sys/unix"
+)
+
+// startSupervisor runs a supervisor of two workers as a process of its own and
+// waits until both are ready.
+func startSupervisor(t *testing.T, transport string, startPort int, command []string) *exec.Cmd {
+	t.Helper()
+	args := append([]string{"test-supervisor", transport, strconv.Itoa(startPort)}, command...)
+	cmd := exec.Command(testBinary(), args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for range 2 {
+		if !lines.Scan() {
+			t.Fatal("the supervisor ended early")
+		}
+	}
+	return cmd
+}
+
+// R18: after kill -9 of cabrank nothing of its workers is left after 3 s,
+// children of children and those that ignore TERM included; and the next start
+// serves.
+func TestNothingOutlivesKill9(t *testing.T) {
+	for _, test := range []struct {
+		name, transport string
+		command         []string
+		processes       int // with supervisor and keeper
+	}{
+		{"plain", "tcp", self("serve"), 4},
+		{"shell that waits", "tcp", shell(`"$0" test-worker serve & wait`), 6},
+		{"forking", "unix", shell(`(sleep 1000 & sleep 1000 & wait) & exec "$0" test-worker serve`), 10},
+		{"deaf to TERM", "tcp", shell(`trap "" TERM; "$0" test-worker stubborn & wait`), 6},
+		{"stopped", "tcp", shell(`sh -c 'kill -STOP $$' & exec "$0" test-worker serve`), 6},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("XDG_RUNTIME_DIR", shortTemp(t))
+			mark, port := plantMark(t), freePorts(t, 8)
+			cmd := startSupervisor(t, test.transport, port, test.command)
+			testkit.Eventually(t, patience, "all processes", func() bool { return len(marked(mark)) == test.processes })
+			teaseKeeper(t, mark)
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			died := time.Now()
+			testkit.Eventually(t, patience, "nothing to be left", func() bool { return len(marked(mark)) == 0 })
+			if took := time.Since(died); took > 3*time.Second {
+				t.Errorf("it took %v, at most 3 s are allowed", took)
+			}
+			again := startSupervisor(t, test.transport, port, self("serve"))
+			if err := again.Process.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Wait(); err != nil {
+				t.Errorf("second supervisor: %v", err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "*")); len(left) > 0 {
+				t.Errorf("%v is left in the runtime directory", left)
+			}
+		})
+	}
+}
+
+// teaseKeeper sends the keeper what ends other programs.
+func teaseKeeper(t *testing.T, mark string) {
+	t.Helper()
+	keepers := keepersAmong(marked(mark))
+	if len(keepers) != 1 {
+		t.Fatalf("keepers %v, want one", keepers)
+	}
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
+		if err := unix.Kill(keepers[0], sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func keepersAmong(pids []int) []int {
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		return !strings.HasSuffix(string(line), "\x00keeper\x00")
+	})
+}
+
+// R18: with a keeper that does nothing the kernel still ends the leaders, and
+// not before cabrank dies, however many threads have come and gone.
+func TestKernelEndsLeadersWithoutKeeper(t *testing.T) {
+	mark, port := plantMark(t), freePorts(t, 8)
+	cmd := startSupervisor(t, "tcp", port, self("serve"))
+	keepers := keepersAmong(marked(mark))
+	if len(keepers) != 1 || len(marked(mark)) != 4 {
+		t.Fatalf("keepers %v among %v", keepers, marked(mark))
+	}
+	if err := unix.Kill(keepers[0], unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	testkit.Eventually(t, patience, "the workers to end", func() bool { return slices.Equal(marked(mark), keepers) })
+	if err := unix.Kill(keepers[0], unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the keeper to end", func() bool { return len(marked(mark)) == 0 })
+}
+
+// A keeper that is killed is replaced, and the new one knows the groups.
+func TestKeeperIsReplaced(t *testing.T) {
+	mark, port := plantMark(t), freePorts(t, 8)
+	cmd := startSupervisor(t, "tcp", port, shell(`trap "" TERM; "$0" test-worker stubborn & wait`))
+	var old []int
+	testkit.Eventually(t, patience, "the keeper", func() bool { old = keepersAmong(marked(mark)); return len(old) == 1 })
+	if err := unix.Kill(old[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "another keeper", func() bool {
+		now := keepersAmong(marked(mark))
+		return len(now) == 1 && now[0] != old[0]
+	})
+	// The exec is visible before the new keeper has been told; its list is in
+	// the pipe by the time that it reads the end of it.
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	testkit.Eventually(t, 4*time.Second, "nothing to be left", func() bool { return len(marked(mark)) == 0 })
+}
+
+// R18: orphans are reaped, and no worker's exit status is lost to that.
+func TestOrphansAreReaped(t *testing.T) {
+	script := `if [ $CABRANK_WORKER = worker-1 ]; then
+			i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done
+			echo made; exec "$0" test-worker serve
+		fi
+		(true &); (true &); exit 7`
+	h := startHouse(t, func(o *Options) { o.Count, o.Command = 3, shell(script) })
+	h.eventually("200 orphans", func() bool { return strings.Contains(h.logs.String(), "worker-1 | made\n") })
+	h.eventually("crash loops", func() bool { return h.Workers()[1].State == CrashLoop && h.Workers()[2].State == CrashLoop })
+	for _, status := range h.Workers()[1:] {
+		if len(status.Restarts) != 1 || status.Restarts[CauseExit] < 5 || status.LastExit != "exit status 7" {
+			t.Errorf("%s: %+v", status.Name, status)
+		}
+	}
+	if count := strings.Count(h.logs.String(), `msg="worker ended"`); count != strings.Count(h.logs.String(), `how="exit status 7"`)-crashLines(h) {
+		t.Errorf("%d ends, not all with status 7", count)
+	}
+	h.eventually("no zombie", func() bool { return zombies() == 0 })
+}
+
+// crashLines is the number of lines that tell of a crash loop and repeat the
+// status.
+func crashLines(h *house) int { return strings.Count(h.logs.String(), "crash loop") }
+
+// zombies counts this process's dead children.
+func zombies() int {
+	count := 0
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		content, _ := os.ReadFile(path)
+		fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
+		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(os.Getpid()) {
+			count++
+		}
+	}
+	return count
+}
+
+// Stop ends whatever a worker does, and leaves nothing.
+func TestStopNeverHangs(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command []string
+		ready   bool
+		prepare func(*house)
+		most    time.Duration
+	}{
+		{"polite", self("serve"), true, nil, time.Second},
+		{"booting", self("silent"), false, nil, time.Second},
+		{"crashing", []string{"false"}, false, nil, time.Second},
+		{"deaf to TERM", self("stubborn"), true, nil, 2 * time.Second},
+		{"deaf shell", shell(`trap "" TERM; "$0" test-worker stubborn & wait`), true, nil, 2 * time.Second},
+		{"stopped", self("serve"), true, func(h *house) { h.signal(unix.SIGSTOP) }, time.Second},
+		{"stopped and deaf", self("stubborn"), true, func(h *house) { h.signal(unix.SIGSTOP) }, 2 * time.Second},
+		{"killed in the same moment", self("serve"), true, func(h *house) { h.signal(unix.SIGKILL) }, time.Second},
+		{"forking", shell(`(sleep 1000 & wait) & "$0" test-worker serve & wait`), true, nil, 2 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) { o.Count, o.StopTimeout, o.Command = 2, 500*time.Millisecond, test.command })
+			if test.ready {
+				h.waitReady(2)
+			}
+			if test.prepare != nil {
+				test.prepare(h)
+			}
+			began := time.Now()
+			h.Stop(context.Background())
+			if took := time.Since(began); took > test.most {
+				t.Errorf("Stop took %v, at most %v is expected", took, test.most)
+			}
+		})
+	}
+}
+
+// A leader that leaves at TERM does not cost its children their time.
+func TestStopWaitsForTheWholeGroup(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.Command = shell(`sh -c 'trap "sleep 0.3; echo finished; exit 0" TERM; echo armed; while :; do sleep 0.05; done' & exec "$0" test-worker serve`)
+	})
+	h.waitReady(1)
+	h.eventually("the trap", func() bool { return strings.Contains(h.logs.String(), "armed") })
+	h.Stop(context.Background())
+	if !strings.Contains(h.logs.String(), "worker-1 | finished\n") {
+		t.Error("the rest of the group was killed before its time")
+	}
+}
+
+// The end of the context skips to KILL, for every Stop that waits.
+func TestStopContextKills(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.StopTimeout, o.Command = time.Minute, self("stubborn") })
+	h.waitReady(1)
+	patient := make(chan struct{})
+	go func() {
+		defer close(patient)
+		h.Stop(context.Background())
+	}()
+	h.waitState(Stopping)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	h.Stop(ctx)
+	<-patient
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Stop took %v after its context had ended", took)
+	}
+}
+
+// Stop at any moment of start, boot, crash and readiness.
+func TestStopAtRandomMoments(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 20))
+	for i := range 12 {
+		command := shell(`[ $CABRANK_WORKER = worker-1 ] || exit 1; sleep 0.05; exec "$0" test-worker serve`)
+		h := newHouse(t, func(o *Options) { o.Count, o.Command = 2, command })
+		moment := time.Duration(random.IntN(300)) * time.Millisecond
+		began := time.Now()
+		started := make(chan error, 1)
+		go func() { started <- h.Start(context.Background()) }()
+		testkit.Eventually(t, patience, "the moment", func() bool { return time.Since(began) >= moment })
+		h.Stop(context.Background())
+		if err := <-started; err != nil && !errors.Is(err, errStopping) && !strings.Contains(err.Error(), "Start after") {
+			t.Errorf("moment %d (%v): %v", i, moment, err)
+		}
+		h.checkNothingLeft()
+	}
+}

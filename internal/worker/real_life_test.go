@@ -1,0 +1,279 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// A worker that listens takes calls at once, on tcp and unix, with and without
+// a health service, whatever the proxy variables say (D28).
+func TestWorkersBecomeReady(t *testing.T) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "GRPC_PROXY"} {
+		t.Setenv(name, "http://127.0.0.1:1")
+	}
+	for _, transport := range []string{"tcp", "unix"} {
+		for _, kind := range []string{"serve", "plain"} {
+			t.Run(transport+" "+kind, func(t *testing.T) {
+				h := startHouse(t, func(o *Options) { o.Count, o.Transport, o.Command = 3, transport, self(kind) })
+				h.waitReady(3)
+				if !h.EverReady() || !h.Alive() {
+					t.Errorf("ever ready %v, alive %v", h.EverReady(), h.Alive())
+				}
+				for _, status := range h.Workers() {
+					h.eventually(status.Name+" ready", func() bool { return h.Workers()[0].State == Ready })
+					if status.Network != transport || status.Address != h.rank.address(status.Name) || status.PID == 0 {
+						t.Errorf("status %+v", status)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What a worker is told by its arguments and environment.
+func TestWorkerIsToldItsAddress(t *testing.T) {
+	script := `echo "args $1 $2 $3 env $CABRANK_ADDR $PORT $CABRANK_WORKER $PROMETHEUS_EXPORTER_PORT $PROMETHEUS_EXPORTER_PATH $RAILS_MAX_THREADS"
+		read line || echo "stdin ends"
+		exec "$0" test-worker serve`
+	h := startHouse(t, func(o *Options) { o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}") })
+	h.waitReady(1)
+	start := h.options.StartPort
+	port, metrics := strconv.Itoa(start), strconv.Itoa(start+100)
+	want := "worker-1 | args 127.0.0.1:" + port + " 127.0.0.1 " + port +
+		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 7\n"
+	h.eventually("the worker's words", func() bool {
+		return strings.Contains(h.logs.String(), want) && strings.Contains(h.logs.String(), "worker-1 | stdin ends\n")
+	})
+}
+
+// R6: NOT_SERVING takes a worker out; an idle one that is silent three times is
+// out too, but not killed; both come back by themselves.
+func TestHealthTakesOutAndBack(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.HealthTimeout = 50 * time.Millisecond })
+	h.waitReady(1)
+	pid := h.first().PID
+	for _, step := range []struct {
+		away, back syscall.Signal
+	}{{unix.SIGUSR1, unix.SIGUSR2}, {unix.SIGHUP, unix.SIGHUP}} {
+		h.signal(step.away)
+		h.waitState(NotServing)
+		if h.rank.ready() != 0 {
+			t.Errorf("%v: still in the rank", step.away)
+		}
+		h.signal(step.back)
+		h.waitState(Ready)
+	}
+	if now := h.first().PID; now != pid {
+		t.Errorf("process %d was replaced by %d", pid, now)
+	}
+}
+
+// R6: silence while calls are in flight is no sickness.
+func TestBusyWorkerStays(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.HealthTimeout = 20 * time.Millisecond })
+	h.waitReady(1)
+	h.rank.setInFlight(1)
+	h.signal(unix.SIGHUP)
+	// The prober's counter of busy findings is not visible; ten intervals are.
+	began := time.Now()
+	h.eventually("ten health intervals to pass", func() bool { return time.Since(began) > 700*time.Millisecond })
+	if got := h.rank.history(); len(got) != 1 || h.rank.ready() != 1 {
+		t.Errorf("the worker left the rank: Ups %v", got)
+	}
+	h.rank.setInFlight(0)
+	h.waitState(NotServing)
+}
+
+// R6: a stopped process is out of the rank within a second, and back on CONT.
+func TestStoppedProcessIsOut(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command []string
+	}{
+		{"leader", self("serve")},
+		{"child of the leader", shell(`"$0" test-worker serve & wait`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) { o.Command = test.command })
+			h.waitReady(1)
+			server := h.serverPID()
+			began := time.Now()
+			if err := unix.Kill(server, unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			h.waitState(Stopped)
+			if took := time.Since(began); took > time.Second || h.rank.ready() != 0 {
+				t.Errorf("out after %v, %d in the rank", took, h.rank.ready())
+			}
+			if err := unix.Kill(server, unix.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			h.waitState(Ready)
+		})
+	}
+}
+
+// serverPID is the process that listens for worker-1.
+func (h *house) serverPID() int {
+	h.t.Helper()
+	status := h.first()
+	owners, err := listenerOwners(status.PID, status.Network, status.Address)
+	if err != nil || len(owners) != 1 {
+		h.t.Fatalf("owners of the listener: %v, %v", owners, err)
+	}
+	return owners[0]
+}
+
+// A worker that dies is out at once and comes back at its own address, however
+// it dies, and nothing of its group stays.
+func TestWorkerComesBack(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		t.Run(transport, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) {
+				o.Transport, o.Command = transport, shell(`sleep 1000 & "$0" test-worker serve & wait`)
+			})
+			h.waitReady(1)
+			before, address := len(marked(h.mark)), h.first().Address
+			for range 3 {
+				old := h.first().PID
+				h.signal(unix.SIGKILL)
+				h.eventually("the next process", func() bool { s := h.first(); return s.PID != old && s.State == Ready })
+				if alive := groupMembers(old); len(alive) > 0 {
+					t.Errorf("processes %v of the old group are left", alive)
+				}
+			}
+			if h.first().Address != address || len(marked(h.mark)) != before {
+				t.Errorf("address %s, was %s; %d processes, were %d", h.first().Address, address, len(marked(h.mark)), before)
+			}
+			if status := h.first(); status.Restarts[CauseSignal] != 3 || status.LastExit != "signal: killed" {
+				t.Errorf("status %+v", status)
+			}
+		})
+	}
+}
+
+// Five exits in a minute are a crash loop, which is retried and ends.
+func TestCrashLoop(t *testing.T) {
+	flag := filepath.Join(t.TempDir(), "healed")
+	h := startHouse(t, func(o *Options) {
+		o.Command = append(shell(`test -e "$1" || exit 7; exec "$0" test-worker serve`), flag)
+	})
+	h.waitState(CrashLoop)
+	status := h.first()
+	if status.Restarts[CauseExit] < 5 || status.LastExit != "exit status 7" {
+		t.Errorf("status %+v", status)
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.waitState(Ready)
+}
+
+// A worker that never gets ready is killed and tried again.
+func TestBootTimeout(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.BootTimeout, o.Command = 200*time.Millisecond, self("silent") })
+	h.eventually("two boot timeouts", func() bool { return h.first().Restarts[CauseBootTimeout] >= 2 })
+	if got := h.first().Restarts; len(got) != 1 || h.EverReady() {
+		t.Errorf("restarts %v, ever ready %v", got, h.EverReady())
+	}
+}
+
+// The very first exec that fails is an error that leaves nothing behind.
+func TestFirstExecFails(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		base := shortTemp(t)
+		t.Setenv("XDG_RUNTIME_DIR", base)
+		h := newHouse(t, func(o *Options) { o.Transport, o.Command = transport, []string{"/nonexistent/program"} })
+		err := h.Start(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "/nonexistent/program") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want one line with the program's name", err)
+		}
+		h.checkNothingLeft()
+		if entries, _ := os.ReadDir(base); len(entries) > 0 {
+			t.Errorf("%v is left", entries)
+		}
+	}
+}
+
+// D24: a program that is away for a while comes back.
+func TestLaterExecFails(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	install := func() {
+		if err := os.Symlink(testBinary(), program); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install()
+	h := startHouse(t, func(o *Options) { o.Command = []string{program, "test-worker", "serve"} })
+	h.waitReady(1)
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	h.signal(unix.SIGKILL)
+	h.eventually("two failed execs", func() bool { return h.first().Restarts[CauseExecFailed] >= 2 })
+	if !strings.Contains(h.first().LastExit, "no such file") {
+		t.Errorf("last exit %q", h.first().LastExit)
+	}
+	install()
+	h.waitState(Ready)
+}
+
+// R19: a port that is taken before the start moves the worker to a spare one.
+func TestTakenPortMovesToSpare(t *testing.T) {
+	start := freePorts(t, 8)
+	taken, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(start)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	h := startHouse(t, func(o *Options) { o.Count, o.StartPort = 2, start })
+	h.waitReady(2)
+	if got, want := h.rank.address("worker-1"), "127.0.0.1:"+strconv.Itoa(start+2); got != want {
+		t.Errorf("worker-1 is at %s, want %s", got, want)
+	}
+	if count := strings.Count(h.logs.String(), "port is taken"); count != 1 {
+		t.Errorf("%d log lines about the port, want 1", count)
+	}
+}
+
+// R19: a stranger that takes the port after the check never gets calls, though
+// it answers SERVING; the worker moves away from it.
+func TestStrangerOnThePort(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.BootTimeout = 600 * time.Millisecond
+		o.Command = shell(`sleep 0.3; exec "$0" test-worker serve`)
+	})
+	h.eventually("the process", func() bool { return h.first().PID != 0 })
+	address := h.first().Address
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	defer func() { server.Stop(); <-served }()
+	h.waitReady(1)
+	for _, up := range h.rank.history() {
+		if up == address {
+			t.Errorf("the stranger on %s was taken for the worker", address)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// The tests of this tag start children: this binary again, in one of the roles
+// below, or a shell. They look for them in /proc, so they are for Linux. They do
+// not run in parallel, because a process has one reaper.
+func TestMain(m *testing.M) {
+	role := ""
+	if len(os.Args) > 1 {
+		role = os.Args[1]
+	}
+	switch role {
+	case "keeper":
+		os.Exit(RunKeeper(os.Stdin))
+	case "test-worker":
+		os.Exit(testWorker(os.Args[2:]))
+	case "test-supervisor":
+		os.Exit(testSupervisor(os.Args[2:]))
+	}
+	// The first Notify starts a goroutine of the runtime for ever; it must not
+	// look like one left behind.
+	winch := make(chan os.Signal, 1)
+	signal.Notify(winch, unix.SIGWINCH)
+	signal.Stop(winch)
+	os.Exit(m.Run())
+}
+
+// testWorker is a worker of a given kind.
+//
+// Kinds: serve (with health: USR1 says NOT_SERVING, USR2 SERVING, HUP stops
+// answering until the next HUP), plain (gRPC without health), stubborn (serve, but
+// deaf to TERM), silent (never listens).
+func testWorker(args []string) int {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGHUP)
+	checks := &slowHealth{Server: health.NewServer()}
+	if args[0] != "silent" {
+		server := grpc.NewServer()
+		if args[0] != "plain" {
+			grpc_health_v1.RegisterHealthServer(server, checks)
+		}
+		network, address := "tcp", os.Getenv("CABRANK_ADDR")
+		if path, found := strings.CutPrefix(address, "unix:"); found {
+			network, address = "unix", path
+		}
+		listener, err := net.Listen(network, address)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 3
+		}
+		go server.Serve(listener)
+		defer server.Stop()
+	}
+	for {
+		switch <-signals {
+		case unix.SIGTERM:
+			if args[0] != "stubborn" {
+				return 0
+			}
+		case unix.SIGUSR1:
+			checks.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+		case unix.SIGUSR2:
+			checks.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
+		case unix.SIGHUP:
+			checks.toggle()
+		}
+	}
+}
+
+// slowHealth can be told not to answer.
+type slowHealth struct {
+	*health.Server
+	mu     sync.Mutex
+	silent bool
+}
+
+func (h *slowHealth) toggle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent = !h.silent
+}
+
+func (h *slowHealth) Check(ctx context.Context, request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	h.mu.Lock()
+	silent := h.silent
+	h.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.Server.Check(ctx, request)
+}
+
+// testSupervisor runs two workers (args: transport, start port, command…),
+// prints a line "ready" for each Up, and stops on TERM.
+func testSupervisor(args []string) int {
+	startPort, err := strconv.Atoi(args[1])
+	if err != nil {
+		return 2
+	}
+	s, err := New(Options{
+		Count: 2, Transport: args[0], StartPort: startPort, Slots: 1, Command: args[2:],
+		Rank: printer{}, Output: Output{Writer: os.Stderr},
+	})
+	if err == nil {
+		err = s.Start(context.Background())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	<-term
+	s.Stop(context.Background())
+	return 0
+}
+
+type printer struct{}
+
+func (printer) Up(string, string, string) { fmt.Println("ready") }
+func (printer) Down(string)               {}
+
+// recorder is a Registry that remembers, and an Activity that is told.
+type recorder struct {
+	mu       sync.Mutex
+	up       map[string]string // worker -> address
+	everUp   []string          // addresses, in order
+	finished time.Time
+	inFlight int
+}
+
+func (r *recorder) Up(worker, _, address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.up[worker] = address
+	r.everUp = append(r.everUp, address)
+}
+
+func (r *recorder) Down(worker string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.up, worker)
+}
+
+func (r *recorder) Activity(string) (time.Time, int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.finished, r.inFlight
+}
+
+func (r *recorder) setInFlight(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inFlight = n
+}
+
+func (r *recorder) ready() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.up)
+}
+
+func (r *recorder) address(worker string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.up[worker]
+}
+
+func (r *recorder) history() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.everUp)
+}
+
+// lockedBuffer collects output and logs.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	got bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got.String()
+}
+
+// house is a supervisor under test with everything around it.
+type house struct {
+	*Supervisor
+	t    *testing.T
+	rank *recorder
+	logs *lockedBuffer
+	mark string // in the environment of everything it starts
+}
+
+const patience = 10 * time.Second
+
+// self is the command of a test worker.
+func self(kind string) []string { return []string{testBinary(), "test-worker", kind} }
+
+// shell is a command that runs a script in which "$0" is this binary.
+func shell(script string) []string { return []string{"sh", "-c", script, testBinary()} }
+
+func testBinary() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// newHouse makes a supervisor of one fast-checking tcp worker, edited by edit.
+// At the end of the test it is stopped, and nothing may be left of it.
+func newHouse(t *testing.T, edit func(*Options)) *house {
+	t.Helper()
+	h := &house{
+		t: t, mark: plantMark(t), logs: &lockedBuffer{},
+		rank: &recorder{up: make(map[string]string)},
+	}
+	options := Options{
+		Count: 1, Command: self("serve"), Transport: "tcp", StartPort: freePorts(t, 8), Slots: 1,
+		MetricsPath: "/metrics", BootTimeout: 20 * time.Second, StopTimeout: 5 * time.Second,
+		HealthInterval: 50 * time.Millisecond, HealthTimeout: 2 * time.Second,
+		Output: Output{Writer: h.logs}, Logger: slog.New(slog.NewTextHandler(h.logs, nil)),
+		Rank: h.rank, Activity: h.rank,
+	}
+	edit(&options)
+	s, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Supervisor = s
+	return h
+}
+
+func startHouse(t *testing.T, edit func(*Options)) *house {
+	t.Helper()
+	h := newHouse(t, edit)
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		h.Stop(context.Background())
+		h.checkNothingLeft()
+		testkit.Eventually(t, patience, "goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+		if t.Failed() {
+			t.Log(h.logs.String())
+		}
+	})
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// checkNothingLeft looks for processes, also zombies, right after Stop.
+func (h *house) checkNothingLeft() {
+	h.t.Helper()
+	if left := marked(h.mark); len(left) > 0 {
+		h.t.Errorf("processes %v are left after Stop", left)
+	}
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		h.t.Errorf("child %d is left after Stop (%v)", pid, err)
+	}
+	if h.rank.ready() > 0 {
+		h.t.Error("the rank still has workers after Stop")
+	}
+}
+
+func (h *house) eventually(what string, done func() bool) {
+	h.t.Helper()
+	testkit.Eventually(h.t, patience, what, done)
+}
+
+func (h *house) waitReady(n int) {
+	h.t.Helper()
+	h.eventually(fmt.Sprintf("%d workers ready", n), func() bool { return h.rank.ready() == n })
+}
+
+// first is the status of worker-1.
+func (h *house) first() Status { return h.Workers()[0] }
+
+func (h *house) waitState(want State) {
+	h.t.Helper()
+	h.eventually("worker-1 to be "+want.String(), func() bool { return h.first().State == want })
+}
+
+func (h *house) signal(sig syscall.Signal) {
+	h.t.Helper()
+	if err := unix.Kill(h.first().PID, sig); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// plantMark puts a word into the environment by which every process that
+// descends from the test can be found.
+func plantMark(t *testing.T) string {
+	t.Helper()
+	mark := strconv.FormatUint(rand.Uint64(), 36)
+	t.Setenv("CABRANK_TEST_MARK", mark)
+	// Otherwise a program built with -race sleeps for 1 s before it exits.
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	return "CABRANK_TEST_MARK=" + mark
+}
+
+// marked returns the live processes with the mark, this one excepted.
+func marked(mark string) []int {
+	var pids []int
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range paths {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		environ, err := os.ReadFile(path)
+		if err == nil && pid != os.Getpid() && bytes.Contains(environ, []byte(mark)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// freePorts finds a row of free ports. They are not reserved; the supervisor is
+// made for that.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		start := 20000 + rand.IntN(10000)
+		if rowIsFree(start, n) {
+			return start
+		}
+	}
+	t.Fatal("no free row of ports")
+	return 0
+}
+
+func rowIsFree(start, n int) bool {
+	for port := start; port < start+n; port++ {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return false
+		}
+		listener.Close()
+	}
+	return true
+}

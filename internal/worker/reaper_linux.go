@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// open makes this process the parent of its descendants' orphans and starts to
+// reap them. Stopped by close.
+func (r *reaper) open() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl PR_SET_CHILD_SUBREAPER", err)
+	}
+	r.done.Go(r.run)
+	return nil
+}
+
+func (r *reaper) run() {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	defer signal.Stop(died)
+	for {
+		r.sweep()
+		select {
+		case <-died:
+		case <-r.nudge:
+		case <-r.stop:
+			// From now on orphans go to whoever had them before.
+			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+			r.sweep()
+			return
+		}
+	}
+}
+
+// sweep reaps orphans until there is none, or until the kernel offers a child
+// of ours first; then collect brings it back.
+func (r *reaper) sweep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.forking == 0 {
+		pid := exitedChild()
+		if pid == 0 {
+			return
+		}
+		if _, ours := r.ours[pid]; ours {
+			return
+		}
+		if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// exitedChild returns a child that can be reaped without reaping it, 0 if there
+// is none.
+func exitedChild() int {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil {
+		return 0
+	}
+	// x/sys does not name the union of siginfo_t. It begins after three ints, at
+	// the alignment of a pointer, and si_pid is its first member for SIGCHLD
+	// (sigaction(2)).
+	const word = unsafe.Sizeof(uintptr(0))
+	const offset = (unsafe.Sizeof(info.Signo)*3 + word - 1) / word * word
+	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), offset)))
+}
+
+// await returns when the process has exited, and leaves it a zombie: until
+// collect its number, and so that of its group, cannot be used again.
+func (r *reaper) await(cmd *exec.Cmd) {
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// collect reaps a child that await returned for, and returns its status.
+func (r *reaper) collect(cmd *exec.Cmd) *os.ProcessState {
+	r.mu.Lock()
+	// It cannot block: the process is a zombie. The error repeats the status.
+	_ = cmd.Wait()
+	delete(r.ours, cmd.Process.Pid)
+	r.mu.Unlock()
+	r.wake()
+	return cmd.ProcessState
+}

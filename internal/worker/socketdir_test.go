@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// shortTemp is a folder whose path leaves room for socket names.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func openSocketDir(t *testing.T, base string) *socketDir {
+	t.Helper()
+	d := &socketDir{base: base, startPort: 9000, count: 2}
+	if err := d.open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	return d
+}
+
+// R19: only this user enters the directory; a stale socket is removed; nothing
+// is left after close.
+func TestSocketDirLifeCycle(t *testing.T) {
+	d := openSocketDir(t, shortTemp(t))
+	info, err := os.Stat(d.path)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("mode %v, %v; want 0700", info.Mode(), err)
+	}
+	stale := filepath.Join(d.path, "worker-2.sock")
+	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at, err := d.claim(1, 1)
+	if err != nil || at.address != stale || at.target() != "unix:"+stale || at.metricsPort != 9101 {
+		t.Errorf("got %+v, %v", at, err)
+	}
+	if _, err := os.Stat(stale); !os.IsNotExist(err) {
+		t.Errorf("stale socket is still there: %v", err)
+	}
+	d.close()
+	if _, err := os.Stat(d.path); !os.IsNotExist(err) {
+		t.Errorf("directory is still there: %v", err)
+	}
+}
+
+// R19: a start removes what dead predecessors left, and nothing of the living,
+// of beginners, or of others.
+func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
+	base := shortTemp(t)
+	living := openSocketDir(t, base)
+	make := func(name string, age time.Duration, lock bool) string {
+		path := filepath.Join(base, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if lock {
+			if err := os.WriteFile(filepath.Join(path, lockName), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		when := time.Now().Add(-age)
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	gone := []string{make("cabrank-dead", 0, true), make("cabrank-old", time.Hour, false)}
+	kept := []string{living.path, make("cabrank-new", 0, false), make("other", time.Hour, true)}
+	openSocketDir(t, base)
+	for _, path := range gone {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
+	}
+	for _, path := range kept {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// R19: a path that does not fit into a socket address is refused by name.
+func TestSocketDirRefusesLongPaths(t *testing.T) {
+	base := filepath.Join(shortTemp(t), strings.Repeat("x", 80))
+	d := &socketDir{base: base, count: 1}
+	err := d.open()
+	if err == nil || !strings.Contains(err.Error(), base) || !strings.Contains(err.Error(), "100 are allowed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRuntimeDirPrefersXDG(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if got := runtimeDir(); got != dir {
+		t.Errorf("got %s, want %s", got, dir)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "missing"))
+	if got := runtimeDir(); got != os.TempDir() {
+		t.Errorf("got %s, want %s", got, os.TempDir())
+	}
+}

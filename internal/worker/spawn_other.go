@@ -1,0 +1,11 @@
+//go:build !linux
+
+package worker
+
+import "syscall"
+
+// groupLeader makes a child the leader of a process group. Without a
+// parent-death signal the keeper alone ends it when cabrank is killed.
+func groupLeader() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// State is what a worker is doing. Its String is the value of the state label
+// of cabrank_worker_state.
+type State uint8
+
+const (
+	// Starting is a process that has never been ready, or is about to be made.
+	Starting State = iota
+	// Ready is a worker that the rank was told of by Registry.Up.
+	Ready
+	// NotServing is a process that was ready and says NOT_SERVING, or was idle
+	// and failed three health checks in a row.
+	NotServing
+	// Stopped is a process in the kernel's state T (SIGSTOP).
+	Stopped
+	// Stopping is a worker that Stop is ending or has ended.
+	Stopping
+	// BackOff is a worker without a process, waiting for its next start.
+	BackOff
+	// CrashLoop is BackOff or Starting after 5 exits within 60 s. It ends with
+	// the next readiness, and comes back with the next exit unless the worker
+	// was ready for 60 s.
+	CrashLoop
+)
+
+func (s State) String() string {
+	switch s {
+	case Starting:
+		return "starting"
+	case Ready:
+		return "ready"
+	case NotServing:
+		return "not serving"
+	case Stopped:
+		return "stopped"
+	case Stopping:
+		return "stopping"
+	case BackOff:
+		return "back-off"
+	case CrashLoop:
+		return "crash loop"
+	}
+	return "unknown"
+}
+
+// States returns every State, in order, for whoever shows one row per state.
+func States() []State {
+	return []State{Starting, Ready, NotServing, Stopped, Stopping, BackOff, CrashLoop}
+}
+
+// Cause is why a worker is restarted. Its String is the value of the cause
+// label of cabrank_worker_restarts_total; there are no others than these four.
+type Cause uint8
+
+const (
+	// CauseExit is a process that exited by itself, with any status.
+	CauseExit Cause = iota
+	// CauseSignal is a process that a signal ended.
+	CauseSignal
+	// CauseBootTimeout is a process killed because it was not ready in time.
+	CauseBootTimeout
+	// CauseExecFailed is a process that could not be made: program not found,
+	// no free port, fork refused.
+	CauseExecFailed
+)
+
+func (c Cause) String() string {
+	switch c {
+	case CauseExit:
+		return "exit"
+	case CauseSignal:
+		return "signal"
+	case CauseBootTimeout:
+		return "boot timeout"
+	case CauseExecFailed:
+		return "exec failed"
+	}
+	return "unknown"
+}
+
+// Causes returns every Cause, in order.
+func Causes() []Cause {
+	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseExecFailed}
+}
+
+// Status is what is known of one worker at one moment.
+type Status struct {
+	Name     string        // "worker-1"
+	State    State         //
+	PID      int           // leader of the process group; 0 without a process
+	Network  string        // "tcp" or "unix"; empty before the first start
+	Address  string        // as net.Dial takes it; kept while there is no process
+	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
+	Since    time.Time     // when State was entered
+	LastExit string        // how the last process ended ("exit status 7"), or why there was none
+}
+
+// board holds the published Status of one worker. The worker's goroutine
+// writes, anybody reads.
+type board struct {
+	mu     sync.Mutex
+	status Status
+}
+
+// change applies edit to the status and stamps a new state.
+func (b *board) change(edit func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.status.State
+	edit(&b.status)
+	if b.status.State != before {
+		b.status.Since = time.Now()
+	}
+}
+
+func (b *board) read() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status := b.status
+	status.Restarts = maps.Clone(status.Restarts)
+	return status
+}

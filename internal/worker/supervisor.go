@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stuckAfter is how long a worker's goroutine may be silent before the
+// supervisor counts as stuck. It ticks every 250 ms and never blocks for more
+// than 1 s by itself; a machine that swaps makes it slower.
+const stuckAfter = 10 * time.Second
+
+// Supervisor keeps Options.Count workers running.
+//
+// Shape: New, Start once, Stop; it cannot be started again.
+//
+// Concurrency: all methods may be called from any goroutine, Stop also while
+// Start runs. Inside, each worker's state belongs to one goroutine (worker.run),
+// which alone calls the Registry about it. The few things shared between
+// workers have locks of their own: places (ports.mu), leash.mu, reaper.mu,
+// sink.mu, board.mu. All are leaves except leash.mu, under which only the pipe
+// to the keeper is written (at most 100 ms). Nothing of the caller's is called
+// under a lock.
+type Supervisor struct {
+	// Set by New, never changed.
+	options Options
+	began   time.Time
+	workers []*worker
+	places  places
+	reaper  *reaper
+	spawner *spawner
+	leash   *leash
+	sink    *sink
+
+	stopping chan struct{} // closed by the first Stop
+	killing  chan struct{} // closed when the first context of a Stop ends
+	started  chan struct{} // closed when Start has done what it will do
+	ended    chan struct{} // closed when nothing is left
+
+	running   sync.WaitGroup // goroutines of worker.run
+	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its life
+	everReady atomic.Bool
+	killOnce  sync.Once
+
+	mu      sync.Mutex
+	begun   bool // Start was called
+	stopped bool // Stop was called
+}
+
+// New checks the options and makes a supervisor. It touches nothing outside:
+// no file, no process, no goroutine. The error is one line about one fault.
+func New(options Options) (*Supervisor, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	s := &Supervisor{
+		options: options, began: time.Now(),
+		places: newPlaces(&options), reaper: newReaper(), sink: newSink(options.Output),
+		stopping: make(chan struct{}), killing: make(chan struct{}),
+		started: make(chan struct{}), ended: make(chan struct{}),
+	}
+	s.spawner = newSpawner(s.reaper, options.Count, s.stopping)
+	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
+	for number := range options.Count {
+		s.workers = append(s.workers, newWorker(s, number, "worker-"+strconv.Itoa(number+1)))
+	}
+	return s, nil
+}
+
+// Start starts the keeper and all workers and returns when worker-1's program
+// has been executed; nothing is ready yet then.
+//
+// Errors: the first exec failed, or there was no place for it (ports, socket
+// directory), or the keeper cannot run, or ctx or Stop ended the start. Nothing
+// is left running then. Later failures are retried and only logged. ctx bounds
+// the start, not the life of the workers.
+func (s *Supervisor) Start(ctx context.Context) error {
+	s.mu.Lock()
+	usable := !s.begun && !s.stopped
+	s.begun = s.begun || usable
+	s.mu.Unlock()
+	if !usable {
+		return errors.New("worker: Start after Start or Stop")
+	}
+	err := s.start(ctx)
+	close(s.started)
+	if err != nil {
+		s.Stop(ctx)
+	}
+	return err
+}
+
+func (s *Supervisor) start(ctx context.Context) error {
+	if err := s.places.open(); err != nil {
+		return err
+	}
+	if err := s.reaper.open(); err != nil {
+		return err
+	}
+	s.spawner.open()
+	s.sink.open()
+	if err := s.leash.open(); err != nil {
+		return err
+	}
+	first := make(chan error, 1)
+	s.running.Go(func() { s.workers[0].run(first) })
+	select {
+	case err := <-first:
+		if err != nil {
+			return fmt.Errorf("start %s: %w", s.workers[0].name, err)
+		}
+	case <-ctx.Done():
+		return fmt.Errorf("start %s: %w", s.workers[0].name, context.Cause(ctx))
+	}
+	for _, w := range s.workers[1:] {
+		s.running.Go(func() { w.run(nil) })
+	}
+	return nil
+}
+
+// Stop ends all workers: TERM to every group, KILL after Options.StopTimeout or
+// as soon as ctx ends. It returns when nothing is left: no worker, no keeper, no
+// socket directory, no goroutine, and the last output is written.
+//
+// It takes at most StopTimeout + 7 s whatever a worker does; a process that the
+// kernel does not let die of KILL, an exec that hangs, and a reader of the
+// output that stalls are left behind. Calling it again waits for the same end,
+// and the first ctx that ends counts for all.
+func (s *Supervisor) Stop(ctx context.Context) {
+	s.mu.Lock()
+	first := !s.stopped
+	s.stopped = true
+	begun := s.begun
+	s.mu.Unlock()
+	if first {
+		close(s.stopping)
+		go s.shutDown(begun)
+	}
+	select {
+	case <-s.ended:
+		return
+	case <-ctx.Done():
+		s.killOnce.Do(func() { close(s.killing) })
+	}
+	<-s.ended
+}
+
+// shutDown takes everything down in the reverse order of its start.
+func (s *Supervisor) shutDown(begun bool) {
+	defer close(s.ended)
+	if !begun {
+		return
+	}
+	<-s.started
+	s.running.Wait()
+	s.leash.close()
+	s.helpers.Wait()
+	s.sink.close()
+	s.spawner.close()
+	s.reaper.close()
+	s.places.close()
+}
+
+// Workers returns the status of every worker, in order.
+func (s *Supervisor) Workers() []Status {
+	all := make([]Status, len(s.workers))
+	for i, w := range s.workers {
+		all[i] = w.board.read()
+	}
+	return all
+}
+
+// Alive is false only if the supervisor itself is stuck: if the goroutine of a
+// worker has done nothing for 10 s, which a callback that hangs can bring about,
+// but no worker. For the liveness probe; it takes no lock.
+func (s *Supervisor) Alive() bool {
+	now := time.Since(s.began)
+	for _, w := range s.workers {
+		if now-time.Duration(w.beat.Load()) > stuckAfter {
+			return false
+		}
+	}
+	return true
+}
+
+// EverReady reports whether any worker has ever been ready. For the startup
+// probe.
+func (s *Supervisor) EverReady() bool { return s.everReady.Load() }
