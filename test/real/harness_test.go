@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 // Package real_test holds the tests against real programs: the built binary,
 // workers and clients in several languages, the interop suite of grpc-go. Run

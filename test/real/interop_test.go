@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
 
 // interopLog makes the interop programs say where they listen and what they
@@ -79,7 +78,7 @@ func runInterop(t *testing.T, addr string) {
 		t.Run(tc.name, func(t *testing.T) {
 			client := StartProcess(t, interopLog, tool(t, "interop_client"), "-use_tls=false",
 				"-server_host", host, "-server_port", port, "-test_case", tc.name)
-			if code := client.ExitCode(time.Minute); code != 0 {
+			if code := client.ExitCode(patience); code != 0 {
 				t.Errorf("the client ended with exit code %d", code)
 			}
 			if !strings.Contains(client.Log(), tc.done) {
