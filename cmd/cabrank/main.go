@@ -9,8 +9,15 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 func main() {
+	// The keeper outlives everything else here and shares nothing with it (R18),
+	// so it is told apart before anything is set up.
+	if len(os.Args) == 2 && os.Args[1] == "keeper" {
+		os.Exit(worker.RunKeeper(os.Stdin))
+	}
 	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

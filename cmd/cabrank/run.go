@@ -71,14 +71,26 @@ func (s *service) start(out io.Writer) error {
 	}
 	s.log.Info("listening", "addr", listener.Addr().String())
 	go s.watch(s.relay.Serve, listener) // ends with the listener
+	if err := s.makeEndpoints(out); err != nil {
+		return err
+	}
 	if err := s.startAdmin(); err != nil {
 		return err
 	}
-	if len(s.cfg.Upstreams) > 0 {
-		s.startUpstreams()
+	if s.upstreams != nil {
+		s.upstreams.Start()
 		return nil
 	}
-	return s.startWorkers(out)
+	return usageError(s.workers.Start(context.Background()))
+}
+
+// makeEndpoints prepares what the probes and the metrics page will look at.
+func (s *service) makeEndpoints(out io.Writer) error {
+	if len(s.cfg.Upstreams) > 0 {
+		s.makeUpstreams()
+		return nil
+	}
+	return s.makeWorkers(out)
 }
 
 // watch reports a listener that died.
@@ -112,7 +124,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 	}
 }
 
-func (s *service) startWorkers(out io.Writer) error {
+func (s *service) makeWorkers(out io.Writer) error {
 	cfg := s.cfg
 	pool := newPool(s.relay)
 	for i := range cfg.Workers.Count {
@@ -130,16 +142,15 @@ func (s *service) startWorkers(out io.Writer) error {
 		return usageError(err)
 	}
 	s.workers = workers
-	return usageError(workers.Start(context.Background()))
+	return nil
 }
 
-func (s *service) startUpstreams() {
+func (s *service) makeUpstreams() {
 	pool := newPool(s.relay)
 	for _, address := range s.cfg.Upstreams {
 		pool.add(address, s.cfg.Workers.PoolSize, false)
 	}
 	s.upstreams = discover.NewStatic(s.cfg.Upstreams, pool, s.log)
-	s.upstreams.Start()
 }
 
 // stop ends the service in the order of R17. A second signal skips the waits.

@@ -44,7 +44,7 @@ func newRunCommand() *cobra.Command {
 			for _, warning := range cfg.Warnings {
 				log.Warn(warning)
 			}
-			return serve(cfg, log)
+			return serve(cfg, log, cmd.OutOrStdout())
 		},
 	}
 	given.addTo(cmd.Flags())

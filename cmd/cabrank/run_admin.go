@@ -1,0 +1,93 @@
+package main
+
+import (
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// startAdmin opens the probes and the metrics page, where they are wanted.
+func (s *service) startAdmin() (err error) {
+	if s.cfg.Probes.Enabled {
+		if s.probes, err = admin.ServeProbes(s.cfg.Probes.Addr(), s, s.log); err != nil {
+			return err
+		}
+		s.log.Info("probes listening", "addr", s.probes.Addr().String())
+		go s.follow(s.probes) // ends with the server
+	}
+	if s.cfg.Metrics.Enabled {
+		if s.metrics, err = admin.ServeMetrics(s.cfg.Metrics.Addr(), s.cfg.Metrics.Path, s.sources(), s.log); err != nil {
+			return err
+		}
+		s.log.Info("metrics listening", "addr", s.metrics.Addr().String())
+		go s.follow(s.metrics) // ends with the server
+	}
+	return nil
+}
+
+// follow reports a server that died.
+func (s *service) follow(server *admin.Server) {
+	if err := <-server.Failed(); err != nil {
+		s.fail(err)
+	}
+}
+
+// Started implements admin.Health: a worker has been ready.
+func (s *service) Started() bool {
+	if up := s.upstreams; up != nil {
+		return up.EverReached()
+	}
+	return s.workers != nil && s.workers.EverReady()
+}
+
+// Ready implements admin.Health.
+func (s *service) Ready() bool { return s.relay.Serving() }
+
+// Alive implements admin.Health: only a stuck supervisor is not.
+func (s *service) Alive() bool { return s.workers == nil || s.workers.Alive() }
+
+func (s *service) sources() admin.Sources {
+	return admin.Sources{
+		Build:       admin.Build{Version: version, Commit: commit},
+		States:      stateNames(),
+		Calls:       func() relay.Stats { return s.relay.Stats() },
+		QueueLength: s.relay.Waiting,
+		Slots:       s.slotSamples,
+		Workers:     s.workerSamples,
+	}
+}
+
+func stateNames() []string {
+	var names []string
+	for _, state := range worker.States() {
+		names = append(names, state.String())
+	}
+	return names
+}
+
+func (s *service) slotSamples() []admin.SlotSample {
+	var samples []admin.SlotSample
+	for _, e := range s.relay.Rank().Endpoints {
+		samples = append(samples, admin.SlotSample{Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots})
+	}
+	return samples
+}
+
+func (s *service) workerSamples() []admin.WorkerSample {
+	if s.workers == nil {
+		return nil
+	}
+	var samples []admin.WorkerSample
+	for _, w := range s.workers.Workers() {
+		samples = append(samples, admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: restarts(w)})
+	}
+	return samples
+}
+
+func restarts(w worker.Status) map[string]uint64 {
+	byCause := make(map[string]uint64)
+	for cause, n := range w.Restarts {
+		byCause[cause.String()] = uint64(n) //nolint:gosec // a count, never negative
+	}
+	return byCause
+}

@@ -1,0 +1,280 @@
+// Package h2 is one HTTP/2 connection at frame level: frames, header blocks,
+// streams, flow control, write buffer. It knows no gRPC and no descriptor.
+//
+// Start from Conn (the engine), Stream (one side of a call) and Handler (who
+// is told). The engine does no I/O: whoever drives it calls Feed with bytes
+// that arrived, takes what Output holds, and reports with Sent what the kernel
+// accepted. In what it does by default:
+//
+//  1. DATA is passed on as it arrives, also in the middle of a frame, and is
+//     never collected here; every other frame is handled when it is complete.
+//  2. Header blocks are transcoded to a stateless form (see Block), so that a
+//     block that came from one connection can be written on any other.
+//  3. Connection credit is returned on receipt, stream credit only when the
+//     owner says that the bytes have left (Credit).
+//  4. Sending is pulled: Writable says how many bytes of DATA can go now, Want
+//     asks to be told when more can.
+//
+// It does not prioritize (RFC 9113 5.3.2), push, or keep any data that waits.
+package h2
+
+import "time"
+
+// Handler is told what the engine reads. All methods run inside Feed, Sent,
+// Abort or Close, under the lock of the shard; they may call any method of any
+// connection of the same shard, but not Feed, Sent or Close of this one. Byte
+// slices and blocks are valid until the method returns.
+type Handler interface {
+	// NewStream returns the Stream to use for a request that begins (server
+	// role only); nil refuses it with REFUSED_STREAM.
+	NewStream(c *Conn) *Stream
+	// Headers is told a request (server role), a final or interim response
+	// (client role), or trailers, validated and transcoded. With end the peer
+	// has finished sending.
+	Headers(s *Stream, b *Block, end bool)
+	// TooLarge is told of a header list above the announced limit; the block is
+	// not usable. The stream is open.
+	TooLarge(s *Stream, end bool)
+	// Data is told bytes of a DATA frame, without padding, as they arrive; p
+	// may be empty. With end the peer has finished sending.
+	Data(s *Stream, p []byte, end bool)
+	// Reset is told that the stream is over because the peer reset it (broken
+	// is false) or because the peer broke a rule of this stream and the engine
+	// has reset it (broken is true). The stream is already closed.
+	Reset(s *Stream, code ErrCode, broken bool)
+	// Writable is told that at least one byte of DATA can be written on a
+	// stream whose owner had called Want.
+	Writable(s *Stream)
+	// GoAway is told that the peer accepts no stream above last.
+	GoAway(c *Conn, last uint32, code ErrCode)
+	// Lost is told that the connection ended while the stream was open; sent
+	// reports whether any byte of the stream's HEADERS reached the kernel
+	// (client role). The stream is already closed.
+	Lost(s *Stream, sent bool)
+	// Pong is told that the peer has answered a PING.
+	Pong(c *Conn, data [8]byte)
+}
+
+// Waker is told when a connection that had nothing to write has something.
+// It runs under the shard's lock and must not call the connection.
+type Waker interface{ Dirty(*Conn) }
+
+// Config is what the connections of one door or one kind of upstream share.
+// It is immutable.
+type Config struct {
+	Server   bool       // the peer is a caller
+	Watch    *WatchList // fields to find in header blocks
+	StatusID int        // id of ":status" in Watch (client role)
+
+	MaxStreams    uint32 // announced to callers (server role), R11; 0: not announced
+	MaxHeaderList uint32 // announced, RFC 9113 6.5.2, bytes; above it a stream is answered by TooLarge
+	Window        int32  // announced window of a stream, bytes, R11
+	WindowPressed int32  // the same for new connections once half of the budget is used; 0: as Window
+	MaxWindow     int32  // a stream's window grows up to this as its bytes are forwarded, R11
+	ConnWindow    int32  // window of the connection, bytes, at least 65,535
+	OutputHigh    int    // no DATA is added to an output buffer that holds so many bytes
+}
+
+// Bounds that protect a connection from its peer.
+const (
+	// maxControl bounds the control frames that wait for a peer that makes us
+	// answer but does not read.
+	maxControl = 10_000
+	// blockFactor bounds a compressed header block, CONTINUATION included, to so
+	// many times the header list limit: Huffman never expands a string to more
+	// than 30/8 of its length.
+	blockFactor = 4
+)
+
+type readState uint8
+
+const (
+	wantPreface readState = iota
+	wantSettings
+	reading
+	failed // nothing more is read
+)
+
+// Conn is the engine of one connection.
+//
+// Life: New, then Feed and Output/Sent in any order, then Close exactly once.
+// Concurrency: everything is guarded by the lock of the connection's shard.
+type Conn struct {
+	// Owner is the caller's own; the engine does not look at it.
+	Owner any
+
+	cfg     *Config
+	h       Handler
+	pool    *Pool
+	waker   Waker
+	block   *Block // scratch, shared by the connections of the shard
+	now     time.Duration
+	streams streamTable
+
+	// Receiving.
+	state      readState
+	aside      []byte // an incomplete frame that is not DATA, or an incomplete preface
+	frag       []byte // a header block that is not complete yet
+	fragStream uint32 // 0: no block is open
+	fragEnd    bool   // END_STREAM of the HEADERS frame that began it
+	dec        Decoder
+	cur        *Stream // stream of the DATA frame that is being read; nil: discard
+	dataLeft   uint32  // bytes of that frame's data to come
+	padLeft    uint32  // and of its padding
+	padPending bool    // the pad length octet itself is to come
+	inData     bool
+	dataEnd    bool
+	recvWindow int64
+	recvDebt   int64
+	lastPeer   uint32 // highest stream the peer has opened (server role)
+	resets     [16]uint32
+	nextReset  int
+	initWindow int64 // our SETTINGS_INITIAL_WINDOW_SIZE
+
+	// Sending.
+	out         []byte
+	outOff      int    // bytes of out that were sent
+	taken       int    // bytes handed out by Take and not reported yet
+	accepted    uint64 // bytes ever accepted by the kernel
+	outSize     int    // size of the last buffer, to begin the next one with
+	sendWindow  int64
+	peerWindow  int64  // the peer's SETTINGS_INITIAL_WINDOW_SIZE
+	peerFrame   int    // the peer's SETTINGS_MAX_FRAME_SIZE
+	peerStreams uint32 // the peer's SETTINGS_MAX_CONCURRENT_STREAMS
+	nextID      uint32 // next stream to open (client role)
+	openedUp    int    // streams we have opened and that are open
+	sentBlock   bool   // a header block was written: the table size update is out
+	control     int    // control frames in out
+	waiting     streamList
+	resuming    bool
+	quantum     int
+
+	// Ending.
+	goAwayIn   bool   // the peer has sent GOAWAY
+	goAwayLast uint32 // and accepts no stream above this
+	goAwayOut  bool
+	admitUpTo  uint32 // last stream of our final GOAWAY
+	closed     bool
+}
+
+// NewConn returns the engine of a connection. A client connection has its
+// preface and settings in Output at once; a server connection writes nothing
+// before the peer's preface has arrived.
+func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Conn {
+	c := &Conn{
+		cfg: cfg, h: h, pool: pool, block: block, waker: waker,
+		recvWindow: defaultWindow, initWindow: int64(cfg.Window),
+		sendWindow: defaultWindow, peerWindow: defaultWindow,
+		peerFrame: defaultMaxFrame, peerStreams: maxStreamID,
+		nextID: 1, admitUpTo: maxStreamID, goAwayLast: maxStreamID,
+	}
+	if cfg.WindowPressed != 0 && pool.Budget().Pressed() {
+		c.initWindow = int64(cfg.WindowPressed)
+	}
+	c.dec.Init(cfg.Watch, 4096, int(cfg.MaxHeaderList))
+	if !cfg.Server {
+		c.state = wantSettings
+		c.reserve(len(Preface))
+		c.out = append(c.out, Preface...)
+		c.greet()
+	}
+	return c
+}
+
+// greet writes our SETTINGS and raises the connection's window.
+func (c *Conn) greet() {
+	var p [6 * 6]byte
+	s := p[:0]
+	if !c.cfg.Server {
+		s = appendSetting(s, settingEnablePush, 0)
+	}
+	if c.cfg.MaxStreams != 0 {
+		s = appendSetting(s, settingMaxConcurrentStreams, c.cfg.MaxStreams)
+	}
+	s = appendSetting(s, settingInitialWindowSize, uint32(c.initWindow))
+	s = appendSetting(s, settingMaxHeaderListSize, c.cfg.MaxHeaderList)
+	c.reserve(2*frameHeaderLen + len(s) + 4)
+	c.out = appendFrameHeader(c.out, len(s), frameSettings, 0, 0)
+	c.out = append(c.out, s...)
+	if extra := int64(c.cfg.ConnWindow) - defaultWindow; extra > 0 {
+		c.out = appendWindowUpdate(c.out, 0, uint32(extra))
+		c.recvWindow += extra
+	}
+}
+
+// Streams returns how many streams are open.
+func (c *Conn) Streams() int { return c.streams.n }
+
+// CanOpen reports whether another stream may be opened (client role): the
+// peer's stream limit leaves room, it has not said GOAWAY, and less than half
+// of the stream ids are used (R15).
+func (c *Conn) CanOpen() bool {
+	return !c.closed && !c.goAwayIn && c.state != failed &&
+		uint32(c.openedUp) < c.peerStreams && c.nextID < maxStreamID/2
+}
+
+// Retired reports whether no stream will ever be opened again (client role),
+// so that the connection can go when its last stream ends.
+func (c *Conn) Retired() bool {
+	return c.closed || c.goAwayIn || c.state == failed || c.nextID >= maxStreamID/2
+}
+
+// Greeted reports whether the peer's first SETTINGS have arrived.
+func (c *Conn) Greeted() bool { return c.state == reading }
+
+// Closed reports whether Close was called.
+func (c *Conn) Closed() bool { return c.closed }
+
+// Each calls f for every open stream, in no particular order. f must not open
+// or close streams.
+func (c *Conn) Each(f func(*Stream)) {
+	for _, s := range c.streams.slots {
+		if s != nil {
+			f(s)
+		}
+	}
+}
+
+// Close ends the connection: every open stream is told Lost, buffers go back
+// to the pool. A second call does nothing.
+func (c *Conn) Close() {
+	if c.closed {
+		return
+	}
+	c.closed, c.state = true, failed
+	for c.streams.n > 0 {
+		for _, s := range c.streams.slots {
+			if s == nil {
+				continue
+			}
+			sent := c.accepted+uint64(c.taken) > s.headStart
+			c.drop(s)
+			c.h.Lost(s, sent)
+			break // the table may have changed
+		}
+	}
+	c.pool.Put(c.out)
+	c.pool.Put(c.aside)
+	c.pool.Put(c.frag)
+	c.out, c.aside, c.frag, c.outOff = nil, nil, nil, 0
+}
+
+// drop takes the stream out of the connection.
+func (c *Conn) drop(s *Stream) {
+	c.streams.remove(s.id)
+	c.waiting.remove(s)
+	if c.cur == s {
+		c.cur = nil // the rest of its DATA frame is discarded
+	}
+	if !c.cfg.Server {
+		c.openedUp--
+	}
+	s.conn, s.wants = nil, false
+}
+
+// finish drops the stream if both directions have ended.
+func (c *Conn) finish(s *Stream) {
+	if s.localDone && s.remoteDone && s.conn == c {
+		c.drop(s)
+	}
+}

@@ -1,0 +1,502 @@
+package h2
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Feed hands in bytes that arrived from the peer, in any pieces. The engine
+// keeps no reference to p.
+//
+// Errors: a *ConnError means that the connection is beyond repair: GOAWAY with
+// its code is in Output already; the driver flushes once and closes. For
+// ErrNotHTTP2 nothing was written.
+func (c *Conn) Feed(p []byte, now time.Duration) error {
+	if c.state == failed {
+		return nil
+	}
+	c.now = now
+	err := c.feed(p)
+	if err == nil && c.control > maxControl {
+		err = connError(EnhanceYourCalm, "control_flood")
+	}
+	if err == nil {
+		return nil
+	}
+	c.state = failed
+	var ce *ConnError
+	if errors.As(err, &ce) && ce != ErrNotHTTP2 {
+		c.reserve(frameHeaderLen + 8 + len(ce.Reason))
+		c.out = appendGoAway(c.out, c.lastPeer, ce.Code, ce.Reason)
+	}
+	return err
+}
+
+func (c *Conn) feed(p []byte) error {
+	for len(p) > 0 && c.state != failed {
+		var n int
+		var err error
+		switch {
+		case c.inData:
+			n, err = c.readData(p)
+		case len(c.aside) > 0 || c.state == wantPreface:
+			n, err = c.readAside(p)
+		default:
+			n, err = c.readFrame(p)
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// readFrame handles the frame at the start of p, or puts what there is of it
+// aside. It returns how many bytes it took.
+func (c *Conn) readFrame(p []byte) (int, error) {
+	if len(p) < frameHeaderLen {
+		c.aside = c.pool.Append(c.aside, p)
+		return len(p), nil
+	}
+	h := parseFrameHeader(p)
+	if err := c.checkHeader(h); err != nil {
+		return 0, err
+	}
+	if h.kind == frameData {
+		return frameHeaderLen, c.beginData(h)
+	}
+	total := frameHeaderLen + int(h.length)
+	if len(p) < total {
+		c.aside = c.pool.Append(c.aside, p)
+		return len(p), nil
+	}
+	return total, c.handle(h, p[frameHeaderLen:total])
+}
+
+// readAside completes the preface or the frame that was put aside.
+func (c *Conn) readAside(p []byte) (int, error) {
+	if c.state == wantPreface {
+		return c.readPreface(p)
+	}
+	taken := 0
+	if need := frameHeaderLen - len(c.aside); need > 0 {
+		taken = min(need, len(p))
+		c.aside = c.pool.Append(c.aside, p[:taken])
+		if len(c.aside) < frameHeaderLen {
+			return taken, nil
+		}
+	}
+	h := parseFrameHeader(c.aside)
+	if err := c.checkHeader(h); err != nil {
+		return 0, err
+	}
+	if h.kind == frameData {
+		c.clearAside()
+		return taken, c.beginData(h)
+	}
+	need := frameHeaderLen + int(h.length) - len(c.aside)
+	n := min(need, len(p)-taken)
+	c.aside = c.pool.Append(c.aside, p[taken:taken+n])
+	taken += n
+	if n < need {
+		return taken, nil
+	}
+	frame := c.aside
+	c.aside = nil
+	err := c.handle(h, frame[frameHeaderLen:])
+	c.pool.Put(frame)
+	return taken, err
+}
+
+func (c *Conn) readPreface(p []byte) (int, error) {
+	n := min(len(Preface)-len(c.aside), len(p))
+	for i := range n {
+		if p[i] != Preface[len(c.aside)+i] {
+			return 0, ErrNotHTTP2
+		}
+	}
+	c.aside = c.pool.Append(c.aside, p[:n])
+	if len(c.aside) == len(Preface) {
+		c.clearAside()
+		c.state = wantSettings
+		c.greet()
+	}
+	return n, nil
+}
+
+func (c *Conn) clearAside() {
+	c.pool.Put(c.aside)
+	c.aside = nil
+}
+
+// checkHeader enforces what holds for frames of every kind.
+func (c *Conn) checkHeader(h frameHeader) error {
+	if h.length > defaultMaxFrame { // RFC 9113 4.2: we announce no larger size
+		return connError(FrameSizeError, "frame_too_large")
+	}
+	if c.state == wantSettings && (h.kind != frameSettings || h.flags&flagAck != 0) {
+		return connError(ProtocolError, "first_frame_not_settings") // RFC 9113 3.4
+	}
+	if c.fragStream != 0 && (h.kind != frameContinuation || h.stream != c.fragStream) {
+		return connError(ProtocolError, "header_block_interrupted") // RFC 9113 4.3
+	}
+	return nil
+}
+
+func (c *Conn) handle(h frameHeader, p []byte) error {
+	switch h.kind {
+	case frameHeaders:
+		return c.onHeaders(h, p)
+	case frameContinuation:
+		return c.onContinuation(h, p)
+	case frameRSTStream:
+		return c.onRST(h, p)
+	case frameSettings:
+		return c.onSettings(h, p)
+	case framePing:
+		return c.onPing(h, p)
+	case frameGoAway:
+		return c.onGoAway(h, p)
+	case frameWindowUpdate:
+		return c.onWindowUpdate(h, p)
+	case framePriority:
+		return c.onPriority(h)
+	case framePushPromise:
+		// A client must not push; we have disabled it as a client (RFC 9113 8.4).
+		return connError(ProtocolError, "push_promise")
+	default:
+		return nil // RFC 9113 4.1: unknown types are ignored
+	}
+}
+
+// beginData accounts for a DATA frame as a whole when its header has arrived;
+// its bytes are passed on as they come. Source: RFC 9113 section 6.1.
+func (c *Conn) beginData(h frameHeader) error {
+	if h.stream == 0 {
+		return connError(ProtocolError, "data_stream_0")
+	}
+	size := int64(h.length)
+	if size > c.recvWindow {
+		return connError(FlowControlError, "data_over_connection_window")
+	}
+	c.recvWindow -= size
+	c.inData, c.dataEnd = true, h.flags&flagEndStream != 0
+	c.dataLeft, c.padLeft, c.padPending = h.length, 0, h.flags&flagPadded != 0
+	if c.padPending && h.length == 0 {
+		return connError(FrameSizeError, "data_no_pad_length")
+	}
+	s := c.streams.get(h.stream)
+	c.cur = s
+	if s == nil {
+		if err := c.dataOnClosed(h.stream); err != nil {
+			return err
+		}
+	} else if !s.gotHead || s.remoteDone {
+		c.breakStream(s, StreamClosed)
+	} else if size > s.recvWindow {
+		c.breakStream(s, FlowControlError)
+	} else {
+		s.recvWindow -= size
+	}
+	// Connection credit is returned on receipt, so that one stalled stream
+	// cannot block the others (R11).
+	c.creditConn(size)
+	_, err := c.readData(nil)
+	return err
+}
+
+// dataOnClosed answers DATA for a stream that is not open.
+func (c *Conn) dataOnClosed(id uint32) error {
+	if c.idle(id) {
+		return connError(ProtocolError, "data_idle_stream") // RFC 9113 5.1
+	}
+	if !c.wasReset(id) {
+		c.writeRST(id, StreamClosed)
+	}
+	return nil
+}
+
+// readData passes on what p holds of the current DATA frame. With an empty p
+// it only completes frames that need no more bytes.
+func (c *Conn) readData(p []byte) (int, error) {
+	taken := 0
+	if c.padPending && len(p) > 0 {
+		c.padPending = false
+		c.padLeft = uint32(p[0])
+		c.dataLeft--
+		taken = 1
+		if c.padLeft > c.dataLeft {
+			return 0, connError(ProtocolError, "data_padding") // RFC 9113 6.1
+		}
+		c.dataLeft -= c.padLeft
+		c.creditPadding(int64(c.padLeft) + 1)
+	}
+	if c.padPending {
+		return 0, nil
+	}
+	n := min(len(p)-taken, int(c.dataLeft))
+	chunk := p[taken : taken+n]
+	taken += n
+	c.dataLeft -= uint32(n)
+	skip := min(len(p)-taken, int(c.padLeft))
+	taken += skip
+	c.padLeft -= uint32(skip)
+	done := c.dataLeft == 0 && c.padLeft == 0
+	c.inData = !done
+	c.passData(chunk, done && c.dataEnd)
+	return taken, nil
+}
+
+func (c *Conn) passData(chunk []byte, end bool) {
+	s := c.cur
+	if s == nil || (len(chunk) == 0 && !end) {
+		return
+	}
+	if end {
+		s.remoteDone = true
+	}
+	c.h.Data(s, chunk, end)
+	if end {
+		c.finish(s)
+	}
+}
+
+// creditPadding returns the stream credit of padding, which nobody forwards.
+func (c *Conn) creditPadding(n int64) {
+	if c.cur != nil {
+		c.Credit(c.cur, int(n))
+	}
+}
+
+func (c *Conn) onHeaders(h frameHeader, p []byte) error {
+	if h.stream == 0 {
+		return connError(ProtocolError, "headers_stream_0")
+	}
+	p, ok := stripPadding(h, p)
+	if !ok {
+		return connError(ProtocolError, "headers_padding")
+	}
+	c.fragStream, c.fragEnd = h.stream, h.flags&flagEndStream != 0
+	if h.flags&flagEndHeaders == 0 {
+		c.frag = c.pool.Append(c.frag[:0], p)
+		return nil
+	}
+	return c.onBlock(p)
+}
+
+func (c *Conn) onContinuation(h frameHeader, p []byte) error {
+	if c.fragStream == 0 {
+		return connError(ProtocolError, "continuation_without_headers") // RFC 9113 6.10
+	}
+	if len(c.frag)+len(p) > blockFactor*int(c.cfg.MaxHeaderList) || (len(p) == 0 && h.flags&flagEndHeaders == 0) {
+		return connError(EnhanceYourCalm, "continuation_flood")
+	}
+	c.frag = c.pool.Append(c.frag, p)
+	if h.flags&flagEndHeaders == 0 {
+		return nil
+	}
+	frag := c.frag
+	c.frag = nil
+	err := c.onBlock(frag)
+	c.pool.Put(frag)
+	return err
+}
+
+// onBlock handles a complete header block of the stream fragStream.
+func (c *Conn) onBlock(p []byte) error {
+	id, end := c.fragStream, c.fragEnd
+	c.fragStream = 0
+	s := c.streams.get(id)
+	kind := RequestBlock
+	switch {
+	case s != nil && s.gotHead:
+		kind = TrailerBlock
+	case !c.cfg.Server:
+		kind = ResponseBlock
+	}
+	err := c.dec.Transcode(c.block, p, kind)
+	var broken CompressionError
+	if err != nil && errors.As(err, &broken) {
+		return connError(CompressionFailure, broken.Token())
+	}
+	if s == nil {
+		if s, err = c.admit(id, err, end); s == nil {
+			return err
+		}
+	}
+	if s.remoteDone {
+		c.breakStream(s, StreamClosed) // RFC 9113 5.1, half-closed (remote)
+		return nil
+	}
+	return c.deliver(s, kind, err, end)
+}
+
+// deliver hands a decoded block to the handler; blockErr is what was wrong
+// with the block itself.
+func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
+	interim := kind == ResponseBlock && blockErr == nil && c.interim()
+	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end || kind == TrailerBlock && !end {
+		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1), or
+		// trailers that do not end the stream (8.1).
+		c.breakStream(s, ProtocolError)
+		return nil
+	}
+	s.gotHead = !interim
+	s.remoteDone = end
+	if blockErr != nil {
+		c.h.TooLarge(s, end)
+	} else {
+		c.h.Headers(s, c.block, end)
+	}
+	if end {
+		c.finish(s)
+	}
+	return nil
+}
+
+func (c *Conn) interim() bool {
+	w, ok := c.block.Watched(c.cfg.StatusID)
+	return ok && len(w.Value) == 3 && w.Value[0] == '1'
+}
+
+// admit opens a stream for a request block, or answers a block for a stream
+// that is not open. A nil stream means that the block was dealt with.
+func (c *Conn) admit(id uint32, blockErr error, end bool) (*Stream, error) {
+	if !c.cfg.Server {
+		if c.idle(id) {
+			return nil, connError(ProtocolError, "headers_idle_stream")
+		}
+		return nil, nil // an answer to a stream that we have reset
+	}
+	if id&1 == 0 {
+		return nil, connError(ProtocolError, "headers_even_stream") // RFC 9113 5.1.1
+	}
+	if id <= c.lastPeer {
+		if c.wasReset(id) {
+			return nil, nil
+		}
+		return nil, connError(StreamClosed, "headers_closed_stream")
+	}
+	c.lastPeer = id
+	if id > c.admitUpTo || (c.cfg.MaxStreams != 0 && uint32(c.streams.n) >= c.cfg.MaxStreams) {
+		c.writeRST(id, RefusedStream) // RFC 9113 5.1.2 and 6.8
+		return nil, nil
+	}
+	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) {
+		c.writeRST(id, ProtocolError) // malformed, RFC 9113 8.1.1
+		return nil, nil
+	}
+	s := c.h.NewStream(c)
+	if s == nil {
+		c.writeRST(id, RefusedStream)
+		return nil, nil
+	}
+	c.register(s, id)
+	return s, blockErr
+}
+
+func (c *Conn) register(s *Stream, id uint32) {
+	s.conn, s.id = c, id
+	s.sendWindow = c.peerWindow
+	s.recvWindow, s.recvSize = c.initWindow, c.initWindow
+	c.streams.put(s)
+}
+
+func (c *Conn) onRST(h frameHeader, p []byte) error {
+	if len(p) != 4 {
+		return connError(FrameSizeError, "rst_size")
+	}
+	if h.stream == 0 || c.idle(h.stream) {
+		return connError(ProtocolError, "rst_idle_stream")
+	}
+	s := c.streams.get(h.stream)
+	if s == nil {
+		return nil
+	}
+	c.drop(s)
+	c.h.Reset(s, ErrCode(binary.BigEndian.Uint32(p)), false)
+	return nil
+}
+
+func (c *Conn) onPing(h frameHeader, p []byte) error {
+	if h.stream != 0 {
+		return connError(ProtocolError, "ping_stream")
+	}
+	if len(p) != 8 {
+		return connError(FrameSizeError, "ping_size")
+	}
+	data := [8]byte(p)
+	if h.flags&flagAck != 0 {
+		c.h.Pong(c, data)
+		return nil
+	}
+	c.control++
+	c.reserve(frameHeaderLen + 8)
+	c.out = appendPing(c.out, true, data)
+	return nil
+}
+
+func (c *Conn) onGoAway(h frameHeader, p []byte) error {
+	if h.stream != 0 {
+		return connError(ProtocolError, "goaway_stream")
+	}
+	if len(p) < 8 {
+		return connError(FrameSizeError, "goaway_size")
+	}
+	last := binary.BigEndian.Uint32(p) & maxStreamID
+	code := ErrCode(binary.BigEndian.Uint32(p[4:]))
+	if c.goAwayIn && last > c.goAwayLast {
+		last = c.goAwayLast // RFC 9113 6.8: it must not rise; the lower one counts (R4)
+	}
+	c.goAwayIn, c.goAwayLast = true, last
+	c.h.GoAway(c, last, code)
+	return nil
+}
+
+func (c *Conn) onPriority(h frameHeader) error {
+	if h.stream == 0 {
+		return connError(ProtocolError, "priority_stream_0")
+	}
+	if h.length != 5 {
+		if s := c.streams.get(h.stream); s != nil {
+			c.breakStream(s, FrameSizeError) // RFC 9113 6.3
+		} else {
+			c.writeRST(h.stream, FrameSizeError)
+		}
+	}
+	return nil
+}
+
+// idle reports whether the stream was never opened by either side.
+func (c *Conn) idle(id uint32) bool {
+	if c.cfg.Server {
+		return id > c.lastPeer || id&1 == 0
+	}
+	return id >= c.nextID || id&1 == 0
+}
+
+// breakStream resets a stream whose peer broke a rule that concerns this
+// stream only, and tells the handler. Source: RFC 9113 section 5.4.2.
+func (c *Conn) breakStream(s *Stream, code ErrCode) {
+	c.writeRST(s.id, code)
+	c.drop(s)
+	c.h.Reset(s, code, true)
+}
+
+// remember and wasReset keep the last streams that we have reset: frames for
+// them may be under way and are ignored (RFC 9113 5.1, closed).
+func (c *Conn) remember(id uint32) {
+	c.resets[c.nextReset] = id
+	c.nextReset = (c.nextReset + 1) % len(c.resets)
+}
+
+func (c *Conn) wasReset(id uint32) bool {
+	for _, r := range c.resets {
+		if r == id {
+			return true
+		}
+	}
+	return false
+}

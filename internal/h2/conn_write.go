@@ -1,0 +1,333 @@
+package h2
+
+import "time"
+
+// firstBuffer is the smallest output buffer: a few answers to small calls.
+const firstBuffer = 4 << 10
+
+// reserve makes room for n more bytes of output and wakes the driver if there
+// were none.
+func (c *Conn) reserve(n int) {
+	if len(c.out)+n > cap(c.out) {
+		c.growOutput(n)
+	}
+	if c.outOff == len(c.out) {
+		c.waker.Dirty(c)
+	}
+}
+
+func (c *Conn) growOutput(n int) {
+	if c.out == nil {
+		c.out = c.pool.Get(max(n, firstBuffer, min(c.outSize, c.cfg.OutputHigh)))
+		return
+	}
+	if c.outOff > 0 { // sent bytes go first
+		rest := copy(c.out, c.out[c.outOff:])
+		c.out, c.outOff = c.out[:rest], 0
+	}
+	c.out = c.pool.Grow(c.out, n)
+}
+
+// pending is the number of bytes that were appended and not accepted yet.
+func (c *Conn) pending() int { return len(c.out) - c.outOff + c.taken }
+
+// position is the number of bytes ever appended.
+func (c *Conn) position() uint64 { return c.accepted + uint64(c.pending()) }
+
+// Output returns the bytes to send now. They stay in place until Sent.
+func (c *Conn) Output() []byte { return c.out[c.outOff:] }
+
+// Sent reports that the kernel has accepted the first n bytes of Output.
+// Streams that waited for room are resumed.
+func (c *Conn) Sent(n int, now time.Duration) {
+	c.now = now
+	c.outOff += n
+	c.accepted += uint64(n)
+	if c.outOff == len(c.out) {
+		c.releaseOutput()
+	}
+	c.resume()
+}
+
+func (c *Conn) releaseOutput() {
+	c.outSize = len(c.out)
+	c.pool.Put(c.out)
+	c.out, c.outOff, c.control = nil, 0, 0
+}
+
+// Take hands out the whole output for a driver that writes outside the lock;
+// nil if there is none. The driver calls Returned with the same buffer, under
+// the lock, before it takes another.
+func (c *Conn) Take() (buf []byte, off int) {
+	if c.outOff == len(c.out) {
+		return nil, 0
+	}
+	buf, off = c.out, c.outOff
+	c.outSize, c.taken = len(c.out), len(c.out)-c.outOff
+	c.out, c.outOff, c.control = nil, 0, 0
+	return buf, off
+}
+
+// Returned reports that the buffer of Take was written.
+func (c *Conn) Returned(buf []byte, now time.Duration) {
+	c.now = now
+	c.accepted += uint64(c.taken)
+	c.taken = 0
+	c.pool.Put(buf)
+	c.resume()
+}
+
+// resume tells waiting streams that they may write, one after another, as long
+// as the connection has room.
+func (c *Conn) resume() {
+	if c.resuming || c.waiting.head == nil {
+		return
+	}
+	c.resuming = true
+	for c.waiting.head != nil && c.room() > 0 {
+		s := c.waiting.head
+		c.waiting.remove(s)
+		if !s.wants || s.sendWindow <= 0 {
+			continue
+		}
+		s.wants = false
+		// With others waiting everyone gets one frame's worth in turn.
+		c.quantum = 0
+		if c.waiting.head != nil {
+			c.quantum = defaultMaxFrame
+		}
+		c.h.Writable(s)
+	}
+	c.quantum, c.resuming = 0, false
+}
+
+// room is how many bytes of DATA the connection as a whole can take now.
+func (c *Conn) room() int64 {
+	return min(c.sendWindow, int64(c.cfg.OutputHigh-c.pending()))
+}
+
+// Writable returns how many bytes of DATA can be written on s now: the least
+// of the stream's window, the connection's, and the room in the output buffer.
+func (c *Conn) Writable(s *Stream) int {
+	n := min(c.room(), s.sendWindow)
+	if c.quantum > 0 {
+		n = min(n, int64(c.quantum))
+	}
+	return int(max(n, 0))
+}
+
+// Want asks for Handler.Writable when at least one byte can be written on s.
+// It is answered once.
+func (c *Conn) Want(s *Stream) {
+	if s.conn != c {
+		return
+	}
+	s.wants = true
+	if s.sendWindow > 0 {
+		c.waiting.push(s)
+	}
+}
+
+// Open begins a stream with the given stateless header block (client role).
+// The block may come in several parts. The caller has asked CanOpen.
+func (c *Conn) Open(s *Stream, end bool, block ...[]byte) {
+	id := c.nextID
+	c.nextID += 2
+	c.openedUp++
+	c.register(s, id)
+	s.headStart = c.position()
+	s.sentHead = true
+	c.writeBlock(s, end, block)
+}
+
+// WriteHeaders writes a final or interim response (server role) or trailers.
+// With end nothing follows.
+func (c *Conn) WriteHeaders(s *Stream, end bool, block ...[]byte) {
+	if s.conn != c || s.localDone {
+		return
+	}
+	s.sentHead = true
+	c.writeBlock(s, end, block)
+}
+
+// SentHead reports whether a header block was written on the stream.
+func (s *Stream) SentHead() bool { return s.sentHead }
+
+func (c *Conn) writeBlock(s *Stream, end bool, parts [][]byte) {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if !c.sentBlock {
+		// A size update to 0 opens the first block: the peer may drop its table,
+		// and later changes of its limit need no answer (R12, RFC 7541 4.2).
+		size++
+	}
+	var flags uint8
+	if end {
+		flags = flagEndStream
+	}
+	if size > c.peerFrame {
+		c.writeLongBlock(s.id, flags, parts)
+	} else {
+		c.reserve(frameHeaderLen + size)
+		c.out = appendFrameHeader(c.out, size, frameHeaders, flags|flagEndHeaders, s.id)
+		c.out = c.appendParts(c.out, parts)
+	}
+	if end {
+		s.localDone = true
+		c.finish(s)
+	}
+}
+
+func (c *Conn) appendParts(dst []byte, parts [][]byte) []byte {
+	if !c.sentBlock {
+		dst = AppendTableSizeUpdateZero(dst)
+		c.sentBlock = true
+	}
+	for _, p := range parts {
+		dst = append(dst, p...)
+	}
+	return dst
+}
+
+// writeLongBlock splits a block that is larger than the peer's frames.
+// Source: RFC 9113 section 6.10.
+func (c *Conn) writeLongBlock(id uint32, flags uint8, parts [][]byte) {
+	block := c.appendParts(c.pool.Get(2*c.peerFrame), parts)
+	kind := frameHeaders
+	for rest := block; len(rest) > 0; kind, flags = frameContinuation, 0 {
+		n := min(len(rest), c.peerFrame)
+		if n == len(rest) {
+			flags |= flagEndHeaders
+		}
+		c.reserve(frameHeaderLen + n)
+		c.out = appendFrameHeader(c.out, n, kind, flags, id)
+		c.out = append(c.out, rest[:n]...)
+		rest = rest[n:]
+	}
+	c.pool.Put(block)
+}
+
+// WriteData writes p, which is at most Writable bytes long, as one or more
+// DATA frames. With end nothing follows; an empty p with end is always allowed.
+func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
+	if s.conn != c || s.localDone {
+		return
+	}
+	c.sendWindow -= int64(len(p))
+	s.sendWindow -= int64(len(p))
+	for {
+		n := min(len(p), c.peerFrame)
+		var flags uint8
+		if end && n == len(p) {
+			flags = flagEndStream
+		}
+		c.reserve(frameHeaderLen + n)
+		c.out = appendFrameHeader(c.out, n, frameData, flags, s.id)
+		c.out = append(c.out, p[:n]...)
+		p = p[n:]
+		if len(p) == 0 {
+			break
+		}
+	}
+	if end {
+		s.localDone = true
+		c.finish(s)
+	}
+}
+
+// Reset ends the stream in both directions with RST_STREAM, which is left out
+// if both have ended anyway. The handler is not told.
+func (c *Conn) Reset(s *Stream, code ErrCode) {
+	if s.conn != c {
+		return
+	}
+	if !s.localDone || !s.remoteDone {
+		c.writeRST(s.id, code)
+	}
+	c.drop(s)
+}
+
+func (c *Conn) writeRST(id uint32, code ErrCode) {
+	c.remember(id)
+	c.control++
+	c.reserve(frameHeaderLen + 4)
+	c.out = appendRST(c.out, id, code)
+}
+
+// GoAway writes a GOAWAY frame. Streams above last that arrive later are
+// refused (server role). It may be called twice, with a falling last
+// (RFC 9113 section 6.8).
+func (c *Conn) GoAway(last uint32, code ErrCode, debug string) {
+	if c.closed || c.state == failed || (c.goAwayOut && last >= c.admitUpTo) {
+		return
+	}
+	c.goAwayOut, c.admitUpTo = true, last
+	c.reserve(frameHeaderLen + 8 + len(debug))
+	c.out = appendGoAway(c.out, last, code, debug)
+}
+
+// MaxStreamID is the last stream of the first GOAWAY of a two-step shutdown.
+const MaxStreamID = maxStreamID
+
+// LastPeerStream returns the highest stream that the peer has opened.
+func (c *Conn) LastPeerStream() uint32 { return c.lastPeer }
+
+// Ping writes a PING frame; the answer comes by Handler.Pong.
+func (c *Conn) Ping(data [8]byte) {
+	if c.closed || c.state == failed {
+		return
+	}
+	c.reserve(frameHeaderLen + 8)
+	c.out = appendPing(c.out, false, data)
+}
+
+// Unsend takes back a stream that was opened here but of which the kernel has
+// not accepted a byte: its frames are cut out of the output buffer and the
+// peer never hears of it (R14). It reports whether that was possible; the
+// stream is then closed. Header blocks are stateless, so that a missing one
+// changes nothing for the others (R12).
+func (c *Conn) Unsend(s *Stream) bool {
+	if s.conn != c || c.accepted+uint64(c.taken) > s.headStart {
+		return false
+	}
+	from := c.outOff + int(s.headStart-c.accepted-uint64(c.taken))
+	kept := c.out[:from]
+	for rest := c.out[from:]; len(rest) > 0; {
+		h := parseFrameHeader(rest)
+		size := frameHeaderLen + int(h.length)
+		if h.stream != s.id {
+			kept = append(kept, rest[:size]...)
+		} else {
+			c.cutAt(s.headStart+uint64(len(kept)-from), uint64(size))
+			if h.kind == frameData {
+				c.sendWindow += int64(h.length)
+			}
+		}
+		rest = rest[size:]
+	}
+	c.out = kept
+	c.drop(s)
+	return true
+}
+
+// cutAt moves the start of every stream that begins behind position at down
+// by the size bytes that were cut out there.
+func (c *Conn) cutAt(at, size uint64) {
+	for _, s := range c.streams.slots {
+		if s != nil && s.headStart > at {
+			s.headStart -= size
+		}
+	}
+}
+
+// Idle reports whether the peer's side has taken all output.
+func (c *Conn) Idle() bool { return c.pending() == 0 }
+
+// Raw appends bytes to the output of a connection that turned out not to speak
+// HTTP/2 (ErrNotHTTP2): the answer in the peer's own protocol.
+func (c *Conn) Raw(p []byte) {
+	c.reserve(len(p))
+	c.out = append(c.out, p...)
+}

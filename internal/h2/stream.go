@@ -1,0 +1,165 @@
+package h2
+
+// Stream is one side of a call on one connection: its id, its windows, and
+// which directions have ended.
+//
+// Life: the zero value is handed to a Conn (Conn.Open, or as the answer of
+// Handler.NewStream), belongs to it until both directions have ended or either
+// side has reset it, and may then be used again after Clear.
+//
+// Concurrency: guarded by the lock of the connection's shard.
+type Stream struct {
+	// Owner is the caller's own; the engine does not look at it.
+	Owner any
+
+	conn *Conn // nil before it is opened and after it is closed
+	id   uint32
+
+	sendWindow int64 // what the peer lets us send; negative after it lowered its setting
+	recvWindow int64 // what the peer may still send
+	recvSize   int64 // the size that recvWindow is refilled to
+	recvDebt   int64 // consumed bytes whose credit is not returned yet
+
+	headStart uint64 // position of its HEADERS in the bytes ever written (client role)
+
+	sentHead   bool // response HEADERS written (server role), request (client role)
+	gotHead    bool // final request or response HEADERS received
+	localDone  bool // we have sent END_STREAM
+	remoteDone bool // the peer has sent END_STREAM
+	wants      bool // its owner waits for Handler.Writable
+
+	queued     bool // in the connection's list of streams that wait
+	next, prev *Stream
+}
+
+// ID returns the stream's number on its connection.
+func (s *Stream) ID() uint32 { return s.id }
+
+// Conn returns the connection that the stream is open on, nil if none.
+func (s *Stream) Conn() *Conn { return s.conn }
+
+// Open reports whether the stream is open in at least one direction.
+func (s *Stream) Open() bool { return s.conn != nil }
+
+// LocalDone reports whether END_STREAM was sent.
+func (s *Stream) LocalDone() bool { return s.localDone }
+
+// RemoteDone reports whether the peer has sent END_STREAM.
+func (s *Stream) RemoteDone() bool { return s.remoteDone }
+
+// Clear makes a closed stream ready for its next use; Owner is kept.
+func (s *Stream) Clear() {
+	if s.conn != nil {
+		panic("internal error: h2: an open stream was cleared") //nolint:forbidigo // a broken invariant
+	}
+	*s = Stream{Owner: s.Owner}
+}
+
+// streamTable finds the open streams of a connection by id: open addressing
+// with linear probing over a power of two. Ids of one side are all odd (or all
+// even), so id/2 spreads them without collisions as long as they are dense.
+type streamTable struct {
+	slots []*Stream
+	n     int
+}
+
+func (t *streamTable) get(id uint32) *Stream {
+	if t.n == 0 {
+		return nil
+	}
+	mask := uint32(len(t.slots) - 1)
+	for i := id >> 1 & mask; ; i = (i + 1) & mask {
+		s := t.slots[i]
+		if s == nil || s.id == id {
+			return s
+		}
+	}
+}
+
+func (t *streamTable) put(s *Stream) {
+	if 4*(t.n+1) > 3*len(t.slots) {
+		t.resize(max(8, 2*len(t.slots)))
+	}
+	t.n++
+	t.insert(s)
+}
+
+func (t *streamTable) insert(s *Stream) {
+	mask := uint32(len(t.slots) - 1)
+	i := s.id >> 1 & mask
+	for t.slots[i] != nil {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = s
+}
+
+func (t *streamTable) resize(size int) {
+	old := t.slots
+	t.slots = make([]*Stream, size)
+	for _, s := range old {
+		if s != nil {
+			t.insert(s)
+		}
+	}
+}
+
+// remove takes the stream out and moves later members of its run back, so that
+// no tombstones are needed.
+func (t *streamTable) remove(id uint32) {
+	mask := uint32(len(t.slots) - 1)
+	i := id >> 1 & mask
+	for t.slots[i] == nil || t.slots[i].id != id {
+		i = (i + 1) & mask
+	}
+	t.n--
+	for {
+		t.slots[i] = nil
+		j := i
+		for {
+			j = (j + 1) & mask
+			if t.slots[j] == nil {
+				return
+			}
+			home := t.slots[j].id >> 1 & mask
+			if (j-home)&mask >= (j-i)&mask { // the member may not move before its home
+				break
+			}
+		}
+		t.slots[i], i = t.slots[j], j
+	}
+}
+
+// streamList is a doubly linked list of streams, first come first served.
+type streamList struct {
+	head, tail *Stream
+}
+
+func (l *streamList) push(s *Stream) {
+	if s.queued {
+		return
+	}
+	s.queued, s.prev, s.next = true, l.tail, nil
+	if l.tail != nil {
+		l.tail.next = s
+	} else {
+		l.head = s
+	}
+	l.tail = s
+}
+
+func (l *streamList) remove(s *Stream) {
+	if !s.queued {
+		return
+	}
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		l.head = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	} else {
+		l.tail = s.prev
+	}
+	s.queued, s.prev, s.next = false, nil, nil
+}

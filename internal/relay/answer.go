@@ -1,0 +1,334 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+const (
+	// holdFor is how long response HEADERS wait for the block behind them (R2).
+	holdFor = 2 * time.Millisecond
+	// maxRefusals is how often a call is put back before the worker's own
+	// refusal is passed on (R1).
+	maxRefusals = 8
+)
+
+// workerSide is told what upstream connections read (h2.Handler).
+type workerSide struct{ st *stand }
+
+// NewStream implements h2.Handler; workers open no streams.
+func (workerSide) NewStream(*h2.Conn) *h2.Stream { return nil }
+
+// Headers implements h2.Handler.
+func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
+	c, now := s.Owner.(*call), h.st.Now()
+	c.touchAside(now)
+	switch {
+	case end:
+		c.answerEnded(b, now)
+	case isInterim(b):
+		// 1xx is between two neighbors and commits nothing (RFC 9113 8.1, R13).
+	default:
+		c.answerBegins(b, now)
+	}
+}
+
+// TooLarge implements h2.Handler.
+func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
+	s.Owner.(*call).fail(refusedHeaders, h.st.Now())
+}
+
+// Data implements h2.Handler.
+func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
+	s.Owner.(*call).answerData(p, end, h.st.Now())
+}
+
+// Reset implements h2.Handler.
+func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
+	s.Owner.(*call).workerReset(code, broken, h.st.Now())
+}
+
+// Writable implements h2.Handler.
+func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*call).pumpRequest(h.st.Now()) }
+
+// Lost implements h2.Handler: the connection died.
+func (h workerSide) Lost(s *h2.Stream, sent bool) { s.Owner.(*call).workerLost(sent, h.st.Now()) }
+
+// GoAway implements h2.Handler: streams above last were never looked at, so
+// they move to another connection or worker (R4).
+func (h workerSide) GoAway(conn *h2.Conn, last uint32, _ h2.ErrCode) {
+	var unseen []*call
+	conn.Each(func(s *h2.Stream) {
+		if s.ID() > last {
+			unseen = append(unseen, s.Owner.(*call))
+		}
+	})
+	now := h.st.Now()
+	for _, c := range unseen {
+		conn.Reset(&c.up, h2.Cancel)
+		c.workerLost(false, now)
+	}
+	conn.Owner.(*upstreamConn).retire()
+}
+
+// Pong implements h2.Handler.
+func (workerSide) Pong(*h2.Conn, [8]byte) {}
+
+func isInterim(b *h2.Block) bool {
+	status, found := b.Watched(fieldStatus)
+	return found && status.Value[0] == '1'
+}
+
+// answerBegins takes response HEADERS that are not the end. They are held
+// back if they may be the first half of a refusal in two blocks (R2).
+func (c *call) answerBegins(b *h2.Block, now time.Duration) {
+	c.readStatus(b)
+	if c.mayBeRefused() && c.up.LocalDone() {
+		c.held = c.st.Pool().Append(c.held[:0], b.Enc)
+		c.holding = true
+		c.st.SetTimer(&c.hold, now+holdFor)
+		return
+	}
+	c.commit()
+	c.toCaller(b.Enc, false)
+}
+
+// mayBeRefused reports whether an answer can still turn out to be a worker's
+// word that it has no free thread.
+func (c *call) mayBeRefused() bool {
+	return c.replayable() && c.grpc && c.lease.Valid() && len(c.st.relay.refusals) > 0 &&
+		c.st.upstreamOf(c.lease.Endpoint()).endpoint.local
+}
+
+// stopHolding lets held HEADERS go.
+func (c *call) stopHolding(time.Duration) {
+	if !c.holding {
+		return
+	}
+	c.holding = false
+	c.st.StopTimer(&c.hold)
+	c.commit()
+	c.toCaller(c.held, false)
+}
+
+// commit notes that the caller has seen part of the answer: from here on the
+// call cannot move (R3).
+func (c *call) commit() {
+	c.committed = true
+	c.trimRequest()
+}
+
+// answerEnded takes the last block of an answer: trailers, or everything in
+// one block.
+func (c *call) answerEnded(b *h2.Block, now time.Duration) {
+	c.readStatus(b)
+	if c.isRefusal(b) && c.refusals < maxRefusals {
+		c.refusals++
+		c.st.stats.refusedByWorker++
+		c.again(rank.RefusedByWorker, now)
+		return
+	}
+	c.stopHolding(now)
+	c.commit()
+	c.respEnd = true
+	if c.respSent < len(c.resp) {
+		c.respTail = c.st.Pool().Append(c.respTail[:0], b.Enc)
+		c.workerDone(now)
+		return
+	}
+	c.toCaller(b.Enc, true)
+	c.workerDone(now)
+	c.finish(now)
+}
+
+// isRefusal recognizes a worker without a free thread by its exact words, and
+// only from workers that cabrank started; the application's own
+// RESOURCE_EXHAUSTED looks the same but for the text (R1).
+func (c *call) isRefusal(b *h2.Block) bool {
+	if !c.mayBeRefused() || c.code != grpcwire.ResourceExhausted {
+		return false
+	}
+	if _, found := b.Watched(fieldPushback); found {
+		return false
+	}
+	message, found := b.Watched(fieldGRPCMessage)
+	if !found {
+		return false
+	}
+	c.st.scratch = grpcwire.DecodeMessage(c.st.scratch[:0], message.Value)
+	return c.st.relay.refusals[string(c.st.scratch)]
+}
+
+// readStatus keeps the status of the answer for the record.
+func (c *call) readStatus(b *h2.Block) {
+	c.answered = true
+	if w, found := b.Watched(fieldStatus); found && len(w.Value) == 3 {
+		v := w.Value
+		c.httpStatus = int(v[0]-'0')*100 + int(v[1]-'0')*10 + int(v[2]-'0')
+		c.code = grpcwire.CodeFromHTTP(c.httpStatus)
+	}
+	if w, found := b.Watched(fieldGRPCStatus); found {
+		if code, ok := grpcwire.ParseCode(w.Value); ok {
+			c.code = code
+		} else {
+			c.code = grpcwire.Unknown
+		}
+	}
+}
+
+// answerData takes bytes of the answer: straight to the caller where they fit,
+// else into the call's own buffer.
+func (c *call) answerData(p []byte, end bool, now time.Duration) {
+	c.touchAside(now)
+	c.stopHolding(now)
+	if c.state != callRunning {
+		return
+	}
+	c.respEnd = end
+	down := c.down.Conn()
+	if down == nil {
+		return
+	}
+	if c.respSent == len(c.resp) {
+		n := min(down.Writable(&c.down), len(p))
+		if n > 0 || (end && n == len(p)) {
+			down.WriteData(&c.down, p[:n], end && n == len(p))
+			c.creditWorker(n)
+		}
+		p = p[n:]
+	}
+	if len(p) > 0 {
+		c.resp = c.st.Pool().Append(c.resp, p)
+		down.Want(&c.down)
+	}
+	if end {
+		c.workerDone(now)
+		c.finishIfDelivered(now)
+	}
+}
+
+// pumpAnswer writes to the caller what waits for its window.
+func (c *call) pumpAnswer(now time.Duration) {
+	down := c.down.Conn()
+	if down == nil {
+		return
+	}
+	for c.respSent < len(c.resp) {
+		n := min(down.Writable(&c.down), len(c.resp)-c.respSent)
+		if n == 0 {
+			down.Want(&c.down)
+			break
+		}
+		last := c.respEnd && c.respTail == nil && c.respSent+n == len(c.resp)
+		down.WriteData(&c.down, c.resp[c.respSent:c.respSent+n], last)
+		c.respSent += n
+		c.creditWorker(n)
+	}
+	c.trimAnswer()
+	c.finishIfDelivered(now)
+}
+
+func (c *call) trimAnswer() {
+	rest := copy(c.resp, c.resp[c.respSent:])
+	c.resp, c.respSent = c.resp[:rest], 0
+	if rest == 0 {
+		c.st.Pool().Put(c.resp)
+		c.resp = nil
+	}
+}
+
+// finishIfDelivered ends the call when the caller has the whole answer.
+func (c *call) finishIfDelivered(now time.Duration) {
+	if !c.respEnd || c.respSent < len(c.resp) {
+		return
+	}
+	switch conn := c.down.Conn(); {
+	case conn == nil || c.down.LocalDone():
+	case c.respTail != nil:
+		conn.WriteHeaders(&c.down, true, c.respTail)
+	default:
+		conn.WriteData(&c.down, nil, true)
+	}
+	c.finish(now)
+}
+
+func (c *call) creditWorker(n int) {
+	if conn := c.up.Conn(); conn != nil && n > 0 {
+		conn.Credit(&c.up, n)
+	}
+}
+
+// workerDone gives the slot back when the worker has answered. An answer that
+// ends before the request ends it for the worker, too.
+func (c *call) workerDone(now time.Duration) {
+	c.st.StopTimer(&c.clock)
+	c.leaveWorker(rank.OK, now)
+}
+
+// toCaller writes a block of the answer.
+func (c *call) toCaller(block []byte, end bool) {
+	conn := c.down.Conn()
+	if conn == nil {
+		return
+	}
+	conn.WriteHeaders(&c.down, end, block)
+}
+
+// workerReset takes a RST_STREAM of the worker, or a rule that it broke.
+func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
+	switch {
+	case c.state != callRunning:
+	case broken:
+		c.fail(refusedBroken, now)
+	case code == h2.RefusedStream && c.replayable():
+		c.refusedStream(now)
+	case code == h2.RefusedStream:
+		// Passing it on would have callers send the call again (R1, R3).
+		c.fail(refusedLost, now)
+	default:
+		c.code = codeOfReset(code)
+		if conn := c.down.Conn(); conn != nil {
+			conn.Reset(&c.down, code)
+		}
+		c.leaveWorker(rank.Failed, now)
+		c.finish(now)
+	}
+}
+
+func (c *call) refusedStream(now time.Duration) {
+	if c.refusals++; c.refusals > maxRefusals {
+		c.fail(refusedNoSlot, now)
+		return
+	}
+	c.st.stats.refusedByWorker++
+	c.again(rank.RefusedByWorker, now)
+}
+
+// codeOfReset is the status that gRPC callers make of an error code.
+// Source: gRPC over HTTP/2, "Errors".
+func codeOfReset(code h2.ErrCode) grpcwire.Code {
+	switch code {
+	case h2.Cancel:
+		return grpcwire.Cancelled
+	case h2.EnhanceYourCalm:
+		return grpcwire.ResourceExhausted
+	case h2.InadequateSecurity:
+		return grpcwire.PermissionDenied
+	}
+	return grpcwire.Internal
+}
+
+// workerLost takes the end of the worker's connection. The call moves only if
+// the worker provably has not seen it (R4).
+func (c *call) workerLost(sent bool, now time.Duration) {
+	switch {
+	case c.state != callRunning:
+	case !sent && c.replayable():
+		c.again(rank.RefusedByWorker, now)
+	default:
+		c.fail(refusedLost, now)
+	}
+}

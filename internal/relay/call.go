@@ -1,0 +1,355 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// callState is where a call stands on its way.
+type callState uint8
+
+const (
+	callNew     callState = iota // its HEADERS are being looked at
+	callQueued                   // it waits in the rank
+	callRunning                  // it has a lease (or needs none) and a stream to a worker
+	callLocal                    // cabrank answers it itself
+	callOver                     // the worker has no part in it any more; the caller may still be reading
+)
+
+// call is one RPC, from its first HEADERS to its last trailer.
+//
+// Life: newCall, begin, then queued and running in turn, finish, recycle.
+// Concurrency: guarded by the lock of its shard, but for the grant, which
+// whoever made it writes before the call is posted to the shard's inbox.
+type call struct {
+	st     *stand
+	caller *callerConn
+	down   h2.Stream // towards the caller
+	up     h2.Stream // towards the worker
+	ticket rank.Ticket
+	lease  rank.Lease
+	state  callState
+
+	// A grant on its way from another goroutine; see Granted.
+	awaited bool // the ticket is queued, so a grant or refusal is still to come
+	grant   rank.Lease
+	refused rank.Reason
+
+	// What is known of it.
+	method    *method // nil until a worker has answered it before
+	path      []byte  // kept only while method is nil
+	grpc      bool
+	aside     bool // reflection, outside the slots
+	watch     bool // Health/Watch
+	started   time.Duration
+	deadline  time.Duration // 0: none
+	waitUntil time.Duration // end of queue.timeout
+	waited    time.Duration // in the queue, in all
+	clock     shard.Timer   // the deadline or the end of the wait
+	hold      shard.Timer   // end of the wait for a second block, R2
+
+	// The request: its head without grpc-timeout, and the bytes that are not
+	// sent yet or that a replay would need.
+	head      []byte
+	timeoutAt int // where grpc-timeout stood in head, -1: there was none
+	req       []byte
+	reqSent   int  // bytes of req that were written upstream
+	reqBase   int  // bytes that were dropped in front of req
+	credited  int  // bytes whose credit went back to the caller
+	reqEnd    bool // the caller has finished sending
+	trailers  []byte
+	kept      int // bytes counted in stand.replay
+
+	// The answer: bytes and trailers that wait for the caller's window.
+	held       []byte // response HEADERS that are held back, R2
+	holding    bool
+	committed  bool // response HEADERS were forwarded, R3
+	resp       []byte
+	respSent   int
+	respTail   []byte // trailers that wait for resp
+	respEnd    bool   // the worker has finished sending
+	refusals   int    // answers of workers without a free thread
+	code       grpcwire.Code
+	httpStatus int
+
+	answered bool // by a worker
+	done     bool // recorded
+	nextFree *call
+	older    *call
+	newer    *call
+	listed   bool
+}
+
+// reset gives the call's memory back and makes it ready for its next use.
+func (c *call) reset() {
+	pool := c.st.Pool()
+	pool.Put(c.head)
+	pool.Put(c.req)
+	pool.Put(c.resp)
+	pool.Put(c.held)
+	pool.Put(c.trailers)
+	pool.Put(c.respTail)
+	pool.Put(c.path)
+	c.down.Clear()
+	c.up.Clear()
+	*c = call{
+		st: c.st, down: c.down, up: c.up, clock: c.clock, hold: c.hold,
+	}
+}
+
+// Expired implements shard.Expirer.
+func (c *call) Expired(t *shard.Timer, now time.Duration) {
+	switch {
+	case t == &c.hold:
+		c.stopHolding(now)
+	case c.aside && (c.deadline == 0 || now < c.deadline):
+		c.fail(refusedAsideIdle, now)
+	case c.deadline != 0 && now >= c.deadline:
+		if c.state == callQueued {
+			c.fail(refusedDeadlineQueued, now)
+		} else {
+			c.fail(refusedDeadline, now)
+		}
+	case c.state == callQueued:
+		c.fail(c.st.relay.waitedTooLong(), now)
+	}
+}
+
+// setClock winds the call's one timer for what ends it next.
+func (c *call) setClock(now time.Duration) {
+	at := c.deadline
+	switch {
+	case c.state == callQueued && (at == 0 || c.waitUntil < at):
+		at = c.waitUntil
+	case c.aside && (at == 0 || now+asideIdle < at):
+		at = now + asideIdle
+	}
+	if at == 0 {
+		c.st.StopTimer(&c.clock)
+		return
+	}
+	if !c.clock.Set() || c.clock.At() != at {
+		c.st.SetTimer(&c.clock, at)
+	}
+}
+
+// enter brings the call to the rank for the first time.
+func (c *call) enter(now time.Duration) {
+	c.ticket.Request = rank.Request{
+		Method: c.method.nameOrEmpty(), Deadline: c.deadline, Arrived: now,
+	}
+	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
+	switch verdict {
+	case rank.Granted:
+		c.run(lease, now)
+	case rank.Queued:
+		c.wait(now)
+	default:
+		c.fail(refusalFor(reason), now)
+	}
+}
+
+// wait puts the call among those that the rank will call.
+func (c *call) wait(now time.Duration) {
+	c.state, c.awaited = callQueued, true
+	c.st.queue.push(c)
+	c.setClock(now)
+}
+
+// Granted implements rank.Waiter: the grant is posted to the call's shard
+// (R23). It may run on any goroutine.
+func (c *call) Granted(l rank.Lease) {
+	c.grant = l
+	c.st.Post(c)
+}
+
+// Refused implements rank.Waiter, like Granted.
+func (c *call) Refused(reason rank.Reason) {
+	c.refused = reason
+	c.st.Post(c)
+}
+
+// Run implements shard.Task: the rank's word has arrived.
+func (c *call) Run(now time.Duration) {
+	lease, reason := c.grant, c.refused
+	c.grant, c.refused, c.awaited = rank.Lease{}, rank.NoReason, false
+	c.st.queue.remove(c)
+	switch {
+	case c.state != callQueued: // it was given up while the grant was on its way
+		if lease.Valid() {
+			c.st.release(lease, rank.Cancelled, now)
+		}
+		c.settle()
+	case reason != rank.NoReason:
+		c.fail(refusalFor(reason), now)
+	default:
+		c.run(lease, now)
+	}
+}
+
+// run opens the call's stream on the endpoint of the lease.
+func (c *call) run(lease rank.Lease, now time.Duration) {
+	c.lease, c.state = lease, callRunning
+	c.waited = lease.Waited()
+	if d := c.st.relay.opts.CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
+		c.deadline = now + d
+	}
+	c.setClock(now)
+	u := c.st.upstreamOf(lease.Endpoint())
+	conn := u.conn(now)
+	if conn == nil { // the endpoint went down while the grant was on its way
+		c.again(rank.Failed, now)
+		return
+	}
+	c.open(conn, now)
+}
+
+// open writes the request on an upstream connection.
+func (c *call) open(conn *h2.Conn, now time.Duration) {
+	var field []byte
+	at := max(c.timeoutAt, 0)
+	if c.deadline != 0 {
+		if c.timeoutAt < 0 {
+			at = len(c.head) // the bound is ours: server.proxy_timeout
+		}
+		field = c.st.timeoutField(c.deadline - now)
+	}
+	c.reqSent = 0
+	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
+	conn.Open(&c.up, end, c.head[:at], field, c.head[at:])
+	if !end {
+		c.pumpRequest(now)
+	}
+}
+
+// again puts a call that has provably not started back into the rank: another
+// slot if one is free, else the head of the queue (R1, R4).
+func (c *call) again(outcome rank.Outcome, now time.Duration) {
+	from := c.lease.Endpoint()
+	if conn := c.up.Conn(); conn != nil {
+		conn.Reset(&c.up, h2.Cancel)
+	}
+	c.up.Clear()
+	c.st.StopTimer(&c.hold)
+	c.holding = false
+	c.resetAnswer()
+	if c.aside {
+		c.fail(refusedLost, now)
+		return
+	}
+	c.releaseLease(outcome, now)
+	c.state = callNew // on no side, until the rank has spoken
+	if now >= c.waitUntil {
+		c.fail(c.st.relay.waitedTooLong(), now)
+		return
+	}
+	c.st.stats.moved++
+	c.ticket.Request.Avoid = from
+	lease, verdict := c.st.relay.rank.Rejoin(&c.ticket, c, now)
+	switch verdict {
+	case rank.Granted:
+		c.run(lease, now)
+	case rank.Queued:
+		c.wait(now)
+	default:
+		c.fail(refusedDeadlineQueued, now)
+	}
+}
+
+func (c *call) resetAnswer() {
+	pool := c.st.Pool()
+	pool.Put(c.held)
+	pool.Put(c.respTail)
+	c.held, c.respTail, c.respEnd = nil, nil, false
+}
+
+// releaseLease ends the lease, if there is one, exactly once.
+func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
+	if c.lease.Valid() {
+		lease := c.lease
+		c.lease = rank.Lease{}
+		c.st.touch(lease.Endpoint(), now)
+		c.st.release(lease, outcome, now)
+	}
+	if c.aside {
+		c.aside = false
+		c.st.relay.asides.Add(-1)
+	}
+}
+
+// release hands the slot back. The grants that it made are posted to their
+// shards; the inbox is a leaf lock (R23).
+func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
+	st.grants = st.relay.rank.Release(l, outcome, now, st.grants[:0])
+	deliver(st.grants)
+}
+
+// leaveWorker ends the worker's part in the call: its stream is cancelled if
+// it is still open, and the slot is given back.
+func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
+	if conn := c.up.Conn(); conn != nil {
+		// A call that is still in our buffer never reaches the worker (R14).
+		if !conn.Unsend(&c.up) {
+			conn.Owner.(*upstreamConn).cancel(&c.up)
+		}
+		conn.Owner.(*upstreamConn).streamEnded()
+	}
+	c.releaseLease(outcome, now)
+	c.state = callOver
+	c.dropRequest()
+}
+
+// dropRequest frees what was kept of the request.
+func (c *call) dropRequest() {
+	pool := c.st.Pool()
+	pool.Put(c.req)
+	c.req, c.reqSent = nil, 0
+	c.keep(0)
+}
+
+// keep accounts for n bytes held for a replay.
+func (c *call) keep(n int) {
+	if n != c.kept {
+		c.st.replay += int64(n - c.kept)
+		c.kept = n
+	}
+}
+
+// finish records a call whose caller has got everything, or has gone.
+func (c *call) finish(now time.Duration) {
+	c.st.StopTimer(&c.clock)
+	c.st.StopTimer(&c.hold)
+	c.st.queue.remove(c)
+	if c.watch {
+		delete(c.st.watches, c)
+	}
+	if c.state != callOver {
+		c.leaveWorker(rank.Cancelled, now)
+	}
+	if conn := c.down.Conn(); conn != nil {
+		// The answer is complete; the caller may be sending still (RFC 9113 8.1).
+		conn.Reset(&c.down, h2.NoError)
+	}
+	if !c.done {
+		c.done = true
+		c.st.record(c, now)
+		if !c.watch {
+			c.st.relay.callFinished()
+		}
+	}
+	c.settle()
+}
+
+// settle recycles the call once nothing refers to it any more.
+func (c *call) settle() {
+	if c.done && !c.awaited && !c.down.Open() && !c.up.Open() && !c.lease.Valid() {
+		if c.caller != nil {
+			c.caller.callEnded()
+		}
+		c.st.recycle(c)
+	}
+}

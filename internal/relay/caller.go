@@ -1,0 +1,180 @@
+package relay
+
+import (
+	"net"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+const (
+	// prefaceTimeout is how long a connection may take to begin (R22).
+	prefaceTimeout = 5 * time.Second
+	// finalGoAway is how long the first GOAWAY may go unanswered (R17).
+	finalGoAway = time.Second
+)
+
+// callerConn is one connection of a caller.
+type callerConn struct {
+	st       *stand
+	link     *shard.Link
+	address  string // of the caller, without port; empty for Unix sockets
+	xff      []byte // "x-forwarded-for: address", encoded
+	timer    shard.Timer
+	leaving  bool // the first GOAWAY is out
+	finalled bool // the final GOAWAY is out
+}
+
+// callerSide is told what callers' connections read (h2.Handler).
+type callerSide struct{ st *stand }
+
+// accept takes a caller's connection into the stand's shard.
+func (st *stand) accept(nc net.Conn) {
+	cc := &callerConn{st: st, address: callerAddress(nc)}
+	cc.timer.Owner = cc
+	if cc.address != "" {
+		cc.xff = h2.AppendField(nil, "x-forwarded-for", cc.address)
+	}
+	st.do(func() {
+		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
+		cc.link.Conn.Owner = cc
+		st.callers[cc] = struct{}{}
+		st.SetTimer(&cc.timer, st.Now()+prefaceTimeout)
+		cc.link.Attach(nc)
+		if st.draining {
+			cc.leave()
+		}
+	})
+}
+
+func callerAddress(nc net.Conn) string {
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return ""
+}
+
+// LinkClosed implements shard.Watcher.
+func (cc *callerConn) LinkClosed(*shard.Link, error) {
+	cc.st.StopTimer(&cc.timer)
+	delete(cc.st.callers, cc)
+}
+
+// NotHTTP2 answers a peer that speaks something else, in a form that a person
+// with curl or a browser can read.
+func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
+	const tlsHandshake = 0x16
+	if len(first) > 0 && first[0] != tlsHandshake {
+		l.Conn.Raw([]byte(http1Answer))
+	}
+}
+
+const http1Body = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"
+
+const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain; charset=utf-8\r\n" +
+	"Connection: close\r\n\r\n" + http1Body
+
+// Expired implements shard.Expirer: no preface has come, or no answer to the
+// first GOAWAY.
+func (cc *callerConn) Expired(*shard.Timer, time.Duration) {
+	switch {
+	case !cc.link.Conn.Greeted():
+		cc.link.Close(shard.ErrHandshake)
+	case cc.leaving:
+		cc.finalGoAway()
+	}
+}
+
+// leave begins the two-step GOAWAY (RFC 9113 6.8, R17): the caller learns that
+// it must go elsewhere before its next streams are refused.
+func (cc *callerConn) leave() {
+	if cc.leaving {
+		return
+	}
+	cc.leaving = true
+	if conn := cc.link.Conn; conn.Greeted() {
+		conn.GoAway(h2.MaxStreamID, h2.NoError, "")
+		conn.Ping([8]byte{'l', 'e', 'a', 'v', 'e'})
+	}
+	cc.st.SetTimer(&cc.timer, cc.st.Now()+finalGoAway)
+}
+
+func (cc *callerConn) finalGoAway() {
+	if cc.finalled {
+		return
+	}
+	cc.finalled = true
+	cc.st.StopTimer(&cc.timer)
+	cc.link.Conn.GoAway(cc.link.Conn.LastPeerStream(), h2.NoError, "")
+	for c := range cc.st.watches {
+		if c.caller == cc {
+			c.fail(refusedShutdown, cc.st.Now())
+		}
+	}
+	cc.callEnded()
+}
+
+// callEnded ends a connection that has said goodbye and has no call left.
+func (cc *callerConn) callEnded() {
+	if cc.finalled && !cc.link.Closed() && cc.link.Conn.Streams() == 0 {
+		cc.link.Finish(errDrained)
+	}
+}
+
+// NewStream implements h2.Handler.
+func (h callerSide) NewStream(c *h2.Conn) *h2.Stream {
+	return &h.st.newCall(c.Owner.(*callerConn)).down
+}
+
+// Headers implements h2.Handler: a request, or its trailers.
+func (h callerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
+	c, now := s.Owner.(*call), h.st.Now()
+	if c.state != callNew {
+		c.requestTrailers(b, now)
+		return
+	}
+	c.begin(b, end, now)
+}
+
+// TooLarge implements h2.Handler.
+func (h callerSide) TooLarge(s *h2.Stream, end bool) {
+	c, now := s.Owner.(*call), h.st.Now()
+	if c.state == callNew {
+		c.started, c.reqEnd = now, end
+		c.readKind(h.st.Block())
+	}
+	c.fail(refusedHeaders, now)
+}
+
+// Data implements h2.Handler.
+func (h callerSide) Data(s *h2.Stream, p []byte, end bool) {
+	s.Owner.(*call).requestData(p, end, h.st.Now())
+}
+
+// Reset implements h2.Handler: the caller has left; the worker's stream is
+// cancelled at once.
+func (h callerSide) Reset(s *h2.Stream, _ h2.ErrCode, _ bool) {
+	s.Owner.(*call).abandoned(h.st.Now())
+}
+
+// Lost implements h2.Handler: the caller's connection is gone.
+func (h callerSide) Lost(s *h2.Stream, _ bool) {
+	s.Owner.(*call).abandoned(h.st.Now())
+}
+
+// Writable implements h2.Handler.
+func (h callerSide) Writable(s *h2.Stream) {
+	s.Owner.(*call).pumpAnswer(h.st.Now())
+}
+
+// GoAway implements h2.Handler: a caller's GOAWAY concerns pushed streams,
+// which there are none of.
+func (callerSide) GoAway(*h2.Conn, uint32, h2.ErrCode) {}
+
+// Pong implements h2.Handler: the caller has seen the first GOAWAY.
+func (callerSide) Pong(c *h2.Conn, _ [8]byte) {
+	if cc := c.Owner.(*callerConn); cc.leaving {
+		cc.finalGoAway()
+	}
+}

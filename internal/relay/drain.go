@@ -1,0 +1,91 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// farewell bounds the wait for callers to take their last bytes.
+const farewell = 1500 * time.Millisecond
+
+// StopServing has Health/Check and readiness say no from now on. Everything
+// else goes on.
+func (r *Relay) StopServing() {
+	r.mu.Lock()
+	r.stopping = true
+	r.mu.Unlock()
+	r.checkServing()
+}
+
+// Drain ends the relay in good order (R17): no new connections, GOAWAY in two
+// steps, calls in flight and queued finish within timeout, what is left is
+// answered UNAVAILABLE, connections are flushed, half-closed, closed. hurry,
+// when closed, skips the wait for calls.
+//
+// It takes at most timeout plus three seconds, and does not end the relay's
+// goroutines: Close does.
+func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
+	r.StopServing()
+	r.door.drain()
+	r.each(func(st *stand) {
+		st.draining = true
+		for cc := range st.callers {
+			cc.leave()
+		}
+	})
+	r.await(timeout, hurry, func() bool { return r.calls.Load() == 0 && r.allLeft() })
+	r.closing.Store(true)
+	r.each((*stand).answerRest)
+	r.await(farewell, nil, r.allGone)
+}
+
+// await waits until done says so; it is asked anew at every event.
+func (r *Relay) await(timeout time.Duration, hurry <-chan struct{}, done func() bool) {
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-limit.C:
+			return
+		case <-hurry:
+			return
+		case <-r.idle:
+		case <-look.C:
+		}
+	}
+}
+
+// allLeft reports whether every connection has had its final GOAWAY, so that
+// no further call can arrive.
+func (r *Relay) allLeft() bool {
+	all := true
+	r.each(func(st *stand) {
+		for cc := range st.callers {
+			all = all && cc.finalled
+		}
+	})
+	return all
+}
+
+func (r *Relay) allGone() bool {
+	left := 0
+	r.each(func(st *stand) { left += len(st.callers) })
+	return left == 0
+}
+
+// answerRest answers the calls that are left and ends the connections.
+func (st *stand) answerRest() {
+	now := st.Now()
+	for cc := range st.callers {
+		cc.finalGoAway()
+		var rest []*call
+		cc.link.Conn.Each(func(s *h2.Stream) { rest = append(rest, s.Owner.(*call)) })
+		for _, c := range rest {
+			c.fail(refusedShutdown, now)
+		}
+		cc.link.Finish(errDrained)
+	}
+}

@@ -1,0 +1,85 @@
+package relay
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// Endpoint is where calls can be sent: one worker's place, whichever process
+// and address fill it at the time, or an address elsewhere.
+type Endpoint struct {
+	name  string
+	slots *rank.Endpoint
+	local bool // started by cabrank: its refusals are understood (R1)
+
+	ready    atomic.Bool
+	lastDone atomic.Int64 // when a call finished there, monotonic; 0: never
+}
+
+// AddEndpoint brings in an endpoint that may have slots calls at a time. It
+// gets none before Up. local says that cabrank has started it, so that a
+// refusal by the texts of Options.Refusals is one (R1).
+func (r *Relay) AddEndpoint(name string, slots int, local bool) *Endpoint {
+	e := &Endpoint{name: name, slots: r.rank.Add(name, slots), local: local}
+	r.mu.Lock()
+	r.endpoints = append(r.endpoints, e)
+	r.mu.Unlock()
+	r.each(func(st *stand) {
+		st.upstreams = append(st.upstreams, &upstream{st: st, endpoint: e})
+	})
+	return e
+}
+
+// Up opens the endpoint at an address ("tcp" or "unix"). Connections to an
+// earlier address or process finish their calls and get no new ones.
+func (r *Relay) Up(e *Endpoint, network, address string) {
+	r.each(func(st *stand) { st.upstreamOf(e.slots).move(network, address) })
+	e.ready.Store(true)
+	deliver(r.rank.SetReady(e.slots, true, r.now(), nil))
+	r.checkServing()
+}
+
+// Down closes the endpoint: no new calls; those that run go on.
+func (r *Relay) Down(e *Endpoint) {
+	e.ready.Store(false)
+	deliver(r.rank.SetReady(e.slots, false, r.now(), nil))
+	r.checkServing()
+}
+
+// Activity tells when a call last finished at the endpoint (the zero time:
+// never) and how many run there now (R6).
+func (r *Relay) Activity(e *Endpoint) (lastFinished time.Time, inFlight int) {
+	if at := e.lastDone.Load(); at != 0 {
+		lastFinished = r.start.Add(time.Duration(at))
+	}
+	for _, s := range r.rank.Snapshot().Endpoints {
+		if s.Name == e.name {
+			inFlight = s.InFlight
+		}
+	}
+	return lastFinished, inFlight
+}
+
+// touch notes that a call has finished at the endpoint.
+func (st *stand) touch(e *rank.Endpoint, now time.Duration) {
+	st.upstreams[e.Index()].endpoint.lastDone.Store(int64(now))
+}
+
+// readyUpstream returns an upstream of some ready endpoint, in turn; nil if
+// there is none.
+func (st *stand) readyUpstream() *upstream {
+	r := st.relay
+	if len(st.upstreams) == 0 {
+		return nil
+	}
+	turn := int(r.rotation.Add(1))
+	for i := range st.upstreams {
+		u := st.upstreams[(turn+i)%len(st.upstreams)]
+		if u.endpoint.ready.Load() {
+			return u
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+const (
+	// maxAsides is how many reflection calls run outside the slots at a time,
+	// and asideIdle how long one may be silent (R7).
+	maxAsides = 4
+	asideIdle = 60 * time.Second
+)
+
+// healthBlocks are the parts of an answer of the health service.
+type healthBlocks struct{ head, tail []byte }
+
+func newHealthBlocks() healthBlocks {
+	head := h2.AppendField(nil, ":status", "200")
+	return healthBlocks{
+		head: h2.AppendField(head, "content-type", "application/grpc"),
+		tail: h2.AppendField(nil, "grpc-status", "0"),
+	}
+}
+
+// Serving says whether the relay should be sent calls: enough endpoints are
+// ready and it is not stopping. It is what readiness and Health/Check answer.
+func (r *Relay) Serving() bool { return r.serving.Load() }
+
+// checkServing brings the answer up to date and tells those who watch it.
+func (r *Relay) checkServing() {
+	r.mu.Lock()
+	serving := !r.stopping && r.rank.Ready() >= r.opts.MinReady
+	changed := r.serving.Swap(serving) != serving
+	r.mu.Unlock()
+	if !changed {
+		return
+	}
+	r.each(func(st *stand) {
+		now := st.Now()
+		for c := range st.watches {
+			c.tellHealth(now)
+		}
+	})
+}
+
+// answerCheck and answerWatch take a health call at the door (R7). Whatever
+// service it names, the answer is about the relay as a whole: which worker a
+// call for that service will meet is not known before.
+func (c *call) answerCheck(now time.Duration) {
+	c.state = callLocal
+	if c.reqEnd {
+		c.localData(now)
+	}
+}
+
+func (c *call) answerWatch(now time.Duration) {
+	c.state, c.watch = callLocal, true
+	c.st.relay.callFinished() // a drain does not wait for it
+	c.setClock(now)
+	if c.reqEnd {
+		c.localData(now)
+	}
+}
+
+// localData answers when the question is complete. Its bytes are not needed.
+func (c *call) localData(now time.Duration) {
+	conn := c.down.Conn()
+	if !c.reqEnd || conn == nil || c.down.SentHead() {
+		return
+	}
+	blocks := &c.st.relay.health
+	conn.WriteHeaders(&c.down, false, blocks.head)
+	if c.watch {
+		c.st.watches[c] = struct{}{}
+	} else {
+		c.respTail = c.st.Pool().Append(nil, blocks.tail)
+		c.respEnd = true
+	}
+	c.code = grpcwire.OK
+	c.tellHealth(now)
+}
+
+// tellHealth writes the state of health. A watcher that does not read keeps at
+// most one message waiting: the latest.
+func (c *call) tellHealth(now time.Duration) {
+	status := grpcwire.HealthNotServing
+	if c.st.relay.Serving() {
+		status = grpcwire.HealthServing
+	}
+	if c.respSent == 0 {
+		c.resp = c.resp[:0]
+	}
+	var message [16]byte
+	c.resp = c.st.Pool().Append(c.resp, grpcwire.AppendHealthCheckResponse(message[:0], status))
+	c.pumpAnswer(now)
+}
+
+// takeAside takes one of the places for reflection calls.
+func (r *Relay) takeAside() bool {
+	if r.asides.Add(1) <= maxAsides {
+		return true
+	}
+	r.asides.Add(-1)
+	return false
+}
+
+// enterAside sends a reflection call to any ready worker, outside the slots.
+func (c *call) enterAside(now time.Duration) {
+	u := c.st.readyUpstream()
+	var conn *h2.Conn
+	if u != nil {
+		conn = u.conn(now)
+	}
+	if conn == nil { // it waits like any other call
+		c.st.relay.asides.Add(-1)
+		c.enter(now)
+		return
+	}
+	c.aside, c.state = true, callRunning
+	c.setClock(now)
+	c.open(conn, now)
+}
+
+// touchAside moves the end of an idle reflection call.
+func (c *call) touchAside(now time.Duration) {
+	if c.aside {
+		c.setClock(now)
+	}
+}

@@ -1,0 +1,220 @@
+package relay
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// maxMethods bounds the method label: this many methods that a worker has
+// answered other than UNIMPLEMENTED have a name, the rest are "other".
+const maxMethods = 200
+
+// otherMethod is the label of everything without a name of its own.
+const otherMethod = "other"
+
+// method is one method that a worker is known to have.
+type method struct {
+	name string
+	id   int // dense, from 1
+}
+
+func (m *method) nameOrEmpty() string {
+	if m == nil {
+		return ""
+	}
+	return m.name
+}
+
+// methodOf finds a known method by its path; nil if it is not known.
+func (st *stand) methodOf(path []byte) *method {
+	if m := st.methods[string(path)]; m != nil {
+		return m
+	}
+	r := st.relay
+	r.mu.Lock()
+	m := r.methods[string(path)]
+	r.mu.Unlock()
+	if m != nil {
+		st.methods[m.name] = m
+	}
+	return m
+}
+
+// learn gives a method its name, if there is room for another.
+func (r *Relay) learn(path []byte) *method {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.methods[string(path)]; m != nil || len(r.methods) >= maxMethods {
+		return m
+	}
+	m := &method{name: string(path), id: len(r.methods) + 1}
+	r.methods[m.name] = m
+	return m
+}
+
+// bounds returns the upper ends of the histograms' buckets, in seconds.
+func bounds() []float64 {
+	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+}
+
+const (
+	buckets = 17
+)
+
+type histogram struct {
+	counts [buckets]uint64
+	sum    time.Duration
+}
+
+func (h *histogram) observe(d time.Duration, limits *[buckets - 1]time.Duration) {
+	h.sum += d
+	for i, limit := range limits {
+		if d <= limit {
+			h.counts[i]++
+			return
+		}
+	}
+	h.counts[buckets-1]++
+}
+
+// methodRecord counts the finished calls of one method on one shard.
+type methodRecord struct {
+	codes   [grpcwire.NumCodes]uint64
+	http    map[int]uint64 // calls that are not gRPC, by status
+	seconds histogram
+	wait    histogram
+}
+
+// statsTable is one shard's share of the counters.
+type statsTable struct {
+	limits          [buckets - 1]time.Duration
+	methods         []*methodRecord // by method id; 0 is "other"
+	refused         [refusals]uint64
+	refusedByWorker uint64
+	moved           uint64
+}
+
+func newStatsTable() statsTable {
+	t := statsTable{methods: []*methodRecord{new(methodRecord)}}
+	for i, b := range bounds() {
+		t.limits[i] = time.Duration(b * float64(time.Second))
+	}
+	return t
+}
+
+func (t *statsTable) of(m *method) *methodRecord {
+	if m == nil {
+		return t.methods[0]
+	}
+	for len(t.methods) <= m.id {
+		t.methods = append(t.methods, nil)
+	}
+	if t.methods[m.id] == nil {
+		t.methods[m.id] = new(methodRecord)
+	}
+	return t.methods[m.id]
+}
+
+// record counts a finished call. It is the only place that does.
+func (st *stand) record(c *call, now time.Duration) {
+	if c.method == nil && c.grpc && c.answered && c.code != grpcwire.Unimplemented {
+		c.method = st.relay.learn(c.path)
+	}
+	t := &st.stats
+	m := t.of(c.method)
+	switch {
+	case c.grpc || c.httpStatus == 0:
+		m.codes[c.code]++
+	default:
+		if m.http == nil {
+			m.http = make(map[int]uint64)
+		}
+		m.http[c.httpStatus]++
+	}
+	m.seconds.observe(now-c.started, &t.limits)
+	m.wait.observe(c.waited, &t.limits)
+}
+
+// Stats returns the counters of all shards together.
+func (r *Relay) Stats() Stats {
+	total := newStatsTable()
+	r.each(func(st *stand) { total.add(&st.stats) })
+	out := Stats{Refusals: map[string]uint64{
+		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
+	}}
+	for why, n := range total.refused {
+		out.Refusals[answerOf(refusal(why)).token] += n
+	}
+	r.mu.Lock()
+	names := maps.Clone(r.methods)
+	r.mu.Unlock()
+	byID := map[int]string{0: otherMethod}
+	for name, m := range names {
+		byID[m.id] = name
+	}
+	for id, m := range total.methods {
+		if m != nil {
+			out.Methods = append(out.Methods, m.stats(byID[id]))
+		}
+	}
+	return out
+}
+
+func (t *statsTable) add(from *statsTable) {
+	for id, m := range from.methods {
+		if m != nil {
+			t.of(&method{id: id}).add(m)
+		}
+	}
+	for i, n := range from.refused {
+		t.refused[i] += n
+	}
+	t.refusedByWorker += from.refusedByWorker
+	t.moved += from.moved
+}
+
+func (m *methodRecord) add(from *methodRecord) {
+	for i, n := range from.codes {
+		m.codes[i] += n
+	}
+	for status, n := range from.http {
+		if m.http == nil {
+			m.http = make(map[int]uint64)
+		}
+		m.http[status] += n
+	}
+	m.seconds.add(&from.seconds)
+	m.wait.add(&from.wait)
+}
+
+func (h *histogram) add(from *histogram) {
+	for i, n := range from.counts {
+		h.counts[i] += n
+	}
+	h.sum += from.sum
+}
+
+func (m *methodRecord) stats(name string) MethodStats {
+	s := MethodStats{Method: name, Codes: make(map[string]uint64), Seconds: m.seconds.stats(), Wait: m.wait.stats()}
+	for code, n := range m.codes {
+		if n > 0 {
+			s.Codes[grpcwire.Code(code).String()] = n
+		}
+	}
+	for status, n := range m.http {
+		if http.StatusText(status) != "" { // a bounded label: the statuses that exist
+			s.Codes[strconv.Itoa(status)] += n
+		} else {
+			s.Codes[otherMethod] += n
+		}
+	}
+	return s
+}
+
+func (h *histogram) stats() Histogram {
+	return Histogram{Bounds: bounds(), Counts: append([]uint64(nil), h.counts[:]...), Sum: h.sum.Seconds()}
+}

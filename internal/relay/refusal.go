@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// refusal is a reason for which cabrank itself ends a call.
+type refusal uint8
+
+const (
+	refusedQueueFull refusal = iota
+	refusedNoSlot
+	refusedNoWorker
+	refusedDeadlineQueued
+	refusedDeadline
+	refusedLost
+	refusedBroken
+	refusedHeaders
+	refusedShutdown
+	refusedTimeout
+	refusedBuffer
+	refusedAsideIdle
+	refusals
+)
+
+// answer is what a caller is told, in either form. The messages are part of
+// the interface: operators search for them. None names an internal address.
+type answer struct {
+	token   string // reason label of cabrank_refusals_total
+	code    grpcwire.Code
+	status  int // HTTP status for requests that are not gRPC
+	message string
+}
+
+func answerOf(r refusal) answer {
+	return [...]answer{
+		refusedQueueFull:      {"queue_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
+		refusedNoSlot:         {"queue_timeout", grpcwire.ResourceExhausted, 503, "cabrank: no free slot in time"},
+		refusedNoWorker:       {"no_worker", grpcwire.Unavailable, 503, "cabrank: no worker ready"},
+		refusedDeadlineQueued: {"deadline_queued", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded in queue"},
+		refusedDeadline:       {"deadline", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded"},
+		refusedLost:           {"worker_lost", grpcwire.Unavailable, 502, "cabrank: worker lost"},
+		refusedBroken:         {"bad_response", grpcwire.Unavailable, 502, "cabrank: bad response from worker"},
+		refusedHeaders:        {"headers_too_large", grpcwire.ResourceExhausted, 431, "cabrank: headers too large"},
+		refusedShutdown:       {"shutting_down", grpcwire.Unavailable, 503, "cabrank: shutting down"},
+		refusedTimeout:        {"bad_timeout", grpcwire.InvalidArgument, 400, "cabrank: bad grpc-timeout"},
+		refusedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
+		refusedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
+	}[r]
+}
+
+// answers holds the ready-made blocks of all refusals.
+type answers [refusals]struct {
+	answer
+	whole    []byte // gRPC, nothing was sent before: trailers-only
+	trailers []byte // gRPC, after response HEADERS
+	http     []byte // HEADERS for other callers
+	body     []byte // and what follows them: the message and a newline
+}
+
+func newAnswers() (all answers) {
+	for r := range refusals {
+		a := answerOf(r)
+		code := strconv.Itoa(int(a.code))
+		message := string(grpcwire.AppendMessage(nil, a.message))
+		tail := h2.AppendField(nil, "grpc-status", code)
+		tail = h2.AppendField(tail, "grpc-message", message)
+		whole := h2.AppendField(nil, ":status", "200")
+		whole = h2.AppendField(whole, "content-type", "application/grpc")
+		plain := h2.AppendField(nil, ":status", strconv.Itoa(a.status))
+		plain = h2.AppendField(plain, "content-type", "text/plain; charset=utf-8")
+		plain = h2.AppendField(plain, "content-length", strconv.Itoa(len(a.message)+1))
+		all[r].answer, all[r].trailers = a, tail
+		all[r].whole, all[r].http = append(whole, tail...), plain
+		all[r].body = []byte(a.message + "\n")
+	}
+	return all
+}
+
+// refusalFor translates the rank's reason.
+func refusalFor(reason rank.Reason) refusal {
+	if reason == rank.DeadlineExceeded {
+		return refusedDeadlineQueued
+	}
+	return refusedQueueFull
+}
+
+// waitedTooLong tells a full house from an empty one.
+func (r *Relay) waitedTooLong() refusal {
+	if r.rank.Ready() == 0 {
+		return refusedNoWorker
+	}
+	return refusedNoSlot
+}
+
+// fail ends a call with an answer of cabrank's own. It is the only place that
+// makes one (R13).
+func (c *call) fail(why refusal, now time.Duration) {
+	if c.done {
+		return
+	}
+	if c.state == callQueued && c.awaited && c.st.relay.rank.Leave(&c.ticket) {
+		c.awaited = false
+	}
+	c.leaveWorker(outcomeOf(why), now)
+	a := &c.st.relay.answers[why]
+	c.code, c.httpStatus = a.code, a.status
+	c.st.stats.refused[why]++
+	if conn := c.down.Conn(); conn != nil && c.tell(conn, why) {
+		c.pumpAnswer(now)
+		return
+	}
+	c.finish(now)
+}
+
+func outcomeOf(why refusal) rank.Outcome {
+	switch why {
+	case refusedDeadline, refusedShutdown, refusedAsideIdle:
+		return rank.Cancelled
+	}
+	return rank.Failed
+}
+
+// tell writes the answer in the form that the caller understands, given what
+// was sent before. It reports whether bytes or trailers of the call are left to
+// be written as the caller's window allows.
+func (c *call) tell(conn *h2.Conn, why refusal) (more bool) {
+	a := &c.st.relay.answers[why]
+	switch sent := c.down.SentHead(); {
+	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) == rank.Failed:
+		// What the worker had answered before it was lost is the caller's.
+		c.respTail = c.st.Pool().Append(c.respTail[:0], a.trailers)
+		c.respEnd = true
+		return true
+	case c.grpc && sent:
+		conn.WriteHeaders(&c.down, true, a.trailers)
+	case c.grpc:
+		conn.WriteHeaders(&c.down, true, a.whole)
+	case sent:
+		conn.Reset(&c.down, h2.InternalError)
+	default:
+		conn.WriteHeaders(&c.down, false, a.http)
+		c.resp = c.st.Pool().Append(c.resp[:0], a.body)
+		c.respSent, c.respEnd = 0, true
+		return true
+	}
+	return false
+}

@@ -1,0 +1,180 @@
+// Package relay is the life of a call: door, rank, upstream and back. It is
+// the only place where the frame engine, the gRPC wire and the rank meet.
+//
+// Start from Relay. How it works by default:
+//
+//  1. A call takes a free slot at once or waits in the rank's one queue; the
+//     worker is chosen when a slot is free, never before.
+//  2. Header blocks and DATA frames are passed on as they are; the relay reads
+//     a handful of fields and changes two (grpc-timeout, x-forwarded-for).
+//  3. A call that provably has not started on a worker moves to another one
+//     (R1 to R4); any other failure is answered in one place (refusal.go).
+//  4. Health questions are answered at the door and reflection takes no slot
+//     (R7).
+//
+// It decides nothing about who waits or which endpoint is next (package rank),
+// and does not decode messages.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// Options are the bounds of a relay. The caller has validated them.
+type Options struct {
+	Shards       int           // at least 1
+	QueueLength  int           // calls that may wait
+	QueueTimeout time.Duration // longest wait, more than 0
+	CallTimeout  time.Duration // bound on every call from its grant on, 0: none
+	MinReady     int           // endpoints that must be ready for the relay to be
+	Refusals     []string      // grpc-message texts by which a worker says that it has no free thread, R1
+	ReplayBytes  int           // request bytes kept per call for a replay, R3
+	ReplayTotal  int64         // and in all
+	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
+	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
+	MaxStreams   uint32        // calls that one connection may have open
+	Log          *slog.Logger
+}
+
+// Relay joins callers to endpoints.
+//
+// Life: New, Serve for each listener, then Drain and Close.
+// Concurrency: every method may be called from anywhere.
+type Relay struct {
+	opts     Options
+	rank     *rank.Rank
+	budget   *h2.Budget
+	stands   []*stand
+	door     door
+	answers  answers
+	refusals map[string]bool
+	start    time.Time
+
+	serving  atomic.Bool  // what Health/Check says
+	asides   atomic.Int32 // reflection calls outside the slots, R7
+	calls    atomic.Int64 // calls that hold up a drain
+	idle     chan struct{}
+	rotation atomic.Uint32 // whose turn the next reflection call is
+	closing  atomic.Bool   // the drain is over: no new upstream connections
+	health   healthBlocks
+	ctx      context.Context // ends dials with the relay
+	cancel   context.CancelFunc
+
+	mu        sync.Mutex // guards endpoints' addresses and the methods; a leaf
+	endpoints []*Endpoint
+	methods   map[string]*method
+	stopping  bool
+
+	pacer pacer
+}
+
+// New returns a relay without endpoints; its shards run at once.
+func New(o Options) *Relay {
+	r := &Relay{
+		opts:     o,
+		rank:     rank.New(rank.Options{QueueLength: o.QueueLength}),
+		budget:   &h2.Budget{Total: o.BufferTotal},
+		refusals: make(map[string]bool),
+		methods:  make(map[string]*method),
+		start:    time.Now(),
+		idle:     make(chan struct{}, 1),
+	}
+	for _, text := range o.Refusals {
+		r.refusals[text] = true
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.answers, r.health = newAnswers(), newHealthBlocks()
+	r.door.relay = r
+	group := shard.NewGroup(r.start, r.budget)
+	configs := newConfigs(o)
+	for range o.Shards {
+		r.stands = append(r.stands, newStand(r, group.New(), configs))
+	}
+	r.pacer.start(r)
+	return r
+}
+
+func (r *Relay) now() time.Duration { return time.Since(r.start) }
+
+// Ready returns how many endpoints are ready.
+func (r *Relay) Ready() int { return r.rank.Ready() }
+
+// Rank returns a snapshot of the slots and the queue.
+func (r *Relay) Rank() rank.Snapshot { return r.rank.Snapshot() }
+
+// Waiting returns the number of calls in the queue.
+func (r *Relay) Waiting() int { return r.rank.Waiting() }
+
+// Close ends everything at once: connections are closed, nothing is answered.
+// Drain comes before it where calls matter.
+func (r *Relay) Close() {
+	r.cancel()
+	r.door.close()
+	r.pacer.stop()
+	for _, st := range r.stands {
+		st.Stop()
+	}
+}
+
+// callFinished counts a call out of those that a drain waits for.
+func (r *Relay) callFinished() {
+	if r.calls.Add(-1) == 0 {
+		select {
+		case r.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// pacer brings time to the rank: slots that pause after a refusal come back.
+type pacer struct {
+	quit chan struct{}
+	done chan struct{}
+}
+
+func (p *pacer) start(r *Relay) {
+	p.quit, p.done = make(chan struct{}), make(chan struct{})
+	go p.run(r) // ended by stop, which waits for it
+}
+
+func (p *pacer) run(r *Relay) {
+	defer close(p.done)
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
+	var grants []rank.Grant
+	for {
+		select {
+		case <-p.quit:
+			return
+		case <-alarm.C:
+		case <-r.rank.Wake():
+		}
+		var next time.Duration
+		grants, next = r.rank.Tick(r.now(), grants[:0])
+		deliver(grants)
+		alarm.Reset(time.Hour)
+		if next != 0 {
+			alarm.Reset(max(next-r.now(), 0))
+		}
+	}
+}
+
+func (p *pacer) stop() {
+	close(p.quit)
+	<-p.done
+}
+
+func deliver(grants []rank.Grant) {
+	for i, g := range grants {
+		g.Deliver()
+		grants[i] = rank.Grant{}
+	}
+}

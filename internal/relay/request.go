@@ -1,0 +1,279 @@
+package relay
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// begin looks at a request's HEADERS and sends the call on its way.
+func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
+	c.started, c.reqEnd = now, end
+	c.waitUntil = now + c.st.relay.opts.QueueTimeout
+	c.readKind(b)
+	if !c.readDeadline(b, now) {
+		c.fail(refusedTimeout, now)
+		return
+	}
+	c.keepHead(b)
+	path, _ := b.Watched(fieldPath)
+	st := c.st
+	switch st.relay.laneOf(c.grpc, path.Value) {
+	case laneHealthCheck:
+		c.answerCheck(now)
+	case laneHealthWatch:
+		c.answerWatch(now)
+	case laneAside:
+		c.enterAside(now)
+	default:
+		c.enter(now)
+	}
+	st.shed(now)
+}
+
+// readKind learns which form the caller speaks, and the method.
+func (c *call) readKind(b *h2.Block) {
+	contentType, found := b.Watched(fieldContentType)
+	c.grpc = found && grpcwire.IsGRPC(contentType.Value)
+	if path, ok := b.Watched(fieldPath); ok && c.grpc {
+		c.method = c.st.methodOf(path.Value)
+		if c.method == nil {
+			c.path = c.st.Pool().Append(nil, path.Value)
+		}
+	}
+}
+
+// readDeadline reads grpc-timeout; false means that it is malformed.
+func (c *call) readDeadline(b *h2.Block, now time.Duration) bool {
+	field, found := b.Watched(fieldTimeout)
+	if !found || !c.grpc {
+		return true
+	}
+	d, err := grpcwire.ParseTimeout(field.Value)
+	if err != nil || field.Count > 1 {
+		return false
+	}
+	if d < 1<<62-now { // a longer one is no limit at all
+		c.deadline = now + max(d, 1)
+	}
+	return true
+}
+
+// keepHead keeps the request's header block for this and any further attempt:
+// grpc-timeout is cut out, to be written anew each time with what is left of
+// it, and the caller's address is appended to x-forwarded-for.
+func (c *call) keepHead(b *h2.Block) {
+	pool := c.st.Pool()
+	c.timeoutAt = -1
+	head := pool.Get(len(b.Enc) + len(c.caller.xff) + 64)
+	from := 0
+	timeout, hasTimeout := b.Watched(fieldTimeout)
+	hasTimeout = hasTimeout && c.grpc
+	xff, hasXFF := b.Watched(fieldForwardedFor)
+	hasXFF = hasXFF && len(c.caller.xff) > 0
+	cutTimeout := func() {
+		head = append(head, b.Enc[from:timeout.Start]...)
+		c.timeoutAt, from = len(head), timeout.End
+	}
+	if hasTimeout && (!hasXFF || timeout.Start < xff.Start) {
+		cutTimeout()
+		hasTimeout = false
+	}
+	if hasXFF {
+		head = append(head, b.Enc[from:xff.Start]...)
+		head = c.appendForwarded(head, xff.Value)
+		from = xff.End
+	}
+	if hasTimeout {
+		cutTimeout()
+	}
+	head = append(head, b.Enc[from:]...)
+	if !hasXFF {
+		head = append(head, c.caller.xff...)
+	}
+	c.head = head
+}
+
+// appendForwarded writes x-forwarded-for with the caller's address added.
+func (c *call) appendForwarded(head, value []byte) []byte {
+	if limit := int(c.st.conf.down.MaxHeaderList); len(value) > limit {
+		value = value[:limit] // cannot be: the list limit was kept
+	}
+	scratch := append(c.st.scratch[:0], value...)
+	scratch = append(scratch, ", "...)
+	scratch = append(scratch, c.caller.address...)
+	c.st.scratch = scratch
+	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
+}
+
+// timeoutField encodes a grpc-timeout of what is left.
+func (st *stand) timeoutField(left time.Duration) []byte {
+	var digits [16]byte
+	value := grpcwire.AppendTimeout(digits[:0], max(left, 1))
+	st.scratch = h2.AppendFieldBytes(st.scratch[:0], "grpc-timeout", value)
+	return st.scratch
+}
+
+// requestData takes bytes from the caller: straight to the worker where they
+// fit, else into the call's own buffer. Credit goes back to the caller when
+// they leave, so that a queued call holds at most one window (R11).
+func (c *call) requestData(p []byte, end bool, now time.Duration) {
+	c.reqEnd = c.reqEnd || end
+	if c.state == callLocal {
+		c.localData(now)
+		return
+	}
+	if c.state == callOver {
+		return
+	}
+	if len(p) > 0 {
+		c.req = c.st.Pool().Append(c.req, p)
+	}
+	if c.state == callRunning {
+		c.touchAside(now)
+		c.pumpRequest(now)
+		return
+	}
+	if c.state == callQueued && c.st.relay.budget.Exceeded() {
+		c.st.shed(now)
+	}
+}
+
+// requestTrailers takes the trailers of a request.
+func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
+	c.reqEnd = true
+	switch c.state {
+	case callLocal:
+		c.localData(now)
+	case callQueued, callRunning:
+		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
+		if c.state == callRunning {
+			c.pumpRequest(now)
+		}
+	}
+}
+
+// pumpRequest writes what waits to the worker, as far as it can be written,
+// and returns the caller's credit for it.
+func (c *call) pumpRequest(time.Duration) {
+	conn := c.up.Conn()
+	if conn == nil || c.up.LocalDone() {
+		return
+	}
+	for c.reqSent < len(c.req) {
+		n := min(conn.Writable(&c.up), len(c.req)-c.reqSent)
+		if n == 0 {
+			conn.Want(&c.up)
+			break
+		}
+		last := c.reqEnd && c.reqSent+n == len(c.req) && c.trailers == nil
+		conn.WriteData(&c.up, c.req[c.reqSent:c.reqSent+n], last)
+		c.reqSent += n
+		c.creditCaller(n)
+	}
+	if c.reqSent == len(c.req) && c.reqEnd && !c.up.LocalDone() && c.up.Open() {
+		c.endRequest(conn)
+	}
+	c.trimRequest()
+}
+
+func (c *call) endRequest(conn *h2.Conn) {
+	if c.trailers != nil {
+		conn.WriteHeaders(&c.up, true, c.trailers)
+		return
+	}
+	conn.WriteData(&c.up, nil, true)
+}
+
+// creditCaller returns credit for bytes that were sent for the first time: a
+// replay sends some again.
+func (c *call) creditCaller(n int) {
+	total := c.reqBase + c.reqSent
+	fresh := min(n, total-c.credited)
+	if fresh > 0 {
+		c.credited += fresh
+		if conn := c.down.Conn(); conn != nil {
+			conn.Credit(&c.down, fresh)
+		}
+	}
+}
+
+// trimRequest drops bytes that were sent and that no replay needs: the call
+// is committed, or more than replay_bytes went out, or the process keeps as
+// much as it may (R3).
+func (c *call) trimRequest() {
+	if c.replayable() && len(c.req) <= c.st.relay.opts.ReplayBytes {
+		extra := int64(cap(c.req) - c.kept)
+		if extra <= 0 || c.st.replay+extra <= c.st.replayTotal {
+			c.keep(cap(c.req))
+			return
+		}
+	}
+	c.keep(0)
+	if c.reqSent == 0 {
+		return
+	}
+	c.reqBase += c.reqSent
+	rest := copy(c.req, c.req[c.reqSent:])
+	c.req, c.reqSent = c.req[:rest], 0
+	if rest == 0 {
+		c.st.Pool().Put(c.req)
+		c.req = nil
+	}
+}
+
+// replayable reports whether the call can still be sent to another worker as
+// it came.
+func (c *call) replayable() bool { return !c.committed && c.reqBase == 0 }
+
+// abandoned ends a call whose caller has gone: its stream, its connection, or
+// a rule that it broke.
+func (c *call) abandoned(now time.Duration) {
+	if c.state == callQueued && c.awaited {
+		if c.st.relay.rank.Leave(&c.ticket) {
+			c.awaited = false
+		}
+	}
+	if !c.done {
+		c.code = grpcwire.Cancelled
+	}
+	if c.state != callOver {
+		c.leaveWorker(rank.Cancelled, now)
+	}
+	c.finish(now)
+}
+
+// lane is how a request is served.
+type lane uint8
+
+const (
+	laneCall lane = iota
+	laneHealthCheck
+	laneHealthWatch
+	laneAside
+)
+
+var (
+	pathCheck      = []byte("/grpc.health.v1.Health/Check")
+	pathWatch      = []byte("/grpc.health.v1.Health/Watch")
+	pathReflection = []byte("/grpc.reflection.")
+)
+
+// laneOf tells health and reflection from ordinary calls (R7). A reflection
+// call for which there is no place aside is an ordinary one.
+func (r *Relay) laneOf(isGRPC bool, path []byte) lane {
+	switch {
+	case !isGRPC || !bytes.HasPrefix(path, []byte("/grpc.")):
+		return laneCall
+	case bytes.Equal(path, pathCheck):
+		return laneHealthCheck
+	case bytes.Equal(path, pathWatch):
+		return laneHealthWatch
+	case bytes.HasPrefix(path, pathReflection) && r.takeAside():
+		return laneAside
+	}
+	return laneCall
+}

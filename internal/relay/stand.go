@@ -1,0 +1,170 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// Fields that the relay reads, by their ids in the watch list.
+const (
+	fieldMethod = iota
+	fieldPath
+	fieldStatus
+	fieldContentType
+	fieldTimeout
+	fieldForwardedFor
+	fieldGRPCStatus
+	fieldGRPCMessage
+	fieldPushback
+)
+
+func newWatchList() *h2.WatchList {
+	return h2.NewWatchList(":method", ":path", ":status", "content-type", "grpc-timeout",
+		"x-forwarded-for", "grpc-status", "grpc-message", "grpc-retry-pushback-ms")
+}
+
+// Windows and buffers of the two sides (R11).
+const (
+	streamWindow  = 64 << 10 // announced; what one queued call may hold
+	streamPressed = 32 << 10 // once half of the budget is used
+	streamMax     = 1 << 20  // a running call's window grows to this
+	connWindow    = 16 << 20 // returned on receipt, so it bounds bytes per round trip, not memory
+	outputHigh    = 256 << 10
+)
+
+type configs struct{ down, up h2.Config }
+
+func newConfigs(o Options) *configs {
+	watch := newWatchList()
+	base := h2.Config{
+		Watch: watch, StatusID: fieldStatus, MaxHeaderList: o.HeaderList,
+		Window: streamWindow, WindowPressed: streamPressed, MaxWindow: streamMax,
+		ConnWindow: connWindow, OutputHigh: outputHigh,
+	}
+	c := &configs{down: base, up: base}
+	c.down.Server, c.down.MaxStreams = true, o.MaxStreams
+	return c
+}
+
+// stand is the relay's part of one shard: its callers, its upstream
+// connections, its calls.
+//
+// Concurrency: guarded by the shard's lock.
+type stand struct {
+	*shard.Shard
+	relay *Relay
+	conf  *configs
+
+	callers     map[*callerConn]struct{}
+	upstreams   []*upstream // by the endpoint's index in the rank
+	watches     map[*call]struct{}
+	queue       callList // calls that wait in the rank, oldest first
+	free        *call    // ready for their next use
+	freeCount   int
+	methods     map[string]*method // found or made by this shard before
+	stats       statsTable
+	grants      []rank.Grant // scratch
+	scratch     []byte
+	replay      int64 // bytes kept for replays, R3
+	replayTotal int64
+	draining    bool
+}
+
+// maxFree bounds the calls that a shard keeps for their next use.
+const maxFree = 1024
+
+func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
+	return &stand{
+		Shard: s, relay: r, conf: c,
+		callers:     make(map[*callerConn]struct{}),
+		watches:     make(map[*call]struct{}),
+		methods:     make(map[string]*method),
+		stats:       newStatsTable(),
+		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
+	}
+}
+
+// do runs f under the lock of the stand's shard.
+func (st *stand) do(f func()) {
+	st.Lock()
+	defer st.Unlock()
+	f()
+}
+
+// each runs f for every stand in turn, under its lock.
+func (r *Relay) each(f func(*stand)) {
+	for _, st := range r.stands {
+		st.do(func() { f(st) })
+	}
+}
+
+// newCall returns a call in its initial state.
+func (st *stand) newCall(caller *callerConn) *call {
+	c := st.free
+	if c == nil {
+		c = &call{st: st}
+		c.down.Owner, c.up.Owner = c, c
+		c.clock.Owner, c.hold.Owner = c, c
+	} else {
+		st.free, c.nextFree = c.nextFree, nil
+		st.freeCount--
+	}
+	c.caller = caller
+	st.relay.calls.Add(1)
+	return c
+}
+
+// recycle takes back a call of which nothing is left: streams closed, lease
+// released, no grant on its way.
+func (st *stand) recycle(c *call) {
+	c.reset()
+	if st.freeCount < maxFree {
+		c.nextFree, st.free = st.free, c
+		st.freeCount++
+	}
+}
+
+// callList is a list of calls, oldest first.
+type callList struct{ head, tail *call }
+
+func (l *callList) push(c *call) {
+	c.older, c.newer, c.listed = l.tail, nil, true
+	if l.tail != nil {
+		l.tail.newer = c
+	} else {
+		l.head = c
+	}
+	l.tail = c
+}
+
+func (l *callList) remove(c *call) {
+	if !c.listed {
+		return
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.head = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.tail = c.older
+	}
+	c.older, c.newer, c.listed = nil, nil, false
+}
+
+// shed ends the newest queued calls that hold bytes until the budget is kept
+// again; a running call is never touched (R11).
+func (st *stand) shed(now time.Duration) {
+	for c := st.queue.tail; c != nil && st.relay.budget.Exceeded(); {
+		older := c.older
+		if len(c.req) > 0 {
+			c.fail(refusedBuffer, now)
+		}
+		c = older
+	}
+}

@@ -1,0 +1,26 @@
+package relay
+
+// Histogram counts durations in fixed buckets.
+//
+// Shape: Counts[i] holds the observations that are <= Bounds[i] and above the
+// bound before it; the last element of Counts (one more than Bounds) holds the
+// rest. Units: Bounds and Sum are seconds.
+type Histogram struct {
+	Bounds []float64
+	Counts []uint64
+	Sum    float64
+}
+
+// MethodStats is what is known of the finished calls of one method.
+type MethodStats struct {
+	Method  string            // "/package.Service/Method", or "other"
+	Codes   map[string]uint64 // finished calls by gRPC code name ("OK", "UNAVAILABLE"), or by HTTP status ("404") for calls that are not gRPC
+	Seconds Histogram         // from the call's HEADERS to its end
+	Wait    Histogram         // time spent waiting for a slot
+}
+
+// Stats is a snapshot of the relay's counters since the process began.
+type Stats struct {
+	Methods  []MethodStats
+	Refusals map[string]uint64 // calls that cabrank itself refused or ended, by reason token
+}

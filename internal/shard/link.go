@@ -1,0 +1,160 @@
+package shard
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// errStopped is the reason of links that end because their shard does.
+var errStopped = errors.New("shard stopped")
+
+// ErrHandshake is the reason of a link whose peer has not begun to speak
+// HTTP/2 in time.
+var ErrHandshake = errors.New("no HTTP/2 preface in time")
+
+const (
+	// linger is how long a connection that we have finished stays half-closed,
+	// so that the last frames reach a peer that is still sending: closing a
+	// socket with unread bytes would reset it and destroy them.
+	linger = time.Second
+)
+
+// Watcher is told when a link has ended, under the shard's lock. The engine's
+// Close has run: every stream was told Lost.
+type Watcher interface {
+	LinkClosed(l *Link, reason error)
+}
+
+// driver joins a link to its transport. All methods run under the shard's lock.
+type driver interface {
+	flush(now time.Duration) // send what the engine has; may end the link
+	probe(now time.Duration) // look once whether the peer has finished
+	finish()                 // no more output will come: half-close
+	close()                  // release the transport
+}
+
+// Link is one connection with its engine and its transport.
+//
+// Life: Attach, then reading and flushing happen by themselves, until the peer
+// ends, the engine fails, or Close or Finish is called; the Watcher is told once.
+// Concurrency: guarded by the shard's lock.
+type Link struct {
+	Conn *h2.Conn
+
+	shard    *Shard
+	watcher  Watcher
+	driver   driver
+	reason   error // why it is finishing
+	dirty    bool
+	closed   bool
+	ending   bool // closes when its output is gone
+	finished bool // half-closed
+	unproven bool
+	timer    Timer // end of the linger time
+}
+
+// NewLink returns a link whose transport is still to come: the engine may be
+// used at once, its output waits for Attach. Called under the lock.
+func (s *Shard) NewLink(cfg *h2.Config, h h2.Handler, w Watcher) *Link {
+	l := &Link{shard: s, watcher: w, driver: noTransport{}}
+	l.timer.Owner = l
+	l.Conn = h2.NewConn(cfg, h, s.pool, &s.block, l)
+	s.links[l] = struct{}{}
+	return l
+}
+
+// Attach gives the link its transport and starts to read. Called under the
+// lock. A transport for a link that has ended meanwhile is closed.
+func (l *Link) Attach(nc net.Conn) {
+	if l.closed {
+		_ = nc.Close() // it was never used
+		return
+	}
+	if sc, ok := nc.(syscall.Conn); ok {
+		if d := newSocket(l, nc, sc); d != nil {
+			l.driver = d
+			go d.readLoop() // ends when the socket is closed
+			l.shard.markDirty(l)
+			return
+		}
+	}
+	d := newStreamDriver(l, nc)
+	l.driver = d
+	go d.readLoop()  // ends when the connection is closed
+	go d.writeLoop() // ends when the link is closed
+	l.shard.markDirty(l)
+}
+
+// Dirty implements h2.Waker.
+func (l *Link) Dirty(*h2.Conn) { l.shard.markDirty(l) }
+
+// Shard returns the shard that owns the link.
+func (l *Link) Shard() *Shard { return l.shard }
+
+// Closed reports whether the link has ended.
+func (l *Link) Closed() bool { return l.closed }
+
+// Finish ends the link when its output is flushed: half-close, wait for the
+// peer to do the same for at most a second, close.
+func (l *Link) Finish(reason error) {
+	if l.closed || l.ending {
+		return
+	}
+	l.ending, l.reason = true, reason
+	l.shard.markDirty(l)
+	l.shard.SetTimer(&l.timer, l.shard.Now()+linger)
+}
+
+// Close ends the link now.
+func (l *Link) Close(reason error) {
+	if l.closed {
+		return
+	}
+	if l.reason == nil {
+		l.reason = reason
+	}
+	l.closed = true
+	l.shard.StopTimer(&l.timer)
+	delete(l.shard.links, l)
+	l.driver.close()
+	l.Conn.Close()
+	l.watcher.LinkClosed(l, l.reason)
+}
+
+// Expired implements Expirer: the linger time is over.
+func (l *Link) Expired(*Timer, time.Duration) { l.Close(l.reason) }
+
+// afterFlush half-closes a link that is ending and has nothing left to send.
+func (l *Link) afterFlush(time.Duration) {
+	if l.ending && !l.closed && !l.finished && l.Conn.Idle() {
+		l.finished = true
+		l.driver.finish()
+	}
+}
+
+// feed hands bytes to the engine and ends the link if it is beyond repair.
+func (l *Link) feed(p []byte, now time.Duration) {
+	if l.ending {
+		return // only the end of the peer's sending is of interest
+	}
+	if err := l.Conn.Feed(p, now); err != nil && !l.closed {
+		if errors.Is(err, h2.ErrNotHTTP2) {
+			if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
+				f.NotHTTP2(l, p)
+			}
+		}
+		l.Finish(err)
+	}
+}
+
+// noTransport stands in until Attach.
+type noTransport struct{}
+
+func (noTransport) flush(time.Duration) {}
+func (noTransport) probe(time.Duration) {}
+func (noTransport) finish()             {}
+func (noTransport) close()              {}

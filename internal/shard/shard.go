@@ -1,0 +1,291 @@
+// Package shard is one lock with everything it guards: connections, their
+// reading and flushing, one wheel of timers, an inbox. It knows no call.
+//
+// Start from Shard and Link. How it works by default:
+//
+//  1. Each connection has one goroutine that waits for bytes and reads them,
+//     under the shard's lock, into the one read buffer of the shard. An idle
+//     connection holds no buffer.
+//  2. Whatever the engine wants to send stays in its output buffer until the
+//     flusher, one goroutine per shard, has its turn: it runs after the readers
+//     that were ready, and sends once per connection. The number of sends
+//     decides what a relay costs.
+//  3. Other goroutines hand work in with Post. A shard never takes another
+//     shard's lock (R23).
+//
+// Two drivers join a Link to its transport: raw sockets (TCP and Unix, no
+// system call beyond one read and one send) and any other net.Conn (R22).
+package shard
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// readBuffer is the size of a shard's read buffer: large frames want several
+// of them in one read, and there is one per shard, not per connection.
+const readBuffer = 256 << 10
+
+// Task is work for a shard, posted by another goroutine. Run is called under
+// the shard's lock.
+type Task interface{ Run(now time.Duration) }
+
+// Shard owns connections and their streams.
+//
+// Concurrency: fields of the first group never change; the second group is
+// guarded by the lock; the inbox has a mutex of its own that is a leaf.
+type Shard struct {
+	start time.Time
+	wake  chan struct{} // one token: the flusher has something to do
+	done  chan struct{} // closed when the flusher has ended
+	check *lockCheck
+
+	mu       sync.Mutex
+	pool     *h2.Pool
+	block    h2.Block // scratch for header blocks
+	buf      []byte
+	links    map[*Link]struct{}
+	dirty    []*Link
+	wheel    wheel
+	armed    time.Duration // when alarm will ring, 0: not set
+	alarm    *time.Timer
+	awake    bool // a token is in wake, or the flusher runs
+	unproven []*Link
+	sweep    Timer
+	stopped  bool
+
+	inbox inbox
+}
+
+// inbox holds tasks of other goroutines. Its length is bounded by what can be
+// posted: one grant per waiting call and a few events per connection.
+type inbox struct {
+	mu    sync.Mutex
+	tasks []Task
+	spare []Task
+}
+
+// Group makes shards that share a clock, a byte budget, and in race builds the
+// check that no goroutine holds two of their locks.
+type Group struct {
+	start  time.Time
+	budget *h2.Budget
+	check  *lockCheck
+}
+
+// NewGroup returns a group whose clock begins at start.
+func NewGroup(start time.Time, budget *h2.Budget) *Group {
+	return &Group{start: start, budget: budget, check: newLockCheck()}
+}
+
+// New starts a shard. Stop ends its flusher.
+func (g *Group) New() *Shard {
+	s := &Shard{
+		start: g.start, check: g.check,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		pool: h2.NewPool(g.budget), buf: make([]byte, readBuffer),
+		links: make(map[*Link]struct{}),
+	}
+	s.sweep.Owner = s
+	s.alarm = time.AfterFunc(time.Hour, s.Wake)
+	s.alarm.Stop()
+	go s.flusher() // ended by Stop, which waits for it
+	return s
+}
+
+// Lock enters the shard from a goroutine of the caller's.
+func (s *Shard) Lock() {
+	s.check.before(s)
+	s.mu.Lock()
+	s.check.after(s)
+}
+
+// Unlock leaves the shard and has the flusher see to what was done.
+func (s *Shard) Unlock() {
+	s.wakeIfNeeded()
+	s.leave()
+}
+
+func (s *Shard) leave() {
+	s.check.leave()
+	s.mu.Unlock()
+}
+
+// Now is the monotonic time since the process began.
+func (s *Shard) Now() time.Duration { return time.Since(s.start) }
+
+// Pool returns the shard's buffers; used under the lock.
+func (s *Shard) Pool() *h2.Pool { return s.pool }
+
+// Block returns the shard's scratch for header blocks; used under the lock.
+func (s *Shard) Block() *h2.Block { return &s.block }
+
+// Post hands a task in. It may be called from anywhere, also under the lock of
+// another shard; the task runs soon after, in the order of posting.
+func (s *Shard) Post(t Task) {
+	s.inbox.mu.Lock()
+	s.inbox.tasks = append(s.inbox.tasks, t)
+	s.inbox.mu.Unlock()
+	s.Wake()
+}
+
+// Wake has the flusher run soon.
+func (s *Shard) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Shard) wakeIfNeeded() {
+	if !s.awake && len(s.dirty) > 0 {
+		s.awake = true
+		s.Wake()
+	}
+}
+
+// flusher runs posted tasks, expired timers, and then sends what all
+// connections have to say.
+func (s *Shard) flusher() {
+	defer close(s.done)
+	for range s.wake {
+		// Step back once, so that every reader that is ready has its turn first:
+		// what they produce leaves in the same sends.
+		runtime.Gosched()
+		s.Lock()
+		s.awake = true
+		now := s.Now()
+		s.runTasks(now)
+		s.wheel.advance(now)
+		s.flush(now)
+		s.setAlarm(now)
+		s.awake = false
+		stopped := s.stopped
+		s.leave()
+		if stopped {
+			return
+		}
+	}
+}
+
+func (s *Shard) runTasks(now time.Duration) {
+	s.inbox.mu.Lock()
+	tasks := s.inbox.tasks
+	s.inbox.tasks, s.inbox.spare = s.inbox.spare[:0], nil
+	s.inbox.mu.Unlock()
+	for i, t := range tasks {
+		t.Run(now)
+		tasks[i] = nil
+	}
+	s.inbox.mu.Lock()
+	if s.inbox.spare == nil {
+		s.inbox.spare = tasks[:0]
+	}
+	s.inbox.mu.Unlock()
+}
+
+// flush sends until no connection has anything left that its socket takes. A
+// send may give room to streams that then write on other connections, hence
+// the loop.
+func (s *Shard) flush(now time.Duration) {
+	for i := 0; i < len(s.dirty); i++ {
+		l := s.dirty[i]
+		s.dirty[i] = nil
+		l.dirty = false
+		l.driver.flush(now)
+		l.afterFlush(now)
+	}
+	s.dirty = s.dirty[:0]
+}
+
+// Dirty marks the connection's link as having output (h2.Waker).
+func (s *Shard) markDirty(l *Link) {
+	if l.dirty || l.closed {
+		return
+	}
+	l.dirty = true
+	s.dirty = append(s.dirty, l)
+}
+
+// SetTimer has t.Owner told at the given time, not before, at most about a
+// millisecond later. A timer that is already set is moved.
+func (s *Shard) SetTimer(t *Timer, at time.Duration) {
+	s.wheel.set(t, at)
+	if s.armed == 0 || at < s.armed {
+		s.arm(at, s.Now())
+	}
+}
+
+// StopTimer takes the timer back; it does nothing if it is not set.
+func (s *Shard) StopTimer(t *Timer) { s.wheel.stop(t) }
+
+func (s *Shard) arm(at, now time.Duration) {
+	s.armed = at
+	s.alarm.Reset(max(at-now, 0))
+}
+
+// setAlarm winds the runtime's timer for the next event of the wheel.
+func (s *Shard) setAlarm(now time.Duration) {
+	if s.armed > now {
+		return // it will ring, and the wheel is looked at again
+	}
+	s.armed = 0
+	if next := s.wheel.next(); next != 0 {
+		s.arm(next, now)
+	}
+}
+
+// sweepEvery is how long the end of a connection may go unnoticed if it
+// arrived together with the last bytes.
+const sweepEvery = 100 * time.Millisecond
+
+// Expired looks once more at connections whose last read was a short one: a
+// FIN that came together with data gives no second readiness event.
+func (s *Shard) Expired(_ *Timer, now time.Duration) {
+	list := s.unproven
+	s.unproven = nil
+	for _, l := range list {
+		l.unproven = false
+		if !l.closed {
+			l.driver.probe(now)
+		}
+	}
+	if len(s.unproven) == 0 {
+		s.unproven = list[:0]
+	}
+}
+
+func (s *Shard) prove(l *Link, now time.Duration) {
+	if l.unproven || l.closed {
+		return
+	}
+	l.unproven = true
+	s.unproven = append(s.unproven, l)
+	if !s.sweep.Set() {
+		s.SetTimer(&s.sweep, now+sweepEvery)
+	}
+}
+
+// Links returns how many connections are attached.
+func (s *Shard) Links() int { return len(s.links) }
+
+// Stop closes every connection and ends the flusher. It returns when nothing
+// of the shard runs any more, but for readers that notice their closed socket.
+func (s *Shard) Stop() {
+	s.Lock()
+	if s.stopped {
+		s.Unlock()
+		return
+	}
+	for l := range s.links {
+		l.Close(errStopped)
+	}
+	s.stopped = true
+	s.alarm.Stop()
+	s.leave()
+	s.Wake()
+	<-s.done
+}

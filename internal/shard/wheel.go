@@ -1,0 +1,181 @@
+package shard
+
+import (
+	"math/bits"
+	"time"
+)
+
+// tick is the resolution of the wheel.
+const tick = time.Millisecond
+
+const (
+	wheelBits   = 8
+	wheelSlots  = 1 << wheelBits
+	wheelMask   = wheelSlots - 1
+	wheelLevels = 3
+	// wheelSpan is how far ahead the wheel reaches (about 4.6 hours); a timer
+	// beyond it waits in the last slot and is set again from there.
+	wheelSpan = 1<<(wheelBits*wheelLevels) - 1
+)
+
+// Expirer is told that its timer has run out, under the shard's lock.
+type Expirer interface {
+	Expired(t *Timer, now time.Duration)
+}
+
+// Timer is one alarm, embedded in what it belongs to. Setting and stopping it
+// costs no allocation and no runtime timer. Owner is set once, before first use.
+type Timer struct {
+	Owner Expirer
+
+	at         time.Duration
+	due        int64 // tick
+	slot       *timerSlot
+	next, prev *Timer
+}
+
+// Set reports whether the timer runs.
+func (t *Timer) Set() bool { return t.slot != nil }
+
+// At returns when a timer that is set runs out.
+func (t *Timer) At() time.Duration { return t.at }
+
+type timerSlot struct {
+	head  *Timer
+	level uint8
+	index uint8
+}
+
+// wheel is a hierarchical timing wheel: level 0 holds the next 256 ms by the
+// millisecond, each further level 256 times as much.
+type wheel struct {
+	now     int64 // the tick that was handled last
+	count   int
+	slots   [wheelLevels][wheelSlots]timerSlot
+	nonzero [wheelLevels][wheelSlots / 64]uint64
+}
+
+func (w *wheel) set(t *Timer, at time.Duration) {
+	w.stop(t)
+	t.at = at
+	// Rounded up, so that no timer runs out early; never in the past.
+	t.due = max(int64((at+tick-1)/tick), w.now+1)
+	w.place(t)
+	w.count++
+}
+
+func (w *wheel) place(t *Timer) {
+	due := min(t.due, w.now+wheelSpan)
+	ahead := due - w.now
+	level := 0
+	for ahead >= wheelSlots {
+		ahead >>= wheelBits
+		level++
+	}
+	index := uint8(due >> (wheelBits * level) & wheelMask)
+	slot := &w.slots[level][index]
+	slot.level, slot.index = uint8(level), index
+	t.slot, t.prev, t.next = slot, nil, slot.head
+	if slot.head != nil {
+		slot.head.prev = t
+	}
+	slot.head = t
+	w.nonzero[level][index>>6] |= 1 << (index & 63)
+}
+
+func (w *wheel) stop(t *Timer) {
+	if t.slot == nil {
+		return
+	}
+	w.unlink(t)
+	w.count--
+}
+
+func (w *wheel) unlink(t *Timer) {
+	slot := t.slot
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else {
+		slot.head = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	if slot.head == nil {
+		w.nonzero[slot.level][slot.index>>6] &^= 1 << (slot.index & 63)
+	}
+	t.slot, t.next, t.prev = nil, nil, nil
+}
+
+// advance tells the owners of all timers that are due at now.
+func (w *wheel) advance(now time.Duration) {
+	for to := int64(now / tick); w.now < to; {
+		if w.count == 0 {
+			w.now = to
+			return
+		}
+		w.now++
+		for level := 1; level < wheelLevels && w.now&(1<<(wheelBits*level)-1) == 0; level++ {
+			w.cascade(level)
+		}
+		slot := &w.slots[0][w.now&wheelMask]
+		for slot.head != nil {
+			t := slot.head
+			w.unlink(t)
+			if t.due > w.now { // it was beyond the span
+				w.place(t)
+				continue
+			}
+			w.count--
+			t.Owner.Expired(t, now)
+		}
+	}
+}
+
+// cascade spreads the slot of a higher level that begins now over the lower.
+func (w *wheel) cascade(level int) {
+	slot := &w.slots[level][w.now>>(wheelBits*level)&wheelMask]
+	for slot.head != nil {
+		t := slot.head
+		w.unlink(t)
+		w.place(t)
+	}
+}
+
+// next returns when the wheel must be looked at again, 0 if it is empty. It
+// may be earlier than the next timer, never later.
+func (w *wheel) next() time.Duration {
+	if w.count == 0 {
+		return 0
+	}
+	best := int64(0)
+	for level := range wheelLevels {
+		shift := wheelBits * level
+		base := w.now >> shift
+		if d := w.distance(level, int(base&wheelMask)); d > 0 {
+			if at := (base + int64(d)) << shift; best == 0 || at < best {
+				best = at
+			}
+		}
+	}
+	return time.Duration(best) * tick
+}
+
+// distance is how many slots after from the next used one comes (1 to 256),
+// 0 if the level is empty.
+func (w *wheel) distance(level, from int) int {
+	words := &w.nonzero[level]
+	for d := 1; d <= wheelSlots; {
+		i := (from + d) & wheelMask
+		word := words[i>>6] >> (i & 63)
+		if word != 0 {
+			d += bits.TrailingZeros64(word)
+			if d <= wheelSlots {
+				return d
+			}
+			return 0
+		}
+		d += 64 - i&63
+	}
+	return 0
+}
