@@ -63,6 +63,14 @@ func (p *patient) next(t *testing.T) verdict {
 	}
 }
 
+// await waits for a verdict with this finding.
+func (p *patient) await(t *testing.T, want finding) {
+	t.Helper()
+	for p.next(t).finding != want {
+		continue
+	}
+}
+
 // probe runs a prober against a server with health, on a unix socket, until the
 // test ends. The server listens only when serve is called.
 func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
@@ -126,8 +134,7 @@ func TestProberAsksOnlyTheSilent(t *testing.T) {
 	const interval = 200 * time.Millisecond
 	p, serve := probe(t, interval)
 	serve()
-	for p.next(t).finding != serving {
-	}
+	p.await(t, serving)
 	asked := p.health.checks.Load()
 	began := time.Now()
 	testkit.Eventually(t, 10*time.Second, "five intervals full of calls", func() bool {
@@ -149,8 +156,7 @@ func TestProberPauses(t *testing.T) {
 	p, serve := probe(t, 20*time.Millisecond)
 	p.prober.paused.Store(true)
 	serve()
-	for p.next(t).finding != serving {
-	}
+	p.await(t, serving)
 	asked := p.health.checks.Load()
 	began := time.Now()
 	testkit.Eventually(t, 10*time.Second, "many intervals", func() bool { return time.Since(began) > 200*time.Millisecond })

@@ -96,11 +96,12 @@ func (l *leash) watch() {
 				return
 			case <-time.After(keeperRetry):
 			}
-			err := l.start()
-			l.log.Warn("keeper replaced", "exit", state.String(), "error", err)
-			if err == nil {
-				break
+			if err := l.start(); err != nil {
+				l.log.Error("keeper cannot be replaced", "error", err)
+				continue
 			}
+			l.log.Warn("keeper replaced", "how", state.String())
+			break
 		}
 	}
 }

@@ -113,10 +113,10 @@ func (l *life) cause(state *os.ProcessState) Cause {
 	switch {
 	case l.overdue:
 		return CauseBootTimeout
-	case state.Exited():
-		return CauseExit
-	default:
+	case state != nil && !state.Exited():
 		return CauseSignal
+	default: // nil if other code of this process took the status
+		return CauseExit
 	}
 }
 

@@ -55,7 +55,6 @@ func TestListenerOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer listener.Close()
 		address := path
 		if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 			address = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(tcp.Port)).String()

@@ -164,14 +164,16 @@ func isObject(text []byte) bool {
 }
 
 func wrap(worker string, text []byte, now time.Time) []byte {
-	// It cannot fail: strings and a time of this century. Bytes that are not
-	// UTF-8 become U+FFFD.
-	wrapped, _ := json.Marshal(struct {
-		Time   time.Time `json:"time"`
-		Level  string    `json:"level"`
-		Msg    string    `json:"msg"`
-		Worker string    `json:"worker"`
-	}{now, "info", string(text), worker})
+	// Bytes that are not UTF-8 become U+FFFD.
+	wrapped, err := json.Marshal(struct {
+		Time   string `json:"time"`
+		Level  string `json:"level"`
+		Msg    string `json:"msg"`
+		Worker string `json:"worker"`
+	}{now.Format(time.RFC3339Nano), "info", string(text), worker})
+	if err != nil { // strings cannot fail
+		return text
+	}
 	return wrapped
 }
 

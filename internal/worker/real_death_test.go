@@ -4,6 +4,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -188,12 +189,28 @@ func zombies() int {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
 		content, _ := os.ReadFile(path)
-		fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(os.Getpid()) {
+		fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:])
+		if len(fields) > 1 && string(fields[0]) == "Z" && string(fields[1]) == strconv.Itoa(os.Getpid()) {
 			count++
 		}
 	}
 	return count
+}
+
+// An exec that succeeds after everybody has given up on it leaves no process.
+func TestAbandonedExecIsEnded(t *testing.T) {
+	r := newReaper()
+	s := newSpawner(r, 1, nil)
+	s.open()
+	request := s.spawn(exec.Command("sleep", "1000"))
+	close(request.abandoned)
+	s.close()
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("child %d is left (%v)", pid, err)
+	}
+	if len(r.ours) > 0 {
+		t.Errorf("children %v are still registered", r.ours)
+	}
 }
 
 // Stop ends whatever a worker does, and leaves nothing.

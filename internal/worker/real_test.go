@@ -33,24 +33,29 @@ import (
 // below, or a shell. They look for them in /proc, so they are for Linux. They do
 // not run in parallel, because a process has one reaper.
 func TestMain(m *testing.M) {
+	os.Exit(play(m)) //nolint:forbidigo // this is main of four programs
+}
+
+// play acts the role that the arguments name, by default that of the tests.
+func play(m *testing.M) int {
 	role := ""
 	if len(os.Args) > 1 {
 		role = os.Args[1]
 	}
 	switch role {
 	case "keeper":
-		os.Exit(RunKeeper(os.Stdin))
+		return RunKeeper(os.Stdin)
 	case "test-worker":
-		os.Exit(testWorker(os.Args[2:]))
+		return testWorker(os.Args[2:])
 	case "test-supervisor":
-		os.Exit(testSupervisor(os.Args[2:]))
+		return testSupervisor(os.Args[2:])
 	}
 	// The first Notify starts a goroutine of the runtime for ever; it must not
 	// look like one left behind.
 	winch := make(chan os.Signal, 1)
 	signal.Notify(winch, unix.SIGWINCH)
 	signal.Stop(winch)
-	os.Exit(m.Run())
+	return m.Run()
 }
 
 // testWorker is a worker of a given kind.
@@ -146,7 +151,7 @@ func testSupervisor(args []string) int {
 
 type printer struct{}
 
-func (printer) Up(string, string, string) { fmt.Println("ready") }
+func (printer) Up(string, string, string) { fmt.Fprintln(os.Stdout, "ready") }
 func (printer) Down(string)               {}
 
 // recorder is a Registry that remembers, and an Activity that is told.

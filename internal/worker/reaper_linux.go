@@ -11,13 +11,12 @@ import (
 )
 
 // open makes this process the parent of its descendants' orphans and starts to
-// reap them. Stopped by close.
+// reap them. Stopped by close. After an error, which sandboxes can bring, only
+// PID 1 gets orphans; nothing else is different.
 func (r *reaper) open() error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return os.NewSyscallError("prctl PR_SET_CHILD_SUBREAPER", err)
-	}
 	r.done.Go(r.run)
-	return nil
+	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	return os.NewSyscallError("prctl PR_SET_CHILD_SUBREAPER", err)
 }
 
 func (r *reaper) run() {

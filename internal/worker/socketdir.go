@@ -34,7 +34,7 @@ const (
 // Shape: BASE/cabrank-RANDOM/ (mode 0700) with the file "lock", held by flock
 // as long as the process lives, and worker-N.sock. The kernel drops the lock
 // with the process, so the directory of a dead predecessor can be told from
-// that of a living neighbour, and is removed by the next start.
+// that of a living neighbor, and is removed by the next start.
 type socketDir struct {
 	base      string
 	startPort int

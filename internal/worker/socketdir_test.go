@@ -11,7 +11,7 @@ import (
 // shortTemp is a folder whose path leaves room for socket names.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "w")
+	dir, err := os.MkdirTemp("", "w") //nolint:usetesting // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestSocketDirLifeCycle(t *testing.T) {
 func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 	base := shortTemp(t)
 	living := openSocketDir(t, base)
-	make := func(name string, age time.Duration, lock bool) string {
+	create := func(name string, age time.Duration, lock bool) string {
 		path := filepath.Join(base, name)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
@@ -75,8 +75,8 @@ func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 		}
 		return path
 	}
-	gone := []string{make("cabrank-dead", 0, true), make("cabrank-old", time.Hour, false)}
-	kept := []string{living.path, make("cabrank-new", 0, false), make("other", time.Hour, true)}
+	gone := []string{create("cabrank-dead", 0, true), create("cabrank-old", time.Hour, false)}
+	kept := []string{living.path, create("cabrank-new", 0, false), create("other", time.Hour, true)}
 	openSocketDir(t, base)
 	for _, path := range gone {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {

@@ -100,7 +100,7 @@ func (s *Supervisor) start(ctx context.Context) error {
 		return err
 	}
 	if err := s.reaper.open(); err != nil {
-		return err
+		s.options.Logger.Warn("orphans of workers go to init", "error", err)
 	}
 	s.spawner.open()
 	s.sink.open()
