@@ -317,9 +317,10 @@ func (c *Conn) onBlock(p []byte) error {
 		kind = ResponseBlock
 	}
 	err := c.dec.Transcode(c.block, p, kind)
-	var broken CompressionError
-	if err != nil && errors.As(err, &broken) {
-		return connError(CompressionFailure, broken.Token())
+	if err != nil {
+		if fatal := asConnError(err); fatal != nil {
+			return fatal
+		}
 	}
 	if s == nil {
 		if s, err = c.admit(id, err, end); s == nil {
@@ -331,6 +332,16 @@ func (c *Conn) onBlock(p []byte) error {
 		return nil
 	}
 	return c.deliver(s, kind, err, end)
+}
+
+// asConnError translates an error of the decoder that concerns the whole
+// connection; nil for one that concerns the stream only.
+func asConnError(err error) error {
+	var broken CompressionError
+	if errors.As(err, &broken) {
+		return connError(CompressionFailure, broken.Token())
+	}
+	return nil
 }
 
 // deliver hands a decoded block to the handler; blockErr is what was wrong

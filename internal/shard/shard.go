@@ -44,6 +44,7 @@ type Shard struct {
 	check *lockCheck
 
 	mu       sync.Mutex
+	now      time.Duration // when the lock was taken
 	pool     *h2.Pool
 	block    h2.Block // scratch for header blocks
 	buf      []byte
@@ -101,6 +102,7 @@ func (s *Shard) Lock() {
 	s.check.before(s)
 	s.mu.Lock()
 	s.check.after(s)
+	s.now = time.Since(s.start)
 }
 
 // Unlock leaves the shard and has the flusher see to what was done.
@@ -114,8 +116,10 @@ func (s *Shard) leave() {
 	s.mu.Unlock()
 }
 
-// Now is the monotonic time since the process began.
-func (s *Shard) Now() time.Duration { return time.Since(s.start) }
+// Now is the monotonic time since the process began, as of the moment at which
+// the lock was taken: one look at the clock for everything that one read
+// brought. Used under the lock.
+func (s *Shard) Now() time.Duration { return s.now }
 
 // Pool returns the shard's buffers; used under the lock.
 func (s *Shard) Pool() *h2.Pool { return s.pool }
