@@ -4,6 +4,7 @@ package real_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"sync"
@@ -15,8 +16,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // callBound is the deadline of a call that takes a millisecond on an idle
@@ -127,28 +130,49 @@ func exhaust(t *testing.T, client workpb.WorkClient) string {
 	return ""
 }
 
-// At a deadline a grpc-go worker resets its stream with CANCEL, which would
-// reach a caller whose clock is a little behind as "cancelled". Whoever ends
-// the call, the caller is told DEADLINE_EXCEEDED (R13).
+// At a deadline a grpc-go worker resets its stream with CANCEL: without cabrank
+// its callers are told CANCELLED for every fifth deadline or so, when the
+// worker's clock is ahead of theirs. Behind cabrank, whose clock runs too, a
+// caller that waits is told DEADLINE_EXCEEDED, whoever noticed first (R13).
 func TestDeadlineAtTheWorkerIsNamed(t *testing.T) {
-	const calls = 100
+	const calls = 200 // fewer than the streams that a connection may have
 	c := startLangCabrank(t, "go", "--workers", "1", "--slots", strconv.Itoa(calls))
-	client := workpb.NewWorkClient(dialLang(t, c.Addr))
-	ended := make(chan error, calls)
+	caller := testkit.DialCaller(t, c.Addr) // keeps no clock of its own
+	caller.Greet()
+	caller.Skip(testkit.Settings, testkit.WindowUpdate, testkit.Ping)
 	for i := range calls {
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(50+i)*time.Millisecond)
-			defer cancel()
-			_, err := client.Io(ctx, &workpb.IoRequest{Millis: 60_000})
-			ended <- err
-		}()
+		stream := uint32(2*i + 1)
+		caller.WriteHeaders(stream, testkit.NoEnd,
+			":method", "POST", ":scheme", "http", ":authority", c.Addr, ":path", workpb.Work_Io_FullMethodName,
+			"content-type", "application/grpc", "te", "trailers", "grpc-timeout", fmt.Sprintf("%dm", 50+i))
+		caller.WriteData(stream, testkit.End, grpcMessage(t, &workpb.IoRequest{Millis: 60_000}))
 	}
-	seen := map[codes.Code]int{}
+	ends := map[string]int{}
 	for range calls {
-		seen[status.Code(<-ended)]++
+		ends[endOfCall(caller.WantFrame())]++
 	}
-	if seen[codes.DeadlineExceeded] != calls {
-		t.Errorf("calls by code: %v, want %d times DeadlineExceeded", seen, calls)
+	if want := "grpc-status 4"; ends[want] != calls {
+		t.Errorf("calls by their end: %v, want %d times %s", ends, calls, want)
 	}
+	caller.Close()
 	c.Stop()
+}
+
+// endOfCall names the status in a block of trailers, or any other frame.
+func endOfCall(f testkit.Frame) string {
+	if f.Kind == testkit.Headers && f.End {
+		return "grpc-status " + testkit.Value(f.Fields, "grpc-status")
+	}
+	return fmt.Sprintf("%v %v", f.Kind, f.Code)
+}
+
+// grpcMessage is a message with its prefix: one byte for "not compressed", four
+// for the length.
+func grpcMessage(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	payload, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(payload))), payload...)
 }
