@@ -52,7 +52,7 @@ func TestExitStatus(t *testing.T) {
 // An error of several lines has the name of the program before each of them.
 func TestPrintError(t *testing.T) {
 	var out bytes.Buffer
-	printError(&out, errors.New("first\nsecond\n"))
+	printError(&out, errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
 	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -118,8 +118,8 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		ReplayBytes:  int(cfg.ReplayBytes),
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
-		HeaderList:   uint32(cfg.MaxHeaderList),        //nolint:gosec // config bounds it
-		MaxStreams:   uint32(cfg.MaxConcurrentStreams), //nolint:gosec // config bounds it
+		HeaderList:   uint32(cfg.MaxHeaderList),
+		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Log:          log,
 	}
 }

@@ -87,7 +87,7 @@ func (s *service) workerSamples() []admin.WorkerSample {
 func restarts(w worker.Status) map[string]uint64 {
 	byCause := make(map[string]uint64)
 	for cause, n := range w.Restarts {
-		byCause[cause.String()] = uint64(n) //nolint:gosec // a count, never negative
+		byCause[cause.String()] = uint64(n)
 	}
 	return byCause
 }

@@ -42,7 +42,7 @@ func newRunCommand() *cobra.Command {
 			}
 			log := newLogger(cfg.Log, cmd.ErrOrStderr())
 			for _, warning := range cfg.Warnings {
-				log.Warn(warning)
+				log.Warn("configuration", "warning", warning)
 			}
 			return serve(cfg, log, cmd.OutOrStdout())
 		},

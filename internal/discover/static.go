@@ -130,8 +130,7 @@ func hold(ctx context.Context, conn net.Conn) {
 }
 
 func reason(err error) string {
-	var sys *os.SyscallError
-	if errors.As(err, &sys) {
+	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
 		return sys.Err.Error()
 	}
 	return err.Error()

@@ -21,13 +21,18 @@ package h2
 import "time"
 
 // Handler is told what the engine reads. All methods run inside Feed, Sent,
-// Abort or Close, under the lock of the shard; they may call any method of any
-// connection of the same shard, but not Feed, Sent or Close of this one. Byte
-// slices and blocks are valid until the method returns.
+// Returned or Close, under the lock of the shard; they may call any method of
+// any connection of the same shard, but not Feed, Sent or Close of this one.
+// Byte slices and blocks are valid until the method returns.
 type Handler interface {
-	// NewStream returns the Stream to use for a request that begins (server
-	// role only); nil refuses it with REFUSED_STREAM.
-	NewStream(c *Conn) *Stream
+	MessageHandler
+	EndHandler
+	SendHandler
+	ConnHandler
+}
+
+// MessageHandler is told what arrives on a stream.
+type MessageHandler interface {
 	// Headers is told a request (server role), a final or interim response
 	// (client role), or trailers, validated and transcoded. With end the peer
 	// has finished sending.
@@ -38,19 +43,35 @@ type Handler interface {
 	// Data is told bytes of a DATA frame, without padding, as they arrive; p
 	// may be empty. With end the peer has finished sending.
 	Data(s *Stream, p []byte, end bool)
-	// Reset is told that the stream is over because the peer reset it (broken
-	// is false) or because the peer broke a rule of this stream and the engine
-	// has reset it (broken is true). The stream is already closed.
+}
+
+// EndHandler is told of streams that end before both sides have finished. The
+// stream is already closed.
+type EndHandler interface {
+	// Reset is told that the peer has reset the stream (broken is false), or has
+	// broken a rule of this stream, so that the engine has reset it (broken is
+	// true).
 	Reset(s *Stream, code ErrCode, broken bool)
+	// Lost is told that the connection ended while the stream was open; sent
+	// reports whether any byte of the stream's HEADERS reached the kernel
+	// (client role).
+	Lost(s *Stream, sent bool)
+}
+
+// SendHandler is told that sending can go on.
+type SendHandler interface {
 	// Writable is told that at least one byte of DATA can be written on a
 	// stream whose owner had called Want.
 	Writable(s *Stream)
+}
+
+// ConnHandler is asked and told what concerns the connection.
+type ConnHandler interface {
+	// NewStream returns the Stream to use for a request that begins (server
+	// role only); nil refuses it with REFUSED_STREAM.
+	NewStream(c *Conn) *Stream
 	// GoAway is told that the peer accepts no stream above last.
 	GoAway(c *Conn, last uint32, code ErrCode)
-	// Lost is told that the connection ended while the stream was open; sent
-	// reports whether any byte of the stream's HEADERS reached the kernel
-	// (client role). The stream is already closed.
-	Lost(s *Stream, sent bool)
 	// Pong is told that the peer has answered a PING.
 	Pong(c *Conn, data [8]byte)
 }

@@ -189,15 +189,16 @@ func (c *Conn) beginData(h frameHeader) error {
 	}
 	s := c.streams.get(h.stream)
 	c.cur = s
-	if s == nil {
+	switch {
+	case s == nil:
 		if err := c.dataOnClosed(h.stream); err != nil {
 			return err
 		}
-	} else if !s.gotHead || s.remoteDone {
+	case !s.gotHead || s.remoteDone:
 		c.breakStream(s, StreamClosed)
-	} else if size > s.recvWindow {
+	case size > s.recvWindow:
 		c.breakStream(s, FlowControlError)
-	} else {
+	default:
 		s.recvWindow -= size
 	}
 	// Connection credit is returned on receipt, so that one stalled stream
@@ -323,7 +324,7 @@ func (c *Conn) onBlock(p []byte) error {
 		}
 	}
 	if s == nil {
-		if s, err = c.admit(id, err, end); s == nil {
+		if s, err = c.admit(id, err); s == nil {
 			return err
 		}
 	}
@@ -337,8 +338,7 @@ func (c *Conn) onBlock(p []byte) error {
 // asConnError translates an error of the decoder that concerns the whole
 // connection; nil for one that concerns the stream only.
 func asConnError(err error) error {
-	var broken CompressionError
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[CompressionError](err); ok {
 		return connError(CompressionFailure, broken.Token())
 	}
 	return nil
@@ -374,7 +374,7 @@ func (c *Conn) interim() bool {
 
 // admit opens a stream for a request block, or answers a block for a stream
 // that is not open. A nil stream means that the block was dealt with.
-func (c *Conn) admit(id uint32, blockErr error, end bool) (*Stream, error) {
+func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 	if !c.cfg.Server {
 		if c.idle(id) {
 			return nil, connError(ProtocolError, "headers_idle_stream")

@@ -317,8 +317,9 @@ func codeOfReset(code h2.ErrCode) grpcwire.Code {
 		return grpcwire.ResourceExhausted
 	case h2.InadequateSecurity:
 		return grpcwire.PermissionDenied
+	default:
+		return grpcwire.Internal
 	}
-	return grpcwire.Internal
 }
 
 // workerLost takes the end of the worker's connection. The call moves only if

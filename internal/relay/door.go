@@ -105,3 +105,8 @@ func (d *door) close() {
 	d.mu.Unlock()
 	d.serving.Wait()
 }
+
+// ServeConn takes one caller whose connection was made elsewhere: by another
+// door on the same port, or in memory (net.Pipe) by code of this process, which
+// then has the same flow control as any caller (R22).
+func (r *Relay) ServeConn(nc net.Conn) { r.door.next().accept(nc) }

@@ -122,8 +122,9 @@ func outcomeOf(why refusal) rank.Outcome {
 	switch why {
 	case refusedDeadline, refusedShutdown, refusedAsideIdle:
 		return rank.Cancelled
+	default:
+		return rank.Failed
 	}
-	return rank.Failed
 }
 
 // tell writes the answer in the form that the caller understands, given what

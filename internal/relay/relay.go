@@ -65,7 +65,7 @@ type Relay struct {
 	rotation atomic.Uint32 // whose turn the next reflection call is
 	closing  atomic.Bool   // the drain is over: no new upstream connections
 	health   healthBlocks
-	ctx      context.Context // ends dials with the relay
+	ctx      context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel   context.CancelFunc
 
 	mu        sync.Mutex // guards endpoints' addresses and the methods; a leaf

@@ -153,6 +153,7 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 		if c.state == callRunning {
 			c.pumpRequest(now)
 		}
+	case callNew, callOver: // nobody wants them any more
 	}
 }
 

@@ -50,8 +50,7 @@ func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.
 // there is none (R15); nil if the endpoint was never up. A new connection can
 // be written at once: its bytes leave when it is established.
 func (u *upstream) conn(time.Duration) *h2.Conn {
-	for i := len(u.conns) - 1; i >= 0; i-- {
-		uc := u.conns[i]
+	for _, uc := range slices.Backward(u.conns) {
 		if uc.retired {
 			continue
 		}
