@@ -19,7 +19,7 @@ func TCPPair(t testing.TB) (dialed, accepted net.Conn) {
 	if err != nil {
 		t.Fatalf("accept: %v", err)
 	}
-	t.Cleanup(func() { dialed.Close(); accepted.Close() }) //nolint:errcheck // a test may have closed them
+	t.Cleanup(func() { dialed.Close(); accepted.Close() })
 	return dialed, accepted
 }
 
@@ -50,11 +50,11 @@ func ListenWorker(t testing.TB) (addr string, accept func() *Peer) {
 			select {
 			case conns <- conn:
 			case <-t.Context().Done():
-				conn.Close() //nolint:errcheck // nobody wanted it
+				conn.Close()
 			}
 		}
 	}()
-	t.Cleanup(func() { l.Close(); <-closed }) //nolint:errcheck // ends the goroutine
+	t.Cleanup(func() { l.Close(); <-closed })
 	return l.Addr().String(), func() *Peer {
 		t.Helper()
 		return NewWorker(t, awaitConn(t, conns))
@@ -67,7 +67,7 @@ func listen(t testing.TB) net.Listener {
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	t.Cleanup(func() { l.Close() }) //nolint:errcheck // may be closed already
+	t.Cleanup(func() { l.Close() })
 	return l
 }
 

@@ -129,12 +129,13 @@ func (f Frame) String() string {
 		fmt.Fprintf(&b, " %v %d bytes", f.Type, len(f.Payload))
 	case Closed:
 		fmt.Fprintf(&b, " (%v)", f.Err)
+	case SettingsAck: // has nothing to show
 	}
 	return b.String()
 }
 
 func clip(b []byte) string {
-	const most = 32 // bytes shown of a payload; enough to recognise a message
+	const most = 32 // bytes shown of a payload; enough to recognize a message
 	if len(b) > most {
 		return fmt.Sprintf("%q…", b[:most])
 	}

@@ -86,6 +86,7 @@ func NewWorker(t testing.TB, conn net.Conn) *Peer {
 }
 
 func newPeer(t testing.TB, conn net.Conn, role string) *Peer {
+	t.Helper()
 	p := &Peer{
 		t: t, conn: conn, role: role,
 		skip:    map[Kind]bool{},
@@ -113,7 +114,7 @@ func (p *Peer) Close() {
 	default:
 		close(p.stop)
 		p.gate.open()
-		p.conn.Close() //nolint:errcheck // the test is over or wants it so
+		p.conn.Close()
 	}
 	<-p.gone
 }
