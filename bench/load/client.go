@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/bench/rawh2"
+)
+
+// form holds the request header blocks. It is never changed.
+type form struct{ first, later []byte }
+
+func newForm(p plan) form {
+	list := []string{
+		":method", "POST", ":scheme", "http", ":path", "/bench.Echo/Call", ":authority", "bench.example",
+		"content-type", "application/grpc", "user-agent", "grpc-go/1.85.0", "te", "trailers",
+	}
+	if p.timeout != "" {
+		list = append(list, "grpc-timeout", p.timeout)
+	}
+	var table uint32
+	if p.indexed {
+		table = 4096
+	}
+	var f form
+	f.first, f.later = rawh2.Blocks(table, list...)
+	return f
+}
+
+// lane makes one call after the other.
+type lane struct {
+	begun   time.Duration // since the client began
+	message []byte        // of the present call, with prefix: sent, and expected back
+	got     int           // bytes of DATA that were right so far
+	headed  bool          // the response HEADERS were right
+}
+
+// client is one connection with its lanes. Its goroutine owns all of it but
+// completed; the rest may be read when run has returned.
+type client struct {
+	conn *rawh2.Conn
+	num  uint32
+	plan plan
+	form form
+	sig  *signals
+
+	epoch   time.Time
+	now     time.Duration // since epoch, read once per batch; 0 until needed
+	block   []byte        // of the next request
+	lanes   map[uint32]*lane
+	resting []*lane // have no call
+	stream  uint32  // id of the next call
+	calls   uint64
+	head    rawh2.BlockMemo
+	trailer rawh2.BlockMemo
+	done    uint64 // since the last batch
+
+	completed atomic.Uint64
+	latencies measure.Latencies
+	failed    uint64
+	failure   string // the first
+}
+
+func newClient(conn net.Conn, num uint32, p plan, f form, sig *signals) *client {
+	c := &client{conn: rawh2.NewConn(conn, true), num: num, plan: p, form: f, sig: sig, epoch: time.Now(), block: f.first, lanes: map[uint32]*lane{}, stream: 1}
+	for range p.streams {
+		c.resting = append(c.resting, &lane{})
+	}
+	return c
+}
+
+var errStopped = errors.New("stopped")
+
+// run makes calls until it is told to stop and all have ended, or until the
+// connection breaks, which fails the calls in flight and ends all lanes.
+func (c *client) run() {
+	err := c.conn.Serve(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v of the end of the run", grace)
+	}
+	if !errors.Is(err, errStopped) {
+		c.fail(uint64(max(len(c.lanes), 1)), fmt.Sprintf("connection %d with %d calls in flight: %v", c.num, len(c.lanes), err))
+	}
+	c.completed.Add(c.done)
+	c.conn.Close()
+}
+
+func (c *client) fail(calls uint64, why string) {
+	c.failed += calls
+	if c.failure == "" {
+		c.failure = why
+	}
+}
+
+// Frame checks one frame of an answer.
+func (c *client) Frame(f rawh2.Frame) error {
+	if f.Type == rawh2.TypeGoAway {
+		return fmt.Errorf("GOAWAY % x", f.Payload)
+	}
+	l := c.lanes[f.Stream]
+	if l == nil && f.Type == rawh2.TypeReset {
+		return nil // the call has ended already
+	}
+	if l == nil {
+		return fmt.Errorf("frame of type %d for stream %d, which has no call", f.Type, f.Stream)
+	}
+	switch f.Type {
+	case rawh2.TypeReset:
+		c.finish(f.Stream, l, fmt.Sprintf("RST_STREAM % x", f.Payload))
+	case rawh2.TypeData:
+		if why := l.check(f); why != "" {
+			return fmt.Errorf("stream %d: %s", f.Stream, why)
+		}
+	case rawh2.TypeHeaders:
+		c.headers(f, l)
+	}
+	return nil
+}
+
+// headers takes the head or, with END_STREAM, the trailers of an answer.
+func (c *client) headers(f rawh2.Frame, l *lane) {
+	switch {
+	case !f.Ended() && c.head.Holds(f.Payload, ":status", "200", "content-type", "application/grpc"):
+		l.headed = true
+	case !f.Ended():
+		// a head that is wrong leaves headed false, which fails the call at its end
+	case !l.headed:
+		c.finish(f.Stream, l, "the head is not 200 with application/grpc")
+	case !c.trailer.Holds(f.Payload, "grpc-status", "0"):
+		c.finish(f.Stream, l, "the trailers have no grpc-status 0")
+	case l.got != c.plan.answers*len(l.message):
+		c.finish(f.Stream, l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, c.plan.answers*len(l.message)))
+	default:
+		c.finish(f.Stream, l, "")
+	}
+}
+
+// check compares DATA, cut anywhere, with the message that is expected.
+func (l *lane) check(f rawh2.Frame) string {
+	if f.Ended() {
+		return "an answer that ends without trailers"
+	}
+	for b := f.Payload; len(b) > 0; {
+		want := l.message[l.got%len(l.message):]
+		n := min(len(want), len(b))
+		if !bytes.Equal(b[:n], want[:n]) {
+			return fmt.Sprintf("wrong bytes in the answer, behind %d that were right", l.got)
+		}
+		l.got, b = l.got+n, b[n:]
+	}
+	return ""
+}
+
+// finish ends a call, "" meaning well.
+func (c *client) finish(stream uint32, l *lane, failure string) {
+	delete(c.lanes, stream)
+	c.resting = append(c.resting, l)
+	if failure != "" {
+		c.fail(1, fmt.Sprintf("stream %d of connection %d: %s", stream, c.num, failure))
+		return
+	}
+	c.done++
+	if c.sig.measure.Load() {
+		c.latencies.Add(c.time() - l.begun)
+	}
+}
+
+// BatchRead starts the next call of every lane that has none.
+func (c *client) BatchRead() error {
+	c.completed.Add(c.done)
+	c.done = 0
+	if c.sig.stop.Load() {
+		if len(c.lanes) == 0 {
+			return errStopped
+		}
+		return nil
+	}
+	for i, l := range c.resting {
+		if err := c.start(l); err != nil {
+			return err
+		}
+		if c.plan.burst > 0 && i%c.plan.burst == c.plan.burst-1 {
+			if err := c.conn.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	c.resting = c.resting[:0]
+	c.now = 0
+	return nil
+}
+
+func (c *client) start(l *lane) error {
+	l.begun, l.got, l.headed = c.time(), 0, false
+	l.message = rawh2.AppendMessage(l.message[:0], c.plan.size, uint32(c.plan.answers), c.num, c.calls)
+	c.calls++
+	c.lanes[c.stream] = l
+	c.conn.Headers(c.stream, c.block, false)
+	c.block = c.form.later
+	err := c.conn.Send(c.stream, l.message, true, nil)
+	c.stream += 2
+	return err
+}
+
+// time is the time of the present batch.
+func (c *client) time() time.Duration {
+	if c.now == 0 {
+		c.now = time.Since(c.epoch)
+	}
+	return c.now
+}

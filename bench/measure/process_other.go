@@ -1,0 +1,13 @@
+//go:build !linux
+
+package measure
+
+import "errors"
+
+// ReadProcess fails: counting CPU needs Linux.
+func ReadProcess(int) (Process, error) {
+	return Process{}, errors.New("the CPU of a process can be read on Linux only")
+}
+
+// ReadHost returns nothing: there is no /proc.
+func ReadHost() (Host, error) { return Host{}, nil }

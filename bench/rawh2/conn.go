@@ -1,0 +1,303 @@
+// Package rawh2 is the least HTTP/2 that a benchmark's client and backends
+// need, so that they cost little beside the proxy between them: blocking reads
+// into one big buffer, frames by hand, header blocks encoded once, one write
+// per batch that was read.
+//
+// It is no HTTP/2 implementation. A message must fit in one DATA frame and a
+// header block in one HEADERS frame, stream windows are not counted (a message
+// must fit in the initial one), and whatever does not keep to that ends the
+// connection with an error instead of being handled.
+package rawh2
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+)
+
+// Frame types and flags that are used here (RFC 9113, 6).
+const (
+	TypeData         = 0x0
+	TypeHeaders      = 0x1
+	typePriority     = 0x2
+	TypeReset        = 0x3
+	typeSettings     = 0x4
+	typePing         = 0x6
+	TypeGoAway       = 0x7
+	typeWindowUpdate = 0x8
+
+	FlagEndStream  = 0x1
+	flagAck        = 0x1
+	flagEndHeaders = 0x4
+	flagPadded     = 0x8
+	flagPriority   = 0x20
+)
+
+const (
+	// MaxPayload is the largest DATA frame that is sent; every peer takes it.
+	MaxPayload = 16384
+	// ourWindow is what we let a peer send on the connection; it is topped up
+	// when half is used, so that credit frames hardly ever disturb.
+	ourWindow = 1 << 30
+	// ourStreamWindow is what we let a peer send on one stream, for good.
+	ourStreamWindow = 1 << 24
+	// readBuffer takes several of the largest frames.
+	readBuffer = 256 << 10
+
+	headerBytes   = 9
+	clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+)
+
+// Frame is a HEADERS, DATA, RST_STREAM or GOAWAY frame without its padding and
+// priority. Payload is valid until the handler returns.
+type Frame struct {
+	Type    byte
+	Flags   byte
+	Stream  uint32
+	Payload []byte
+}
+
+// Ended says whether the frame carries END_STREAM.
+func (f Frame) Ended() bool { return f.Flags&FlagEndStream != 0 }
+
+// Handler is told what comes in. It appends answers to the connection by Send
+// and Headers. BatchRead is called when all that was read has been handled,
+// before it is written. An error of either ends the connection.
+type Handler interface {
+	Frame(f Frame) error
+	BatchRead() error
+}
+
+// Conn is one connection, used by one goroutine.
+type Conn struct {
+	net.Conn
+	client bool
+
+	in         []byte
+	begin, end int // unparsed part of in
+	out        []byte
+
+	window       int64 // bytes of DATA that the peer still takes
+	streamWindow int64 // its SETTINGS_INITIAL_WINDOW_SIZE
+	waiting      []parcel
+	taken        int64 // bytes of DATA read since our last credit
+}
+
+// parcel is a DATA frame that waits for window, and the frames after it.
+type parcel struct {
+	stream uint32
+	data   []byte
+	ends   bool
+	after  []byte
+}
+
+// NewConn wraps a connection; client says which side sends the preface. The
+// opening frames go out with the first Flush.
+func NewConn(c net.Conn, client bool) *Conn {
+	conn := &Conn{Conn: c, client: client, in: make([]byte, readBuffer), window: 65535, streamWindow: 65535}
+	if client {
+		conn.out = append(conn.out, clientPreface...)
+	}
+	conn.out = appendHeader(conn.out, 18, typeSettings, 0, 0)
+	conn.out = appendSetting(conn.out, 0x1, 0) // no dynamic table: equal blocks mean equal headers
+	conn.out = appendSetting(conn.out, 0x2, 0) // no push
+	conn.out = appendSetting(conn.out, 0x4, ourStreamWindow)
+	conn.out = appendWindowUpdate(conn.out, ourWindow-65535)
+	return conn
+}
+
+// Headers appends a HEADERS frame with a whole block.
+func (c *Conn) Headers(stream uint32, block []byte, end bool) {
+	c.out = AppendHeaders(c.out, stream, block, end)
+}
+
+// Send appends a DATA frame, and after it the ready-made frames in after. If
+// the peer's window has no room, all of it waits in order.
+func (c *Conn) Send(stream uint32, data []byte, end bool, after []byte) error {
+	size := int64(len(data))
+	if size > MaxPayload || size > c.streamWindow {
+		return fmt.Errorf("a message of %d bytes does not fit in a frame of %d or a stream window of %d", size, MaxPayload, c.streamWindow)
+	}
+	if size > c.window || len(c.waiting) > 0 {
+		c.waiting = append(c.waiting, parcel{stream, append([]byte(nil), data...), end, append([]byte(nil), after...)})
+		return nil
+	}
+	c.post(stream, data, end, after)
+	return nil
+}
+
+func (c *Conn) post(stream uint32, data []byte, end bool, after []byte) {
+	c.window -= int64(len(data))
+	var flags byte
+	if end {
+		flags = FlagEndStream
+	}
+	c.out = appendHeader(c.out, len(data), TypeData, flags, stream)
+	c.out = append(append(c.out, data...), after...)
+}
+
+// postWaiting sends what the window has room for now, in order.
+func (c *Conn) postWaiting() {
+	n := 0
+	for _, p := range c.waiting {
+		if int64(len(p.data)) > c.window {
+			break
+		}
+		c.post(p.stream, p.data, p.ends, p.after)
+		n++
+	}
+	c.waiting = append(c.waiting[:0], c.waiting[n:]...)
+}
+
+// Flush writes what has been appended.
+func (c *Conn) Flush() error {
+	if len(c.out) == 0 {
+		return nil
+	}
+	_, err := c.Write(c.out)
+	c.out = c.out[:0]
+	return err
+}
+
+// Serve reads until the connection ends or a handler returns an error, and
+// writes once for every read.
+func (c *Conn) Serve(h Handler) error {
+	if err := c.readPreface(); err != nil {
+		return err
+	}
+	for {
+		if err := c.handleRead(h); err != nil {
+			return err
+		}
+		if err := h.BatchRead(); err != nil {
+			return err
+		}
+		if err := c.Flush(); err != nil {
+			return err
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Conn) readPreface() error {
+	if c.client {
+		return nil
+	}
+	for c.end-c.begin < len(clientPreface) {
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+	if got := c.in[c.begin : c.begin+len(clientPreface)]; string(got) != clientPreface {
+		return fmt.Errorf("not an HTTP/2 preface: %q", got)
+	}
+	c.begin += len(clientPreface)
+	return nil
+}
+
+// fill reads once, behind the unparsed part.
+func (c *Conn) fill() error {
+	if c.begin > 0 {
+		c.end = copy(c.in, c.in[c.begin:c.end])
+		c.begin = 0
+	}
+	n, err := c.Read(c.in[c.end:])
+	c.end += n
+	return err
+}
+
+// handleRead takes all whole frames from the buffer.
+func (c *Conn) handleRead(h Handler) error {
+	for c.end-c.begin >= headerBytes {
+		b := c.in[c.begin:c.end]
+		size := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
+		if size > MaxPayload {
+			return fmt.Errorf("a frame of %d bytes, announced were %d", size, MaxPayload)
+		}
+		if len(b) < headerBytes+size {
+			return nil
+		}
+		f := Frame{Type: b[3], Flags: b[4], Stream: binary.BigEndian.Uint32(b[5:]) &^ (1 << 31), Payload: b[headerBytes : headerBytes+size]}
+		c.begin += headerBytes + size
+		if err := c.handle(f, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conn) handle(f Frame, h Handler) error {
+	switch f.Type {
+	case TypeData:
+		c.credit(len(f.Payload))
+		if err := f.unpad(); err != nil {
+			return err
+		}
+		return h.Frame(f)
+	case TypeHeaders:
+		if f.Flags&flagEndHeaders == 0 {
+			return fmt.Errorf("stream %d: a header block in several frames", f.Stream)
+		}
+		if err := f.unpad(); err != nil {
+			return err
+		}
+		return h.Frame(f)
+	case TypeReset, TypeGoAway:
+		return h.Frame(f)
+	case typeSettings:
+		return c.settings(f)
+	case typePing:
+		if f.Flags&flagAck == 0 {
+			c.out = append(appendHeader(c.out, len(f.Payload), typePing, flagAck, 0), f.Payload...)
+		}
+	case typeWindowUpdate:
+		if f.Stream == 0 && len(f.Payload) == 4 {
+			c.window += int64(binary.BigEndian.Uint32(f.Payload))
+			c.postWaiting()
+		}
+	case typePriority:
+	default: // RFC 9113, 4.1: unknown types are ignored
+	}
+	return nil
+}
+
+// credit returns what was read to the peer's connection window.
+func (c *Conn) credit(n int) {
+	c.taken += int64(n)
+	if c.taken >= ourWindow/2 {
+		c.out = appendWindowUpdate(c.out, uint32(c.taken))
+		c.taken = 0
+	}
+}
+
+func (c *Conn) settings(f Frame) error {
+	if f.Flags&flagAck != 0 {
+		return nil
+	}
+	for b := f.Payload; len(b) >= 6; b = b[6:] {
+		if binary.BigEndian.Uint16(b) == 0x4 {
+			c.streamWindow = int64(binary.BigEndian.Uint32(b[2:]))
+		}
+	}
+	c.out = appendHeader(c.out, 0, typeSettings, flagAck, 0)
+	return nil
+}
+
+// unpad removes padding and priority (RFC 9113, 6.1 and 6.2).
+func (f *Frame) unpad() error {
+	b := f.Payload
+	pad := 0
+	if f.Flags&flagPadded != 0 && len(b) > 0 {
+		pad, b = int(b[0]), b[1:]
+	}
+	if f.Type == TypeHeaders && f.Flags&flagPriority != 0 && len(b) >= 5 {
+		b = b[5:]
+	}
+	if pad > len(b) {
+		return fmt.Errorf("stream %d: padding of %d in a frame of %d bytes", f.Stream, pad, len(f.Payload))
+	}
+	f.Payload = b[:len(b)-pad]
+	return nil
+}
