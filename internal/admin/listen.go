@@ -52,8 +52,7 @@ func explain(address, flag string, err error) error {
 
 // cause drops the operation and the address, which the line already has.
 func cause(err error) error {
-	var operation *net.OpError
-	if errors.As(err, &operation) {
+	if operation, ok := errors.AsType[*net.OpError](err); ok {
 		return operation.Err
 	}
 	return err

@@ -75,7 +75,7 @@ func cleanUpstream(address string) (string, error) {
 
 func checkSocketPath(address, path string) error {
 	if !strings.HasPrefix(path, "/") {
-		return fmt.Errorf("%s needs an absolute path after unix:", quote(address))
+		return fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
 	}
 	if len(path) > maxSocketPath {
 		return fmt.Errorf("%s has a path of more than %d bytes", quote(address), maxSocketPath)

@@ -87,7 +87,7 @@ func (c *Config) setDefaults(m machine) {
 			continue
 		}
 		if err := key.kind.set(field, key.Default); err != nil {
-			panic("internal error: default of " + key.Name + ": " + err.Error())
+			panic("internal error: default of " + key.Name + ": " + err.Error()) //nolint:forbidigo // the table of keys is wrong
 		}
 	}
 }
@@ -166,8 +166,7 @@ func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting
 
 // cause returns an error of the file system without the path it repeats.
 func cause(err error) string {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err.Error()
 	}
 	return err.Error()

@@ -24,7 +24,7 @@ func nearest(name string, known []string) string {
 }
 
 // distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b (optimal string alignment).
+// neighbors that turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	before, previous := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range previous {
