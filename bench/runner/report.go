@@ -127,7 +127,8 @@ func (r *report) save(dir string) (string, error) {
 func (r *report) verdict(check bool) error {
 	for _, run := range r.Runs {
 		if run.Error != "" {
-			return fmt.Errorf("%s on %s is not valid: %s", run.Peer, run.Workload, run.Error)
+			why, _, _ := strings.Cut(run.Error, "\n") // all of it was shown with the run
+			return fmt.Errorf("%s on %s is not valid: %s", run.Peer, run.Workload, why)
 		}
 	}
 	for _, q := range r.Ratios {

@@ -53,7 +53,7 @@ func newRig(o options) (*rig, error) {
 		return nil, err
 	}
 	r := &rig{options: o, dir: dir, load: filepath.Join(dir, "load"), echo: filepath.Join(dir, "echo")}
-	build := exec.Command("go", "build", "-o", dir, "./bench/load", "./bench/echo")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "./bench/load", "./bench/echo")
 	build.Dir = o.root
 	if out, err := build.CombinedOutput(); err != nil {
 		r.remove()

@@ -66,10 +66,13 @@ func median(values []float64) float64 {
 	}
 }
 
-// of collects one value of every run of a row, in the order of the repeats.
+// of collects one value of every run of a row that completed calls at all, in
+// the order of the repeats.
 func of(runs []run, value func(run) float64) (values []float64) {
 	for _, r := range runs {
-		values = append(values, value(r))
+		if r.Calls > 0 {
+			values = append(values, value(r))
+		}
 	}
 	return values
 }
