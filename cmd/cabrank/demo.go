@@ -69,7 +69,7 @@ func demoRun(out io.Writer, doors demoDoors) error {
 	style := demo.StyleFor(out)
 	fmt.Fprintln(out, style.Title("Three workers behind "+doors.listen+". In another terminal, try:"))
 	for _, line := range []string{
-		"cabrank demo call --addr " + doors.listen,
+		demoCallLine(doors.listen),
 		`grpcurl -plaintext -d '{"name": "you"}' ` + doors.listen + " cabrank.demo.v1.Greeter/SayHello",
 		"curl http://" + doors.metrics + "/metrics",
 	} {
@@ -77,6 +77,16 @@ func demoRun(out io.Writer, doors demoDoors) error {
 	}
 	fmt.Fprintln(out, "Ctrl-C stops everything.")
 	return fmt.Errorf("start the relay: %w", syscall.Exec(command[0], command, os.Environ()))
+}
+
+// demoCallLine is what calls the demo, by the name under which this binary was
+// called: bin/cabrank is not in everybody's PATH.
+func demoCallLine(listen string) string {
+	line := os.Args[0] + " demo call"
+	if listen != demoListen {
+		line += " --addr " + listen
+	}
+	return line
 }
 
 // demoOnce makes demoCalls calls over one connection and prints the share of
