@@ -68,11 +68,14 @@ func demoRun(out io.Writer, doors demoDoors) error {
 	}
 	style := demo.StyleFor(out)
 	fmt.Fprintln(out, style.Title("Three workers behind "+doors.listen+". In another terminal, try:"))
-	for _, line := range []string{
+	lines := []string{
 		demoCallLine(doors.listen),
 		`grpcurl -plaintext -d '{"name": "you"}' ` + doors.listen + " cabrank.demo.v1.Greeter/SayHello",
-		"curl http://" + doors.metrics + "/metrics",
-	} {
+	}
+	if doors.metrics != "off" {
+		lines = append(lines, "curl http://"+doors.metrics+"/metrics")
+	}
+	for _, line := range lines {
 		fmt.Fprintln(out, "  "+style.Command(line))
 	}
 	fmt.Fprintln(out, "Ctrl-C stops everything.")
