@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,13 @@ const (
 	notServing
 	// busy: no answer, which is no wonder while calls are in flight (R6).
 	busy
+	// taken: somebody else listens on the worker's address (R19).
+	taken
 )
+
+// errStranger tells that a process outside the worker's group listens on its
+// address.
+var errStranger = errors.New("a process outside the worker's group listens on its address")
 
 // verdict is a finding with its ground.
 type verdict struct {
@@ -122,6 +129,9 @@ func (p *prober) look(ctx context.Context, client grpc_health_v1.HealthClient) v
 	// Only the answer to the connect mattered.
 	_ = conn.Close()
 	owners, err := listenerOwners(p.group, p.place.network, p.place.address)
+	if errors.Is(err, errStranger) {
+		return verdict{finding: taken, reason: err.Error()}
+	}
 	if err != nil {
 		return verdict{finding: failed, reason: err.Error()}
 	}

@@ -18,6 +18,9 @@ const (
 	// restLimit is how long the rest of a group may take to die of KILL.
 	restLimit = 500 * time.Millisecond
 	restPoll  = 5 * time.Millisecond
+	// maxTaken looks in a row must find a stranger on the address. One may be
+	// wrong: the socket of a process that is just leaving the worker's group.
+	maxTaken = 3
 	// maxFailures health checks in a row take an idle worker out (R6).
 	maxFailures = 3
 )
@@ -43,8 +46,10 @@ type life struct {
 	serving  bool      // by the last word of the prober
 	stopped  bool      // in state T
 	up       bool      // Registry.Up was the last call
-	overdue  bool      // killed for its boot timeout
+	doomed   bool      // killed by us, for doom
+	doom     Cause     //
 	failures int       // failed checks in a row
+	taken    int       // looks in a row that found a stranger
 	reason   string    // why it does not serve
 }
 
@@ -61,6 +66,9 @@ func (l *life) gone() bool {
 // hear takes in what the prober found.
 func (l *life) hear(v verdict, now time.Time) {
 	l.reason = v.reason
+	if v.finding != taken {
+		l.taken = 0
+	}
 	switch v.finding {
 	case serving:
 		l.failures, l.serving = 0, true
@@ -82,6 +90,8 @@ func (l *life) hear(v verdict, now time.Time) {
 		if l.failures++; l.failures >= maxFailures {
 			l.serving = false
 		}
+	case taken:
+		l.taken++
 	}
 }
 
@@ -111,8 +121,8 @@ func (l *life) served(now time.Time) time.Duration {
 // cause says why the process, whose status is state, is gone.
 func (l *life) cause(state *os.ProcessState) Cause {
 	switch {
-	case l.overdue:
-		return CauseBootTimeout
+	case l.doomed:
+		return l.doom
 	case state != nil && !state.Exited():
 		return CauseSignal
 	default: // nil if other code of this process took the status

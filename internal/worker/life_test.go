@@ -77,6 +77,13 @@ func TestLifeHears(t *testing.T) {
 			t.Errorf("%s: serving %v, want %v", test.name, l.serving, test.want)
 		}
 	}
+	var shared life
+	for _, f := range []finding{taken, taken, failed, taken, taken} {
+		shared.hear(verdict{finding: f}, time.Now())
+	}
+	if shared.taken != 2 {
+		t.Errorf("%d strangers in a row, want 2", shared.taken)
+	}
 	l := life{stopped: true, serving: true}
 	for range 5 {
 		l.hear(verdict{finding: failed}, time.Now())

@@ -17,7 +17,8 @@ import (
 
 // listenerOwners returns the processes of the group that hold the socket which
 // a connection to address would reach. An error says why there is none: nobody
-// listens, or a stranger does, who must never get calls (R19).
+// listens, or a stranger does, alone or beside the worker (errStranger), who
+// must never get calls (R19).
 //
 // Where the kernel does not let us look (a worker that changed its user), the
 // listener is taken to be the worker's and the result is empty.
@@ -33,7 +34,7 @@ func listenerOwners(group int, network, address string) ([]int, error) {
 	owners, hidden := socketHolders(members, inodes)
 	for _, pids := range owners {
 		if len(pids) == 0 && !hidden {
-			return nil, fmt.Errorf("the listener on %s belongs to a process outside the worker's group", address)
+			return nil, fmt.Errorf("%w: %s", errStranger, address)
 		}
 	}
 	all := slices.Concat(owners...)

@@ -84,7 +84,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, cause := range Causes() {
 		seen[cause.String()] = true
 	}
-	if len(seen) != 11 || seen["unknown"] {
+	if len(seen) != 12 || seen["unknown"] {
 		t.Errorf("labels %v", seen)
 	}
 }

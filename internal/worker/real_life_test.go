@@ -250,15 +250,35 @@ func TestTakenPortMovesToSpare(t *testing.T) {
 }
 
 // R19: a stranger that takes the port after the check never gets calls, though
-// it answers SERVING; the worker moves away from it.
+// it answers SERVING; the worker moves away from it. With SO_REUSEPORT, which
+// gRPC servers in C set, both would share the port.
 func TestStrangerOnThePort(t *testing.T) {
-	h := startHouse(t, func(o *Options) {
-		o.BootTimeout = 600 * time.Millisecond
-		o.Command = shell(`sleep 0.3; exec "$0" test-worker serve`)
-	})
-	h.eventually("the process", func() bool { return h.first().PID != 0 })
-	address := h.first().Address
-	listener, err := net.Listen("tcp", address)
+	for _, kind := range []string{"silent", "share"} {
+		t.Run(kind, func(t *testing.T) {
+			script := `test -e "$2" && exec "$0" test-worker serve; touch "$2"; sleep 0.3; exec "$0" test-worker "$1"`
+			h := startHouse(t, func(o *Options) {
+				o.Command = append(shell(script), kind, filepath.Join(t.TempDir(), "second"))
+			})
+			h.eventually("the process", func() bool { return h.first().PID != 0 })
+			address := h.first().Address
+			serveAsStranger(t, address)
+			h.waitState(Ready)
+			if got := h.first().Restarts[CauseAddressTaken]; got != 1 {
+				t.Errorf("%d restarts for a taken address, want 1", got)
+			}
+			for _, up := range h.rank.history() {
+				if up == address {
+					t.Errorf("the stranger on %s was taken for the worker", address)
+				}
+			}
+		})
+	}
+}
+
+// serveAsStranger answers SERVING on an address until the test ends.
+func serveAsStranger(t *testing.T, address string) {
+	t.Helper()
+	listener, err := listenShared("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,11 +289,5 @@ func TestStrangerOnThePort(t *testing.T) {
 		defer close(served)
 		_ = server.Serve(listener)
 	}()
-	defer func() { server.Stop(); <-served }()
-	h.waitReady(1)
-	for _, up := range h.rank.history() {
-		if up == address {
-			t.Errorf("the stranger on %s was taken for the worker", address)
-		}
-	}
+	t.Cleanup(func() { server.Stop(); <-served })
 }

@@ -61,8 +61,8 @@ func play(m *testing.M) int {
 // testWorker is a worker of a given kind.
 //
 // Kinds: serve (with health: USR1 says NOT_SERVING, USR2 SERVING, HUP stops
-// answering until the next HUP), plain (gRPC without health), stubborn (serve, but
-// deaf to TERM), silent (never listens).
+// answering until the next HUP), share (serve, with SO_REUSEPORT), plain (gRPC
+// without health), stubborn (serve, but deaf to TERM), silent (never listens).
 func testWorker(args []string) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGHUP)
@@ -76,7 +76,11 @@ func testWorker(args []string) int {
 		if path, found := strings.CutPrefix(address, "unix:"); found {
 			network, address = "unix", path
 		}
-		listener, err := net.Listen(network, address)
+		listen := net.Listen
+		if args[0] == "share" {
+			listen = listenShared
+		}
+		listener, err := listen(network, address)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 3
@@ -98,6 +102,18 @@ func testWorker(args []string) int {
 			checks.toggle()
 		}
 	}
+}
+
+// listenShared lets others of this user listen on the same address.
+func listenShared(network, address string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		var set error
+		err := conn.Control(func(fd uintptr) {
+			set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(err, set)
+	}}
+	return config.Listen(context.Background(), network, address)
 }
 
 // slowHealth can be told not to answer.

@@ -56,7 +56,7 @@ func States() []State {
 }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
-// label of cabrank_worker_restarts_total; there are no others than these four.
+// label of cabrank_worker_restarts_total; there are no others than these five.
 type Cause uint8
 
 const (
@@ -66,6 +66,9 @@ const (
 	CauseSignal
 	// CauseBootTimeout is a process killed because it was not ready in time.
 	CauseBootTimeout
+	// CauseAddressTaken is a process killed because its address turned out to be
+	// somebody else's, also: the next one gets another.
+	CauseAddressTaken
 	// CauseExecFailed is a process that could not be made: program not found,
 	// no free port, fork refused.
 	CauseExecFailed
@@ -79,6 +82,8 @@ func (c Cause) String() string {
 		return "signal"
 	case CauseBootTimeout:
 		return "boot timeout"
+	case CauseAddressTaken:
+		return "address taken"
 	case CauseExecFailed:
 		return "exec failed"
 	}
@@ -87,7 +92,7 @@ func (c Cause) String() string {
 
 // Causes returns every Cause, in order.
 func Causes() []Cause {
-	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseExecFailed}
+	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed}
 }
 
 // Status is what is known of one worker at one moment.

@@ -121,6 +121,9 @@ func (w *worker) live(l *life) (end ending, stopping bool) {
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
 			w.settle(l)
+			if l.taken >= maxTaken {
+				w.doom(l, CauseAddressTaken)
+			}
 		case <-w.tick.C:
 			w.showBeat()
 			w.look(l)
@@ -137,16 +140,25 @@ func (w *worker) look(l *life) {
 	l.stopped = allStopped(l.watched)
 	l.prober.paused.Store(l.stopped)
 	w.settle(l)
-	if l.readyAt.IsZero() && !l.overdue && time.Since(l.born) > w.s.options.BootTimeout {
-		l.overdue = true
-		w.log.Warn("worker not ready in time, killed", "boot_timeout", w.s.options.BootTimeout, "reason", l.reason)
-		kill(l.group)
+	if l.readyAt.IsZero() && time.Since(l.born) > w.s.options.BootTimeout {
+		w.doom(l, CauseBootTimeout)
 	}
+}
+
+// doom kills a process that will never serve. live sees its end.
+func (w *worker) doom(l *life, cause Cause) {
+	if l.doomed {
+		return
+	}
+	l.doomed, l.doom = true, cause
+	w.log.Warn("worker killed before it was ready", "cause", cause.String(), "pid", l.group,
+		"after", time.Since(l.born).Round(time.Millisecond), "reason", l.reason)
+	kill(l.group)
 }
 
 // settle tells the rank what has changed.
 func (w *worker) settle(l *life) {
-	able := l.serving && !l.stopped && !l.overdue && !l.gone()
+	able := l.serving && !l.stopped && !l.doomed && !l.gone()
 	switch {
 	case able && !l.up:
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
