@@ -158,6 +158,33 @@ func TestKeeperIsReplaced(t *testing.T) {
 	testkit.Eventually(t, 4*time.Second, "nothing to be left", func() bool { return len(marked(mark)) == 0 })
 }
 
+// A keeper that does not answer holds nothing up, and does not stay.
+func TestFrozenKeeperDoesNotHoldStop(t *testing.T) {
+	h := startHouse(t, func(*Options) {})
+	h.waitReady(1)
+	keepers := keepersAmong(marked(h.mark))
+	if len(keepers) != 1 {
+		t.Fatalf("keepers %v, want one", keepers)
+	}
+	if err := unix.Kill(keepers[0], unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	h.Stop(context.Background())
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("Stop took %v", took)
+	}
+}
+
+// Without a keeper nothing starts.
+func TestKeeperCannotRun(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Executable = "/nonexistent/cabrank" })
+	if err := h.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "start the keeper") {
+		t.Errorf("got %v", err)
+	}
+	h.checkNothingLeft()
+}
+
 // R18: orphans are reaped, and no worker's exit status is lost to that.
 func TestOrphansAreReaped(t *testing.T) {
 	script := `if [ $CABRANK_WORKER = worker-1 ]; then
