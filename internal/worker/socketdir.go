@@ -118,7 +118,7 @@ func sweepSocketDirs(base string) {
 	// The pattern is well-formed, so there is no error to see.
 	paths, _ := filepath.Glob(filepath.Join(base, socketDirPrefix+"*"))
 	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() && ownedByUs(path) {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && ownedByUs(path) && onlySockets(path) {
 			sweepSocketDir(path, info.ModTime())
 		}
 	}
@@ -134,6 +134,22 @@ func sweepSocketDir(path string, changed time.Time) {
 		return
 	}
 	_ = os.RemoveAll(path)
+}
+
+// onlySockets reports whether a directory holds nothing but what a socketDir
+// puts there: somebody else's directory may have a name like ours.
+func onlySockets(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		isSocket, _ := filepath.Match("worker-*.sock", entry.Name()) // the pattern is well-formed
+		if !isSocket && entry.Name() != lockName {
+			return false
+		}
+	}
+	return true
 }
 
 func ownedByUs(path string) bool {

@@ -76,7 +76,11 @@ func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 		return path
 	}
 	gone := []string{create("cabrank-dead", 0, true), create("cabrank-old", time.Hour, false)}
-	kept := []string{living.path, create("cabrank-new", 0, false), create("other", time.Hour, true)}
+	backup := create("cabrank-backup", time.Hour, true) // somebody's own folder
+	if err := os.WriteFile(filepath.Join(backup, "notes.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{living.path, backup, create("cabrank-new", 0, false), create("other", time.Hour, true)}
 	openSocketDir(t, base)
 	for _, path := range gone {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
