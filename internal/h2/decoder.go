@@ -30,6 +30,7 @@ type Decoder struct {
 	table    dynamicTable
 	maxTable uint32
 	maxList  int
+	memos    [2]memo
 }
 
 // NewDecoder returns a decoder; see Init.
@@ -58,6 +59,31 @@ func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
 func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	b.Reset()
 	b.kind, b.watch = kind, d.watch
+	m := &d.memos[memoOf[kind]]
+	version := d.table.version
+	done, twice := m.recall(b, in, version)
+	if done {
+		return nil
+	}
+	if err := d.transcode(b, in); err != 0 {
+		return err
+	}
+	err := b.verdict()
+	switch {
+	case err != nil || d.table.version != version:
+	case twice:
+		m.keep(b)
+	default:
+		m.see(in, version)
+	}
+	return err
+}
+
+// memoOf says which memo serves a kind: a decoder meets requests or responses,
+// and trailers.
+var memoOf = [...]uint8{RequestBlock: 0, ResponseBlock: 0, TrailerBlock: 1}
+
+func (d *Decoder) transcode(b *Block, in []byte) CompressionError {
 	for pos := 0; pos < len(in); {
 		var err CompressionError
 		switch first := in[pos]; {
@@ -74,7 +100,7 @@ func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 			return err
 		}
 	}
-	return b.verdict()
+	return 0
 }
 
 // sizeUpdate reads a change of the table's size (RFC 7541, 6.3).

@@ -35,6 +35,7 @@ type dynamicTable struct {
 	size     uint32
 	limit    uint32 // the size that the peer has chosen
 	arena    []byte
+	version  uint64 // changes with every insertion and eviction
 }
 
 // at returns the entry with this distance from the newest, or nil.
@@ -51,6 +52,7 @@ func (t *dynamicTable) formOf(e *entry) []byte {
 
 // insert adds the entry e with its form, which is copied.
 func (t *dynamicTable) insert(e entry, form []byte) {
+	t.version++
 	if e.size > t.limit {
 		t.evict(0) // RFC 7541, 4.4: not an error
 		return
@@ -73,6 +75,7 @@ func (t *dynamicTable) resize(limit uint32) {
 
 func (t *dynamicTable) evict(target uint32) {
 	for t.size > target {
+		t.version++
 		t.size -= t.at(t.count - 1).size
 		t.count--
 	}
