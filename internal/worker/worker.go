@@ -152,7 +152,7 @@ func (w *worker) doom(l *life, cause Cause) {
 	}
 	l.doomed, l.doom = true, cause
 	w.log.Warn("worker killed before it was ready", "cause", cause.String(), "pid", l.group,
-		"after", time.Since(l.born).Round(time.Millisecond), "reason", l.reason)
+		"after", time.Since(l.born).Round(time.Millisecond).String(), "reason", l.reason)
 	kill(l.group)
 }
 
@@ -163,7 +163,7 @@ func (w *worker) settle(l *life) {
 	case able && !l.up:
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
 		w.s.everReady.Store(true)
-		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.born).Round(time.Millisecond))
+		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.born).Round(time.Millisecond).String())
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.reason)
