@@ -19,7 +19,7 @@ func TestMemoChangesNothing(t *testing.T) {
 		var a, b Block
 		var last []byte
 		for range 60 {
-			in := nextBlock(rng, last)
+			in := repeatedBlock(rng, last)
 			last = in
 			kind := Kind(rng.IntN(3))
 			without.memos = [2]memo{}
@@ -49,9 +49,9 @@ func compareBlocks(t *testing.T, a, b *Block) {
 	}
 }
 
-// nextBlock is often the block before it, else a request of literals, indexed
+// repeatedBlock is often the block before it, else a request of literals, indexed
 // fields and insertions.
-func nextBlock(rng *rand.Rand, last []byte) []byte {
+func repeatedBlock(rng *rand.Rand, last []byte) []byte {
 	if last != nil && rng.IntN(3) > 0 {
 		return last
 	}
