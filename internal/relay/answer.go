@@ -10,7 +10,14 @@ import (
 
 const (
 	// holdFor is how long response HEADERS wait for the block behind them (R2).
-	holdFor = 2 * time.Millisecond
+	// 2 ms would do on an idle machine; on a busy one a Ruby worker needs more
+	// between its two writes, and refusals would slip through to callers. An
+	// ordinary reply has its first message right behind its HEADERS and does not
+	// wait; one that has not pays with late HEADERS, never with late messages.
+	holdFor = 20 * time.Millisecond
+	// clockSkew is how much earlier than here a deadline may pass at a peer that
+	// was told the time left and not the instant.
+	clockSkew = 2 * time.Millisecond
 	// maxRefusals is how often a call is put back before the worker's own
 	// refusal is passed on (R1).
 	maxRefusals = 8
@@ -99,7 +106,11 @@ func (c *call) answerBegins(b *h2.Block, now time.Duration) {
 // mayBeRefused reports whether an answer can still turn out to be a worker's
 // word that it has no free thread.
 func (c *call) mayBeRefused() bool {
-	return c.replayable() && c.grpc && c.lease.Valid() && len(c.st.relay.refusals) > 0 &&
+	return c.replayable() && c.understandsRefusals()
+}
+
+func (c *call) understandsRefusals() bool {
+	return c.grpc && c.lease.Valid() && len(c.st.relay.refusals) > 0 &&
 		c.st.upstreamOf(c.lease.Endpoint()).endpoint.local
 }
 
@@ -125,10 +136,14 @@ func (c *call) commit() {
 // one block.
 func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.readStatus(b)
-	if c.isRefusal(b) && c.refusals < maxRefusals {
+	if c.mayBeRefused() && c.refusals < maxRefusals && c.isRefusal(b) {
 		c.refusals++
 		c.st.stats.refusedByWorker++
 		c.again(rank.RefusedByWorker, now)
+		return
+	}
+	if !c.replayable() && !c.gotData && c.isRefusal(b) { // R3
+		c.fail(refusedLate, now)
 		return
 	}
 	c.stopHolding(now)
@@ -148,7 +163,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 // only from workers that cabrank started; the application's own
 // RESOURCE_EXHAUSTED looks the same but for the text (R1).
 func (c *call) isRefusal(b *h2.Block) bool {
-	if !c.mayBeRefused() || c.code != grpcwire.ResourceExhausted {
+	if !c.understandsRefusals() || c.code != grpcwire.ResourceExhausted {
 		return false
 	}
 	if _, found := b.Watched(fieldPushback); found {
@@ -184,6 +199,7 @@ func (c *call) readStatus(b *h2.Block) {
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchAside(now)
 	c.stopHolding(now)
+	c.gotData = true
 	if c.state != callRunning {
 		return
 	}
@@ -283,11 +299,14 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	case c.state != callRunning:
 	case broken:
 		c.fail(refusedBroken, now)
+	case code == h2.Cancel && c.late(now):
+		// grpc-go ends a call so whose deadline has passed.
+		c.fail(refusedDeadline, now)
 	case code == h2.RefusedStream && c.replayable():
 		c.refusedStream(now)
 	case code == h2.RefusedStream:
 		// Passing it on would have callers send the call again (R1, R3).
-		c.fail(refusedLost, now)
+		c.fail(refusedLate, now)
 	default:
 		c.code = codeOfReset(code)
 		if conn := c.down.Conn(); conn != nil {
@@ -296,6 +315,11 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 		c.leaveWorker(rank.Failed, now)
 		c.finish(now)
 	}
+}
+
+// late reports whether the call's deadline has passed, here or at a peer.
+func (c *call) late(now time.Duration) bool {
+	return c.deadline != 0 && now+clockSkew >= c.deadline
 }
 
 func (c *call) refusedStream(now time.Duration) {

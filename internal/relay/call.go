@@ -28,8 +28,9 @@ const (
 type call struct {
 	st     *stand
 	caller *callerConn
-	down   h2.Stream // towards the caller
-	up     h2.Stream // towards the worker
+	down   h2.Stream     // towards the caller
+	up     h2.Stream     // towards the worker
+	via    *upstreamConn // the connection of up; outlives a reset by the worker
 	ticket rank.Ticket
 	lease  rank.Lease
 	state  callState
@@ -43,12 +44,14 @@ type call struct {
 	method    *method // nil until a worker has answered it before
 	path      []byte  // kept only while method is nil
 	grpc      bool
+	bodyless  bool // a HEAD request: no answer has content (RFC 9110 9.3.2)
 	aside     bool // reflection, outside the slots
 	watch     bool // Health/Watch
 	started   time.Duration
 	deadline  time.Duration // 0: none
 	waitUntil time.Duration // end of queue.timeout
 	waited    time.Duration // in the queue, in all
+	joined    time.Duration // when it last joined the queue
 	clock     shard.Timer   // the deadline or the end of the wait
 	hold      shard.Timer   // end of the wait for a second block, R2
 
@@ -77,6 +80,7 @@ type call struct {
 	httpStatus int
 
 	answered bool // by a worker
+	gotData  bool // of the answer
 	done     bool // recorded
 	nextFree *call
 	older    *call
@@ -155,9 +159,22 @@ func (c *call) enter(now time.Duration) {
 
 // wait puts the call among those that the rank will call.
 func (c *call) wait(now time.Duration) {
-	c.state, c.awaited = callQueued, true
+	c.state, c.awaited, c.joined = callQueued, true, now
 	c.st.queue.push(c)
 	c.setClock(now)
+}
+
+// leaveQueue gives up the place of a call that waits. A grant may be on its
+// way already: Run hands it back.
+func (c *call) leaveQueue(now time.Duration) {
+	if c.state != callQueued {
+		return
+	}
+	c.waited += now - c.joined
+	c.st.queue.remove(c)
+	if c.awaited && c.st.relay.rank.Leave(&c.ticket) {
+		c.awaited = false
+	}
 }
 
 // Granted implements rank.Waiter: the grant is posted to the call's shard
@@ -195,30 +212,35 @@ func (c *call) Run(now time.Duration) {
 func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.lease, c.state = lease, callRunning
 	c.waited = lease.Waited()
-	if d := c.st.relay.opts.CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
-		c.deadline = now + d
-	}
+	c.boundRun(now)
 	c.setClock(now)
 	u := c.st.upstreamOf(lease.Endpoint())
 	conn := u.conn(now)
-	if conn == nil { // the endpoint went down while the grant was on its way
-		c.again(rank.Failed, now)
+	if conn == nil { // the relay ends; another turn in the rank would find the same
+		c.fail(refusedShutdown, now)
 		return
 	}
 	c.open(conn, now)
+}
+
+// boundRun applies Options.CallTimeout.
+func (c *call) boundRun(now time.Duration) {
+	if d := c.st.relay.opts.CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
+		c.deadline = now + d
+	}
 }
 
 // open writes the request on an upstream connection.
 func (c *call) open(conn *h2.Conn, now time.Duration) {
 	var field []byte
 	at := max(c.timeoutAt, 0)
-	if c.deadline != 0 {
+	if c.deadline != 0 && c.grpc {
 		if c.timeoutAt < 0 {
 			at = len(c.head) // the bound is ours: server.proxy_timeout
 		}
 		field = c.st.timeoutField(c.deadline - now)
 	}
-	c.reqSent = 0
+	c.reqSent, c.via = 0, conn.Owner.(*upstreamConn)
 	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
 	conn.Open(&c.up, end, c.head[:at], field, c.head[at:])
 	if !end {
@@ -230,9 +252,7 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 // slot if one is free, else the head of the queue (R1, R4).
 func (c *call) again(outcome rank.Outcome, now time.Duration) {
 	from := c.lease.Endpoint()
-	if conn := c.up.Conn(); conn != nil {
-		conn.Reset(&c.up, h2.Cancel)
-	}
+	c.leaveStream()
 	c.up.Clear()
 	c.st.StopTimer(&c.hold)
 	c.holding = false
@@ -260,7 +280,9 @@ func (c *call) again(outcome rank.Outcome, now time.Duration) {
 	}
 }
 
+// resetAnswer forgets what a worker said that did not take the call.
 func (c *call) resetAnswer() {
+	c.answered, c.code, c.httpStatus = false, grpcwire.OK, 0
 	pool := c.st.Pool()
 	pool.Put(c.held)
 	pool.Put(c.respTail)
@@ -291,16 +313,26 @@ func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) 
 // leaveWorker ends the worker's part in the call: its stream is cancelled if
 // it is still open, and the slot is given back.
 func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
-	if conn := c.up.Conn(); conn != nil {
-		// A call that is still in our buffer never reaches the worker (R14).
-		if !conn.Unsend(&c.up) {
-			conn.Owner.(*upstreamConn).cancel(&c.up)
-		}
-		conn.Owner.(*upstreamConn).streamEnded()
-	}
+	c.leaveStream()
 	c.releaseLease(outcome, now)
 	c.state = callOver
 	c.dropRequest()
+}
+
+// leaveStream ends the worker's stream, if it is still open. The worker may
+// have ended it by itself: its connection is told in either case, for it may
+// wait for its last stream.
+func (c *call) leaveStream() {
+	uc := c.via
+	if uc == nil {
+		return
+	}
+	c.via = nil
+	// A call that is still in our buffer never reaches the worker (R14).
+	if c.up.Open() && !uc.link.Conn.Unsend(&c.up) {
+		uc.cancel(&c.up)
+	}
+	uc.streamEnded()
 }
 
 // dropRequest frees what was kept of the request.
@@ -323,7 +355,6 @@ func (c *call) keep(n int) {
 func (c *call) finish(now time.Duration) {
 	c.st.StopTimer(&c.clock)
 	c.st.StopTimer(&c.hold)
-	c.st.queue.remove(c)
 	if c.watch {
 		delete(c.st.watches, c)
 	}

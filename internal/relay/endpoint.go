@@ -22,6 +22,8 @@ type Endpoint struct {
 // gets none before Up. local says that cabrank has started it, so that a
 // refusal by the texts of Options.Refusals is one (R1).
 func (r *Relay) AddEndpoint(name string, slots int, local bool) *Endpoint {
+	r.adding.Lock()
+	defer r.adding.Unlock()
 	e := &Endpoint{name: name, slots: r.rank.Add(name, slots), local: local}
 	r.mu.Lock()
 	r.endpoints = append(r.endpoints, e)

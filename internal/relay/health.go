@@ -51,6 +51,7 @@ func (r *Relay) checkServing() {
 // call for that service will meet is not known before.
 func (c *call) answerCheck(now time.Duration) {
 	c.state = callLocal
+	c.setClock(now)
 	if c.reqEnd {
 		c.localData(now)
 	}
@@ -90,11 +91,11 @@ func (c *call) tellHealth(now time.Duration) {
 	if c.st.relay.Serving() {
 		status = grpcwire.HealthServing
 	}
-	if c.respSent == 0 {
-		c.resp = c.resp[:0]
-	}
-	var message [16]byte
-	c.resp = c.st.Pool().Append(c.resp, grpcwire.AppendHealthCheckResponse(message[:0], status))
+	var buf [16]byte
+	message := grpcwire.AppendHealthCheckResponse(buf[:0], status)
+	// The end of a message whose beginning was sent stays; all are as long.
+	c.resp = c.resp[:len(c.resp)%len(message)]
+	c.resp = c.st.Pool().Append(c.resp, message)
 	c.pumpAnswer(now)
 }
 
@@ -120,6 +121,7 @@ func (c *call) enterAside(now time.Duration) {
 		return
 	}
 	c.aside, c.state = true, callRunning
+	c.boundRun(now)
 	c.setClock(now)
 	c.open(conn, now)
 }

@@ -25,6 +25,7 @@ const (
 	refusedTimeout
 	refusedBuffer
 	refusedAsideIdle
+	refusedLate
 	refusals
 )
 
@@ -51,6 +52,7 @@ func answerOf(r refusal) answer {
 		refusedTimeout:        {"bad_timeout", grpcwire.InvalidArgument, 400, "cabrank: bad grpc-timeout"},
 		refusedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
 		refusedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
+		refusedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
 	}[r]
 }
 
@@ -104,9 +106,7 @@ func (c *call) fail(why refusal, now time.Duration) {
 	if c.done {
 		return
 	}
-	if c.state == callQueued && c.awaited && c.st.relay.rank.Leave(&c.ticket) {
-		c.awaited = false
-	}
+	c.leaveQueue(now)
 	c.leaveWorker(outcomeOf(why), now)
 	a := &c.st.relay.answers[why]
 	c.code, c.httpStatus = a.code, a.status
@@ -122,6 +122,10 @@ func outcomeOf(why refusal) rank.Outcome {
 	switch why {
 	case refusedDeadline, refusedShutdown, refusedAsideIdle:
 		return rank.Cancelled
+	case refusedLost:
+		// A dying process closes one socket after the other, its listener late:
+		// the pause keeps the next call from a connection that nobody accepts.
+		return rank.RefusedByWorker
 	default:
 		return rank.Failed
 	}
@@ -133,7 +137,7 @@ func outcomeOf(why refusal) rank.Outcome {
 func (c *call) tell(conn *h2.Conn, why refusal) (more bool) {
 	a := &c.st.relay.answers[why]
 	switch sent := c.down.SentHead(); {
-	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) == rank.Failed:
+	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) != rank.Cancelled:
 		// What the worker had answered before it was lost is the caller's.
 		c.respTail = c.st.Pool().Append(c.respTail[:0], a.trailers)
 		c.respEnd = true
@@ -144,6 +148,8 @@ func (c *call) tell(conn *h2.Conn, why refusal) (more bool) {
 		conn.WriteHeaders(&c.down, true, a.whole)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
+	case c.bodyless:
+		conn.WriteHeaders(&c.down, true, a.http)
 	default:
 		conn.WriteHeaders(&c.down, false, a.http)
 		c.resp = c.st.Pool().Append(c.resp[:0], a.body)

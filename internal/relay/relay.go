@@ -68,6 +68,8 @@ type Relay struct {
 	ctx      context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel   context.CancelFunc
 
+	adding sync.Mutex // keeps the order of endpoints the same here, in the rank and in the stands
+
 	mu        sync.Mutex // guards endpoints' addresses and the methods; a leaf
 	endpoints []*Endpoint
 	methods   map[string]*method
@@ -116,6 +118,7 @@ func (r *Relay) Waiting() int { return r.rank.Waiting() }
 // Close ends everything at once: connections are closed, nothing is answered.
 // Drain comes before it where calls matter.
 func (r *Relay) Close() {
+	r.closing.Store(true)
 	r.cancel()
 	r.door.close()
 	r.pacer.stop()

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"net/http"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -38,6 +39,8 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 func (c *call) readKind(b *h2.Block) {
 	contentType, found := b.Watched(fieldContentType)
 	c.grpc = found && grpcwire.IsGRPC(contentType.Value)
+	verb, found := b.Watched(fieldMethod)
+	c.bodyless = found && string(verb.Value) == http.MethodHead
 	if path, ok := b.Watched(fieldPath); ok && c.grpc {
 		c.method = c.st.methodOf(path.Value)
 		if c.method == nil {
@@ -56,9 +59,8 @@ func (c *call) readDeadline(b *h2.Block, now time.Duration) bool {
 	if err != nil || field.Count > 1 {
 		return false
 	}
-	if d < 1<<62-now { // a longer one is no limit at all
-		c.deadline = now + max(d, 1)
-	}
+	// 146 years are as good as any longer time, and their sum with now fits.
+	c.deadline = now + min(max(d, 1), 1<<62)
 	return true
 }
 
@@ -233,13 +235,12 @@ func (c *call) replayable() bool { return !c.committed && c.reqBase == 0 }
 // abandoned ends a call whose caller has gone: its stream, its connection, or
 // a rule that it broke.
 func (c *call) abandoned(now time.Duration) {
-	if c.state == callQueued && c.awaited {
-		if c.st.relay.rank.Leave(&c.ticket) {
-			c.awaited = false
-		}
-	}
+	c.leaveQueue(now)
 	if !c.done {
 		c.code = grpcwire.Cancelled
+		if c.late(now) { // it left because its time was up
+			c.code = grpcwire.DeadlineExceeded
+		}
 	}
 	if c.state != callOver {
 		c.leaveWorker(rank.Cancelled, now)

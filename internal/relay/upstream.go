@@ -47,7 +47,7 @@ type upstreamConn struct {
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
 
 // conn returns a connection with room for another stream, a new one where
-// there is none (R15); nil if the endpoint was never up. A new connection can
+// there is none (R15); nil if the endpoint was never up or the relay ends. A new connection can
 // be written at once: its bytes leave when it is established.
 func (u *upstream) conn(time.Duration) *h2.Conn {
 	for _, uc := range slices.Backward(u.conns) {
@@ -57,11 +57,12 @@ func (u *upstream) conn(time.Duration) *h2.Conn {
 		if uc.link.Conn.CanOpen() {
 			return uc.link.Conn
 		}
-		if uc.link.Conn.Retired() {
+		// One that has no room while it is empty will never have any.
+		if uc.link.Conn.Retired() || uc.link.Conn.Streams() == 0 {
 			uc.retire()
 		}
 	}
-	if u.network == "" || u.st.draining && u.st.relay.closing.Load() {
+	if u.network == "" || u.st.relay.closing.Load() {
 		return nil
 	}
 	return u.dial()
@@ -118,6 +119,22 @@ func (uc *upstreamConn) cancel(s *h2.Stream) {
 	}
 	if uc.resets++; uc.resets >= maxResets {
 		uc.retired = true
+	}
+}
+
+// Broken is told that the worker broke a rule of the whole connection. What it
+// has not seen moves, the rest has got a bad answer.
+func (uc *upstreamConn) Broken(*shard.Link) {
+	uc.retired = true
+	conn, now := uc.link.Conn, uc.upstream.st.Now()
+	var open []*call
+	conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*call)) })
+	for _, c := range open {
+		if conn.Unsend(&c.up) {
+			c.workerLost(false, now)
+		} else {
+			c.fail(refusedBroken, now)
+		}
 	}
 }
 

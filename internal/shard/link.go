@@ -146,6 +146,8 @@ func (l *Link) feed(p []byte, now time.Duration) {
 			if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
 				f.NotHTTP2(l, p)
 			}
+		} else if f, ok := l.watcher.(interface{ Broken(l *Link) }); ok {
+			f.Broken(l)
 		}
 		l.Finish(err)
 	}

@@ -1,0 +1,282 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// The ways in which a worker says that it has no free thread.
+func refuseWhole(text string) func(*testkit.Peer, uint32) {
+	return func(w *testkit.Peer, stream uint32) {
+		w.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "8", "grpc-message", text)...)
+	}
+}
+
+func refuseInTwo(text string) func(*testkit.Peer, uint32) {
+	return func(w *testkit.Peer, stream uint32) {
+		w.Batch(func() {
+			w.WriteHeaders(stream, noEnd, responseHead()...)
+			w.WriteHeaders(stream, end, "grpc-status", "8", "grpc-message", text)
+		})
+	}
+}
+
+func refuseByReset(w *testkit.Peer, stream uint32) { w.WriteRST(stream, http2.ErrCodeRefusedStream) }
+
+// R1, R4: a call that a worker refuses moves to another endpoint as it came,
+// and its caller sees only the answer.
+func TestRefusedCallMoves(t *testing.T) {
+	for name, refuse := range map[string]func(*testkit.Peer, uint32){
+		"trailers-only":           refuseWhole(pythonBusy),
+		"percent-encoded":         refuseWhole("No%20free threads in thread pool"),
+		"two blocks, one read":    refuseInTwo(rubyBusy),
+		"REFUSED_STREAM":          refuseByReset,
+		"HEADERS, REFUSED_STREAM": func(w *testkit.Peer, s uint32) { w.WriteHeaders(s, noEnd, responseHead()...); refuseByReset(w, s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t)
+			_, first := g.worker("w1", 1)
+			caller := g.caller()
+			caller.Batch(func() {
+				caller.WriteHeaders(1, noEnd, request(hello)...)
+				caller.WriteData(1, end, hi())
+			})
+			w1 := first()
+			w1.WantFields(1, noEnd, forwarded(request(hello))...)
+			w1.WantDataBytes(1, hi(), end)
+			_, second := g.worker("w2", 1)
+			refuse(w1, 1)
+			w2 := second()
+			w2.WantFields(1, noEnd, forwarded(request(hello))...)
+			w2.WantDataBytes(1, hi(), end)
+			reply(w2, 1)
+			wantReply(caller, 1)
+			w1.WantIdle()
+			if n := g.counted("refused_by_worker"); n != 1 {
+				t.Errorf("refused_by_worker: got %d", n)
+			}
+		})
+	}
+}
+
+// R1: the only endpoint there is gets its refused call again, after a pause, at
+// most 8 times; then the worker's own answer reaches the caller.
+func TestRefusedNineTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		began := time.Now()
+		for try := range uint32(9) {
+			worker.WantHeaders(1+2*try, end)
+			refuseInTwo(rubyBusy)(worker, 1+2*try)
+		}
+		caller.WantFields(1, noEnd, responseHead()...)
+		caller.WantFields(1, end, "grpc-status", "8", "grpc-message", rubyBusy)
+		// The pauses are 1, 2, 4 ... 128 ms.
+		if took := time.Since(began); took < 255*time.Millisecond || took > time.Second {
+			t.Errorf("nine tries took %v", took)
+		}
+		worker.WantIdle()
+	})
+}
+
+// REFUSED_STREAM again and again is not passed on: it would have the caller
+// send the call once more.
+func TestRefusedStreamNineTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		for try := range uint32(9) {
+			worker.WantHeaders(1+2*try, end)
+			refuseByReset(worker, 1+2*try)
+		}
+		wantStatus(caller, 1, "8", "cabrank: no free slot in time")
+	})
+}
+
+// R1: whatever may be the application's own answer passes, and the call runs
+// exactly once.
+func TestOwnAnswersPass(t *testing.T) {
+	busy := []string{":status", "200", "content-type", "application/grpc", "grpc-status", "8", "grpc-message", rubyBusy}
+	other := []string{":status", "200", "content-type", "application/grpc", "grpc-status", "8", "grpc-message", "quota spent"}
+	unavailable := []string{":status", "200", "content-type", "application/grpc", "grpc-status", "14", "grpc-message", rubyBusy}
+	silent := []string{":status", "200", "content-type", "application/grpc", "grpc-status", "8"}
+	for _, c := range []struct {
+		name  string
+		local bool
+		list  []string
+	}{
+		{"another text", true, other},
+		{"a longer text", true, append(busy[:7:7], rubyBusy+"!")},
+		{"no text", true, silent},
+		{"another code", true, unavailable},
+		{"with pushback", true, append(busy[:8:8], "grpc-retry-pushback-ms", "10")},
+		{"from elsewhere", false, busy},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newRig(t)
+			_, accept := g.endpoint("w1", 1, c.local)
+			caller := g.caller()
+			caller.WriteHeaders(1, end, request(hello)...)
+			worker := accept()
+			worker.WantHeaders(1, end)
+			worker.WriteHeaders(1, end, c.list...)
+			caller.WantFields(1, end, c.list...)
+			worker.WantIdle()
+			g.wantInFlight(0)
+			if n := g.counted("refused_by_worker"); n != 0 {
+				t.Errorf("counted as a refusal %d times", n)
+			}
+		})
+	}
+}
+
+// R1: the text in answer to a request that is not gRPC is not a refusal.
+func TestPlainAnswerIsNoRefusal(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, plain("GET", "/page")...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	refuseWhole(rubyBusy)(worker, 1)
+	caller.WantFields(1, end, append(responseHead(), "grpc-status", "8", "grpc-message", rubyBusy)...)
+}
+
+// R3: a refusal after the call was committed reaches the caller as UNAVAILABLE:
+// REFUSED_STREAM would have it send the call again.
+func TestRefusalAfterCommit(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 2)
+	caller := g.caller()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, noEnd)
+	worker.WriteHeaders(1, noEnd, responseHead()...)
+	caller.WantFields(1, noEnd, responseHead()...)
+	worker.WriteRST(1, http2.ErrCodeRefusedStream)
+	caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker refused the call late")
+	caller.WantRST(1, http2.ErrCodeNo)
+
+	caller.WriteHeaders(3, noEnd, request(hello)...)
+	worker.WantHeaders(3, noEnd)
+	refuseInTwo(rubyBusy)(worker, 3) // the caller has not finished: HEADERS went on at once
+	caller.WantFields(3, noEnd, responseHead()...)
+	caller.WantFields(3, end, "grpc-status", "14", "grpc-message", "cabrank: worker refused the call late")
+	caller.WantRST(3, http2.ErrCodeNo)
+	worker.WantRST(3, http2.ErrCodeCancel)
+	if n := g.counted("refused_late"); n != 2 {
+		t.Errorf("refused_late: got %d", n)
+	}
+}
+
+// R2: response HEADERS that may be half of a refusal wait for the next frame of
+// their stream, but not for long.
+func TestHeadersAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 2)
+		caller := g.pipeCaller()
+		open := func(stream uint32) {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			worker.WantHeaders(stream, end)
+			worker.WriteHeaders(stream, noEnd, responseHead()...)
+		}
+		open(1)
+		caller.WantIdle()
+		began := time.Now()
+		caller.WantFields(1, noEnd, responseHead()...)
+		if took := time.Since(began); took < holdFor || took > 2*holdFor {
+			t.Errorf("held for %v, want %v", took, holdFor)
+		}
+		worker.WriteHeaders(1, end, "grpc-status", "0")
+		caller.WantFields(1, end, "grpc-status", "0")
+
+		open(3)
+		caller.WantIdle()
+		began = time.Now()
+		worker.WriteData(3, noEnd, hi())
+		caller.WantFields(3, noEnd, responseHead()...)
+		caller.WantDataBytes(3, hi(), noEnd)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("DATA did not release the HEADERS at once but after %v", took)
+		}
+		worker.WriteHeaders(3, end, "grpc-status", "0")
+		caller.WantFields(3, end, "grpc-status", "0")
+
+		// In two reads, within the time.
+		open(5)
+		synctest.Wait()
+		worker.WriteHeaders(5, end, "grpc-status", "8", "grpc-message", rubyBusy)
+		worker.WantHeaders(7, end)
+		reply(worker, 7)
+		wantReply(caller, 5)
+	})
+}
+
+// R2: nothing is held for a caller that has not finished (it may wait for the
+// HEADERS before it goes on), nor for endpoints that someone else runs.
+func TestHeadersAreNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		e, worker := g.pipeWorker("w1", 2)
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		worker.WantHeaders(1, noEnd)
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		caller.WantFields(1, noEnd, responseHead()...)
+		e.local = false
+		caller.WriteHeaders(3, end, request(hello)...)
+		worker.WantHeaders(3, end)
+		worker.WriteHeaders(3, noEnd, responseHead()...)
+		caller.WantFields(3, noEnd, responseHead()...)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("held for %v", took)
+		}
+	})
+}
+
+// R2: what ends a call while its HEADERS are held ends it once.
+func TestEndsWhileHeld(t *testing.T) {
+	for name, script := range map[string]func(g *rig, caller, worker *testkit.Peer){
+		"worker lost": func(_ *rig, caller, worker *testkit.Peer) {
+			worker.Close()
+			wantStatus(caller, 1, "14", "cabrank: worker lost")
+		},
+		"reset by the worker": func(_ *rig, caller, worker *testkit.Peer) {
+			worker.WriteRST(1, http2.ErrCodeInternal)
+			caller.WantRST(1, http2.ErrCodeInternal)
+		},
+		"cancelled": func(_ *rig, caller, worker *testkit.Peer) {
+			caller.WriteRST(1, http2.ErrCodeCancel)
+			worker.WantRST(1, http2.ErrCodeCancel)
+		},
+		"caller gone": func(_ *rig, caller, worker *testkit.Peer) {
+			caller.Close()
+			worker.WantRST(1, http2.ErrCodeCancel)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t)
+				_, worker := g.pipeWorker("w1", 2)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				worker.WriteHeaders(1, noEnd, responseHead()...)
+				caller.WantIdle()
+				script(g, caller, worker)
+			})
+		})
+	}
+}

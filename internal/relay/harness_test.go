@@ -1,0 +1,245 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+const (
+	// soon bounds waits for what should happen at once.
+	soon = 5 * time.Second
+
+	rubyBusy   = "No free threads in thread pool"
+	pythonBusy = "Concurrent RPC limit exceeded!"
+	hello      = "/test.Greeter/Hello"
+
+	end, noEnd = testkit.End, testkit.NoEnd
+)
+
+// rig is a relay between callers and workers that do what a test tells them.
+// At its end no call, lease, place aside or buffer may be left.
+type rig struct {
+	*Relay
+	t    testing.TB
+	addr string
+}
+
+func options(change []func(*Options)) Options {
+	o := Options{
+		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
+		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
+		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 250,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return o
+}
+
+// newRig starts a relay that listens on loopback.
+func newRig(t testing.TB, change ...func(*Options)) *rig {
+	t.Helper()
+	g := &rig{Relay: New(options(change)), t: t}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	g.addr = ln.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(ln) }() // ended by Close
+	t.Cleanup(func() {
+		g.Close()
+		if err := <-served; !errors.Is(err, ErrClosed) {
+			t.Errorf("Serve: got %v, want ErrClosed", err)
+		}
+		g.wantNothingLeft()
+	})
+	return g
+}
+
+// newPipeRig starts a relay without a socket, for a synctest bubble.
+func newPipeRig(t testing.TB, change ...func(*Options)) *rig {
+	t.Helper()
+	g := &rig{Relay: New(options(change)), t: t}
+	t.Cleanup(func() {
+		g.Close()
+		synctest.Wait()
+		g.wantNothingLeft()
+	})
+	return g
+}
+
+func (g *rig) wantNothingLeft() {
+	g.t.Helper()
+	testkit.Eventually(g.t, soon, "the last buffer to come back", func() bool { return g.budget.Used() == 0 })
+	if n := g.calls.Load(); n != 0 {
+		g.t.Errorf("calls left: %d", n)
+	}
+	if n := g.asides.Load(); n != 0 {
+		g.t.Errorf("places aside left: %d", n)
+	}
+	for _, e := range g.Rank().Endpoints {
+		if e.InFlight != 0 {
+			g.t.Errorf("leases left at %s: %d", e.Name, e.InFlight)
+		}
+	}
+	if n := g.Waiting(); n != 0 {
+		g.t.Errorf("calls left in the queue: %d", n)
+	}
+	g.each(func(st *stand) {
+		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.queue.head != nil {
+			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, queue %p",
+				st.replay, len(st.watches), len(st.callers), st.queue.head)
+		}
+	})
+}
+
+// caller connects a caller.
+func (g *rig) caller() *testkit.Peer {
+	g.t.Helper()
+	p := testkit.DialCaller(g.t, g.addr)
+	p.Greet()
+	p.Skip(testkit.WindowUpdate)
+	return p
+}
+
+// pipeCaller connects a caller in memory.
+func (g *rig) pipeCaller() *testkit.Peer {
+	g.t.Helper()
+	ours, theirs := net.Pipe()
+	g.ServeConn(ours)
+	p := testkit.NewCaller(g.t, theirs)
+	p.Greet()
+	p.Skip(testkit.WindowUpdate)
+	return p
+}
+
+// worker brings in a ready endpoint, started by cabrank, with a worker behind
+// it that greets every connection which it accepts.
+func (g *rig) worker(name string, slots int, settings ...http2.Setting) (*Endpoint, func() *testkit.Peer) {
+	g.t.Helper()
+	return g.endpoint(name, slots, true, settings...)
+}
+
+func (g *rig) endpoint(name string, slots int, local bool, settings ...http2.Setting) (*Endpoint, func() *testkit.Peer) {
+	g.t.Helper()
+	addr, accept := testkit.ListenWorker(g.t)
+	e := g.AddEndpoint(name, slots, local)
+	g.Up(e, "tcp", addr)
+	return e, func() *testkit.Peer {
+		g.t.Helper()
+		p := accept()
+		p.Greet(settings...)
+		p.Skip(testkit.WindowUpdate)
+		return p
+	}
+}
+
+// pipeWorker brings in a ready endpoint with one connection in memory; a
+// second one cannot be made.
+func (g *rig) pipeWorker(name string, slots int) (*Endpoint, *testkit.Peer) {
+	g.t.Helper()
+	e := g.AddEndpoint(name, slots, true)
+	p := testkit.NewWorker(g.t, g.pipe(e))
+	p.Greet()
+	p.Skip(testkit.WindowUpdate)
+	return e, p
+}
+
+// pipe makes an endpoint ready with one connection in memory and returns its
+// far end.
+func (g *rig) pipe(e *Endpoint) net.Conn {
+	g.t.Helper()
+	g.Up(e, "none", "") // dials fail at once
+	ours, theirs := net.Pipe()
+	st := g.stands[0]
+	st.do(func() {
+		u := st.upstreamOf(e.slots)
+		uc := &upstreamConn{upstream: u}
+		uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
+		uc.link.Conn.Owner = uc
+		u.conns = append(u.conns, uc)
+		uc.link.Attach(ours)
+	})
+	return theirs
+}
+
+// request is the header list of a gRPC call, with fields added at its end.
+func request(path string, more ...string) []string {
+	return append([]string{
+		":method", "POST", ":scheme", "http", ":path", path, ":authority", "greeter.test",
+		"content-type", "application/grpc", "te", "trailers",
+	}, more...)
+}
+
+// plain is the header list of a request that is not gRPC.
+func plain(verb, path string, more ...string) []string {
+	return append([]string{
+		":method", verb, ":scheme", "http", ":path", path, ":authority", "greeter.test",
+	}, more...)
+}
+
+// forwarded is what a worker gets of a request from loopback.
+func forwarded(list []string) []string {
+	return append(list[:len(list):len(list)], "x-forwarded-for", "127.0.0.1")
+}
+
+func responseHead() []string { return []string{":status", "200", "content-type", "application/grpc"} }
+
+// hi is a gRPC message of one byte.
+func hi() []byte { return []byte{0, 0, 0, 0, 1, 'x'} }
+
+// reply has the worker answer a call with one message and OK.
+func reply(worker *testkit.Peer, stream uint32) {
+	worker.Batch(func() {
+		worker.WriteHeaders(stream, noEnd, responseHead()...)
+		worker.WriteData(stream, noEnd, hi())
+		worker.WriteHeaders(stream, end, "grpc-status", "0")
+	})
+}
+
+// wantReply has the caller take what reply wrote.
+func wantReply(caller *testkit.Peer, stream uint32) {
+	caller.WantFields(stream, noEnd, responseHead()...)
+	caller.WantDataBytes(stream, hi(), noEnd)
+	caller.WantFields(stream, end, "grpc-status", "0")
+}
+
+// wantStatus has the caller take a trailers-only answer of cabrank's own.
+func wantStatus(caller *testkit.Peer, stream uint32, code, text string) {
+	caller.WantFields(stream, end, ":status", "200", "content-type", "application/grpc", "grpc-status", code, "grpc-message", text)
+}
+
+// inFlight waits until the endpoints together have so many leases.
+func (g *rig) wantInFlight(n int) {
+	g.t.Helper()
+	testkit.Eventually(g.t, soon, "the number of leases", func() bool {
+		sum := 0
+		for _, e := range g.Rank().Endpoints {
+			sum += e.InFlight
+		}
+		return sum == n
+	})
+}
+
+func (g *rig) wantWaiting(n int) {
+	g.t.Helper()
+	testkit.Eventually(g.t, soon, "the length of the queue", func() bool { return g.Waiting() == n })
+}
+
+// counted returns a counter of Stats.Refusals.
+func (g *rig) counted(token string) uint64 { return g.Stats().Refusals[token] }
+
+// pass lets time pass in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,273 @@
+package relay
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// row is one line of the table of answers that are part of the interface.
+type row struct {
+	code    int
+	status  int
+	message string
+}
+
+func table() map[refusal]row {
+	return map[refusal]row{
+		refusedQueueFull:      {8, 503, "cabrank: queue full"},
+		refusedNoSlot:         {8, 503, "cabrank: no free slot in time"},
+		refusedNoWorker:       {14, 503, "cabrank: no worker ready"},
+		refusedDeadlineQueued: {4, 504, "cabrank: deadline exceeded in queue"},
+		refusedDeadline:       {4, 504, "cabrank: deadline exceeded"},
+		refusedLost:           {14, 502, "cabrank: worker lost"},
+		refusedBroken:         {14, 502, "cabrank: bad response from worker"},
+		refusedHeaders:        {8, 431, "cabrank: headers too large"},
+		refusedShutdown:       {14, 503, "cabrank: shutting down"},
+		refusedTimeout:        {3, 400, "cabrank: bad grpc-timeout"},
+		refusedBuffer:         {8, 503, "cabrank: queue full"},
+		refusedAsideIdle:      {14, 504, "cabrank: reflection idle"},
+		refusedLate:           {14, 503, "cabrank: worker refused the call late"},
+	}
+}
+
+// R13: every refusal has its exact code, status and message in each form, and a
+// token of its own.
+func TestRefusalBlocks(t *testing.T) {
+	answers, tokens := newAnswers(), map[string]refusal{}
+	for why := range refusals {
+		want, ok := table()[why]
+		if !ok {
+			t.Fatalf("refusal %d is not in the table", why)
+		}
+		a := &answers[why]
+		if other, taken := tokens[a.token]; taken || a.token == "" {
+			t.Errorf("refusals %d and %d share the token %q", why, other, a.token)
+		}
+		tokens[a.token] = why
+		tail := []string{"grpc-status", strconv.Itoa(want.code), "grpc-message", want.message}
+		wantBlock(t, a.trailers, tail...)
+		wantBlock(t, a.whole, append([]string{":status", "200", "content-type", "application/grpc"}, tail...)...)
+		wantBlock(t, a.http, ":status", strconv.Itoa(want.status), "content-type", "text/plain; charset=utf-8",
+			"content-length", strconv.Itoa(len(want.message)+1))
+		if string(a.body) != want.message+"\n" {
+			t.Errorf("body: got %q", a.body)
+		}
+	}
+}
+
+func wantBlock(t *testing.T, block []byte, kv ...string) {
+	t.Helper()
+	fields, err := hpack.NewDecoder(0, nil).DecodeFull(block)
+	if err != nil {
+		t.Fatalf("decode: %v", err)
+	}
+	var got []string
+	for _, f := range fields {
+		got = append(got, f.Name, f.Value)
+	}
+	if strings.Join(got, "|") != strings.Join(kv, "|") {
+		t.Errorf("got %q, want %q", got, kv)
+	}
+}
+
+// provoke has a caller's stream 1, with this header list, run into one row of
+// the table before any response HEADERS.
+type provoke struct {
+	why    refusal
+	name   string
+	change func(*Options)
+	more   []string // fields of the request
+	script func(g *rig, caller *testkit.Peer, list []string)
+}
+
+func withQueue(length int, timeout time.Duration) func(*Options) {
+	return func(o *Options) { o.QueueLength, o.QueueTimeout = length, timeout }
+}
+
+// simply sends the request and does nothing more.
+func simply(_ *rig, caller *testkit.Peer, list []string) { caller.WriteHeaders(1, end, list...) }
+
+// atWorker sends the request and has the worker do something with its stream.
+func atWorker(f func(worker *testkit.Peer)) func(*rig, *testkit.Peer, []string) {
+	return func(g *rig, caller *testkit.Peer, list []string) {
+		_, accept := g.worker("w1", 1)
+		caller.WriteHeaders(1, end, list...)
+		worker := accept()
+		worker.WantHeaders(1, end)
+		f(worker)
+	}
+}
+
+func provocations() []provoke {
+	return []provoke{
+		{refusedQueueFull, "queue of 0", withQueue(0, time.Second), nil, simply},
+		{refusedNoWorker, "nobody ready", withQueue(9, 10*time.Millisecond), nil, simply},
+		{refusedNoSlot, "slot taken", withQueue(9, 20*time.Millisecond), nil, func(g *rig, caller *testkit.Peer, list []string) {
+			_, accept := g.worker("w1", 1)
+			first := g.caller()
+			first.WriteHeaders(1, noEnd, request(hello)...)
+			accept().WantHeaders(1, noEnd)
+			caller.WriteHeaders(1, end, list...)
+		}},
+		{refusedDeadlineQueued, "deadline in the queue", nil, []string{"grpc-timeout", "10m"}, simply},
+		{refusedDeadline, "deadline at the worker", nil, []string{"grpc-timeout", "50m"}, atWorker(func(w *testkit.Peer) {
+			w.WantRST(1, http2.ErrCodeCancel)
+		})},
+		{refusedDeadline, "server.proxy_timeout", func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, nil, atWorker(func(w *testkit.Peer) {
+			w.WantRST(1, http2.ErrCodeCancel)
+		})},
+		{refusedLost, "connection closed", nil, nil, atWorker((*testkit.Peer).Close)},
+		{refusedBroken, "DATA before HEADERS", nil, nil, atWorker(func(w *testkit.Peer) {
+			w.WriteData(1, noEnd, hi())
+			w.WantRST(1, http2.ErrCodeProtocol)
+		})},
+		{refusedBroken, "connection-type field", nil, nil, atWorker(func(w *testkit.Peer) {
+			w.WriteHeaders(1, noEnd, append(responseHead(), "connection", "close")...)
+			w.WantRST(1, http2.ErrCodeProtocol)
+		})},
+		{refusedBroken, "not HTTP/2 any more", nil, nil, atWorker(func(w *testkit.Peer) {
+			w.WriteFrame(http2.FrameSettings, 0, 7, nil)
+			w.WantGoAway(http2.ErrCodeProtocol)
+		})},
+		{refusedHeaders, "request too large", nil, []string{"x-large", strings.Repeat("x", 17<<10)}, simply},
+		{refusedHeaders, "response too large", nil, nil, atWorker(func(w *testkit.Peer) {
+			w.WriteHeaders(1, end, append(responseHead(), "x-large", strings.Repeat("x", 17<<10))...)
+		})},
+		{refusedTimeout, "no unit", nil, []string{"grpc-timeout", "10"}, simply},
+		{refusedTimeout, "nine digits", nil, []string{"grpc-timeout", "123456789S"}, simply},
+		{refusedTimeout, "twice", nil, []string{"grpc-timeout", "1S", "grpc-timeout", "2S"}, simply},
+		{refusedShutdown, "drained", nil, nil, func(g *rig, caller *testkit.Peer, list []string) {
+			caller.WriteHeaders(1, end, list...)
+			g.wantWaiting(1)
+			caller.Skip(testkit.GoAway, testkit.Ping)
+			drained := make(chan struct{})
+			go func() { defer close(drained); g.Drain(time.Millisecond, nil) }() // bounded by itself
+			g.t.Cleanup(func() { <-drained })
+		}},
+	}
+}
+
+// Each row of the table reaches a gRPC caller as trailers-only.
+func TestRefusalsInGRPC(t *testing.T) {
+	for _, p := range provocations() {
+		t.Run(p.name, func(t *testing.T) {
+			g := newRig(t, changes(p.change)...)
+			caller := g.caller()
+			p.script(g, caller, request(hello, p.more...))
+			want := table()[p.why]
+			wantStatus(caller, 1, strconv.Itoa(want.code), want.message)
+			if n := g.counted(answerOf(p.why).token); n != 1 {
+				t.Errorf("%s counted %d times", answerOf(p.why).token, n)
+			}
+		})
+	}
+}
+
+// The same rows reach other HTTP callers as a status and a line of text; a
+// grpc-timeout means nothing there.
+func TestRefusalsInHTTP(t *testing.T) {
+	for _, p := range provocations() {
+		if len(p.more) > 0 && p.more[0] == "grpc-timeout" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			g := newRig(t, changes(p.change)...)
+			caller := g.caller()
+			p.script(g, caller, plain("GET", "/page", p.more...))
+			want := table()[p.why]
+			body := want.message + "\n"
+			caller.WantFields(1, noEnd, ":status", strconv.Itoa(want.status),
+				"content-type", "text/plain; charset=utf-8", "content-length", strconv.Itoa(len(body)))
+			caller.WantDataBytes(1, []byte(body), end)
+		})
+	}
+}
+
+func changes(f func(*Options)) []func(*Options) {
+	if f == nil {
+		return nil
+	}
+	return []func(*Options){f}
+}
+
+// An answer to HEAD has no content, whoever makes it (RFC 9110 9.3.2).
+func TestRefusalOfHead(t *testing.T) {
+	g := newRig(t, withQueue(0, time.Second))
+	caller := g.caller()
+	caller.WriteHeaders(1, end, plain("HEAD", "/page")...)
+	caller.WantFields(1, end, ":status", "503", "content-type", "text/plain; charset=utf-8", "content-length", "20")
+	caller.WantIdle()
+}
+
+// R13: after response HEADERS a gRPC caller gets trailers, behind all bytes
+// that the worker had sent; any other caller gets RST_STREAM.
+func TestRefusalAfterHeaders(t *testing.T) {
+	for _, form := range []string{"gRPC", "HTTP"} {
+		t.Run(form, func(t *testing.T) {
+			g := newRig(t)
+			_, accept := g.worker("w1", 1)
+			caller := g.caller()
+			list := request(hello)
+			if form == "HTTP" {
+				list = plain("GET", "/page")
+			}
+			caller.WriteHeaders(1, end, list...)
+			worker := accept()
+			worker.WantHeaders(1, end)
+			worker.WriteHeaders(1, noEnd, responseHead()...)
+			caller.WantFields(1, noEnd, responseHead()...)
+			worker.WriteData(1, noEnd, hi())
+			caller.WantDataBytes(1, hi(), noEnd)
+			worker.Close()
+			if form == "HTTP" {
+				caller.WantRST(1, http2.ErrCodeInternal)
+				return
+			}
+			caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker lost")
+		})
+	}
+}
+
+// R13: bytes that wait for the caller's window when their worker dies reach the
+// caller, and the trailers come behind them.
+func TestRefusalBehindQueuedData(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := testkit.DialCaller(t, g.addr)
+	caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4})
+	caller.Skip(testkit.WindowUpdate)
+	caller.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	body := bytes.Repeat(hi(), 100)
+	worker.Batch(func() {
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		worker.WriteData(1, noEnd, body)
+	})
+	caller.WantFields(1, noEnd, responseHead()...)
+	caller.WantDataBytes(1, body[:4], noEnd)
+	worker.Close()
+	g.wantInFlight(0)
+	caller.WriteWindowUpdate(1, 300)
+	caller.WantDataBytes(1, body[4:304], noEnd)
+	caller.WriteWindowUpdate(1, 300)
+	caller.WantDataBytes(1, body[304:], noEnd)
+	caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker lost")
+}
+
+// No message names an address of ours.
+func TestMessagesNameNoAddress(t *testing.T) {
+	for why := range refusals {
+		if text := answerOf(why).message; strings.ContainsAny(text, "/@[]") || strings.Contains(text, "127.") {
+			t.Errorf("%q looks as if it named an address", text)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package relay
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// R3: a replay sends the same headers, bytes, trailers and end; grpc-timeout
+// says what is left by then.
+func TestReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		list := request(hello, "grpc-timeout", "10S", "x-request-id", "7")
+		body := bytes.Repeat(hi(), 5000)
+		caller.Batch(func() {
+			caller.WriteHeaders(1, noEnd, list...)
+			caller.WriteData(1, noEnd, body[:16000])
+			caller.WriteData(1, noEnd, body[16000:])
+			caller.WriteHeaders(1, end, "x-checksum", "42")
+		})
+		first := worker.WantHeaders(1, noEnd)
+		worker.WantDataBytes(1, body, noEnd)
+		worker.WantFields(1, end, "x-checksum", "42")
+		pass(time.Second)
+		refuseInTwo(rubyBusy)(worker, 1)
+		second := worker.WantHeaders(3, noEnd)
+		worker.WantDataBytes(3, body, noEnd)
+		worker.WantFields(3, end, "x-checksum", "42")
+		reply(worker, 3)
+		wantReply(caller, 1)
+		if was, is := testkit.Value(first, "grpc-timeout"), testkit.Value(second, "grpc-timeout"); was != "10000000u" || is != "8999000u" {
+			t.Errorf("grpc-timeout: got %s and %s, want 10000000u and 8999000u", was, is)
+		}
+		if !slices.EqualFunc(first, second, func(a, b testkit.Field) bool { return a.Name == b.Name && (a == b || a.Name == "grpc-timeout") }) {
+			t.Errorf("header lists differ:\n%v\n%v", first, second)
+		}
+	})
+}
+
+// R3: a call that is refused while its caller still sends goes on where it was.
+func TestReplayOfUnfinishedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		caller.WriteData(1, noEnd, []byte("one "))
+		worker.WantHeaders(1, noEnd)
+		worker.WantDataBytes(1, []byte("one "), noEnd)
+		refuseWhole(rubyBusy)(worker, 1)
+		worker.WantRST(1, http2.ErrCodeCancel)
+		worker.WantHeaders(3, noEnd)
+		worker.WantDataBytes(3, []byte("one "), noEnd)
+		caller.WriteData(1, end, []byte("two"))
+		worker.WantDataBytes(3, []byte("two"), end)
+		reply(worker, 3)
+		wantReply(caller, 1)
+	})
+}
+
+// R3: above replay_bytes a call is not sent again, and a refusal reaches the
+// caller as UNAVAILABLE.
+func TestNoReplayAboveBound(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+	}{
+		{"replay_bytes", func(o *Options) { o.ReplayBytes = 8 << 10 }},
+		{"in all", func(o *Options) { o.ReplayTotal = 8 << 10 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, c.change)
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				body := make([]byte, 8<<10+1)
+				caller.WriteHeaders(1, noEnd, request(hello)...)
+				caller.WriteData(1, end, body)
+				worker.WantHeaders(1, noEnd)
+				worker.WantDataBytes(1, body, end)
+				refuseInTwo(rubyBusy)(worker, 1)
+				caller.WantFields(1, noEnd, responseHead()...)
+				caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker refused the call late")
+
+				caller.WriteHeaders(3, noEnd, request(hello)...)
+				caller.WriteData(3, end, body)
+				worker.WantHeaders(3, noEnd)
+				worker.WantDataBytes(3, body, end)
+				worker.WriteRST(3, http2.ErrCodeRefusedStream)
+				wantStatus(caller, 3, "14", "cabrank: worker refused the call late")
+
+				caller.WriteHeaders(5, noEnd, request(hello)...)
+				caller.WriteData(5, end, body)
+				worker.WantHeaders(5, noEnd)
+				worker.WantDataBytes(5, body, end)
+				refuseWhole(rubyBusy)(worker, 5)
+				wantStatus(caller, 5, "14", "cabrank: worker refused the call late")
+			})
+		})
+	}
+}
+
+// R4: a connection that dies with the HEADERS written proves nothing.
+func TestConnectionDiesAfterHeaders(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 2)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	worker.Close()
+	wantStatus(caller, 1, "14", "cabrank: worker lost")
+	caller.WriteHeaders(3, end, request(hello)...)
+	again := accept()
+	again.WantHeaders(1, end)
+	reply(again, 1)
+	wantReply(caller, 3)
+}
+
+// R4: a call that is still in our buffer when its connection dies moves.
+func TestConnectionDiesBeforeHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		stuck := g.pipe(g.AddEndpoint("w1", 1, true)) // takes not even the preface
+		synctest.Wait()
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		synctest.Wait()
+		_, other := g.pipeWorker("w2", 1)
+		stuck.Close()
+		other.WantFields(1, end, request(hello)...)
+		reply(other, 1)
+		wantReply(caller, 1)
+	})
+}
+
+// R4: streams above the last id of a GOAWAY move at once, those below finish;
+// of two GOAWAYs the lower id counts. The connection ends with its last stream.
+func TestGoAway(t *testing.T) {
+	for name, script := range map[string]func(*testkit.Peer){
+		"one step": func(w *testkit.Peer) { w.WriteGoAway(1, http2.ErrCodeNo, "") },
+		"two steps": func(w *testkit.Peer) {
+			w.WriteGoAway(1<<31-1, http2.ErrCodeNo, "")
+			w.WriteGoAway(1, http2.ErrCodeNo, "")
+		},
+		"rising": func(w *testkit.Peer) {
+			w.WriteGoAway(1, http2.ErrCodeNo, "")
+			w.WriteGoAway(1<<31-1, http2.ErrCodeNo, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t)
+			_, accept := g.worker("w1", 4)
+			caller := g.caller()
+			caller.AnyOrder()
+			caller.Batch(func() {
+				caller.WriteHeaders(1, end, request(hello)...)
+				caller.WriteHeaders(3, end, request(hello)...)
+			})
+			old := accept()
+			old.WantHeaders(1, end)
+			old.WantHeaders(3, end)
+			script(old)
+			fresh := accept()
+			fresh.WantHeaders(1, end)
+			reply(fresh, 1)
+			wantReply(caller, 3)
+			old.Skip(testkit.RST)
+			reply(old, 1)
+			wantReply(caller, 1)
+			old.WantClosed()
+			caller.WriteHeaders(5, end, request(hello)...)
+			fresh.WantHeaders(3, end)
+			reply(fresh, 3)
+			wantReply(caller, 5)
+		})
+	}
+}
+
+// R4: a refused dial proves that nothing was seen: the call waits for another
+// slot, and for the endpoint's next address.
+func TestDialRefused(t *testing.T) {
+	g := newRig(t)
+	gone, _ := testkit.ListenWorker(t)
+	dead := g.AddEndpoint("w1", 1, true)
+	g.Up(dead, "unix", "/nonexistent/"+gone)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	testkit.Eventually(t, soon, "the call to be put back", func() bool { return g.counted("moved") > 1 })
+	addr, accept := testkit.ListenWorker(t)
+	g.Down(dead)
+	g.Up(dead, "tcp", addr)
+	worker := accept()
+	worker.Greet()
+	worker.Skip(testkit.WindowUpdate)
+	worker.WantHeaders(1, end)
+	reply(worker, 1)
+	wantReply(caller, 1)
+}
+
+// A call whose endpoint cannot be reached is answered when queue.timeout has
+// passed (R10).
+func TestDialRefusedForEver(t *testing.T) {
+	g := newRig(t, withQueue(9, 50*time.Millisecond))
+	e := g.AddEndpoint("w1", 1, true)
+	g.Up(e, "unix", "/nonexistent/worker")
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	wantStatus(caller, 1, "8", "cabrank: no free slot in time")
+}
+
+// An endpoint that moves finishes its calls at the old address and gets new
+// ones at the new address.
+func TestEndpointMoves(t *testing.T) {
+	g := newRig(t)
+	e, accept := g.worker("w1", 2)
+	caller := g.caller()
+	caller.AnyOrder()
+	caller.WriteHeaders(1, end, request(hello)...)
+	old := accept()
+	old.WantHeaders(1, end)
+	addr, acceptNew := testkit.ListenWorker(t)
+	g.Up(e, "tcp", addr)
+	caller.WriteHeaders(3, end, request(hello)...)
+	fresh := acceptNew()
+	fresh.Greet()
+	fresh.WantHeaders(1, end)
+	reply(fresh, 1)
+	wantReply(caller, 3)
+	reply(old, 1)
+	wantReply(caller, 1)
+	old.WantClosed()
+}
+
+// A connection that takes no new calls ends when the worker resets its last
+// stream, too.
+func TestRetiredConnectionEndsWithReset(t *testing.T) {
+	g := newRig(t)
+	e, accept := g.worker("w1", 2)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	old := accept()
+	old.WantHeaders(1, end)
+	g.Up(e, "tcp", "127.0.0.1:1")
+	old.WriteRST(1, http2.ErrCodeInternal)
+	caller.WantRST(1, http2.ErrCodeInternal)
+	old.WantClosed()
+}
