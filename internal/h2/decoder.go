@@ -30,7 +30,7 @@ type Decoder struct {
 	table    dynamicTable
 	maxTable uint32
 	maxList  int
-	memos    [2]memo
+	memos    [3]memo // by Kind
 }
 
 // NewDecoder returns a decoder; see Init.
@@ -59,7 +59,7 @@ func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
 func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	b.Reset()
 	b.kind, b.watch = kind, d.watch
-	m := &d.memos[memoOf[kind]]
+	m := &d.memos[kind]
 	version := d.table.version
 	done, twice := m.recall(b, in, version)
 	if done {
@@ -78,10 +78,6 @@ func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	}
 	return err
 }
-
-// memoOf says which memo serves a kind: a decoder meets requests or responses,
-// and trailers.
-var memoOf = [...]uint8{RequestBlock: 0, ResponseBlock: 0, TrailerBlock: 1}
 
 func (d *Decoder) transcode(b *Block, in []byte) CompressionError {
 	for pos := 0; pos < len(in); {

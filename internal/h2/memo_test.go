@@ -22,7 +22,7 @@ func TestMemoChangesNothing(t *testing.T) {
 			in := repeatedBlock(rng, last)
 			last = in
 			kind := Kind(rng.IntN(3))
-			without.memos = [2]memo{}
+			without.memos = [3]memo{}
 			errA, errB := with.Transcode(&a, in, kind), without.Transcode(&b, in, kind)
 			if !errors.Is(errA, errB) && !errors.Is(errB, errA) {
 				t.Fatalf("seed %d: %v with the memo, %v without, of %x", seed, errA, errB, in)
