@@ -21,9 +21,9 @@ package h2
 import "time"
 
 // Handler is told what the engine reads. All methods run inside Feed, Sent,
-// Returned or Close, under the lock of the shard; they may call any method of
-// any connection of the same shard, but not Feed, Sent or Close of this one.
-// Byte slices and blocks are valid until the method returns.
+// Returned, Unsend or Close, under the lock of the shard; they may call any
+// method of any connection of the same shard, but not Feed, Sent or Close of
+// this one. Byte slices and blocks are valid until the method returns.
 type Handler interface {
 	MessageHandler
 	EndHandler
@@ -101,6 +101,11 @@ const (
 	// maxControl bounds the control frames that wait for a peer that makes us
 	// answer but does not read.
 	maxControl = 10_000
+	// maxBlocks bounds the answers that wait for a caller that does not read
+	// them, in header blocks of the largest size for each stream it may have:
+	// one that takes its answers before it makes more calls cannot be behind
+	// any further.
+	maxBlocks = 2
 	// blockFactor bounds a compressed header block, CONTINUATION included, to so
 	// many times the header list limit: Huffman never expands a string to more
 	// than 30/8 of its length.
@@ -157,6 +162,7 @@ type Conn struct {
 	outOff      int    // bytes of out that were sent
 	taken       int    // bytes handed out by Take and not reported yet
 	accepted    uint64 // bytes ever accepted by the kernel
+	greeting    uint64 // position up to which output may leave before the peer's SETTINGS; 0: no bound
 	outSize     int    // size of the last buffer, to begin the next one with
 	sendWindow  int64
 	peerWindow  int64  // the peer's SETTINGS_INITIAL_WINDOW_SIZE
@@ -164,11 +170,12 @@ type Conn struct {
 	peerStreams uint32 // the peer's SETTINGS_MAX_CONCURRENT_STREAMS
 	nextID      uint32 // next stream to open (client role)
 	openedUp    int    // streams we have opened and that are open
-	sentBlock   bool   // a header block was written: the table size update is out
-	control     int    // control frames in out
+	sentBlock   bool   // a header block was written, with it the table size update
+	updateAt    uint64 // position of the frame that begins with that update
+	control     waitingFrames
 	waiting     streamList
 	resuming    bool
-	quantum     int
+	turn        int64 // bytes that the stream whose turn it is may still write; noTurn
 
 	// Ending.
 	goAwayIn   bool   // the peer has sent GOAWAY
@@ -179,8 +186,8 @@ type Conn struct {
 }
 
 // NewConn returns the engine of a connection. A client connection has its
-// preface and settings in Output at once; a server connection writes nothing
-// before the peer's preface has arrived.
+// preface and settings in Output at once, its streams once the peer's settings
+// have arrived; a server connection writes nothing before the peer's preface.
 func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Conn {
 	c := &Conn{
 		cfg: cfg, h: h, pool: pool, block: block, waker: waker,
@@ -188,6 +195,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 		sendWindow: defaultWindow, peerWindow: defaultWindow,
 		peerFrame: defaultMaxFrame, peerStreams: maxStreamID,
 		nextID: 1, admitUpTo: maxStreamID, goAwayLast: maxStreamID,
+		turn: noTurn,
 	}
 	if cfg.WindowPressed != 0 && pool.Budget().Pressed() {
 		c.initWindow = int64(cfg.WindowPressed)
@@ -198,6 +206,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 		c.reserve(len(Preface))
 		c.out = append(c.out, Preface...)
 		c.greet()
+		c.greeting = c.position()
 	}
 	return c
 }
@@ -263,16 +272,17 @@ func (c *Conn) Close() {
 		return
 	}
 	c.closed, c.state = true, failed
-	for c.streams.n > 0 {
-		for _, s := range c.streams.slots {
-			if s == nil {
-				continue
-			}
-			sent := c.accepted+uint64(c.taken) > s.headStart
-			c.drop(s)
-			c.h.Lost(s, sent)
-			break // the table may have changed
+	// Removing moves later members of a run to the slot that became free, never
+	// to an earlier one, so that one pass meets all of them.
+	for i := 0; i < len(c.streams.slots); {
+		s := c.streams.slots[i]
+		if s == nil {
+			i++
+			continue
 		}
+		sent := c.accepted+uint64(c.taken) > s.headStart
+		c.drop(s)
+		c.h.Lost(s, sent)
 	}
 	c.pool.Put(c.out)
 	c.pool.Put(c.aside)

@@ -18,8 +18,8 @@ func (c *Conn) Feed(p []byte, now time.Duration) error {
 	}
 	c.now = now
 	err := c.feed(p)
-	if err == nil && c.control > maxControl {
-		err = connError(EnhanceYourCalm, "control_flood")
+	if err == nil {
+		err = c.checkBacklog()
 	}
 	if err == nil {
 		return nil
@@ -31,6 +31,18 @@ func (c *Conn) Feed(p []byte, now time.Duration) error {
 		c.out = appendGoAway(c.out, c.lastPeer, ce.Code, ce.Reason)
 	}
 	return err
+}
+
+// checkBacklog bounds what waits for a peer that sends but does not read.
+func (c *Conn) checkBacklog() error {
+	if c.control.count(c.accepted, c.position()) > maxControl {
+		return connError(EnhanceYourCalm, "control_flood")
+	}
+	answers := maxBlocks * int(c.cfg.MaxStreams) * int(c.cfg.MaxHeaderList)
+	if answers > 0 && c.pending() > c.cfg.OutputHigh+answers {
+		return connError(EnhanceYourCalm, "output_flood")
+	}
+	return nil
 }
 
 func (c *Conn) feed(p []byte) error {
@@ -168,106 +180,6 @@ func (c *Conn) handle(h frameHeader, p []byte) error {
 		return connError(ProtocolError, "push_promise")
 	default:
 		return nil // RFC 9113 4.1: unknown types are ignored
-	}
-}
-
-// beginData accounts for a DATA frame as a whole when its header has arrived;
-// its bytes are passed on as they come. Source: RFC 9113 section 6.1.
-func (c *Conn) beginData(h frameHeader) error {
-	if h.stream == 0 {
-		return connError(ProtocolError, "data_stream_0")
-	}
-	size := int64(h.length)
-	if size > c.recvWindow {
-		return connError(FlowControlError, "data_over_connection_window")
-	}
-	c.recvWindow -= size
-	c.inData, c.dataEnd = true, h.flags&flagEndStream != 0
-	c.dataLeft, c.padLeft, c.padPending = h.length, 0, h.flags&flagPadded != 0
-	if c.padPending && h.length == 0 {
-		return connError(FrameSizeError, "data_no_pad_length")
-	}
-	s := c.streams.get(h.stream)
-	c.cur = s
-	switch {
-	case s == nil:
-		if err := c.dataOnClosed(h.stream); err != nil {
-			return err
-		}
-	case !s.gotHead || s.remoteDone:
-		c.breakStream(s, StreamClosed)
-	case size > s.recvWindow:
-		c.breakStream(s, FlowControlError)
-	default:
-		s.recvWindow -= size
-	}
-	// Connection credit is returned on receipt, so that one stalled stream
-	// cannot block the others (R11).
-	c.creditConn(size)
-	_, err := c.readData(nil)
-	return err
-}
-
-// dataOnClosed answers DATA for a stream that is not open.
-func (c *Conn) dataOnClosed(id uint32) error {
-	if c.idle(id) {
-		return connError(ProtocolError, "data_idle_stream") // RFC 9113 5.1
-	}
-	if !c.wasReset(id) {
-		c.writeRST(id, StreamClosed)
-	}
-	return nil
-}
-
-// readData passes on what p holds of the current DATA frame. With an empty p
-// it only completes frames that need no more bytes.
-func (c *Conn) readData(p []byte) (int, error) {
-	taken := 0
-	if c.padPending && len(p) > 0 {
-		c.padPending = false
-		c.padLeft = uint32(p[0])
-		c.dataLeft--
-		taken = 1
-		if c.padLeft > c.dataLeft {
-			return 0, connError(ProtocolError, "data_padding") // RFC 9113 6.1
-		}
-		c.dataLeft -= c.padLeft
-		c.creditPadding(int64(c.padLeft) + 1)
-	}
-	if c.padPending {
-		return 0, nil
-	}
-	n := min(len(p)-taken, int(c.dataLeft))
-	chunk := p[taken : taken+n]
-	taken += n
-	c.dataLeft -= uint32(n)
-	skip := min(len(p)-taken, int(c.padLeft))
-	taken += skip
-	c.padLeft -= uint32(skip)
-	done := c.dataLeft == 0 && c.padLeft == 0
-	c.inData = !done
-	c.passData(chunk, done && c.dataEnd)
-	return taken, nil
-}
-
-func (c *Conn) passData(chunk []byte, end bool) {
-	s := c.cur
-	if s == nil || (len(chunk) == 0 && !end) {
-		return
-	}
-	if end {
-		s.remoteDone = true
-	}
-	c.h.Data(s, chunk, end)
-	if end {
-		c.finish(s)
-	}
-}
-
-// creditPadding returns the stream credit of padding, which nobody forwards.
-func (c *Conn) creditPadding(n int64) {
-	if c.cur != nil {
-		c.Credit(c.cur, int(n))
 	}
 }
 
@@ -443,7 +355,7 @@ func (c *Conn) onPing(h frameHeader, p []byte) error {
 		c.h.Pong(c, data)
 		return nil
 	}
-	c.control++
+	c.control.add()
 	c.reserve(frameHeaderLen + 8)
 	c.out = appendPing(c.out, true, data)
 	return nil
@@ -470,12 +382,14 @@ func (c *Conn) onPriority(h frameHeader) error {
 	if h.stream == 0 {
 		return connError(ProtocolError, "priority_stream_0")
 	}
-	if h.length != 5 {
-		if s := c.streams.get(h.stream); s != nil {
-			c.breakStream(s, FrameSizeError) // RFC 9113 6.3
-		} else {
-			c.writeRST(h.stream, FrameSizeError)
-		}
+	if h.length == 5 {
+		return nil
+	}
+	if c.idle(h.stream) {
+		return connError(FrameSizeError, "priority_size") // no RST_STREAM for an idle stream (RFC 9113 6.4)
+	}
+	if s := c.streams.get(h.stream); s != nil {
+		c.breakStream(s, FrameSizeError) // RFC 9113 6.3
 	}
 	return nil
 }

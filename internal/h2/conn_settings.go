@@ -24,7 +24,11 @@ func (c *Conn) onSettings(h frameHeader, p []byte) error {
 		}
 	}
 	c.state = reading
-	c.control++
+	if c.greeting != 0 {
+		c.greeting = 0
+		c.waker.Dirty(c) // streams may have waited for this
+	}
+	c.control.add()
 	c.reserve(frameHeaderLen)
 	c.out = appendFrameHeader(c.out, 0, frameSettings, flagAck, 0)
 	c.resume()
@@ -118,6 +122,7 @@ func (c *Conn) creditConn(n int64) {
 	if c.recvDebt < int64(c.cfg.ConnWindow)/2 {
 		return
 	}
+	c.control.add()
 	c.reserve(frameHeaderLen + 4)
 	c.out = appendWindowUpdate(c.out, 0, uint32(c.recvDebt))
 	c.recvWindow += c.recvDebt
@@ -142,6 +147,7 @@ func (c *Conn) Credit(s *Stream, n int) {
 	increment := s.recvDebt + size - s.recvSize
 	s.recvSize, s.recvDebt = size, 0
 	s.recvWindow += increment
+	c.control.add()
 	c.reserve(frameHeaderLen + 4)
 	c.out = appendWindowUpdate(c.out, s.id, uint32(increment))
 }

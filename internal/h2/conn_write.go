@@ -2,6 +2,27 @@ package h2
 
 import "time"
 
+// noTurn is the value of Conn.turn while no stream has to share.
+const noTurn = 1<<63 - 1
+
+// waitingFrames counts the control frames in the output. Those behind the mark
+// are recent; once the kernel has accepted everything before the mark, the
+// older ones are gone and the mark moves on. So the count is never too low, and
+// falls whenever a peer that reads has taken what was there.
+type waitingFrames struct {
+	older, recent int
+	mark          uint64 // position
+}
+
+func (w *waitingFrames) add() { w.recent++ }
+
+func (w *waitingFrames) count(accepted, position uint64) int {
+	if accepted >= w.mark {
+		w.older, w.recent, w.mark = w.recent, 0, position
+	}
+	return w.older + w.recent
+}
+
 // firstBuffer is the smallest output buffer: a few answers to small calls.
 const firstBuffer = 4 << 10
 
@@ -35,7 +56,19 @@ func (c *Conn) pending() int { return len(c.out) - c.outOff + c.taken }
 func (c *Conn) position() uint64 { return c.accepted + uint64(c.pending()) }
 
 // Output returns the bytes to send now. They stay in place until Sent.
-func (c *Conn) Output() []byte { return c.out[c.outOff:] }
+func (c *Conn) Output() []byte { return c.out[c.outOff : c.outOff+c.sendable()] }
+
+// sendable is the number of bytes that may leave now. A client keeps its
+// streams back until the peer's SETTINGS show that somebody has accepted the
+// connection: one that dies in the backlog of a worker that exits takes no call
+// with it (R4), and the peer's stream limit is known in time.
+func (c *Conn) sendable() int {
+	all := len(c.out) - c.outOff
+	if c.greeting == 0 {
+		return all
+	}
+	return min(all, int(c.greeting-min(c.greeting, c.accepted+uint64(c.taken))))
+}
 
 // Sent reports that the kernel has accepted the first n bytes of Output.
 // Streams that waited for room are resumed.
@@ -52,19 +85,25 @@ func (c *Conn) Sent(n int, now time.Duration) {
 func (c *Conn) releaseOutput() {
 	c.outSize = len(c.out)
 	c.pool.Put(c.out)
-	c.out, c.outOff, c.control = nil, 0, 0
+	c.out, c.outOff, c.control = nil, 0, waitingFrames{}
 }
 
 // Take hands out the whole output for a driver that writes outside the lock;
 // nil if there is none. The driver calls Returned with the same buffer, under
 // the lock, before it takes another.
 func (c *Conn) Take() (buf []byte, off int) {
-	if c.outOff == len(c.out) {
+	n := c.sendable()
+	if n == 0 {
 		return nil, 0
+	}
+	if c.outOff+n < len(c.out) { // the greeting alone
+		buf = append(c.pool.Get(n), c.out[c.outOff:c.outOff+n]...)
+		c.outOff, c.taken = c.outOff+n, n
+		return buf, 0
 	}
 	buf, off = c.out, c.outOff
 	c.outSize, c.taken = len(c.out), len(c.out)-c.outOff
-	c.out, c.outOff, c.control = nil, 0, 0
+	c.out, c.outOff = nil, 0
 	return buf, off
 }
 
@@ -92,13 +131,13 @@ func (c *Conn) resume() {
 		}
 		s.wants = false
 		// With others waiting everyone gets one frame's worth in turn.
-		c.quantum = 0
+		c.turn = noTurn
 		if c.waiting.head != nil {
-			c.quantum = defaultMaxFrame
+			c.turn = defaultMaxFrame
 		}
 		c.h.Writable(s)
 	}
-	c.quantum, c.resuming = 0, false
+	c.turn, c.resuming = noTurn, false
 }
 
 // room is how many bytes of DATA the connection as a whole can take now.
@@ -109,11 +148,7 @@ func (c *Conn) room() int64 {
 // Writable returns how many bytes of DATA can be written on s now: the least
 // of the stream's window, the connection's, and the room in the output buffer.
 func (c *Conn) Writable(s *Stream) int {
-	n := min(c.room(), s.sendWindow)
-	if c.quantum > 0 {
-		n = min(n, int64(c.quantum))
-	}
-	return int(max(n, 0))
+	return int(max(min(c.room(), s.sendWindow, c.turn), 0))
 }
 
 // Want asks for Handler.Writable when at least one byte can be written on s.
@@ -162,13 +197,14 @@ func (c *Conn) writeBlock(s *Stream, end bool, parts [][]byte) {
 		// A size update to 0 opens the first block: the peer may drop its table,
 		// and later changes of its limit need no answer (R12, RFC 7541 4.2).
 		size++
+		c.updateAt = c.position()
 	}
 	var flags uint8
 	if end {
 		flags = flagEndStream
 	}
 	if size > c.peerFrame {
-		c.writeLongBlock(s.id, flags, parts)
+		c.writeLongBlock(s.id, flags, parts, size)
 	} else {
 		c.reserve(frameHeaderLen + size)
 		c.out = appendFrameHeader(c.out, size, frameHeaders, flags|flagEndHeaders, s.id)
@@ -193,8 +229,8 @@ func (c *Conn) appendParts(dst []byte, parts [][]byte) []byte {
 
 // writeLongBlock splits a block that is larger than the peer's frames.
 // Source: RFC 9113 section 6.10.
-func (c *Conn) writeLongBlock(id uint32, flags uint8, parts [][]byte) {
-	block := c.appendParts(c.pool.Get(2*c.peerFrame), parts)
+func (c *Conn) writeLongBlock(id uint32, flags uint8, parts [][]byte, size int) {
+	block := c.appendParts(c.pool.Get(size), parts)
 	kind := frameHeaders
 	for rest := block; len(rest) > 0; kind, flags = frameContinuation, 0 {
 		n := min(len(rest), c.peerFrame)
@@ -217,6 +253,9 @@ func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 	}
 	c.sendWindow -= int64(len(p))
 	s.sendWindow -= int64(len(p))
+	if c.turn != noTurn {
+		c.turn -= int64(len(p))
+	}
 	for {
 		n := min(len(p), c.peerFrame)
 		var flags uint8
@@ -251,7 +290,7 @@ func (c *Conn) Reset(s *Stream, code ErrCode) {
 
 func (c *Conn) writeRST(id uint32, code ErrCode) {
 	c.remember(id)
-	c.control++
+	c.control.add()
 	c.reserve(frameHeaderLen + 4)
 	c.out = appendRST(c.out, id, code)
 }
@@ -281,45 +320,6 @@ func (c *Conn) Ping(data [8]byte) {
 	}
 	c.reserve(frameHeaderLen + 8)
 	c.out = appendPing(c.out, false, data)
-}
-
-// Unsend takes back a stream that was opened here but of which the kernel has
-// not accepted a byte: its frames are cut out of the output buffer and the
-// peer never hears of it (R14). It reports whether that was possible; the
-// stream is then closed. Header blocks are stateless, so that a missing one
-// changes nothing for the others (R12).
-func (c *Conn) Unsend(s *Stream) bool {
-	if s.conn != c || c.accepted+uint64(c.taken) > s.headStart {
-		return false
-	}
-	from := c.outOff + int(s.headStart-c.accepted-uint64(c.taken))
-	kept := c.out[:from]
-	for rest := c.out[from:]; len(rest) > 0; {
-		h := parseFrameHeader(rest)
-		size := frameHeaderLen + int(h.length)
-		if h.stream != s.id {
-			kept = append(kept, rest[:size]...)
-		} else {
-			c.cutAt(s.headStart+uint64(len(kept)-from), uint64(size))
-			if h.kind == frameData {
-				c.sendWindow += int64(h.length)
-			}
-		}
-		rest = rest[size:]
-	}
-	c.out = kept
-	c.drop(s)
-	return true
-}
-
-// cutAt moves the start of every stream that begins behind position at down
-// by the size bytes that were cut out there.
-func (c *Conn) cutAt(at, size uint64) {
-	for _, s := range c.streams.slots {
-		if s != nil && s.headStart > at {
-			s.headStart -= size
-		}
-	}
 }
 
 // Idle reports whether the peer's side has taken all output.
