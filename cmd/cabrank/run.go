@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -81,7 +82,15 @@ func (s *service) start(out io.Writer) error {
 		s.upstreams.Start()
 		return nil
 	}
-	return usageError(s.workers.Start(context.Background()))
+	return s.startWorkers()
+}
+
+func (s *service) startWorkers() error {
+	err := s.workers.Start(context.Background())
+	if errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w; the command of the workers follows --, as in cabrank run -- ruby server.rb", err)
+	}
+	return usageError(err)
 }
 
 // makeEndpoints prepares what the probes and the metrics page will look at.
