@@ -1,0 +1,329 @@
+package relay
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// kindOfCall is how many messages go each way; a bidirectional call takes turns.
+type kindOfCall struct {
+	name             string
+	requests, answer int
+	turns            bool
+}
+
+// ending is how the worker ends a call.
+type ending struct {
+	name    string
+	atOnce  bool // trailers-only, before any message
+	trailer []testkit.Field
+}
+
+func everyKind() []kindOfCall {
+	return []kindOfCall{
+		{"unary", 1, 1, false},
+		{"client stream", 3, 1, false},
+		{"server stream", 1, 3, false},
+		{"bidi", 3, 3, true},
+	}
+}
+
+func everyEnding() []ending {
+	details := []testkit.Field{
+		{Name: "grpc-status", Value: "5"},
+		{Name: "grpc-message", Value: "not%20here%0A"},
+		{Name: "grpc-status-details-bin", Value: "CAUSBG5vdA=="},
+		{Name: "x-cost", Value: "1"}, {Name: "x-cost", Value: "2"},
+		{Name: "x-token", Value: "t", Never: true},
+	}
+	return []ending{
+		{"success", false, testkit.Fields("grpc-status", "0", "x-last", "", "grpc-message", "")},
+		{"error", false, details},
+		{"trailers-only", true, append(testkit.Fields(":status", "200", "content-type", "application/grpc+proto", "x-head", "1"), details...)},
+	}
+}
+
+// fullRequest has everything that a relay could be tempted to touch.
+func fullRequest() []testkit.Field {
+	return append([]testkit.Field{
+		{Name: ":authority", Value: "greeter.test:443"}, {Name: ":path", Value: "/test.Greeter/Hello"},
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"},
+	}, []testkit.Field{
+		{Name: "content-type", Value: "application/grpc+json"},
+		{Name: "user-agent", Value: "grpc-ruby/1.51 grpc-c/29.0.0 (linux; chttp2)"},
+		{Name: "te", Value: "trailers"},
+		{Name: "grpc-timeout", Value: "5S"},
+		{Name: "grpc-encoding", Value: "x-unknown"},
+		{Name: "grpc-accept-encoding", Value: "identity,x-unknown"},
+		{Name: "cookie", Value: "a=1"}, {Name: "cookie", Value: "b=2"},
+		{Name: "authorization", Value: "Bearer secret", Never: true},
+		{Name: "x-twice", Value: "1"}, {Name: "x-other", Value: ""}, {Name: "x-twice", Value: "2"},
+		{Name: "trace-bin", Value: "AAECAw"}, {Name: "via", Value: "1.1 outside"},
+	}...)
+}
+
+// exchange plays a call and returns the lists that both sides read, in order.
+// The worker may come when it has been called.
+func exchange(caller *testkit.Peer, accept func() *testkit.Peer, k kindOfCall, e ending) (lists [][]testkit.Field) {
+	head := []testkit.Field{
+		{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc+json"},
+		{Name: "grpc-encoding", Value: "x-unknown"}, {Name: "x-first", Value: "1"},
+		{Name: "set-cookie", Value: "c=3"}, {Name: "set-cookie", Value: "d=4", Never: true},
+	}
+	caller.WriteFields(1, noEnd, fullRequest())
+	worker := accept()
+	lists = append(lists, worker.WantHeaders(1, noEnd))
+	if e.atOnce {
+		caller.WriteData(1, end, hi())
+		worker.WantDataBytes(1, hi(), end)
+		worker.WriteFields(1, end, e.trailer)
+		return append(lists, caller.WantHeaders(1, end))
+	}
+	sent := 0
+	ask := func() {
+		sent++
+		caller.WriteData(1, testkit.EndStream(sent == k.requests), hi())
+		worker.WantDataBytes(1, hi(), testkit.EndStream(sent == k.requests))
+	}
+	for sent < k.requests && !k.turns {
+		ask()
+	}
+	worker.WriteFields(1, noEnd, head)
+	if !k.turns { // held HEADERS are released by the DATA behind them
+		worker.WriteData(1, noEnd, hi())
+	}
+	lists = append(lists, caller.WantHeaders(1, noEnd))
+	for i := range k.answer {
+		if k.turns {
+			ask()
+		}
+		if k.turns || i > 0 {
+			worker.WriteData(1, noEnd, hi())
+		}
+		caller.WantDataBytes(1, hi(), noEnd)
+	}
+	worker.WriteFields(1, end, e.trailer)
+	return append(lists, caller.WantHeaders(1, end))
+}
+
+// direct joins a caller and a worker without a relay between.
+func direct(t *testing.T) (caller, worker *testkit.Peer) {
+	t.Helper()
+	dialed, accepted := testkit.TCPPair(t)
+	caller, worker = testkit.NewCaller(t, dialed), testkit.NewWorker(t, accepted)
+	greeted := make(chan struct{})
+	go func() { defer close(greeted); worker.Greet() }() // ends with the greeting
+	caller.Greet()
+	<-greeted
+	return caller, worker
+}
+
+// Header and trailer lists arrive with the same names, values and order as
+// without a relay, for every kind of call and every way to end. Only
+// grpc-timeout is smaller, and x-forwarded-for comes at the end.
+func TestListsArriveUnchanged(t *testing.T) {
+	for _, k := range everyKind() {
+		for _, e := range everyEnding() {
+			t.Run(k.name+", "+e.name, func(t *testing.T) {
+				caller, worker := direct(t)
+				want := exchange(caller, func() *testkit.Peer { return worker }, k, e)
+				g := newRig(t)
+				_, accept := g.worker("w1", 1)
+				got := exchange(g.caller(), accept, k, e)
+				got[0] = undo(t, got[0])
+				for i := range want {
+					if !slices.Equal(got[i], want[i]) {
+						t.Errorf("list %d:\n%v\nwant\n%v", i, got[i], want[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// undo takes back the two changes that a relay makes to a request.
+func undo(t *testing.T, list []testkit.Field) []testkit.Field {
+	t.Helper()
+	for i := range list {
+		if list[i].Name == "grpc-timeout" {
+			if v := list[i].Value; len(v) > 9 || len(v) == 8 && v > "5000000u" || !strings.HasSuffix(v, "u") {
+				t.Errorf("grpc-timeout: got %s, want 5000000u or a little less", v)
+			}
+			list[i].Value = "5S"
+		}
+	}
+	last := len(list) - 1
+	if list[last] != (testkit.Field{Name: "x-forwarded-for", Value: "127.0.0.1"}) {
+		t.Errorf("last field: got %v", list[last])
+	}
+	return list[:last]
+}
+
+// An address is appended to the x-forwarded-for that is there, in its place;
+// of several lines to the last, since together they are one list.
+func TestForwardedFor(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello, "x-forwarded-for", "192.0.2.1", "x-forwarded-for", "192.0.2.2, 192.0.2.3", "x-after", "1")...)
+	worker := accept()
+	worker.WantFields(1, end, request(hello, "x-forwarded-for", "192.0.2.1", "x-forwarded-for", "192.0.2.2, 192.0.2.3, 127.0.0.1", "x-after", "1")...)
+	reply(worker, 1)
+	wantReply(caller, 1)
+
+	// Before or after grpc-timeout makes no difference to either.
+	for i, list := range [][]string{
+		{"x-forwarded-for", "192.0.2.1", "x-mid", "1", "grpc-timeout", "99999999H"},
+		{"grpc-timeout", "99999999H", "x-mid", "1", "x-forwarded-for", "192.0.2.1"},
+	} {
+		stream := uint32(3 + 2*i)
+		caller.WriteHeaders(stream, end, request(hello, list...)...)
+		got := worker.WantHeaders(stream, end)[6:]
+		var names []string
+		for _, f := range got {
+			names = append(names, f.Name)
+		}
+		want := []string{list[0], list[2], list[4]}
+		if !slices.Equal(names, want) || testkit.Value(got, "x-forwarded-for") != "192.0.2.1, 127.0.0.1" || testkit.Value(got, "x-mid") != "1" {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if v := testkit.Value(got, "grpc-timeout"); len(v) > 9 || v < "70000000M" {
+			t.Errorf("a timeout of centuries: got %q", v)
+		}
+		reply(worker, stream)
+		wantReply(caller, stream)
+	}
+}
+
+// Request trailers are passed on.
+func TestRequestTrailers(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	caller.WriteData(1, noEnd, hi())
+	caller.WriteHeaders(1, end, "x-sum", "1", "x-sum", "2")
+	worker := accept()
+	worker.WantHeaders(1, noEnd)
+	worker.WantDataBytes(1, hi(), noEnd)
+	worker.WantFields(1, end, "x-sum", "1", "x-sum", "2")
+	reply(worker, 1)
+	wantReply(caller, 1)
+}
+
+// R13: 1xx answers stay between neighbors and commit nothing.
+func TestInterimAnswers(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	worker.WriteHeaders(1, noEnd, ":status", "103", "link", "</style.css>")
+	worker.WriteHeaders(1, noEnd, ":status", "100")
+	refuseWhole(rubyBusy)(worker, 1)
+	worker.WantHeaders(3, end)
+	worker.WriteHeaders(3, noEnd, ":status", "103")
+	reply(worker, 3)
+	wantReply(caller, 1)
+}
+
+// R13: fields that belong to one connection, and te other than trailers, are
+// stream errors; the connection goes on.
+func TestConnectionFieldsAreRefused(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	stream := uint32(1)
+	for _, f := range [][]string{
+		{"connection", "close"}, {"proxy-connection", "x"}, {"keep-alive", "1"},
+		{"transfer-encoding", "chunked"}, {"upgrade", "h2c"}, {"te", "gzip"},
+	} {
+		caller.WriteHeaders(stream, end, plain("POST", hello, append(f, "content-type", "application/grpc")...)...)
+		caller.WantRST(stream, http2.ErrCodeProtocol)
+		stream += 2
+	}
+	caller.WriteHeaders(stream, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	reply(worker, 1)
+	wantReply(caller, stream)
+}
+
+// Requests that are not gRPC are relayed like any other.
+func TestPlainHTTP(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.CallTimeout = soon })
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, plain("GET", "/page?q=1", "accept", "text/html", "grpc-timeout", "none")...)
+	worker := accept()
+	worker.WantFields(1, end, forwarded(plain("GET", "/page?q=1", "accept", "text/html", "grpc-timeout", "none"))...)
+	worker.WriteHeaders(1, noEnd, ":status", "404", "content-length", "4", "server", "w")
+	worker.WriteData(1, end, []byte("none"))
+	caller.WantFields(1, noEnd, ":status", "404", "content-length", "4", "server", "w")
+	caller.WantDataBytes(1, []byte("none"), end)
+
+	caller.WriteHeaders(3, end, plain("HEAD", "/page")...)
+	worker.WantFields(3, end, forwarded(plain("HEAD", "/page"))...)
+	worker.WriteHeaders(3, end, ":status", "200", "content-length", "1234")
+	caller.WantFields(3, end, ":status", "200", "content-length", "1234")
+
+	caller.WriteHeaders(5, noEnd, plain("PUT", "/page", "content-length", "6")...)
+	caller.WriteData(5, end, hi())
+	worker.WantHeaders(5, noEnd)
+	worker.WantDataBytes(5, hi(), end)
+	worker.WriteHeaders(5, end, ":status", "204")
+	caller.WantFields(5, end, ":status", "204")
+}
+
+// Empty streams, empty messages and an empty last frame keep their shape.
+func TestEmptyStreams(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	caller.WriteData(1, end, nil)
+	worker := accept()
+	worker.WantHeaders(1, noEnd)
+	worker.WantDataBytes(1, nil, end)
+	worker.WriteHeaders(1, noEnd, responseHead()...)
+	worker.WriteHeaders(1, end, "grpc-status", "0")
+	caller.WantFields(1, noEnd, responseHead()...)
+	caller.WantFields(1, end, "grpc-status", "0")
+
+	caller.WriteHeaders(3, end, plain("GET", "/")...)
+	worker.WantHeaders(3, end)
+	worker.WriteHeaders(3, noEnd, ":status", "200")
+	worker.WriteData(3, end, nil)
+	caller.WantFields(3, noEnd, ":status", "200")
+	caller.WantDataBytes(3, nil, end)
+}
+
+// Padding of either side is not passed on; header blocks of many frames are.
+func TestLargeBlocksAndPadding(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.HeaderList = 64 << 10 })
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	var more []string
+	for i := range 30 {
+		more = append(more, fmt.Sprintf("x-large-%d", i), strings.Repeat("~", 1000))
+	}
+	caller.WriteHeaders(1, noEnd, request(hello, more...)...)
+	caller.WritePadded(1, end, hi(), 200)
+	worker := accept()
+	worker.WantFields(1, noEnd, forwarded(request(hello, more...))...)
+	worker.WantDataBytes(1, hi(), end)
+	worker.WriteHeaders(1, noEnd, append(responseHead(), more...)...)
+	worker.WritePadded(1, noEnd, bytes.Repeat(hi(), 9), 255)
+	worker.WriteHeaders(1, end, append([]string{"grpc-status", "0"}, more...)...)
+	caller.WantFields(1, noEnd, append(responseHead(), more...)...)
+	caller.WantDataBytes(1, bytes.Repeat(hi(), 9), noEnd)
+	caller.WantFields(1, end, append([]string{"grpc-status", "0"}, more...)...)
+}

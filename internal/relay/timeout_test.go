@@ -1,0 +1,169 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// grpc-timeout arrives less the time that the call has waited, in at most 8
+// digits and never as zero.
+func TestTimeoutIsReduced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		for i, c := range []struct {
+			sent string
+			wait time.Duration
+			want string
+		}{
+			{"10S", 0, "10000000u"},
+			{"10S", 2500 * time.Millisecond, "7500000u"},
+			{"100m", 99 * time.Millisecond, "1000000n"},
+			{"1000000n", 0, "1000000n"},
+			{"00000001H", time.Second, "3599000m"},
+			{"99999999S", 20 * time.Second, "99999979S"},
+			{"5M", time.Second, "299000m"},
+		} {
+			stream := uint32(1 + 4*i)
+			// The one slot is taken for as long as the call has to wait.
+			caller.WriteHeaders(stream, end, request(hello)...)
+			worker.WantHeaders(stream, end)
+			caller.WriteHeaders(stream+2, end, request(hello, "grpc-timeout", c.sent)...)
+			if c.wait > 0 {
+				pass(c.wait)
+			}
+			reply(worker, stream)
+			got := testkit.Value(worker.WantHeaders(stream+2, end), "grpc-timeout")
+			if got != c.want {
+				t.Errorf("%s after %v: got %s, want %s", c.sent, c.wait, got, c.want)
+			}
+			reply(worker, stream+2)
+			wantReply(caller, stream)
+			wantReply(caller, stream+2)
+		}
+	})
+}
+
+// A deadline ends the call at its instant, wherever the call is; the worker's
+// stream is cancelled.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, end, request(hello, "grpc-timeout", "300m")...)
+		worker.WantHeaders(1, end)
+		caller.WriteHeaders(3, end, request(hello, "grpc-timeout", "200m")...)
+		wantStatus(caller, 3, "4", "cabrank: deadline exceeded in queue")
+		wantTook(t, began, 200*time.Millisecond)
+		wantStatus(caller, 1, "4", "cabrank: deadline exceeded")
+		wantTook(t, began, 300*time.Millisecond)
+		worker.WantRST(1, http2.ErrCodeCancel)
+		worker.WantIdle()
+	})
+}
+
+func wantTook(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	// The wheel is exact to a tick, and never early.
+	if took := time.Since(began); took < want || took > want+2*time.Millisecond {
+		t.Errorf("took %v, want %v", took, want)
+	}
+}
+
+// A deadline of zero has passed when the call comes.
+func TestDeadlineZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, end, request(hello, "grpc-timeout", "0n")...)
+		wantStatus(caller, 1, "4", "cabrank: deadline exceeded in queue")
+		wantTook(t, began, 0)
+	})
+}
+
+// A deadline in the middle of an answer comes as trailers.
+func TestDeadlineAfterHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello, "grpc-timeout", "1S")...)
+		worker.WantHeaders(1, noEnd)
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		worker.WriteData(1, noEnd, hi())
+		caller.WantFields(1, noEnd, responseHead()...)
+		caller.WantDataBytes(1, hi(), noEnd)
+		caller.WantFields(1, end, "grpc-status", "4", "grpc-message", "cabrank: deadline exceeded")
+		caller.WantRST(1, http2.ErrCodeNo)
+		worker.WantRST(1, http2.ErrCodeCancel)
+	})
+}
+
+// server.proxy_timeout bounds every call from its grant on and is told to the
+// worker; a shorter deadline of the caller's counts.
+func TestProxyTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.CallTimeout = time.Second })
+		_, worker := g.pipeWorker("w1", 2)
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantFields(1, end, request(hello, "grpc-timeout", "1000000u")...)
+		caller.WriteHeaders(3, end, request(hello, "grpc-timeout", "400m")...)
+		worker.WantFields(3, end, request(hello, "grpc-timeout", "400000u")...)
+		wantStatus(caller, 3, "4", "cabrank: deadline exceeded")
+		wantTook(t, began, 400*time.Millisecond)
+		worker.WantRST(3, http2.ErrCodeCancel)
+		wantStatus(caller, 1, "4", "cabrank: deadline exceeded")
+		wantTook(t, began, time.Second)
+		worker.WantRST(1, http2.ErrCodeCancel)
+	})
+}
+
+// R10: queue.timeout bounds the wait, and the answer tells a full house from an
+// empty one. Time at a worker does not count.
+func TestQueueTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, withQueue(9, time.Second))
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, end, request(hello)...)
+		wantStatus(caller, 1, "14", "cabrank: no worker ready")
+		wantTook(t, began, time.Second)
+
+		_, worker := g.pipeWorker("w1", 1)
+		caller.WriteHeaders(3, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.WriteHeaders(5, end, request(hello)...)
+		wantStatus(caller, 5, "8", "cabrank: no free slot in time")
+		wantTook(t, began, 2*time.Second)
+		reply(worker, 1)
+		wantReply(caller, 3)
+		for _, m := range g.Stats().Methods {
+			if m.Method == otherMethod && m.Wait.Sum < 1.9 {
+				t.Errorf("two calls have waited a second each, recorded: %v s", m.Wait.Sum)
+			}
+		}
+	})
+}
+
+// late takes deadlines as peers see them.
+func TestLate(t *testing.T) {
+	c := &call{deadline: time.Second}
+	if c.late(time.Second-2*clockSkew) || !c.late(time.Second-clockSkew) || (&call{}).late(time.Hour) {
+		t.Error("late is wrong")
+	}
+	if codeOfReset(0) != grpcwire.Internal {
+		t.Error("an answer without an end is Internal")
+	}
+}
