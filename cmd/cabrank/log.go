@@ -11,13 +11,22 @@ import (
 )
 
 // newLogger returns the logger of a process that writes to out. Its JSON lines
-// have the keys time, level and msg, as gruf-relay's had.
+// have the keys time, level and msg, as gruf-relay's had, and say 1.5s where
+// slog would count nanoseconds.
 func newLogger(settings config.Log, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: settings.SlogLevel()}
+	options := &slog.HandlerOptions{Level: settings.SlogLevel(), ReplaceAttr: spellDuration}
 	if logFormat(settings, out) == "json" {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))
+}
+
+// spellDuration writes a duration as the text handler does: with its unit.
+func spellDuration(_ []string, attribute slog.Attr) slog.Attr {
+	if attribute.Value.Kind() == slog.KindDuration {
+		attribute.Value = slog.StringValue(attribute.Value.Duration().String())
+	}
+	return attribute
 }
 
 // logFormat returns text or json: auto is text for people, who look at a

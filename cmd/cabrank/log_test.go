@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/config"
 )
@@ -55,5 +56,16 @@ func TestPrintError(t *testing.T) {
 	printError(&out, errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
 	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Durations have their unit in both forms of the log.
+func TestLogSpellsDurations(t *testing.T) {
+	for format, want := range map[string]string{"json": `,"after":"1.5s"}`, "text": " after=1.5s"} {
+		var out bytes.Buffer
+		newLogger(config.Log{Level: "info", Format: format}, &out).Info("ready", "after", 1500*time.Millisecond)
+		if !bytes.HasSuffix(out.Bytes(), []byte(want+"\n")) {
+			t.Errorf("%s: got %q, want it to end with %q", format, out.String(), want)
+		}
 	}
 }

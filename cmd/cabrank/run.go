@@ -44,10 +44,13 @@ type service struct {
 // takes what the workers print.
 func serve(cfg *config.Config, log *slog.Logger, out io.Writer) error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
+	signal.Notify(signals, stopSignals()...)
 	defer signal.Stop(signals)
+	// The start can hang, too: in an exec on a file system that does.
+	starting, started := signal.NotifyContext(context.Background(), stopSignals()...)
+	defer started()
 	s := &service{cfg: cfg, log: log, failed: make(chan error, 1)}
-	if err := s.start(out); err != nil {
+	if err := s.start(starting, out); err != nil && starting.Err() == nil {
 		s.end()
 		return err
 	}
@@ -63,8 +66,14 @@ func serve(cfg *config.Config, log *slog.Logger, out io.Writer) error {
 	return failure
 }
 
+// stopSignals are the signals that ask to stop.
+func stopSignals() []os.Signal {
+	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP}
+}
+
 // start opens the door first: calls that come before a worker is ready wait.
-func (s *service) start(out io.Writer) error {
+// It gives up when ctx ends.
+func (s *service) start(ctx context.Context, out io.Writer) error {
 	s.relay = relay.New(relayOptions(s.cfg, s.log))
 	listener, err := admin.Listen(s.cfg.Server.Addr(), "--listen")
 	if err != nil {
@@ -82,11 +91,11 @@ func (s *service) start(out io.Writer) error {
 		s.upstreams.Start()
 		return nil
 	}
-	return s.startWorkers()
+	return s.startWorkers(ctx)
 }
 
-func (s *service) startWorkers() error {
-	err := s.workers.Start(context.Background())
+func (s *service) startWorkers(ctx context.Context) error {
+	err := s.workers.Start(ctx)
 	if errors.Is(err, exec.ErrNotFound) {
 		err = fmt.Errorf("%w; the command of the workers follows --, as in cabrank run -- ruby server.rb", err)
 	}
