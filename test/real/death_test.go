@@ -1,0 +1,163 @@
+//go:build real
+
+package real_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// leftBound is R18's 3 s and some for a busy machine.
+const leftBound = 5 * time.Second
+
+// forkingPython forks a family that sleeps, and becomes the worker.
+const forkingPython = `import os, sys, time
+for _ in range(2):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.fork()
+        time.sleep(1000)
+os.execv(sys.argv[1], sys.argv[1:])
+`
+
+// After kill -9 of cabrank nothing of its workers is left, whoever stands
+// between, and the next start on the same ports serves (R18).
+func TestNothingIsLeftAfterKill9(t *testing.T) {
+	worker := faultWorker(t)
+	npm := npmPackage(t, worker)
+	for _, test := range []struct {
+		name      string
+		command   []string
+		processes int // of one worker, at least
+	}{
+		{"plain", worker, 1},
+		{"shell that waits", []string{"sh", "-c", `"$0" "$@" & wait`, worker[0], worker[1]}, 2},
+		{"npm start", []string{"npm", "start", "--silent", "--prefix", npm}, 2},
+		{"forking python", append([]string{"python3", "-c", forkingPython}, worker...), 7},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			const workers = 2
+			flags := []string{"--workers", strconv.Itoa(workers), "--start-port", strconv.Itoa(freePorts(t, 2*workers)), "--"}
+			c := StartCabrankEnv(t, langEnv(t), slices.Concat([]string{"--listen", freeAddr(t)}, flags, test.command)...)
+			c.waitWorkers(workers)
+			c.wait(patience, "the whole family", func() bool { return len(c.Family()) >= 2+workers*test.processes })
+			load := startLoad(t, c.Addr, 4, shortWork)
+			load.waitAnswered(t, "", 4)
+			c.Kill()
+			c.WaitNoneLeft(leftBound)
+			load.stop()
+
+			again := StartCabrankEnv(t, langEnv(t), slices.Concat([]string{"--listen", c.Addr}, flags, worker)...)
+			if got := callIo(t.Context(), dialLang(t, again.Addr), "again", 0); got.err != nil {
+				t.Errorf("a call after the next start: %v", got.err)
+			}
+			again.Stop()
+		})
+	}
+}
+
+// npmPackage makes a package whose start script runs the worker by a shell, as
+// npm does.
+func npmPackage(t *testing.T, worker []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	manifest := fmt.Sprintf(`{"name": "fault", "version": "1.0.0", "scripts": {"start": "%s %s; true"}}`, worker[0], worker[1])
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Orphans of a worker become cabrank's children, and are reaped (R18).
+func TestOrphansOfWorkersAreReaped(t *testing.T) {
+	script := `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`
+	c := startFault(t, append([]string{"sh", "-c", script}, faultWorker(t)...), "--workers", "1")
+	c.waitWorkers(1)
+	testkit.Eventually(t, patience, "no zombie under cabrank", func() bool { return zombiesOf(c.PID) == 0 })
+	if got := callIo(t.Context(), dialLang(t, c.Addr), "1", 0); got.err != nil {
+		t.Error(got.err)
+	}
+	c.Stop()
+}
+
+// zombiesOf counts the dead children of a process that it has not waited for.
+// Source: proc(5), the fields of stat behind the name are state and parent.
+func zombiesOf(parent int) int {
+	count := 0
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, path := range paths {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if string(fields[0]) == "Z" && string(fields[1]) == strconv.Itoa(parent) {
+			count++
+		}
+	}
+	return count
+}
+
+// freeAddr returns an address of the loopback interface that was free just now.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// freePorts returns the first of n ports in a row that were free just now, out
+// of the range from which the system gives none by itself.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for first := 20000; first < 30000; first += n {
+		free := true
+		for port := first; port < first+n && free; port++ {
+			listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+			if free = err == nil; free {
+				listener.Close()
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// shortTempDir is t.TempDir with a path short enough for a socket in it.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cabrank-real-") //nolint:usetesting // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func filesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}

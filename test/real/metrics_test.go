@@ -1,0 +1,170 @@
+//go:build real
+
+package real_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// sample is one line of the metrics page, or one histogram.
+type sample struct {
+	labels map[string]string
+	value  float64 // of a histogram the number of observations
+}
+
+// metricsText returns the metrics page.
+func (c *Cabrank) metricsText() string {
+	c.t.Helper()
+	client := http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://" + c.MetricsAddr + "/metrics")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("the metrics page: %s, %v", answer.Status, err)
+	}
+	return string(text)
+}
+
+// samples reads the metrics page as Prometheus does, by family.
+func (c *Cabrank) samples() map[string][]sample {
+	c.t.Helper()
+	text := c.metricsText()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		c.t.Fatalf("the metrics page cannot be parsed: %v\n%s", err, text)
+	}
+	samples := map[string][]sample{}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			value := metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + metric.GetUntyped().GetValue()
+			if histogram := metric.GetHistogram(); histogram != nil {
+				value = float64(histogram.GetSampleCount())
+			}
+			samples[name] = append(samples[name], sample{labels, value})
+		}
+	}
+	return samples
+}
+
+// metric returns the sum of a family's samples that have the given labels,
+// named in pairs.
+func (c *Cabrank) metric(name string, labels ...string) float64 {
+	c.t.Helper()
+	sum := 0.0
+	for _, s := range c.samples()[name] {
+		matches := true
+		for pair := range slices.Chunk(labels, 2) {
+			matches = matches && s.labels[pair[0]] == pair[1]
+		}
+		if matches {
+			sum += s.value
+		}
+	}
+	return sum
+}
+
+// waitMetric waits until the sum of a family's samples is as wanted.
+func (c *Cabrank) waitMetric(name string, want float64, labels ...string) {
+	c.t.Helper()
+	testkit.Eventually(c.t, patience, fmt.Sprintf("%s%v to be %v", name, labels, want), func() bool {
+		return c.metric(name, labels...) == want
+	})
+}
+
+// Every metric is there after a few calls, in a form that Prometheus reads,
+// with the labels that dashboards rely on and values that add up.
+func TestMetricsAddUp(t *testing.T) {
+	const method = "/cabrank.example.v1.Work/Io"
+	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", "3")
+	c.waitWorkers(2)
+	conn := dialLang(t, c.Addr)
+	for range 10 {
+		if got := callIo(t.Context(), conn, "1", 0); got.err != nil {
+			t.Fatal(got.err)
+		}
+	}
+	c.waitMetric("cabrank_calls_total", 10, "method", method, "code", "OK")
+	c.kill(c.readyPIDs("worker-1")[0])
+	c.waitMetric("cabrank_worker_restarts_total", 1, "worker", "worker-1", "cause", "signal")
+	c.waitMetric("cabrank_worker_state", 2, "state", "ready")
+
+	for name, labels := range map[string][]string{
+		"cabrank_calls_total":           {"code", "method"},
+		"cabrank_call_seconds":          {"method"},
+		"cabrank_queue_wait_seconds":    {"method"},
+		"cabrank_queue_length":          nil,
+		"cabrank_in_flight":             {"worker"},
+		"cabrank_slots":                 {"worker"},
+		"cabrank_worker_state":          {"state", "worker"},
+		"cabrank_worker_restarts_total": {"cause", "worker"},
+		"cabrank_refusals_total":        {"reason"},
+		"cabrank_build_info":            {"commit", "go_version", "version"},
+	} {
+		found := c.samples()[name]
+		if len(found) == 0 {
+			t.Errorf("no %s", name)
+			continue
+		}
+		if got := slices.Sorted(maps.Keys(found[0].labels)); !slices.Equal(got, labels) {
+			t.Errorf("labels of %s: %v, want %v", name, got, labels)
+		}
+	}
+	for _, want := range []struct {
+		name   string
+		value  float64
+		labels []string
+	}{
+		{"cabrank_call_seconds", 10, []string{"method", method}},
+		{"cabrank_queue_wait_seconds", 10, []string{"method", method}},
+		{"cabrank_slots", 6, nil},
+		{"cabrank_in_flight", 0, nil},
+		{"cabrank_queue_length", 0, nil},
+		{"cabrank_build_info", 1, nil},
+	} {
+		if got := c.metric(want.name, want.labels...); got != want.value {
+			t.Errorf("%s%v is %v, want %v", want.name, want.labels, got, want.value)
+		}
+	}
+	c.Stop()
+}
+
+// The method label is made of what workers answer, not of what callers ask
+// for: nobody can fill the page from outside.
+func TestUnknownMethodsAreOther(t *testing.T) {
+	const asked = 300
+	c := startFault(t, faultWorker(t), "--workers", "1")
+	c.waitWorkers(1)
+	conn := dialLang(t, c.Addr)
+	for i := range asked {
+		if err := conn.Invoke(t.Context(), fmt.Sprintf("/no.Such/Method%d", i), &workpb.FailReply{}, &workpb.FailReply{}); err == nil {
+			t.Fatal("a method that does not exist was answered")
+		}
+	}
+	c.waitMetric("cabrank_calls_total", asked, "method", "other", "code", "UNIMPLEMENTED")
+	if methods := len(c.samples()["cabrank_call_seconds"]); methods > 2 {
+		t.Errorf("%d methods on the page, want at most one beside %q", methods, "other")
+	}
+	c.Stop()
+}

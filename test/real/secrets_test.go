@@ -1,0 +1,140 @@
+//go:build real
+
+package real_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// plantedToken is what a caller would not like to find in a log.
+const plantedToken = "planted-7f3a91c2"
+
+// No value of a caller's metadata gets into a log, at any level, into the
+// metrics or into what is put before the workers' lines, however the call ends;
+// and the log is JSON line by line, with the workers' own lines in it.
+func TestNoMetadataValueIsTold(t *testing.T) {
+	c := startFault(t, faultWorker(t, "-say", `{"own":"json"}`), "--workers", "1", "--slots", "1",
+		"--queue", "1", "--queue-timeout", "200ms", "--log-level", "debug", "--log-format", "json")
+	pid := c.waitWorkers(1)
+	conn := dialLang(t, c.Addr)
+	ctx := metadata.AppendToOutgoingContext(t.Context(),
+		"authorization", "Bearer "+plantedToken, "cookie", "session="+plantedToken, "x-key-bin", plantedToken)
+	for name, got := range map[string]struct{ code, want codes.Code }{
+		"answered":       {callIoCode(ctx, conn), codes.OK},
+		"unknown method": {callMethodCode(ctx, conn, "/no.Such/Method"), codes.Unimplemented},
+		"health":         {checkHealthCode(ctx, conn), codes.OK},
+	} {
+		if got.code != got.want {
+			t.Errorf("the call %q ended with %v, want %v", name, got.code, got.want)
+		}
+	}
+	sendMalformed(t, c.Addr)
+	endHeldCalls(ctx, t, c, conn, pid)
+	c.waitMetric("cabrank_worker_restarts_total", 1)
+
+	page := c.metricsText()
+	c.Stop()
+	for where, text := range map[string]string{"log": c.Log(), "output": c.Output(), "metrics page": page} {
+		if strings.Contains(text, plantedToken) {
+			t.Errorf("the %s has the token:\n%s", where, lineWith(text, plantedToken))
+		}
+	}
+	wantJSONLines(t, c.Log())
+	wantJSONLines(t, c.Output())
+	if !slices.Contains(strings.Split(c.Output(), "\n"), `{"own":"json"}`) {
+		t.Errorf("a worker's line of JSON is not unchanged:\n%s", c.Output())
+	}
+}
+
+// endHeldCalls brings the ends that need a busy worker: a wait in vain, a
+// deadline in the queue and at the worker, and the loss of the worker.
+func endHeldCalls(ctx context.Context, t *testing.T, c *Cabrank, conn *grpc.ClientConn, pid int) {
+	t.Helper()
+	held := make(chan outcome, 1)
+	go func() { held <- callIo(ctx, conn, "held", callBound) }()
+	c.waitMetric("cabrank_in_flight", 1)
+	wantStatus(t, callIo(ctx, conn, "waits", 0).err, codes.ResourceExhausted, "cabrank: no free slot in time")
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if got := callIo(short, conn, "short", 0); status.Code(got.err) != codes.DeadlineExceeded {
+		t.Errorf("a call with a deadline in the queue: %v", got.err)
+	}
+	c.kill(pid)
+	wantStatus(t, (<-held).err, codes.Unavailable, "cabrank: worker lost")
+}
+
+func callIoCode(ctx context.Context, conn *grpc.ClientConn) codes.Code {
+	return status.Code(callIo(ctx, conn, "1", 0).err)
+}
+
+func callMethodCode(ctx context.Context, conn *grpc.ClientConn, method string) codes.Code {
+	return status.Code(conn.Invoke(ctx, method, &workpb.FailReply{}, &workpb.FailReply{}))
+}
+
+func checkHealthCode(ctx context.Context, conn *grpc.ClientConn) codes.Code {
+	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: plantedToken})
+	return status.Code(err)
+}
+
+// sendMalformed sends what no gRPC library would: header blocks with the token
+// in a field that is wrong, and bytes that are no HTTP/2 at all.
+func sendMalformed(t *testing.T, addr string) {
+	t.Helper()
+	caller := testkit.DialCaller(t, addr)
+	caller.Greet()
+	caller.AnyOrder()
+	for i, field := range [][2]string{
+		{"grpc-timeout", plantedToken},
+		{"connection", plantedToken},
+		{"te", plantedToken},
+		{"authorization", plantedToken + "\n"},
+		{"Upper-" + plantedToken, "1"},
+		{"x-large", strings.Repeat(plantedToken, 5000)}, // more than max_header_list
+	} {
+		caller.WriteHeaders(uint32(2*i+1), testkit.End, ":method", "POST", ":scheme", "http", ":path", "/no.Such/Method",
+			":authority", addr, "content-type", "application/grpc", "te", "trailers", field[0], field[1])
+	}
+	caller.WritePing([8]byte{1})
+	caller.WantPingAck([8]byte{1}) // all of it has been read
+	caller.Close()
+
+	stranger, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	_, err = stranger.Write([]byte("GET /" + plantedToken + " HTTP/1.1\r\nauthorization: " + plantedToken + "\r\n\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(stranger); err != nil {
+		t.Logf("the end of a caller that speaks HTTP/1.1: %v", err)
+	}
+}
+
+// wantJSONLines wants an object on every line.
+func wantJSONLines(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Errorf("a line that is no JSON object: %v\n%s", err, line)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+//go:build real
+
+package real_test
+
+import (
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// kill ends one process of the family by SIGKILL.
+func (c *Cabrank) kill(pid int) {
+	c.t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		c.t.Fatalf("kill %d: %v", pid, err)
+	}
+}
+
+// A worker that dies under steady load takes with it only the calls that it had,
+// each of which is told so, once; the other worker goes on, and the dead one
+// comes back (R4).
+func TestWorkerDiesUnderLoad(t *testing.T) {
+	const slots, deaths = 3, 3
+	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", "3", "--log-level", "debug")
+	c.waitWorkers(2)
+	readiness := c.watchProbe("readiness")
+	load := startLoad(t, c.Addr, 2*slots+2, shortWork)
+	for death := range deaths {
+		load.waitAnswered(t, "worker-1", 20)
+		pids := c.readyPIDs("worker-1")
+		c.kill(pids[len(pids)-1])
+		c.wait(patience, "the return of worker-1", func() bool { return len(c.readyPIDs("worker-1")) == death+2 })
+	}
+	load.waitAnswered(t, "worker-1", 20)
+	all := load.stop()
+	if seen := readiness.stop(); seen[http.StatusOK] == 0 || len(seen) != 1 {
+		t.Errorf("readiness by status: %v, want only 200", seen)
+	}
+
+	failed := failures(all)
+	for _, o := range failed {
+		wantStatus(t, o.err, codes.Unavailable, "cabrank: worker lost")
+	}
+	// A call in the socket of a process that is being killed counts as taken.
+	if len(failed) > deaths*slots || len(failed) == 0 {
+		t.Errorf("%d of %d calls failed; %d workers with %d slots died", len(failed), len(all), deaths, slots)
+	}
+	if got := c.metric("cabrank_refusals_total", "reason", "worker_lost"); got != float64(len(failed)) {
+		t.Errorf("the page counts %v lost calls, callers saw %d", got, len(failed))
+	}
+	c.Stop()
+	c.wantTakenOnce(all)
+}
+
+// wantTakenOnce holds that no call ran twice and that what was answered ran. It
+// is for after the end, when all output has been written.
+func (c *Cabrank) wantTakenOnce(all []outcome) {
+	c.t.Helper()
+	taken := c.taken()
+	for id, times := range taken {
+		if times > 1 {
+			c.t.Errorf("call %s ran %d times", id, times)
+		}
+	}
+	for _, o := range all {
+		if o.err == nil && taken[o.id] == 0 {
+			c.t.Errorf("call %s was answered and never ran", o.id)
+		}
+	}
+}
+
+// Calls that come while the only worker is away wait for its return.
+func TestCallsWaitForTheWorkerToReturn(t *testing.T) {
+	c := startFault(t, faultWorker(t), "--workers", "1")
+	conn := dialLang(t, c.Addr)
+	if got := callIo(t.Context(), conn, "before-ready", 0); got.err != nil {
+		t.Errorf("a call that came before the first worker was ready: %v", got.err)
+	}
+	c.kill(c.waitWorkers(1))
+	c.wait(patience, "readiness to go", func() bool {
+		return c.Probe("readiness") == http.StatusServiceUnavailable || len(c.readyPIDs("worker-1")) > 1
+	})
+	if got := callIo(t.Context(), conn, "during-restart", 0); got.err != nil {
+		t.Errorf("a call that came while the worker was away: %v", got.err)
+	}
+	c.Stop()
+}
+
+// cabrank in front of cabrank, both flooded: a call that the inner one refuses
+// is refused to the caller, not made again (R1).
+func TestChainDoesNotMultiplyCalls(t *testing.T) {
+	const calls = 300
+	inner := startFault(t, faultWorker(t), "--workers", "1", "--slots", "2", "--queue", "10")
+	inner.waitWorkers(1)
+	outer := StartCabrank(t, "--upstream", inner.Addr, "--slots", "100")
+	outer.WaitReady(patience)
+	ended := make(chan outcome, calls)
+	for i := range calls {
+		conn := dialLang(t, outer.Addr)
+		go func() { ended <- callIo(t.Context(), conn, strconv.Itoa(i), shortWork) }()
+	}
+	var all []outcome
+	byMessage := map[string]int{}
+	for range calls {
+		got := <-ended
+		all = append(all, got)
+		byMessage[status.Convert(got.err).Message()]++
+	}
+	answered, full := byMessage[""], byMessage["cabrank: queue full"]
+	if answered == 0 || full == 0 || answered+full != calls {
+		t.Errorf("answers by message: %v, want some OK and the rest refused for a full queue", byMessage)
+	}
+	outer.Stop()
+	inner.Stop()
+	inner.wantTakenOnce(all)
+	if ran := len(inner.taken()); ran != answered {
+		t.Errorf("%d calls ran, %d were answered", ran, answered)
+	}
+}
+
+// A connection that nobody has accepted has taken no call, although the kernel
+// would have accepted its bytes: when it dies its calls move (R4).
+func TestCallsOfABacklogMove(t *testing.T) {
+	const calls = 20
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	behind := startFault(t, faultWorker(t), "--workers", "1", "--slots", "100")
+	behind.waitWorkers(1)
+	c := StartCabrank(t, "--upstream", silent.Addr().String()+","+behind.Addr, "--slots", "100", "--min-ready", "2")
+	c.WaitReady(patience)
+
+	conn := dialLang(t, c.Addr)
+	ended := make(chan outcome, calls)
+	for i := range calls {
+		go func() { ended <- callIo(t.Context(), conn, strconv.Itoa(i), 0) }()
+	}
+	for range calls / 2 { // the other half are with the silent one
+		if got := <-ended; got.err != nil {
+			t.Error(got.err)
+		}
+	}
+	silent.Close()
+	for range calls / 2 {
+		if got := <-ended; got.err != nil {
+			t.Error(got.err)
+		}
+	}
+	c.Stop()
+	behind.Stop()
+}
