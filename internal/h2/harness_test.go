@@ -267,7 +267,7 @@ func renderFields(fields []Field) string {
 
 func brief(p []byte) string {
 	const most = 20
-	if len(p) > most {
+	if len(p) > most || bytes.IndexByte(p, 0) >= 0 {
 		return fmt.Sprintf("(%d bytes)", len(p))
 	}
 	return string(p)
@@ -338,4 +338,31 @@ func renderSettings(f *http2.SettingsFrame) string {
 		line += fmt.Sprintf(" %v=%d", f.Setting(i).ID, f.Setting(i).Val)
 	}
 	return line
+}
+
+// checkFrames says that out consists of whole frames, the last one excepted,
+// that x/net's Framer accepts, and of header blocks that hpack accepts.
+func checkFrames(t testing.TB, server bool, out []byte) {
+	t.Helper()
+	if !server {
+		out = bytes.TrimPrefix(out, []byte(Preface))
+	}
+	whole := 0
+	for at := 0; len(out)-at >= frameHeaderLen; at = whole {
+		h := parseFrameHeader(out[at:])
+		if at+frameHeaderLen+int(h.length) > len(out) {
+			break
+		}
+		whole = at + frameHeaderLen + int(h.length)
+	}
+	framer := http2.NewFramer(nil, bytes.NewReader(out[:whole]))
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	for {
+		if _, err := framer.ReadFrame(); err != nil {
+			if err.Error() != "EOF" {
+				t.Fatalf("the output is not made of frames: %v (%v)", err, framer.ErrorDetail())
+			}
+			return
+		}
+	}
 }

@@ -1,0 +1,93 @@
+package h2
+
+import (
+	"strings"
+	"testing"
+)
+
+// A peer that makes us answer and does not read is bounded (RFC 9113 10.5).
+func TestControlFlood(t *testing.T) {
+	floods := map[string]func(i int) *wireBytes{
+		"PING":     func(int) *wireBytes { return wire().ping(false, "12345678") },
+		"SETTINGS": func(int) *wireBytes { return wire().settings() },
+		"HEADERS":  func(i int) *wireBytes { return wire().request(uint32(2*i+1), true, "Mal", "formed") },
+	}
+	for name, one := range floods {
+		t.Run(name, func(t *testing.T) {
+			r := newServer(t)
+			n := 0
+			for ; n < maxControl; n++ {
+				r.feed(one(n))
+			}
+			var err error
+			for ; err == nil && n < 2*maxControl; n++ {
+				err = r.conn.Feed(one(n).b.Bytes(), 0)
+			}
+			if err == nil || err.Error() != "ENHANCE_YOUR_CALM: control_flood" {
+				t.Errorf("after %d frames: %v", n, err)
+			}
+			if most := 20 * 2 * maxControl; len(r.conn.Output()) > most {
+				t.Errorf("%d bytes wait", len(r.conn.Output()))
+			}
+		})
+	}
+}
+
+// A peer that reads may make us answer as often as it likes, also when our
+// output is never quite empty, as in a long download.
+func TestControlOfAPeerThatReads(t *testing.T) {
+	r := newServer(t)
+	r.feed(wire().request(1, true))
+	in := wire()
+	for range 100 {
+		in.ping(false, "12345678")
+	}
+	r.conn.WriteData(r.streams[1], make([]byte, 1000), false)
+	for range 1000 {
+		r.feed(in)
+		r.conn.Sent(1700, 0)
+		if r.conn.Idle() {
+			t.Fatal("the output is empty")
+		}
+	}
+}
+
+// RFC 9113 6.10: a block that never ends is bounded by the list limit.
+func TestContinuationFlood(t *testing.T) {
+	r := newServer(t)
+	r.feed(wire().frame(frameHeaders, 0, 1, "\x82"))
+	part := wire().frame(frameContinuation, 0, 1, strings.Repeat("\x82", 1000))
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		err = r.conn.Feed(part.b.Bytes(), 0)
+	}
+	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: continuation_flood" {
+		t.Fatal(err)
+	}
+	if most := blockFactor*int(r.cfg.MaxHeaderList)/1000 + 1; n > most {
+		t.Errorf("%d frames were taken, %d are allowed", n, most)
+	}
+}
+
+// A caller that makes calls and never reads the answers is bounded too: it
+// cannot have taken an answer that is still here.
+func TestAnswerFlood(t *testing.T) {
+	r := newServer(t, func(c *Config) { c.MaxStreams = 10 })
+	answer := stateless(":status", "200", "x", strings.Repeat("x", 1000))
+	r.onHeaders = func(s *Stream, _ bool) {
+		r.log = nil
+		r.conn.WriteHeaders(s, true, answer)
+	}
+	var err error
+	id := uint32(1)
+	for ; err == nil && id < 10000; id += 2 {
+		err = r.conn.Feed(wire().request(id, true).b.Bytes(), 0)
+	}
+	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: output_flood" {
+		t.Fatalf("%d bytes wait: %v", len(r.conn.Output()), err)
+	}
+	if most := r.cfg.OutputHigh + maxBlocks*10*int(r.cfg.MaxHeaderList) + 2000; len(r.conn.Output()) > most {
+		t.Errorf("%d bytes wait, %d are allowed", len(r.conn.Output()), most)
+	}
+}

@@ -1,0 +1,123 @@
+package h2
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// story is a connection's worth of bytes with everything that can be cut at a
+// bad place. It ends with a connection error.
+func story() []byte {
+	w := wire().preface().settings(windowSize(50000), http2.Setting{ID: http2.SettingMaxFrameSize, Val: 20000})
+	w.request(1, false, "first", "call").data(1, false, "hello").padded(1, false, "padded", 7)
+	w.fragments(3, false, 9, ":method", "GET", ":scheme", "http", ":path", "/long", "x", strings.Repeat("x", 90))
+	w.padded(3, true, "", 30).data(1, true, strings.Repeat("y", 3000))
+	w.request(5, true, "Bad", "name").request(7, false).rst(7, Cancel).data(7, false, "late")
+	w.ping(false, "12345678").frame(0x33, 1, 9, "unknown").frame(framePriority, 0, 9, "12345")
+	w.request(9, false).window(9, 0).request(11, false).data(11, true, "").window(0, 77)
+	w.settings(windowSize(10)).request(13, true).headers(13, true, "too", "late")
+	w.goAway(0, NoError).ping(true, "pongpong")
+	return w.frame(framePing, 0, 0, "short").b.Bytes()
+}
+
+// outcome is what a server engine with an answering handler makes of bytes that
+// come in these pieces: what the handler was told, and what was
+// written.
+func outcome(t *testing.T, in []byte, cut func(rest []byte) int) (told, written []string, failed error) {
+	r := newRig(t, true)
+	r.onHeaders = func(s *Stream, _ bool) {
+		if !s.SentHead() {
+			r.conn.WriteHeaders(s, false, statelessAnswer)
+		}
+	}
+	r.onData = func(s *Stream, p []byte, end bool) {
+		r.conn.Credit(s, len(p))
+		if end {
+			r.conn.WriteHeaders(s, true, statelessTrailers)
+		}
+	}
+	for len(in) > 0 && failed == nil {
+		n := cut(in)
+		piece := slices.Clone(in[:n]) // the engine must not keep it
+		failed = r.conn.Feed(piece, 0)
+		clear(piece)
+		in = in[n:]
+	}
+	return joinData(r.log), r.frames(), failed
+}
+
+// joinData leaves of DATA only where a stream ended: the rest depends on how
+// the bytes came.
+func joinData(log []string) (joined []string) {
+	for _, line := range log {
+		fields := strings.Fields(line)
+		switch {
+		case fields[0] != "data":
+			joined = append(joined, line)
+		case fields[len(fields)-1] == "END":
+			joined = append(joined, "end of data "+fields[1])
+		}
+	}
+	return joined
+}
+
+// Whole, byte by byte and in random pieces: the same bytes mean the same.
+func TestPiecesMeanTheSame(t *testing.T) {
+	in := story()
+	whole := func(rest []byte) int { return len(rest) }
+	told, written, failed := outcome(t, in, whole)
+	if failed == nil || failed.Error() != "FRAME_SIZE_ERROR: ping_size" {
+		t.Fatalf("the story ends with %v", failed)
+	}
+	same := func(name string, cut func([]byte) int) {
+		t.Helper()
+		gotTold, gotWritten, gotFailed := outcome(t, in, cut)
+		if !slices.Equal(gotTold, told) {
+			t.Fatalf("%s: told\n%s\nwant\n%s", name, strings.Join(gotTold, "\n"), strings.Join(told, "\n"))
+		}
+		if !slices.Equal(gotWritten, written) {
+			t.Fatalf("%s: written\n%s\nwant\n%s", name, strings.Join(gotWritten, "\n"), strings.Join(written, "\n"))
+		}
+		if gotFailed == nil || gotFailed.Error() != failed.Error() {
+			t.Fatalf("%s: %v, want %v", name, gotFailed, failed)
+		}
+	}
+	same("byte by byte", func([]byte) int { return 1 })
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 22))
+		most := 1 + rnd.IntN(200)
+		same("random", func(rest []byte) int { return min(len(rest), 1+rnd.IntN(most)) })
+	}
+}
+
+// The bytes of DATA arrive whole and in order, however they were cut.
+func TestDataInPieces(t *testing.T) {
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 6))
+		var want, got strings.Builder
+		in := wire().request(1, false)
+		for range 10 {
+			part := strings.Repeat(string(rune('a'+rnd.IntN(26))), rnd.IntN(500))
+			want.WriteString(part)
+			if rnd.IntN(2) == 0 {
+				in.padded(1, false, part, rnd.IntN(256))
+			} else {
+				in.data(1, false, part)
+			}
+		}
+		r := newServer(t)
+		r.onData = func(_ *Stream, p []byte, _ bool) { got.Write(p) }
+		for b := in.data(1, true, "").b.Bytes(); len(b) > 0; {
+			n := min(len(b), 1+rnd.IntN(300))
+			r.feed(wire().raw(b[:n]))
+			b = b[n:]
+		}
+		if got.String() != want.String() || !r.streams[1].RemoteDone() {
+			t.Fatalf("seed %d: got %d bytes, want %d", seed, got.Len(), want.Len())
+		}
+	}
+}
