@@ -24,6 +24,7 @@ import (
 
 // soakTime is how long the soak runs; SOAK_TIME changes it.
 func soakTime(t *testing.T) time.Duration {
+	t.Helper()
 	text := os.Getenv("SOAK_TIME")
 	if text == "" {
 		return 2 * time.Minute
@@ -94,6 +95,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 }
 
 func soakCaller(ctx context.Context, t *testing.T, addr string, tally *soakTally) {
+	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Error(err)
@@ -110,6 +112,7 @@ func soakCaller(ctx context.Context, t *testing.T, addr string, tally *soakTally
 
 // soakKiller kills the workers in turn, each when the one before is back.
 func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
+	t.Helper()
 	every := time.NewTicker(5 * time.Second)
 	defer every.Stop()
 	for {
