@@ -116,7 +116,7 @@ func (r *Relay) Rank() rank.Snapshot { return r.rank.Snapshot() }
 func (r *Relay) Waiting() int { return r.rank.Waiting() }
 
 // Close ends everything at once: connections are closed, nothing is answered.
-// Drain comes before it where calls matter.
+// Drain comes before it where calls matter. A second Close does nothing.
 func (r *Relay) Close() {
 	r.closing.Store(true)
 	r.cancel()
@@ -139,6 +139,7 @@ func (r *Relay) callFinished() {
 
 // pacer brings time to the rank: slots that pause after a refusal come back.
 type pacer struct {
+	once sync.Once // closes quit
 	quit chan struct{}
 	done chan struct{}
 }
@@ -171,7 +172,7 @@ func (p *pacer) run(r *Relay) {
 }
 
 func (p *pacer) stop() {
-	close(p.quit)
+	p.once.Do(func() { close(p.quit) })
 	<-p.done
 }
 

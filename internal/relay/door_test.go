@@ -1,0 +1,114 @@
+package relay
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// sendRaw connects, writes and returns all that comes back.
+func sendRaw(t *testing.T, addr, bytes string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, bytes); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("read: %v (after %q)", err, got)
+	}
+	return string(got)
+}
+
+// R22: who speaks something else gets an answer that a person can read, or the
+// end of the connection where no answer would be understood.
+func TestOtherProtocols(t *testing.T) {
+	g := newRig(t)
+	for name, c := range map[string]struct{ sent, want string }{
+		"HTTP/1.1":         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", http1Answer},
+		"upgrade to h2c":   {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", http1Answer},
+		"a POST":           {"POST /a.B/C HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", http1Answer},
+		"like the preface": {"PRI * HTTP/2.0\r\n\r\nsm\r\n\r\n", http1Answer},
+		"TLS":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", ""},
+		"garbage":          {"\x00\x01\x02\x03\xff\xfe", http1Answer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := sendRaw(t, g.addr, c.sent); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	after := g.caller()
+	askHealth(after, 1, checkPath, "")
+	after.WantHeaders(1, noEnd)
+}
+
+// R22: who says nothing, or not enough, within 5 s is let go, and nothing was
+// written to it. Who has greeted may be silent.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		greeted := g.pipeCaller()
+		began := time.Now()
+		for _, sent := range []string{"", "PRI * HTTP/2"} {
+			ours, theirs := net.Pipe()
+			g.ServeConn(ours)
+			if _, err := io.WriteString(theirs, sent); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { theirs.Close() })
+			go func() { // ends with the connection
+				got, _ := io.ReadAll(theirs)
+				if len(got) > 0 || time.Since(began) < prefaceTimeout {
+					t.Errorf("after %q: got %q after %v", sent, got, time.Since(began))
+				}
+			}()
+		}
+		pass(prefaceTimeout + 10*time.Millisecond)
+		g.each(func(st *stand) {
+			if len(st.callers) != 1 {
+				t.Errorf("%d connections are open, want the one that has greeted", len(st.callers))
+			}
+		})
+		pass(time.Minute)
+		greeted.WritePing([8]byte{1})
+		greeted.WantPingAck([8]byte{1})
+	})
+}
+
+// The preface may come in pieces, and calls right behind it.
+func TestPrefaceInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		caller := g.pipeCaller()
+		caller.Dribble(1)
+		askHealth(caller, 1, checkPath, "")
+		caller.WantHeaders(1, noEnd)
+		caller.WantData(1, noEnd)
+		caller.WantHeaders(1, end)
+	})
+}
+
+// Callers may have as many streams open as was announced, and no more.
+func TestMaxStreams(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.MaxStreams = 2 })
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	caller.WriteHeaders(3, end, request(hello)...)
+	caller.WriteHeaders(5, end, request(hello)...)
+	caller.WantRST(5, http2.ErrCodeRefusedStream)
+	caller.WriteRST(1, http2.ErrCodeCancel)
+	caller.WriteHeaders(7, end, request(hello)...)
+	g.wantWaiting(2)
+}

@@ -1,0 +1,232 @@
+package relay
+
+import (
+	"hash/crc32"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func noWindow() http2.Setting {
+	return http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}
+}
+
+// pour sends DATA on a stream for as long as credit comes, and returns how many
+// bytes were sent in all. It needs a synctest bubble.
+func pour(p *testkit.Peer, stream uint32, sent int64) int64 {
+	for {
+		synctest.Wait()
+		room := min(streamWindow+p.Credit(stream)-sent, 16<<10)
+		if room == 0 {
+			return sent
+		}
+		p.WriteData(stream, noEnd, make([]byte, room))
+		sent += room
+	}
+}
+
+// R11: what a worker can send to a caller that does not read is bounded by the
+// windows.
+func TestCallerDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		worker.WantHeaders(1, noEnd)
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		const taken = 65535 // by the caller's own window
+		if sent := pour(worker, 1, 0); sent < taken || sent > taken+2*streamWindow {
+			t.Errorf("a worker sent %d bytes to a caller that took %d", sent, taken)
+		}
+		if used := g.budget.Used(); used > 4*streamWindow {
+			t.Errorf("%d bytes are in use", used)
+		}
+		caller.WriteRST(1, http2.ErrCodeCancel)
+	})
+}
+
+// R11: so is what a caller can send to a worker that does not read, or to a
+// queue; a queued call gets no credit.
+func TestWorkerDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		worker.WriteSettings(noWindow())
+		worker.WantSettingsAck()
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		caller.WriteHeaders(3, noEnd, request(hello)...)
+		for _, stream := range []uint32{1, 3} {
+			if sent := pour(caller, stream, 0); sent != streamWindow {
+				t.Errorf("stream %d: sent %d bytes, want one window", stream, sent)
+			}
+		}
+		if used := g.budget.Used(); used > 4*streamWindow {
+			t.Errorf("%d bytes are in use", used)
+		}
+		// As the worker reads, credit comes back and the window grows.
+		worker.WantHeaders(1, noEnd)
+		worker.WriteWindowUpdate(1, 40<<10)
+		if sent := pour(caller, 1, streamWindow); sent < streamWindow+32<<10 || sent > 40<<10+2*streamWindow {
+			t.Errorf("with 40 KiB read the caller has sent %d", sent)
+		}
+	})
+}
+
+// One connection, 200 queued 1 MiB uploads and a running bidirectional stream:
+// it keeps its pace, and each upload holds at most one window (R11).
+func TestQueuedUploadsBesideRunningStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		worker.Refill()
+		caller.Refill()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		worker.WantHeaders(1, noEnd)
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		caller.WantFields(1, noEnd, responseHead()...)
+		turn := func() {
+			caller.WriteData(1, noEnd, hi())
+			worker.WantDataBytes(1, hi(), noEnd)
+			worker.WriteData(1, noEnd, hi())
+			caller.WantDataBytes(1, hi(), noEnd)
+		}
+		chunk := make([]byte, 16<<10)
+		for n := range uint32(200) {
+			stream := 3 + 2*n
+			caller.WriteHeaders(stream, noEnd, request(hello)...)
+			for range streamWindow / len(chunk) {
+				caller.WriteData(stream, noEnd, chunk)
+			}
+			turn()
+		}
+		synctest.Wait()
+		if n := g.Waiting(); n != 200 {
+			t.Errorf("%d uploads wait", n)
+		}
+		if used := g.budget.Used(); used > 200*streamWindow+(1<<20) {
+			t.Errorf("%d bytes are in use for 200 uploads", used)
+		}
+		if credit := caller.Credit(3); credit != 0 {
+			t.Errorf("a queued upload got credit for %d bytes", credit)
+		}
+		for range 100 {
+			turn()
+		}
+		caller.WriteData(1, end, nil)
+		worker.WantDataBytes(1, nil, end)
+		worker.WriteHeaders(1, end, "grpc-status", "0")
+		caller.WantFields(1, end, "grpc-status", "0")
+		// The first upload has its turn now, whole.
+		worker.AnyOrder()
+		worker.WantHeaders(3, noEnd)
+		rest := 1<<20 - streamWindow
+		done := make(chan struct{})
+		go func() { // ends when the rest is sent
+			defer close(done)
+			caller.WriteBody(3, end, make([]byte, rest))
+		}()
+		total, ended := 0, false
+		for !ended {
+			f := worker.WantFrame()
+			if f.Kind == testkit.Data && f.Stream == 3 {
+				total, ended = total+len(f.Payload), f.End
+			}
+		}
+		<-done
+		if total != 1<<20 {
+			t.Errorf("%d bytes arrived", total)
+		}
+		reply(worker, 3)
+		wantReply(caller, 3)
+	})
+}
+
+// R11: at buffer_total the newest queued calls that hold bytes are shed, never
+// a running one and never those that came first.
+func TestShed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const total = 2 << 20
+		g := newPipeRig(t, func(o *Options) { o.BufferTotal = total })
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		worker.WantHeaders(1, noEnd)
+		chunk := make([]byte, 16<<10)
+		for n := range uint32(60) {
+			stream := 3 + 2*n
+			caller.WriteHeaders(stream, noEnd, request(hello)...)
+			for range streamWindow / len(chunk) {
+				caller.WriteData(stream, noEnd, chunk)
+			}
+		}
+		synctest.Wait()
+		shed := g.counted("buffer_full")
+		if kept := g.Waiting(); uint64(kept)+shed != 60 || kept < total/streamWindow-8 || shed == 0 {
+			t.Errorf("%d calls wait, %d were shed", kept, shed)
+		}
+		if used := g.budget.Used(); used > total {
+			t.Errorf("%d bytes are in use", used)
+		}
+		if first := caller.WantFrame(); first.Kind != testkit.Headers || first.Stream < 3+total/streamWindow {
+			t.Errorf("the first that was shed: %v", first)
+		}
+		caller.WriteData(1, end, hi())
+		worker.WantDataBytes(1, hi(), end)
+		reply(worker, 1)
+		wantReply(caller, 1)
+		worker.WantHeaders(3, noEnd)
+	})
+}
+
+// A message of 64 MiB passes both ways, within bounded memory.
+func TestLargeMessage(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	caller.Refill()
+	caller.AnyOrder()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	worker := accept()
+	worker.Refill()
+	worker.AnyOrder()
+	worker.WantHeaders(1, noEnd)
+	body := make([]byte, 64<<20)
+	for i := range body {
+		body[i] = byte(i * 7 / 3)
+	}
+	sum := crc32.ChecksumIEEE(body)
+	through := func(from, to *testkit.Peer) {
+		t.Helper()
+		sent := make(chan struct{})
+		go func() { // ends with its last byte
+			defer close(sent)
+			from.WriteBody(1, end, body)
+		}()
+		got, size, most := uint32(0), 0, int64(0)
+		for ended := false; !ended; {
+			f := to.WantFrame()
+			if f.Kind == testkit.Data {
+				got, size, ended = crc32.Update(got, crc32.IEEETable, f.Payload), size+len(f.Payload), f.End
+			}
+			most = max(most, g.budget.Used())
+		}
+		<-sent
+		if got != sum || size != len(body) {
+			t.Errorf("%d of %d bytes, checksum %08x, want %08x", size, len(body), got, sum)
+		}
+		if most > 8<<20 {
+			t.Errorf("at most %d bytes were in use", most)
+		}
+	}
+	through(caller, worker)
+	worker.WriteHeaders(1, noEnd, responseHead()...)
+	caller.WantFields(1, noEnd, responseHead()...)
+	through(worker, caller)
+}

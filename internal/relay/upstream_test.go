@@ -1,0 +1,142 @@
+package relay
+
+import (
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func streamLimit(n uint32) http2.Setting {
+	return http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: n}
+}
+
+// R15: at the worker's stream limit, also when it is lowered later, calls get
+// another connection.
+func TestStreamLimit(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 9, streamLimit(2))
+	caller := g.caller()
+	caller.AnyOrder()
+	caller.WriteHeaders(1, end, request(hello)...)
+	first := accept()
+	first.AnyOrder()
+	first.WantHeaders(1, end)
+	caller.WriteHeaders(3, end, request(hello)...)
+	first.WantHeaders(3, end)
+	caller.WriteHeaders(5, end, request(hello)...)
+	second := accept()
+	second.WantHeaders(1, end)
+	reply(first, 1)
+	reply(first, 3)
+	wantReply(caller, 1)
+	wantReply(caller, 3)
+
+	second.WriteSettings(streamLimit(1))
+	second.WantSettingsAck()
+	caller.WriteHeaders(7, end, request(hello)...)
+	first.WantHeaders(5, end)
+	reply(first, 5)
+	wantReply(caller, 7)
+	reply(second, 1)
+	wantReply(caller, 5)
+}
+
+// A worker that admits no stream at all does not make connections pile up.
+func TestStreamLimitZero(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1, streamLimit(0))
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	first := accept()
+	first.WantHeaders(1, end)
+	reply(first, 1) // it was sent before the limit was known
+	wantReply(caller, 1)
+	caller.WriteHeaders(3, end, request(hello)...)
+	second := accept()
+	first.WantClosed()
+	second.WantHeaders(1, end)
+	reply(second, 1)
+	wantReply(caller, 3)
+}
+
+// R14: before a worker like Node's would end a connection for its resets, new
+// calls move to a fresh one and the old one finishes.
+func TestResetBudget(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 9)
+	caller := g.caller()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	old := accept()
+	old.WantHeaders(1, noEnd)
+	for n := range uint32(maxResets) {
+		stream := 3 + 2*n
+		caller.WriteHeaders(stream, end, request(hello)...)
+		old.WantHeaders(stream, end)
+		caller.WriteRST(stream, http2.ErrCodeCancel)
+		old.WantRST(stream, http2.ErrCodeCancel)
+	}
+	const next = 3 + 2*maxResets
+	caller.WriteHeaders(next, end, request(hello)...)
+	fresh := accept()
+	fresh.WantHeaders(1, end)
+	reply(fresh, 1)
+	wantReply(caller, next)
+	caller.WriteData(1, end, hi())
+	old.WantDataBytes(1, hi(), end)
+	reply(old, 1)
+	wantReply(caller, 1)
+	old.WantClosed()
+}
+
+// A worker that breaks the rules of its connection fails what it has seen at
+// once, and the next call gets a fresh connection.
+func TestBrokenConnection(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 9)
+	caller := g.caller()
+	caller.AnyOrder()
+	caller.WriteHeaders(1, end, request(hello)...)
+	caller.WriteHeaders(3, noEnd, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	worker.WantHeaders(3, noEnd)
+	worker.WriteFrame(http2.FramePushPromise, 4, 1, []byte{0, 0, 0, 2})
+	wantStatus(caller, 1, "14", "cabrank: bad response from worker")
+	wantStatus(caller, 3, "14", "cabrank: bad response from worker")
+	caller.WantRST(3, http2.ErrCodeNo)
+	caller.WriteHeaders(5, end, request(hello)...)
+	worker.Skip(testkit.RST)
+	worker.WantGoAway(http2.ErrCodeProtocol)
+	fresh := accept()
+	fresh.WantHeaders(1, end)
+	reply(fresh, 1)
+	wantReply(caller, 5)
+	worker.WantClosed()
+}
+
+// Activity tells what health checks want to know (R6).
+func TestActivity(t *testing.T) {
+	g := newRig(t)
+	e, accept := g.worker("w1", 3)
+	if last, n := g.Activity(e); !last.IsZero() || n != 0 {
+		t.Errorf("before any call: %v, %d", last, n)
+	}
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	caller.WriteHeaders(3, end, request(hello)...)
+	worker.WantHeaders(3, end)
+	if last, n := g.Activity(e); !last.IsZero() || n != 2 {
+		t.Errorf("with two calls running: %v, %d", last, n)
+	}
+	reply(worker, 1)
+	wantReply(caller, 1)
+	if last, n := g.Activity(e); last.IsZero() || n != 1 {
+		t.Errorf("with one of them finished: %v, %d", last, n)
+	}
+	reply(worker, 3)
+	wantReply(caller, 3)
+}
