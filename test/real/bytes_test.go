@@ -5,7 +5,9 @@ package real_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +116,82 @@ func (w *wireStats) HandleRPC(_ context.Context, event stats.RPCStats) {
 	case *stats.InPayload:
 		w.received += e.WireLength
 	}
+}
+
+// Two hundred uploads of 1 MiB wait on the connection of a stream that runs:
+// the stream keeps its pace, for a queued call's bytes stay within its own
+// window, and memory stays bounded (R11).
+func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
+	const (
+		uploads, echoes = 200, 200
+		pace            = 2 * time.Second // for all echoes; a stream that waits for an upload takes for ever
+		memory          = 128 << 20       // buffer_total and the program itself, twice over
+	)
+	c := startFault(t, faultWorker(t), "--workers", "1", "--slots", "2")
+	c.waitWorkers(1)
+	conn := dialLang(t, c.Addr)
+	running, holder := openChat(t, conn), openChat(t, conn)
+	running.echo("running")
+	holder.echo("holds the other slot")
+
+	ended := make(chan error, uploads)
+	message := strings.Repeat("u", 1<<20)
+	for range uploads {
+		go func() { ended <- upload(t.Context(), conn, message) }()
+	}
+	c.waitMetric("cabrank_queue_length", uploads)
+	began := time.Now()
+	for range echoes {
+		running.echo("still running")
+	}
+	if took := time.Since(began); took > pace {
+		t.Errorf("%d echoes took %v while %d uploads waited", echoes, took, uploads)
+	}
+	holder.end()
+	for range uploads {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	running.end()
+	if peak := c.peakMemory(); peak > memory {
+		t.Errorf("cabrank took %d MiB of memory, at most %d are expected", peak>>20, memory>>20)
+	}
+	c.Stop()
+}
+
+// upload sends one message and reads its echo.
+func upload(ctx context.Context, conn *grpc.ClientConn, message string) error {
+	stream, err := workpb.NewWorkClient(conn).Chat(ctx)
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&workpb.ChatMessage{Text: message}); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if reply, err := stream.Recv(); err != nil || len(reply.GetText()) != len(message) {
+		return fmt.Errorf("got %d bytes back and %w", len(reply.GetText()), err)
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the end of an upload: %w", err)
+	}
+	return nil
+}
+
+// peakMemory returns the largest resident size that cabrank has had, in bytes.
+// Source: proc(5), VmHWM in status.
+func (c *Cabrank) peakMemory() int {
+	c.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var kilobytes int
+	if _, err := fmt.Sscanf(lineWith(string(status), "VmHWM:"), "VmHWM: %d kB", &kilobytes); err != nil {
+		c.t.Fatalf("no VmHWM in %s: %v", status, err)
+	}
+	return kilobytes << 10
 }

@@ -83,7 +83,7 @@ func TestTakenPortsAreNamed(t *testing.T) {
 			if code != 1 {
 				t.Errorf("exit code %d, want 1", code)
 			}
-			want := fmt.Sprintf("cabrank (pid %d)", holder.PID)
+			want := fmt.Sprintf("%s (pid %d)", holder.name, holder.PID)
 			line := lineWith(p.Log(), "cabrank: port ")
 			if !strings.Contains(line, want) || !strings.HasSuffix(line, "choose another port with "+test.flag) {
 				t.Errorf("the last line is %q, want one that names %s and %s", line, want, test.flag)

@@ -131,8 +131,9 @@ func TestBusyIsNotSick(t *testing.T) {
 		t.Errorf("after %d health questions workers were taken out: %v", questions, lines)
 	}
 	c.waitMetric("cabrank_in_flight", 0) // with all watchers still there
-	watch.wantServing()
+	watch.want(healthpb.HealthCheckResponse_SERVING)
 	c.Stop()
+	watch.want(healthpb.HealthCheckResponse_NOT_SERVING) // said before the end (R17)
 }
 
 // askHealth wants an answer at once although nothing is free.
@@ -194,19 +195,25 @@ func (w *healthWatch) follow(i int, stream grpc.ServerStreamingClient[healthpb.H
 	}
 }
 
-// wantServing wants all streams open, with SERVING as their last word.
-func (w *healthWatch) wantServing() {
+// want waits until the last word of all streams is as wanted. Streams may have
+// ended only after another word than SERVING.
+func (w *healthWatch) want(status healthpb.HealthCheckResponse_ServingStatus) {
 	w.t.Helper()
+	testkit.Eventually(w.t, patience, fmt.Sprintf("%d Watch streams to say %v", w.number, status), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		saying := 0
+		for _, last := range w.last {
+			if last == status {
+				saying++
+			}
+		}
+		return saying == w.number
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	serving := 0
-	for _, last := range w.last {
-		if last == healthpb.HealthCheckResponse_SERVING {
-			serving++
-		}
-	}
-	if len(w.ended) > 0 || serving != w.number {
-		w.t.Errorf("%d of %d Watch streams say SERVING; ended: %v", serving, w.number, w.ended)
+	if status == healthpb.HealthCheckResponse_SERVING && len(w.ended) > 0 {
+		w.t.Errorf("%d Watch streams have ended, the first with %v", len(w.ended), w.ended[0])
 	}
 }
 

@@ -25,8 +25,16 @@ func (c *Cabrank) kill(pid int) {
 // each of which is told so, once; the other worker goes on, and the dead one
 // comes back (R4).
 func TestWorkerDiesUnderLoad(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		t.Run(transport, func(t *testing.T) { killUnderLoad(t, transport) })
+	}
+}
+
+func killUnderLoad(t *testing.T, transport string) {
+	t.Helper()
 	const slots, deaths = 3, 3
-	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", "3", "--log-level", "debug")
+	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots),
+		"--transport", transport, "--start-port", strconv.Itoa(freePorts(t, 4)))
 	c.waitWorkers(2)
 	readiness := c.watchProbe("readiness")
 	load := startLoad(t, c.Addr, 2*slots+2, shortWork)
