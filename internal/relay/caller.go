@@ -37,6 +37,10 @@ func (st *stand) accept(nc net.Conn) {
 		cc.xff = h2.AppendField(nil, "x-forwarded-for", cc.address)
 	}
 	st.do(func() {
+		if st.relay.closing.Load() { // nobody would ever close it
+			_ = nc.Close()
+			return
+		}
 		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
 		cc.link.Conn.Owner = cc
 		st.callers[cc] = struct{}{}

@@ -281,3 +281,14 @@ func TestCloseInTheMiddle(t *testing.T) {
 	caller.Skip(testkit.Headers, testkit.Data, testkit.RST)
 	caller.WantClosed()
 }
+
+// A connection that comes after the end is closed.
+func TestServeConnAfterClose(t *testing.T) {
+	g := newRig(t)
+	g.Close()
+	ours, theirs := net.Pipe()
+	g.ServeConn(ours)
+	if _, err := theirs.Read(make([]byte, 1)); err == nil {
+		t.Error("somebody answered")
+	}
+}

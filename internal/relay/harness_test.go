@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,7 +193,7 @@ func plain(verb, path string, more ...string) []string {
 
 // forwarded is what a worker gets of a request from loopback.
 func forwarded(list []string) []string {
-	return append(list[:len(list):len(list)], "x-forwarded-for", "127.0.0.1")
+	return append(slices.Clip(list), "x-forwarded-for", "127.0.0.1")
 }
 
 func responseHead() []string { return []string{":status", "200", "content-type", "application/grpc"} }

@@ -113,8 +113,7 @@ func (c *call) appendForwarded(head, value []byte) []byte {
 
 // timeoutField encodes a grpc-timeout of what is left.
 func (st *stand) timeoutField(left time.Duration) []byte {
-	var digits [16]byte
-	value := grpcwire.AppendTimeout(digits[:0], max(left, 1))
+	value := grpcwire.AppendTimeout(st.digits[:0], max(left, 1))
 	st.scratch = h2.AppendFieldBytes(st.scratch[:0], "grpc-timeout", value)
 	return st.scratch
 }

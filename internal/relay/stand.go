@@ -68,7 +68,8 @@ type stand struct {
 	stats       statsTable
 	grants      []rank.Grant // scratch
 	scratch     []byte
-	replay      int64 // bytes kept for replays, R3
+	digits      [16]byte // scratch for a number; on the stack it would escape
+	replay      int64    // bytes kept for replays, R3
 	replayTotal int64
 	draining    bool
 }

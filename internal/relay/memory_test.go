@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// memory is a relay whose two engines are fed by hand, without transports: one
+// caller's connection and one worker's.
+type memory struct {
+	t        testing.TB
+	g        *rig
+	st       *stand
+	caller   *h2.Conn
+	worker   *h2.Conn
+	request  []byte // HEADERS and DATA of one call
+	response []byte // HEADERS, DATA, trailers
+	next     uint32
+}
+
+// frames records what script writes.
+func frames(t testing.TB, script func(*http2.Framer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := script(http2.NewFramer(&b, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func newMemory(t testing.TB, g *rig, local bool) *memory {
+	t.Helper()
+	m := &memory{t: t, g: g, st: g.stands[0], next: 1}
+	e := g.AddEndpoint("w1", 100, local)
+	g.Up(e, "none", "")
+	st := m.st
+	st.do(func() {
+		cc := &callerConn{st: st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
+		cc.timer.Owner = cc
+		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
+		cc.link.Conn.Owner = cc
+		st.callers[cc] = struct{}{}
+		u := st.upstreamOf(e.slots)
+		uc := &upstreamConn{upstream: u}
+		uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
+		uc.link.Conn.Owner = uc
+		u.conns = append(u.conns, uc)
+		m.caller, m.worker = cc.link.Conn, uc.link.Conn
+	})
+	greeting := frames(t, func(f *http2.Framer) error {
+		_ = f.WriteSettings()
+		return f.WriteWindowUpdate(0, 1<<31-1-65535)
+	})
+	st.do(func() {
+		m.feed(m.caller, []byte(http2.ClientPreface))
+		m.feed(m.caller, greeting)
+		m.feed(m.worker, greeting)
+	})
+	ask := block(request(hello, "grpc-timeout", "10S", "user-agent", "memory")...)
+	m.request = frames(t, func(f *http2.Framer) error {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: ask})
+		return f.WriteData(1, true, hi())
+	})
+	m.response = frames(t, func(f *http2.Framer) error {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: block(responseHead()...)})
+		_ = f.WriteData(1, false, hi())
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: block("grpc-status", "0")})
+	})
+	return m
+}
+
+// feed hands bytes to an engine, under the lock of the shard.
+func (m *memory) feed(c *h2.Conn, p []byte) {
+	if err := c.Feed(p, m.st.Now()); err != nil {
+		m.t.Fatalf("feed: %v", err)
+	}
+}
+
+// drainOutput sends what the engine has to say to nowhere.
+func (m *memory) drainOutput(c *h2.Conn) (size int) {
+	for p := c.Output(); len(p) > 0; p = c.Output() {
+		size += len(p)
+		c.Sent(len(p), m.st.Now())
+	}
+	return size
+}
+
+func setStream(frames []byte, id uint32) {
+	for len(frames) > 0 {
+		binary.BigEndian.PutUint32(frames[5:], id)
+		frames = frames[9+int(frames[0])<<16+int(frames[1])<<8+int(frames[2]):]
+	}
+}
+
+// call carries one unary call through the whole relay.
+func (m *memory) call() {
+	setStream(m.request, m.next)
+	setStream(m.response, m.next)
+	m.next += 2
+	m.feed(m.caller, m.request)
+	if m.drainOutput(m.worker) == 0 {
+		m.t.Fatal("no request went out")
+	}
+	m.feed(m.worker, m.response)
+	if m.drainOutput(m.caller) == 0 {
+		m.t.Fatal("no answer went out")
+	}
+}
+
+// A unary call costs no allocation in the steady state, with HEADERS that are
+// held back (R2) and without.
+func TestCallAllocatesNothing(t *testing.T) {
+	for name, local := range map[string]bool{"local": true, "elsewhere": false} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t)
+			m := newMemory(t, g, local)
+			m.st.do(func() {
+				m.drainOutput(m.worker)
+				m.drainOutput(m.caller)
+				for range 100 {
+					m.call()
+				}
+				if n := testing.AllocsPerRun(1000, m.call); n != 0 {
+					t.Errorf("a call allocates %v times", n)
+				}
+			})
+			if n := g.Stats().of(t, hello).Codes["OK"]; n < 1100 {
+				t.Errorf("%d calls were answered", n)
+			}
+		})
+	}
+}
+
+// BenchmarkUnaryCall is the relay's own work for one unary call: both engines,
+// the rank, the record; no system call.
+func BenchmarkUnaryCall(b *testing.B) {
+	g := newRig(b)
+	m := newMemory(b, g, true)
+	m.st.Lock()
+	defer m.st.Unlock()
+	m.drainOutput(m.worker)
+	m.drainOutput(m.caller)
+	m.call()
+	b.ReportAllocs()
+	for b.Loop() {
+		m.call()
+	}
+}

@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// Everything at once: several shards, endpoints that come and go, workers that
+// refuse, reset, break rules and die, callers that lose interest. Each call
+// ends, and at the end nothing is left: no call, lease, stream or buffer.
+func TestStress(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { stress(t, seed) })
+	}
+}
+
+func stress(t *testing.T, seed uint64) {
+	t.Helper()
+	g := newRig(t, func(o *Options) {
+		o.Shards, o.QueueLength, o.BufferTotal = 2+int(seed%3), 40+100*int(seed%3), 4<<20
+		o.ReplayBytes, o.ReplayTotal = 16<<10, 256<<10
+	})
+	var endpoints []*Endpoint
+	var addresses []string
+	for i := range uint64(3) {
+		worker := newWildWorker(t, seed<<8+i)
+		addresses = append(addresses, worker.ln.Addr().String())
+		e := g.AddEndpoint(fmt.Sprint("w", i), 4, i > 0)
+		g.Up(e, "tcp", addresses[i])
+		endpoints = append(endpoints, e)
+	}
+	quit := make(chan struct{})
+	var flapper, callers sync.WaitGroup
+	flapper.Go(func() { g.flap(seed, endpoints, addresses, quit) })
+	const each, calls = 6, 400
+	for i := range uint64(each) {
+		w := &wildCaller{t: t, addr: g.addr, dice: rand.New(rand.NewPCG(seed, i))}
+		callers.Go(func() { w.run(calls) })
+	}
+	callers.Wait()
+	close(quit)
+	flapper.Wait()
+	testkit.Eventually(t, soon, "all calls to be over", func() bool { return g.calls.Load() == 0 })
+	g.wantInFlight(0)
+	g.wantWaiting(0)
+	finished := uint64(0)
+	for _, m := range g.Stats().Methods {
+		for _, n := range m.Codes {
+			finished += n
+		}
+	}
+	if finished == 0 || finished > each*calls {
+		t.Errorf("%d calls were counted, at most %d were made", finished, each*calls)
+	}
+	g.Drain(time.Second, nil)
+	g.each(wantFreeListSane(t))
+}
+
+// flap opens, closes and moves endpoints.
+func (g *rig) flap(seed uint64, endpoints []*Endpoint, addresses []string, quit <-chan struct{}) {
+	dice := rand.New(rand.NewPCG(seed, 99))
+	for {
+		select {
+		case <-quit:
+			return
+		case <-time.After(time.Duration(1+dice.IntN(10)) * time.Millisecond):
+		}
+		e := endpoints[dice.IntN(len(endpoints))]
+		switch dice.IntN(4) {
+		case 0:
+			g.Down(e)
+		case 1:
+			g.Up(e, "tcp", "127.0.0.1:1") // nobody is there
+		default:
+			g.Up(e, "tcp", addresses[dice.IntN(len(addresses))])
+		}
+	}
+}
+
+// wantFreeListSane says that no call is twice among those for reuse, and that
+// each of them is as good as new.
+func wantFreeListSane(t *testing.T) func(*stand) {
+	t.Helper()
+	return func(st *stand) {
+		seen := map[*call]bool{}
+		for c := st.free; c != nil; c = c.nextFree {
+			if seen[c] {
+				t.Fatal("a call is twice in the free list")
+			}
+			seen[c] = true
+			if c.state != callNew || c.done || c.awaited || c.listed || c.lease.Valid() || c.down.Open() || c.up.Open() ||
+				c.clock.Set() || c.hold.Set() || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
+				t.Errorf("a call for reuse has a past: %+v", c)
+			}
+		}
+		if len(seen) != st.freeCount || st.freeCount > maxFree {
+			t.Errorf("%d calls for reuse, counted %d, at most %d", len(seen), st.freeCount, maxFree)
+		}
+	}
+}
