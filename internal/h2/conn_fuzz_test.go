@@ -68,6 +68,7 @@ func (e *echo) Lost(s *Stream, _ bool) { delete(e.waiting, s) }
 
 // step feeds one piece, half of the time takes part of the output.
 func (e *echo) step(t *testing.T, piece []byte, out []byte) ([]byte, bool) {
+	t.Helper()
 	if err := e.conn.Feed(piece, 0); err != nil {
 		return append(out, e.conn.Output()...), false
 	}
@@ -81,6 +82,7 @@ func (e *echo) step(t *testing.T, piece []byte, out []byte) ([]byte, bool) {
 
 // check holds what must be true between any two calls.
 func (e *echo) check(t *testing.T) {
+	t.Helper()
 	c, n := e.conn, 0
 	c.Each(func(s *Stream) {
 		n++
@@ -127,6 +129,7 @@ func FuzzConn(f *testing.F) {
 }
 
 func fuzzConn(t *testing.T, server bool, in []byte, size int) {
+	t.Helper()
 	budget, block := &Budget{Total: 1 << 20}, &Block{}
 	e := newEcho(server, budget, block)
 	var out []byte

@@ -28,6 +28,7 @@ func story() []byte {
 // come in these pieces: what the handler was told, and what was
 // written.
 func outcome(t *testing.T, in []byte, cut func(rest []byte) int) (told, written []string, failed error) {
+	t.Helper()
 	r := newRig(t, true)
 	r.onHeaders = func(s *Stream, _ bool) {
 		if !s.SentHead() {

@@ -322,6 +322,9 @@ func (c *Conn) Ping(data [8]byte) {
 	c.out = appendPing(c.out, false, data)
 }
 
+// Accepted returns how many bytes the kernel has ever accepted.
+func (c *Conn) Accepted() uint64 { return c.accepted }
+
 // Idle reports whether the peer's side has taken all output.
 func (c *Conn) Idle() bool { return c.pending() == 0 }
 

@@ -48,6 +48,7 @@ type rig struct {
 // newRig makes an engine and checks at the end of the test that Close gives
 // every buffer back.
 func newRig(t testing.TB, server bool, change ...func(*Config)) *rig {
+	t.Helper()
 	r := &rig{
 		t: t, cfg: testConfig(server), budget: &Budget{Total: 64 << 20},
 		streams: map[uint32]*Stream{}, dec: hpack.NewDecoder(4096, nil),
@@ -62,6 +63,7 @@ func newRig(t testing.TB, server bool, change ...func(*Config)) *rig {
 
 // newServer is the engine of a caller's connection that is past the greeting.
 func newServer(t testing.TB, change ...func(*Config)) *rig {
+	t.Helper()
 	r := newRig(t, true, change...)
 	r.feed(wire().preface().settings())
 	r.frames()
@@ -71,6 +73,7 @@ func newServer(t testing.TB, change ...func(*Config)) *rig {
 
 // newClient is the engine of a worker's connection that is past the greeting.
 func newClient(t testing.TB, change ...func(*Config)) *rig {
+	t.Helper()
 	r := newRig(t, false, change...)
 	r.feed(wire().settings())
 	r.frames()

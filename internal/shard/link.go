@@ -19,7 +19,8 @@ var ErrHandshake = errors.New("no HTTP/2 preface in time")
 const (
 	// linger is how long a connection that we have finished stays half-closed,
 	// so that the last frames reach a peer that is still sending: closing a
-	// socket with unread bytes would reset it and destroy them.
+	// socket with unread bytes would reset it and destroy them. It is also how
+	// long a peer may take nothing while output is left.
 	linger = time.Second
 )
 
@@ -33,6 +34,7 @@ type Watcher interface {
 type driver interface {
 	flush(now time.Duration) // send what the engine has; may end the link
 	probe(now time.Duration) // look once whether the peer has finished
+	progress() uint64        // bytes that the transport has taken so far
 	finish()                 // no more output will come: half-close
 	close()                  // release the transport
 }
@@ -54,7 +56,8 @@ type Link struct {
 	ending   bool // closes when its output is gone
 	finished bool // half-closed
 	unproven bool
-	timer    Timer // end of the linger time
+	timer    Timer  // end of the linger time
+	moved    uint64 // bytes that the transport had taken when the timer was set
 }
 
 // NewLink returns a link whose transport is still to come: the engine may be
@@ -69,7 +72,14 @@ func (s *Shard) NewLink(cfg *h2.Config, h h2.Handler, w Watcher) *Link {
 
 // Attach gives the link its transport and starts to read. Called under the
 // lock. A transport for a link that has ended meanwhile is closed.
+//
+// A transport that tells its descriptor (syscall.Conn) is read and written by
+// system calls of our own: whatever its Read and Write add is passed by, so
+// that a wrapper must not pass that method on.
 func (l *Link) Attach(nc net.Conn) {
+	if l.shard.stopped {
+		l.Close(errStopped)
+	}
 	if l.closed {
 		_ = nc.Close() // it was never used
 		return
@@ -99,14 +109,21 @@ func (l *Link) Shard() *Shard { return l.shard }
 func (l *Link) Closed() bool { return l.closed }
 
 // Finish ends the link when its output is flushed: half-close, wait for the
-// peer to do the same for at most a second, close.
+// peer to do the same for at most a second, close. A peer that takes nothing of
+// the output for a second is not waited for.
 func (l *Link) Finish(reason error) {
 	if l.closed || l.ending {
 		return
 	}
 	l.ending, l.reason = true, reason
 	l.shard.markDirty(l)
-	l.shard.SetTimer(&l.timer, l.shard.Now()+linger)
+	l.await(l.shard.Now())
+}
+
+// await gives the peer another linger time.
+func (l *Link) await(now time.Duration) {
+	l.moved = l.driver.progress()
+	l.shard.SetTimer(&l.timer, now+linger)
 }
 
 // Close ends the link now.
@@ -126,12 +143,19 @@ func (l *Link) Close(reason error) {
 }
 
 // Expired implements Expirer: the linger time is over.
-func (l *Link) Expired(*Timer, time.Duration) { l.Close(l.reason) }
+func (l *Link) Expired(_ *Timer, now time.Duration) {
+	if !l.finished && l.driver.progress() != l.moved {
+		l.await(now) // slow, but it reads: answers are not cut off
+		return
+	}
+	l.Close(l.reason)
+}
 
 // afterFlush half-closes a link that is ending and has nothing left to send.
-func (l *Link) afterFlush(time.Duration) {
+func (l *Link) afterFlush(now time.Duration) {
 	if l.ending && !l.closed && !l.finished && l.Conn.Idle() {
 		l.finished = true
+		l.await(now)
 		l.driver.finish()
 	}
 }
@@ -158,5 +182,6 @@ type noTransport struct{}
 
 func (noTransport) flush(time.Duration) {}
 func (noTransport) probe(time.Duration) {}
+func (noTransport) progress() uint64    { return 0 }
 func (noTransport) finish()             {}
 func (noTransport) close()              {}

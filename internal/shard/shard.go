@@ -218,8 +218,8 @@ func (s *Shard) markDirty(l *Link) {
 // millisecond later. A timer that is already set is moved.
 func (s *Shard) SetTimer(t *Timer, at time.Duration) {
 	s.wheel.set(t, at)
-	if s.armed == 0 || at < s.armed {
-		s.arm(at, s.Now())
+	if due := t.rings(); s.armed == 0 || due < s.armed {
+		s.arm(due, s.Now())
 	}
 }
 
@@ -257,6 +257,7 @@ func (s *Shard) Expired(_ *Timer, now time.Duration) {
 			l.driver.probe(now)
 		}
 	}
+	clear(list)
 	if len(s.unproven) == 0 {
 		s.unproven = list[:0]
 	}
@@ -284,10 +285,10 @@ func (s *Shard) Stop() {
 		s.Unlock()
 		return
 	}
+	s.stopped = true // links that are made from here on end at Attach
 	for l := range s.links {
 		l.Close(errStopped)
 	}
-	s.stopped = true
 	s.alarm.Stop()
 	s.leave()
 	s.Wake()

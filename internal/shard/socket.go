@@ -95,6 +95,8 @@ func (d *socket) readOnce(now time.Duration) bool {
 
 func (d *socket) probe(now time.Duration) { d.readOnce(now) }
 
+func (d *socket) progress() uint64 { return d.link.Conn.Accepted() }
+
 func (d *socket) flush(now time.Duration) {
 	if !d.blocked {
 		d.write(now)
@@ -114,6 +116,13 @@ func (d *socket) write(now time.Duration) {
 			continue
 		}
 		if err != nil && !errors.Is(err, syscall.EAGAIN) {
+			// What the peer said before it left counts: an answer, or a GOAWAY
+			// that tells which calls it has not looked at (R4).
+			for range readRounds {
+				if !d.readOnce(now) {
+					break
+				}
+			}
 			d.link.Close(err)
 			return
 		}

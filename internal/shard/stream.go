@@ -2,10 +2,13 @@ package shard
 
 import (
 	"net"
+	"sync/atomic"
 	"time"
 )
 
-// streamBuffer is the read buffer of a connection that is not a raw socket.
+// streamBuffer is the read buffer of a connection that is not a raw socket, and
+// the most that is handed to it in one write: as much as a TLS record holds, so
+// that progress is seen and no write becomes two.
 const streamBuffer = 16 << 10
 
 // streamDriver drives a link over any net.Conn (TLS, bytes already sniffed, an
@@ -15,6 +18,8 @@ type streamDriver struct {
 	nc   net.Conn
 	work chan struct{} // one token: there is output, or the link has closed
 	half bool          // half-close once the output is gone
+
+	written atomic.Uint64
 }
 
 func newStreamDriver(l *Link, nc net.Conn) *streamDriver {
@@ -59,7 +64,7 @@ func (d *streamDriver) writeLoop() {
 				}
 				break
 			}
-			_, err := d.nc.Write(buf[off:])
+			err := d.write(buf[off:])
 			s.Lock()
 			d.link.Conn.Returned(buf, s.Now())
 			if err != nil {
@@ -69,6 +74,18 @@ func (d *streamDriver) writeLoop() {
 			s.Unlock()
 		}
 	}
+}
+
+func (d *streamDriver) write(p []byte) error {
+	for len(p) > 0 {
+		n, err := d.nc.Write(p[:min(len(p), streamBuffer)])
+		if err != nil {
+			return err
+		}
+		d.written.Add(uint64(n))
+		p = p[n:]
+	}
+	return nil
 }
 
 func (d *streamDriver) signal() {
@@ -91,6 +108,7 @@ func (d *streamDriver) closeWrite() {
 
 func (d *streamDriver) flush(time.Duration) { d.signal() }
 func (d *streamDriver) probe(time.Duration) {}
+func (d *streamDriver) progress() uint64    { return d.written.Load() }
 
 func (d *streamDriver) finish() {
 	d.half = true

@@ -37,6 +37,9 @@ type Timer struct {
 // Set reports whether the timer runs.
 func (t *Timer) Set() bool { return t.slot != nil }
 
+// rings returns when the wheel will tell it: at the end of the tick.
+func (t *Timer) rings() time.Duration { return time.Duration(t.due) * tick }
+
 // At returns when a timer that is set runs out.
 func (t *Timer) At() time.Duration { return t.at }
 
@@ -110,11 +113,13 @@ func (w *wheel) unlink(t *Timer) {
 // advance tells the owners of all timers that are due at now.
 func (w *wheel) advance(now time.Duration) {
 	for to := int64(now / tick); w.now < to; {
-		if w.count == 0 {
+		// Empty stretches are passed in one step: a shard may have slept for days.
+		used := w.nextUsed()
+		if used == 0 || used > to {
 			w.now = to
 			return
 		}
-		w.now++
+		w.now = used
 		for level := 1; level < wheelLevels && w.now&(1<<(wheelBits*level)-1) == 0; level++ {
 			w.cascade(level)
 		}
@@ -144,7 +149,11 @@ func (w *wheel) cascade(level int) {
 
 // next returns when the wheel must be looked at again, 0 if it is empty. It
 // may be earlier than the next timer, never later.
-func (w *wheel) next() time.Duration {
+func (w *wheel) next() time.Duration { return time.Duration(w.nextUsed()) * tick }
+
+// nextUsed returns the tick at which the first slot that holds timers begins, 0
+// if there is none.
+func (w *wheel) nextUsed() int64 {
 	if w.count == 0 {
 		return 0
 	}
@@ -158,7 +167,7 @@ func (w *wheel) next() time.Duration {
 			}
 		}
 	}
-	return time.Duration(best) * tick
+	return best
 }
 
 // distance is how many slots after from the next used one comes (1 to 256),
