@@ -142,6 +142,21 @@ func (l *Link) Close(reason error) {
 	l.watcher.LinkClosed(l, l.reason)
 }
 
+// writeFailed is told by a driver with a reader of its own that nothing can be
+// sent any more. What the peer said before it left counts (R4): the reader ends
+// the link when it comes to the end, at most after the linger time.
+func (l *Link) writeFailed(err error, now time.Duration) {
+	if l.closed {
+		return
+	}
+	if l.ending {
+		l.Close(err)
+		return
+	}
+	l.reason = err
+	l.await(now)
+}
+
 // Expired implements Expirer: the linger time is over.
 func (l *Link) Expired(_ *Timer, now time.Duration) {
 	if !l.finished && l.driver.progress() != l.moved {

@@ -24,7 +24,7 @@ func (h *host) begin(l *Link, s *h2.Stream) {
 }
 
 // worker makes a link to a scripted worker.
-func (h *host) worker(t *testing.T, tr transport) (*Link, *testkit.Peer) {
+func (h *host) worker(t testing.TB, tr transport) (*Link, *testkit.Peer) {
 	t.Helper()
 	ours, theirs := tr.pair(t)
 	var l *Link
@@ -40,33 +40,29 @@ func (h *host) worker(t *testing.T, tr transport) (*Link, *testkit.Peer) {
 // R4: a worker that says GOAWAY and is gone has said which calls it has not
 // looked at; that is read also when a write finds out first that it is gone.
 func TestGoAwayOfAWorkerThatIsGone(t *testing.T) {
-	for _, tr := range transports[:2] {
-		t.Run(tr.name, func(t *testing.T) {
-			testkit.CheckLeaks(t)
-			h := newHost(t)
-			for range 10 {
-				l, w := h.worker(t, tr)
-				h.open(l)
-				w.WantHeaders(1, testkit.NoEnd)
-				goaways := h.noted("goaway")
-				h.do(func() { // no reader has its turn before the writes below
-					w.WriteGoAway(0, http2.ErrCodeNo, "")
-					w.Close()
-					for range 3 {
-						h.begin(l, &h2.Stream{Owner: &serving{sink: true}})
-						h.flush(h.Now())
-						if l.Closed() {
-							break
-						}
+	everywhere(t, func(h *host, tr transport) {
+		for range 10 {
+			l, w := h.worker(h.t, tr)
+			h.open(l)
+			w.WantHeaders(1, testkit.NoEnd)
+			goaways := h.noted("goaway")
+			h.do(func() { // no reader has its turn before the writes below
+				w.WriteGoAway(0, http2.ErrCodeNo, "")
+				w.Close()
+				for range 3 {
+					h.begin(l, &h2.Stream{Owner: &serving{sink: true}})
+					h.flush(h.Now())
+					if l.Closed() {
+						break
 					}
-				})
-				h.awaitEnd(l)
-				if h.noted("goaway") == goaways {
-					t.Fatal("the GOAWAY was not read")
 				}
+			})
+			h.awaitEnd(l)
+			if h.noted("goaway") == goaways {
+				h.t.Fatal("the GOAWAY was not read")
 			}
-		})
-	}
+		}
+	})
 }
 
 // A connection whose peer has reset it ends with that reason, once.

@@ -68,7 +68,9 @@ func (d *streamDriver) writeLoop() {
 			s.Lock()
 			d.link.Conn.Returned(buf, s.Now())
 			if err != nil {
-				d.link.Close(err)
+				d.link.writeFailed(err, s.Now())
+				s.Unlock()
+				return
 			}
 			d.link.afterFlush(s.Now())
 			s.Unlock()
