@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// dialTimeout bounds the wait for a connection to an endpoint.
+	// dialTimeout bounds the wait for a connection to an endpoint, and for the
+	// greeting on it: without that its calls would wait for ever (R10).
 	dialTimeout = 5 * time.Second
 	// maxResets is how many streams may be cancelled on one connection before
 	// new calls move to a fresh one: Node ends a connection after about 1,000,
@@ -42,13 +43,15 @@ type upstreamConn struct {
 	link     *shard.Link
 	retired  bool // no new streams; ends with its last one
 	resets   int
+	clock    shard.Timer // end of the wait for the greeting
 }
 
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
 
 // conn returns a connection with room for another stream, a new one where
-// there is none (R15); nil if the endpoint was never up or the relay ends. A new connection can
-// be written at once: its bytes leave when it is established.
+// there is none (R15); nil if the endpoint was never up or the relay ends. A
+// new connection can be written at once: its streams leave when the endpoint
+// has greeted.
 func (u *upstream) conn(time.Duration) *h2.Conn {
 	for _, uc := range slices.Backward(u.conns) {
 		if uc.retired {
@@ -72,7 +75,8 @@ func (u *upstream) dial() *h2.Conn {
 	st := u.st
 	uc := &upstreamConn{upstream: u}
 	uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
-	uc.link.Conn.Owner = uc
+	uc.link.Conn.Owner, uc.clock.Owner = uc, uc
+	st.SetTimer(&uc.clock, st.Now()+dialTimeout)
 	u.conns = append(u.conns, uc)
 	go uc.connect(st.relay.ctx, u.network, u.address) // ends by dialTimeout or with the relay
 	return uc.link.Conn
@@ -88,6 +92,14 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 		}
 		uc.link.Attach(nc)
 	})
+}
+
+// Expired implements shard.Expirer: nobody has accepted the connection, or who
+// has does not speak HTTP/2. Its calls move (R4).
+func (uc *upstreamConn) Expired(*shard.Timer, time.Duration) {
+	if !uc.link.Conn.Greeted() {
+		uc.link.Close(shard.ErrHandshake)
+	}
 }
 
 // move turns new calls to another address, or to another process at the same.
@@ -141,5 +153,6 @@ func (uc *upstreamConn) Broken(*shard.Link) {
 // LinkClosed implements shard.Watcher.
 func (uc *upstreamConn) LinkClosed(*shard.Link, error) {
 	u := uc.upstream
+	u.st.StopTimer(&uc.clock)
 	u.conns = slices.DeleteFunc(u.conns, func(x *upstreamConn) bool { return x == uc })
 }

@@ -132,8 +132,15 @@ func TestChainDoesNotMultiplyCalls(t *testing.T) {
 }
 
 // A connection that nobody has accepted has taken no call, although the kernel
-// would have accepted its bytes: when it dies its calls move (R4).
+// would have accepted its bytes. When it dies its calls move; so they do when
+// nobody accepts it in time, or who does is silent (R4, R10).
 func TestCallsOfABacklogMove(t *testing.T) {
+	t.Run("closed", func(t *testing.T) { moveFromBacklog(t, func(silent net.Listener) { silent.Close() }) })
+	t.Run("left alone", func(t *testing.T) { moveFromBacklog(t, func(net.Listener) {}) })
+}
+
+func moveFromBacklog(t *testing.T, then func(silent net.Listener)) {
+	t.Helper()
 	const calls = 20
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -155,7 +162,7 @@ func TestCallsOfABacklogMove(t *testing.T) {
 			t.Error(got.err)
 		}
 	}
-	silent.Close()
+	then(silent)
 	for range calls / 2 {
 		if got := <-ended; got.err != nil {
 			t.Error(got.err)
