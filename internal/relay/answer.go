@@ -247,7 +247,13 @@ func (c *call) pumpAnswer(now time.Duration) {
 	c.finishIfDelivered(now)
 }
 
+// trimAnswer drops what was sent. The rest is moved only when it is the
+// smaller part: a caller that gives credit byte by byte must not have us move a
+// window's worth each time.
 func (c *call) trimAnswer() {
+	if 2*c.respSent < len(c.resp) {
+		return
+	}
 	rest := copy(c.resp, c.resp[c.respSent:])
 	c.resp, c.respSent = c.resp[:rest], 0
 	if rest == 0 {

@@ -63,6 +63,7 @@ type call struct {
 	reqSent   int  // bytes of req that were written upstream
 	reqBase   int  // bytes that were dropped in front of req
 	credited  int  // bytes whose credit went back to the caller
+	spent     bool // bytes were sent that are not kept for a replay
 	reqEnd    bool // the caller has finished sending
 	trailers  []byte
 	kept      int // bytes counted in stand.replay

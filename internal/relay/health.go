@@ -94,7 +94,8 @@ func (c *call) tellHealth(now time.Duration) {
 	var buf [16]byte
 	message := grpcwire.AppendHealthCheckResponse(buf[:0], status)
 	// The end of a message whose beginning was sent stays; all are as long.
-	c.resp = c.resp[:len(c.resp)%len(message)]
+	begun := (len(c.resp) - c.respSent) % len(message)
+	c.resp = c.resp[:c.respSent+begun]
 	c.resp = c.st.Pool().Append(c.resp, message)
 	c.pumpAnswer(now)
 }

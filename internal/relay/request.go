@@ -105,7 +105,9 @@ func (c *call) appendForwarded(head, value []byte) []byte {
 		value = value[:limit] // cannot be: the list limit was kept
 	}
 	scratch := append(c.st.scratch[:0], value...)
-	scratch = append(scratch, ", "...)
+	if len(value) > 0 {
+		scratch = append(scratch, ", "...)
+	}
 	scratch = append(scratch, c.caller.address...)
 	c.st.scratch = scratch
 	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
@@ -218,6 +220,10 @@ func (c *call) trimRequest() {
 	if c.reqSent == 0 {
 		return
 	}
+	c.spent = true
+	if 2*c.reqSent < len(c.req) { // as in trimAnswer
+		return
+	}
 	c.reqBase += c.reqSent
 	rest := copy(c.req, c.req[c.reqSent:])
 	c.req, c.reqSent = c.req[:rest], 0
@@ -229,7 +235,7 @@ func (c *call) trimRequest() {
 
 // replayable reports whether the call can still be sent to another worker as
 // it came.
-func (c *call) replayable() bool { return !c.committed && c.reqBase == 0 }
+func (c *call) replayable() bool { return !c.committed && !c.spent }
 
 // abandoned ends a call whose caller has gone: its stream, its connection, or
 // a rule that it broke.
