@@ -82,6 +82,7 @@ type call struct {
 
 	answered bool // by a worker
 	gotData  bool // of the answer
+	failed   bool // by an answer of cabrank's own
 	done     bool // recorded
 	nextFree *call
 	older    *call

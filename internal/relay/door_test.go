@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,4 +113,32 @@ func TestMaxStreams(t *testing.T) {
 	caller.WriteRST(1, http2.ErrCodeCancel)
 	caller.WriteHeaders(7, end, request(hello)...)
 	g.wantWaiting(2)
+}
+
+// brokenListener fails in a row of ways.
+type brokenListener struct {
+	net.Listener
+	errs []error
+}
+
+func (l *brokenListener) Accept() (net.Conn, error) {
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, err
+}
+
+func (l *brokenListener) Close() error { return nil }
+
+// Out of descriptors the door waits; any other error of a listener is told.
+func TestServeErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		began := time.Now()
+		full := &net.OpError{Op: "accept", Err: syscall.EMFILE}
+		err := g.Serve(&brokenListener{errs: []error{full, full, full, io.ErrUnexpectedEOF}})
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("Serve: %v", err)
+		}
+		wantTook(t, began, 35*time.Millisecond) // 5, 10, 20
+	})
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"runtime"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -33,10 +34,10 @@ func frames(t testing.TB, script func(*http2.Framer) error) []byte {
 	return b.Bytes()
 }
 
-func newMemory(t testing.TB, g *rig, local bool) *memory {
+func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 	t.Helper()
 	m := &memory{t: t, g: g, st: g.stands[0], next: 1}
-	e := g.AddEndpoint("w1", 100, local)
+	e := g.AddEndpoint("w1", slots, local)
 	g.Up(e, "none", "")
 	st := m.st
 	st.do(func() {
@@ -118,7 +119,7 @@ func TestCallAllocatesNothing(t *testing.T) {
 	for name, local := range map[string]bool{"local": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t)
-			m := newMemory(t, g, local)
+			m := newMemory(t, g, local, 1)
 			m.st.do(func() {
 				m.drainOutput(m.worker)
 				m.drainOutput(m.caller)
@@ -136,11 +137,42 @@ func TestCallAllocatesNothing(t *testing.T) {
 	}
 }
 
+// BenchmarkQueuedCall has each call wait for the one before it: the rank, the
+// grant by the shard's inbox, and a switch of goroutines on top.
+func BenchmarkQueuedCall(b *testing.B) {
+	g := newRig(b)
+	m := newMemory(b, g, true, 1)
+	send := func() {
+		setStream(m.request, m.next)
+		m.next += 2
+		m.feed(m.caller, m.request)
+	}
+	answered := uint32(1)
+	m.st.do(func() {
+		m.drainOutput(m.worker)
+		send()
+		m.drainOutput(m.worker)
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		m.st.do(func() {
+			send() // waits
+			setStream(m.response, answered)
+			answered += 2
+			m.feed(m.worker, m.response)
+			m.drainOutput(m.caller)
+		})
+		for sent := 0; sent == 0; runtime.Gosched() {
+			m.st.do(func() { sent = m.drainOutput(m.worker) })
+		}
+	}
+}
+
 // BenchmarkUnaryCall is the relay's own work for one unary call: both engines,
 // the rank, the record; no system call.
 func BenchmarkUnaryCall(b *testing.B) {
 	g := newRig(b)
-	m := newMemory(b, g, true)
+	m := newMemory(b, g, true, 1)
 	m.st.Lock()
 	defer m.st.Unlock()
 	m.drainOutput(m.worker)

@@ -97,6 +97,9 @@ func TestDeadlineBehindRefusal(t *testing.T) {
 		caller.WantIdle()
 		caller.WantFields(1, end, "grpc-status", "4", "grpc-message", "cabrank: deadline exceeded")
 		wantTook(t, began, time.Second)
+		if lost, late := g.counted("worker_lost"), g.counted("deadline"); lost != 1 || late != 0 {
+			t.Errorf("one call was counted %d times as lost and %d times as late", lost, late)
+		}
 	})
 }
 

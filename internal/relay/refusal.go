@@ -110,7 +110,10 @@ func (c *call) fail(why refusal, now time.Duration) {
 	c.leaveWorker(outcomeOf(why), now)
 	a := &c.st.relay.answers[why]
 	c.code, c.httpStatus = a.code, a.status
-	c.st.stats.refused[why]++
+	if !c.failed { // an answer that is still being delivered can fail once more
+		c.failed = true
+		c.st.stats.refused[why]++
+	}
 	if conn := c.down.Conn(); conn != nil && c.tell(conn, why) {
 		c.pumpAnswer(now)
 		return

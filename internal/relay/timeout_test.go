@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +154,41 @@ func TestQueueTimeout(t *testing.T) {
 			if m.Method == otherMethod && m.Wait.Sum < 1.9 {
 				t.Errorf("two calls have waited a second each, recorded: %v s", m.Wait.Sum)
 			}
+		}
+	})
+}
+
+// A peer that was told the time left sees the deadline a little earlier than
+// we do: a worker's CANCEL is the deadline then, and so is a caller's.
+func TestDeadlineAtPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 2)
+		caller := g.pipeCaller()
+		open := func(stream uint32) {
+			caller.WriteHeaders(stream, end, request(hello, "grpc-timeout", "100m")...)
+			worker.WantHeaders(stream, end)
+		}
+		open(1)
+		pass(50 * time.Millisecond)
+		worker.WriteRST(1, http2.ErrCodeCancel)
+		caller.WantRST(1, http2.ErrCodeCancel)
+		open(3)
+		pass(99 * time.Millisecond)
+		worker.WriteRST(3, http2.ErrCodeCancel)
+		wantStatus(caller, 3, "4", "cabrank: deadline exceeded")
+		open(5)
+		pass(50 * time.Millisecond)
+		caller.WriteRST(5, http2.ErrCodeCancel)
+		worker.WantRST(5, http2.ErrCodeCancel)
+		open(7)
+		pass(99 * time.Millisecond)
+		caller.WriteRST(7, http2.ErrCodeCancel)
+		worker.WantRST(7, http2.ErrCodeCancel)
+		synctest.Wait()
+		want := map[string]uint64{"CANCELLED": 2, "DEADLINE_EXCEEDED": 2}
+		if got := g.Stats().of(t, otherMethod).Codes; !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }
