@@ -166,17 +166,22 @@ func upload(ctx context.Context, conn *grpc.ClientConn, message string) error {
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&workpb.ChatMessage{Text: message}); err != nil {
+	// An end that comes early is told by Recv.
+	if err := stream.Send(&workpb.ChatMessage{Text: message}); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if err := stream.CloseSend(); err != nil {
 		return err
 	}
-	if reply, err := stream.Recv(); err != nil || len(reply.GetText()) != len(message) {
-		return fmt.Errorf("got %d bytes back and %w", len(reply.GetText()), err)
+	reply, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	if len(reply.GetText()) != len(message) {
+		return fmt.Errorf("%d bytes came back as %d", len(message), len(reply.GetText()))
 	}
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the end of an upload: %w", err)
+		return err
 	}
 	return nil
 }

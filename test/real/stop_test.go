@@ -134,9 +134,7 @@ func frozen(t *testing.T, c *Cabrank) func() {
 	pid := c.waitWorkers(2)
 	load := startLoad(t, c.Addr, 4, shortWork)
 	load.waitAnswered(t, "worker-1", 1)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	c.signal(pid, syscall.SIGSTOP)
 	return func() { load.stop() }
 }
 

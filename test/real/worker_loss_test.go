@@ -6,18 +6,23 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // kill ends one process of the family by SIGKILL.
-func (c *Cabrank) kill(pid int) {
+func (c *Cabrank) kill(pid int) { c.t.Helper(); c.signal(pid, syscall.SIGKILL) }
+
+// signal sends a signal to one process of the family.
+func (c *Cabrank) signal(pid int, sig syscall.Signal) {
 	c.t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		c.t.Fatalf("kill %d: %v", pid, err)
+	if err := syscall.Kill(pid, sig); err != nil {
+		c.t.Fatalf("signal %v to %d: %v", sig, pid, err)
 	}
 }
 
@@ -170,4 +175,65 @@ func moveFromBacklog(t *testing.T, then func(silent net.Listener)) {
 	}
 	c.Stop()
 	behind.Stop()
+}
+
+// A worker that is stopped by a signal keeps its calls and gets no new ones
+// within a second; when it goes on, so do its calls, and it gets others (R6).
+func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
+	const slots = 2
+	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots))
+	pid := c.waitWorkers(2)
+	conn := dialLang(t, c.Addr)
+	held := make(chan outcome, 2*slots)
+	for i := range 2 * slots {
+		go func() { held <- callIo(t.Context(), conn, "held-"+strconv.Itoa(i), frozenWork) }()
+	}
+	c.waitTaken(2 * slots)
+	c.signal(pid, syscall.SIGSTOP)
+	line := c.WaitLog(patience, "worker takes no calls")
+	if !strings.Contains(line, `"stopped":true`) {
+		t.Errorf("the line does not say why: %s", line)
+	}
+	c.waitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "stopped")
+	for i := range 50 {
+		if got := callIo(t.Context(), conn, "new-"+strconv.Itoa(i), 0); got.err != nil || got.worker == "worker-1" {
+			t.Errorf("call %d: answered by %q, %v", i, got.worker, got.err)
+		}
+	}
+	c.signal(pid, syscall.SIGCONT)
+	for range 2 * slots {
+		if got := <-held; got.err != nil {
+			t.Errorf("call %s: %v", got.id, got.err)
+		}
+	}
+	load := startLoad(t, c.Addr, 2*slots, shortWork)
+	load.waitAnswered(t, "worker-1", 5)
+	if failed := failures(load.stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].err)
+	}
+	if pids := c.readyPIDs("worker-1"); pids[len(pids)-1] != pid {
+		t.Errorf("the worker was replaced: %v", pids)
+	}
+	c.Stop()
+}
+
+// frozenWork is longer than it takes to see that a process is stopped.
+const frozenWork = 1500 * time.Millisecond
+
+// A program that only ever crashes brings down nothing but itself: calls are
+// told that no worker is ready, probes and metrics say why, and a stop is a
+// stop.
+func TestCrashLoopIsTold(t *testing.T) {
+	c := startFault(t, []string{"sh", "-c", "echo broken >&2; exit 3"}, "--workers", "1", "--queue-timeout", "100ms")
+	conn := dialLang(t, c.Addr)
+	wantStatus(t, callIo(t.Context(), conn, "1", 0).err, codes.Unavailable, "cabrank: no worker ready")
+	c.waitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "crash loop")
+	if got := c.metric("cabrank_worker_restarts_total", "worker", "worker-1", "cause", "exit"); got < 5 {
+		t.Errorf("%v restarts in a crash loop", got)
+	}
+	wantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200})
+	if line := c.WaitLog(patience, "crash loop"); !strings.Contains(line, "exit status 3") {
+		t.Errorf("the line does not say how: %s", line)
+	}
+	c.Stop()
 }

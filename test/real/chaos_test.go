@@ -1,0 +1,147 @@
+//go:build real
+
+package real_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+)
+
+// Callers that leave, run out of time, upload and hang up, over workers that
+// are killed and frozen: afterwards no slot and no place in the queue is lost,
+// every slot can be had, and no call has failed in another way than those that
+// were asked for.
+func TestNoSlotIsLostInChaos(t *testing.T) {
+	const (
+		seed             = 42
+		workers, slots   = 3, 4
+		callers, seconds = 40, 6
+	)
+	c := startFault(t, faultWorker(t), "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots))
+	c.waitWorkers(workers)
+	ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	unexpected := make(chan error, 1)
+	for caller := range callers {
+		conn := dialLang(t, c.Addr)
+		random := rand.New(rand.NewPCG(seed, uint64(caller)))
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := chaoticCall(t.Context(), conn, random); err != nil {
+					select {
+					case unexpected <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	disturb(ctx, c, rand.New(rand.NewPCG(seed, callers)))
+	all.Wait()
+	select {
+	case err := <-unexpected:
+		t.Errorf("a call ended with %v", err)
+	default:
+	}
+	c.waitMetric("cabrank_worker_state", workers, "state", "ready")
+	c.waitMetric("cabrank_in_flight", 0)
+	c.waitMetric("cabrank_queue_length", 0)
+	wantAllSlots(t, c, workers*slots)
+	c.Stop()
+}
+
+// chaoticCall makes one call of a random kind; the error is one that no kind
+// may have.
+func chaoticCall(ctx context.Context, conn *grpc.ClientConn, random *rand.Rand) error {
+	work := time.Duration(random.IntN(20)) * time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, callBound)
+	defer cancel()
+	switch random.IntN(5) {
+	case 0: // leaves at any time
+		time.AfterFunc(time.Duration(random.IntN(20))*time.Millisecond, cancel)
+		return unlessExpected(callIo(limited, conn, "leaves", work).err, codes.Canceled)
+	case 1: // has too little time
+		short, end := context.WithTimeout(limited, time.Duration(1+random.IntN(20))*time.Millisecond)
+		defer end()
+		return unlessExpected(callIo(short, conn, "short", work).err, codes.DeadlineExceeded)
+	case 2: // uploads
+		return unlessExpected(upload(limited, conn, strings.Repeat("u", random.IntN(300<<10))))
+	case 3: // hangs up in the middle of a stream
+		stream, err := workpb.NewWorkClient(conn).Chat(limited)
+		if err == nil {
+			_ = stream.Send(&workpb.ChatMessage{Text: strings.Repeat("h", random.IntN(300<<10))})
+		}
+		return nil
+	default:
+		return unlessExpected(callIo(limited, conn, "whole", work).err)
+	}
+}
+
+// unlessExpected returns nil for what may come: success, the codes of the kind,
+// the loss of a worker.
+func unlessExpected(err error, expected ...codes.Code) error {
+	got := status.Convert(err)
+	for _, code := range append(expected, codes.OK) {
+		if got.Code() == code {
+			return nil
+		}
+	}
+	lost := got.Code() == codes.Unavailable && got.Message() == "cabrank: worker lost"
+	// What grpc-go makes of a loss in the middle of a message.
+	cut := got.Code() == codes.Internal && got.Message() == "unexpected EOF"
+	if lost || cut {
+		return nil
+	}
+	return err
+}
+
+// disturb kills or freezes a random worker now and then until ctx ends.
+func disturb(ctx context.Context, c *Cabrank, random *rand.Rand) {
+	pause := time.NewTicker(500 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		pids := c.readyPIDs("worker-" + strconv.Itoa(1+random.IntN(3)))
+		pid := pids[len(pids)-1]
+		if random.IntN(2) == 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be dead already
+			continue
+		}
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	}
+}
+
+// wantAllSlots takes as many calls at a time as there are slots.
+func wantAllSlots(t *testing.T, c *Cabrank, slots int) {
+	t.Helper()
+	conn := dialLang(t, c.Addr)
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
+	for range slots {
+		stream, err := workpb.NewWorkClient(conn).Chat(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Header(); err != nil {
+			t.Fatalf("a slot could not be had: %v", err)
+		}
+	}
+}
