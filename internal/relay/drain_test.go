@@ -260,6 +260,7 @@ func TestDrainClosesDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.Drain(time.Second, nil) // once more changes nothing
 	if err := g.Serve(ln); !errors.Is(err, ErrClosed) {
 		t.Errorf("Serve after a drain: %v", err)
 	}

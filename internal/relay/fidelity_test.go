@@ -178,13 +178,18 @@ func TestForwardedFor(t *testing.T) {
 	reply(worker, 1)
 	wantReply(caller, 1)
 
+	caller.WriteHeaders(101, end, request(hello, "x-forwarded-for", "")...)
+	worker.WantFields(3, end, request(hello, "x-forwarded-for", "127.0.0.1")...)
+	reply(worker, 3)
+	wantReply(caller, 101)
+
 	// Before or after grpc-timeout makes no difference to either.
 	for i, list := range [][]string{
 		{"x-forwarded-for", "192.0.2.1", "x-mid", "1", "grpc-timeout", "99999999H"},
 		{"grpc-timeout", "99999999H", "x-mid", "1", "x-forwarded-for", "192.0.2.1"},
 	} {
-		stream := uint32(3 + 2*i)
-		caller.WriteHeaders(stream, end, request(hello, list...)...)
+		stream := uint32(5 + 2*i)
+		caller.WriteHeaders(100+stream, end, request(hello, list...)...)
 		got := worker.WantHeaders(stream, end)[6:]
 		var names []string
 		for _, f := range got {
@@ -198,7 +203,7 @@ func TestForwardedFor(t *testing.T) {
 			t.Errorf("a timeout of centuries: got %q", v)
 		}
 		reply(worker, stream)
-		wantReply(caller, stream)
+		wantReply(caller, 100+stream)
 	}
 }
 

@@ -169,7 +169,8 @@ func (g *rig) pipe(e *Endpoint) net.Conn {
 		u := st.upstreamOf(e.slots)
 		uc := &upstreamConn{upstream: u}
 		uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
-		uc.link.Conn.Owner = uc
+		uc.link.Conn.Owner, uc.clock.Owner = uc, uc
+		st.SetTimer(&uc.clock, st.Now()+dialTimeout)
 		u.conns = append(u.conns, uc)
 		uc.link.Attach(ours)
 	})

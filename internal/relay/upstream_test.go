@@ -2,6 +2,8 @@ package relay
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -51,7 +53,7 @@ func TestStreamLimitZero(t *testing.T) {
 	caller.WriteHeaders(1, end, request(hello)...)
 	first := accept()
 	first.WantHeaders(1, end)
-	reply(first, 1) // it was sent before the limit was known
+	reply(first, 1) // it was opened before the limit was known
 	wantReply(caller, 1)
 	caller.WriteHeaders(3, end, request(hello)...)
 	second := accept()
@@ -114,6 +116,43 @@ func TestBrokenConnection(t *testing.T) {
 	reply(fresh, 1)
 	wantReply(caller, 5)
 	worker.WantClosed()
+}
+
+// R4, R10: before an endpoint has greeted it gets no call; if it does not greet
+// in time its connection ends and the calls move.
+func TestNoGreeting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		silent := testkit.NewWorker(t, g.pipe(g.AddEndpoint("w1", 1, true)))
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		silent.WantSettings()
+		silent.Skip(testkit.WindowUpdate)
+		silent.WantIdle()
+		_, other := g.pipeWorker("w2", 1)
+		began := time.Now()
+		pass(dialTimeout / 2)
+		silent.WantIdle()
+		silent.WantClosed()
+		wantTook(t, began, dialTimeout)
+		other.WantHeaders(1, end)
+		reply(other, 1)
+		wantReply(caller, 1)
+	})
+}
+
+// A call that gets its slot when the relay has ended is told so.
+func TestNoConnectionAtTheEnd(t *testing.T) {
+	g := newRig(t)
+	g.closing.Store(true)
+	caller := testkit.DialCaller(t, g.addr) // the door knows, too
+	caller.WantClosed()
+	g.closing.Store(false)
+	late := g.caller()
+	g.closing.Store(true)
+	g.worker("w1", 1)
+	late.WriteHeaders(1, end, request(hello)...)
+	wantStatus(late, 1, "14", "cabrank: shutting down")
 }
 
 // Activity tells what health checks want to know (R6).
