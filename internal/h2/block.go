@@ -25,6 +25,9 @@ type Block struct {
 	Enc      []byte
 	ListSize int
 	Fields   int
+	// Status is the :status of a ResponseBlock, if that name is on the watch
+	// list.
+	Status int
 
 	plain []byte // the last Huffman string, decoded
 
@@ -78,7 +81,7 @@ func (b *Block) Watched(id int) (Watched, bool) {
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() {
 	b.Enc, b.plain = b.Enc[:0], b.plain[:0]
-	b.ListSize, b.Fields, b.nameCopies = 0, 0, 0
+	b.ListSize, b.Fields, b.Status, b.nameCopies = 0, 0, 0, 0
 	b.seen, b.roles, b.fault = 0, 0, 0
 	b.regular, b.over = false, false
 }
@@ -150,6 +153,15 @@ func (b *Block) verdict() error {
 		return ErrListTooLarge
 	}
 	return nil
+}
+
+// readStatus keeps the status of a block that was found good.
+func (b *Block) readStatus() {
+	if b.kind != ResponseBlock || b.watch.status == 0 {
+		return
+	}
+	w, _ := b.Watched(int(b.watch.status - 1)) // a good response has one, of three digits
+	b.Status = int(w.Value[0]-'0')*100 + int(w.Value[1]-'0')*10 + int(w.Value[2]-'0')
 }
 
 // missing names the first pseudo-header field that should be there.

@@ -83,9 +83,8 @@ type Waker interface{ Dirty(*Conn) }
 // Config is what the connections of one door or one kind of upstream share.
 // It is immutable.
 type Config struct {
-	Server   bool       // the peer is a caller
-	Watch    *WatchList // fields to find in header blocks
-	StatusID int        // id of ":status" in Watch (client role)
+	Server bool       // the peer is a caller
+	Watch  *WatchList // fields to find in header blocks; with ":status" for the client role
 
 	MaxStreams    uint32 // announced to callers (server role), R11; 0: not announced
 	MaxHeaderList uint32 // announced, RFC 9113 6.5.2, bytes; above it a stream is answered by TooLarge

@@ -259,7 +259,7 @@ func asConnError(err error) error {
 // deliver hands a decoded block to the handler; blockErr is what was wrong
 // with the block itself.
 func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
-	interim := kind == ResponseBlock && blockErr == nil && c.interim()
+	interim := kind == ResponseBlock && blockErr == nil && c.block.Status < 200
 	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end || kind == TrailerBlock && !end {
 		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1), or
 		// trailers that do not end the stream (8.1).
@@ -277,11 +277,6 @@ func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
 		c.finish(s)
 	}
 	return nil
-}
-
-func (c *Conn) interim() bool {
-	w, ok := c.block.Watched(c.cfg.StatusID)
-	return ok && len(w.Value) == 3 && w.Value[0] == '1'
 }
 
 // admit opens a stream for a request block, or answers a block for a stream

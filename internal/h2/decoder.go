@@ -69,6 +69,9 @@ func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 		return err
 	}
 	err := b.verdict()
+	if err == nil {
+		b.readStatus()
+	}
 	switch {
 	case err != nil || d.table.version != version:
 	case twice:

@@ -52,6 +52,7 @@ type staticField struct {
 type WatchList struct {
 	names  map[string]knownName
 	static [firstDynamic]staticField
+	status uint8 // id of ":status" + 1, 0: not on the list
 }
 
 // NewWatchList returns a list of these names; the id of a name is its place.
@@ -72,6 +73,9 @@ func NewWatchList(names ...string) *WatchList {
 			panic("internal error: watched twice: " + name) //nolint:forbidigo // the names are constants of the caller
 		}
 		known.watch = uint8(id + 1)
+		if name == ":status" {
+			w.status = known.watch
+		}
 		w.names[name] = known
 	}
 	w.addRules()

@@ -14,7 +14,7 @@ import (
 // testConfig is that of a small relay; each test changes what it is about.
 func testConfig(server bool) *Config {
 	c := &Config{
-		Server: server, Watch: NewWatchList(":status", ":path"), StatusID: 0,
+		Server: server, Watch: NewWatchList(":status", ":path"),
 		MaxHeaderList: 16 << 10, Window: 64 << 10, MaxWindow: 1 << 20,
 		ConnWindow: 1 << 20, OutputHigh: 256 << 10,
 	}

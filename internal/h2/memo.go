@@ -26,6 +26,7 @@ type memo struct {
 	enc      []byte
 	listSize int
 	fields   int
+	status   int
 	seen     uint16
 	sights   []sighting // of the ids in seen, lowest first
 }
@@ -40,7 +41,7 @@ func (m *memo) recall(b *Block, in []byte, version uint64) (done, twice bool) {
 		return false, true
 	}
 	b.Enc = append(b.Enc, m.enc...)
-	b.ListSize, b.Fields, b.seen = m.listSize, m.fields, m.seen
+	b.ListSize, b.Fields, b.Status, b.seen = m.listSize, m.fields, m.status, m.seen
 	rest := m.seen
 	for i := range m.sights {
 		b.watched[bits.TrailingZeros16(rest)] = m.sights[i]
@@ -65,7 +66,7 @@ func (m *memo) keep(b *Block) {
 		return
 	}
 	m.enc = append(m.enc[:0], b.Enc...)
-	m.listSize, m.fields, m.seen = b.ListSize, b.Fields, b.seen
+	m.listSize, m.fields, m.status, m.seen = b.ListSize, b.Fields, b.Status, b.seen
 	m.sights = m.sights[:0]
 	for rest := b.seen; rest != 0; rest &= rest - 1 {
 		m.sights = append(m.sights, b.watched[bits.TrailingZeros16(rest)])

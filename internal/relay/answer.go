@@ -36,7 +36,7 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	switch {
 	case end:
 		c.answerEnded(b, now)
-	case isInterim(b):
+	case b.Status < 200:
 		// 1xx is between two neighbors and commits nothing (RFC 9113 8.1, R13).
 	default:
 		c.answerBegins(b, now)
@@ -83,11 +83,6 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, _ h2.ErrCode) {
 
 // Pong implements h2.Handler.
 func (workerSide) Pong(*h2.Conn, [8]byte) {}
-
-func isInterim(b *h2.Block) bool {
-	status, found := b.Watched(fieldStatus)
-	return found && status.Value[0] == '1'
-}
 
 // answerBegins takes response HEADERS that are not the end. They are held
 // back if they may be the first half of a refusal in two blocks (R2).
@@ -180,10 +175,9 @@ func (c *call) isRefusal(b *h2.Block) bool {
 // readStatus keeps the status of the answer for the record.
 func (c *call) readStatus(b *h2.Block) {
 	c.answered = true
-	if w, found := b.Watched(fieldStatus); found && len(w.Value) == 3 {
-		v := w.Value
-		c.httpStatus = int(v[0]-'0')*100 + int(v[1]-'0')*10 + int(v[2]-'0')
-		c.code = grpcwire.CodeFromHTTP(c.httpStatus)
+	if b.Status != 0 {
+		c.httpStatus = b.Status
+		c.code = grpcwire.CodeFromHTTP(b.Status)
 	}
 	if w, found := b.Watched(fieldGRPCStatus); found {
 		if code, ok := grpcwire.ParseCode(w.Value); ok {

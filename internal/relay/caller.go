@@ -22,6 +22,7 @@ type callerConn struct {
 	address  string // of the caller, without port; empty for Unix sockets
 	xff      []byte // "x-forwarded-for: address", encoded
 	timer    shard.Timer
+	recent   *method // of its last call: most callers use few
 	leaving  bool // the first GOAWAY is out
 	finalled bool // the final GOAWAY is out
 }

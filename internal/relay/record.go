@@ -30,6 +30,13 @@ func (m *method) nameOrEmpty() string {
 }
 
 // methodOf finds a known method by its path; nil if it is not known.
+func (cc *callerConn) methodOf(path []byte) *method {
+	if cc.recent == nil || cc.recent.name != string(path) {
+		cc.recent = cc.st.methodOf(path)
+	}
+	return cc.recent
+}
+
 func (st *stand) methodOf(path []byte) *method {
 	if m := st.methods[string(path)]; m != nil {
 		return m

@@ -42,7 +42,7 @@ func (c *call) readKind(b *h2.Block) {
 	verb, found := b.Watched(fieldMethod)
 	c.bodyless = found && string(verb.Value) == http.MethodHead
 	if path, ok := b.Watched(fieldPath); ok && c.grpc {
-		c.method = c.st.methodOf(path.Value)
+		c.method = c.caller.methodOf(path.Value)
 		if c.method == nil {
 			c.path = c.st.Pool().Append(nil, path.Value)
 		}

@@ -40,7 +40,7 @@ type configs struct{ down, up h2.Config }
 func newConfigs(o Options) *configs {
 	watch := newWatchList()
 	base := h2.Config{
-		Watch: watch, StatusID: fieldStatus, MaxHeaderList: o.HeaderList,
+		Watch: watch, MaxHeaderList: o.HeaderList,
 		Window: streamWindow, WindowPressed: streamPressed, MaxWindow: streamMax,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
