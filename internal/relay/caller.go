@@ -23,8 +23,8 @@ type callerConn struct {
 	xff      []byte // "x-forwarded-for: address", encoded
 	timer    shard.Timer
 	recent   *method // of its last call: most callers use few
-	leaving  bool // the first GOAWAY is out
-	finalled bool // the final GOAWAY is out
+	leaving  bool    // the first GOAWAY is out
+	finalled bool    // the final GOAWAY is out
 }
 
 // callerSide is told what callers' connections read (h2.Handler).
