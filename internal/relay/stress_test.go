@@ -19,14 +19,32 @@ func TestStress(t *testing.T) {
 	}
 }
 
-func stress(t *testing.T, seed uint64) {
+// Close in the middle of all that ends everything, and leaves nothing either.
+func TestCloseUnderLoad(t *testing.T) {
+	for seed := range uint64(3) {
+		g, endpoints, addresses := wildHouse(t, seed)
+		quit := make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() { g.flap(seed, endpoints, addresses, quit) })
+		for i := range uint64(6) {
+			w := &wildCaller{addr: g.addr, dice: rand.New(rand.NewPCG(seed, i))}
+			others.Go(func() { w.run(400) })
+		}
+		testkit.Eventually(t, soon, "some calls", func() bool { return len(g.Stats().Methods) > 1 })
+		g.Close()
+		close(quit)
+		others.Wait()
+		g.wantNothingLeft()
+	}
+}
+
+// wildHouse starts a relay in front of three wild workers.
+func wildHouse(t *testing.T, seed uint64) (g *rig, endpoints []*Endpoint, addresses []string) {
 	t.Helper()
-	g := newRig(t, func(o *Options) {
+	g = newRig(t, func(o *Options) {
 		o.Shards, o.QueueLength, o.BufferTotal = 2+int(seed%3), 40+100*int(seed%3), 4<<20
 		o.ReplayBytes, o.ReplayTotal = 16<<10, 256<<10
 	})
-	var endpoints []*Endpoint
-	var addresses []string
 	for i := range uint64(3) {
 		worker := newWildWorker(t, seed<<8+i)
 		addresses = append(addresses, worker.ln.Addr().String())
@@ -34,12 +52,18 @@ func stress(t *testing.T, seed uint64) {
 		g.Up(e, "tcp", addresses[i])
 		endpoints = append(endpoints, e)
 	}
+	return g, endpoints, addresses
+}
+
+func stress(t *testing.T, seed uint64) {
+	t.Helper()
+	g, endpoints, addresses := wildHouse(t, seed)
 	quit := make(chan struct{})
 	var flapper, callers sync.WaitGroup
 	flapper.Go(func() { g.flap(seed, endpoints, addresses, quit) })
 	const each, calls = 6, 400
 	for i := range uint64(each) {
-		w := &wildCaller{t: t, addr: g.addr, dice: rand.New(rand.NewPCG(seed, i))}
+		w := &wildCaller{addr: g.addr, dice: rand.New(rand.NewPCG(seed, i))}
 		callers.Go(func() { w.run(calls) })
 	}
 	callers.Wait()

@@ -196,7 +196,6 @@ func (w *wildWorker) act(c *wildConn, stream uint32) {
 
 // wildCaller makes calls and loses interest.
 type wildCaller struct {
-	t    *testing.T
 	addr string
 	dice *rand.Rand
 }
@@ -213,8 +212,7 @@ func (w *wildCaller) run(calls int) {
 func (w *wildCaller) connection(calls int) {
 	nc, err := net.Dial("tcp", w.addr)
 	if err != nil {
-		w.t.Errorf("dial: %v", err)
-		return
+		return // the relay has closed
 	}
 	c := newWildConn(nc)
 	ended := make(chan uint32, calls)
