@@ -63,8 +63,8 @@ const (
 	OK Outcome = iota + 1
 	// Failed means that the call broke at the endpoint or on the way there.
 	Failed
-	// RefusedByWorker means that the worker had no free thread (R1). The slot
-	// pauses.
+	// RefusedByWorker means that the worker had no free thread (R1), or that its
+	// connection was lost before or under the call. The slot pauses.
 	RefusedByWorker
 	// Cancelled means that the caller left, or its deadline passed, while the
 	// call was running.
