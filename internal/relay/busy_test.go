@@ -64,6 +64,26 @@ func TestRefusedCallMoves(t *testing.T) {
 	}
 }
 
+// R1: another endpoint is preferred, even if the one that refused has more free
+// slots.
+func TestRefusedCallPrefersAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, w1 := g.pipeWorker("w1", 9)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		w1.WantHeaders(1, end)
+		_, w2 := g.pipeWorker("w2", 2)
+		caller.WriteHeaders(3, end, request(hello)...)
+		w2.WantHeaders(1, end)
+		refuseWhole(rubyBusy)(w1, 1)
+		w2.WantHeaders(3, end)
+		reply(w2, 3)
+		wantReply(caller, 1)
+		w1.WantIdle()
+	})
+}
+
 // R1: the only endpoint there is gets its refused call again, after a pause, at
 // most 8 times; then the worker's own answer reaches the caller.
 func TestRefusedNineTimes(t *testing.T) {
