@@ -9,12 +9,19 @@ import (
 )
 
 const (
-	// holdFor is how long response HEADERS wait for the block behind them (R2).
-	// 2 ms would do on an idle machine; on a busy one a Ruby worker needs more
-	// between its two writes, and refusals would slip through to callers. An
+	// holdFor is how long response HEADERS wait for the block behind them (R2)
+	// if they say nothing but that there is an answer. 2 ms do on an idle
+	// machine; on a busy one a Ruby worker was seen to need more than 20 between
+	// its two writes, and each time a refusal slipped through to a caller. An
 	// ordinary reply has its first message right behind its HEADERS and does not
 	// wait; one that has not pays with late HEADERS, never with late messages.
-	holdFor = 20 * time.Millisecond
+	holdFor = 250 * time.Millisecond
+	// holdTelling is the same for HEADERS that carry metadata of the
+	// application: those of a refusal never do.
+	holdTelling = 2 * time.Millisecond
+	// plainFields is how many fields HEADERS without metadata have at most:
+	// :status, content-type, grpc-encoding, grpc-accept-encoding.
+	plainFields = 4
 	// clockSkew is how much earlier than here a deadline may pass at a peer that
 	// was told the time left and not the instant.
 	clockSkew = 2 * time.Millisecond
@@ -91,7 +98,11 @@ func (c *call) answerBegins(b *h2.Block, now time.Duration) {
 	if c.mayBeRefused() && c.up.LocalDone() {
 		c.held = c.st.Pool().Append(c.held[:0], b.Enc)
 		c.holding = true
-		c.st.SetTimer(&c.hold, now+holdFor)
+		wait := holdFor
+		if b.Fields > plainFields {
+			wait = holdTelling
+		}
+		c.st.SetTimer(&c.hold, now+wait)
 		return
 	}
 	c.commit()

@@ -200,46 +200,51 @@ func TestRefusalAfterCommit(t *testing.T) {
 }
 
 // R2: response HEADERS that may be half of a refusal wait for the next frame of
-// their stream, but not for long.
+// their stream, but not for long; less long if they carry metadata.
 func TestHeadersAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t)
 		_, worker := g.pipeWorker("w1", 2)
 		caller := g.pipeCaller()
-		open := func(stream uint32) {
+		open := func(stream uint32, head ...string) {
 			caller.WriteHeaders(stream, end, request(hello)...)
 			worker.WantHeaders(stream, end)
-			worker.WriteHeaders(stream, noEnd, responseHead()...)
+			worker.WriteHeaders(stream, noEnd, head...)
 		}
-		open(1)
+		telling := append(responseHead(), "grpc-encoding", "gzip", "grpc-accept-encoding", "gzip", "x-of-the-application", "1")
+		held := func(stream uint32, want time.Duration, head ...string) {
+			open(stream, head...)
+			caller.WantIdle()
+			began := time.Now()
+			caller.WantFields(stream, noEnd, head...)
+			if took := time.Since(began); took < want || took > 2*want {
+				t.Errorf("held for %v, want %v", took, want)
+			}
+			worker.WriteHeaders(stream, end, "grpc-status", "0")
+			caller.WantFields(stream, end, "grpc-status", "0")
+		}
+		held(1, holdFor, responseHead()...)
+		held(3, holdTelling, telling...)
+
+		open(5, responseHead()...)
 		caller.WantIdle()
 		began := time.Now()
-		caller.WantFields(1, noEnd, responseHead()...)
-		if took := time.Since(began); took < holdFor || took > 2*holdFor {
-			t.Errorf("held for %v, want %v", took, holdFor)
-		}
-		worker.WriteHeaders(1, end, "grpc-status", "0")
-		caller.WantFields(1, end, "grpc-status", "0")
-
-		open(3)
-		caller.WantIdle()
-		began = time.Now()
-		worker.WriteData(3, noEnd, hi())
-		caller.WantFields(3, noEnd, responseHead()...)
-		caller.WantDataBytes(3, hi(), noEnd)
+		worker.WriteData(5, noEnd, hi())
+		caller.WantFields(5, noEnd, responseHead()...)
+		caller.WantDataBytes(5, hi(), noEnd)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("DATA did not release the HEADERS at once but after %v", took)
 		}
-		worker.WriteHeaders(3, end, "grpc-status", "0")
-		caller.WantFields(3, end, "grpc-status", "0")
+		worker.WriteHeaders(5, end, "grpc-status", "0")
+		caller.WantFields(5, end, "grpc-status", "0")
 
 		// In two reads, within the time.
-		open(5)
+		open(7, responseHead()...)
 		synctest.Wait()
-		worker.WriteHeaders(5, end, "grpc-status", "8", "grpc-message", rubyBusy)
-		worker.WantHeaders(7, end)
-		reply(worker, 7)
-		wantReply(caller, 5)
+		worker.WriteHeaders(7, end, "grpc-status", "8", "grpc-message", rubyBusy)
+		worker.WantHeaders(9, end)
+		reply(worker, 9)
+		wantReply(caller, 7)
 	})
 }
 
