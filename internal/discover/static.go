@@ -72,25 +72,37 @@ func (s *Static) Stop() {
 // EverReached reports whether any address has ever been reached.
 func (s *Static) EverReached() bool { return s.reached.Load() }
 
+// condition is what was said last of an address.
+type condition uint8
+
+const (
+	unknown condition = iota
+	up
+	down
+)
+
 func (s *Static) watch(ctx context.Context, address string) {
 	defer s.running.Done()
 	network, target := Split(address)
-	pause, up := minPause, false
+	pause, now := minPause, unknown
 	for ctx.Err() == nil {
 		began := time.Now()
 		conn, err := dial(ctx, network, target)
-		if err == nil {
-			if !up {
-				up = true
-				s.reached.Store(true)
-				s.log.Info("upstream is up", "upstream", address)
-				s.registry.Up(address, network, target)
-			}
-			hold(ctx, conn)
-		} else if up && ctx.Err() == nil {
-			up = false
+		switch {
+		case err == nil && now != up:
+			s.reached.Store(true)
+			s.log.Info("upstream is up", "upstream", address)
+			s.registry.Up(address, network, target)
+			now = up
+		case err != nil && now != down && ctx.Err() == nil:
 			s.log.Warn("upstream is down", "upstream", address, "error", reason(err))
-			s.registry.Down(address)
+			if now == up {
+				s.registry.Down(address)
+			}
+			now = down
+		}
+		if err == nil {
+			hold(ctx, conn)
 		}
 		if time.Since(began) > maxPause {
 			pause = minPause
