@@ -9,7 +9,7 @@ import (
 // scheduler need not be told, which saves its share of every system call.
 
 func sysRead(fd int, p []byte) (int, error) {
-	return raw(syscall.SYS_READ, fd, p, 0)
+	return raw(syscall.SYS_RECVFROM, fd, p, syscall.MSG_DONTWAIT)
 }
 
 func sysWrite(fd int, p []byte) (int, error) {
