@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -31,6 +32,33 @@ func TestTextLog(t *testing.T) {
 	newLogger(config.Log{Level: "debug", Format: "text"}, &out).Debug("seen", "n", 1)
 	if !bytes.HasSuffix(out.Bytes(), []byte(" level=DEBUG msg=seen n=1\n")) {
 		t.Errorf("got %q", out.String())
+	}
+}
+
+// Who looks at a terminal gets text, if nothing else was asked for; a file or a
+// pipe gets JSON.
+func TestAutoLogFormat(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	reader, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer pipe.Close()
+	for _, test := range []struct {
+		format string
+		out    *os.File
+		want   string
+	}{
+		{"auto", terminal, "text"}, {"auto", pipe, "json"}, {"json", terminal, "json"}, {"text", pipe, "text"},
+	} {
+		if got := logFormat(config.Log{Format: test.format}, test.out); got != test.want {
+			t.Errorf("%s into %s: got %s, want %s", test.format, test.out.Name(), got, test.want)
+		}
 	}
 }
 
