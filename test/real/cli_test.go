@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // runToEnd runs a command that ends by itself.
@@ -135,6 +137,29 @@ func TestTextForPeople(t *testing.T) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	p.WaitNoneLeft(3 * time.Second)
+}
+
+// By default the log has a line for what happens to cabrank and its workers, and
+// none for a call, however that ends.
+func TestNoLinePerCall(t *testing.T) {
+	const calls = 100
+	c := startFault(t, faultWorker(t), "--workers", "1")
+	c.waitWorkers(1)
+	before := c.Log()
+	conn := dialLang(t, c.Addr)
+	for range calls {
+		if got := callIo(t.Context(), conn, "1", 0); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if got := callMethodCode(t.Context(), conn, "/no.Such/Method"); got != codes.Unimplemented {
+			t.Fatal(got)
+		}
+	}
+	c.waitMetric("cabrank_calls_total", 2*calls)
+	if after := c.Log(); after != before {
+		t.Errorf("%d calls have left lines in the log:\n%s", 2*calls, strings.TrimPrefix(after, before))
+	}
+	c.Stop()
 }
 
 // Workers on loopback ports get the first free ones in their range, and a

@@ -3,6 +3,8 @@
 package real_test
 
 import (
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,12 +22,29 @@ func TestDemoOnce(t *testing.T) {
 	demo.WaitNoneLeft(3 * time.Second)
 }
 
+// make demo runs the same binary; DEMO=once makes it end by itself. -n, because
+// another build must not replace the binary under test.
+func TestMakeDemoIsTheDemo(t *testing.T) {
+	for once, want := range map[string]string{"": "bin/cabrank demo", "once": "bin/cabrank demo --once"} {
+		planned, err := exec.Command("make", "-n", "-C", root(t), "demo", "DEMO="+once).Output()
+		lines := strings.Split(strings.TrimSpace(string(planned)), "\n")
+		if err != nil || !slices.ContainsFunc(lines, func(line string) bool { return strings.TrimSpace(line) == want }) {
+			t.Errorf("make demo DEMO=%s: %v, no line %q in\n%s", once, err, want, planned)
+		}
+	}
+}
+
 // The first minute: the demo runs until Ctrl-C, and what it tells people to try
 // works.
 func TestDemoUntilInterrupt(t *testing.T) {
 	demo := StartProcess(t, nil, cabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
 	c := Cabrank{Process: demo}
 	addr := c.listening("listening")
+	for _, line := range []string{" demo call --addr ", "grpcurl -plaintext ", "Ctrl-C stops everything."} {
+		if !strings.Contains(demo.Output(), line) {
+			t.Errorf("the demo does not say %q:\n%s", line, demo.Output())
+		}
+	}
 
 	call := StartProcess(t, nil, cabrankBinary(t), "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
 	if code := call.ExitCode(patience); code != 0 {
