@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type report struct {
 	Rows      []row      `json:"rows"`
 	Ratios    []ratio    `json:"ratios"`
 	Runs      []run      `json:"runs"`
+
+	root string // of the repository, which no result names
 }
 
 // machine is where it was measured.
@@ -45,6 +48,7 @@ func newReport(o options) *report {
 		Command:   "go run ./bench/runner " + strings.Join(os.Args[1:], " "),
 		Peers:     o.peers,
 		Workloads: o.workloads,
+		root:      o.root,
 		Machine: machine{
 			CPU: cpuModel(), Cores: cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
 			Network: network(), LoadAtAll: firstLine("/proc/loadavg"), ProxyCore: o.proxyCore, OtherCore: o.otherCore,
@@ -96,11 +100,15 @@ func cpuModel() string {
 }
 
 // save writes the report as DATE-COMMIT.json; an older file of that name stays
-// and the new one gets a number.
+// and the new one gets a number. Paths in the repository begin at its root: a
+// result is read on other machines.
 func (r *report) save(dir string) (string, error) {
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return "", err
+	}
+	if r.root != "" {
+		b = bytes.ReplaceAll(b, []byte(r.root+"/"), nil)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err

@@ -84,10 +84,11 @@ func TestFailedRun(t *testing.T) {
 	}
 }
 
-// A result file is never overwritten.
+// A result file is never overwritten, and does not say where the repository was.
 func TestSave(t *testing.T) {
 	r, o := sample([][2]float64{{2, 1}})
-	r.Date, r.Commit = "2026-11-21T00:00:00Z", "abc"
+	r.Date, r.Commit, r.root = "2026-11-21T00:00:00Z", "abc", "/home/me/cabrank"
+	r.Peers = []peer{{Name: "haproxy-tcp", Config: "/home/me/cabrank/bench/peers/haproxy-tcp.cfg"}}
 	r.summarize(o)
 	dir := t.TempDir()
 	for _, want := range []string{"2026-11-21-abc.json", "2026-11-21-abc-2.json"} {
@@ -102,6 +103,9 @@ func TestSave(t *testing.T) {
 		var back report
 		if err := json.Unmarshal(b, &back); err != nil || len(back.Runs) != 2 || back.Runs[0].CPUPerCall != 2 || back.Ratios[0].Median != 2 {
 			t.Errorf("read back: %+v, %v", back, err)
+		}
+		if got := back.Peers[0].Config; got != "bench/peers/haproxy-tcp.cfg" {
+			t.Errorf("the configuration is said to be %s", got)
 		}
 	}
 }
