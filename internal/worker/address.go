@@ -26,6 +26,15 @@ func (p place) target() string {
 	return p.address
 }
 
+// told is the place with the ways in which the worker was told of it, for
+// people.
+func (p place) told() string {
+	if p.network == "unix" {
+		return p.address + ", which CABRANK_ADDR and {addr} name"
+	}
+	return p.address + ", which CABRANK_ADDR, PORT and {addr} name"
+}
+
 // hostPort returns the parts of a tcp place, empty strings for unix.
 func (p place) hostPort() (host, port string) {
 	if p.network == "unix" {

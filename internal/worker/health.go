@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -123,6 +125,9 @@ func (p *prober) boot(ctx context.Context, client grpc_health_v1.HealthClient) b
 func (p *prober) look(ctx context.Context, client grpc_health_v1.HealthClient) verdict {
 	dialer := net.Dialer{Timeout: p.timeout}
 	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		return verdict{finding: failed, reason: "nothing listens on " + p.place.told()}
+	}
 	if err != nil {
 		return verdict{finding: failed, reason: err.Error()}
 	}

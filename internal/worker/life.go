@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type life struct {
 	up       bool      // Registry.Up was the last call
 	doomed   bool      // killed by us, for doom
 	doom     Cause     //
+	slow     bool      // the log has told that it takes long to boot
 	failures int       // failed checks in a row
 	taken    int       // looks in a row that found a stranger
 	reason   string    // why it does not serve
@@ -108,6 +110,16 @@ func (l *life) state(booting State) State {
 	default:
 		return NotServing
 	}
+}
+
+// delay is what the log tells of a worker that is not ready, after what: since
+// when, why, and where it listens instead.
+func (l *life) delay(what ...any) []any {
+	told := append(what, "pid", l.group, "after", time.Since(l.born).Round(time.Millisecond).String(), "reason", l.reason)
+	if elsewhere := listensOn(l.group); len(elsewhere) > 0 {
+		told = append(told, "listens_on", strings.Join(elsewhere, ", "))
+	}
+	return told
 }
 
 // served is how long ago the process first was ready, 0 if it never was.

@@ -102,19 +102,52 @@ func listenPreference(target netip.Addr) []netip.Addr {
 }
 
 // tcpInodes adds the sockets of a table that listen on port to found, by their
-// address. Columns: slot, local address as hex, remote address, state (0A is
-// LISTEN), queues, timer, retransmits, user, timeout, inode (proc(5)).
+// address.
 func tcpInodes(table string, port uint16, found map[netip.Addr][]string) error {
-	suffix := fmt.Sprintf(":%04X", port)
-	return scanLines(table, func(line string) {
-		fields := strings.Fields(line)
-		if len(fields) < 10 || fields[3] != "0A" || !strings.HasSuffix(fields[1], suffix) {
-			return
-		}
-		if addr, ok := parseHexAddr(strings.TrimSuffix(fields[1], suffix)); ok {
-			found[addr] = append(found[addr], fields[9])
+	return tcpListeners(table, func(at netip.AddrPort, inode string) {
+		if at.Port() == port {
+			found[at.Addr()] = append(found[at.Addr()], inode)
 		}
 	})
+}
+
+// tcpListeners gives each listening socket of a table. Columns: slot, local address as hex, remote address, state (0A is
+// LISTEN), queues, timer, retransmits, user, timeout, inode (proc(5)).
+func tcpListeners(table string, each func(at netip.AddrPort, inode string)) error {
+	return scanLines(table, func(line string) {
+		fields := strings.Fields(line)
+		if len(fields) < 10 || fields[3] != "0A" {
+			return
+		}
+		host, port, _ := strings.Cut(fields[1], ":")
+		addr, ok := parseHexAddr(host)
+		number, err := strconv.ParseUint(port, 16, 16)
+		if ok && err == nil {
+			each(netip.AddrPortFrom(addr, uint16(number)), fields[9])
+		}
+	})
+}
+
+// listensOn returns the TCP addresses on which processes of the group listen,
+// sorted: the answer to why nothing is heard from a worker that runs. It reads
+// what the kernel lets us read, for a line of the log and no decision.
+func listensOn(group int) []string {
+	var addresses, inodes []string
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		// Without the table there is only less to tell.
+		_ = tcpListeners(table, func(at netip.AddrPort, inode string) {
+			addresses, inodes = append(addresses, at.String()), append(inodes, inode)
+		})
+	}
+	holders, _ := socketHolders(groupMembers(group), inodes)
+	var own []string
+	for i, pids := range holders {
+		if len(pids) > 0 {
+			own = append(own, addresses[i])
+		}
+	}
+	slices.Sort(own)
+	return slices.Compact(own)
 }
 
 // parseHexAddr reads an address that the kernel printed as 32-bit numbers in

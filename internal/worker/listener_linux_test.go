@@ -67,6 +67,9 @@ func TestListenerOwners(t *testing.T) {
 		if owners, err := listenerOwners(stranger, test.network, address); !errors.Is(err, errStranger) {
 			t.Errorf("%s, stranger: owners %v, %v", test.listen, owners, err)
 		}
+		if got := listensOn(group); test.network == "tcp" && !slices.Contains(got, listener.Addr().String()) {
+			t.Errorf("%s: the group listens on %v, want %v among them", test.listen, got, listener.Addr())
+		}
 		listener.Close()
 		if owners, err := listenerOwners(group, test.network, address); err == nil || !strings.Contains(err.Error(), "nothing listens") {
 			t.Errorf("%s, closed: owners %v, %v", test.listen, owners, err)

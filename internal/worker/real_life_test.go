@@ -191,6 +191,18 @@ func TestBootTimeout(t *testing.T) {
 	}
 }
 
+// Who listens on a wrong address is told where before the boot timeout.
+func TestListensElsewhere(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.BootTimeout, o.Command = 2*time.Second, shell(`CABRANK_ADDR=127.0.0.1:0 exec "$0" test-worker serve`)
+	})
+	for _, want := range []string{
+		"worker not ready yet", "boot_timeout=2s", "reason=\"nothing listens on 127.0.0.1:", "CABRANK_ADDR, PORT and {addr}", "listens_on=127.0.0.1:",
+	} {
+		h.eventually(want, func() bool { return strings.Contains(h.logs.String(), want) })
+	}
+}
+
 // The very first exec that fails is an error that leaves nothing behind.
 func TestFirstExecFails(t *testing.T) {
 	for _, transport := range []string{"tcp", "unix"} {

@@ -17,6 +17,10 @@ const (
 	// endPoll is how often the rest of a group is looked for after its leader
 	// has left, while Stop waits.
 	endPoll = 50 * time.Millisecond
+	// slowBoot is the age at which the log tells why a worker is not ready, or
+	// half of the boot timeout if that is less: who listens on a wrong port
+	// should not wait a minute for the hint.
+	slowBoot = 10 * time.Second
 )
 
 // noBeat in worker.beat says that no beat is due: the goroutine has not begun
@@ -140,7 +144,15 @@ func (w *worker) look(l *life) {
 	l.stopped = allStopped(l.watched)
 	l.prober.paused.Store(l.stopped)
 	w.settle(l)
-	if l.readyAt.IsZero() && time.Since(l.born) > w.s.options.BootTimeout {
+	if !l.readyAt.IsZero() {
+		return
+	}
+	age, limit := time.Since(l.born), w.s.options.BootTimeout
+	if age > min(slowBoot, limit/2) && !l.slow {
+		l.slow = true
+		w.log.Info("worker not ready yet", l.delay("boot_timeout", limit)...)
+	}
+	if age > limit {
 		w.doom(l, CauseBootTimeout)
 	}
 }
@@ -151,8 +163,7 @@ func (w *worker) doom(l *life, cause Cause) {
 		return
 	}
 	l.doomed, l.doom = true, cause
-	w.log.Warn("worker killed before it was ready", "cause", cause.String(), "pid", l.group,
-		"after", time.Since(l.born).Round(time.Millisecond).String(), "reason", l.reason)
+	w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
 	kill(l.group)
 }
 
