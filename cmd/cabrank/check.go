@@ -9,8 +9,8 @@ import (
 const checkHelp = `Check the configuration and print it: every value with the place it comes from.
 Nothing is started and no port is opened. The flags are those of cabrank run.
 
-Exit status: 0 if cabrank run would start with it, 2 with one line per fault
-otherwise.`
+Exit status: 0 if cabrank run would take it, 2 with one line per fault otherwise.
+Whether the command exists and the ports are free shows only when it runs.`
 
 func newCheckCommand() *cobra.Command {
 	given := flagValues{}

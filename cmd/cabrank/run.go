@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -96,10 +99,25 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 
 func (s *service) startWorkers(ctx context.Context) error {
 	err := s.workers.Start(ctx)
-	if errors.Is(err, exec.ErrNotFound) {
-		err = fmt.Errorf("%w; the command of the workers follows --, as in cabrank run -- ruby server.rb", err)
+	if hint := startHint(s.cfg.Command, err); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
 	}
 	return usageError(err)
+}
+
+// startHint says what is most likely wrong with a command that was not found.
+func startHint(command []string, err error) string {
+	switch {
+	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
+		return ""
+	case slices.Equal(command, config.DefaultCommand()):
+		return "without a command the workers are gruf's; another follows --, as in cabrank run -- python worker.py"
+	case strings.Contains(command[0], " "):
+		return "all of it was taken as the name of one program: leave out the quotes"
+	case errors.Is(err, exec.ErrNotFound):
+		return "what follows -- is started directly, not by a shell"
+	}
+	return ""
 }
 
 // makeEndpoints prepares what the probes and the metrics page will look at.

@@ -17,8 +17,12 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
 		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: buffer_total, drain_timeout, health_check, log, " +
 			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
-		{"wrong level", "port: 1", "cabrank.yml:1: port: unknown key; allowed: buffer_total, drain_timeout, health_check, log, " +
-			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
+		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
+		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
+		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},
+		{"name of a flag for two keys", "listen: ':8080'", "cabrank.yml:1: listen: unknown key; did you mean server.host and server.port?"},
+		{"tab", "workers:\n\tcount: 2", "cabrank.yml:2: is not valid YAML, here or below: found character that cannot start any token" +
+			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000`},
 		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000"},
 		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
@@ -50,7 +54,8 @@ func TestFileFaults(t *testing.T) {
 			`cabrank.yml:1: log.level: "` + strings.Repeat("x", 60) + `"... is unknown; allowed: debug, info, warn, error`},
 		// The sample in gruf-relay's README, whose server block is indented wrongly.
 		{"gruf-relay's sample", "log:\n  level: debug\n  format: json\nserver:\n  host: 0.0.0.0\n  port: 8080\n    proxy_timeout: 5s\n",
-			"cabrank.yml:7: is not valid YAML: mapping values are not allowed in this context"},
+			"cabrank.yml:7: is not valid YAML, here or below: mapping values are not allowed in this context" +
+				"; allowed: key: value, keys of one section indented alike, with spaces"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -89,7 +89,9 @@ func (f *file) syntax(err error) {
 		what = what[len(match[0]):]
 		line, _ = strconv.Atoi(match[1]) // no number: 0, the file as a whole
 	}
-	f.fault(line, "", "is not valid YAML: "+strings.Join(strings.Fields(what), " "), "")
+	// The parser may name the line on which the enclosing block begins.
+	f.fault(line, "", "is not valid YAML, here or below: "+strings.Join(strings.Fields(what), " "),
+		"key: value, keys of one section indented alike, with spaces")
 }
 
 func (f *file) fault(line int, key, what, allowed string) {
@@ -175,11 +177,33 @@ func (f *file) unknown(path, section string, line int) {
 	}
 	sort.Strings(names)
 	what := "unknown key" + didYouMean("", path, names)
+	if meant := meantKeys(path); meant != "" {
+		what = "unknown key; did you mean " + meant + "?"
+	}
 	if strings.HasSuffix(what, "?") {
 		f.fault(line, path, what, "")
 		return
 	}
 	f.fault(line, path, what, f.under(section))
+}
+
+// meantKeys names the keys that a name of the top level most likely stands for:
+// the flag of that name sets them, or their names end like it (a section that
+// lost its indentation).
+func meantKeys(name string) string {
+	var byFlag, byEnd []string
+	for _, key := range Keys() {
+		if key.Flag == name {
+			byFlag = append(byFlag, key.Name)
+		}
+		if last(key.Name) == name {
+			byEnd = append(byEnd, key.Name)
+		}
+	}
+	if len(byFlag) > 0 {
+		return strings.Join(byFlag, " and ")
+	}
+	return strings.Join(byEnd, " or ")
 }
 
 // under lists the keys of a section, or of the top level for "".
