@@ -255,9 +255,9 @@ func TestHeadersAreNotHeld(t *testing.T) {
 		g := newPipeRig(t)
 		e, worker := g.pipeWorker("w1", 2)
 		caller := g.pipeCaller()
-		began := time.Now()
 		caller.WriteHeaders(1, noEnd, request(hello)...)
 		worker.WantHeaders(1, noEnd)
+		began := time.Now()
 		worker.WriteHeaders(1, noEnd, responseHead()...)
 		caller.WantFields(1, noEnd, responseHead()...)
 		e.local = false

@@ -13,11 +13,12 @@ import (
 type callState uint8
 
 const (
-	callNew     callState = iota // its HEADERS are being looked at
-	callQueued                   // it waits in the rank
-	callRunning                  // it has a lease (or needs none) and a stream to a worker
-	callLocal                    // cabrank answers it itself
-	callOver                     // the worker has no part in it any more; the caller may still be reading
+	callNew       callState = iota // its HEADERS are being looked at
+	callGathering                  // the rest of a small request is awaited, R9
+	callQueued                     // it waits in the rank
+	callRunning                    // it has a lease (or needs none) and a stream to a worker
+	callLocal                      // cabrank answers it itself
+	callOver                       // the worker has no part in it any more; the caller may still be reading
 )
 
 // call is one RPC, from its first HEADERS to its last trailer.
@@ -115,11 +116,13 @@ func (c *call) Expired(t *shard.Timer, now time.Duration) {
 	case c.aside && (c.deadline == 0 || now < c.deadline):
 		c.fail(refusedAsideIdle, now)
 	case c.deadline != 0 && now >= c.deadline:
-		if c.state == callQueued {
+		if c.state == callQueued || c.state == callGathering {
 			c.fail(refusedDeadlineQueued, now)
 		} else {
 			c.fail(refusedDeadline, now)
 		}
+	case c.state == callGathering:
+		c.enter(now)
 	case c.state == callQueued:
 		c.fail(c.st.relay.waitedTooLong(), now)
 	}
@@ -131,6 +134,8 @@ func (c *call) setClock(now time.Duration) {
 	switch {
 	case c.state == callQueued && (at == 0 || c.waitUntil < at):
 		at = c.waitUntil
+	case c.state == callGathering && (at == 0 || c.started+gatherFor < at):
+		at = c.started + gatherFor
 	case c.aside && (at == 0 || now+asideIdle < at):
 		at = now + asideIdle
 	}

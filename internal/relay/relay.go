@@ -58,15 +58,16 @@ type Relay struct {
 	refusals map[string]bool
 	start    time.Time
 
-	serving  atomic.Bool  // what Health/Check says
-	asides   atomic.Int32 // reflection calls outside the slots, R7
-	calls    atomic.Int64 // calls that hold up a drain
-	idle     chan struct{}
-	rotation atomic.Uint32 // whose turn the next reflection call is
-	closing  atomic.Bool   // the drain is over: no new upstream connections
-	health   healthBlocks
-	ctx      context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
-	cancel   context.CancelFunc
+	serving   atomic.Bool  // what Health/Check says
+	asides    atomic.Int32 // reflection calls outside the slots, R7
+	calls     atomic.Int64 // calls that hold up a drain
+	idle      chan struct{}
+	rotation  atomic.Uint32 // whose turn the next reflection call is
+	mayRefuse atomic.Bool   // some endpoint's refusals are understood (R1)
+	closing   atomic.Bool   // the drain is over: no new upstream connections
+	health    healthBlocks
+	ctx       context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
+	cancel    context.CancelFunc
 
 	adding sync.Mutex // keeps the order of endpoints the same here, in the rank and in the stands
 

@@ -30,9 +30,35 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	case laneAside:
 		c.enterAside(now)
 	default:
-		c.enter(now)
+		c.gather(now)
 	}
 	st.shed(now)
+}
+
+// gatherFor is how long a call waits for the rest of its request before it
+// joins the rank (R9).
+const gatherFor = 5 * time.Millisecond
+
+// gather brings a call to the rank when its request has ended, its first
+// message is complete, or gatherFor has passed: a slow caller must not hold a
+// worker, and a refusal by a worker can be told from an answer only while the
+// caller has finished (R2). It is done for calls that such workers may serve.
+func (c *call) gather(now time.Duration) {
+	if c.gathered() || !c.grpc || !c.st.relay.mayRefuse.Load() {
+		c.enter(now)
+		return
+	}
+	c.state = callGathering
+	c.setClock(now)
+}
+
+// gathered reports whether there is enough of the request to begin with.
+func (c *call) gathered() bool {
+	if c.reqEnd || len(c.req) >= streamPressed {
+		return true
+	}
+	prefix, err := grpcwire.ParsePrefix(c.req)
+	return err == nil && len(c.req)-grpcwire.PrefixLen >= int(prefix.Length)
 }
 
 // readKind learns which form the caller speaks, and the method.
@@ -135,13 +161,14 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
 	}
-	if c.state == callRunning {
+	switch st := c.st; {
+	case c.state == callRunning:
 		c.touchAside(now)
 		c.pumpRequest(now)
-		return
-	}
-	if c.state == callQueued && c.st.relay.budget.Exceeded() {
-		c.st.shed(now)
+	case c.state == callGathering && c.gathered():
+		c.enter(now)
+	case c.state == callQueued && st.relay.budget.Exceeded():
+		st.shed(now)
 	}
 }
 
@@ -151,10 +178,12 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 	switch c.state {
 	case callLocal:
 		c.localData(now)
-	case callQueued, callRunning:
+	case callGathering, callQueued, callRunning:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 		if c.state == callRunning {
 			c.pumpRequest(now)
+		} else if c.state == callGathering {
+			c.enter(now)
 		}
 	case callNew, callOver: // nobody wants them any more
 	}

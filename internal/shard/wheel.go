@@ -44,7 +44,8 @@ func (t *Timer) rings() time.Duration { return time.Duration(t.due) * tick }
 func (t *Timer) At() time.Duration { return t.at }
 
 type timerSlot struct {
-	head  *Timer
+	head  *Timer // told in the order of setting
+	tail  *Timer
 	level uint8
 	index uint8
 }
@@ -78,11 +79,13 @@ func (w *wheel) place(t *Timer) {
 	index := uint8(due >> (wheelBits * level) & wheelMask)
 	slot := &w.slots[level][index]
 	slot.level, slot.index = uint8(level), index
-	t.slot, t.prev, t.next = slot, nil, slot.head
-	if slot.head != nil {
-		slot.head.prev = t
+	t.slot, t.prev, t.next = slot, slot.tail, nil
+	if slot.tail != nil {
+		slot.tail.next = t
+	} else {
+		slot.head = t
 	}
-	slot.head = t
+	slot.tail = t
 	w.nonzero[level][index>>6] |= 1 << (index & 63)
 }
 
@@ -103,6 +106,8 @@ func (w *wheel) unlink(t *Timer) {
 	}
 	if t.next != nil {
 		t.next.prev = t.prev
+	} else {
+		slot.tail = t.prev
 	}
 	if slot.head == nil {
 		w.nonzero[slot.level][slot.index>>6] &^= 1 << (slot.index & 63)
