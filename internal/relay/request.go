@@ -178,13 +178,14 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 	switch c.state {
 	case callLocal:
 		c.localData(now)
-	case callGathering, callQueued, callRunning:
+	case callGathering:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
-		if c.state == callRunning {
-			c.pumpRequest(now)
-		} else if c.state == callGathering {
-			c.enter(now)
-		}
+		c.enter(now)
+	case callQueued:
+		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
+	case callRunning:
+		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
+		c.pumpRequest(now)
 	case callNew, callOver: // nobody wants them any more
 	}
 }
