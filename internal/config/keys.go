@@ -166,7 +166,7 @@ func pageKeys() []Key {
 			Help: "path of the metrics page",
 			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
 		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s",
-			Help: "time between two readings of the workers' own metrics pages",
+			Help: "taken from gruf-relay's files and without effect: the workers' own metrics pages are not read yet",
 			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
 		{Name: "log.level", Env: "LOG_LEVEL", Flag: "log-level", Arg: "LEVEL", Default: "info",
 			Help: "least severe lines that are logged",
