@@ -106,3 +106,26 @@ func TestMemoKeepsNoFaults(t *testing.T) {
 		}
 	}
 }
+
+// A block that changes the table's size changes it back after another block of
+// another kind has changed it in between.
+func TestMemoKeepsNoSizeUpdate(t *testing.T) {
+	d := NewDecoder(NewWatchList(":path"), 4096, 1<<16)
+	var b Block
+	transcode := func(in []byte, kind Kind) {
+		t.Helper()
+		if err := d.Transcode(&b, in, kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := append(appendInt(nil, 0x20, 5, 4096), 0x83, 0x86, 0x84)
+	trailers := AppendField(appendInt(nil, 0x20, 5, 100), "x", "y")
+	for range 3 {
+		transcode(request, RequestBlock)
+	}
+	transcode(trailers, TrailerBlock)
+	transcode(request, RequestBlock)
+	if d.table.limit != 4096 {
+		t.Errorf("limit: got %d, want 4096", d.table.limit)
+	}
+}

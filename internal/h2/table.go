@@ -35,7 +35,7 @@ type dynamicTable struct {
 	size     uint32
 	limit    uint32 // the size that the peer has chosen
 	arena    []byte
-	version  uint64 // changes with every insertion and eviction
+	version  uint64 // changes with every insertion, eviction and new limit
 }
 
 // at returns the entry with this distance from the newest, or nil.
@@ -69,6 +69,9 @@ func (t *dynamicTable) insert(e entry, form []byte) {
 
 // resize evicts what a new limit has no room for (RFC 7541, 4.3).
 func (t *dynamicTable) resize(limit uint32) {
+	if limit != t.limit {
+		t.version++
+	}
 	t.limit = limit
 	t.evict(limit)
 }
