@@ -155,6 +155,7 @@ type Conn struct {
 	resets     [16]uint32
 	nextReset  int
 	initWindow int64 // our SETTINGS_INITIAL_WINDOW_SIZE
+	settled    bool  // the peer has acknowledged our SETTINGS
 
 	// Sending.
 	out         []byte
@@ -168,7 +169,6 @@ type Conn struct {
 	peerFrame   int    // the peer's SETTINGS_MAX_FRAME_SIZE
 	peerStreams uint32 // the peer's SETTINGS_MAX_CONCURRENT_STREAMS
 	nextID      uint32 // next stream to open (client role)
-	openedUp    int    // streams we have opened and that are open
 	sentBlock   bool   // a header block was written, with it the table size update
 	updateAt    uint64 // position of the frame that begins with that update
 	control     waitingFrames
@@ -239,7 +239,7 @@ func (c *Conn) Streams() int { return c.streams.n }
 // of the stream ids are used (R15).
 func (c *Conn) CanOpen() bool {
 	return !c.closed && !c.goAwayIn && c.state != failed &&
-		uint32(c.openedUp) < c.peerStreams && c.nextID < maxStreamID/2
+		uint32(c.streams.n) < c.peerStreams && c.nextID < maxStreamID/2
 }
 
 // Retired reports whether no stream will ever be opened again (client role),
@@ -295,9 +295,6 @@ func (c *Conn) drop(s *Stream) {
 	c.waiting.remove(s)
 	if c.cur == s {
 		c.cur = nil // the rest of its DATA frame is discarded
-	}
-	if !c.cfg.Server {
-		c.openedUp--
 	}
 	s.conn, s.wants = nil, false
 }

@@ -164,3 +164,15 @@ func TestResetInTheMiddleOfData(t *testing.T) {
 	r.wantLog("headers 1 :path=/s/m", "data 1 ab")
 	r.wantFrames("RST 1 CANCEL", `PING "12345678" ack=true`)
 }
+
+// RFC 9113 6.9.2: a caller that begins before it has seen our smaller window
+// may send as much as the default one has; after its acknowledgement it may not.
+func TestDefaultWindowBeforeAcknowledgement(t *testing.T) {
+	r := newRig(t, true, func(c *Config) { c.Window = 1000 })
+	r.feed(wire().preface().settings())
+	r.frames()
+	r.feed(wire().request(1, false).data(1, false, strings.Repeat("x", 10_000)))
+	r.wantFrames()
+	r.feed(wire().settingsAck().request(3, false).data(3, false, strings.Repeat("x", 1001)))
+	r.wantFrames("RST 3 FLOW_CONTROL_ERROR")
+}

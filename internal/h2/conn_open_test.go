@@ -128,3 +128,14 @@ func TestTakeWaitsForTheGreeting(t *testing.T) {
 	r.greeted = true
 	r.wantFrames("HEADERS 1 :path=/s/m", "DATA 1 hello END", "SETTINGS ack")
 }
+
+// The peer's preface comes first: until then nothing is written, not even at
+// the end (R22).
+func TestNoGoAwayBeforeThePreface(t *testing.T) {
+	r := newRig(t, true)
+	r.conn.GoAway(r.conn.LastPeerStream(), NoError, "")
+	r.conn.Ping([8]byte{1})
+	if out := r.conn.Output(); len(out) > 0 {
+		t.Errorf("written: %q", out)
+	}
+}

@@ -319,6 +319,11 @@ func (c *Conn) register(s *Stream, id uint32) {
 	s.conn, s.id = c, id
 	s.sendWindow = c.peerWindow
 	s.recvWindow, s.recvSize = c.initWindow, c.initWindow
+	if c.cfg.Server && !c.settled {
+		// A caller that begins before it has seen our SETTINGS goes by the
+		// default window (RFC 9113 6.5.3, 6.9.2).
+		s.recvWindow = max(s.recvWindow, defaultWindow)
+	}
 	c.streams.put(s)
 }
 

@@ -12,6 +12,7 @@ func (c *Conn) onSettings(h frameHeader, p []byte) error {
 		if len(p) != 0 {
 			return connError(FrameSizeError, "settings_ack_size")
 		}
+		c.settled = true
 		return nil
 	}
 	if len(p)%6 != 0 {

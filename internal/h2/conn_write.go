@@ -168,7 +168,6 @@ func (c *Conn) Want(s *Stream) {
 func (c *Conn) Open(s *Stream, end bool, block ...[]byte) {
 	id := c.nextID
 	c.nextID += 2
-	c.openedUp++
 	c.register(s, id)
 	s.headStart = c.position()
 	s.sentHead = true
@@ -184,9 +183,6 @@ func (c *Conn) WriteHeaders(s *Stream, end bool, block ...[]byte) {
 	s.sentHead = true
 	c.writeBlock(s, end, block)
 }
-
-// SentHead reports whether a header block was written on the stream.
-func (s *Stream) SentHead() bool { return s.sentHead }
 
 func (c *Conn) writeBlock(s *Stream, end bool, parts [][]byte) {
 	size := 0
@@ -297,9 +293,9 @@ func (c *Conn) writeRST(id uint32, code ErrCode) {
 
 // GoAway writes a GOAWAY frame. Streams above last that arrive later are
 // refused (server role). It may be called twice, with a falling last
-// (RFC 9113 section 6.8).
+// (RFC 9113 section 6.8). A peer whose preface has not come gets none (R22).
 func (c *Conn) GoAway(last uint32, code ErrCode, debug string) {
-	if c.closed || c.state == failed || (c.goAwayOut && last >= c.admitUpTo) {
+	if c.silent() || (c.goAwayOut && last >= c.admitUpTo) {
 		return
 	}
 	c.goAwayOut, c.admitUpTo = true, last
@@ -315,11 +311,17 @@ func (c *Conn) LastPeerStream() uint32 { return c.lastPeer }
 
 // Ping writes a PING frame; the answer comes by Handler.Pong.
 func (c *Conn) Ping(data [8]byte) {
-	if c.closed || c.state == failed {
+	if c.silent() {
 		return
 	}
 	c.reserve(frameHeaderLen + 8)
 	c.out = appendPing(c.out, false, data)
+}
+
+// silent reports whether frames of the connection's own have no place: it has
+// ended, or may turn out to speak another protocol.
+func (c *Conn) silent() bool {
+	return c.closed || c.state == failed || c.state == wantPreface
 }
 
 // Accepted returns how many bytes the kernel has ever accepted.

@@ -65,7 +65,7 @@ func newRig(t testing.TB, server bool, change ...func(*Config)) *rig {
 func newServer(t testing.TB, change ...func(*Config)) *rig {
 	t.Helper()
 	r := newRig(t, true, change...)
-	r.feed(wire().preface().settings())
+	r.feed(wire().preface().settings().settingsAck())
 	r.frames()
 	r.log = nil
 	return r

@@ -41,6 +41,9 @@ func (s *Stream) Conn() *Conn { return s.conn }
 // Open reports whether the stream is open in at least one direction.
 func (s *Stream) Open() bool { return s.conn != nil }
 
+// SentHead reports whether a header block was written on the stream.
+func (s *Stream) SentHead() bool { return s.sentHead }
+
 // LocalDone reports whether END_STREAM was sent.
 func (s *Stream) LocalDone() bool { return s.localDone }
 

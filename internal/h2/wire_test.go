@@ -44,6 +44,8 @@ func (w *wireBytes) settings(s ...http2.Setting) *wireBytes {
 	return w.must(w.framer.WriteSettings(s...))
 }
 
+func (w *wireBytes) settingsAck() *wireBytes { return w.frame(frameSettings, flagAck, 0, "") }
+
 func (w *wireBytes) frame(kind frameType, flags uint8, stream uint32, payload string) *wireBytes {
 	return w.must(w.framer.WriteRawFrame(http2.FrameType(kind), http2.Flags(flags), stream, []byte(payload)))
 }
