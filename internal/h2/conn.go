@@ -18,8 +18,6 @@
 // It does not prioritize (RFC 9113 5.3.2), push, or keep any data that waits.
 package h2
 
-import "time"
-
 // Handler is told what the engine reads. All methods run inside Feed, Sent,
 // Returned, Unsend or Close, under the lock of the shard; they may call any
 // method of any connection of the same shard, but not Feed, Sent or Close of
@@ -133,7 +131,6 @@ type Conn struct {
 	pool    *Pool
 	waker   Waker
 	block   *Block // scratch, shared by the connections of the shard
-	now     time.Duration
 	streams streamTable
 
 	// Receiving.

@@ -61,8 +61,8 @@ func newPair(body int) *pair {
 func (p *pair) carry(from, to *Conn) {
 	for out := from.Output(); len(out) > 0; out = from.Output() {
 		p.wire = append(p.wire[:0], out...)
-		from.Sent(len(out), 0)
-		if err := to.Feed(p.wire, 0); err != nil {
+		from.Sent(len(out))
+		if err := to.Feed(p.wire); err != nil {
 			panic(err)
 		}
 	}

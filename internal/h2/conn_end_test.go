@@ -134,7 +134,7 @@ func TestCloseTellsWhatWasSent(t *testing.T) {
 	r.open(true)
 	r.frames()
 	r.open(true)
-	r.conn.Sent(1, 0)
+	r.conn.Sent(1)
 	r.open(true)
 	r.conn.Close()
 	slices.Sort(r.log)
@@ -156,7 +156,7 @@ func TestCloseWithATakenBuffer(t *testing.T) {
 	r.conn.Close()
 	slices.Sort(r.log)
 	r.wantLog("lost 1 sent=true", "lost 3 sent=false")
-	r.conn.Returned(buf, 0)
+	r.conn.Returned(buf)
 }
 
 // Every stream is told once, also when its handler ends others of the same

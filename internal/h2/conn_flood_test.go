@@ -21,7 +21,7 @@ func TestControlFlood(t *testing.T) {
 			}
 			var err error
 			for ; err == nil && n < 2*maxControl; n++ {
-				err = r.conn.Feed(one(n).b.Bytes(), 0)
+				err = r.conn.Feed(one(n).b.Bytes())
 			}
 			if err == nil || err.Error() != "ENHANCE_YOUR_CALM: control_flood" {
 				t.Errorf("after %d frames: %v", n, err)
@@ -45,7 +45,7 @@ func TestControlOfAPeerThatReads(t *testing.T) {
 	r.conn.WriteData(r.streams[1], make([]byte, 1000), false)
 	for range 1000 {
 		r.feed(in)
-		r.conn.Sent(1700, 0)
+		r.conn.Sent(1700)
 		if r.conn.Idle() {
 			t.Fatal("the output is empty")
 		}
@@ -60,7 +60,7 @@ func TestContinuationFlood(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 1000; n++ {
-		err = r.conn.Feed(part.b.Bytes(), 0)
+		err = r.conn.Feed(part.b.Bytes())
 	}
 	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: continuation_flood" {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAnswerFlood(t *testing.T) {
 	var err error
 	id := uint32(1)
 	for ; err == nil && id < 10000; id += 2 {
-		err = r.conn.Feed(wire().request(id, true).b.Bytes(), 0)
+		err = r.conn.Feed(wire().request(id, true).b.Bytes())
 	}
 	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: output_flood" {
 		t.Fatalf("%d bytes wait: %v", len(r.conn.Output()), err)

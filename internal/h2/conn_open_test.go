@@ -49,7 +49,7 @@ func TestWrongPreface(t *testing.T) {
 		}
 		r := newRig(t, true)
 		r.feed(wire().raw([]byte(in[:good])))
-		if err := r.conn.Feed([]byte(in[good:]), 0); !errors.Is(err, ErrNotHTTP2) {
+		if err := r.conn.Feed([]byte(in[good:])); !errors.Is(err, ErrNotHTTP2) {
 			t.Errorf("%q: got %v", in, err)
 		}
 		r.wantFrames()
@@ -120,7 +120,7 @@ func TestTakeWaitsForTheGreeting(t *testing.T) {
 	if again, _ := r.conn.Take(); again != nil {
 		t.Fatalf("took %q before the greeting", again)
 	}
-	r.conn.Returned(buf, 0)
+	r.conn.Returned(buf)
 	if r.conn.Idle() {
 		t.Error("idle with a stream to send")
 	}

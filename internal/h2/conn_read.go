@@ -3,7 +3,6 @@ package h2
 import (
 	"encoding/binary"
 	"errors"
-	"time"
 )
 
 // Feed hands in bytes that arrived from the peer, in any pieces. The engine
@@ -12,11 +11,10 @@ import (
 // Errors: a *ConnError means that the connection is beyond repair: GOAWAY with
 // its code is in Output already; the driver flushes once and closes. For
 // ErrNotHTTP2 nothing was written.
-func (c *Conn) Feed(p []byte, now time.Duration) error {
+func (c *Conn) Feed(p []byte) error {
 	if c.state == failed {
 		return nil
 	}
-	c.now = now
 	err := c.feed(p)
 	if err == nil {
 		err = c.checkBacklog()

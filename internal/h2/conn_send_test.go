@@ -108,12 +108,12 @@ func TestOutputRoom(t *testing.T) {
 	if n := len(r.conn.Output()); n < 20000 || n > 20000+2*frameHeaderLen {
 		t.Errorf("%d bytes wait", n)
 	}
-	r.conn.Sent(10, 0)
+	r.conn.Sent(10)
 	r.wantLog()
-	r.conn.Sent(5000, 0)
+	r.conn.Sent(5000)
 	r.wantLog("writable 1")
 	for n := len(r.conn.Output()); n > 0; n = len(r.conn.Output()) {
-		r.conn.Sent(n, 0)
+		r.conn.Sent(n)
 	}
 	if left[s] != 0 {
 		t.Errorf("%d bytes were not sent", left[s])
@@ -187,14 +187,14 @@ func TestTakeAndReturned(t *testing.T) {
 	r.conn.WriteData(s, make([]byte, 91), false)
 	r.conn.Want(s)
 	r.log = nil
-	r.conn.Returned(buf, 0)
+	r.conn.Returned(buf)
 	r.wantLog("writable 1")
 	if used := r.budget.Used(); used != 4096 {
 		t.Errorf("%d bytes in use", used)
 	}
 	buf, _ = r.conn.Take()
 	r.conn.Close()
-	r.conn.Returned(buf, 0) // the driver notices later
+	r.conn.Returned(buf) // the driver notices later
 }
 
 // An output buffer that the peer takes in small pieces does not grow for ever.
@@ -205,7 +205,7 @@ func TestOutputIsCompacted(t *testing.T) {
 	for i := range 3000 {
 		r.conn.WriteData(s, fmt.Appendf(nil, "%01000d", i), false)
 		if i >= 10 {
-			r.conn.Sent(1009, 0)
+			r.conn.Sent(1009)
 		}
 	}
 	if c := cap(r.conn.out); c > 32<<10 {

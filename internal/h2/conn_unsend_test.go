@@ -47,7 +47,7 @@ func TestUnsend(t *testing.T) {
 func TestUnsendOfWhatHasLeft(t *testing.T) {
 	r := newClient(t)
 	a, b := r.open(true), r.open(true)
-	r.conn.Sent(1, 0)
+	r.conn.Sent(1)
 	if r.conn.Unsend(a) {
 		t.Error("taken back though a byte was accepted")
 	}
@@ -59,7 +59,7 @@ func TestUnsendOfWhatHasLeft(t *testing.T) {
 	if !r.conn.Unsend(c) {
 		t.Error("not taken back behind what a driver has")
 	}
-	r.conn.Returned(buf, 0)
+	r.conn.Returned(buf)
 	r.wantFrames()
 }
 

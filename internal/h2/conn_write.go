@@ -1,7 +1,5 @@
 package h2
 
-import "time"
-
 // noTurn is the value of Conn.turn while no stream has to share.
 const noTurn = 1<<63 - 1
 
@@ -72,8 +70,7 @@ func (c *Conn) sendable() int {
 
 // Sent reports that the kernel has accepted the first n bytes of Output.
 // Streams that waited for room are resumed.
-func (c *Conn) Sent(n int, now time.Duration) {
-	c.now = now
+func (c *Conn) Sent(n int) {
 	c.outOff += n
 	c.accepted += uint64(n)
 	if c.outOff == len(c.out) {
@@ -108,8 +105,7 @@ func (c *Conn) Take() (buf []byte, off int) {
 }
 
 // Returned reports that the buffer of Take was written.
-func (c *Conn) Returned(buf []byte, now time.Duration) {
-	c.now = now
+func (c *Conn) Returned(buf []byte) {
 	c.accepted += uint64(c.taken)
 	c.taken = 0
 	c.pool.Put(buf)

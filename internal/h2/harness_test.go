@@ -94,7 +94,7 @@ func (r *rig) close() {
 // feed hands everything to the engine, which must take it.
 func (r *rig) feed(w *wireBytes) {
 	r.t.Helper()
-	if err := r.conn.Feed(w.b.Bytes(), 0); err != nil {
+	if err := r.conn.Feed(w.b.Bytes()); err != nil {
 		r.t.Fatalf("Feed: %v", err)
 	}
 }
@@ -102,7 +102,7 @@ func (r *rig) feed(w *wireBytes) {
 // fail hands in what the engine must refuse with this error.
 func (r *rig) fail(w *wireBytes, want string) {
 	r.t.Helper()
-	err := r.conn.Feed(w.b.Bytes(), 0)
+	err := r.conn.Feed(w.b.Bytes())
 	if err == nil || err.Error() != want {
 		r.t.Fatalf("Feed: got %v, want %s", err, want)
 	}
@@ -159,7 +159,7 @@ func (r *rig) frames() []string {
 	var out []byte
 	for p := r.conn.Output(); len(p) > 0; p = r.conn.Output() {
 		out = append(out, p...)
-		r.conn.Sent(len(p), 0)
+		r.conn.Sent(len(p))
 	}
 	if !r.greeted && !r.cfg.Server {
 		out = bytes.TrimPrefix(out, []byte(Preface))

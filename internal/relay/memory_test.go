@@ -77,7 +77,7 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 
 // feed hands bytes to an engine, under the lock of the shard.
 func (m *memory) feed(c *h2.Conn, p []byte) {
-	if err := c.Feed(p, m.st.Now()); err != nil {
+	if err := c.Feed(p); err != nil {
 		m.t.Fatalf("feed: %v", err)
 	}
 }
@@ -86,7 +86,7 @@ func (m *memory) feed(c *h2.Conn, p []byte) {
 func (m *memory) drainOutput(c *h2.Conn) (size int) {
 	for p := c.Output(); len(p) > 0; p = c.Output() {
 		size += len(p)
-		c.Sent(len(p), m.st.Now())
+		c.Sent(len(p))
 	}
 	return size
 }

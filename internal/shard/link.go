@@ -176,11 +176,11 @@ func (l *Link) afterFlush(now time.Duration) {
 }
 
 // feed hands bytes to the engine and ends the link if it is beyond repair.
-func (l *Link) feed(p []byte, now time.Duration) {
+func (l *Link) feed(p []byte) {
 	if l.ending {
 		return // only the end of the peer's sending is of interest
 	}
-	if err := l.Conn.Feed(p, now); err != nil && !l.closed {
+	if err := l.Conn.Feed(p); err != nil && !l.closed {
 		if errors.Is(err, h2.ErrNotHTTP2) {
 			if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
 				f.NotHTTP2(l, p)

@@ -78,7 +78,7 @@ func (d *socket) readOnce(now time.Duration) bool {
 	n, err := sysRead(d.fd, buf)
 	switch {
 	case n > 0:
-		l.feed(buf[:n], now)
+		l.feed(buf[:n])
 		if n < len(buf) {
 			l.shard.prove(l, now)
 			return false
@@ -110,7 +110,7 @@ func (d *socket) write(now time.Duration) {
 	for p := c.Output(); len(p) > 0 && !d.link.closed; p = c.Output() {
 		n, err := sysWrite(d.fd, p)
 		if n > 0 {
-			c.Sent(n, now)
+			c.Sent(n)
 		}
 		if n == len(p) {
 			continue

@@ -33,7 +33,7 @@ func (d *streamDriver) readLoop() {
 		n, err := d.nc.Read(buf)
 		s.Lock()
 		if n > 0 && !d.link.closed {
-			d.link.feed(buf[:n], s.Now())
+			d.link.feed(buf[:n])
 		}
 		if err != nil {
 			d.link.Close(err)
@@ -66,7 +66,7 @@ func (d *streamDriver) writeLoop() {
 			}
 			err := d.write(buf[off:])
 			s.Lock()
-			d.link.Conn.Returned(buf, s.Now())
+			d.link.Conn.Returned(buf)
 			if err != nil {
 				d.link.writeFailed(err, s.Now())
 				s.Unlock()
