@@ -60,13 +60,38 @@ func serve(cfg *config.Config, log *slog.Logger, out io.Writer) error {
 	var failure error
 	select {
 	case got := <-signals:
-		log.Info("stopping", "signal", got.String(), "calls_waiting", s.relay.Waiting())
+		log.Info("stopping", "signal", got.String(), "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 	case failure = <-s.failed:
 		log.Error("stopping", "error", failure)
 	}
 	s.stop(signals)
 	log.Info("stopped")
 	return failure
+}
+
+// announce says what is about to run, above all what nobody wrote down: the
+// number of usable CPUs, the file that happened to be there. The command is not
+// told, it may hold secrets.
+func (s *service) announce() {
+	told := []any{"version", version}
+	if s.cfg.File != "" {
+		told = append(told, "config", s.cfg.File)
+	}
+	if upstreams := len(s.cfg.Upstreams); upstreams > 0 {
+		told = append(told, "upstreams", upstreams)
+	} else {
+		told = append(told, "workers", s.cfg.Workers.Count, "transport", s.cfg.Workers.Transport)
+	}
+	s.log.Info("starting", append(told, "slots", s.cfg.Workers.PoolSize)...)
+}
+
+// inFlight counts the calls that have a slot.
+func (s *service) inFlight() int {
+	calls := 0
+	for _, endpoint := range s.relay.Rank().Endpoints {
+		calls += endpoint.InFlight
+	}
+	return calls
 }
 
 // stopSignals are the signals that ask to stop.
@@ -77,6 +102,7 @@ func stopSignals() []os.Signal {
 // start opens the door first: calls that come before a worker is ready wait.
 // It gives up when ctx ends.
 func (s *service) start(ctx context.Context, out io.Writer) error {
+	s.announce()
 	s.relay = relay.New(relayOptions(s.cfg, s.log))
 	listener, err := admin.Listen(s.cfg.Server.Addr(), "--listen")
 	if err != nil {
