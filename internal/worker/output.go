@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -170,7 +171,7 @@ func wrap(worker string, text []byte, now time.Time) []byte {
 		Level  string `json:"level"`
 		Msg    string `json:"msg"`
 		Worker string `json:"worker"`
-	}{now.Format(time.RFC3339Nano), "info", string(text), worker})
+	}{now.Format(time.RFC3339Nano), slog.LevelInfo.String(), string(text), worker})
 	if err != nil { // strings cannot fail
 		return text
 	}

@@ -53,10 +53,10 @@ func TestOutputFormats(t *testing.T) {
 		{false, `plain`, `worker-1 | plain`},
 		{false, ``, `worker-1 | `},
 		{true, `{"a": [1, {}]}`, `{"a": [1, {}]}`},
-		{true, `plain "x"`, `{"time":"2026-01-02T03:04:05.000006Z","level":"info","msg":"plain \"x\"","worker":"worker-1"}`},
-		{true, `{broken`, `{"time":"2026-01-02T03:04:05.000006Z","level":"info","msg":"{broken","worker":"worker-1"}`},
-		{true, `[1]`, `{"time":"2026-01-02T03:04:05.000006Z","level":"info","msg":"[1]","worker":"worker-1"}`},
-		{true, "\xff", `{"time":"2026-01-02T03:04:05.000006Z","level":"info","msg":"\ufffd","worker":"worker-1"}`},
+		{true, `plain "x"`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"plain \"x\"","worker":"worker-1"}`},
+		{true, `{broken`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"{broken","worker":"worker-1"}`},
+		{true, `[1]`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"[1]","worker":"worker-1"}`},
+		{true, "\xff", `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"\ufffd","worker":"worker-1"}`},
 	} {
 		got := string(Output{JSON: test.json}.append(nil, "worker-1", []byte(test.text), now))
 		if got != test.want+"\n" {
