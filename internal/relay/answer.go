@@ -66,7 +66,7 @@ func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 }
 
 // Writable implements h2.Handler.
-func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*call).pumpRequest(h.st.Now()) }
+func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*call).pumpRequest() }
 
 // Lost implements h2.Handler: the connection died.
 func (h workerSide) Lost(s *h2.Stream, sent bool) { s.Owner.(*call).workerLost(sent, h.st.Now()) }
@@ -121,7 +121,7 @@ func (c *call) understandsRefusals() bool {
 }
 
 // stopHolding lets held HEADERS go.
-func (c *call) stopHolding(time.Duration) {
+func (c *call) stopHolding() {
 	if !c.holding {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 		c.fail(refusedLate, now)
 		return
 	}
-	c.stopHolding(now)
+	c.stopHolding()
 	c.commit()
 	c.respEnd = true
 	if c.respSent < len(c.resp) {
@@ -203,7 +203,7 @@ func (c *call) readStatus(b *h2.Block) {
 // else into the call's own buffer.
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchAside(now)
-	c.stopHolding(now)
+	c.stopHolding()
 	c.gotData = true
 	if c.state != callRunning {
 		return

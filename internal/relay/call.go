@@ -112,7 +112,7 @@ func (c *call) reset() {
 func (c *call) Expired(t *shard.Timer, now time.Duration) {
 	switch {
 	case t == &c.hold:
-		c.stopHolding(now)
+		c.stopHolding()
 	case c.aside && (c.deadline == 0 || now < c.deadline):
 		c.fail(refusedAsideIdle, now)
 	case c.deadline != 0 && now >= c.deadline:
@@ -222,7 +222,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.boundRun(now)
 	c.setClock(now)
 	u := c.st.upstreamOf(lease.Endpoint())
-	conn := u.conn(now)
+	conn := u.conn()
 	if conn == nil { // the relay ends; another turn in the rank would find the same
 		c.fail(refusedShutdown, now)
 		return
@@ -251,7 +251,7 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
 	conn.Open(&c.up, end, c.head[:at], field, c.head[at:])
 	if !end {
-		c.pumpRequest(now)
+		c.pumpRequest()
 	}
 }
 
@@ -301,7 +301,9 @@ func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
 	if c.lease.Valid() {
 		lease := c.lease
 		c.lease = rank.Lease{}
-		c.st.touch(lease.Endpoint(), now)
+		if outcome == rank.OK {
+			c.st.touch(lease.Endpoint(), now)
+		}
 		c.st.release(lease, outcome, now)
 	}
 	if c.aside {

@@ -15,7 +15,7 @@ type Endpoint struct {
 	local bool // started by cabrank: its refusals are understood (R1)
 
 	ready    atomic.Bool
-	lastDone atomic.Int64 // when a call finished there, monotonic; 0: never
+	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 }
 
 // AddEndpoint brings in an endpoint that may have slots calls at a time. It
@@ -53,8 +53,9 @@ func (r *Relay) Down(e *Endpoint) {
 	r.checkServing()
 }
 
-// Activity tells when a call last finished at the endpoint (the zero time:
-// never) and how many run there now (R6).
+// Activity tells when the endpoint last answered a call to the end (the zero
+// time: never) and how many run there now (R6). A call that its caller or its
+// deadline ended is no sign of life.
 func (r *Relay) Activity(e *Endpoint) (lastFinished time.Time, inFlight int) {
 	if at := e.lastDone.Load(); at != 0 {
 		lastFinished = r.start.Add(time.Duration(at))
@@ -67,7 +68,7 @@ func (r *Relay) Activity(e *Endpoint) (lastFinished time.Time, inFlight int) {
 	return lastFinished, inFlight
 }
 
-// touch notes that a call has finished at the endpoint.
+// touch notes that the endpoint has answered a call to the end.
 func (st *stand) touch(e *rank.Endpoint, now time.Duration) {
 	st.upstreams[e.Index()].endpoint.lastDone.Store(int64(now))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
-	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // begin looks at a request's HEADERS and sends the call on its way.
@@ -127,9 +126,6 @@ func (c *call) keepHead(b *h2.Block) {
 
 // appendForwarded writes x-forwarded-for with the caller's address added.
 func (c *call) appendForwarded(head, value []byte) []byte {
-	if limit := int(c.st.conf.down.MaxHeaderList); len(value) > limit {
-		value = value[:limit] // cannot be: the list limit was kept
-	}
 	scratch := append(c.st.scratch[:0], value...)
 	if len(value) > 0 {
 		scratch = append(scratch, ", "...)
@@ -164,7 +160,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	switch st := c.st; {
 	case c.state == callRunning:
 		c.touchAside(now)
-		c.pumpRequest(now)
+		c.pumpRequest()
 	case c.state == callGathering && c.gathered():
 		c.enter(now)
 	case c.state == callQueued && st.relay.budget.Exceeded():
@@ -185,14 +181,14 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 	case callRunning:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
-		c.pumpRequest(now)
+		c.pumpRequest()
 	case callNew, callOver: // nobody wants them any more
 	}
 }
 
 // pumpRequest writes what waits to the worker, as far as it can be written,
 // and returns the caller's credit for it.
-func (c *call) pumpRequest(time.Duration) {
+func (c *call) pumpRequest() {
 	conn := c.up.Conn()
 	if conn == nil || c.up.LocalDone() {
 		return
@@ -276,9 +272,6 @@ func (c *call) abandoned(now time.Duration) {
 		if c.late(now) { // it left because its time was up
 			c.code = grpcwire.DeadlineExceeded
 		}
-	}
-	if c.state != callOver {
-		c.leaveWorker(rank.Cancelled, now)
 	}
 	c.finish(now)
 }

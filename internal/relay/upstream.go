@@ -52,7 +52,7 @@ func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.
 // there is none (R15); nil if the endpoint was never up or the relay ends. A
 // new connection can be written at once: its streams leave when the endpoint
 // has greeted.
-func (u *upstream) conn(time.Duration) *h2.Conn {
+func (u *upstream) conn() *h2.Conn {
 	for _, uc := range slices.Backward(u.conns) {
 		if uc.retired {
 			continue

@@ -171,6 +171,13 @@ func TestActivity(t *testing.T) {
 	if last, n := g.Activity(e); !last.IsZero() || n != 2 {
 		t.Errorf("with two calls running: %v, %d", last, n)
 	}
+	caller.WriteHeaders(5, end, request(hello)...)
+	worker.WantHeaders(5, end)
+	caller.WriteRST(5, http2.ErrCodeCancel)
+	worker.WantRST(5, http2.ErrCodeCancel)
+	if last, n := g.Activity(e); !last.IsZero() || n != 2 {
+		t.Errorf("after a call that was given up: %v, %d", last, n)
+	}
 	reply(worker, 1)
 	wantReply(caller, 1)
 	if last, n := g.Activity(e); last.IsZero() || n != 1 {
