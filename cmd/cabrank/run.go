@@ -96,7 +96,11 @@ func (s *service) inFlight() int {
 
 // stopSignals are the signals that ask to stop.
 func stopSignals() []os.Signal {
-	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP}
+	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+	if signal.Ignored(syscall.SIGHUP) { // by nohup: Notify would undo that
+		return signals
+	}
+	return append(signals, syscall.SIGHUP)
 }
 
 // start opens the door first: calls that come before a worker is ready wait.

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"os/exec"
+	"os/signal"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -55,6 +59,21 @@ func TestAnnounce(t *testing.T) {
 		if got := log.String(); !strings.HasSuffix(got, test.want) {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
+	}
+}
+
+// nohup keeps cabrank running when its terminal goes.
+func TestHangupStopsUnlessIgnored(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("the tests themselves run under nohup")
+	}
+	if !slices.Contains(stopSignals(), os.Signal(syscall.SIGHUP)) {
+		t.Error("a hangup does not stop")
+	}
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	if slices.Contains(stopSignals(), os.Signal(syscall.SIGHUP)) {
+		t.Error("an ignored hangup stops")
 	}
 }
 
