@@ -59,7 +59,7 @@ func (c *Conn) Output() []byte { return c.out[c.outOff : c.outOff+c.sendable()] 
 // sendable is the number of bytes that may leave now. A client keeps its
 // streams back until the peer's SETTINGS show that somebody has accepted the
 // connection: one that dies in the backlog of a worker that exits takes no call
-// with it (R4), and the peer's stream limit is known in time.
+// with it (R4).
 func (c *Conn) sendable() int {
 	all := len(c.out) - c.outOff
 	if c.greeting == 0 {

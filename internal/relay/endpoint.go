@@ -25,12 +25,9 @@ func (r *Relay) AddEndpoint(name string, slots int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	e := &Endpoint{name: name, slots: r.rank.Add(name, slots), local: local}
-	r.mu.Lock()
-	r.endpoints = append(r.endpoints, e)
 	if local && len(r.refusals) > 0 {
 		r.mayRefuse.Store(true)
 	}
-	r.mu.Unlock()
 	r.each(func(st *stand) {
 		st.upstreams = append(st.upstreams, &upstream{st: st, endpoint: e})
 	})

@@ -69,12 +69,11 @@ type Relay struct {
 	ctx       context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel    context.CancelFunc
 
-	adding sync.Mutex // keeps the order of endpoints the same here, in the rank and in the stands
+	adding sync.Mutex // keeps the order of endpoints the same in the rank and in the stands
 
-	mu        sync.Mutex // guards endpoints' addresses and the methods; a leaf
-	endpoints []*Endpoint
-	methods   map[string]*method
-	stopping  bool
+	mu       sync.Mutex // guards what follows; a leaf
+	methods  map[string]*method
+	stopping bool
 
 	pacer pacer
 }

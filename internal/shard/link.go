@@ -102,9 +102,6 @@ func (l *Link) Attach(nc net.Conn) {
 // Dirty implements h2.Waker.
 func (l *Link) Dirty(*h2.Conn) { l.shard.markDirty(l) }
 
-// Shard returns the shard that owns the link.
-func (l *Link) Shard() *Shard { return l.shard }
-
 // Closed reports whether the link has ended.
 func (l *Link) Closed() bool { return l.closed }
 
