@@ -1,8 +1,8 @@
 package relay
 
 import (
-	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -16,7 +16,7 @@ func TestAnswersAreInTheReadme(t *testing.T) {
 	}
 	for why := range refusals {
 		a := answerOf(why)
-		row := fmt.Sprintf("| %s (%d) | `%s` |\n", a.code, a.status, a.message)
+		row := "| " + a.code.String() + " (" + strconv.Itoa(a.status) + ") | `" + a.message + "` |\n"
 		if !strings.Contains(string(readme), row) {
 			t.Errorf("README.md has no row that ends in %s", row)
 		}
