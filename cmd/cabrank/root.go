@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/cabrank/cabrank/internal/config"
 )
@@ -38,11 +40,32 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	wrapFlags(root, helpWidth(stdout))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		printError(stderr, err)
 	}
 	return exitStatus(err)
+}
+
+// helpWidth returns the columns of out, or 0 if it is no terminal: what goes to
+// a file or to grep keeps its long lines.
+func helpWidth(out io.Writer) int {
+	file, isFile := out.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width < 60 { // below, the second column would be a word wide
+		return 0
+	}
+	return width
+}
+
+// wrapFlags keeps the columns of --help on a narrow terminal; 0 is no limit.
+func wrapFlags(root *cobra.Command, width int) {
+	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d ", width)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", wrapped))
 }
 
 func newRootCommand() *cobra.Command {
