@@ -107,6 +107,10 @@ const (
 	// many times the header list limit: Huffman never expands a string to more
 	// than 30/8 of its length.
 	blockFactor = 4
+	// assumedStreams is how many streams a worker is sent before its SETTINGS
+	// tell its limit: as many as any peer should take (RFC 9113 6.5.2). More
+	// would be refused, all at once.
+	assumedStreams = 100
 )
 
 type readState uint8
@@ -189,7 +193,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 		cfg: cfg, h: h, pool: pool, block: block, waker: waker,
 		recvWindow: defaultWindow, initWindow: int64(cfg.Window),
 		sendWindow: defaultWindow, peerWindow: defaultWindow,
-		peerFrame: defaultMaxFrame, peerStreams: maxStreamID,
+		peerFrame: defaultMaxFrame, peerStreams: assumedStreams,
 		nextID: 1, admitUpTo: maxStreamID, goAwayLast: maxStreamID,
 		turn: noTurn,
 	}

@@ -94,6 +94,30 @@ func TestPressedBudgetAnnouncesLess(t *testing.T) {
 	r.close()
 }
 
+// R15: before the peer's SETTINGS have told its limit, no more streams are
+// opened than any peer should take.
+func TestStreamsBeforeTheGreeting(t *testing.T) {
+	r := newRig(t, false)
+	for r.conn.CanOpen() {
+		r.open(true)
+	}
+	if n := r.conn.Streams(); n != assumedStreams {
+		t.Errorf("opened %d, want %d", n, assumedStreams)
+	}
+	r.feed(wire().settings())
+	if !r.conn.CanOpen() {
+		t.Error("SETTINGS without a limit leave no room")
+	}
+	r.feed(wire().settings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: assumedStreams}))
+	if r.conn.CanOpen() {
+		t.Error("a limit that is used up leaves room")
+	}
+	r.feed(wire().settings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1}))
+	if r.conn.CanOpen() {
+		t.Error("the limit was forgotten")
+	}
+}
+
 // R4, R15: streams of a client wait for the peer's SETTINGS, so that a dead
 // connection takes no call with it.
 func TestStreamsWaitForTheGreeting(t *testing.T) {

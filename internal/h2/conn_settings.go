@@ -18,6 +18,9 @@ func (c *Conn) onSettings(h frameHeader, p []byte) error {
 	if len(p)%6 != 0 {
 		return connError(FrameSizeError, "settings_size")
 	}
+	if c.state == wantSettings {
+		c.peerStreams = maxStreamID // no limit, unless these settings have one
+	}
 	for ; len(p) > 0; p = p[6:] {
 		id, value := settingID(binary.BigEndian.Uint16(p)), binary.BigEndian.Uint32(p[2:])
 		if err := c.applySetting(id, value); err != nil {
