@@ -82,7 +82,6 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, _ h2.ErrCode) {
 	})
 	now := h.st.Now()
 	for _, c := range unseen {
-		conn.Reset(&c.up, h2.Cancel)
 		c.workerLost(false, now)
 	}
 	conn.Owner.(*upstreamConn).retire()
