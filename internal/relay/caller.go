@@ -70,9 +70,25 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 // with curl or a browser can read.
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 	const tlsHandshake = 0x16
-	if len(first) > 0 && first[0] != tlsHandshake {
-		l.Conn.Raw([]byte(http1Answer))
+	if len(first) > 0 && first[0] == tlsHandshake {
+		cc.st.relay.warnOfTLS(cc.st.Now())
+		return
 	}
+	l.Conn.Raw([]byte(http1Answer))
+}
+
+// tlsWarnings is the shortest time between two warnings of callers with TLS.
+const tlsWarnings = time.Minute
+
+// warnOfTLS says in the log what such a caller cannot be told: all it sees is
+// the end of its connection.
+func (r *Relay) warnOfTLS(now time.Duration) {
+	last := r.warnedTLS.Load()
+	if (last != 0 && now < time.Duration(last)+tlsWarnings) || !r.warnedTLS.CompareAndSwap(last, int64(max(now, 1))) {
+		return
+	}
+	// Not under the shard's lock: whoever reads the log may be slow.
+	go r.opts.Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it") // ends with the line
 }
 
 const http1Body = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"

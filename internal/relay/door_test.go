@@ -3,13 +3,18 @@ package relay
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // sendRaw connects, writes and returns all that comes back.
@@ -141,4 +146,42 @@ func TestServeErrors(t *testing.T) {
 		}
 		wantTook(t, began, 35*time.Millisecond) // 5, 10, 20
 	})
+}
+
+// logLines is a log whose lines can be counted while they are written.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+func (l *logLines) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// Callers with TLS see no more than the end of their connection, so the log
+// says why; once, however many they are.
+func TestTLSIsTold(t *testing.T) {
+	var log logLines
+	g := newRig(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for range 5 {
+		sendRaw(t, g.addr, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+	}
+	testkit.Eventually(t, soon, "the warning", func() bool { return log.count("TLS") > 0 })
+	if n := log.count("TLS"); n != 1 {
+		t.Errorf("%d warnings", n)
+	}
 }

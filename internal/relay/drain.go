@@ -35,6 +35,9 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 		}
 	})
 	r.await(timeout, hurry, func() bool { return r.calls.Load() == 0 && r.allLeft() })
+	if left := r.calls.Load(); left > 0 {
+		r.opts.Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(refusedShutdown).message)
+	}
 	r.closing.Store(true)
 	r.each((*stand).answerRest)
 	r.await(farewell, nil, r.allGone)
