@@ -69,8 +69,8 @@ func (d *door) accept(ln net.Listener) error {
 func (d *door) next() *stand {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn++
-	return d.relay.stands[d.turn%len(d.relay.stands)]
+	d.turn = (d.turn + 1) % len(d.relay.stands)
+	return d.relay.stands[d.turn]
 }
 
 func (d *door) isClosed() bool {

@@ -73,13 +73,13 @@ func (st *stand) touch(e *rank.Endpoint, now time.Duration) {
 // readyUpstream returns an upstream of some ready endpoint, in turn; nil if
 // there is none.
 func (st *stand) readyUpstream() *upstream {
-	r := st.relay
-	if len(st.upstreams) == 0 {
+	n := len(st.upstreams)
+	if n == 0 {
 		return nil
 	}
-	turn := int(r.rotation.Add(1))
-	for i := range st.upstreams {
-		u := st.upstreams[(turn+i)%len(st.upstreams)]
+	turn := int(st.relay.rotation.Add(1) % uint32(n))
+	for i := range n {
+		u := st.upstreams[(turn+i)%n]
 		if u.endpoint.ready.Load() {
 			return u
 		}

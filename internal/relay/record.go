@@ -68,9 +68,8 @@ func bounds() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 }
 
-const (
-	buckets = 17
-)
+// buckets is one more than there are bounds: the last has the rest.
+const buckets = 17
 
 type histogram struct {
 	counts [buckets]uint64

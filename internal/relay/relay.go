@@ -165,10 +165,11 @@ func (p *pacer) run(r *Relay) {
 		var next time.Duration
 		grants, next = r.rank.Tick(r.now(), grants[:0])
 		deliver(grants)
-		alarm.Reset(time.Hour)
+		pause := time.Hour
 		if next != 0 {
-			alarm.Reset(max(next-r.now(), 0))
+			pause = max(next-r.now(), 0)
 		}
+		alarm.Reset(pause)
 	}
 }
 

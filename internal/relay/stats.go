@@ -22,5 +22,5 @@ type MethodStats struct {
 // Stats is a snapshot of the relay's counters since the process began.
 type Stats struct {
 	Methods  []MethodStats
-	Refusals map[string]uint64 // calls that cabrank itself refused or ended, by reason token
+	Refusals map[string]uint64 // what cabrank or a worker refused, ended or moved, by reason token
 }
