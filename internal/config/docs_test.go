@@ -55,7 +55,7 @@ func TestUpstreamsNeedNoCommand(t *testing.T) {
 	if err := mustLoad(t, from).WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(table.String(), "\ncommand                 none ") {
+	if !strings.Contains(table.String(), "\ncommand                 default          none\n") {
 		t.Errorf("got\n%s", table.String())
 	}
 }

@@ -42,12 +42,13 @@ func showCommand(command []string) string {
 }
 
 // WriteTable writes the effective configuration for people: one line per
-// setting with its value and its origin.
+// setting with its origin and its value. The value is last because it may be
+// long: a command, a list.
 func (c *Config) WriteTable(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "KEY\tVALUE\tORIGIN")
+	fmt.Fprintln(table, "KEY\tORIGIN\tVALUE")
 	for _, value := range c.Values() {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", value.Key, value.Value, value.Origin)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", value.Key, value.Origin, value.Value)
 	}
 	return table.Flush()
 }
