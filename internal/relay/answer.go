@@ -52,7 +52,7 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 
 // TooLarge implements h2.Handler.
 func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
-	s.Owner.(*call).fail(refusedHeaders, h.st.Now())
+	s.Owner.(*call).fail(endedHeaders, h.st.Now())
 }
 
 // Data implements h2.Handler.
@@ -148,7 +148,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 		return
 	}
 	if !c.replayable() && !c.gotData && c.isRefusal(b) { // R3
-		c.fail(refusedLate, now)
+		c.fail(endedLate, now)
 		return
 	}
 	c.stopHolding()
@@ -308,15 +308,15 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	switch {
 	case c.state != callRunning:
 	case broken:
-		c.fail(refusedBroken, now)
+		c.fail(endedBroken, now)
 	case code == h2.Cancel && c.late(now):
 		// grpc-go ends a call so whose deadline has passed.
-		c.fail(refusedDeadline, now)
+		c.fail(endedDeadline, now)
 	case code == h2.RefusedStream && c.replayable():
 		c.refusedStream(now)
 	case code == h2.RefusedStream:
 		// Passing it on would have callers send the call again (R1, R3).
-		c.fail(refusedLate, now)
+		c.fail(endedLate, now)
 	default:
 		c.code = codeOfReset(code)
 		if conn := c.down.Conn(); conn != nil {
@@ -334,7 +334,7 @@ func (c *call) late(now time.Duration) bool {
 
 func (c *call) refusedStream(now time.Duration) {
 	if c.refusals++; c.refusals > maxRefusals {
-		c.fail(refusedNoSlot, now)
+		c.fail(endedNoSlot, now)
 		return
 	}
 	c.st.stats.refusedByWorker++
@@ -364,6 +364,6 @@ func (c *call) workerLost(sent bool, now time.Duration) {
 	case !sent && c.replayable():
 		c.again(rank.RefusedByWorker, now)
 	default:
-		c.fail(refusedLost, now)
+		c.fail(endedLost, now)
 	}
 }

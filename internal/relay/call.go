@@ -114,12 +114,12 @@ func (c *call) Expired(t *shard.Timer, now time.Duration) {
 	case t == &c.hold:
 		c.stopHolding()
 	case c.aside && (c.deadline == 0 || now < c.deadline):
-		c.fail(refusedAsideIdle, now)
+		c.fail(endedAsideIdle, now)
 	case c.deadline != 0 && now >= c.deadline:
 		if c.state == callQueued || c.state == callGathering {
-			c.fail(refusedDeadlineQueued, now)
+			c.fail(endedDeadlineQueued, now)
 		} else {
-			c.fail(refusedDeadline, now)
+			c.fail(endedDeadline, now)
 		}
 	case c.state == callGathering:
 		c.enter(now)
@@ -160,7 +160,7 @@ func (c *call) enter(now time.Duration) {
 	case rank.Queued:
 		c.wait(now)
 	default:
-		c.fail(refusalFor(reason), now)
+		c.fail(endingFor(reason), now)
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *call) Run(now time.Duration) {
 		}
 		c.settle()
 	case reason != rank.NoReason:
-		c.fail(refusalFor(reason), now)
+		c.fail(endingFor(reason), now)
 	default:
 		c.run(lease, now)
 	}
@@ -224,7 +224,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	u := c.st.upstreamOf(lease.Endpoint())
 	conn := u.conn()
 	if conn == nil { // the relay ends; another turn in the rank would find the same
-		c.fail(refusedShutdown, now)
+		c.fail(endedShutdown, now)
 		return
 	}
 	c.open(conn, now)
@@ -265,7 +265,7 @@ func (c *call) again(outcome rank.Outcome, now time.Duration) {
 	c.holding = false
 	c.resetAnswer()
 	if c.aside {
-		c.fail(refusedLost, now)
+		c.fail(endedLost, now)
 		return
 	}
 	c.releaseLease(outcome, now)
@@ -283,7 +283,7 @@ func (c *call) again(outcome rank.Outcome, now time.Duration) {
 	case rank.Queued:
 		c.wait(now)
 	default:
-		c.fail(refusedDeadlineQueued, now)
+		c.fail(endedDeadlineQueued, now)
 	}
 }
 

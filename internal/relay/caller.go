@@ -130,7 +130,7 @@ func (cc *callerConn) finalGoAway() {
 	cc.link.Conn.GoAway(cc.link.Conn.LastPeerStream(), h2.NoError, "")
 	for c := range cc.st.watches {
 		if c.caller == cc {
-			c.fail(refusedShutdown, cc.st.Now())
+			c.fail(endedShutdown, cc.st.Now())
 		}
 	}
 	cc.callEnded()
@@ -165,7 +165,7 @@ func (h callerSide) TooLarge(s *h2.Stream, end bool) {
 		c.started, c.reqEnd = now, end
 		c.readKind(h.st.Block())
 	}
-	c.fail(refusedHeaders, now)
+	c.fail(endedHeaders, now)
 }
 
 // Data implements h2.Handler.

@@ -36,7 +36,7 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 	})
 	r.await(timeout, hurry, func() bool { return r.calls.Load() == 0 && r.allLeft() })
 	if left := r.calls.Load(); left > 0 {
-		r.opts.Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(refusedShutdown).message)
+		r.opts.Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
 	r.closing.Store(true)
 	r.each((*stand).answerRest)
@@ -87,7 +87,7 @@ func (st *stand) answerRest() {
 		var rest []*call
 		cc.link.Conn.Each(func(s *h2.Stream) { rest = append(rest, s.Owner.(*call)) })
 		for _, c := range rest {
-			c.fail(refusedShutdown, now)
+			c.fail(endedShutdown, now)
 		}
 		cc.link.Finish(errDrained)
 	}

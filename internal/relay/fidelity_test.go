@@ -19,8 +19,8 @@ type kindOfCall struct {
 	turns            bool
 }
 
-// ending is how the worker ends a call.
-type ending struct {
+// closing is how the worker ends a call.
+type closing struct {
 	name    string
 	atOnce  bool // trailers-only, before any message
 	trailer []testkit.Field
@@ -35,7 +35,7 @@ func everyKind() []kindOfCall {
 	}
 }
 
-func everyEnding() []ending {
+func everyEnding() []closing {
 	details := []testkit.Field{
 		{Name: "grpc-status", Value: "5"},
 		{Name: "grpc-message", Value: "not%20here%0A"},
@@ -43,7 +43,7 @@ func everyEnding() []ending {
 		{Name: "x-cost", Value: "1"}, {Name: "x-cost", Value: "2"},
 		{Name: "x-token", Value: "t", Never: true},
 	}
-	return []ending{
+	return []closing{
 		{"success", false, testkit.Fields("grpc-status", "0", "x-last", "", "grpc-message", "")},
 		{"error", false, details},
 		{"trailers-only", true, append(testkit.Fields(":status", "200", "content-type", "application/grpc+proto", "x-head", "1"), details...)},
@@ -71,7 +71,7 @@ func fullRequest() []testkit.Field {
 
 // exchange plays a call and returns the lists that both sides read, in order.
 // The worker may come when it has been called.
-func exchange(caller *testkit.Peer, accept func() *testkit.Peer, k kindOfCall, e ending) (lists [][]testkit.Field) {
+func exchange(caller *testkit.Peer, accept func() *testkit.Peer, k kindOfCall, e closing) (lists [][]testkit.Field) {
 	head := []testkit.Field{
 		{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc+json"},
 		{Name: "grpc-encoding", Value: "x-unknown"}, {Name: "x-first", Value: "1"},

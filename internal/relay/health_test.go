@@ -70,7 +70,7 @@ func TestHealthNeedsMinReady(t *testing.T) {
 		t.Error("serving with 1 of 2")
 	}
 	g.worker("w2", 1)
-	if !g.Serving() || g.Ready() != 2 {
+	if !g.Serving() || g.rank.Ready() != 2 {
 		t.Error("not serving with 2 of 2")
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestGrantMeetsCancel(t *testing.T) {
 	for name, giveUp := range map[string]func(*call){
 		"cancelled": func(c *call) { c.abandoned(c.st.Now()) },
-		"deadline":  func(c *call) { c.fail(refusedDeadlineQueued, c.st.Now()) },
+		"deadline":  func(c *call) { c.fail(endedDeadlineQueued, c.st.Now()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t, func(o *Options) { o.Shards = 2 })

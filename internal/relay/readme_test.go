@@ -14,7 +14,7 @@ func TestAnswersAreInTheReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for why := range refusals {
+	for why := range endings {
 		a := answerOf(why)
 		row := "| " + a.code.String() + " (" + strconv.Itoa(a.status) + ") | `" + a.message + "` |\n"
 		if !strings.Contains(string(readme), row) {

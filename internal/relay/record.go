@@ -99,7 +99,7 @@ type methodRecord struct {
 type statsTable struct {
 	limits          [buckets - 1]time.Duration
 	methods         []*methodRecord // by method id; 0 is "other"
-	refused         [refusals]uint64
+	refused         [endings]uint64
 	refusedByWorker uint64
 	moved           uint64
 }
@@ -153,7 +153,7 @@ func (r *Relay) Stats() Stats {
 		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
 	}}
 	for why, n := range total.refused {
-		out.Refusals[answerOf(refusal(why)).token] += n
+		out.Refusals[answerOf(ending(why)).token] += n
 	}
 	r.mu.Lock()
 	names := maps.Clone(r.methods)

@@ -8,7 +8,7 @@
 //  2. Header blocks and DATA frames are passed on as they are; the relay reads
 //     a handful of fields and changes two (grpc-timeout, x-forwarded-for).
 //  3. A call that provably has not started on a worker moves to another one
-//     (R1 to R4); any other failure is answered in one place (refusal.go).
+//     (R1 to R4); any other failure is answered in one place (ending.go).
 //  4. Health questions are answered at the door and reflection takes no slot
 //     (R7).
 //
@@ -106,9 +106,6 @@ func New(o Options) *Relay {
 }
 
 func (r *Relay) now() time.Duration { return time.Since(r.start) }
-
-// Ready returns how many endpoints are ready.
-func (r *Relay) Ready() int { return r.rank.Ready() }
 
 // Rank returns a snapshot of the slots and the queue.
 func (r *Relay) Rank() rank.Snapshot { return r.rank.Snapshot() }

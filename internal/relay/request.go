@@ -15,7 +15,7 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	c.waitUntil = now + c.st.relay.opts.QueueTimeout
 	c.readKind(b)
 	if !c.readDeadline(b, now) {
-		c.fail(refusedTimeout, now)
+		c.fail(endedTimeout, now)
 		return
 	}
 	c.keepHead(b)

@@ -164,7 +164,7 @@ func (st *stand) shed(now time.Duration) {
 	for c := st.queue.tail; c != nil && st.relay.budget.Exceeded(); {
 		older := c.older
 		if len(c.req) > 0 {
-			c.fail(refusedBuffer, now)
+			c.fail(endedBuffer, now)
 		}
 		c = older
 	}

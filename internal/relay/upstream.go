@@ -145,7 +145,7 @@ func (uc *upstreamConn) Broken(*shard.Link) {
 		if conn.Unsend(&c.up) {
 			c.workerLost(false, now)
 		} else {
-			c.fail(refusedBroken, now)
+			c.fail(endedBroken, now)
 		}
 	}
 }

@@ -205,7 +205,7 @@ func (s *Shard) flush(now time.Duration) {
 	s.dirty = s.dirty[:0]
 }
 
-// Dirty marks the connection's link as having output (h2.Waker).
+// markDirty has the flusher look at the link.
 func (s *Shard) markDirty(l *Link) {
 	if l.dirty || l.closed {
 		return

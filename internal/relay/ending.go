@@ -9,24 +9,25 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// refusal is a reason for which cabrank itself ends a call.
-type refusal uint8
+// ending is a reason for which cabrank itself ends a call. (A refusal is a
+// worker's word that it has no free thread, R1.)
+type ending uint8
 
 const (
-	refusedQueueFull refusal = iota
-	refusedNoSlot
-	refusedNoWorker
-	refusedDeadlineQueued
-	refusedDeadline
-	refusedLost
-	refusedBroken
-	refusedHeaders
-	refusedShutdown
-	refusedTimeout
-	refusedBuffer
-	refusedAsideIdle
-	refusedLate
-	refusals
+	endedQueueFull ending = iota
+	endedNoSlot
+	endedNoWorker
+	endedDeadlineQueued
+	endedDeadline
+	endedLost
+	endedBroken
+	endedHeaders
+	endedShutdown
+	endedTimeout
+	endedBuffer
+	endedAsideIdle
+	endedLate
+	endings // how many there are
 )
 
 // answer is what a caller is told, in either form. The messages are part of
@@ -38,26 +39,26 @@ type answer struct {
 	message string
 }
 
-func answerOf(r refusal) answer {
+func answerOf(r ending) answer {
 	return [...]answer{
-		refusedQueueFull:      {"queue_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
-		refusedNoSlot:         {"queue_timeout", grpcwire.ResourceExhausted, 503, "cabrank: no free slot in time"},
-		refusedNoWorker:       {"no_worker", grpcwire.Unavailable, 503, "cabrank: no worker ready"},
-		refusedDeadlineQueued: {"deadline_queued", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded in queue"},
-		refusedDeadline:       {"deadline", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded"},
-		refusedLost:           {"worker_lost", grpcwire.Unavailable, 502, "cabrank: worker lost"},
-		refusedBroken:         {"bad_response", grpcwire.Unavailable, 502, "cabrank: bad response from worker"},
-		refusedHeaders:        {"headers_too_large", grpcwire.ResourceExhausted, 431, "cabrank: headers too large"},
-		refusedShutdown:       {"shutting_down", grpcwire.Unavailable, 503, "cabrank: shutting down"},
-		refusedTimeout:        {"bad_timeout", grpcwire.InvalidArgument, 400, "cabrank: bad grpc-timeout"},
-		refusedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
-		refusedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
-		refusedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
+		endedQueueFull:      {"queue_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
+		endedNoSlot:         {"queue_timeout", grpcwire.ResourceExhausted, 503, "cabrank: no free slot in time"},
+		endedNoWorker:       {"no_worker", grpcwire.Unavailable, 503, "cabrank: no worker ready"},
+		endedDeadlineQueued: {"deadline_queued", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded in queue"},
+		endedDeadline:       {"deadline", grpcwire.DeadlineExceeded, 504, "cabrank: deadline exceeded"},
+		endedLost:           {"worker_lost", grpcwire.Unavailable, 502, "cabrank: worker lost"},
+		endedBroken:         {"bad_response", grpcwire.Unavailable, 502, "cabrank: bad response from worker"},
+		endedHeaders:        {"headers_too_large", grpcwire.ResourceExhausted, 431, "cabrank: headers too large"},
+		endedShutdown:       {"shutting_down", grpcwire.Unavailable, 503, "cabrank: shutting down"},
+		endedTimeout:        {"bad_timeout", grpcwire.InvalidArgument, 400, "cabrank: bad grpc-timeout"},
+		endedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
+		endedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
+		endedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
 	}[r]
 }
 
-// answers holds the ready-made blocks of all refusals.
-type answers [refusals]struct {
+// answers holds the ready-made blocks of all endings.
+type answers [endings]struct {
 	answer
 	whole    []byte // gRPC, nothing was sent before: trailers-only
 	trailers []byte // gRPC, after response HEADERS
@@ -66,7 +67,7 @@ type answers [refusals]struct {
 }
 
 func newAnswers() (all answers) {
-	for r := range refusals {
+	for r := range endings {
 		a := answerOf(r)
 		code := strconv.Itoa(int(a.code))
 		message := string(grpcwire.AppendMessage(nil, a.message))
@@ -84,25 +85,25 @@ func newAnswers() (all answers) {
 	return all
 }
 
-// refusalFor translates the rank's reason.
-func refusalFor(reason rank.Reason) refusal {
+// endingFor translates the rank's reason.
+func endingFor(reason rank.Reason) ending {
 	if reason == rank.DeadlineExceeded {
-		return refusedDeadlineQueued
+		return endedDeadlineQueued
 	}
-	return refusedQueueFull
+	return endedQueueFull
 }
 
 // waitedTooLong tells a full house from an empty one.
-func (r *Relay) waitedTooLong() refusal {
+func (r *Relay) waitedTooLong() ending {
 	if r.rank.Ready() == 0 {
-		return refusedNoWorker
+		return endedNoWorker
 	}
-	return refusedNoSlot
+	return endedNoSlot
 }
 
 // fail ends a call with an answer of cabrank's own. It is the only place that
 // makes one (R13).
-func (c *call) fail(why refusal, now time.Duration) {
+func (c *call) fail(why ending, now time.Duration) {
 	if c.done {
 		return
 	}
@@ -121,11 +122,11 @@ func (c *call) fail(why refusal, now time.Duration) {
 	c.finish(now)
 }
 
-func outcomeOf(why refusal) rank.Outcome {
+func outcomeOf(why ending) rank.Outcome {
 	switch why {
-	case refusedDeadline, refusedShutdown, refusedAsideIdle:
+	case endedDeadline, endedShutdown, endedAsideIdle:
 		return rank.Cancelled
-	case refusedLost:
+	case endedLost:
 		// A dying process closes one socket after the other, its listener late:
 		// the pause keeps the next call from a connection that nobody accepts.
 		return rank.RefusedByWorker
@@ -137,7 +138,7 @@ func outcomeOf(why refusal) rank.Outcome {
 // tell writes the answer in the form that the caller understands, given what
 // was sent before. It reports whether bytes or trailers of the call are left to
 // be written as the caller's window allows.
-func (c *call) tell(conn *h2.Conn, why refusal) (more bool) {
+func (c *call) tell(conn *h2.Conn, why ending) (more bool) {
 	a := &c.st.relay.answers[why]
 	switch sent := c.down.SentHead(); {
 	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) != rank.Cancelled:

@@ -20,36 +20,36 @@ type row struct {
 	message string
 }
 
-func table() map[refusal]row {
-	return map[refusal]row{
-		refusedQueueFull:      {8, 503, "cabrank: queue full"},
-		refusedNoSlot:         {8, 503, "cabrank: no free slot in time"},
-		refusedNoWorker:       {14, 503, "cabrank: no worker ready"},
-		refusedDeadlineQueued: {4, 504, "cabrank: deadline exceeded in queue"},
-		refusedDeadline:       {4, 504, "cabrank: deadline exceeded"},
-		refusedLost:           {14, 502, "cabrank: worker lost"},
-		refusedBroken:         {14, 502, "cabrank: bad response from worker"},
-		refusedHeaders:        {8, 431, "cabrank: headers too large"},
-		refusedShutdown:       {14, 503, "cabrank: shutting down"},
-		refusedTimeout:        {3, 400, "cabrank: bad grpc-timeout"},
-		refusedBuffer:         {8, 503, "cabrank: queue full"},
-		refusedAsideIdle:      {14, 504, "cabrank: reflection idle"},
-		refusedLate:           {14, 503, "cabrank: worker refused the call late"},
+func table() map[ending]row {
+	return map[ending]row{
+		endedQueueFull:      {8, 503, "cabrank: queue full"},
+		endedNoSlot:         {8, 503, "cabrank: no free slot in time"},
+		endedNoWorker:       {14, 503, "cabrank: no worker ready"},
+		endedDeadlineQueued: {4, 504, "cabrank: deadline exceeded in queue"},
+		endedDeadline:       {4, 504, "cabrank: deadline exceeded"},
+		endedLost:           {14, 502, "cabrank: worker lost"},
+		endedBroken:         {14, 502, "cabrank: bad response from worker"},
+		endedHeaders:        {8, 431, "cabrank: headers too large"},
+		endedShutdown:       {14, 503, "cabrank: shutting down"},
+		endedTimeout:        {3, 400, "cabrank: bad grpc-timeout"},
+		endedBuffer:         {8, 503, "cabrank: queue full"},
+		endedAsideIdle:      {14, 504, "cabrank: reflection idle"},
+		endedLate:           {14, 503, "cabrank: worker refused the call late"},
 	}
 }
 
-// R13: every refusal has its exact code, status and message in each form, and a
+// R13: every ending has its exact code, status and message in each form, and a
 // token of its own.
-func TestRefusalBlocks(t *testing.T) {
-	answers, tokens := newAnswers(), map[string]refusal{}
-	for why := range refusals {
+func TestEndingBlocks(t *testing.T) {
+	answers, tokens := newAnswers(), map[string]ending{}
+	for why := range endings {
 		want, ok := table()[why]
 		if !ok {
-			t.Fatalf("refusal %d is not in the table", why)
+			t.Fatalf("ending %d is not in the table", why)
 		}
 		a := &answers[why]
 		if other, taken := tokens[a.token]; taken || a.token == "" {
-			t.Errorf("refusals %d and %d share the token %q", why, other, a.token)
+			t.Errorf("endings %d and %d share the token %q", why, other, a.token)
 		}
 		tokens[a.token] = why
 		tail := []string{"grpc-status", strconv.Itoa(want.code), "grpc-message", want.message}
@@ -81,7 +81,7 @@ func wantBlock(t *testing.T, block []byte, kv ...string) {
 // provoke has a caller's stream 1, with this header list, run into one row of
 // the table before any response HEADERS.
 type provoke struct {
-	why    refusal
+	why    ending
 	name   string
 	change func(*Options)
 	more   []string // fields of the request
@@ -108,43 +108,43 @@ func atWorker(f func(worker *testkit.Peer)) func(*rig, *testkit.Peer, []string) 
 
 func provocations() []provoke {
 	return []provoke{
-		{refusedQueueFull, "queue of 0", withQueue(0, time.Second), nil, simply},
-		{refusedNoWorker, "nobody ready", withQueue(9, 10*time.Millisecond), nil, simply},
-		{refusedNoSlot, "slot taken", withQueue(9, 20*time.Millisecond), nil, func(g *rig, caller *testkit.Peer, list []string) {
+		{endedQueueFull, "queue of 0", withQueue(0, time.Second), nil, simply},
+		{endedNoWorker, "nobody ready", withQueue(9, 10*time.Millisecond), nil, simply},
+		{endedNoSlot, "slot taken", withQueue(9, 20*time.Millisecond), nil, func(g *rig, caller *testkit.Peer, list []string) {
 			_, accept := g.worker("w1", 1)
 			first := g.caller()
 			first.WriteHeaders(1, noEnd, request(hello)...)
 			accept().WantHeaders(1, noEnd)
 			caller.WriteHeaders(1, end, list...)
 		}},
-		{refusedDeadlineQueued, "deadline in the queue", nil, []string{"grpc-timeout", "10m"}, simply},
-		{refusedDeadline, "deadline at the worker", nil, []string{"grpc-timeout", "50m"}, atWorker(func(w *testkit.Peer) {
+		{endedDeadlineQueued, "deadline in the queue", nil, []string{"grpc-timeout", "10m"}, simply},
+		{endedDeadline, "deadline at the worker", nil, []string{"grpc-timeout", "50m"}, atWorker(func(w *testkit.Peer) {
 			w.WantRST(1, http2.ErrCodeCancel)
 		})},
-		{refusedDeadline, "server.proxy_timeout", func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, nil, atWorker(func(w *testkit.Peer) {
+		{endedDeadline, "server.proxy_timeout", func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, nil, atWorker(func(w *testkit.Peer) {
 			w.WantRST(1, http2.ErrCodeCancel)
 		})},
-		{refusedLost, "connection closed", nil, nil, atWorker((*testkit.Peer).Close)},
-		{refusedBroken, "DATA before HEADERS", nil, nil, atWorker(func(w *testkit.Peer) {
+		{endedLost, "connection closed", nil, nil, atWorker((*testkit.Peer).Close)},
+		{endedBroken, "DATA before HEADERS", nil, nil, atWorker(func(w *testkit.Peer) {
 			w.WriteData(1, noEnd, hi())
 			w.WantRST(1, http2.ErrCodeProtocol)
 		})},
-		{refusedBroken, "connection-type field", nil, nil, atWorker(func(w *testkit.Peer) {
+		{endedBroken, "connection-type field", nil, nil, atWorker(func(w *testkit.Peer) {
 			w.WriteHeaders(1, noEnd, append(responseHead(), "connection", "close")...)
 			w.WantRST(1, http2.ErrCodeProtocol)
 		})},
-		{refusedBroken, "not HTTP/2 any more", nil, nil, atWorker(func(w *testkit.Peer) {
+		{endedBroken, "not HTTP/2 any more", nil, nil, atWorker(func(w *testkit.Peer) {
 			w.WriteFrame(http2.FrameSettings, 0, 7, nil)
 			w.WantGoAway(http2.ErrCodeProtocol)
 		})},
-		{refusedHeaders, "request too large", nil, []string{"x-large", strings.Repeat("x", 17<<10)}, simply},
-		{refusedHeaders, "response too large", nil, nil, atWorker(func(w *testkit.Peer) {
+		{endedHeaders, "request too large", nil, []string{"x-large", strings.Repeat("x", 17<<10)}, simply},
+		{endedHeaders, "response too large", nil, nil, atWorker(func(w *testkit.Peer) {
 			w.WriteHeaders(1, end, append(responseHead(), "x-large", strings.Repeat("x", 17<<10))...)
 		})},
-		{refusedTimeout, "no unit", nil, []string{"grpc-timeout", "10"}, simply},
-		{refusedTimeout, "nine digits", nil, []string{"grpc-timeout", "123456789S"}, simply},
-		{refusedTimeout, "twice", nil, []string{"grpc-timeout", "1S", "grpc-timeout", "2S"}, simply},
-		{refusedShutdown, "drained", nil, nil, func(g *rig, caller *testkit.Peer, list []string) {
+		{endedTimeout, "no unit", nil, []string{"grpc-timeout", "10"}, simply},
+		{endedTimeout, "nine digits", nil, []string{"grpc-timeout", "123456789S"}, simply},
+		{endedTimeout, "twice", nil, []string{"grpc-timeout", "1S", "grpc-timeout", "2S"}, simply},
+		{endedShutdown, "drained", nil, nil, func(g *rig, caller *testkit.Peer, list []string) {
 			caller.WriteHeaders(1, end, list...)
 			g.wantWaiting(1)
 			caller.Skip(testkit.GoAway, testkit.Ping)
@@ -156,7 +156,7 @@ func provocations() []provoke {
 }
 
 // Each row of the table reaches a gRPC caller as trailers-only.
-func TestRefusalsInGRPC(t *testing.T) {
+func TestEndingsInGRPC(t *testing.T) {
 	for _, p := range provocations() {
 		t.Run(p.name, func(t *testing.T) {
 			g := newRig(t, changes(p.change)...)
@@ -173,7 +173,7 @@ func TestRefusalsInGRPC(t *testing.T) {
 
 // The same rows reach other HTTP callers as a status and a line of text; a
 // grpc-timeout means nothing there.
-func TestRefusalsInHTTP(t *testing.T) {
+func TestEndingsInHTTP(t *testing.T) {
 	for _, p := range provocations() {
 		if len(p.more) > 0 && p.more[0] == "grpc-timeout" {
 			continue
@@ -199,7 +199,7 @@ func changes(f func(*Options)) []func(*Options) {
 }
 
 // An answer to HEAD has no content, whoever makes it (RFC 9110 9.3.2).
-func TestRefusalOfHead(t *testing.T) {
+func TestEndingOfHead(t *testing.T) {
 	g := newRig(t, withQueue(0, time.Second))
 	caller := g.caller()
 	caller.WriteHeaders(1, end, plain("HEAD", "/page")...)
@@ -209,7 +209,7 @@ func TestRefusalOfHead(t *testing.T) {
 
 // R13: after response HEADERS a gRPC caller gets trailers, behind all bytes
 // that the worker had sent; any other caller gets RST_STREAM.
-func TestRefusalAfterHeaders(t *testing.T) {
+func TestEndingAfterHeaders(t *testing.T) {
 	for _, form := range []string{"gRPC", "HTTP"} {
 		t.Run(form, func(t *testing.T) {
 			g := newRig(t)
@@ -238,7 +238,7 @@ func TestRefusalAfterHeaders(t *testing.T) {
 
 // R13: bytes that wait for the caller's window when their worker dies reach the
 // caller, and the trailers come behind them.
-func TestRefusalBehindQueuedData(t *testing.T) {
+func TestEndingBehindQueuedData(t *testing.T) {
 	g := newRig(t)
 	_, accept := g.worker("w1", 1)
 	caller := testkit.DialCaller(t, g.addr)
@@ -265,7 +265,7 @@ func TestRefusalBehindQueuedData(t *testing.T) {
 
 // No message names an address of ours.
 func TestMessagesNameNoAddress(t *testing.T) {
-	for why := range refusals {
+	for why := range endings {
 		if text := answerOf(why).message; strings.ContainsAny(text, "/@[]") || strings.Contains(text, "127.") {
 			t.Errorf("%q looks as if it named an address", text)
 		}
