@@ -9,9 +9,8 @@ const (
 	minClass    = 10 // 1 KiB
 	maxClass    = 21 // 2 MiB: a full stream window of 1 MiB and room to append
 	classes     = maxClass - minClass + 1
-	cacheBytes  = 256 << 10 // kept ready for each size, so that memory falls after a peak
-	cacheFloor  = 2         // but at least so many buffers
-	countedFrom = 12        // buffers of 4 KiB and more count against the Budget
+	keptMost    = 4 << 20 // bytes kept ready for their next use, in all
+	countedFrom = 12      // buffers of 4 KiB and more count against the Budget
 )
 
 // Budget counts the bytes that all pools of a process have handed out, so that
@@ -32,12 +31,20 @@ func (b *Budget) Pressed() bool { return b.used.Load() > b.Total/2 }
 func (b *Budget) Exceeded() bool { return b.used.Load() > b.Total }
 
 // Pool hands out byte buffers by size class (powers of two from 1 KiB to
-// 2 MiB) and keeps a bounded number of returned ones.
+// 2 MiB). It keeps at most 4 MiB of returned ones, and of those only what was
+// used since the last Trim.
 //
 // Concurrency: a pool belongs to one shard and is used under its lock.
 type Pool struct {
 	budget *Budget
-	free   [classes][][]byte
+	free   [classes]shelf
+	kept   int // bytes
+}
+
+// shelf holds the free buffers of one size.
+type shelf struct {
+	list [][]byte
+	idle int // so many were not needed since the last Trim
 }
 
 // NewPool returns an empty pool that accounts to budget.
@@ -57,13 +64,23 @@ func (p *Pool) Get(n int) []byte {
 	if class+minClass >= countedFrom {
 		p.budget.used.Add(1 << (class + minClass))
 	}
-	if list := p.free[class]; len(list) > 0 {
-		b := list[len(list)-1]
-		list[len(list)-1] = nil
-		p.free[class] = list[:len(list)-1]
+	if b := p.free[class].take(); b != nil {
+		p.kept -= cap(b)
 		return b
 	}
 	return make([]byte, 0, 1<<(class+minClass))
+}
+
+func (s *shelf) take() []byte {
+	last := len(s.list) - 1
+	if last < 0 {
+		return nil
+	}
+	b := s.list[last]
+	s.list[last] = nil
+	s.list = s.list[:last]
+	s.idle = min(s.idle, last)
+	return b
 }
 
 // Put gives back a buffer that Get returned; the caller keeps no reference.
@@ -81,10 +98,31 @@ func (p *Pool) Put(b []byte) {
 	if class+minClass >= countedFrom {
 		p.budget.used.Add(-int64(size))
 	}
-	if n := len(p.free[class]); n < cacheFloor || n*size < cacheBytes {
-		p.free[class] = append(p.free[class], b[:0])
+	if p.kept+size <= keptMost {
+		p.kept += size
+		p.free[class].list = append(p.free[class].list, b[:0])
 	}
 }
+
+// Trim drops the buffers that nobody has needed since the last Trim, so that
+// memory falls after a peak.
+func (p *Pool) Trim() {
+	for class := range p.free {
+		s := &p.free[class]
+		p.kept -= s.idle << (class + minClass)
+		used := copy(s.list, s.list[s.idle:]) // the oldest go
+		clear(s.list[used:])
+		s.list = s.list[:used]
+		if used == 0 {
+			s.list = nil
+		}
+		s.idle = used
+	}
+}
+
+// Keeps reports whether any buffers are kept, so that Trim has something to
+// look at.
+func (p *Pool) Keeps() bool { return p.kept > 0 }
 
 // Append appends data to b, moving it to a larger buffer of the pool where it
 // does not fit; b may be nil.

@@ -33,14 +33,41 @@ func TestPool(t *testing.T) {
 	if budget.Used() != 0 {
 		t.Errorf("%d bytes in use", budget.Used())
 	}
+	if kept := keptBytes(pool); kept > keptMost || kept != pool.kept {
+		t.Errorf("%d bytes are kept (%d by its own count), %d are allowed", kept, pool.kept, keptMost)
+	}
+}
+
+func keptBytes(p *Pool) int {
 	kept := 0
-	for _, list := range pool.free {
-		for _, b := range list {
+	for _, s := range p.free {
+		for _, b := range s.list {
 			kept += cap(b)
 		}
 	}
-	if most := classes*cacheBytes + 2*cacheFloor<<maxClass; kept > most {
-		t.Errorf("%d bytes are kept, %d are allowed", kept, most)
+	return kept
+}
+
+// What was not needed between two calls of Trim is dropped; what was needed
+// stays, also if it was back in time.
+func TestPoolTrim(t *testing.T) {
+	pool := NewPool(&Budget{Total: 10 << 20})
+	use := func(n int) {
+		var out [][]byte
+		for range n {
+			out = append(out, pool.Get(16<<10))
+		}
+		for _, b := range out {
+			pool.Put(b)
+		}
+	}
+	for _, step := range []struct{ used, left int }{{10, 10}, {4, 4}, {4, 4}, {7, 7}, {1, 1}, {0, 0}, {0, 0}} {
+		use(step.used)
+		pool.Trim()
+		if got := keptBytes(pool); got != step.left*16<<10 || got != pool.kept || pool.Keeps() != (got > 0) {
+			t.Errorf("%d were used: %d bytes are left (%d by its own count), keeps %v; want %d buffers",
+				step.used, got, pool.kept, pool.Keeps(), step.left)
+		}
 	}
 }
 

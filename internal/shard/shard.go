@@ -56,6 +56,7 @@ type Shard struct {
 	awake    bool // a token is in wake, or the flusher runs
 	unproven []*Link
 	sweep    Timer
+	trim     Timer
 	stopped  bool
 
 	inbox inbox
@@ -90,7 +91,7 @@ func (g *Group) New() *Shard {
 		pool: h2.NewPool(g.budget), buf: make([]byte, readBuffer),
 		links: make(map[*Link]struct{}),
 	}
-	s.sweep.Owner = s
+	s.sweep.Owner, s.trim.Owner = s, s
 	s.alarm = time.AfterFunc(time.Hour, s.Wake)
 	s.alarm.Stop()
 	go s.flusher() // ended by Stop, which waits for it
@@ -165,6 +166,7 @@ func (s *Shard) flusher() {
 		s.runTasks(now)
 		s.wheel.advance(now)
 		s.flush(now)
+		s.setTrim(now)
 		s.setAlarm(now)
 		s.awake = false
 		stopped := s.stopped
@@ -246,9 +248,28 @@ func (s *Shard) setAlarm(now time.Duration) {
 // arrived together with the last bytes.
 const sweepEvery = 100 * time.Millisecond
 
-// Expired looks once more at connections whose last read was a short one: a
+// trimEvery is how long a buffer is kept that nobody needs.
+const trimEvery = time.Second
+
+// setTrim has the pool looked at as long as it keeps anything.
+func (s *Shard) setTrim(now time.Duration) {
+	if !s.trim.Set() && s.pool.Keeps() {
+		s.SetTimer(&s.trim, now+trimEvery)
+	}
+}
+
+// Expired implements Expirer for the timers of the shard itself.
+func (s *Shard) Expired(t *Timer, now time.Duration) {
+	if t == &s.trim {
+		s.pool.Trim()
+		return
+	}
+	s.sweepLinks(now)
+}
+
+// sweepLinks looks once more at connections whose last read was a short one: a
 // FIN that came together with data gives no second readiness event.
-func (s *Shard) Expired(_ *Timer, now time.Duration) {
+func (s *Shard) sweepLinks(now time.Duration) {
 	list := s.unproven
 	s.unproven = nil
 	for _, l := range list {
