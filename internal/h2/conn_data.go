@@ -39,6 +39,51 @@ func (c *Conn) beginData(h frameHeader) error {
 	return err
 }
 
+// readRun handles the DATA frame h at the start of p together with the frames
+// of the same stream right behind it, as if it were one frame: a stream of small
+// messages costs and leaves as few frames as it came in reads. It returns how
+// many bytes it took.
+func (c *Conn) readRun(h frameHeader, p []byte) (int, error) {
+	run, taken := c.joinRun(h, p)
+	if err := c.beginData(run); err != nil || taken == frameHeaderLen {
+		return taken, err
+	}
+	_, err := c.readData(p[frameHeaderLen : frameHeaderLen+int(run.length)])
+	return taken, err
+}
+
+// joinRun moves the payloads of a run of whole DATA frames together, to the
+// place behind the first header, and returns the header of the one frame that
+// they make and how many bytes of p they took. Only frames that break no rule
+// join: no padding, none that is empty, none beyond a window. A single frame
+// is left as it is.
+func (c *Conn) joinRun(h frameHeader, p []byte) (run frameHeader, taken int) {
+	end := frameHeaderLen + int(h.length)
+	if h.flags != 0 || h.length == 0 || len(p) < end+frameHeaderLen || c.streams.get(h.stream) == nil {
+		return h, frameHeaderLen
+	}
+	room := min(c.recvWindow, c.streams.get(h.stream).recvWindow)
+	run, taken = h, end
+	for len(p)-taken >= frameHeaderLen && run.flags == 0 {
+		next := parseFrameHeader(p[taken:])
+		from, to := taken+frameHeaderLen, taken+frameHeaderLen+int(next.length)
+		joins := next.kind == frameData && next.stream == h.stream && next.flags&^flagEndStream == 0 &&
+			next.length != 0 && next.length <= defaultMaxFrame && int64(run.length+next.length) <= room
+		if !joins || to > len(p) {
+			break
+		}
+		copy(p[end:], p[from:to])
+		end += int(next.length)
+		run.length += next.length
+		run.flags = next.flags
+		taken = to
+	}
+	if run.length == h.length {
+		return h, frameHeaderLen
+	}
+	return run, taken
+}
+
 // dataOnClosed answers DATA for a stream that is not open. A worker's is left
 // without an answer: we have reset the stream, and servers count our resets
 // against the whole connection (R14).

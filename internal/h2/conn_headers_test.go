@@ -11,7 +11,7 @@ import (
 func TestServerCall(t *testing.T) {
 	r := newServer(t)
 	r.feed(wire().request(1, false, "x", "y").data(1, false, "ab").data(1, true, "cd"))
-	r.wantLog("headers 1 :path=/s/m x=y", "data 1 ab", "data 1 cd END")
+	r.wantLog("headers 1 :path=/s/m x=y", "data 1 abcd END")
 	s := r.streams[1]
 	if !s.Open() || !s.RemoteDone() || s.LocalDone() || s.SentHead() {
 		t.Errorf("stream: %+v", s)

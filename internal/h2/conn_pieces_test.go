@@ -15,6 +15,7 @@ func story() []byte {
 	w := wire().preface().settings(windowSize(50000), http2.Setting{ID: http2.SettingMaxFrameSize, Val: 20000})
 	w.request(1, false, "first", "call").data(1, false, "hello").padded(1, false, "padded", 7)
 	w.fragments(3, false, 9, ":method", "GET", ":scheme", "http", ":path", "/long", "x", strings.Repeat("x", 90))
+	w.data(1, false, "a run").data(1, false, " of").data(1, false, "").data(1, false, " frames").padded(1, false, ".", 3)
 	w.padded(3, true, "", 30).data(1, true, strings.Repeat("y", 3000))
 	w.request(5, true, "Bad", "name").request(7, false).rst(7, Cancel).data(7, false, "late")
 	w.ping(false, "12345678").frame(0x33, 1, 9, "unknown").frame(framePriority, 0, 9, "12345")
@@ -120,5 +121,44 @@ func TestDataInPieces(t *testing.T) {
 		if got.String() != want.String() || !r.streams[1].RemoteDone() {
 			t.Fatalf("seed %d: got %d bytes, want %d", seed, got.Len(), want.Len())
 		}
+	}
+}
+
+// A run of DATA frames of one stream is told as one, up to the first frame that
+// needs a look of its own; windows count all of them.
+func TestRunOfData(t *testing.T) {
+	small := func(c *Config) { c.Window = 10 }
+	tests := []struct {
+		name string
+		in   func(w *wireBytes)
+		want []string
+	}{
+		{"all", func(w *wireBytes) { w.data(1, false, "ab").data(1, false, "c").data(1, true, "de") }, []string{"data 1 abcde END"}},
+		{"another stream", func(w *wireBytes) { w.data(1, false, "ab").data(1, false, "c").data(3, false, "x").data(1, false, "d") },
+			[]string{"data 1 abc", "data 3 x", "data 1 d"}},
+		{"another frame", func(w *wireBytes) { w.data(1, false, "a").ping(false, "12345678").data(1, false, "b") }, []string{"data 1 a", "data 1 b"}},
+		{"padded", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").padded(1, false, "c", 2).data(1, false, "d") },
+			[]string{"data 1 ab", "data 1 c", "data 1 d"}},
+		{"empty", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "").data(1, false, "b").data(1, true, "") },
+			[]string{"data 1 a", "data 1 b", "data 1  END"}},
+		{"up to the window", func(w *wireBytes) { w.data(1, false, "12345").data(1, false, "67890") }, []string{"data 1 1234567890"}},
+		{"beyond the window", func(w *wireBytes) { w.data(1, false, "12345").data(1, false, "67890").data(1, false, "!") },
+			[]string{"data 1 1234567890", "reset 1 FLOW_CONTROL_ERROR by engine"}},
+		{"after the end", func(w *wireBytes) { w.data(1, false, "a").data(1, true, "b").data(1, false, "c") },
+			[]string{"data 1 ab END", "reset 1 STREAM_CLOSED by engine"}},
+		{"half a frame", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").raw([]byte{0, 0, 8, 0, 0, 0, 0, 0, 1, 'c'}) },
+			[]string{"data 1 ab", "data 1 c"}},
+		{"half a header", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").raw([]byte{0, 0, 9, 0}) }, []string{"data 1 ab"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newServer(t, small)
+			r.feed(wire().settingsAck().request(1, false).request(3, false))
+			r.wantLog("headers 1 :path=/s/m", "headers 3 :path=/s/m")
+			w := wire()
+			test.in(w)
+			r.feed(w)
+			r.wantLog(test.want...)
+		})
 	}
 }

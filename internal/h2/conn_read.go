@@ -6,7 +6,7 @@ import (
 )
 
 // Feed hands in bytes that arrived from the peer, in any pieces. The engine
-// keeps no reference to p.
+// keeps no reference to p, and may write over it.
 //
 // Errors: a *ConnError means that the connection is beyond repair: GOAWAY with
 // its code is in Output already; the driver flushes once and closes. For
@@ -75,7 +75,7 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 		return 0, err
 	}
 	if h.kind == frameData {
-		return frameHeaderLen, c.beginData(h)
+		return c.readRun(h, p)
 	}
 	total := frameHeaderLen + int(h.length)
 	if len(p) < total {
