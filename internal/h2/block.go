@@ -28,6 +28,10 @@ type Block struct {
 	// Status is the :status of a ResponseBlock, if that name is on the watch
 	// list.
 	Status int
+	// Same, if it is not 0, is a number that only blocks of this kind and
+	// connection have that are equal in every octet: what was learned from one
+	// of them holds for all.
+	Same uint64
 
 	plain []byte // the last Huffman string, decoded
 
@@ -81,7 +85,7 @@ func (b *Block) Watched(id int) (Watched, bool) {
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() {
 	b.Enc, b.plain = b.Enc[:0], b.plain[:0]
-	b.ListSize, b.Fields, b.Status, b.nameCopies = 0, 0, 0, 0
+	b.ListSize, b.Fields, b.Status, b.Same, b.nameCopies = 0, 0, 0, 0, 0
 	b.seen, b.roles, b.fault = 0, 0, 0
 	b.regular, b.over = false, false
 }

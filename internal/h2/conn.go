@@ -258,9 +258,9 @@ func (c *Conn) Closed() bool { return c.closed }
 // Each calls f for every open stream, in no particular order. f must not open
 // or close streams.
 func (c *Conn) Each(f func(*Stream)) {
-	for _, s := range c.streams.slots {
-		if s != nil {
-			f(s)
+	for _, slot := range c.streams.slots {
+		if slot.s != nil {
+			f(slot.s)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (c *Conn) Close() {
 	// Removing moves later members of a run to the slot that became free, never
 	// to an earlier one, so that one pass meets all of them.
 	for i := 0; i < len(c.streams.slots); {
-		s := c.streams.slots[i]
+		s := c.streams.slots[i].s
 		if s == nil {
 			i++
 			continue

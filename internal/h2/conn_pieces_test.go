@@ -137,7 +137,9 @@ func TestRunOfData(t *testing.T) {
 		{"another stream", func(w *wireBytes) { w.data(1, false, "ab").data(1, false, "c").data(3, false, "x").data(1, false, "d") },
 			[]string{"data 1 abc", "data 3 x", "data 1 d"}},
 		{"another frame", func(w *wireBytes) { w.data(1, false, "a").ping(false, "12345678").data(1, false, "b") }, []string{"data 1 a", "data 1 b"}},
-		{"padded", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").padded(1, false, "c", 2).data(1, false, "d") },
+		{"padded", func(w *wireBytes) {
+			w.data(1, false, "a").data(1, false, "b").padded(1, false, "c", 2).data(1, false, "d")
+		},
 			[]string{"data 1 ab", "data 1 c", "data 1 d"}},
 		{"empty", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "").data(1, false, "b").data(1, true, "") },
 			[]string{"data 1 a", "data 1 b", "data 1  END"}},
@@ -146,7 +148,9 @@ func TestRunOfData(t *testing.T) {
 			[]string{"data 1 1234567890", "reset 1 FLOW_CONTROL_ERROR by engine"}},
 		{"after the end", func(w *wireBytes) { w.data(1, false, "a").data(1, true, "b").data(1, false, "c") },
 			[]string{"data 1 ab END", "reset 1 STREAM_CLOSED by engine"}},
-		{"half a frame", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").raw([]byte{0, 0, 8, 0, 0, 0, 0, 0, 1, 'c'}) },
+		{"half a frame", func(w *wireBytes) {
+			w.data(1, false, "a").data(1, false, "b").raw([]byte{0, 0, 8, 0, 0, 0, 0, 0, 1, 'c'})
+		},
 			[]string{"data 1 ab", "data 1 c"}},
 		{"half a header", func(w *wireBytes) { w.data(1, false, "a").data(1, false, "b").raw([]byte{0, 0, 9, 0}) }, []string{"data 1 ab"}},
 	}

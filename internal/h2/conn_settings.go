@@ -69,7 +69,8 @@ func (c *Conn) applySetting(id settingID, value uint32) error {
 func (c *Conn) shiftWindows(size int64) error {
 	delta := size - c.peerWindow
 	c.peerWindow = size
-	for _, s := range c.streams.slots {
+	for _, slot := range c.streams.slots {
+		s := slot.s
 		if s == nil {
 			continue
 		}

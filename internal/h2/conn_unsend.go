@@ -75,8 +75,8 @@ func appendWithUpdate(dst, frame []byte, h frameHeader) []byte {
 
 // shift moves the start of every stream that begins behind position at.
 func (c *Conn) shift(at uint64, by int) {
-	for _, s := range c.streams.slots {
-		if s != nil && s.headStart > at {
+	for _, slot := range c.streams.slots {
+		if s := slot.s; s != nil && s.headStart > at {
 			s.headStart += uint64(by)
 		}
 	}

@@ -27,6 +27,7 @@ type memo struct {
 	listSize int
 	fields   int
 	status   int
+	same     uint64
 	seen     uint16
 	sights   []sighting // of the ids in seen, lowest first
 }
@@ -41,7 +42,7 @@ func (m *memo) recall(b *Block, in []byte, version uint64) (done, twice bool) {
 		return false, true
 	}
 	b.Enc = append(b.Enc, m.enc...)
-	b.ListSize, b.Fields, b.Status, b.seen = m.listSize, m.fields, m.status, m.seen
+	b.ListSize, b.Fields, b.Status, b.seen, b.Same = m.listSize, m.fields, m.status, m.seen, m.same
 	rest := m.seen
 	for i := range m.sights {
 		b.watched[bits.TrailingZeros16(rest)] = m.sights[i]
@@ -60,11 +61,14 @@ func (m *memo) see(in []byte, version uint64) {
 	m.in, m.version = append(m.in[:0], in...), version
 }
 
-// keep completes the memo with the result of the block that it has seen.
+// keep completes the memo with the result of the block that it has seen, and
+// gives it a number.
 func (m *memo) keep(b *Block) {
 	if len(b.Enc) > maxMemoOut {
 		return
 	}
+	m.same++
+	b.Same = m.same
 	m.enc = append(m.enc[:0], b.Enc...)
 	m.listSize, m.fields, m.status, m.seen = b.ListSize, b.Fields, b.Status, b.seen
 	m.sights = m.sights[:0]

@@ -60,10 +60,16 @@ func (s *Stream) Clear() {
 
 // streamTable finds the open streams of a connection by id: open addressing
 // with linear probing over a power of two. Ids of one side are all odd (or all
-// even), so id/2 spreads them without collisions as long as they are dense.
+// even), so id/2 spreads them without collisions as long as they are dense. The
+// ids stand beside the pointers, so that probing touches no other stream.
 type streamTable struct {
-	slots []*Stream
+	slots []streamSlot
 	n     int
+}
+
+type streamSlot struct {
+	s  *Stream // nil: the slot is free
+	id uint32
 }
 
 func (t *streamTable) get(id uint32) *Stream {
@@ -72,9 +78,8 @@ func (t *streamTable) get(id uint32) *Stream {
 	}
 	mask := uint32(len(t.slots) - 1)
 	for i := id >> 1 & mask; ; i = (i + 1) & mask {
-		s := t.slots[i]
-		if s == nil || s.id == id {
-			return s
+		if slot := &t.slots[i]; slot.s == nil || slot.id == id {
+			return slot.s
 		}
 	}
 }
@@ -84,24 +89,24 @@ func (t *streamTable) put(s *Stream) {
 		t.resize(max(8, 2*len(t.slots)))
 	}
 	t.n++
-	t.insert(s)
+	t.insert(streamSlot{s, s.id})
 }
 
-func (t *streamTable) insert(s *Stream) {
+func (t *streamTable) insert(slot streamSlot) {
 	mask := uint32(len(t.slots) - 1)
-	i := s.id >> 1 & mask
-	for t.slots[i] != nil {
+	i := slot.id >> 1 & mask
+	for t.slots[i].s != nil {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = s
+	t.slots[i] = slot
 }
 
 func (t *streamTable) resize(size int) {
 	old := t.slots
-	t.slots = make([]*Stream, size)
-	for _, s := range old {
-		if s != nil {
-			t.insert(s)
+	t.slots = make([]streamSlot, size)
+	for _, slot := range old {
+		if slot.s != nil {
+			t.insert(slot)
 		}
 	}
 }
@@ -111,16 +116,16 @@ func (t *streamTable) resize(size int) {
 func (t *streamTable) remove(id uint32) {
 	mask := uint32(len(t.slots) - 1)
 	i := id >> 1 & mask
-	for t.slots[i] == nil || t.slots[i].id != id {
+	for t.slots[i].s == nil || t.slots[i].id != id {
 		i = (i + 1) & mask
 	}
 	t.n--
 	for {
-		t.slots[i] = nil
+		t.slots[i] = streamSlot{}
 		j := i
 		for {
 			j = (j + 1) & mask
-			if t.slots[j] == nil {
+			if t.slots[j].s == nil {
 				return
 			}
 			home := t.slots[j].id >> 1 & mask

@@ -28,11 +28,19 @@ const (
 // whoever made it writes before the call is posted to the shard's inbox.
 type call struct {
 	st     *stand
-	caller *callerConn
-	down   h2.Stream     // towards the caller
-	up     h2.Stream     // towards the worker
-	via    *upstreamConn // the connection of up; outlives a reset by the worker
+	down   h2.Stream // towards the caller
+	up     h2.Stream // towards the worker
 	ticket rank.Ticket
+	clock  shard.Timer // the deadline or the end of the wait
+	hold   shard.Timer // end of the wait for a second block, R2
+	course
+}
+
+// course is the part of a call that begins anew, from the zero value, each time
+// its memory is used.
+type course struct {
+	caller *callerConn
+	via    *upstreamConn // the connection of up; outlives a reset by the worker
 	lease  rank.Lease
 	state  callState
 
@@ -42,10 +50,9 @@ type call struct {
 	refused rank.Reason
 
 	// What is known of it.
+	form      *form
 	method    *method // nil until a worker has answered it before
-	path      []byte  // kept only while method is nil
 	grpc      bool
-	bodyless  bool // a HEAD request: no answer has content (RFC 9110 9.3.2)
 	aside     bool // reflection, outside the slots
 	watch     bool // Health/Watch
 	started   time.Duration
@@ -53,21 +60,17 @@ type call struct {
 	waitUntil time.Duration // end of queue.timeout
 	waited    time.Duration // in the queue, in all
 	joined    time.Duration // when it last joined the queue
-	clock     shard.Timer   // the deadline or the end of the wait
-	hold      shard.Timer   // end of the wait for a second block, R2
 
-	// The request: its head without grpc-timeout, and the bytes that are not
-	// sent yet or that a replay would need.
-	head      []byte
-	timeoutAt int // where grpc-timeout stood in head, -1: there was none
-	req       []byte
-	reqSent   int  // bytes of req that were written upstream
-	reqBase   int  // bytes that were dropped in front of req
-	credited  int  // bytes whose credit went back to the caller
-	spent     bool // bytes were sent that are not kept for a replay
-	reqEnd    bool // the caller has finished sending
-	trailers  []byte
-	kept      int // bytes counted in stand.replay
+	// The request behind its head: bytes that are not sent yet or that a replay
+	// would need.
+	req      []byte
+	reqSent  int  // bytes of req that were written upstream
+	reqBase  int  // bytes that were dropped in front of req
+	credited int  // bytes whose credit went back to the caller
+	spent    bool // bytes were sent that are not kept for a replay
+	reqEnd   bool // the caller has finished sending
+	trailers []byte
+	kept     int // bytes counted in stand.replay
 
 	// The answer: bytes and trailers that wait for the caller's window.
 	held       []byte // response HEADERS that are held back, R2
@@ -94,18 +97,17 @@ type call struct {
 // reset gives the call's memory back and makes it ready for its next use.
 func (c *call) reset() {
 	pool := c.st.Pool()
-	pool.Put(c.head)
+	if c.form != nil {
+		c.st.drop(c.form)
+	}
 	pool.Put(c.req)
 	pool.Put(c.resp)
 	pool.Put(c.held)
 	pool.Put(c.trailers)
 	pool.Put(c.respTail)
-	pool.Put(c.path)
 	c.down.Clear()
 	c.up.Clear()
-	*c = call{
-		st: c.st, down: c.down, up: c.up, clock: c.clock, hold: c.hold,
-	}
+	c.course = course{}
 }
 
 // Expired implements shard.Expirer.
@@ -240,16 +242,16 @@ func (c *call) boundRun(now time.Duration) {
 // open writes the request on an upstream connection.
 func (c *call) open(conn *h2.Conn, now time.Duration) {
 	var field []byte
-	at := max(c.timeoutAt, 0)
+	head, at := c.form.head, max(c.form.timeoutAt, 0)
 	if c.deadline != 0 && c.grpc {
-		if c.timeoutAt < 0 {
-			at = len(c.head) // the bound is ours: server.proxy_timeout
+		if c.form.timeoutAt < 0 {
+			at = len(head) // the bound is ours: server.proxy_timeout
 		}
 		field = c.st.timeoutField(c.deadline - now)
 	}
 	c.reqSent, c.via = 0, conn.Owner.(*upstreamConn)
 	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
-	conn.Open(&c.up, end, c.head[:at], field, c.head[at:])
+	conn.Open(&c.up, end, head[:at], field, head[at:])
 	if !end {
 		c.pumpRequest()
 	}

@@ -23,6 +23,7 @@ type callerConn struct {
 	xff      []byte // "x-forwarded-for: address", encoded
 	timer    shard.Timer
 	recent   *method // of its last call: most callers use few
+	form     *form   // of its last call, if the next may have the same
 	leaving  bool    // the first GOAWAY is out
 	finalled bool    // the final GOAWAY is out
 }
@@ -63,6 +64,10 @@ func callerAddress(nc net.Conn) string {
 // LinkClosed implements shard.Watcher.
 func (cc *callerConn) LinkClosed(*shard.Link, error) {
 	cc.st.StopTimer(&cc.timer)
+	if cc.form != nil {
+		cc.st.drop(cc.form)
+		cc.form = nil
+	}
 	delete(cc.st.callers, cc)
 }
 
@@ -163,7 +168,9 @@ func (h callerSide) TooLarge(s *h2.Stream, end bool) {
 	c, now := s.Owner.(*call), h.st.Now()
 	if c.state == callNew {
 		c.started, c.reqEnd = now, end
-		c.readKind(h.st.Block())
+		f := h.st.newForm()
+		f.readKind(c.caller, h.st.Block())
+		c.take(f)
 	}
 	c.fail(endedHeaders, now)
 }

@@ -152,7 +152,7 @@ func (c *call) tell(conn *h2.Conn, why ending) (more bool) {
 		conn.WriteHeaders(&c.down, true, a.whole)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
-	case c.bodyless:
+	case c.form.bodyless:
 		conn.WriteHeaders(&c.down, true, a.http)
 	default:
 		conn.WriteHeaders(&c.down, false, a.http)

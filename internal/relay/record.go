@@ -128,7 +128,7 @@ func (t *statsTable) of(m *method) *methodRecord {
 // record counts a finished call. It is the only place that does.
 func (st *stand) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && c.code != grpcwire.Unimplemented {
-		c.method = st.relay.learn(c.path)
+		c.method = st.relay.learn(c.form.path)
 	}
 	t := &st.stats
 	m := t.of(c.method)

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"bytes"
-	"net/http"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -13,15 +11,16 @@ import (
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	c.started, c.reqEnd = now, end
 	c.waitUntil = now + c.st.relay.opts.QueueTimeout
-	c.readKind(b)
-	if !c.readDeadline(b, now) {
+	c.take(c.caller.formOf(b))
+	if c.form.broken {
 		c.fail(endedTimeout, now)
 		return
 	}
-	c.keepHead(b)
-	path, _ := b.Watched(fieldPath)
+	if c.form.timeout != 0 {
+		c.deadline = now + c.form.timeout
+	}
 	st := c.st
-	switch st.relay.laneOf(c.grpc, path.Value) {
+	switch st.relay.laneOf(c.form) {
 	case laneHealthCheck:
 		c.answerCheck(now)
 	case laneHealthWatch:
@@ -32,6 +31,12 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.gather(now)
 	}
 	st.shed(now)
+}
+
+// take makes the call one of the given form.
+func (c *call) take(f *form) {
+	c.form = f
+	c.grpc, c.method = f.grpc, f.method
 }
 
 // gatherFor is how long a call waits for the rest of its request before it
@@ -58,81 +63,6 @@ func (c *call) gathered() bool {
 	}
 	prefix, err := grpcwire.ParsePrefix(c.req)
 	return err == nil && len(c.req)-grpcwire.PrefixLen >= int(prefix.Length)
-}
-
-// readKind learns which form the caller speaks, and the method.
-func (c *call) readKind(b *h2.Block) {
-	contentType, found := b.Watched(fieldContentType)
-	c.grpc = found && grpcwire.IsGRPC(contentType.Value)
-	verb, found := b.Watched(fieldMethod)
-	c.bodyless = found && string(verb.Value) == http.MethodHead
-	if path, ok := b.Watched(fieldPath); ok && c.grpc {
-		c.method = c.caller.methodOf(path.Value)
-		if c.method == nil {
-			c.path = c.st.Pool().Append(nil, path.Value)
-		}
-	}
-}
-
-// readDeadline reads grpc-timeout; false means that it is malformed.
-func (c *call) readDeadline(b *h2.Block, now time.Duration) bool {
-	field, found := b.Watched(fieldTimeout)
-	if !found || !c.grpc {
-		return true
-	}
-	d, err := grpcwire.ParseTimeout(field.Value)
-	if err != nil || field.Count > 1 {
-		return false
-	}
-	// 146 years are as good as any longer time, and their sum with now fits.
-	c.deadline = now + min(max(d, 1), 1<<62)
-	return true
-}
-
-// keepHead keeps the request's header block for this and any further attempt:
-// grpc-timeout is cut out, to be written anew each time with what is left of
-// it, and the caller's address is appended to x-forwarded-for.
-func (c *call) keepHead(b *h2.Block) {
-	pool := c.st.Pool()
-	c.timeoutAt = -1
-	head := pool.Get(len(b.Enc) + len(c.caller.xff) + 64)
-	from := 0
-	timeout, hasTimeout := b.Watched(fieldTimeout)
-	hasTimeout = hasTimeout && c.grpc
-	xff, hasXFF := b.Watched(fieldForwardedFor)
-	hasXFF = hasXFF && len(c.caller.xff) > 0
-	cutTimeout := func() {
-		head = append(head, b.Enc[from:timeout.Start]...)
-		c.timeoutAt, from = len(head), timeout.End
-	}
-	if hasTimeout && (!hasXFF || timeout.Start < xff.Start) {
-		cutTimeout()
-		hasTimeout = false
-	}
-	if hasXFF {
-		head = append(head, b.Enc[from:xff.Start]...)
-		head = c.appendForwarded(head, xff.Value)
-		from = xff.End
-	}
-	if hasTimeout {
-		cutTimeout()
-	}
-	head = append(head, b.Enc[from:]...)
-	if !hasXFF {
-		head = append(head, c.caller.xff...)
-	}
-	c.head = head
-}
-
-// appendForwarded writes x-forwarded-for with the caller's address added.
-func (c *call) appendForwarded(head, value []byte) []byte {
-	scratch := append(c.st.scratch[:0], value...)
-	if len(value) > 0 {
-		scratch = append(scratch, ", "...)
-	}
-	scratch = append(scratch, c.caller.address...)
-	c.st.scratch = scratch
-	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
 }
 
 // timeoutField encodes a grpc-timeout of what is left.
@@ -274,36 +204,4 @@ func (c *call) abandoned(now time.Duration) {
 		}
 	}
 	c.finish(now)
-}
-
-// lane is how a request is served.
-type lane uint8
-
-const (
-	laneCall lane = iota
-	laneHealthCheck
-	laneHealthWatch
-	laneAside
-)
-
-var (
-	pathCheck      = []byte("/grpc.health.v1.Health/Check")
-	pathWatch      = []byte("/grpc.health.v1.Health/Watch")
-	pathReflection = []byte("/grpc.reflection.")
-)
-
-// laneOf tells health and reflection from ordinary calls (R7). A reflection
-// call for which there is no place aside is an ordinary one.
-func (r *Relay) laneOf(isGRPC bool, path []byte) lane {
-	switch {
-	case !isGRPC || !bytes.HasPrefix(path, []byte("/grpc.")):
-		return laneCall
-	case bytes.Equal(path, pathCheck):
-		return laneHealthCheck
-	case bytes.Equal(path, pathWatch):
-		return laneHealthWatch
-	case bytes.HasPrefix(path, pathReflection) && r.takeAside():
-		return laneAside
-	}
-	return laneCall
 }

@@ -58,23 +58,25 @@ type stand struct {
 	relay *Relay
 	conf  *configs
 
-	callers     map[*callerConn]struct{}
-	upstreams   []*upstream // by the endpoint's index in the rank
-	watches     map[*call]struct{}
-	queue       callList // calls that wait in the rank, oldest first
-	free        *call    // ready for their next use
-	freeCount   int
-	methods     map[string]*method // found or made by this shard before
-	stats       statsTable
-	grants      []rank.Grant // scratch
-	scratch     []byte
-	digits      [16]byte // scratch for a number; on the stack it would escape
-	replay      int64    // bytes kept for replays, R3
-	replayTotal int64
-	draining    bool
+	callers       map[*callerConn]struct{}
+	upstreams     []*upstream // by the endpoint's index in the rank
+	watches       map[*call]struct{}
+	queue         callList // calls that wait in the rank, oldest first
+	free          *call    // ready for their next use
+	freeCount     int
+	freeForms     *form
+	freeFormCount int
+	methods       map[string]*method // found or made by this shard before
+	stats         statsTable
+	grants        []rank.Grant // scratch
+	scratch       []byte
+	digits        [16]byte // scratch for a number; on the stack it would escape
+	replay        int64    // bytes kept for replays, R3
+	replayTotal   int64
+	draining      bool
 }
 
-// maxFree bounds the calls that a shard keeps for their next use.
+// maxFree bounds the calls, and the forms, that a shard keeps for their next use.
 const maxFree = 1024
 
 func newStand(r *Relay, s *shard.Shard, c *configs) *stand {

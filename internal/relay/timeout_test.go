@@ -195,7 +195,7 @@ func TestDeadlineAtPeers(t *testing.T) {
 
 // late takes deadlines as peers see them.
 func TestLate(t *testing.T) {
-	c := &call{deadline: time.Second}
+	c := &call{course: course{deadline: time.Second}}
 	if c.late(time.Second-2*clockSkew) || !c.late(time.Second-clockSkew) || (&call{}).late(time.Hour) {
 		t.Error("late is wrong")
 	}
