@@ -39,12 +39,13 @@ type Block struct {
 	watched [maxWatched]sighting
 	seen    uint16 // which of watched are of this block, by id
 
-	kind       Kind
-	roles      role // pseudo-header fields so far
-	regular    bool // a regular field was met
-	over       bool // ListSize passed the limit; Enc does not grow any more
-	fault      MalformedError
-	nameCopies int // octets of names copied out of the dynamic table
+	kind    Kind
+	roles   role // pseudo-header fields so far
+	regular bool // a regular field was met
+	over    bool // ListSize passed the limit; Enc does not grow any more
+	fault   MalformedError
+	copies  int // octets that it refers to in the dynamic table
+	updates int // size updates
 }
 
 // sighting is where a watched field stands in Enc.
@@ -85,7 +86,8 @@ func (b *Block) Watched(id int) (Watched, bool) {
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() {
 	b.Enc, b.plain = b.Enc[:0], b.plain[:0]
-	b.ListSize, b.Fields, b.Status, b.Same, b.nameCopies = 0, 0, 0, 0, 0
+	b.ListSize, b.Fields, b.Status, b.Same = 0, 0, 0, 0
+	b.copies, b.updates = 0, 0
 	b.seen, b.roles, b.fault = 0, 0, 0
 	b.regular, b.over = false, false
 }

@@ -91,6 +91,8 @@ type Config struct {
 	MaxWindow     int32  // a stream's window grows up to this as its bytes are forwarded, R11
 	ConnWindow    int32  // window of the connection, bytes, at least 65,535
 	OutputHigh    int    // no DATA is added to an output buffer that holds so many bytes
+
+	Allow Allowances // what a peer may have us do without being served
 }
 
 // Bounds that protect a connection from its peer.
@@ -143,6 +145,7 @@ type Conn struct {
 	frag       []byte // a header block that is not complete yet
 	fragStream uint32 // 0: no block is open
 	fragEnd    bool   // END_STREAM of the HEADERS frame that began it
+	fragments  int    // frames of it so far
 	dec        Decoder
 	cur        *Stream // stream of the DATA frame that is being read; nil: discard
 	dataLeft   uint32  // bytes of that frame's data to come
@@ -176,6 +179,8 @@ type Conn struct {
 	waiting     streamList
 	resuming    bool
 	turn        int64 // bytes that the stream whose turn it is may still write; noTurn
+
+	guard guard
 
 	// Ending.
 	goAwayIn   bool   // the peer has sent GOAWAY

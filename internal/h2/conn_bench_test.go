@@ -62,7 +62,7 @@ func (p *pair) carry(from, to *Conn) {
 	for out := from.Output(); len(out) > 0; out = from.Output() {
 		p.wire = append(p.wire[:0], out...)
 		from.Sent(len(out))
-		if err := to.Feed(p.wire); err != nil {
+		if err := to.Feed(p.wire, 0); err != nil {
 			panic(err)
 		}
 	}

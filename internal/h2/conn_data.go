@@ -16,21 +16,14 @@ func (c *Conn) beginData(h frameHeader) error {
 	if c.padPending && h.length == 0 {
 		return connError(FrameSizeError, "data_no_pad_length")
 	}
-	s := c.streams.get(h.stream)
-	c.cur = s
-	switch {
-	case s == nil:
-		if err := c.dataOnClosed(h.stream); err != nil {
+	c.cur = c.streams.get(h.stream)
+	if err := c.acceptData(h.stream, size); err != nil {
+		return err
+	}
+	if size == 0 && !c.dataEnd {
+		if err := c.spend(EmptyData); err != nil {
 			return err
 		}
-	case !s.gotHead: // RFC 9113 8.1: DATA before the answer began
-		c.breakStream(s, ProtocolError)
-	case s.remoteDone: // RFC 9113 5.1, half-closed (remote)
-		c.breakStream(s, StreamClosed)
-	case size > s.recvWindow:
-		c.breakStream(s, FlowControlError)
-	default:
-		s.recvWindow -= size
 	}
 	// Connection credit is returned on receipt, so that one stalled stream
 	// cannot block the others (R11).
@@ -84,6 +77,24 @@ func (c *Conn) joinRun(h frameHeader, p []byte) (run frameHeader, taken int) {
 	return run, taken
 }
 
+// acceptData checks that the stream of a DATA frame may have it.
+func (c *Conn) acceptData(id uint32, size int64) error {
+	s := c.cur
+	switch {
+	case s == nil:
+		return c.dataOnClosed(id)
+	case !s.gotHead: // RFC 9113 8.1: DATA before the answer began
+		return c.breakStream(s, ProtocolError)
+	case s.remoteDone: // RFC 9113 5.1, half-closed (remote)
+		return c.breakStream(s, StreamClosed)
+	case size > s.recvWindow:
+		return c.breakStream(s, FlowControlError)
+	default:
+		s.recvWindow -= size
+		return nil
+	}
+}
+
 // dataOnClosed answers DATA for a stream that is not open. A worker's is left
 // without an answer: we have reset the stream, and servers count our resets
 // against the whole connection (R14).
@@ -111,6 +122,11 @@ func (c *Conn) readData(p []byte) (int, error) {
 		}
 		c.dataLeft -= c.padLeft
 		c.creditPadding(int64(c.padLeft) + 1)
+		if c.dataLeft == 0 && !c.dataEnd { // padding alone is as empty
+			if err := c.spend(EmptyData); err != nil {
+				return 0, err
+			}
+		}
 	}
 	if c.padPending {
 		return 0, nil

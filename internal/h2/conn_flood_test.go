@@ -3,9 +3,11 @@ package h2
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
-// A peer that makes us answer and does not read is bounded (RFC 9113 10.5).
+// A peer that makes us answer and does not read is bounded (RFC 9113 10.5),
+// also if it keeps to its allowances.
 func TestControlFlood(t *testing.T) {
 	floods := map[string]func(i int) *wireBytes{
 		"PING":     func(int) *wireBytes { return wire().ping(false, "12345678") },
@@ -17,11 +19,13 @@ func TestControlFlood(t *testing.T) {
 			r := newServer(t)
 			n := 0
 			for ; n < maxControl; n++ {
+				r.now += time.Second / 10
 				r.feed(one(n))
 			}
 			var err error
 			for ; err == nil && n < 2*maxControl; n++ {
-				err = r.conn.Feed(one(n).b.Bytes())
+				r.now += time.Second / 10
+				err = r.conn.Feed(one(n).b.Bytes(), r.now)
 			}
 			if err == nil || err.Error() != "ENHANCE_YOUR_CALM: control_flood" {
 				t.Errorf("after %d frames: %v", n, err)
@@ -44,6 +48,7 @@ func TestControlOfAPeerThatReads(t *testing.T) {
 	}
 	r.conn.WriteData(r.streams[1], make([]byte, 1000), false)
 	for range 1000 {
+		r.now += 10 * time.Second
 		r.feed(in)
 		r.conn.Sent(1700)
 		if r.conn.Idle() {
@@ -52,7 +57,8 @@ func TestControlOfAPeerThatReads(t *testing.T) {
 	}
 }
 
-// RFC 9113 6.10: a block that never ends is bounded by the list limit.
+// RFC 9113 6.10, CVE-2024-27316: a block that never ends is bounded by the list
+// limit.
 func TestContinuationFlood(t *testing.T) {
 	r := newServer(t)
 	r.feed(wire().frame(frameHeaders, 0, 1, "\x82"))
@@ -60,7 +66,7 @@ func TestContinuationFlood(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 1000; n++ {
-		err = r.conn.Feed(part.b.Bytes())
+		err = r.conn.Feed(part.b.Bytes(), r.now)
 	}
 	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: continuation_flood" {
 		t.Fatal(err)
@@ -68,6 +74,16 @@ func TestContinuationFlood(t *testing.T) {
 	if most := blockFactor*int(r.cfg.MaxHeaderList)/1000 + 1; n > most {
 		t.Errorf("%d frames were taken, %d are allowed", n, most)
 	}
+}
+
+// RFC 9113 6.10, CVE-2024-27316: and by the number of its frames.
+func TestContinuationFloodOfSmallFrames(t *testing.T) {
+	r := newServer(t)
+	r.feed(wire().frame(frameHeaders, 0, 1, "\x82"))
+	for range maxFragments - 1 {
+		r.feed(wire().frame(frameContinuation, 0, 1, "\x86"))
+	}
+	r.fail(wire().frame(frameContinuation, 0, 1, "\x86"), "ENHANCE_YOUR_CALM: continuation_flood")
 }
 
 // A caller that makes calls and never reads the answers is bounded too: it
@@ -82,7 +98,7 @@ func TestAnswerFlood(t *testing.T) {
 	var err error
 	id := uint32(1)
 	for ; err == nil && id < 10000; id += 2 {
-		err = r.conn.Feed(wire().request(id, true).b.Bytes())
+		err = r.conn.Feed(wire().request(id, true).b.Bytes(), r.now)
 	}
 	if err == nil || err.Error() != "ENHANCE_YOUR_CALM: output_flood" {
 		t.Fatalf("%d bytes wait: %v", len(r.conn.Output()), err)

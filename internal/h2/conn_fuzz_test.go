@@ -69,7 +69,7 @@ func (e *echo) Lost(s *Stream, _ bool) { delete(e.waiting, s) }
 // step feeds one piece, half of the time takes part of the output.
 func (e *echo) step(t *testing.T, piece []byte, out []byte) ([]byte, bool) {
 	t.Helper()
-	if err := e.conn.Feed(piece); err != nil {
+	if err := e.conn.Feed(piece, 0); err != nil {
 		return append(out, e.conn.Output()...), false
 	}
 	if n := len(e.conn.Output()); len(piece)%2 == 0 {

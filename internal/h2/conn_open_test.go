@@ -49,7 +49,7 @@ func TestWrongPreface(t *testing.T) {
 		}
 		r := newRig(t, true)
 		r.feed(wire().raw([]byte(in[:good])))
-		if err := r.conn.Feed([]byte(in[good:])); !errors.Is(err, ErrNotHTTP2) {
+		if err := r.conn.Feed([]byte(in[good:]), 0); !errors.Is(err, ErrNotHTTP2) {
 			t.Errorf("%q: got %v", in, err)
 		}
 		r.wantFrames()

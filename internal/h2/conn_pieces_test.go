@@ -45,7 +45,7 @@ func outcome(t *testing.T, in []byte, cut func(rest []byte) int) (told, written 
 	for len(in) > 0 && failed == nil {
 		n := cut(in)
 		piece := slices.Clone(in[:n]) // the engine must not keep it
-		failed = r.conn.Feed(piece)
+		failed = r.conn.Feed(piece, r.now)
 		clear(piece)
 		in = in[n:]
 	}

@@ -3,18 +3,21 @@ package h2
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 )
 
-// Feed hands in bytes that arrived from the peer, in any pieces. The engine
-// keeps no reference to p, and may write over it.
+// Feed hands in bytes that arrived from the peer, in any pieces, at the time
+// now, which never falls. The engine keeps no reference to p, and may write
+// over it.
 //
 // Errors: a *ConnError means that the connection is beyond repair: GOAWAY with
 // its code is in Output already; the driver flushes once and closes. For
 // ErrNotHTTP2 nothing was written.
-func (c *Conn) Feed(p []byte) error {
+func (c *Conn) Feed(p []byte, now time.Duration) error {
 	if c.state == failed {
 		return nil
 	}
+	c.guard.now = now
 	err := c.feed(p)
 	if err == nil {
 		err = c.checkBacklog()
@@ -34,11 +37,11 @@ func (c *Conn) Feed(p []byte) error {
 // checkBacklog bounds what waits for a peer that sends but does not read.
 func (c *Conn) checkBacklog() error {
 	if c.control.count(c.accepted, c.position()) > maxControl {
-		return connError(EnhanceYourCalm, "control_flood")
+		return connError(EnhanceYourCalm, tokenControl)
 	}
 	answers := maxBlocks * int(c.cfg.MaxStreams) * int(c.cfg.MaxHeaderList)
 	if answers > 0 && c.pending() > c.cfg.OutputHigh+answers {
-		return connError(EnhanceYourCalm, "output_flood")
+		return connError(EnhanceYourCalm, tokenOutput)
 	}
 	return nil
 }
@@ -177,7 +180,7 @@ func (c *Conn) handle(h frameHeader, p []byte) error {
 		// A client must not push; we have disabled it as a client (RFC 9113 8.4).
 		return connError(ProtocolError, "push_promise")
 	default:
-		return nil // RFC 9113 4.1: unknown types are ignored
+		return c.spend(UnknownFlood) // RFC 9113 4.1: otherwise ignored
 	}
 }
 
@@ -189,7 +192,7 @@ func (c *Conn) onHeaders(h frameHeader, p []byte) error {
 	if !ok {
 		return connError(ProtocolError, "headers_padding")
 	}
-	c.fragStream, c.fragEnd = h.stream, h.flags&flagEndStream != 0
+	c.fragStream, c.fragEnd, c.fragments = h.stream, h.flags&flagEndStream != 0, 1
 	if h.flags&flagEndHeaders == 0 {
 		c.frag = c.pool.Append(c.frag[:0], p)
 		return nil
@@ -201,8 +204,10 @@ func (c *Conn) onContinuation(h frameHeader, p []byte) error {
 	if c.fragStream == 0 {
 		return connError(ProtocolError, "continuation_without_headers") // RFC 9113 6.10
 	}
-	if len(c.frag)+len(p) > blockFactor*int(c.cfg.MaxHeaderList) || (len(p) == 0 && h.flags&flagEndHeaders == 0) {
-		return connError(EnhanceYourCalm, "continuation_flood")
+	c.fragments++
+	if len(c.frag)+len(p) > blockFactor*int(c.cfg.MaxHeaderList) || c.fragments > maxFragments ||
+		(len(p) == 0 && h.flags&flagEndHeaders == 0) {
+		return connError(EnhanceYourCalm, tokenContinuation)
 	}
 	c.frag = c.pool.Append(c.frag, p)
 	if h.flags&flagEndHeaders == 0 {
@@ -239,8 +244,7 @@ func (c *Conn) onBlock(p []byte) error {
 		}
 	}
 	if s.remoteDone {
-		c.breakStream(s, StreamClosed) // RFC 9113 5.1, half-closed (remote)
-		return nil
+		return c.breakStream(s, StreamClosed) // RFC 9113 5.1, half-closed (remote)
 	}
 	return c.deliver(s, kind, err, end)
 }
@@ -249,6 +253,9 @@ func (c *Conn) onBlock(p []byte) error {
 // connection; nil for one that concerns the stream only.
 func asConnError(err error) error {
 	if broken, ok := errors.AsType[CompressionError](err); ok {
+		if broken == CompressionBomb { // correct, but no encoder does that
+			return connError(EnhanceYourCalm, broken.Token())
+		}
 		return connError(CompressionFailure, broken.Token())
 	}
 	return nil
@@ -261,8 +268,12 @@ func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
 	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end || kind == TrailerBlock && !end {
 		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1), or
 		// trailers that do not end the stream (8.1).
-		c.breakStream(s, ProtocolError)
-		return nil
+		return c.breakStream(s, ProtocolError)
+	}
+	if blockErr != nil {
+		if err := c.spend(LargeList); err != nil {
+			return err
+		}
 	}
 	s.gotHead = !interim
 	s.remoteDone = end
@@ -284,25 +295,25 @@ func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 		if c.idle(id) {
 			return nil, connError(ProtocolError, "headers_idle_stream")
 		}
-		return nil, nil // an answer to a stream that we have reset
+		return nil, c.spend(ExcessStream) // an answer to a stream that we have reset
 	}
 	if id&1 == 0 {
 		return nil, connError(ProtocolError, "headers_even_stream") // RFC 9113 5.1.1
 	}
 	if id <= c.lastPeer {
 		if c.wasReset(id) {
-			return nil, nil
+			return nil, c.spend(ExcessStream)
 		}
 		return nil, connError(StreamClosed, "headers_closed_stream")
 	}
 	c.lastPeer = id
 	if id > c.admitUpTo || (c.cfg.MaxStreams != 0 && uint32(c.streams.n) >= c.cfg.MaxStreams) {
 		c.writeRST(id, RefusedStream) // RFC 9113 5.1.2 and 6.8
-		return nil, nil
+		return nil, c.spend(ExcessStream)
 	}
 	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) {
 		c.writeRST(id, ProtocolError) // malformed, RFC 9113 8.1.1
-		return nil, nil
+		return nil, c.spend(MadeReset)
 	}
 	s := c.h.NewStream(c)
 	if s == nil {
@@ -315,6 +326,7 @@ func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 
 func (c *Conn) register(s *Stream, id uint32) {
 	s.conn, s.id = c, id
+	c.guard.opened++
 	s.sendWindow = c.peerWindow
 	s.recvWindow, s.recvSize = c.initWindow, c.initWindow
 	if c.cfg.Server && !c.settled {
@@ -332,6 +344,9 @@ func (c *Conn) onRST(h frameHeader, p []byte) error {
 	if h.stream == 0 || c.idle(h.stream) {
 		return connError(ProtocolError, "rst_idle_stream")
 	}
+	if err := c.spend(RapidReset); err != nil {
+		return err
+	}
 	s := c.streams.get(h.stream)
 	if s == nil {
 		return nil
@@ -347,6 +362,9 @@ func (c *Conn) onPing(h frameHeader, p []byte) error {
 	}
 	if len(p) != 8 {
 		return connError(FrameSizeError, "ping_size")
+	}
+	if err := c.spend(PingFlood); err != nil {
+		return err
 	}
 	data := [8]byte(p)
 	if h.flags&flagAck != 0 {
@@ -366,6 +384,9 @@ func (c *Conn) onGoAway(h frameHeader, p []byte) error {
 	if len(p) < 8 {
 		return connError(FrameSizeError, "goaway_size")
 	}
+	if err := c.spend(SettingsFlood); err != nil {
+		return err
+	}
 	last := binary.BigEndian.Uint32(p) & maxStreamID
 	code := ErrCode(binary.BigEndian.Uint32(p[4:]))
 	if c.goAwayIn && last > c.goAwayLast {
@@ -380,6 +401,9 @@ func (c *Conn) onPriority(h frameHeader) error {
 	if h.stream == 0 {
 		return connError(ProtocolError, "priority_stream_0")
 	}
+	if err := c.spend(PriorityFlood); err != nil {
+		return err
+	}
 	if h.length == 5 {
 		return nil
 	}
@@ -387,7 +411,7 @@ func (c *Conn) onPriority(h frameHeader) error {
 		return connError(FrameSizeError, "priority_size") // no RST_STREAM for an idle stream (RFC 9113 6.4)
 	}
 	if s := c.streams.get(h.stream); s != nil {
-		c.breakStream(s, FrameSizeError) // RFC 9113 6.3
+		return c.breakStream(s, FrameSizeError) // RFC 9113 6.3
 	}
 	return nil
 }
@@ -402,10 +426,11 @@ func (c *Conn) idle(id uint32) bool {
 
 // breakStream resets a stream whose peer broke a rule that concerns this
 // stream only, and tells the handler. Source: RFC 9113 section 5.4.2.
-func (c *Conn) breakStream(s *Stream, code ErrCode) {
+func (c *Conn) breakStream(s *Stream, code ErrCode) error {
 	c.writeRST(s.id, code)
 	c.drop(s)
 	c.h.Reset(s, code, true)
+	return c.spend(MadeReset)
 }
 
 // remember and wasReset keep the last streams that we have reset: frames for

@@ -13,10 +13,16 @@ func (c *Conn) onSettings(h frameHeader, p []byte) error {
 			return connError(FrameSizeError, "settings_ack_size")
 		}
 		c.settled = true
-		return nil
+		return c.spend(SettingsFlood)
 	}
 	if len(p)%6 != 0 {
 		return connError(FrameSizeError, "settings_size")
+	}
+	if len(p) > 6*maxSettings {
+		return connError(EnhanceYourCalm, tokenSettings)
+	}
+	if err := c.spend(SettingsFlood); err != nil {
+		return err
 	}
 	if c.state == wantSettings {
 		c.peerStreams = maxStreamID // no limit, unless these settings have one
@@ -90,6 +96,9 @@ func (c *Conn) onWindowUpdate(h frameHeader, p []byte) error {
 	if len(p) != 4 {
 		return connError(FrameSizeError, "window_update_size")
 	}
+	if err := c.spend(WindowFlood); err != nil {
+		return err
+	}
 	n := int64(binary.BigEndian.Uint32(p) & maxWindow)
 	if h.stream == 0 {
 		if n == 0 {
@@ -111,9 +120,9 @@ func (c *Conn) onWindowUpdate(h frameHeader, p []byte) error {
 	}
 	switch s.sendWindow += n; {
 	case n == 0:
-		c.breakStream(s, ProtocolError)
+		return c.breakStream(s, ProtocolError)
 	case s.sendWindow > maxWindow:
-		c.breakStream(s, FlowControlError)
+		return c.breakStream(s, FlowControlError)
 	case s.wants && s.sendWindow > 0:
 		c.waiting.push(s)
 		c.resume()

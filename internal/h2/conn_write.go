@@ -202,10 +202,17 @@ func (c *Conn) writeBlock(s *Stream, end bool, parts [][]byte) {
 		c.out = appendFrameHeader(c.out, size, frameHeaders, flags|flagEndHeaders, s.id)
 		c.out = c.appendParts(c.out, parts)
 	}
+	c.guard.sent++
 	if end {
-		s.localDone = true
-		c.finish(s)
+		c.ended(s)
 	}
+}
+
+// ended notes that END_STREAM was written.
+func (c *Conn) ended(s *Stream) {
+	s.localDone = true
+	c.guard.answered++
+	c.finish(s)
 }
 
 func (c *Conn) appendParts(dst []byte, parts [][]byte) []byte {
@@ -248,8 +255,10 @@ func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 	if c.turn != noTurn {
 		c.turn -= int64(len(p))
 	}
+	cut := s.sendWindow == 0 || c.sendWindow == 0
 	for {
 		n := min(len(p), c.peerFrame)
+		c.guard.served(n, cut)
 		var flags uint8
 		if end && n == len(p) {
 			flags = flagEndStream
@@ -263,8 +272,7 @@ func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 		}
 	}
 	if end {
-		s.localDone = true
-		c.finish(s)
+		c.ended(s)
 	}
 }
 

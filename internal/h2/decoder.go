@@ -4,15 +4,20 @@ package h2
 // (RFC 9113, 6.5.2).
 const initialTableSize = 4096
 
-// A block may copy names of up to maxNameCopies octets out of the dynamic
-// table, and nameCopyRate more for each octet of its own. Without a bound two
-// octets of input could make us move 4 KiB, again and again, also behind the
-// list limit, where entries must still be inserted. The rate is that of honest
-// names of 32 letters; the rest is for short blocks with a few longer ones.
+// A block may refer to maxCopies octets of the dynamic table, fields and names,
+// and to copyRate more for each octet of its own. Without a bound one octet of
+// input is 4 KiB of output, again and again up to the list limit, and beyond it
+// where names are copied into new entries. An honest block refers to each entry
+// once as a rule, and to no more than the whole table, which is a quarter of
+// maxCopies; the rate is for long lists of small fields.
 const (
-	maxNameCopies = 64 << 10
-	nameCopyRate  = 16
+	maxCopies = 4 * initialTableSize
+	copyRate  = 64
 )
+
+// maxUpdates is how many size updates a block may begin with: the smallest size
+// since the last block, and the one that holds (RFC 7541, 4.2).
+const maxUpdates = 2
 
 // Decoder turns the header blocks of one direction of one connection into
 // their stateless form.
@@ -112,7 +117,10 @@ func (d *Decoder) sizeUpdate(b *Block, in []byte, pos int) (int, CompressionErro
 		return pos, CompressionLateUpdate
 	case size > d.maxTable:
 		return pos, CompressionTableSize
+	case b.updates == maxUpdates: // RFC 7541, 4.2
+		return pos, CompressionUpdates
 	}
+	b.updates++
 	d.table.resize(size)
 	return pos, 0
 }
@@ -129,6 +137,9 @@ func (d *Decoder) indexed(b *Block, in []byte, pos int) (int, CompressionError) 
 	e := d.table.at(index - firstDynamic)
 	if e == nil {
 		return pos, CompressionBadIndex
+	}
+	if b.copies += int(e.size); b.copies > maxCopies+copyRate*len(in) {
+		return pos, CompressionBomb
 	}
 	if b.count(e.size, d.maxList) {
 		start := len(b.Enc)
@@ -218,8 +229,8 @@ func (d *Decoder) name(b *Block, in []byte, pos int, prefix uint8) (e entry, nex
 	if named == nil {
 		return e, pos, CompressionBadIndex
 	}
-	if b.nameCopies += int(named.nameForm); b.nameCopies > maxNameCopies+nameCopyRate*len(in) {
-		return e, pos, CompressionNameCopies
+	if b.copies += int(named.nameForm); b.copies > maxCopies+copyRate*len(in) {
+		return e, pos, CompressionBomb
 	}
 	b.Enc = append(b.Enc, d.table.formOf(named)[:named.nameForm]...)
 	e.nameSize, e.traits = named.nameSize, named.traits

@@ -323,7 +323,7 @@ func TestTranscodeBoundsNameCopies(t *testing.T) {
 		in = append(in, 0x7e, 0)
 	}
 	d, b := NewDecoder(testWatch(), 4096, 1000), new(Block)
-	if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, CompressionNameCopies) {
+	if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, CompressionBomb) {
 		t.Errorf("got %v", err)
 	}
 	if len(b.Enc) > 1000+len(name)+fieldOverhead {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -16,10 +17,10 @@ func testConfig(server bool) *Config {
 	c := &Config{
 		Server: server, Watch: NewWatchList(":status", ":path"),
 		MaxHeaderList: 16 << 10, Window: 64 << 10, MaxWindow: 1 << 20,
-		ConnWindow: 1 << 20, OutputHigh: 256 << 10,
+		ConnWindow: 1 << 20, OutputHigh: 256 << 10, Allow: WorkerAllowances(),
 	}
 	if server {
-		c.MaxStreams = 250
+		c.MaxStreams, c.Allow = 250, CallerAllowances()
 	}
 	return c
 }
@@ -31,6 +32,7 @@ type rig struct {
 	cfg     *Config
 	conn    *Conn
 	budget  *Budget
+	now     time.Duration // of what is fed in
 	block   Block
 	streams map[uint32]*Stream
 	log     []string
@@ -42,6 +44,7 @@ type rig struct {
 	onHeaders  func(s *Stream, end bool)
 	onData     func(s *Stream, p []byte, end bool)
 	onWritable func(s *Stream)
+	onTooLarge func(s *Stream)
 	onGone     func(s *Stream)
 }
 
@@ -94,7 +97,7 @@ func (r *rig) close() {
 // feed hands everything to the engine, which must take it.
 func (r *rig) feed(w *wireBytes) {
 	r.t.Helper()
-	if err := r.conn.Feed(w.b.Bytes()); err != nil {
+	if err := r.conn.Feed(w.b.Bytes(), r.now); err != nil {
 		r.t.Fatalf("Feed: %v", err)
 	}
 }
@@ -102,7 +105,7 @@ func (r *rig) feed(w *wireBytes) {
 // fail hands in what the engine must refuse with this error.
 func (r *rig) fail(w *wireBytes, want string) {
 	r.t.Helper()
-	err := r.conn.Feed(w.b.Bytes())
+	err := r.conn.Feed(w.b.Bytes(), r.now)
 	if err == nil || err.Error() != want {
 		r.t.Fatalf("Feed: got %v, want %s", err, want)
 	}
@@ -205,6 +208,9 @@ func (r *rig) Headers(s *Stream, b *Block, end bool) {
 func (r *rig) TooLarge(s *Stream, end bool) {
 	r.streams[s.ID()] = s
 	r.note("too large %d%s", s.ID(), ending(end))
+	if r.onTooLarge != nil {
+		r.onTooLarge(s)
+	}
 }
 
 // Data implements MessageHandler.

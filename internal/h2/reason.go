@@ -19,7 +19,8 @@ const (
 	CompressionBadHuffman                   // EOS in a string, or bad padding (5.2)
 	CompressionTableSize                    // size update above the announced limit (6.3)
 	CompressionLateUpdate                   // size update after a field (4.2)
-	CompressionNameCopies                   // more names copied than a block may
+	CompressionBomb                         // more copied out of the table than a block may
+	CompressionUpdates                      // more than two size updates (4.2)
 )
 
 var compressionTokens = [...]string{
@@ -30,7 +31,8 @@ var compressionTokens = [...]string{
 	CompressionBadHuffman:  "hpack_bad_huffman",
 	CompressionTableSize:   "hpack_table_size",
 	CompressionLateUpdate:  "hpack_late_update",
-	CompressionNameCopies:  "hpack_name_copies",
+	CompressionBomb:        "hpack_bomb",
+	CompressionUpdates:     "hpack_many_updates",
 }
 
 // Token returns the stable name under which this refusal is counted.

@@ -77,7 +77,7 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 
 // feed hands bytes to an engine, under the lock of the shard.
 func (m *memory) feed(c *h2.Conn, p []byte) {
-	if err := c.Feed(p); err != nil {
+	if err := c.Feed(p, m.st.Now()); err != nil {
 		m.t.Fatalf("feed: %v", err)
 	}
 }

@@ -155,18 +155,18 @@ func TestCreditByteByByte(t *testing.T) {
 		caller := g.pipeCaller()
 		caller.WriteSettings(noWindow())
 		caller.WantSettingsAck()
-		body := make([]byte, 3000)
+		body := make([]byte, 900) // as many updates as a caller may send
 		for i := range body {
 			body[i] = byte(i)
 		}
 		caller.WriteHeaders(1, end, plain("GET", "/")...)
 		worker.WantHeaders(1, end)
 		worker.WriteHeaders(1, noEnd, ":status", "200")
-		worker.WriteData(1, noEnd, body[:2000])
+		worker.WriteData(1, noEnd, body[:600])
 		caller.WantFields(1, noEnd, ":status", "200")
 		for i := range body {
-			if i == 1500 {
-				worker.WriteData(1, end, body[2000:])
+			if i == 450 {
+				worker.WriteData(1, end, body[600:])
 				synctest.Wait()
 			}
 			caller.WriteWindowUpdate(1, 1)

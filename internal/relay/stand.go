@@ -46,6 +46,7 @@ func newConfigs(o Options) *configs {
 	}
 	c := &configs{down: base, up: base}
 	c.down.Server, c.down.MaxStreams = true, o.MaxStreams
+	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	return c
 }
 

@@ -177,7 +177,7 @@ func (l *Link) feed(p []byte) {
 	if l.ending {
 		return // only the end of the peer's sending is of interest
 	}
-	if err := l.Conn.Feed(p); err != nil && !l.closed {
+	if err := l.Conn.Feed(p, l.shard.Now()); err != nil && !l.closed {
 		if errors.Is(err, h2.ErrNotHTTP2) {
 			if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
 				f.NotHTTP2(l, p)

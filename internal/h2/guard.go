@@ -1,0 +1,216 @@
+package h2
+
+import "time"
+
+// Chore is a kind of work that a peer can have us do, again and again, without
+// being served by it. Honest peers do a little of each; a peer that does more
+// than its allowance loses its connection.
+type Chore uint8
+
+// The chores. Each has an allowance per connection (Allowances); the name of
+// the counter is Chore.String.
+const (
+	// RapidReset is a RST_STREAM of the peer (CVE-2023-44487). Each stream that
+	// we have answered earns one: whoever also takes answers may cancel.
+	RapidReset Chore = iota
+	// MadeReset is a stream that we had to reset because the peer broke a rule
+	// of streams (CVE-2025-8671), or refused for the same reason.
+	MadeReset
+	// ExcessStream is a stream above the announced limit, or behind our GOAWAY,
+	// or a header block for a stream that is no longer open.
+	ExcessStream
+	// LargeList is a header list above the announced limit.
+	LargeList
+	// EmptyData is a DATA frame without data that does not end its stream.
+	EmptyData
+	// SettingsFlood is a SETTINGS frame, its acknowledgement, or a GOAWAY.
+	SettingsFlood
+	// PingFlood is a PING or the answer to one. Every frame of an answer or a
+	// request that we send earns one: callers that measure their bandwidth send
+	// a PING for each round trip in which they were sent DATA.
+	PingFlood
+	// PriorityFlood is a PRIORITY frame. Each stream earns two.
+	PriorityFlood
+	// UnknownFlood is a frame of a type that we do not know. Each stream earns
+	// two.
+	UnknownFlood
+	// WindowFlood is a WINDOW_UPDATE. Each stream earns two, and each DATA frame
+	// that we send two and one more for each KiB; but a frame that was cut short
+	// by the peer's window earns one for each 64 bytes at most, so that a peer
+	// that opens its window byte by byte earns nothing.
+	WindowFlood
+
+	// Chores is how many there are.
+	Chores
+)
+
+// String returns the stable name under which a chore is counted.
+func (k Chore) String() string {
+	return [...]string{
+		RapidReset:    "rapid_reset",
+		MadeReset:     "made_reset",
+		ExcessStream:  "excess_stream",
+		LargeList:     "large_header_list",
+		EmptyData:     "empty_data",
+		SettingsFlood: "settings_flood",
+		PingFlood:     "ping_flood",
+		PriorityFlood: "priority_flood",
+		UnknownFlood:  "unknown_frame_flood",
+		WindowFlood:   "window_update_flood",
+	}[k]
+}
+
+// The names of the other floods, which have bounds of their own; see Conn.Feed.
+const (
+	tokenContinuation = "continuation_flood" // a header block in too many or too large pieces
+	tokenSettings     = "settings_size_flood"
+	tokenControl      = "control_flood" // frames that wait for a peer that does not read
+	tokenOutput       = "output_flood"  // answers that wait for a caller that does not read
+)
+
+// Floods returns the reason of every ConnError by which the engine defends
+// itself. The reasons of all others are breaches of the protocol.
+func Floods() []string {
+	names := make([]string, 0, Chores+5)
+	for k := range Chores {
+		names = append(names, k.String())
+	}
+	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, CompressionBomb.Token())
+}
+
+// Allowance is how many chores of one kind a connection may have done: Burst
+// at once, and in the long run one in every Every.
+//
+// The zero value sets no limit.
+type Allowance struct {
+	Burst int
+	Every time.Duration
+}
+
+// Allowances has one Allowance for each chore.
+type Allowances [Chores]Allowance
+
+// CallerAllowances are those of a caller's connection.
+//
+// They are far above what honest callers were seen to do, and so low that none
+// of them, used to the full, takes more than a few percent of a core.
+func CallerAllowances() Allowances {
+	return Allowances{
+		// 500 cancelled calls a second are normal where deadlines are short.
+		RapidReset: {2000, time.Second / 1000},
+		// No honest caller does any.
+		MadeReset: {100, time.Second / 10},
+		// Nor these, once it has seen our SETTINGS; before, it may begin with as
+		// many as it likes.
+		ExcessStream: {1000, time.Second / 100},
+		// The caller is told each time, and may need a while to understand.
+		LargeList:     {1000, time.Second / 100},
+		EmptyData:     {1000, time.Second / 100},
+		SettingsFlood: {200, time.Second / 10},
+		PingFlood:     {200, time.Second / 10},
+		PriorityFlood: {200, time.Second / 10},
+		UnknownFlood:  {200, time.Second / 10},
+		WindowFlood:   {1000, time.Second / 100},
+	}
+}
+
+// WorkerAllowances are those of a worker's connection. Other callers' calls end
+// with it, so that there is more room; and what a worker does to the streams
+// that we have opened has no limit but their number: a refusal is a
+// RST_STREAM, and a normal thing (R1).
+func WorkerAllowances() Allowances {
+	return Allowances{
+		EmptyData:     {10_000, time.Second / 1000},
+		SettingsFlood: {2000, time.Second / 100},
+		PingFlood:     {2000, time.Second / 100},
+		PriorityFlood: {2000, time.Second / 100},
+		UnknownFlood:  {2000, time.Second / 100},
+		WindowFlood:   {10_000, time.Second / 1000},
+	}
+}
+
+const (
+	// maxEarned bounds the chores of one kind that can be saved up by being
+	// served.
+	maxEarned = 10_000
+	// maxFragments bounds the frames of one header block (CVE-2024-27316 and its
+	// kin): of full size they hold four times the largest list that can be
+	// configured, of one octet each an ordinary request.
+	maxFragments = 256
+	// maxSettings bounds the settings in one frame: each may have us look at
+	// every stream. There are seven, and unknown ones to ignore.
+	maxSettings = 32
+)
+
+// guard is what one connection has left of its allowances.
+//
+// Shape: an allowance is kept as the time at which it will be whole again
+// (the virtual scheduling form of a leaky bucket), so that it needs no refill
+// and is exact at any time.
+type guard struct {
+	now   time.Duration // of the Feed that runs
+	whole [Chores]time.Duration
+	taken [Chores]uint64 // of what was earned
+
+	// What the peer was served, as earned chores.
+	opened   uint64 // streams
+	answered uint64 // streams that we have ended
+	sent     uint64 // DATA frames and header blocks
+	credit   uint64 // WINDOW_UPDATE frames for that DATA
+}
+
+// spend counts one chore. Errors: the ConnError that the peer is told when it
+// has no more of them.
+func (c *Conn) spend(k Chore) error {
+	a, g := &c.cfg.Allow[k], &c.guard
+	if a.Burst == 0 || g.draw(k) {
+		return nil
+	}
+	whole := max(g.whole[k], g.now) + a.Every
+	if whole-g.now > time.Duration(a.Burst)*a.Every {
+		return connError(EnhanceYourCalm, k.String())
+	}
+	g.whole[k] = whole
+	return nil
+}
+
+// draw takes one of the earned chores, if there is one.
+func (g *guard) draw(k Chore) bool {
+	earned := g.earned(k)
+	left := earned - g.taken[k]
+	if left == 0 {
+		return false
+	}
+	if left > maxEarned {
+		g.taken[k] = earned - maxEarned
+	}
+	g.taken[k]++
+	return true
+}
+
+// earned is how many chores of a kind were ever earned.
+func (g *guard) earned(k Chore) uint64 {
+	switch k {
+	case RapidReset:
+		return g.answered
+	case PingFlood:
+		return g.sent
+	case PriorityFlood, UnknownFlood:
+		return 2 * g.opened
+	case WindowFlood:
+		return 2*g.opened + g.credit
+	default:
+		return 0
+	}
+}
+
+// served notes a DATA frame of n bytes. A cut frame is as long as the peer's
+// window let it be.
+func (g *guard) served(n int, cut bool) {
+	g.sent++
+	frame := uint64(2)
+	if cut {
+		frame = min(frame, uint64(n)/64)
+	}
+	g.credit += frame + uint64(n)/1024
+}
