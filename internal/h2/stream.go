@@ -65,6 +65,7 @@ func (s *Stream) Clear() {
 type streamTable struct {
 	slots []streamSlot
 	n     int
+	reach uint32 // no member is further from its home than this
 }
 
 type streamSlot struct {
@@ -94,16 +95,18 @@ func (t *streamTable) put(s *Stream) {
 
 func (t *streamTable) insert(slot streamSlot) {
 	mask := uint32(len(t.slots) - 1)
-	i := slot.id >> 1 & mask
+	home := slot.id >> 1 & mask
+	i := home
 	for t.slots[i].s != nil {
 		i = (i + 1) & mask
 	}
 	t.slots[i] = slot
+	t.reach = max(t.reach, (i-home)&mask)
 }
 
 func (t *streamTable) resize(size int) {
 	old := t.slots
-	t.slots = make([]streamSlot, size)
+	t.slots, t.reach = make([]streamSlot, size), 0
 	for _, slot := range old {
 		if slot.s != nil {
 			t.insert(slot)
@@ -112,29 +115,22 @@ func (t *streamTable) resize(size int) {
 }
 
 // remove takes the stream out and moves later members of its run back, so that
-// no tombstones are needed.
+// no tombstones are needed. Runs are long, since ids are dense, but a member
+// that could move is at most reach away.
 func (t *streamTable) remove(id uint32) {
 	mask := uint32(len(t.slots) - 1)
-	i := id >> 1 & mask
-	for t.slots[i].s == nil || t.slots[i].id != id {
-		i = (i + 1) & mask
+	free := id >> 1 & mask
+	for t.slots[free].s == nil || t.slots[free].id != id {
+		free = (free + 1) & mask
 	}
 	t.n--
-	for {
-		t.slots[i] = streamSlot{}
-		j := i
-		for {
-			j = (j + 1) & mask
-			if t.slots[j].s == nil {
-				return
-			}
-			home := t.slots[j].id >> 1 & mask
-			if (j-home)&mask >= (j-i)&mask { // the member may not move before its home
-				break
-			}
+	for i := (free + 1) & mask; (i-free)&mask <= t.reach && t.slots[i].s != nil; i = (i + 1) & mask {
+		home := t.slots[i].id >> 1 & mask
+		if (i-home)&mask >= (i-free)&mask { // it may not move before its home
+			t.slots[free], free = t.slots[i], i
 		}
-		t.slots[i], i = t.slots[j], j
 	}
+	t.slots[free] = streamSlot{}
 }
 
 // streamList is a doubly linked list of streams, first come first served.

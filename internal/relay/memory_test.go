@@ -62,17 +62,22 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 		m.feed(m.caller, greeting)
 		m.feed(m.worker, greeting)
 	})
-	ask := block(request(hello, "grpc-timeout", "10S", "user-agent", "memory")...)
-	m.request = frames(t, func(f *http2.Framer) error {
-		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: ask})
-		return f.WriteData(1, true, hi())
-	})
+	m.request = m.ask(request(hello, "grpc-timeout", "10S", "user-agent", "memory")...)
 	m.response = frames(t, func(f *http2.Framer) error {
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: block(responseHead()...)})
 		_ = f.WriteData(1, false, hi())
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: block("grpc-status", "0")})
 	})
 	return m
+}
+
+// ask returns the frames of a request with these HEADERS.
+func (m *memory) ask(headers ...string) []byte {
+	head := block(headers...)
+	return frames(m.t, func(f *http2.Framer) error {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: head})
+		return f.WriteData(1, true, hi())
+	})
 }
 
 // feed hands bytes to an engine, under the lock of the shard.
@@ -100,14 +105,12 @@ func setStream(frames []byte, id uint32) {
 
 // call carries one unary call through the whole relay.
 func (m *memory) call() {
-	setStream(m.request, m.next)
-	setStream(m.response, m.next)
-	m.next += 2
-	m.feed(m.caller, m.request)
+	m.feedCall(m.caller, m.request, m.next)
 	if m.drainOutput(m.worker) == 0 {
 		m.t.Fatal("no request went out")
 	}
-	m.feed(m.worker, m.response)
+	m.feedCall(m.worker, m.response, m.next)
+	m.next += 2
 	if m.drainOutput(m.caller) == 0 {
 		m.t.Fatal("no answer went out")
 	}
@@ -143,9 +146,8 @@ func BenchmarkQueuedCall(b *testing.B) {
 	g := newRig(b)
 	m := newMemory(b, g, true, 1)
 	send := func() {
-		setStream(m.request, m.next)
+		m.feedCall(m.caller, m.request, m.next)
 		m.next += 2
-		m.feed(m.caller, m.request)
 	}
 	answered := uint32(1)
 	m.st.do(func() {
@@ -157,9 +159,8 @@ func BenchmarkQueuedCall(b *testing.B) {
 	for b.Loop() {
 		m.st.do(func() {
 			send() // waits
-			setStream(m.response, answered)
+			m.feedCall(m.worker, m.response, answered)
 			answered += 2
-			m.feed(m.worker, m.response)
 			m.drainOutput(m.caller)
 		})
 		for sent := 0; sent == 0; runtime.Gosched() {
@@ -169,17 +170,49 @@ func BenchmarkQueuedCall(b *testing.B) {
 }
 
 // BenchmarkUnaryCall is the relay's own work for one unary call: both engines,
-// the rank, the record; no system call.
+// the rank, the record; no system call. "steady" has 25 calls on their way and
+// HEADERS that are the same each time; "held" one at a time, with a deadline,
+// on a worker whose HEADERS are held back (R2).
 func BenchmarkUnaryCall(b *testing.B) {
-	g := newRig(b)
-	m := newMemory(b, g, true, 1)
+	b.Run("held", func(b *testing.B) { benchmarkCalls(b, newMemory(b, newRig(b), true, 1), 1) })
+	b.Run("steady", func(b *testing.B) {
+		m := newMemory(b, newRig(b), false, 100)
+		m.request = m.ask(request(hello, "user-agent", "memory")...)
+		benchmarkCalls(b, m, 25)
+	})
+}
+
+func benchmarkCalls(b *testing.B, m *memory, flying int) {
 	m.st.Lock()
 	defer m.st.Unlock()
 	m.drainOutput(m.worker)
 	m.drainOutput(m.caller)
-	m.call()
-	b.ReportAllocs()
-	for b.Loop() {
-		m.call()
+	answered := m.next
+	round := func() {
+		for range flying {
+			m.feedCall(m.caller, m.request, m.next)
+			m.next += 2
+		}
+		m.drainOutput(m.worker)
+		for range flying {
+			m.feedCall(m.worker, m.response, answered)
+			answered += 2
+		}
+		m.drainOutput(m.caller)
 	}
+	round()
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		if n--; n <= 0 {
+			round()
+			n = flying
+		}
+	}
+}
+
+// feedCall feeds the frames of one call as those of the stream id.
+func (m *memory) feedCall(c *h2.Conn, frames []byte, id uint32) {
+	setStream(frames, id)
+	m.feed(c, frames)
 }
