@@ -73,6 +73,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 
 .PHONY: soak
 soak: build tools ## Run the long tests (tag soak).
+	@scripts/install-deps.sh workers
 	@$(TEST) -tags soak -count=1 -timeout 2h $(call packages,^//go:build soak\b)
 
 ##@ Measurements

@@ -176,6 +176,7 @@ type Conn struct {
 	sentBlock   bool   // a header block was written, with it the table size update
 	updateAt    uint64 // position of the frame that begins with that update
 	control     waitingFrames
+	resetsOut   uint64 // RST_STREAM frames ever written
 	waiting     streamList
 	resuming    bool
 	turn        int64 // bytes that the stream whose turn it is may still write; noTurn

@@ -290,10 +290,15 @@ func (c *Conn) Reset(s *Stream, code ErrCode) {
 
 func (c *Conn) writeRST(id uint32, code ErrCode) {
 	c.remember(id)
+	c.resetsOut++
 	c.control.add()
 	c.reserve(frameHeaderLen + 4)
 	c.out = appendRST(c.out, id, code)
 }
+
+// Resets returns how many RST_STREAM frames were ever written, those of the
+// engine's own included: peers count them (R14).
+func (c *Conn) Resets() uint64 { return c.resetsOut }
 
 // GoAway writes a GOAWAY frame. Streams above last that arrive later are
 // refused (server role). It may be called twice, with a falling last

@@ -224,7 +224,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.boundRun(now)
 	c.setClock(now)
 	u := c.st.upstreamOf(lease.Endpoint())
-	conn := u.conn()
+	conn := u.conn(now)
 	if conn == nil { // the relay ends; another turn in the rank would find the same
 		c.fail(endedShutdown, now)
 		return
@@ -340,8 +340,8 @@ func (c *call) leaveStream() {
 	}
 	c.via = nil
 	// A call that is still in our buffer never reaches the worker (R14).
-	if c.up.Open() && !uc.link.Conn.Unsend(&c.up) {
-		uc.cancel(&c.up)
+	if conn := uc.link.Conn; c.up.Open() && !conn.Unsend(&c.up) {
+		conn.Reset(&c.up, h2.Cancel)
 	}
 	uc.streamEnded()
 }

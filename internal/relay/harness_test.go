@@ -163,6 +163,12 @@ func (g *rig) pipeWorker(name string, slots int) (*Endpoint, *testkit.Peer) {
 func (g *rig) pipe(e *Endpoint) net.Conn {
 	g.t.Helper()
 	g.Up(e, "none", "") // dials fail at once
+	return g.attach(e)
+}
+
+// attach adds a connection in memory to those of an endpoint and returns its
+// far end.
+func (g *rig) attach(e *Endpoint) net.Conn {
 	ours, theirs := net.Pipe()
 	st := g.stands[0]
 	st.do(func() {

@@ -114,7 +114,7 @@ func (c *call) enterAside(now time.Duration) {
 	u := c.st.readyUpstream()
 	var conn *h2.Conn
 	if u != nil {
-		conn = u.conn()
+		conn = u.conn(now)
 	}
 	if conn == nil { // it waits like any other call
 		c.st.relay.asides.Add(-1)

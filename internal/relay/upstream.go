@@ -12,15 +12,9 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-const (
-	// dialTimeout bounds the wait for a connection to an endpoint, and for the
-	// greeting on it: without that its calls would wait for ever (R10).
-	dialTimeout = 5 * time.Second
-	// maxResets is how many streams may be cancelled on one connection before
-	// new calls move to a fresh one: Node ends a connection after about 1,000,
-	// and with it everybody's calls (R14).
-	maxResets = 800
-)
+// dialTimeout bounds the wait for a connection to an endpoint, and for the
+// greeting on it: without that its calls would wait for ever (R10).
+const dialTimeout = 5 * time.Second
 
 var (
 	errDrained = errors.New("connection drained")
@@ -41,29 +35,26 @@ type upstream struct {
 type upstreamConn struct {
 	upstream *upstream
 	link     *shard.Link
-	retired  bool // no new streams; ends with its last one
-	resets   int
+	retired  bool // no new streams for ever; ends with its last one
+	resting  bool // the same until it is woken, R14
+	resets   resetBudget
 	clock    shard.Timer // end of the wait for the greeting
 }
 
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
 
 // conn returns a connection with room for another stream, a new one where
-// there is none (R15); nil if the endpoint was never up or the relay ends. A
-// new connection can be written at once: its streams leave when the endpoint
+// there is none (R14, R15); nil if the endpoint was never up or the relay ends.
+// A new connection can be written at once: its streams leave when the endpoint
 // has greeted.
-func (u *upstream) conn() *h2.Conn {
+func (u *upstream) conn(now time.Duration) *h2.Conn {
 	for _, uc := range slices.Backward(u.conns) {
-		if uc.retired {
-			continue
-		}
-		if uc.link.Conn.CanOpen() {
+		if !uc.retired && !uc.resting && uc.takes(now) {
 			return uc.link.Conn
 		}
-		// One that has no room while it is empty will never have any.
-		if uc.link.Conn.Retired() || uc.link.Conn.Streams() == 0 {
-			uc.retire()
-		}
+	}
+	if uc := u.woken(now); uc != nil {
+		return uc.link.Conn
 	}
 	if u.network == "" || u.st.relay.closing.Load() {
 		return nil
@@ -117,20 +108,9 @@ func (uc *upstreamConn) retire() {
 }
 
 func (uc *upstreamConn) streamEnded() {
-	if uc.retired && !uc.link.Closed() && uc.link.Conn.Streams() == 0 {
+	if (uc.retired || uc.resting) && !uc.link.Closed() && uc.link.Conn.Streams() == 0 {
+		uc.retired = true // it is not woken any more
 		uc.link.Finish(errRetired)
-	}
-}
-
-// cancel resets a stream and keeps count of it (R14).
-func (uc *upstreamConn) cancel(s *h2.Stream) {
-	whole := s.LocalDone() && s.RemoteDone()
-	uc.link.Conn.Reset(s, h2.Cancel)
-	if whole {
-		return
-	}
-	if uc.resets++; uc.resets >= maxResets {
-		uc.retired = true
 	}
 }
 

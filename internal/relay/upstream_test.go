@@ -63,35 +63,6 @@ func TestStreamLimitZero(t *testing.T) {
 	wantReply(caller, 3)
 }
 
-// R14: before a worker like Node's would end a connection for its resets, new
-// calls move to a fresh one and the old one finishes.
-func TestResetBudget(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 9)
-	caller := g.caller()
-	caller.WriteHeaders(1, noEnd, request(hello)...)
-	old := accept()
-	old.WantHeaders(1, noEnd)
-	for n := range uint32(maxResets) {
-		stream := 3 + 2*n
-		caller.WriteHeaders(stream, end, request(hello)...)
-		old.WantHeaders(stream, end)
-		caller.WriteRST(stream, http2.ErrCodeCancel)
-		old.WantRST(stream, http2.ErrCodeCancel)
-	}
-	const next = 3 + 2*maxResets
-	caller.WriteHeaders(next, end, request(hello)...)
-	fresh := accept()
-	fresh.WantHeaders(1, end)
-	reply(fresh, 1)
-	wantReply(caller, next)
-	caller.WriteData(1, end, hi())
-	old.WantDataBytes(1, hi(), end)
-	reply(old, 1)
-	wantReply(caller, 1)
-	old.WantClosed()
-}
-
 // A worker that breaks the rules of its connection fails what it has seen at
 // once, and the next call gets a fresh connection.
 func TestBrokenConnection(t *testing.T) {

@@ -22,10 +22,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// callBound is the deadline of a call that takes a millisecond on an idle
-// machine: a call that waits for it has been lost.
-const callBound = 30 * time.Second
-
 // A worker with one thread gets the next call when it has finished the one
 // before, and not a moment earlier: no call fails (R1, R2).
 func TestRubyWithOneThreadTakesSequentialCalls(t *testing.T) {
@@ -82,16 +78,6 @@ func callCPU(t *testing.T, conn *grpc.ClientConn, n, inFlight int) map[string]in
 	}
 	callers.Wait()
 	return failed
-}
-
-func callCPUOnce(ctx context.Context, client workpb.WorkClient) error {
-	ctx, cancel := context.WithTimeout(ctx, callBound)
-	defer cancel()
-	reply, err := client.Cpu(ctx, &workpb.CpuRequest{N: 10})
-	if err == nil && reply.GetValue() != 55 {
-		return status.Errorf(codes.DataLoss, "fib(10) is %d", reply.GetValue())
-	}
-	return err
 }
 
 // An application's own RESOURCE_EXHAUSTED looks like a refusal, but it may have
@@ -176,3 +162,22 @@ func grpcMessage(t *testing.T, m proto.Message) []byte {
 	}
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(payload))), payload...)
 }
+
+// So many cancels on one connection and a Node worker ends it, with everybody's
+// calls on it: what R14 is for.
+func TestNodeEndsConnectionsForCancels(t *testing.T) {
+	worker := tap(t, startLangWorker(t, "node"))
+	client := workpb.NewWorkClient(dialLang(t, worker.addr))
+	for worker.goAways() == 0 {
+		if err := cancelOnce(t.Context(), client); err != nil && worker.goAways() == 0 {
+			t.Fatal(err)
+		}
+		if n := worker.resets(); n > 5000 {
+			t.Fatalf("%d cancels and no GOAWAY: the test of cabrank proves nothing", n)
+		}
+	}
+	t.Logf("GOAWAY after %d cancels", worker.resets())
+}
+
+// Behind cabrank it never comes to that (R14). The minute is in `make soak`.
+func TestCancelsBehindCabrank(t *testing.T) { cancelStorm(t, 8*time.Second) }

@@ -157,3 +157,7 @@ func rssKiB(t *testing.T, pid int) int {
 	t.Fatal("no VmRSS")
 	return 0
 }
+
+// R14 at length: 500 cancels a second for a minute beside steady callers on a
+// real Node worker. SOAK_TIME does not change it.
+func TestSoakCancels(t *testing.T) { cancelStorm(t, time.Minute) }

@@ -1,0 +1,168 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// R14: 800 resets at once, 25 a second, never more than that.
+func TestResetBudget(t *testing.T) {
+	var b resetBudget
+	for _, step := range []struct {
+		at      time.Duration
+		written uint64
+		left    int
+	}{
+		{0, 0, 800},
+		{time.Hour, 0, 800}, // what was not used is not saved up
+		{time.Hour, 1, 799},
+		{time.Hour + resetPause - 1, 1, 799},
+		{time.Hour + resetPause, 1, 800},
+		{2 * time.Hour, 801, 0},
+		{2*time.Hour + time.Second, 801, 25},
+		{2*time.Hour + time.Second, 830, -4}, // streams that were open already
+		{2*time.Hour + 2*time.Second, 830, 21},
+		{2*time.Hour + 33200*time.Millisecond, 830, 800},
+	} {
+		if left := b.left(step.written, step.at); left != step.left {
+			t.Errorf("at %v after %d resets: %d left, want %d", step.at, step.written, left, step.left)
+		}
+	}
+}
+
+// twoConns is an endpoint with two connections, the second of which is used
+// first.
+func twoConns(g *rig, slots int) (spare, first *testkit.Peer) {
+	e := g.AddEndpoint("w1", slots, true)
+	peers := [2]*testkit.Peer{testkit.NewWorker(g.t, g.pipe(e)), testkit.NewWorker(g.t, g.attach(e))}
+	for _, p := range peers {
+		p.Greet()
+		p.Skip(testkit.WindowUpdate)
+	}
+	return peers[0], peers[1]
+}
+
+// R14: before a worker like Node's would end a connection for its resets, new
+// calls move to a fresh one and the old one finishes. Each stream that is open
+// could be reset, too, so it counts like one that was.
+func TestResetsMoveNewCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		fresh, old := twoConns(g, 9)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		old.WantHeaders(1, noEnd)
+		stream := uint32(3)
+		for range maxResets - 1 {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			old.WantHeaders(stream, end)
+			caller.WriteRST(stream, http2.ErrCodeCancel)
+			old.WantRST(stream, http2.ErrCodeCancel)
+			stream += 2
+		}
+		caller.WriteHeaders(stream, end, request(hello)...)
+		fresh.WantHeaders(1, end)
+		reply(fresh, 1)
+		wantReply(caller, stream)
+		pass(time.Minute) // what was won back meanwhile does not matter any more
+		caller.WriteHeaders(stream+2, end, request(hello)...)
+		fresh.WantHeaders(3, end)
+		reply(fresh, 3)
+		wantReply(caller, stream+2)
+		caller.WriteData(1, end, hi())
+		old.WantDataBytes(1, hi(), end)
+		reply(old, 1)
+		wantReply(caller, 1)
+		old.WantClosed()
+	})
+}
+
+// R14: resets that the engine makes for a worker's mistakes count as well
+// (MadeYouReset, CVE-2025-8671, seen from the other side).
+func TestResetsOfTheEngineCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		fresh, old := twoConns(g, 9)
+		caller := g.pipeCaller()
+		stream := uint32(1)
+		for range maxResets {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			old.WantHeaders(stream, end)
+			old.WriteWindowUpdate(stream, 0)
+			old.WantRST(stream, http2.ErrCodeProtocol)
+			wantStatus(caller, stream, "14", "cabrank: bad response from worker")
+			stream += 2
+		}
+		caller.WriteHeaders(stream, end, request(hello)...)
+		fresh.WantHeaders(1, end)
+		reply(fresh, 1)
+		wantReply(caller, stream)
+		old.WantClosed()
+	})
+}
+
+// resting counts the upstream connections that get no new calls for their
+// resets, those that have ended for that reason included.
+func (g *rig) resting() (n int) {
+	g.each(func(st *stand) {
+		for _, u := range st.upstreams {
+			for _, uc := range u.conns {
+				if uc.resting {
+					n++
+				}
+			}
+		}
+	})
+	return n
+}
+
+// R14: under cancels without end, with a long call on every connection, so
+// many connections rest and no more: then the one that has won most back is
+// used again.
+func TestRestingConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		e := g.AddEndpoint("w1", 1000, true)
+		g.Up(e, "none", "") // dials fail at once
+		st := g.stands[0]
+		u := st.upstreamOf(e.slots)
+		var workers []*testkit.Peer
+		for range maxResting {
+			p := testkit.NewWorker(t, g.attach(e))
+			p.Greet()
+			p.Skip(testkit.WindowUpdate)
+			workers = append(workers, p)
+		}
+		caller := g.pipeCaller()
+		stream := uint32(1)
+		for i := maxResting - 1; i >= 0; i-- {
+			st.do(func() { u.conns[i].resets.paid = st.Now() + (maxResets-2)*resetPause }) // two are left
+			caller.WriteHeaders(stream, noEnd, request(hello)...) // a long call
+			workers[i].WantHeaders(1, noEnd)
+			caller.WriteHeaders(stream+2, noEnd, request(hello)...)
+			workers[i].WantHeaders(3, noEnd)
+			caller.WriteRST(stream+2, http2.ErrCodeCancel)
+			workers[i].WantRST(3, http2.ErrCodeCancel)
+			stream += 4
+		}
+		const best = 7 // all are worn out, but this one
+		st.do(func() { u.conns[best].resets.paid -= time.Second })
+		caller.WriteHeaders(stream, end, request(hello)...)
+		workers[best].WantHeaders(5, end)
+		reply(workers[best], 5)
+		wantReply(caller, stream)
+		if n := g.resting(); n != maxResting-1 {
+			t.Errorf("%d connections rest, want %d", n, maxResting-1)
+		}
+		st.do(func() {
+			if len(u.conns) != maxResting {
+				t.Errorf("%d connections, want %d", len(u.conns), maxResting)
+			}
+		})
+	})
+}
