@@ -30,6 +30,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for reason := range house.Stats().Refusals {
 		names = append(names, reason)
 	}
+	for reason := range house.Stats().Partings["caller"] {
+		names = append(names, reason)
+	}
 	for _, cause := range worker.Causes() {
 		names = append(names, cause.String())
 	}
@@ -80,8 +83,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 10 {
-		t.Fatalf("metrics on the page: %v, want ten", names)
+	if len(slices.Compact(names)) != 11 {
+		t.Fatalf("metrics on the page: %v, want eleven", names)
 	}
 	return names
 }

@@ -186,6 +186,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		BufferTotal:  int64(cfg.BufferTotal),
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
+		Resets:       cfg.Limits.ResetsPerSecond,
 		Log:          log,
 	}
 }

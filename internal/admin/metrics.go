@@ -94,6 +94,7 @@ type collector struct {
 	sources Sources
 
 	calls, seconds, wait, refusals   *prometheus.Desc
+	ended                            *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
 	workerState, restarts, buildInfo *prometheus.Desc
 }
@@ -108,6 +109,7 @@ func newCollector(sources Sources) *collector {
 		seconds:     desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
 		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
 		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
+		ended:       desc("connections_ended_total", "Connections that were ended for what their peer did, by side and reason.", "side", "reason"),
 		queueLength: desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:    desc("in_flight", "Slots of a worker that a call has now.", "worker"),
 		slots:       desc("slots", "Slots of a worker in all.", "worker"),
@@ -120,7 +122,7 @@ func newCollector(sources Sources) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.refusals, c.queueLength, c.inFlight,
+		c.calls, c.seconds, c.wait, c.refusals, c.ended, c.queueLength, c.inFlight,
 		c.slots, c.workerState, c.restarts, c.buildInfo,
 	} {
 		descs <- desc
@@ -160,6 +162,11 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	}
 	for reason, calls := range stats.Refusals {
 		out.counter(c.refusals, calls, reason)
+	}
+	for side, reasons := range stats.Partings {
+		for reason, connections := range reasons {
+			out.counter(c.ended, connections, side, reason)
+		}
 	}
 }
 

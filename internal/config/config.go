@@ -29,6 +29,7 @@ type Config struct {
 	BufferTotal          Size     // per process (R11)
 	MaxHeaderList        Size
 	MaxConcurrentStreams int
+	Limits               Limits
 	Shards               int
 
 	// Command is what each worker runs, with its placeholders {addr}, {host}
@@ -114,6 +115,11 @@ func (m Metrics) Addr() string { return joinHostPort(m.Host, m.Port) }
 type Queue struct {
 	Length  int           // 0: nobody waits
 	Timeout time.Duration // bounds every wait (R10)
+}
+
+// Limits bounds what one connection of a caller may do.
+type Limits struct {
+	ResetsPerSecond int
 }
 
 // DefaultCommand returns what a worker runs when no command is given: the same

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -55,7 +56,7 @@ func TestUpstreamsNeedNoCommand(t *testing.T) {
 	if err := mustLoad(t, from).WriteTable(&table); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(table.String(), "\ncommand                 default          none\n") {
+	if !regexp.MustCompile(`(?m)^command +default +none$`).MatchString(table.String()) {
 		t.Errorf("got\n%s", table.String())
 	}
 }

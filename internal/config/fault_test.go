@@ -15,7 +15,7 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
 		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: buffer_total, drain_timeout, health_check, log, " +
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: buffer_total, drain_timeout, health_check, limits, log, " +
 			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},

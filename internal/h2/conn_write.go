@@ -277,12 +277,13 @@ func (c *Conn) WriteData(s *Stream, p []byte, end bool) {
 }
 
 // Reset ends the stream in both directions with RST_STREAM, which is left out
-// if both have ended anyway. The handler is not told.
+// if both have ended anyway, or the connection has failed. The handler is not
+// told.
 func (c *Conn) Reset(s *Stream, code ErrCode) {
 	if s.conn != c {
 		return
 	}
-	if !s.localDone || !s.remoteDone {
+	if (!s.localDone || !s.remoteDone) && c.state != failed {
 		c.writeRST(s.id, code)
 	}
 	c.drop(s)

@@ -74,12 +74,25 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 // NotHTTP2 answers a peer that speaks something else, in a form that a person
 // with curl or a browser can read.
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
+	cc.st.partings[parting{ofCaller, partingForeign}]++
 	const tlsHandshake = 0x16
 	if len(first) > 0 && first[0] == tlsHandshake {
 		cc.st.relay.warnOfTLS(cc.st.Now())
 		return
 	}
 	l.Conn.Raw([]byte(http1Answer))
+}
+
+// Broken is told that the caller broke a rule of the whole connection, or had
+// us do more chores than it may (h2.Chore). Its calls end now: nobody will take
+// their answers.
+func (cc *callerConn) Broken(l *shard.Link, why *h2.ConnError) {
+	cc.st.parted(ofCaller, cc.address, why)
+	var open []*call
+	l.Conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*call)) })
+	for _, c := range open {
+		c.abandoned(cc.st.Now())
+	}
 }
 
 // tlsWarnings is the shortest time between two warnings of callers with TLS.
@@ -106,6 +119,7 @@ const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: te
 func (cc *callerConn) Expired(*shard.Timer, time.Duration) {
 	switch {
 	case !cc.link.Conn.Greeted():
+		cc.st.partings[parting{ofCaller, partingSilent}]++
 		cc.link.Close(shard.ErrHandshake)
 	case cc.leaving:
 		cc.finalGoAway()

@@ -118,12 +118,18 @@ func (g *rig) caller() *testkit.Peer {
 // pipeCaller connects a caller in memory.
 func (g *rig) pipeCaller() *testkit.Peer {
 	g.t.Helper()
-	ours, theirs := net.Pipe()
-	g.ServeConn(ours)
-	p := testkit.NewCaller(g.t, theirs)
+	p := g.silentCaller()
 	p.Greet()
 	p.Skip(testkit.WindowUpdate)
 	return p
+}
+
+// silentCaller connects a caller in memory that has said nothing yet.
+func (g *rig) silentCaller() *testkit.Peer {
+	g.t.Helper()
+	ours, theirs := net.Pipe()
+	g.ServeConn(ours)
+	return testkit.NewCaller(g.t, theirs)
 }
 
 // worker brings in a ready endpoint, started by cabrank, with a worker behind

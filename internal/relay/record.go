@@ -148,8 +148,12 @@ func (st *stand) record(c *call, now time.Duration) {
 // Stats returns the counters of all shards together.
 func (r *Relay) Stats() Stats {
 	total := newStatsTable()
-	r.each(func(st *stand) { total.add(&st.stats) })
-	out := Stats{Refusals: map[string]uint64{
+	partings := newPartings()
+	r.each(func(st *stand) {
+		total.add(&st.stats)
+		partings.add(st.partings)
+	})
+	out := Stats{Partings: partings, Refusals: map[string]uint64{
 		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
 	}}
 	for why, n := range total.refused {

@@ -41,6 +41,7 @@ type Options struct {
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open
+	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	Log          *slog.Logger
 }
 
@@ -76,19 +77,22 @@ type Relay struct {
 	methods  map[string]*method
 	stopping bool
 
+	partingLogs map[parting]partingLog
+
 	pacer pacer
 }
 
 // New returns a relay without endpoints; its shards run at once.
 func New(o Options) *Relay {
 	r := &Relay{
-		opts:     o,
-		rank:     rank.New(rank.Options{QueueLength: o.QueueLength}),
-		budget:   &h2.Budget{Total: o.BufferTotal},
-		refusals: make(map[string]bool),
-		methods:  make(map[string]*method),
-		start:    time.Now(),
-		idle:     make(chan struct{}, 1),
+		opts:        o,
+		rank:        rank.New(rank.Options{QueueLength: o.QueueLength}),
+		budget:      &h2.Budget{Total: o.BufferTotal},
+		refusals:    make(map[string]bool),
+		methods:     make(map[string]*method),
+		partingLogs: make(map[parting]partingLog),
+		start:       time.Now(),
+		idle:        make(chan struct{}, 1),
 	}
 	for _, text := range o.Refusals {
 		r.refusals[text] = true

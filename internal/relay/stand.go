@@ -47,6 +47,9 @@ func newConfigs(o Options) *configs {
 	c := &configs{down: base, up: base}
 	c.down.Server, c.down.MaxStreams = true, o.MaxStreams
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
+	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
+		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}
+	}
 	return c
 }
 
@@ -69,6 +72,7 @@ type stand struct {
 	freeFormCount int
 	methods       map[string]*method // found or made by this shard before
 	stats         statsTable
+	partings      partings
 	grants        []rank.Grant // scratch
 	scratch       []byte
 	digits        [16]byte // scratch for a number; on the stack it would escape
@@ -87,6 +91,7 @@ func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),
 		stats:       newStatsTable(),
+		partings:    make(partings),
 		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
 	}
 }

@@ -116,7 +116,8 @@ func (uc *upstreamConn) streamEnded() {
 
 // Broken is told that the worker broke a rule of the whole connection. What it
 // has not seen moves, the rest has got a bad answer.
-func (uc *upstreamConn) Broken(*shard.Link) {
+func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
+	uc.upstream.st.parted(ofWorker, uc.upstream.endpoint.name, why)
 	uc.retired = true
 	conn, now := uc.link.Conn, uc.upstream.st.Now()
 	var open []*call

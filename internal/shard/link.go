@@ -55,6 +55,7 @@ type Link struct {
 	closed   bool
 	ending   bool // closes when its output is gone
 	finished bool // half-closed
+	broken   bool // its peer has broken the rules and is not waited for
 	unproven bool
 	timer    Timer  // end of the linger time
 	moved    uint64 // bytes that the transport had taken when the timer was set
@@ -156,7 +157,7 @@ func (l *Link) writeFailed(err error, now time.Duration) {
 
 // Expired implements Expirer: the linger time is over.
 func (l *Link) Expired(_ *Timer, now time.Duration) {
-	if !l.finished && l.driver.progress() != l.moved {
+	if !l.finished && !l.broken && l.driver.progress() != l.moved {
 		l.await(now) // slow, but it reads: answers are not cut off
 		return
 	}
@@ -178,14 +179,25 @@ func (l *Link) feed(p []byte) {
 		return // only the end of the peer's sending is of interest
 	}
 	if err := l.Conn.Feed(p, l.shard.Now()); err != nil && !l.closed {
-		if errors.Is(err, h2.ErrNotHTTP2) {
-			if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
-				f.NotHTTP2(l, p)
-			}
-		} else if f, ok := l.watcher.(interface{ Broken(l *Link) }); ok {
-			f.Broken(l)
-		}
+		l.tell(err, p)
 		l.Finish(err)
+	}
+}
+
+// tell has the watcher know why the engine has failed.
+func (l *Link) tell(err error, p []byte) {
+	if errors.Is(err, h2.ErrNotHTTP2) {
+		if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
+			f.NotHTTP2(l, p)
+		}
+		return
+	}
+	why, broken := errors.AsType[*h2.ConnError](err)
+	l.broken = broken
+	if f, ok := l.watcher.(interface {
+		Broken(l *Link, why *h2.ConnError)
+	}); ok && broken {
+		f.Broken(l, why)
 	}
 }
 
