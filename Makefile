@@ -17,9 +17,10 @@ COMMIT     := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),none)
 BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
 LDFLAGS    := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
 
-FUZZTIME ?= 10s
-DEMO     ?=
-BENCH    ?= .
+FUZZTIME    ?= 10s
+DEMO        ?=
+BENCH       ?= .
+BENCH_FLAGS ?=
 
 # $(call packages,REGEXP) is the folders of the test files that have a line
 # matching REGEXP, as ./dir arguments: nothing here is listed by hand.
@@ -83,9 +84,9 @@ bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
 
 .PHONY: bench-peers
-bench-peers: build ## Measure CPU per call beside HAProxy and nghttpx; installs both.
+bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy; installs them.
 	@scripts/install-deps.sh peers
-	@go run ./bench/runner
+	@go run ./bench/runner $(BENCH_FLAGS)
 
 ##@ Housekeeping
 

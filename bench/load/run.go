@@ -3,85 +3,141 @@ package main
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/bench/rawh2"
 )
 
 // grace is how long calls in flight may take after the load has stopped before
 // they count as failed.
 const grace = 5 * time.Second
 
-// signals is what the run tells its clients.
-type signals struct {
-	measure atomic.Bool // keep latencies
-	stop    atomic.Bool // start no more calls
-}
-
 func run(p plan) (measure.Result, error) {
-	var sig signals
-	clients, wait, err := connect(p, &sig)
+	sig := newSignals()
+	clients, err := connect(p, sig)
+	defer closeAll(clients)
 	if err != nil {
 		return measure.Result{}, err
 	}
-	time.Sleep(p.warmup)
-	sig.measure.Store(true)
-	from, err := take(p, clients)
-	if err != nil {
-		return measure.Result{}, err
-	}
-	time.Sleep(p.duration)
-	to, err := take(p, clients)
-	if err != nil {
-		return measure.Result{}, err
-	}
-	sig.measure.Store(false)
+	wait := begin(p, clients, sig)
+	from, to, err := p.count(clients, sig)
 	sig.stop.Store(true)
 	for _, c := range clients {
-		c.conn.SetReadDeadline(time.Now().Add(grace)) //nolint:errcheck // a dead connection has ended already
+		c.conn.Do(c.setEnd) //nolint:errcheck // a dead connection has ended already
 	}
-	wait()
-	return summarize(p, clients, from, to), nil
+	if waitErr := wait(); err == nil {
+		err = waitErr
+	}
+	if err != nil {
+		return measure.Result{}, err
+	}
+	r := summarize(p, clients)
+	r.Between(from, to)
+	return p.withMemory(r)
 }
 
-// connect opens all connections before the first call is made, then starts
-// one goroutine for each; wait returns when all have ended.
-func connect(p plan, sig *signals) (clients []*client, wait func(), err error) {
+// count lets the clients warm up and then samples at both ends of the counted
+// part.
+func (p plan) count(clients []*client, sig *signals) (from, to measure.Sample, err error) {
+	time.Sleep(p.warmup)
+	sig.from.Store(int64(sig.now()))
+	if from, err = take(p, clients); err != nil {
+		return from, to, err
+	}
+	time.Sleep(p.duration)
+	to, err = take(p, clients)
+	sig.until.Store(int64(sig.now()))
+	return from, to, err
+}
+
+// connect opens all connections before the first call is made. On an error it
+// returns those that are open.
+func connect(p plan, sig *signals) (clients []*client, err error) {
 	form := newForm(p)
 	for i := range p.conns {
 		conn, err := net.DialTimeout("tcp", p.addr, grace)
 		if err != nil {
-			return nil, nil, err
+			return clients, err
 		}
-		clients = append(clients, newClient(conn, uint32(i), p, form, sig))
+		clients = append(clients, newClient(rawh2.NewConn(conn, true, rawh2.ReadBuffer), uint32(i), p, form, sig))
 	}
+	return clients, nil
+}
+
+// begin starts one goroutine for each client and, for an open loop, the pacer.
+// wait returns when all have ended.
+func begin(p plan, clients []*client, sig *signals) (wait func() error) {
 	var wg sync.WaitGroup
+	var pacerErr error
 	for _, c := range clients {
 		wg.Go(c.run)
 	}
-	return clients, wg.Wait, nil
+	if p.rate > 0 {
+		pacer := newPacer(p.rate, clients, sig)
+		wg.Go(func() { pacerErr = pacer.run() })
+	}
+	return func() error {
+		wg.Wait()
+		return pacerErr
+	}
+}
+
+// setEnd has a client that waits for nothing end now, another one when its
+// calls have ended or after the grace.
+func (c *client) setEnd() error {
+	if len(c.lanes) == 0 {
+		return c.conn.SetReadDeadline(time.Now())
+	}
+	return c.conn.SetReadDeadline(time.Now().Add(grace))
+}
+
+func closeAll(clients []*client) {
+	for _, c := range clients {
+		c.conn.Close()
+	}
 }
 
 func take(p plan, clients []*client) (measure.Sample, error) {
 	var calls uint64
+	var traffic measure.Traffic
 	for _, c := range clients {
 		calls += c.completed.Load()
+		received, sent := c.conn.Bytes()
+		traffic.Received += received
+		traffic.Sent += sent
 	}
-	return measure.Take(calls, p.pid)
+	return measure.Take(calls, traffic, p.pid)
 }
 
-func summarize(p plan, clients []*client, from, to measure.Sample) measure.Result {
+// summarize adds up what the clients have kept. A call that was due and never
+// sent counts with the time for which it has waited.
+func summarize(p plan, clients []*client) measure.Result {
 	var all measure.Latencies
-	r := measure.Result{Conns: p.conns, Streams: p.streams, Size: p.size, Answers: p.answers}
+	r := measure.Result{Conns: p.conns, Streams: p.streams, Size: p.size, Answers: p.answers, Rate: p.rate}
 	for _, c := range clients {
+		for _, at := range c.due.left() {
+			if c.sig.counts(at) {
+				r.Unsent++
+				all.Add(time.Duration(c.sig.until.Load()) - at)
+			}
+		}
 		all.Merge(&c.latencies)
 		r.Failed += c.failed
 		if r.Failure == "" {
 			r.Failure = c.failure
 		}
 	}
-	r.Between(from, to)
 	r.Latency(&all)
 	return r
+}
+
+// withMemory adds what the process holds now.
+func (p plan) withMemory(r measure.Result) (measure.Result, error) {
+	if p.pid == 0 {
+		return r, nil
+	}
+	m, err := measure.ReadMemory(p.pid)
+	r.After = &m
+	return r, err
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +26,8 @@ func (a *answerer) Frame(f rawh2.Frame) error {
 	}
 	a.calls++
 	wrong := a.wrong
-	if a.calls < 3 {
-		wrong = "" // the first calls go well, whatever comes
+	if a.calls == 1 {
+		wrong = "" // the first call goes well, whatever comes
 	}
 	status, code := "200", "0"
 	message := f.Payload
@@ -75,7 +77,7 @@ func server(t *testing.T, wrong string) string {
 			}
 			go func() {
 				defer c.Close()
-				conn := rawh2.NewConn(c, false)
+				conn := rawh2.NewConn(c, false, rawh2.ReadBuffer)
 				conn.Serve(&answerer{conn: conn, wrong: wrong})
 			}()
 		}
@@ -86,13 +88,105 @@ func server(t *testing.T, wrong string) string {
 // A run over right answers, cut in two frames each, counts all calls and has
 // none that failed.
 func TestRunCounts(t *testing.T) {
-	p := plan{addr: server(t, ""), conns: 2, streams: 3, size: 20, answers: 4, burst: 2, indexed: true, timeout: "5S", warmup: time.Millisecond, duration: 30 * time.Millisecond}
+	p := plan{addr: server(t, ""), conns: 2, streams: 3, size: 20, answers: 4, burst: 2, indexed: true, timeout: "5S", warmup: time.Millisecond, duration: 100 * time.Millisecond}
 	r, err := run(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Failed != 0 || r.Calls == 0 || r.P50 <= 0 || r.P99 < r.P50 || r.Max < r.P99 || r.CPU != 0 {
 		t.Errorf("got %+v", r)
+	}
+	if r.Request < 25 || r.Answer < 4*25 {
+		t.Errorf("%v bytes sent and %v received per call: less than the messages", r.Request, r.Answer)
+	}
+}
+
+// An open loop makes the calls that were asked for, and its latencies are those
+// of all calls that were due.
+func TestOpenLoop(t *testing.T) {
+	p := plan{addr: server(t, ""), conns: 3, streams: 100, size: 16, answers: 1, rate: 2000, warmup: time.Millisecond, duration: 100 * time.Millisecond, pid: os.Getpid()}
+	r, err := run(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed != 0 || r.Calls == 0 || r.P50 <= 0 || r.Rate != 2000 || r.After == nil || r.After.RSSKiB == 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// A server that does not answer makes an open loop's calls wait: for a stream
+// of their own, and the wait counts.
+func TestOpenLoopCountsTheWait(t *testing.T) {
+	sig := newSignals()
+	sig.from.Store(0)
+	sig.until.Store(int64(time.Second))
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	go io.Copy(io.Discard, b) // ends with the pipe
+	p := plan{conns: 1, streams: 2, size: 16, answers: 1, rate: 100}
+	c := newClient(rawh2.NewConn(a, true, rawh2.SmallReadBuffer), 0, p, newForm(p), sig)
+	pacer := newPacer(p.rate, []*client{c}, sig)
+	pacer.due = 0
+	pacer.start(500 * time.Millisecond)
+	r := summarize(p, []*client{c})
+	if len(c.lanes) != 2 || r.Unsent < 10 || r.Max < 900e3 || r.P50 < 500e3 {
+		t.Errorf("%d calls in flight, got %+v", len(c.lanes), r)
+	}
+}
+
+// Two runs at one rate have the same moments, about as many as were asked for.
+func TestPacerRepeats(t *testing.T) {
+	due := func() time.Duration {
+		p := newPacer(1000, nil, newSignals())
+		p.due = 0
+		for range 10_000 {
+			p.due += time.Duration(p.random.ExpFloat64() * p.gap)
+		}
+		return p.due
+	}
+	first := due()
+	if first != due() || first < 9*time.Second || first > 11*time.Second {
+		t.Errorf("10,000 calls at 1,000/s took %v and %v", first, due())
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	var s schedule
+	if _, ok := s.next(); ok {
+		t.Error("an empty schedule has a next moment")
+	}
+	s.add(1, 2, 3)
+	if at, ok := s.next(); !ok || at != 1 || len(s.left()) != 2 {
+		t.Errorf("got %v, %v, left %v", at, ok, s.left())
+	}
+}
+
+// Idle connections make one call each and another one at the end, so that a
+// connection that was closed meanwhile is seen.
+func TestIdle(t *testing.T) {
+	p := plan{addr: server(t, ""), conns: 40, size: 16, answers: 1, duration: time.Millisecond, pid: os.Getpid()}
+	r, err := idle(p)
+	if err != nil || r.Calls != 80 || r.Failed != 0 || r.Before == nil || r.Before.PSSKiB == 0 || r.After == nil {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	p.addr = server(t, "close")
+	if r, err = idle(p); err == nil && r.Failed == 0 {
+		t.Errorf("connections were closed, got %+v", r)
+	}
+	if _, err = idle(plan{addr: "127.0.0.1:1", conns: 2, size: 16, answers: 1}); err == nil {
+		t.Error("nobody listens, and no error came")
+	}
+}
+
+func TestFirstAnswer(t *testing.T) {
+	began := time.Now().UnixNano()
+	r, err := firstAnswer(plan{addr: server(t, ""), size: 16, answers: 1, duration: 10 * time.Second})
+	if err != nil || r.Calls != 1 || r.FirstAnswer < began || r.FirstAnswer > time.Now().UnixNano() {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := firstAnswer(plan{addr: "127.0.0.1:1", size: 16, answers: 1, duration: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("nobody listens, got %v", err)
 	}
 }
 
@@ -104,7 +198,7 @@ func TestRunFindsWrongAnswers(t *testing.T) {
 	}
 	for wrong, say := range says {
 		t.Run(wrong, func(t *testing.T) {
-			p := plan{addr: server(t, wrong), conns: 1, streams: 2, size: 16, answers: 2, duration: 20 * time.Millisecond}
+			p := plan{addr: server(t, wrong), conns: 1, streams: 2, size: 16, answers: 2, duration: 50 * time.Millisecond}
 			r, err := run(p)
 			if err != nil {
 				t.Fatal(err)
@@ -132,6 +226,9 @@ func TestPlanCheck(t *testing.T) {
 		"large":    func(p *plan) { p.size = 16380 },
 		"conns":    func(p *plan) { p.conns = 0 },
 		"duration": func(p *plan) { p.duration = 0 },
+		"rate":     func(p *plan) { p.rate = 2 * maxRate },
+		"both":     func(p *plan) { p.idle, p.first = true, true },
+		"paced":    func(p *plan) { p.idle, p.rate = true, 1 },
 	} {
 		bad := good
 		change(&bad)

@@ -39,7 +39,6 @@ func (u *Process) add(pid int) error {
 	u.CPU += cpu
 	u.User += number(stat[11])
 	u.System += number(stat[12])
-	u.RSSKiB += number(stat[21]) * uint64(os.Getpagesize()) / 1024
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {
 		return err
@@ -74,7 +73,7 @@ func statFields(pid int) ([]string, error) {
 func parseStat(line string) ([]string, error) {
 	behind := line[strings.LastIndexByte(line, ')')+1:] // a name may hold blanks and brackets
 	fields := strings.Fields(behind)
-	if len(fields) < 22 {
+	if len(fields) < 13 {
 		return nil, fmt.Errorf("/proc stat: %d fields behind the name in %q", len(fields), line)
 	}
 	return fields, nil
@@ -102,6 +101,40 @@ func tree(root int) ([]int, error) {
 		all = append(all, children[all[i]]...)
 	}
 	return all, nil
+}
+
+// ReadMemory adds up what a process and its descendants hold.
+func ReadMemory(pid int) (Memory, error) {
+	var sum Memory
+	pids, err := tree(pid)
+	if err != nil {
+		return sum, err
+	}
+	for _, p := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p))
+		if err != nil {
+			return sum, err
+		}
+		one := parseRollup(string(b))
+		sum.RSSKiB += one.RSSKiB
+		sum.PSSKiB += one.PSSKiB
+	}
+	return sum, nil
+}
+
+// parseRollup reads lines such as "Rss:  1234 kB" (proc_pid_smaps(5)).
+func parseRollup(text string) (m Memory) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, ":")
+		kib := strings.TrimSuffix(strings.TrimSpace(value), " kB")
+		switch name {
+		case "Rss":
+			m.RSSKiB = number(kib)
+		case "Pss":
+			m.PSSKiB = number(kib)
+		}
+	}
+	return m
 }
 
 func contextSwitches(statusPath string) (n uint64) {

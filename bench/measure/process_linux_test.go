@@ -8,8 +8,8 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	fields, err := parseStat("42 (a ) b) S 7 1 2 3 4 5 6 7 8 9 110 120 13 14 15 16 17 18 19 20 210 22")
-	if err != nil || fields[0] != "S" || fields[1] != "7" || fields[11] != "110" || fields[12] != "120" || fields[21] != "210" {
+	fields, err := parseStat("42 (a ) b) S 7 1 2 3 4 5 6 7 8 9 110 120 13")
+	if err != nil || fields[0] != "S" || fields[1] != "7" || fields[11] != "110" || fields[12] != "120" {
 		t.Errorf("got %q, %v", fields, err)
 	}
 	if _, err := parseStat("42 (a) S 7"); err == nil {
@@ -43,13 +43,30 @@ func TestReadProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if to.RSSKiB == 0 || to.Switches == 0 || to.CPU%(10*time.Millisecond) == 0 {
+	if to.Switches == 0 || to.CPU%(10*time.Millisecond) == 0 {
 		t.Errorf("got %+v", to)
 	}
 	if _, err := ReadProcess(1 << 30); err == nil {
 		t.Error("a process that does not exist has CPU time")
 	}
-	if _, err := Take(0, os.Getpid()); err != nil {
+	if _, err := Take(0, Traffic{}, os.Getpid()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestParseRollup(t *testing.T) {
+	text := "55d0-7ffd ---p 00000000 00:00 0    [rollup]\nRss:               15120 kB\nPss:                9001 kB\nPss_Dirty:          7 kB\n"
+	if got := parseRollup(text); got != (Memory{15120, 9001}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReadMemory(t *testing.T) {
+	m, err := ReadMemory(os.Getpid())
+	if err != nil || m.PSSKiB == 0 || m.RSSKiB < m.PSSKiB {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	if _, err := ReadMemory(1 << 30); err == nil {
+		t.Error("a process that does not exist has memory")
 	}
 }

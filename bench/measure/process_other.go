@@ -11,3 +11,8 @@ func ReadProcess(int) (Process, error) {
 
 // ReadHost returns nothing: there is no /proc.
 func ReadHost() (Host, error) { return Host{}, nil }
+
+// ReadMemory fails: the counters are Linux' own.
+func ReadMemory(int) (Memory, error) {
+	return Memory{}, errors.New("the memory of a process can be read on Linux only")
+}

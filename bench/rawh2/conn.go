@@ -13,6 +13,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 )
 
 // Frame types and flags that are used here (RFC 9113, 6).
@@ -41,8 +43,11 @@ const (
 	ourWindow = 1 << 30
 	// ourStreamWindow is what we let a peer send on one stream, for good.
 	ourStreamWindow = 1 << 24
-	// readBuffer takes several of the largest frames.
-	readBuffer = 256 << 10
+	// ReadBuffer takes several of the largest frames.
+	ReadBuffer = 256 << 10
+	// SmallReadBuffer takes one of the largest frames: for thousands of
+	// connections that hardly do anything.
+	SmallReadBuffer = headerBytes + MaxPayload
 
 	headerBytes   = 9
 	clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -68,14 +73,20 @@ type Handler interface {
 	BatchRead() error
 }
 
-// Conn is one connection, used by one goroutine.
+// Conn is one connection. Headers, Send and Flush may be called by the handler
+// and within Do, which never run at the same time.
 type Conn struct {
 	net.Conn
 	client bool
 
+	// Owned by Serve.
 	in         []byte
 	begin, end int // unparsed part of in
-	out        []byte
+
+	received, sent atomic.Uint64 // bytes, counted after each read and write
+
+	mu  sync.Mutex // held while a handler runs, never while reading
+	out []byte
 
 	window       int64 // bytes of DATA that the peer still takes
 	streamWindow int64 // its SETTINGS_INITIAL_WINDOW_SIZE
@@ -91,10 +102,11 @@ type parcel struct {
 	after  []byte
 }
 
-// NewConn wraps a connection; client says which side sends the preface. The
+// NewConn wraps a connection; client says which side sends the preface, buffer
+// is the most that is read at once, in bytes, at least SmallReadBuffer. The
 // opening frames go out with the first Flush.
-func NewConn(c net.Conn, client bool) *Conn {
-	conn := &Conn{Conn: c, client: client, in: make([]byte, readBuffer), window: 65535, streamWindow: 65535}
+func NewConn(c net.Conn, client bool, buffer int) *Conn {
+	conn := &Conn{Conn: c, client: client, in: make([]byte, buffer), window: 65535, streamWindow: 65535}
 	if client {
 		conn.out = append(conn.out, clientPreface...)
 	}
@@ -154,9 +166,25 @@ func (c *Conn) Flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
-	_, err := c.Write(c.out)
+	n, err := c.Write(c.out)
+	c.sent.Add(uint64(n))
 	c.out = c.out[:0]
 	return err
+}
+
+// Bytes returns how many bytes were received and sent so far: what the program
+// reads and writes, without the headers of TCP. Any goroutine may call it.
+func (c *Conn) Bytes() (received, sent uint64) { return c.received.Load(), c.sent.Load() }
+
+// Do runs f between two batches of Serve and writes what f has appended. Any
+// goroutine but the handler's may call it.
+func (c *Conn) Do(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := f(); err != nil {
+		return err
+	}
+	return c.Flush()
 }
 
 // Serve reads until the connection ends or a handler returns an error, and
@@ -165,14 +193,14 @@ func (c *Conn) Serve(h Handler) error {
 	if err := c.readPreface(); err != nil {
 		return err
 	}
-	for {
+	batch := func() error {
 		if err := c.handleRead(h); err != nil {
 			return err
 		}
-		if err := h.BatchRead(); err != nil {
-			return err
-		}
-		if err := c.Flush(); err != nil {
+		return h.BatchRead()
+	}
+	for {
+		if err := c.Do(batch); err != nil {
 			return err
 		}
 		if err := c.fill(); err != nil {
@@ -205,6 +233,7 @@ func (c *Conn) fill() error {
 	}
 	n, err := c.Read(c.in[c.end:])
 	c.end += n
+	c.received.Add(uint64(n))
 	return err
 }
 

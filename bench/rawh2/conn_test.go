@@ -50,7 +50,7 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	conn := NewConn(accepted, false)
+	conn := NewConn(accepted, false, ReadBuffer)
 	h := setUp(conn)
 	go func() {
 		done <- conn.Serve(h)
@@ -170,7 +170,7 @@ func TestSendRefusesWhatDoesNotFit(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	c := NewConn(a, true)
+	c := NewConn(a, true, SmallReadBuffer)
 	if err := c.Send(1, make([]byte, MaxPayload+1), true, nil); err == nil {
 		t.Error("a message larger than a frame was taken")
 	}

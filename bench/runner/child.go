@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,17 +13,20 @@ import (
 // child is a process of a run, pinned to a core and in a group of its own.
 type child struct {
 	cmd    *exec.Cmd
+	shown  string       // the command as one would type it
 	out    bytes.Buffer // stdout
 	err    tail         // stderr
 	ended  chan struct{}
 	stopMe sync.Once
 }
 
-func (r *rig) start(core int, at addresses, command []string) (*child, error) {
-	c := &child{ended: make(chan struct{})}
-	c.cmd = exec.Command("taskset", append([]string{"-c", strconv.Itoa(core)}, command...)...)
+// start runs a command on some cores (as taskset counts them) with settings
+// beside the environment of the runner.
+func (r *rig) start(cores string, env, command []string) (*child, error) {
+	c := &child{ended: make(chan struct{}), shown: strings.Join(append(append(env, "taskset", "-c", cores), command...), " ")}
+	c.cmd = exec.Command("taskset", append([]string{"-c", cores}, command...)...)
 	c.cmd.Dir = r.dir // no configuration file of anybody lies there
-	c.cmd.Env = append(os.Environ(), at.environment()...)
+	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.cmd.Start(); err != nil {

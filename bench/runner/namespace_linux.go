@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -50,6 +51,13 @@ func reenter(core int) int {
 		fmt.Fprintln(os.Stderr, "bench:", err, "(taskset is in the Debian package util-linux)")
 		return 1
 	}
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, os.Interrupt, syscall.SIGTERM) // the other process ends and reports
+	go func() {
+		for sig := range ignored {
+			again.Process.Signal(sig) //nolint:errcheck // it may have ended
+		}
+	}()
 	if err := again.Wait(); err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() > 0 {
@@ -71,6 +79,27 @@ func pinned(core int, where string, attr *syscall.SysProcAttr) *exec.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.SysProcAttr = attr
 	return c
+}
+
+// enoughFiles lets a process hold 10,000 connections on either side.
+const enoughFiles = 24_000
+
+// raiseFiles raises the limit of open files for this process and those that it
+// starts, as far as it may, and returns it.
+func raiseFiles() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, err
+	}
+	// Set it even if it is high enough: Go has raised its own and gives children
+	// the old one, unless somebody sets it.
+	wanted := max(limit.Max, enoughFiles)
+	err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: wanted, Max: wanted})
+	if err == nil {
+		return wanted, nil
+	}
+	limit.Cur = limit.Max // above it only root may
+	return limit.Max, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
 // loopbackUp sets the flag that `ip link set lo up` sets.

@@ -5,90 +5,180 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
+// direct is the name under which a client without a proxy is measured.
+const direct = "direct"
+
 // peer is one proxy that is measured; a new one is a new row here.
 type peer struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Config  string `json:"config,omitempty"` // file in bench/peers
+	Name       string   `json:"name"`
+	Layer      string   `json:"layer,omitempty"` // copies bytes (L4) or balances calls (L7); empty for cabrank
+	Version    string   `json:"version,omitempty"`
+	Config     string   `json:"config,omitempty"` // file in bench/peers
+	ConfigText string   `json:"config_text,omitempty"`
+	Env        []string `json:"environment,omitempty"` // beside that of every peer
+	Disk       disk     `json:"disk"`
 
-	binary  string // name in PATH, or a path
-	debian  string // package that has it
+	binary  string // name in PATH, or a path; below the root if it begins with a dot
+	install string // what has it
 	version string // flag that prints its version
-	args    func(p peer, at addresses) []string
+	kinds   []kind // of the workloads on which it is measured
+	filled  bool   // the configuration has places for addresses that are filled in
+	sockets bool   // the backends listen on unix sockets
+	pairs   bool   // an upstream connection for each of a caller: twice the open files
+	args    func(config string, at addresses) []string
 }
 
-// addresses are where the proxy listens and where the backends are.
-type addresses struct {
-	listen   string
-	backends []string
-}
+// everyKind leaves out what only variants of cabrank are measured on.
+func everyKind() []kind { return []kind{kindClosed, kindOpen, kindIdle, kindStart} }
 
 func allPeers() []peer {
+	const debian = "the Debian package "
 	return []peer{
-		{Name: "cabrank", version: "--version", args: cabrankArgs},
-		{Name: "haproxy-tcp", Config: "haproxy-tcp.cfg", binary: "haproxy", debian: "haproxy", version: "-v", args: haproxyArgs},
-		{Name: "nghttpx", Config: "nghttpx.conf", binary: "nghttpx", debian: "nghttp2-proxy", version: "--version", args: nghttpxArgs},
-		{Name: "haproxy-h2", Config: "haproxy-h2.cfg", binary: "haproxy", debian: "haproxy", version: "-v", args: haproxyArgs},
+		cabrankPeer("cabrank", manySlots, everyKind()),
+		{
+			Name: "haproxy-tcp", Layer: "L4", Config: "haproxy-tcp.cfg", pairs: true, kinds: everyKind(),
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
+		{
+			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: everyKind(),
+			binary: "nghttpx", install: debian + "nghttp2-proxy", version: "--version", args: nghttpxArgs,
+		},
+		{
+			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: everyKind(),
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
+		{
+			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: everyKind(),
+			binary: "./.deps/envoy/envoy", install: "the Python package of bench/peers/requirements.txt", version: "--version", args: envoyArgs,
+		},
+		{
+			Name: "nginx", Layer: "L7", Config: "nginx.conf", filled: true, kinds: everyKind(),
+			binary: "nginx", install: debian + "nginx", version: "-v", args: nginxArgs,
+		},
+		cabrankPeer("cabrank-5slots", defaultSlots, []kind{kindClosed}),
+		overSockets(cabrankPeer("cabrank-unix", manySlots, []kind{kindClosed})),
 	}
 }
 
-// Slots are more than any workload has calls in flight, so that nothing waits.
-// Probes and metrics stay on, as they are in use; port 0 keeps them apart.
-func cabrankArgs(_ peer, at addresses) []string {
-	return []string{
-		"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", "1000",
-		"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
-	}
+// directPeer stands for no proxy at all.
+func directPeer() peer { return peer{Name: direct, kinds: []kind{kindOpen}} }
+
+// shardPeers may both use two cores; they differ in the shards alone.
+func shardPeers() []peer {
+	one := cabrankPeer("cabrank-1shard", manySlots, []kind{kindShards})
+	two := cabrankPeer("cabrank-2shards", manySlots, []kind{kindShards})
+	one.Env = []string{"GOMAXPROCS=2", "CABRANK_SHARDS=1"}
+	two.Env = []string{"GOMAXPROCS=2", "CABRANK_SHARDS=2"}
+	return []peer{one, two}
 }
 
-func haproxyArgs(p peer, _ addresses) []string { return []string{"-db", "-f", p.Config} }
+const (
+	// manySlots are more than any workload has calls in flight, so that
+	// nothing waits.
+	manySlots = "1000"
+	// defaultSlots is what cabrank does when nothing is said.
+	defaultSlots = "5"
+)
 
-func nghttpxArgs(p peer, at addresses) []string {
+// cabrankPeer runs the shipped binary. Probes and metrics stay on, as they are
+// in use; port 0 keeps them apart.
+func cabrankPeer(name, slots string, kinds []kind) peer {
+	args := func(_ string, at addresses) []string {
+		return []string{
+			"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", slots,
+			"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
+		}
+	}
+	return peer{Name: name, kinds: kinds, version: "version", args: args}
+}
+
+func overSockets(p peer) peer {
+	p.sockets = true
+	return p
+}
+
+func (p peer) ours() bool { return strings.HasPrefix(p.Name, "cabrank") }
+
+func (p peer) measuredOn(k kind) bool { return slices.Contains(p.kinds, k) }
+
+func haproxyArgs(config string, _ addresses) []string { return []string{"-db", "-f", config} }
+
+func nghttpxArgs(config string, at addresses) []string {
 	comma := func(addr string) string { return strings.Replace(addr, ":", ",", 1) }
-	args := []string{"--conf=" + p.Config, "--frontend=" + comma(at.listen) + ";no-tls"}
+	args := []string{"--conf=" + config, "--frontend=" + comma(at.listen) + ";no-tls"}
 	for _, b := range at.backends {
 		args = append(args, "--backend="+comma(b)+";/;proto=h2")
 	}
 	return args
 }
 
-// environment is what HAProxy's configurations refer to, and one thread for Go.
-func (at addresses) environment() []string {
-	env := []string{"GOMAXPROCS=1", "BENCH_LISTEN=" + at.listen}
-	for i, b := range at.backends {
-		env = append(env, fmt.Sprintf("BENCH_BACKEND_%d=%s", i+1, b))
-	}
-	return env
+func envoyArgs(config string, _ addresses) []string {
+	return []string{"-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "error"}
+}
+
+func nginxArgs(config string, _ addresses) []string {
+	return []string{"-p", ".", "-c", config, "-e", "stderr"}
 }
 
 // find resolves the binary and the configuration, and asks for the version.
 func (p *peer) find(o options) error {
-	hint := "install the Debian package " + p.debian
-	if p.Name == "cabrank" {
+	if p.Name == direct {
+		return nil
+	}
+	hint := "run `make bench-peers`, or install " + p.install
+	if p.ours() {
 		p.binary, hint = o.cabrank, "run `make build`, or give -cabrank PATH"
 	}
-	path, err := exec.LookPath(p.binary)
+	path, err := lookPath(o.root, p.binary)
 	if err != nil {
 		return fmt.Errorf("%s is not here (%w): %s, or leave it out with -peers", p.Name, err, hint)
 	}
-	p.binary = path
+	p.binary, p.Disk = path, sizeOf(path)
 	if p.Config != "" {
 		p.Config = filepath.Join(o.root, "bench", "peers", p.Config)
-		if _, err := os.Stat(p.Config); err != nil {
+		text, err := os.ReadFile(p.Config)
+		if err != nil {
 			return fmt.Errorf("%w: give the folder of the repository with -root", err)
 		}
+		p.ConfigText = string(text)
 	}
 	out, err := exec.Command(p.binary, p.version).CombinedOutput()
 	p.Version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if p.ours() {
+		p.Version = strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", ")
+	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", p.binary, p.version, err, p.Version)
 	}
 	return nil
 }
 
-func (p peer) command(at addresses) []string {
-	return append([]string{p.binary}, p.args(p, at)...)
+// lookPath also looks where Debian puts servers, which is not in everybody's
+// PATH.
+func lookPath(root, name string) (string, error) {
+	if strings.HasPrefix(name, ".") {
+		return exec.LookPath(filepath.Join(root, name))
+	}
+	path, err := exec.LookPath(name)
+	if err != nil && !strings.Contains(name, "/") {
+		return exec.LookPath("/usr/sbin/" + name)
+	}
+	return path, err
+}
+
+// command is what is run in folder dir. A configuration that has places for
+// addresses is written there, filled in.
+func (p peer) command(dir string, at addresses) ([]string, error) {
+	config := p.Config
+	if p.filled {
+		config = filepath.Base(config)
+		if err := os.WriteFile(filepath.Join(dir, config), []byte(at.fill(p.ConfigText)), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return append([]string{p.binary}, p.args(config, at)...), nil
 }

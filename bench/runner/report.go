@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -19,26 +16,18 @@ type report struct {
 	Date      string     `json:"date"`
 	Commit    string     `json:"commit"`
 	Command   string     `json:"command"`
+	Quick     bool       `json:"quick,omitempty"` // too short to be quoted
 	Machine   machine    `json:"machine"`
 	Peers     []peer     `json:"peers"`
 	Workloads []workload `json:"workloads"`
+	LeftOut   []string   `json:"left_out,omitempty"` // what this machine does not allow
+	Missed    int        `json:"bars_missed"`
+	NotValid  int        `json:"bars_not_valid"`
+	Checks    []check    `json:"checks"`
 	Rows      []row      `json:"rows"`
-	Ratios    []ratio    `json:"ratios"`
 	Runs      []run      `json:"runs"`
 
 	root string // of the repository, which no result names
-}
-
-// machine is where it was measured.
-type machine struct {
-	CPU       string `json:"cpu"`
-	Cores     int    `json:"cores"`
-	Kernel    string `json:"kernel"`
-	Go        string `json:"go"`
-	Network   string `json:"network"` // private: a namespace of its own; shared
-	LoadAtAll string `json:"load_average"`
-	ProxyCore int    `json:"proxy_core"`
-	OtherCore int    `json:"other_core"`
 }
 
 func newReport(o options) *report {
@@ -46,57 +35,43 @@ func newReport(o options) *report {
 		Date:      time.Now().UTC().Format(time.RFC3339),
 		Commit:    commit(o.root),
 		Command:   "go run ./bench/runner " + strings.Join(os.Args[1:], " "),
-		Peers:     o.peers,
+		Quick:     o.quick,
+		Peers:     append(append([]peer(nil), o.peers...), o.shards...),
 		Workloads: o.workloads,
+		LeftOut:   o.leftOut(),
+		Machine:   thisMachine(o),
 		root:      o.root,
-		Machine: machine{
-			CPU: cpuModel(), Cores: cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
-			Network: network(), LoadAtAll: firstLine("/proc/loadavg"), ProxyCore: o.proxyCore, OtherCore: o.otherCore,
-		},
 	}
 }
 
-// commit names what was measured; "none" outside of a repository.
-func commit(root string) string {
-	c := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-	c.Dir = root
-	out, err := c.Output()
-	if err != nil {
-		return "none"
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func firstLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return line
-}
-
-// cpuInfo returns the values of one name in /proc/cpuinfo, one per core. Unlike
-// runtime.NumCPU it also sees the cores that this process is not pinned to.
-func cpuInfo(name string) (values []string) {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			values = append(values, strings.TrimSpace(value))
+// runsOf returns the runs of one proxy on one workload in one phase, in the
+// order of the repeats.
+func (r *report) runsOf(workload, peer string, in phase) (runs []run) {
+	for _, run := range r.Runs {
+		if run.Workload == workload && run.Peer == peer && run.Phase == in {
+			runs = append(runs, run)
 		}
 	}
-	return values
+	return runs
 }
 
-func cores() int { return len(cpuInfo("processor")) }
-
-func cpuModel() string {
-	models := cpuInfo("model name")
-	slices.Sort(models)
-	return strings.Join(slices.Compact(models), ", ")
+// summarize fills in Rows and Checks from Runs.
+func (r *report) summarize(o options) {
+	for _, w := range o.workloads {
+		phases := o.phases(w)
+		for _, p := range o.peersOf(w) {
+			r.Rows = append(r.Rows, summarizeRow(w, p, r.runsOf(w.Name, p.Name, phases[0]), r.runsOf(w.Name, p.Name, phaseRate)))
+		}
+		r.Checks = append(r.Checks, r.checksOf(w, o)...)
+	}
+	for _, c := range r.Checks {
+		switch c.Verdict {
+		case missed:
+			r.Missed++
+		case notValid:
+			r.NotValid++
+		}
+	}
 }
 
 // save writes the report as DATE-COMMIT.json; an older file of that name stays
@@ -131,17 +106,17 @@ func (r *report) save(dir string) (string, error) {
 	}
 }
 
-// verdict is an error when a run failed or, if asked, when a bar was missed.
-func (r *report) verdict(check bool) error {
+// verdict is an error when a run failed or, if asked, when a bar was not held.
+func (r *report) verdict(strict bool) error {
 	for _, run := range r.Runs {
 		if run.Error != "" {
 			why, _, _ := strings.Cut(run.Error, "\n") // all of it was shown with the run
 			return fmt.Errorf("%s on %s is not valid: %s", run.Peer, run.Workload, why)
 		}
 	}
-	for _, q := range r.Ratios {
-		if check && q.Most > 0 && q.Median > q.Most {
-			return fmt.Errorf("bar missed: cabrank costs %.2f times %s on %s, at most %.2f are allowed", q.Median, q.Beside, q.Workload, q.Most)
+	for _, c := range r.Checks {
+		if strict && (c.Verdict == missed || c.Verdict == notValid) {
+			return fmt.Errorf("%s: %v", c.Workload, c)
 		}
 	}
 	return nil

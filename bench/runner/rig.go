@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +21,9 @@ const (
 	bootTime = 10 * time.Second
 	// stopTime bounds how long a process may take to end after SIGTERM.
 	stopTime = 5 * time.Second
+	// idleTime is how long idle connections are left alone before the memory
+	// is read.
+	idleTime = 2 * time.Second
 )
 
 // rig has what all runs share: our two programs and a folder to run in.
@@ -30,21 +31,6 @@ type rig struct {
 	options
 	dir        string
 	load, echo string
-}
-
-// run is one measurement. No run is ever dropped: one that failed has Error.
-type run struct {
-	Peer     string `json:"peer"`
-	Workload string `json:"workload"`
-	Repeat   int    `json:"repeat"`
-	Command  string `json:"command"`
-	LoadArgs string `json:"load_args"`
-	Error    string `json:"error,omitempty"`
-
-	BackendCalls []uint64 `json:"backend_calls"` // of each backend, warm-up included
-	// Foreign is the share of the proxy's core that others used meanwhile.
-	Foreign float64 `json:"foreign_share"`
-	measure.Result
 }
 
 func newRig(o options) (*rig, error) {
@@ -65,9 +51,9 @@ func newRig(o options) (*rig, error) {
 func (r *rig) remove() { os.RemoveAll(r.dir) } //nolint:errcheck // a temporary folder
 
 // run starts backends and proxy afresh, measures and stops them.
-func (r *rig) run(p peer, w workload, repeat int) run {
-	res := run{Peer: p.Name, Workload: w.Name, Repeat: repeat}
-	if err := r.measure(p, w, &res); err != nil {
+func (r *rig) run(j job) run {
+	res := run{Peer: j.peer.Name, Workload: j.workload.Name, Phase: j.phase, Repeat: j.repeat}
+	if err := r.withBackends(j, &res); err != nil {
 		res.Error = err.Error()
 	}
 	if res.Error == "" && res.Failed > 0 {
@@ -76,65 +62,142 @@ func (r *rig) run(p peer, w workload, repeat int) run {
 	return res
 }
 
-func (r *rig) measure(p peer, w workload, res *run) error {
-	ports, err := freeAddresses(backends + 1)
+func (r *rig) withBackends(j job, res *run) error {
+	at, err := addressesFor(j.peer, r.dir)
 	if err != nil {
 		return err
 	}
-	at := addresses{listen: ports[0], backends: ports[1:]}
-	echo, err := r.start(r.otherCore, at, []string{r.echo, "-listen", strings.Join(at.backends, ",")})
+	echo, err := r.start(strconv.Itoa(r.otherCore), nil, []string{r.echo, "-listen", strings.Join(at.backends, ",")})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := json.Unmarshal(echo.stop(), &res.BackendCalls); err != nil {
-			res.Error = strings.TrimSpace(res.Error + "\nthe backends did not report: " + err.Error() + "\n" + echo.said())
-		}
-	}()
-	command := p.command(at)
-	res.Command = strings.Join(command, " ")
-	proxy, err := r.start(r.proxyCore, at, command)
+	defer echo.stop()
+	switch {
+	case j.peer.Name == direct:
+		at.listen = at.backends[0]
+		err = r.underLoad(j, at, nil, res)
+	case j.phase == phaseStart:
+		err = r.untilFirst(j, at, res)
+	default:
+		err = r.withProxy(j, at, res)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, echo.said())
+	}
+	var counts []measure.BackendCount
+	if err := json.Unmarshal(echo.stop(), &counts); err != nil {
+		return fmt.Errorf("the backends did not report: %w\n%s", err, echo.said())
+	}
+	res.addBackends(counts)
+	return nil
+}
+
+// startProxy starts it and notes the command.
+func (r *rig) startProxy(j job, at addresses, res *run) (*child, error) {
+	command, err := j.peer.command(r.dir, at)
+	if err != nil {
+		return nil, err
+	}
+	cores, env := strconv.Itoa(r.proxyCore), append([]string{"GOMAXPROCS=1"}, at.environment()...)
+	if j.workload.Kind == kindShards {
+		cores = fmt.Sprintf("%d,%d", r.proxyCore, r.secondCore)
+	}
+	proxy, err := r.start(cores, append(env, j.peer.Env...), command)
+	if err == nil {
+		res.Command = proxy.shown
+	}
+	return proxy, err
+}
+
+func (r *rig) withProxy(j job, at addresses, res *run) error {
+	proxy, err := r.startProxy(j, at, res)
 	if err != nil {
 		return err
 	}
 	defer proxy.stop()
-	if err := r.awaitCall(at.listen); err != nil {
-		return fmt.Errorf("no call passed in %v: %w\n%s", bootTime, err, proxy.said())
-	}
-	args := append(w.args(), "-warmup", r.warmup.String(), "-duration", r.duration.String())
-	res.LoadArgs = strings.Join(args, " ")
-	args = append(args, "-addr", at.listen, "-pid", strconv.Itoa(proxy.pid()), "-json")
-	if res.Result, err = r.callLoad(args); err != nil {
+	if err := r.underLoad(j, at, proxy, res); err != nil {
 		return fmt.Errorf("%w\n%s", err, proxy.said())
 	}
-	res.Foreign = foreign(res.Result, r.proxyCore)
 	return nil
 }
+
+// underLoad waits until calls pass and runs the load client. Without a proxy
+// nobody's CPU is counted.
+func (r *rig) underLoad(j job, at addresses, proxy *child, res *run) error {
+	if _, err := r.callLoad([]string{"-first", "-duration", bootTime.String(), "-addr", at.listen, "-json"}); err != nil {
+		return err
+	}
+	duration := r.duration
+	if j.phase == phaseIdle {
+		duration = idleTime
+	}
+	args := append(j.workload.args(j.phase, j.rate), "-warmup", r.warmup.String(), "-duration", duration.String())
+	res.LoadArgs = strings.Join(args, " ")
+	args = append(args, "-addr", at.listen, "-json")
+	if proxy != nil {
+		args = append(args, "-pid", strconv.Itoa(proxy.pid()))
+	}
+	var err error
+	if res.Result, err = r.callLoad(args); err != nil {
+		return err
+	}
+	if proxy != nil && j.workload.Kind != kindShards { // there it is not alone on its cores
+		res.Foreign = foreign(res.Result, r.proxyCore)
+	}
+	res.Client = busy(res.Result, r.otherCore)
+	return nil
+}
+
+// untilFirst measures the time from exec to the first answer. The client
+// tries from before on.
+func (r *rig) untilFirst(j job, at addresses, res *run) error {
+	args := append(j.workload.args(j.phase, 0), "-duration", bootTime.String())
+	res.LoadArgs = strings.Join(args, " ")
+	type answer struct {
+		measure.Result
+		err error
+	}
+	first := make(chan answer, 1)
+	go func() { // ends with the client, which is waited for
+		m, err := r.callLoad(append(args, "-addr", at.listen, "-json"))
+		first <- answer{m, err}
+	}()
+	time.Sleep(clientStart)
+	began := time.Now()
+	proxy, err := r.startProxy(j, at, res)
+	if err != nil {
+		<-first
+		return err
+	}
+	defer proxy.stop()
+	got := <-first
+	if got.err != nil {
+		return fmt.Errorf("%w\n%s", got.err, proxy.said())
+	}
+	res.Result = got.Result
+	res.StartMillis = float64(got.FirstAnswer-began.UnixNano()) / 1e6
+	m, err := measure.ReadMemory(proxy.pid())
+	res.After = &m
+	return err
+}
+
+// clientStart is ample for the client to make its first try, in vain.
+const clientStart = 100 * time.Millisecond
 
 // foreign is the share of a core's time that went to others than the proxy.
 func foreign(m measure.Result, core int) float64 {
 	if core >= len(m.CoreBusy) || m.Seconds == 0 {
 		return 0
 	}
-	return max(0, (m.CoreBusy[core]-m.CPU)/m.Seconds)
+	return max(0, busy(m, core)-m.CPU/m.Seconds)
 }
 
-// awaitCall waits until single calls pass without failure.
-func (r *rig) awaitCall(addr string) error {
-	args := []string{"-conns", "1", "-streams", "1", "-warmup", "0s", "-duration", "20ms", "-addr", addr, "-json"}
-	for deadline := time.Now().Add(bootTime); ; {
-		m, err := r.callLoad(args)
-		if err == nil && m.Failed == 0 && m.Calls > 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			if err == nil {
-				err = errors.New(m.Failure)
-			}
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
+// busy is the share of a core's time that was used at all.
+func busy(m measure.Result, core int) float64 {
+	if core >= len(m.CoreBusy) || m.Seconds == 0 {
+		return 0
 	}
+	return m.CoreBusy[core] / m.Seconds
 }
 
 // callLoad runs the load client. Failed calls are in the result, not an error.
@@ -147,32 +210,4 @@ func (r *rig) callLoad(args []string) (m measure.Result, err error) {
 		return m, fmt.Errorf("load client: %w: %s", errors.Join(err, jsonErr), bytes.TrimSpace(stderr.Bytes()))
 	}
 	return m, nil
-}
-
-// freeAddresses finds loopback ports that are free now. All are taken before
-// the first is given back, so that they differ.
-func freeAddresses(n int) (addrs []string, err error) {
-	var taken []net.Listener
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		taken = append(taken, l)
-		addrs = append(addrs, l.Addr().String())
-	}
-	for _, l := range taken {
-		l.Close()
-	}
-	return addrs, nil
-}
-
-// line tells about a run while the others are still to come.
-func (r run) line() string {
-	head := fmt.Sprintf("%d %-7s %-12s", r.Repeat+1, r.Workload, r.Peer)
-	if r.Error != "" {
-		return head + " FAILED: " + r.Error
-	}
-	return fmt.Sprintf("%s %7.3f us CPU per call, %8d calls, p50 %6.0f us, p99 %7.0f us, foreign %2.0f %%, per backend %v",
-		head, r.CPUPerCall, r.Calls, r.P50, r.P99, 100*r.Foreign, slices.Clone(r.BackendCalls))
 }

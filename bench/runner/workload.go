@@ -7,62 +7,106 @@ import (
 	"strings"
 )
 
+// kind is how a workload is measured.
+type kind string
+
+const (
+	kindClosed kind = "closed" // calls in flight are kept constant; then an open loop for latency
+	kindOpen   kind = "open"   // a fixed rate, beside a client without a proxy
+	kindIdle   kind = "idle"   // memory for connections that do nothing
+	kindStart  kind = "start"  // time until the first answer, size on disk
+	kindShards kind = "shards" // one shard and two at one fixed rate
+)
+
 // workload is what the load client does; a new one is a new row here.
 type workload struct {
-	Name    string `json:"name"`
-	Text    string `json:"text"`
-	Conns   int    `json:"conns"`
-	Streams int    `json:"streams"` // calls in flight on each connection
-	Size    int    `json:"size"`    // bytes of a message
-	Answers int    `json:"answers"` // messages in an answer
-	Burst   int    `json:"burst"`   // most calls in one write of a caller, 0 without bound
-	Indexed bool   `json:"indexed"` // request headers by the dynamic table
-	Bars    []bar  `json:"bars,omitempty"`
+	Name    string  `json:"name"`
+	Text    string  `json:"text"`
+	Kind    kind    `json:"kind"`
+	Conns   int     `json:"conns"`
+	Streams int     `json:"streams"`        // calls in flight on each connection
+	Size    int     `json:"size"`           // bytes of a message
+	Answers int     `json:"answers"`        // messages in an answer
+	Burst   int     `json:"burst"`          // most calls in one write of a caller, 0 without bound
+	Indexed bool    `json:"indexed"`        // request headers by the dynamic table
+	Rate    float64 `json:"rate,omitempty"` // calls per second of a fixed rate
+	Bars    []bar   `json:"bars,omitempty"`
 }
 
-// bar is the most that cabrank may cost, as a multiple of another proxy.
-type bar struct {
-	Beside string  `json:"beside"`
-	Most   float64 `json:"most"`
-}
+// openStreams is the most calls in flight on a connection of an open loop:
+// what every proxy allows. Later calls wait in the client, and that counts.
+const openStreams = 100
 
 func allWorkloads() []workload {
 	return []workload{
 		{
 			Name: "u16", Text: "unary calls of 16 bytes, 4 connections x 25 in flight",
-			Conns: 4, Streams: 25, Size: 16, Answers: 1,
-			Bars: []bar{{"haproxy-tcp", 2}, {"nghttpx", 0.5}},
-		},
-		{
-			Name: "u16b8", Text: "as u16, at most 8 calls started with one write (callers out of step)",
-			Conns: 4, Streams: 25, Size: 16, Answers: 1, Burst: 8,
-			Bars: []bar{{"haproxy-tcp", 2}, {"nghttpx", 0.5}},
+			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Bars: closedBars(1.8, 0.4),
 		},
 		{
 			Name: "u16c50", Text: "unary calls of 16 bytes, 50 connections x 1 in flight",
-			Conns: 50, Streams: 1, Size: 16, Answers: 1,
-			Bars: []bar{{"haproxy-tcp", 1.1}},
-		},
-		{
-			Name: "u16x", Text: "as u16, request headers by the dynamic table",
-			Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
+			Kind: kindClosed, Conns: 50, Streams: 1, Size: 16, Answers: 1, Bars: closedBars(1, 0.85),
 		},
 		{
 			Name: "u10k", Text: "unary calls of 10 KiB, 4 connections x 25 in flight",
-			Conns: 4, Streams: 25, Size: 10240, Answers: 1,
+			Kind: kindClosed, Conns: 4, Streams: 25, Size: 10240, Answers: 1, Bars: closedBars(1.5, 0.8),
 		},
 		{
 			Name: "s100", Text: "streams of 100 answers of 16 bytes, 4 connections x 5 in flight",
-			Conns: 4, Streams: 5, Size: 16, Answers: 100,
+			Kind: kindClosed, Conns: 4, Streams: 5, Size: 16, Answers: 100, Bars: closedBars(1.6, 0.5),
+		},
+		{
+			Name: "r4k", Text: "4,000 unary calls of 16 bytes per second at random moments, 4 connections",
+			Kind: kindOpen, Conns: 4, Streams: openStreams, Size: 16, Answers: 1, Rate: 4000,
+			Bars: []bar{{What: whatAdded, Beside: direct, Most: 0.15}},
+		},
+		idleWorkload("idle1k", 1000),
+		idleWorkload("idle10k", 10_000),
+		{
+			Name: "start", Text: "from exec to the first answer; size on disk",
+			Kind: kindStart, Conns: 1, Streams: 1, Size: 16, Answers: 1,
+		},
+		{
+			Name: "shards", Text: "50,000 unary calls of 16 bytes per second, 16 connections, cabrank with 1 and 2 shards on the same 2 cores",
+			Kind: kindShards, Conns: 16, Streams: openStreams, Size: 16, Answers: 1, Rate: 50_000,
+			Bars: []bar{{What: whatCPU, Beside: "cabrank-1shard", Most: 1.15}},
+		},
+		{
+			Name: "u16b8", Text: "as u16, at most 8 calls started with one write (callers out of step)",
+			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Burst: 8,
+		},
+		{
+			Name: "u16x", Text: "as u16, request headers by the dynamic table",
+			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
 		},
 	}
 }
 
-// args are the load client's flags.
-func (w workload) args() []string {
-	return []string{
-		"-conns", strconv.Itoa(w.Conns), "-streams", strconv.Itoa(w.Streams),
-		"-size", strconv.Itoa(w.Size), "-answers", strconv.Itoa(w.Answers), "-burst", strconv.Itoa(w.Burst), fmt.Sprintf("-indexed=%t", w.Indexed),
+func idleWorkload(name string, conns int) workload {
+	return workload{
+		Name: name, Text: fmt.Sprintf("%d idle connections that have made one call each", conns),
+		Kind: kindIdle, Conns: conns, Streams: 1, Size: 16, Answers: 1,
+		Bars: []bar{{What: whatPerConn, Most: 8}},
+	}
+}
+
+// defaultWorkloads are those of the bars; the others are asked for by name.
+const defaultWorkloads = "u16,u16c50,u10k,s100,r4k,idle1k,idle10k,start,shards"
+
+// args are the load client's flags in one phase, with the rate of an open loop.
+func (w workload) args(in phase, rate float64) []string {
+	args := []string{
+		"-conns", strconv.Itoa(w.Conns), "-size", strconv.Itoa(w.Size), "-answers", strconv.Itoa(w.Answers), fmt.Sprintf("-indexed=%t", w.Indexed),
+	}
+	switch in {
+	case phaseMax:
+		return append(args, "-streams", strconv.Itoa(w.Streams), "-burst", strconv.Itoa(w.Burst))
+	case phaseRate:
+		return append(args, "-streams", strconv.Itoa(openStreams), "-rate", strconv.FormatFloat(rate, 'f', 0, 64))
+	case phaseIdle:
+		return append(args, "-idle")
+	default:
+		return append(args, "-first")
 	}
 }
 

@@ -1,0 +1,105 @@
+package main
+
+// row sums up the runs of one proxy on one workload: medians over the rounds.
+// It is valid only when no call of any of its runs failed. What a kind of
+// workload does not measure is 0.
+type row struct {
+	Workload string `json:"workload"`
+	Peer     string `json:"peer"`
+	Runs     int    `json:"runs"`
+	Valid    bool   `json:"valid"`
+	Failed   uint64 `json:"failed"`
+
+	// Of the runs that count CPU.
+	CPU        spread  `json:"cpu_us_per_call"`
+	User       float64 `json:"user_share"`
+	PerSecond  float64 `json:"calls_per_second"`
+	Packets    float64 `json:"loopback_packets_per_call"`
+	LoopBytes  float64 `json:"loopback_bytes_per_call"`
+	Switches   float64 `json:"switches_per_call"`
+	Request    float64 `json:"downstream_request_bytes_per_call"`
+	Answer     float64 `json:"downstream_answer_bytes_per_call"`
+	UpRequest  float64 `json:"upstream_request_bytes_per_call"`
+	UpAnswer   float64 `json:"upstream_answer_bytes_per_call"`
+	ForeignMax float64 `json:"foreign_share_max"`
+
+	// Of the open loop.
+	Rate    float64 `json:"rate"`
+	P50     spread  `json:"p50_us"`
+	P99     spread  `json:"p99_us"`
+	RateCPU spread  `json:"cpu_us_per_call_at_rate"`
+	Unsent  uint64  `json:"unsent"`           // more than a few: the proxy cannot do this rate
+	Client  float64 `json:"client_core_busy"` // share of the client's core that was in use; near 1 the client is what is measured
+
+	RSS        float64 `json:"rss_mb"` // in the end; MB are 10^6 bytes
+	PSS        float64 `json:"pss_mb"`
+	PerConn    spread  `json:"rss_kib_per_connection"`
+	PerConnPSS spread  `json:"pss_kib_per_connection"`
+	Start      spread  `json:"start_ms"`
+	Disk       disk    `json:"disk"`
+}
+
+// summarizeRow takes the runs of the first phase of the workload and those of
+// its open loop, which may be the same.
+func summarizeRow(w workload, p peer, first, open []run) row {
+	s := row{Workload: w.Name, Peer: p.Name, Valid: len(first) > 0, Disk: p.Disk}
+	s.count(first)
+	if w.Kind == kindClosed {
+		s.count(open)
+	}
+	s.addFirst(first)
+	s.addOpen(open)
+	return s
+}
+
+func (s *row) count(runs []run) {
+	for _, r := range runs {
+		s.Runs++
+		s.Failed += r.Failed
+		s.Valid = s.Valid && r.Error == ""
+	}
+}
+
+func (s *row) addFirst(runs []run) {
+	mid := func(value func(run) float64) float64 { return median(of(runs, value)) }
+	s.CPU = spreadOf(of(runs, func(r run) float64 { return r.CPUPerCall }))
+	s.User = mid(func(r run) float64 { return r.UserShare })
+	s.PerSecond = mid(func(r run) float64 { return r.PerSecond })
+	s.Packets = mid(func(r run) float64 { return r.LoopPackets })
+	s.LoopBytes = mid(func(r run) float64 { return r.LoopBytes })
+	s.Switches = mid(func(r run) float64 { return r.Switches })
+	s.Request = mid(func(r run) float64 { return r.Request })
+	s.Answer = mid(func(r run) float64 { return r.Answer })
+	s.UpRequest = mid(func(r run) float64 { return r.UpRequest })
+	s.UpAnswer = mid(func(r run) float64 { return r.UpAnswer })
+	s.RSS = mid(func(r run) float64 { rss, _ := r.memory(); return rss })
+	s.PSS = mid(func(r run) float64 { _, pss := r.memory(); return pss })
+	s.PerConn = spreadOf(of(runs, run.perConnection))
+	s.PerConnPSS = spreadOf(of(runs, run.perConnectionPSS))
+	s.Start = spreadOf(of(runs, func(r run) float64 { return r.StartMillis }))
+	for _, r := range runs {
+		s.ForeignMax = max(s.ForeignMax, r.Foreign)
+	}
+}
+
+func (s *row) addOpen(runs []run) {
+	s.Rate = median(of(runs, func(r run) float64 { return r.Rate }))
+	s.P50 = spreadOf(of(runs, func(r run) float64 { return r.P50 }))
+	s.P99 = spreadOf(of(runs, func(r run) float64 { return r.P99 }))
+	s.RateCPU = spreadOf(of(runs, func(r run) float64 { return r.CPUPerCall }))
+	s.Client = median(of(runs, func(r run) float64 { return r.Client }))
+	for _, r := range runs {
+		s.Unsent += r.Unsent
+	}
+}
+
+// of collects one value of every run that completed calls at all, in the order
+// of the repeats.
+func of(runs []run, value func(run) float64) (values []float64) {
+	for _, r := range runs {
+		if r.Calls > 0 {
+			values = append(values, value(r))
+		}
+	}
+	return values
+}
