@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +26,10 @@ import (
 
 // replayTotal bounds the request bytes that the process keeps for replays (R3).
 const replayTotal = 16 << 20
+
+// keepAlive is the least time between two PINGs that servers put up with by
+// default (R15).
+const keepAlive = 5 * time.Minute
 
 // adminTime bounds the end of the probe and metrics servers.
 const adminTime = time.Second
@@ -187,7 +192,9 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
+		KeepAlive:    keepAlive,
 		Log:          log,
+		Random:       rand.Float64,
 	}
 }
 

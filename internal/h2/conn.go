@@ -18,6 +18,8 @@
 // It does not prioritize (RFC 9113 5.3.2), push, or keep any data that waits.
 package h2
 
+import "time"
+
 // Handler is told what the engine reads. All methods run inside Feed, Sent,
 // Returned, Unsend or Close, under the lock of the shard; they may call any
 // method of any connection of the same shard, but not Feed, Sent or Close of
@@ -255,8 +257,12 @@ func (c *Conn) Retired() bool {
 	return c.closed || c.goAwayIn || c.state == failed || c.nextID >= maxStreamID/2
 }
 
-// Greeted reports whether the peer's first SETTINGS have arrived.
-func (c *Conn) Greeted() bool { return c.state == reading }
+// Greeted reports whether the peer's first SETTINGS have arrived. In the client
+// role that stays true when the connection has ended.
+func (c *Conn) Greeted() bool { return c.state == reading || !c.cfg.Server && c.greeting == 0 }
+
+// Heard returns when bytes last arrived, 0 before the first.
+func (c *Conn) Heard() time.Duration { return c.guard.now }
 
 // Closed reports whether Close was called.
 func (c *Conn) Closed() bool { return c.closed }

@@ -69,11 +69,17 @@ func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*call).pumpRequest() }
 
 // Lost implements h2.Handler: the connection died.
-func (h workerSide) Lost(s *h2.Stream, sent bool) { s.Owner.(*call).workerLost(sent, h.st.Now()) }
+func (h workerSide) Lost(s *h2.Stream, sent bool) {
+	c, now := s.Owner.(*call), h.st.Now()
+	if c.via != nil {
+		c.via.noteEnd(now) // first: its calls must not dial again at once
+	}
+	c.workerLost(sent, now)
+}
 
 // GoAway implements h2.Handler: streams above last were never looked at, so
 // they move to another connection or worker (R4).
-func (h workerSide) GoAway(conn *h2.Conn, last uint32, _ h2.ErrCode) {
+func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 	var unseen []*call
 	conn.Each(func(s *h2.Stream) {
 		if s.ID() > last {
@@ -84,7 +90,9 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, _ h2.ErrCode) {
 	for _, c := range unseen {
 		c.workerLost(false, now)
 	}
-	conn.Owner.(*upstreamConn).retire()
+	uc := conn.Owner.(*upstreamConn)
+	uc.upstream.calm(code)
+	uc.retire()
 }
 
 // Pong implements h2.Handler.

@@ -224,12 +224,14 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.boundRun(now)
 	c.setClock(now)
 	u := c.st.upstreamOf(lease.Endpoint())
-	conn := u.conn(now)
-	if conn == nil { // the relay ends; another turn in the rank would find the same
+	switch conn := u.conn(now); {
+	case conn != nil:
+		c.open(conn, now)
+	case u.dials.waits(now): // R15: the slot pauses as long
+		c.again(rank.RefusedByWorker, now)
+	default: // the relay ends; another turn in the rank would find the same
 		c.fail(endedShutdown, now)
-		return
 	}
-	c.open(conn, now)
 }
 
 // boundRun applies Options.CallTimeout.
@@ -317,7 +319,11 @@ func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
 // release hands the slot back. The grants that it made are posted to their
 // shards; the inbox is a leaf lock (R23).
 func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
-	st.grants = st.relay.rank.Release(l, outcome, now, st.grants[:0])
+	until := now
+	if outcome == rank.RefusedByWorker {
+		until = st.upstreamOf(l.Endpoint()).dials.until // mostly long past
+	}
+	st.grants = st.relay.rank.ReleaseAt(l, outcome, until, now, st.grants[:0])
 	deliver(st.grants)
 }
 

@@ -29,7 +29,11 @@ func (r *Relay) AddEndpoint(name string, slots int, local bool) *Endpoint {
 		r.mayRefuse.Store(true)
 	}
 	r.each(func(st *stand) {
-		st.upstreams = append(st.upstreams, &upstream{st: st, endpoint: e})
+		u := &upstream{st: st, endpoint: e}
+		if !local {
+			u.quiet = r.opts.KeepAlive
+		}
+		st.upstreams = append(st.upstreams, u)
 	})
 	return e
 }

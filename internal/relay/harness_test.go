@@ -40,7 +40,7 @@ func options(change []func(*Options)) Options {
 		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 250,
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}
 	for _, f := range change {
 		f(&o)
@@ -178,12 +178,7 @@ func (g *rig) attach(e *Endpoint) net.Conn {
 	ours, theirs := net.Pipe()
 	st := g.stands[0]
 	st.do(func() {
-		u := st.upstreamOf(e.slots)
-		uc := &upstreamConn{upstream: u}
-		uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
-		uc.link.Conn.Owner, uc.clock.Owner = uc, uc
-		st.SetTimer(&uc.clock, st.Now()+dialTimeout)
-		u.conns = append(u.conns, uc)
+		uc := st.upstreamOf(e.slots).newConn()
 		uc.link.Attach(ours)
 	})
 	return theirs

@@ -42,7 +42,12 @@ type Options struct {
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
+	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
 	Log          *slog.Logger
+
+	// Random spreads times, so that what began together does not end together:
+	// between 0 and 1. It may be called from anywhere.
+	Random func() float64
 }
 
 // Relay joins callers to endpoints.

@@ -142,7 +142,7 @@ func TestRestingConnectionsAreBounded(t *testing.T) {
 		stream := uint32(1)
 		for i := maxResting - 1; i >= 0; i-- {
 			st.do(func() { u.conns[i].resets.paid = st.Now() + (maxResets-2)*resetPause }) // two are left
-			caller.WriteHeaders(stream, noEnd, request(hello)...) // a long call
+			caller.WriteHeaders(stream, noEnd, request(hello)...)                          // a long call
 			workers[i].WantHeaders(1, noEnd)
 			caller.WriteHeaders(stream+2, noEnd, request(hello)...)
 			workers[i].WantHeaders(3, noEnd)

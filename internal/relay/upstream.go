@@ -29,6 +29,8 @@ type upstream struct {
 	network  string
 	address  string
 	conns    []*upstreamConn
+	dials    backOff
+	quiet    time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
 }
 
 // upstreamConn is one connection to an endpoint.
@@ -38,15 +40,17 @@ type upstreamConn struct {
 	retired  bool // no new streams for ever; ends with its last one
 	resting  bool // the same until it is woken, R14
 	resets   resetBudget
-	clock    shard.Timer // end of the wait for the greeting
+	failed   bool          // it has ended before the endpoint had greeted
+	pinged   time.Duration // when the PING was sent that is not answered yet; 0: none
+	clock    shard.Timer   // end of the wait for the greeting, then keepalive
 }
 
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
 
 // conn returns a connection with room for another stream, a new one where
-// there is none (R14, R15); nil if the endpoint was never up or the relay ends.
-// A new connection can be written at once: its streams leave when the endpoint
-// has greeted.
+// there is none (R14, R15); nil if the endpoint was never up, cannot be reached
+// just now (see backOff), or the relay ends. A new connection can be written at
+// once: its streams leave when the endpoint has greeted.
 func (u *upstream) conn(now time.Duration) *h2.Conn {
 	for _, uc := range slices.Backward(u.conns) {
 		if !uc.retired && !uc.resting && uc.takes(now) {
@@ -56,21 +60,23 @@ func (u *upstream) conn(now time.Duration) *h2.Conn {
 	if uc := u.woken(now); uc != nil {
 		return uc.link.Conn
 	}
-	if u.network == "" || u.st.relay.closing.Load() {
+	if u.network == "" || u.dials.waits(now) || u.st.relay.closing.Load() {
 		return nil
 	}
-	return u.dial()
+	uc := u.newConn()
+	go uc.connect(u.st.relay.ctx, u.network, u.address) // ends by dialTimeout or with the relay
+	return uc.link.Conn
 }
 
-func (u *upstream) dial() *h2.Conn {
+// newConn returns a connection whose transport is still to come.
+func (u *upstream) newConn() *upstreamConn {
 	st := u.st
 	uc := &upstreamConn{upstream: u}
 	uc.link = st.NewLink(&st.conf.up, workerSide{st}, uc)
 	uc.link.Conn.Owner, uc.clock.Owner = uc, uc
 	st.SetTimer(&uc.clock, st.Now()+dialTimeout)
 	u.conns = append(u.conns, uc)
-	go uc.connect(st.relay.ctx, u.network, u.address) // ends by dialTimeout or with the relay
-	return uc.link.Conn
+	return uc
 }
 
 func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
@@ -86,16 +92,19 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 }
 
 // Expired implements shard.Expirer: nobody has accepted the connection, or who
-// has does not speak HTTP/2. Its calls move (R4).
-func (uc *upstreamConn) Expired(*shard.Timer, time.Duration) {
+// has does not speak HTTP/2, and its calls move (R4); or it is time to look
+// whether the peer is still there.
+func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 	if !uc.link.Conn.Greeted() {
 		uc.link.Close(shard.ErrHandshake)
+		return
 	}
+	uc.keepAlive(now)
 }
 
 // move turns new calls to another address, or to another process at the same.
 func (u *upstream) move(network, address string) {
-	u.network, u.address = network, address
+	u.network, u.address, u.dials = network, address, backOff{}
 	for _, uc := range slices.Clone(u.conns) {
 		uc.retire()
 	}
@@ -134,6 +143,7 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 // LinkClosed implements shard.Watcher.
 func (uc *upstreamConn) LinkClosed(*shard.Link, error) {
 	u := uc.upstream
+	uc.noteEnd(u.st.Now())
 	u.st.StopTimer(&uc.clock)
 	u.conns = slices.DeleteFunc(u.conns, func(x *upstreamConn) bool { return x == uc })
 }

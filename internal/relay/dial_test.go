@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// R15: the pause after a failed dial doubles up to a second, a fifth shorter or
+// longer.
+func TestDialPause(t *testing.T) {
+	var b backOff
+	now := time.Hour
+	if b.waits(now) {
+		t.Error("the first attempt waits")
+	}
+	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
+		want *= time.Millisecond
+		for random, part := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
+			after := b
+			after.failed(now, random)
+			if got := after.until - now; got != time.Duration(float64(want)*part) {
+				t.Errorf("pause %v for the random number %v, want %v", got, random, time.Duration(float64(want)*part))
+			}
+		}
+		b.failed(now, 0.5)
+		if !b.waits(b.until-1) || b.waits(b.until) {
+			t.Error("it does not last until its end")
+		}
+		now = b.until
+	}
+}
+
+// R15, R10: an endpoint that cannot be reached, though it should be ready, is
+// not dialed for every call. They wait in the queue and go to another.
+func TestUnreachableEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.QueueTimeout = 10 * time.Second })
+		e := g.AddEndpoint("w1", 3, true)
+		g.Up(e, "none", "") // dials fail at once
+		caller := g.pipeCaller()
+		began := time.Now()
+		for stream := uint32(1); stream < 20; stream += 2 {
+			caller.WriteHeaders(stream, end, request(hello)...)
+		}
+		pass(5 * time.Second)
+		if n := g.stands[0].upstreams[0].dials.failures; n < 5 || n > 15 {
+			t.Errorf("%d dials in %v, want one a second", n, time.Since(began))
+		}
+		_, other := g.pipeWorker("w2", 20)
+		caller.AnyOrder()
+		for n := range uint32(10) {
+			other.WantHeaders(2*n+1, end)
+			reply(other, 2*n+1)
+		}
+		for n := range uint32(10) {
+			caller.WantFields(2*n+1, noEnd, responseHead()...)
+			caller.WantDataBytes(2*n+1, hi(), noEnd)
+			caller.WantFields(2*n+1, end, "grpc-status", "0")
+		}
+		g.Up(e, "none", "") // a new process, or a new address
+		if g.stands[0].upstreams[0].dials != (backOff{}) {
+			t.Error("what was said of the old address holds for the new one")
+		}
+	})
+}
+
+// D28: what a user's environment says of proxies does not concern the workers.
+func TestNoProxy(t *testing.T) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "GRPC_PROXY"} {
+		t.Setenv(name, "http://127.0.0.1:1")
+	}
+	g := newRig(t)
+	_, accept := g.endpoint("elsewhere", 1, false)
+	caller := g.caller()
+	caller.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	reply(worker, 1)
+	wantReply(caller, 1)
+}
