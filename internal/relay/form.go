@@ -1,0 +1,198 @@
+package relay
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// form is what the HEADERS of a request say. Calls of one connection that begin
+// with the very same block share it.
+//
+// Concurrency: guarded by the lock of its shard, never changed once a call
+// has it, but for method, which workers teach.
+type form struct {
+	refs int    // calls, and the connection that keeps it for its next one
+	same uint64 // h2.Block.Same, 0: none
+
+	grpc     bool
+	bodyless bool          // a HEAD request: no answer has content (RFC 9110 9.3.2)
+	own      bool          // the path is of a service that gRPC itself defines, R7
+	method   *method       // nil until a worker has answered it before
+	path     []byte        // kept only while method is nil
+	timeout  time.Duration // grpc-timeout, 0: none
+	broken   bool          // grpc-timeout is malformed
+
+	// head is the block to send, without grpc-timeout, for the first and any
+	// further attempt.
+	head      []byte
+	timeoutAt int // where grpc-timeout stood in head, -1: there was none
+
+	nextFree *form
+}
+
+// formOf returns the form of a request's block for one call, which gives it
+// back with drop.
+func (cc *callerConn) formOf(b *h2.Block) *form {
+	if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same {
+		if f.method == nil && f.grpc {
+			f.method = cc.methodOf(f.path)
+		}
+		f.refs++
+		return f
+	}
+	f := cc.st.newForm()
+	f.readKind(cc, b)
+	f.readTimeout(b)
+	f.keepHead(cc, b)
+	if b.Same != 0 {
+		cc.keep(f, b.Same)
+	}
+	return f
+}
+
+// keep has the connection's next call look at f first.
+func (cc *callerConn) keep(f *form, same uint64) {
+	if cc.form != nil {
+		cc.st.drop(cc.form)
+	}
+	f.same = same
+	f.refs++
+	cc.form = f
+}
+
+// newForm returns an empty form with one reference.
+func (st *stand) newForm() *form {
+	f := st.freeForms
+	if f == nil {
+		f = new(form)
+	} else {
+		st.freeForms = f.nextFree
+		st.freeFormCount--
+	}
+	*f = form{refs: 1, timeoutAt: -1}
+	return f
+}
+
+// drop gives one reference back.
+func (st *stand) drop(f *form) {
+	if f.refs--; f.refs > 0 {
+		return
+	}
+	st.Pool().Put(f.head)
+	st.Pool().Put(f.path)
+	f.head, f.path = nil, nil
+	if st.freeFormCount < maxFree {
+		f.nextFree, st.freeForms = st.freeForms, f
+		st.freeFormCount++
+	}
+}
+
+// readKind learns which form the caller speaks, and the method.
+func (f *form) readKind(cc *callerConn, b *h2.Block) {
+	contentType, found := b.Watched(fieldContentType)
+	f.grpc = found && grpcwire.IsGRPC(contentType.Value)
+	verb, found := b.Watched(fieldMethod)
+	f.bodyless = found && string(verb.Value) == http.MethodHead
+	path, found := b.Watched(fieldPath)
+	if !found || !f.grpc {
+		return
+	}
+	f.own = bytes.HasPrefix(path.Value, pathOwn)
+	f.method = cc.methodOf(path.Value)
+	if f.method == nil || f.own {
+		f.path = cc.st.Pool().Append(nil, path.Value)
+	}
+}
+
+// readTimeout reads grpc-timeout.
+func (f *form) readTimeout(b *h2.Block) {
+	field, found := b.Watched(fieldTimeout)
+	if !found || !f.grpc {
+		return
+	}
+	d, err := grpcwire.ParseTimeout(field.Value)
+	f.broken = err != nil || field.Count > 1
+	// 146 years are as good as any longer time, and their sum with now fits.
+	f.timeout = min(max(d, 1), 1<<62)
+}
+
+// keepHead keeps the request's header block for this and any further attempt:
+// grpc-timeout is cut out, to be written anew each time with what is left of
+// it, and the caller's address is appended to x-forwarded-for.
+func (f *form) keepHead(cc *callerConn, b *h2.Block) {
+	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + 64)
+	from := 0
+	timeout, hasTimeout := b.Watched(fieldTimeout)
+	hasTimeout = hasTimeout && f.grpc
+	xff, hasXFF := b.Watched(fieldForwardedFor)
+	hasXFF = hasXFF && len(cc.xff) > 0
+	cutTimeout := func() {
+		head = append(head, b.Enc[from:timeout.Start]...)
+		f.timeoutAt, from = len(head), timeout.End
+	}
+	if hasTimeout && (!hasXFF || timeout.Start < xff.Start) {
+		cutTimeout()
+		hasTimeout = false
+	}
+	if hasXFF {
+		head = append(head, b.Enc[from:xff.Start]...)
+		head = cc.appendForwarded(head, xff.Value)
+		from = xff.End
+	}
+	if hasTimeout {
+		cutTimeout()
+	}
+	head = append(head, b.Enc[from:]...)
+	if !hasXFF {
+		head = append(head, cc.xff...)
+	}
+	f.head = head
+}
+
+// appendForwarded writes x-forwarded-for with the caller's address added.
+func (cc *callerConn) appendForwarded(head, value []byte) []byte {
+	scratch := append(cc.st.scratch[:0], value...)
+	if len(value) > 0 {
+		scratch = append(scratch, ", "...)
+	}
+	scratch = append(scratch, cc.address...)
+	cc.st.scratch = scratch
+	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
+}
+
+// lane is how a request is served.
+type lane uint8
+
+const (
+	laneCall lane = iota
+	laneHealthCheck
+	laneHealthWatch
+	laneAside
+)
+
+var (
+	pathOwn        = []byte("/grpc.")
+	pathCheck      = []byte("/grpc.health.v1.Health/Check")
+	pathWatch      = []byte("/grpc.health.v1.Health/Watch")
+	pathReflection = []byte("/grpc.reflection.")
+)
+
+// laneOf tells health and reflection from ordinary calls (R7). A reflection
+// call for which there is no place aside is an ordinary one.
+func (r *Relay) laneOf(f *form) lane {
+	switch {
+	case !f.own:
+		return laneCall
+	case bytes.Equal(f.path, pathCheck):
+		return laneHealthCheck
+	case bytes.Equal(f.path, pathWatch):
+		return laneHealthWatch
+	case bytes.HasPrefix(f.path, pathReflection) && r.takeAside():
+		return laneAside
+	}
+	return laneCall
+}
