@@ -84,6 +84,9 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	if c.state == callOver {
 		return
 	}
+	if c.state == callRunning {
+		p = c.passOn(p)
+	}
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
 	}
@@ -96,6 +99,25 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	case c.state == callQueued && st.relay.budget.Exceeded():
 		st.shed(now)
 	}
+}
+
+// passOn writes bytes that no replay will need straight to the worker, as far as
+// it takes them now and nothing waits before them, and returns the rest.
+func (c *call) passOn(p []byte) []byte {
+	conn := c.up.Conn()
+	if conn == nil || len(p) == 0 || c.reqSent < len(c.req) || c.keeps(len(c.req)+len(p)) {
+		return p
+	}
+	n := min(conn.Writable(&c.up), len(p))
+	if n == 0 {
+		return p
+	}
+	c.spent = true
+	c.trimRequest()
+	conn.WriteData(&c.up, p[:n], c.reqEnd && n == len(p))
+	c.reqBase += n
+	c.creditCaller(n)
+	return p[n:]
 }
 
 // requestTrailers takes the trailers of a request.
@@ -165,12 +187,9 @@ func (c *call) creditCaller(n int) {
 // is committed, or more than replay_bytes went out, or the process keeps as
 // much as it may (R3).
 func (c *call) trimRequest() {
-	if c.replayable() && len(c.req) <= c.st.relay.opts.ReplayBytes {
-		extra := int64(cap(c.req) - c.kept)
-		if extra <= 0 || c.st.replay+extra <= c.st.replayTotal {
-			c.keep(cap(c.req))
-			return
-		}
+	if c.keeps(len(c.req)) {
+		c.keep(cap(c.req))
+		return
 	}
 	c.keep(0)
 	if c.reqSent == 0 {
@@ -187,6 +206,16 @@ func (c *call) trimRequest() {
 		c.st.Pool().Put(c.req)
 		c.req = nil
 	}
+}
+
+// keeps reports whether the first n bytes of the request are to be kept for a
+// replay.
+func (c *call) keeps(n int) bool {
+	if !c.replayable() || n > c.st.relay.opts.ReplayBytes {
+		return false
+	}
+	extra := int64(max(n, cap(c.req)) - c.kept)
+	return extra <= 0 || c.st.replay+extra <= c.st.replayTotal
 }
 
 // replayable reports whether the call can still be sent to another worker as

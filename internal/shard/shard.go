@@ -207,6 +207,21 @@ func (s *Shard) flush(now time.Duration) {
 	s.dirty = s.dirty[:0]
 }
 
+// muchOutput is what a connection sends at once after a long read, without
+// waiting for what other readers may add: a send of this size gains little from
+// company, and buffers stay small enough for the processor's cache.
+const muchOutput = 32 << 10
+
+// flushMuch sends for the connections that have much to send; they stay on the
+// flusher's list.
+func (s *Shard) flushMuch(now time.Duration) {
+	for _, l := range s.dirty {
+		if len(l.Conn.Output()) >= muchOutput {
+			l.driver.flush(now)
+		}
+	}
+}
+
 // markDirty has the flusher look at the link.
 func (s *Shard) markDirty(l *Link) {
 	if l.dirty || l.closed {

@@ -54,8 +54,11 @@ func (d *socket) ready(uintptr) bool {
 	s := d.link.shard
 	for round := 1; ; round++ {
 		s.Lock()
-		more := d.readOnce(s.Now())
-		closed := d.link.closed
+		n := d.readOnce(s.Now())
+		if n >= muchOutput {
+			s.flushMuch(s.Now())
+		}
+		closed, more := d.link.closed, n == len(s.buf)
 		s.Unlock()
 		if closed || !more {
 			return closed
@@ -66,13 +69,13 @@ func (d *socket) ready(uintptr) bool {
 	}
 }
 
-// readOnce reads once. It reports whether the buffer was filled, so that there
-// may be more; a shorter read has emptied the socket and the second one, which
-// would only say so, is saved.
-func (d *socket) readOnce(now time.Duration) bool {
+// readOnce reads once and returns how many bytes there were. As many as the
+// buffer holds mean that there may be more; fewer have emptied the socket, and
+// the second read, which would only say so, is saved.
+func (d *socket) readOnce(now time.Duration) int {
 	l := d.link
 	if l.closed {
-		return false
+		return 0
 	}
 	buf := l.shard.buf
 	n, err := sysRead(d.fd, buf)
@@ -81,16 +84,15 @@ func (d *socket) readOnce(now time.Duration) bool {
 		l.feed(buf[:n])
 		if n < len(buf) {
 			l.shard.prove(l, now)
-			return false
 		}
-		return true
+		return n
 	case err == nil:
 		l.Close(io.EOF)
 	case errors.Is(err, syscall.EAGAIN):
 	default:
 		l.Close(err)
 	}
-	return false
+	return 0
 }
 
 func (d *socket) probe(now time.Duration) { d.readOnce(now) }
@@ -119,7 +121,7 @@ func (d *socket) write(now time.Duration) {
 			// What the peer said before it left counts: an answer, or a GOAWAY
 			// that tells which calls it has not looked at (R4).
 			for range readRounds {
-				if !d.readOnce(now) {
+				if d.readOnce(now) < len(d.link.shard.buf) {
 					break
 				}
 			}
