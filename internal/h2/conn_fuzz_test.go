@@ -5,15 +5,18 @@ import (
 )
 
 // echo answers every request with its own bytes, as a relay does with a
-// worker's: credit goes back when they leave.
+// worker's: credit goes back when they leave. What it is told of a stream must
+// make sense: nothing behind the end of either kind, and one end for each.
 type echo struct {
 	conn    *Conn
 	waiting map[*Stream][]byte
 	ended   map[*Stream]bool
+	begun   int // streams that were opened, by either side
+	over    map[*Stream]bool
 }
 
 func newEcho(server bool, budget *Budget, block *Block) *echo {
-	e := &echo{waiting: map[*Stream][]byte{}, ended: map[*Stream]bool{}}
+	e := &echo{waiting: map[*Stream][]byte{}, ended: map[*Stream]bool{}, over: map[*Stream]bool{}}
 	cfg := testConfig(server)
 	cfg.MaxStreams, cfg.MaxHeaderList, cfg.OutputHigh = 20, 2000, 30000
 	cfg.Window, cfg.MaxWindow, cfg.ConnWindow = 2000, 8000, 65536
@@ -22,11 +25,32 @@ func newEcho(server bool, budget *Budget, block *Block) *echo {
 }
 
 func (e *echo) Dirty(*Conn)                   {}
-func (e *echo) NewStream(*Conn) *Stream       { return &Stream{} }
 func (e *echo) GoAway(*Conn, uint32, ErrCode) {}
 func (e *echo) Pong(*Conn, [8]byte)           {}
 
+func (e *echo) NewStream(*Conn) *Stream {
+	e.begun++
+	return &Stream{}
+}
+
+// told panics if there is nothing more to be told of the stream.
+func (e *echo) told(s *Stream) {
+	if e.over[s] || e.ended[s] {
+		panic("told of a stream that has ended")
+	}
+}
+
+// end takes the one end of a stream.
+func (e *echo) end(s *Stream) {
+	if e.over[s] {
+		panic("a stream has ended twice")
+	}
+	e.over[s] = true
+	delete(e.waiting, s)
+}
+
 func (e *echo) Headers(s *Stream, b *Block, end bool) {
+	e.told(s)
 	if _, err := DecodeFields(b.Enc); err != nil {
 		panic(err)
 	}
@@ -36,9 +60,14 @@ func (e *echo) Headers(s *Stream, b *Block, end bool) {
 	e.Data(s, nil, end)
 }
 
-func (e *echo) TooLarge(s *Stream, _ bool) { e.conn.Reset(s, Cancel) }
+func (e *echo) TooLarge(s *Stream, _ bool) {
+	e.told(s)
+	e.conn.Reset(s, Cancel)
+	e.end(s)
+}
 
 func (e *echo) Data(s *Stream, p []byte, end bool) {
+	e.told(s)
 	e.waiting[s] = append(e.waiting[s], p...)
 	e.ended[s] = end
 	e.Writable(s)
@@ -59,12 +88,13 @@ func (e *echo) Writable(s *Stream) {
 	e.waiting[s] = p
 	if len(p) == 0 && e.ended[s] && s.SentHead() {
 		e.conn.WriteHeaders(s, true, statelessTrailers)
+		e.end(s)
 	}
 }
 
-func (e *echo) Reset(s *Stream, _ ErrCode, _ bool) { delete(e.waiting, s) }
+func (e *echo) Reset(s *Stream, _ ErrCode, _ bool) { e.end(s) }
 
-func (e *echo) Lost(s *Stream, _ bool) { delete(e.waiting, s) }
+func (e *echo) Lost(s *Stream, _ bool) { e.end(s) }
 
 // step feeds one piece, half of the time takes part of the output.
 func (e *echo) step(t *testing.T, piece []byte, out []byte) ([]byte, bool) {
@@ -145,6 +175,9 @@ func fuzzConn(t *testing.T, server bool, in []byte, size int) {
 	if budget.Used() != 0 || e.conn.Streams() != 0 {
 		t.Fatalf("after Close: %d bytes, %d streams", budget.Used(), e.conn.Streams())
 	}
+	if len(e.over) != e.begun || len(e.waiting) != 0 {
+		t.Fatalf("%d streams of %d have ended, %d wait", len(e.over), e.begun, len(e.waiting))
+	}
 	checkFrames(t, server, out)
 }
 
@@ -152,12 +185,14 @@ func fuzzConn(t *testing.T, server bool, in []byte, size int) {
 func (e *echo) openSome(in []byte) {
 	for i := range min(len(in), 6) {
 		s := &Stream{}
+		e.begun++
 		e.conn.Open(s, in[i]%2 == 0, statelessRequest)
-		if in[i]%5 == 0 {
-			e.conn.Unsend(s)
-		}
-		if in[i]%7 == 0 {
+		switch {
+		case in[i]%5 == 0 && e.conn.Unsend(s):
+			e.end(s)
+		case in[i]%7 == 0:
 			e.conn.Reset(s, Cancel)
+			e.end(s)
 		}
 	}
 }
