@@ -1,0 +1,312 @@
+package relay
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// script is the input of a fuzz target, read from the front; at its end it
+// goes on with zeros.
+type script []byte
+
+func (s *script) byte() byte {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return b
+}
+
+func (s *script) bytes(n int) []byte {
+	n = min(n, len(*s))
+	p := (*s)[:n]
+	*s = (*s)[n:]
+	return p
+}
+
+// number spreads one byte over the numbers that matter in flow control.
+func (s *script) number() uint32 {
+	n := [...]uint32{0, 1, 2, 9, 100, 4096, 16384, 16385, 65535, 65536, 1 << 20, 1<<31 - 65536, 1<<31 - 2, 1<<31 - 1, 1 << 31, 1<<32 - 1}
+	return n[s.byte()%16]
+}
+
+// requests are the header lists that a fuzzed caller may begin with.
+func requests() [][]string {
+	plainOf := func(kv ...string) []string { return append(plain("GET", "/page"), kv...) }
+	return [][]string{
+		request(hello), request(hello, "grpc-timeout", "1S"), request(hello, "grpc-timeout", "5m", "user-agent", "fuzz"),
+		request(hello, "x-bin", "\x01\x7f\x80\xff"), request(hello, "cookie", "a=1", "cookie", "b=2"),
+		request(hello, "grpc-timeout", "never"), request(hello, "x-long", strings.Repeat("l", 900)),
+		request(hello, "x-too-long", strings.Repeat("L", 3000)), request(checkPath), request(watchPath), request(reflectPath),
+		plainOf(), plainOf("content-length", "7"), plainOf("Upper", "case"), plainOf("connection", "close"), plainOf("te", "gzip"),
+		plainOf("x-space", " around "), plainOf("x-line", "a\r\nb: c"), plainOf("x-nul", "a\x00b"), plainOf(":path", "/late"),
+		plainOf("expect", "100-continue"), plainOf("x-forwarded-for", "198.51.100.7"), plainOf("transfer-encoding", "chunked"),
+		{":method", "CONNECT", ":authority", "a:1"}, {":method", "CONNECT", ":authority", "a:1", ":path", "/"},
+		{":method", "GET", ":scheme", "http", ":path", ""}, {":method", "GET", ":path", "/"}, {":status", "200"}, {"x", "y"},
+		{":method", "PRI", ":scheme", "http", ":path", "*"}, {":method", "GET", ":scheme", "http", ":path", "/", ":protocol", "websocket"}, {"", ""},
+	}
+}
+
+// answersOf are the header lists that a fuzzed worker may send.
+func answersOf() [][]string {
+	return [][]string{
+		responseHead(), responseHead(), {"grpc-status", "0"}, append(responseHead(), "grpc-status", "0"),
+		append(responseHead(), "grpc-status", "8", "grpc-message", rubyBusy), {"grpc-status", "8", "grpc-message", pythonBusy},
+		{"grpc-status", "8", "grpc-message", "mine", "grpc-retry-pushback-ms", "7"}, {":status", "100"}, {":status", "103", "link", "x"},
+		{":status", "204"}, {":status", "101"}, {":status", "99"}, {":status", "0200"}, {":status", "200", ":status", "200"},
+		append(responseHead(), "x-long", strings.Repeat("w", 3000)), append(responseHead(), "connection", "close"),
+		append(responseHead(), "X", "y"), append(responseHead(), "x", "a\nb"), append(responseHead(), "x", " y "), {"x", "y"}, {":path", "/"},
+		{"grpc-status", "no number"}, {":status", "404"}, {"content-length", "1"},
+	}
+}
+
+// write has the far end write one frame that the script describes: whole, with
+// every number a choice, so that a fuzzer comes further than by luck.
+func (f *far) write(s *script, lists [][]string) {
+	kind, choice := s.byte(), s.byte()
+	stream := f.pick(s.byte())
+	last, fr := choice&1 == 1, f.framer
+	switch kind % 16 {
+	case 0, 1, 2: // a new stream of a caller, an answer of a worker
+		if f.uc == nil {
+			stream = f.next
+			f.next += 2
+		}
+		f.headers(stream, last, lists[int(choice>>1)%len(lists)]...)
+	case 3:
+		f.headers(stream, last, lists[int(choice>>1)%len(lists)]...)
+	case 4, 5:
+		_ = fr.WriteData(stream, last, make([]byte, 8*int(choice>>1)))
+	case 6:
+		_ = fr.WriteDataPadded(stream, last, make([]byte, choice>>4), make([]byte, s.byte()))
+	case 7:
+		_ = fr.WriteData(stream, last, make([]byte, min(s.number(), 20_000)))
+	case 8:
+		_ = fr.WriteRSTStream(stream, http2.ErrCode(choice>>1%16))
+	case 9:
+		if choice&2 == 2 {
+			stream = 0
+		}
+		_ = fr.WriteWindowUpdate(stream, s.number()&(1<<31-1))
+	case 10:
+		_ = fr.WriteSettings(http2.Setting{ID: http2.SettingID(choice % 8), Val: s.number()})
+	case 11:
+		_ = fr.WritePing(last, [8]byte{choice})
+	case 12:
+		_ = fr.WriteGoAway(stream*uint32(choice&2)+s.number()&(1<<31-1)*uint32(choice&1), http2.ErrCode(choice>>4), nil)
+	case 13:
+		f.fragments(s, stream, choice, lists[int(choice>>1)%len(lists)])
+	case 14:
+		f.enc.SetMaxDynamicTableSize(s.number() % 5000)
+		_ = fr.WriteSettingsAck()
+	case 15:
+		_ = fr.WriteRawFrame(http2.FrameType(s.byte()%12), http2.Flags(choice), stream*uint32(choice>>1&1), s.bytes(int(s.byte()%32)))
+	}
+}
+
+// pick chooses a stream near the last one.
+func (f *far) pick(b byte) uint32 {
+	if b == 255 {
+		return 0
+	}
+	last := f.lastOwn
+	if f.uc == nil {
+		last = max(f.next, 2) - 2
+	}
+	return max(last+2, uint32(2*(b%8))) - uint32(2*(b%8)) + uint32(b>>7)
+}
+
+// fragments cuts a header block into HEADERS and CONTINUATION frames.
+func (f *far) fragments(s *script, stream uint32, choice byte, list []string) {
+	if f.uc == nil {
+		stream = f.next
+		f.next += 2
+	}
+	block, size := f.encode(list...), 1+int(s.byte())
+	first := block[:min(size, len(block))]
+	_ = f.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, EndStream: choice&1 == 1, EndHeaders: len(first) == len(block), BlockFragment: first,
+	})
+	for rest := block[len(first):]; len(rest) > 0; {
+		part := rest[:min(size, len(rest))]
+		rest = rest[len(part):]
+		_ = f.framer.WriteContinuation(stream, len(rest) == 0, part)
+	}
+}
+
+// act has the far end do one thing.
+func (f *far) act(s *script, lists [][]string) {
+	if s.byte()%8 == 0 {
+		f.send(s.bytes(int(s.byte())))
+		return
+	}
+	f.write(s, lists)
+	f.flush()
+}
+
+// FuzzCaller has one caller do anything, beside a caller and a worker that keep
+// all rules, on one upstream connection. Whatever the first sends, the worker
+// gets only what RFC 9113 allows, so that nobody's fault ends its connection
+// (R12), and every call of the second caller is answered.
+func FuzzCaller(f *testing.F) {
+	for _, seed := range callerSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		synctest.Test(t, func(t *testing.T) { fuzzCaller(t, in) })
+	})
+}
+
+func fuzzCaller(t *testing.T, s script) {
+	t.Helper()
+	flags := s.byte()
+	w := newWorld(t)
+	slots := 64 // with fewer, calls wait in the rank
+	if flags&16 != 0 {
+		slots = 3
+	}
+	worker := newGoodWorker(w, flags&1 == 0, slots,
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 64},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: []uint32{65535, 0, 1, 1000}[flags>>1&3]})
+	beside := newSteady(w)
+	wild := w.caller()
+	if flags&8 == 0 {
+		wild.out.WriteString(http2.ClientPreface)
+		_ = wild.framer.WriteSettings()
+		wild.flush()
+	}
+	lists := requests()
+	for len(s) > 0 {
+		step(w, &s, worker, beside, func(op byte) {
+			if op < 6 {
+				wild.act(&s, lists)
+			} else {
+				wild.take(int(s.byte()) << 6)
+			}
+		})
+	}
+	if !wild.dead {
+		wild.drain()
+		wild.leave()
+	}
+	settleWorld(t, w, worker, beside)
+	for id, c := range beside.calls {
+		if c.status != "0" || string(c.got) != c.ask || c.reset {
+			t.Errorf("call %d: got %q, status %q, reset %t; want %q and 0", id, c.got, c.status, c.reset, c.ask)
+		}
+	}
+}
+
+// step does what the next bytes of the script say; ops below 7 of wild are the
+// fuzzed peers' own.
+func step(w *world, s *script, worker *goodWorker, beside *steady, wild func(op byte)) {
+	switch op := s.byte() % 16; op {
+	case 7:
+		beside.call()
+	case 8:
+		beside.drain()
+	case 9, 10:
+		worker.work(uint32(s.byte()))
+	case 11, 12:
+		worker.answer()
+	case 13:
+		w.pass(time.Duration(s.byte()) * time.Millisecond)
+	case 14:
+		if w.split = int(s.byte()); w.split == 0 {
+			w.split = 1 << 20
+		}
+	case 15:
+		_ = worker.framer.WriteSettings(
+			http2.Setting{ID: http2.SettingInitialWindowSize, Val: s.number() & (1<<20 - 1)},
+			http2.Setting{ID: http2.SettingMaxFrameSize, Val: 16384 + uint32(s.byte())})
+		worker.flush()
+	default:
+		wild(op)
+	}
+	w.check()
+}
+
+// settleWorld has the worker answer everything, until the steady caller has
+// got the end of each of its calls.
+func settleWorld(t *testing.T, w *world, worker *goodWorker, beside *steady) {
+	t.Helper()
+	w.split = 1 << 20
+	for range 200 {
+		for worker.work(1<<16) || worker.answer() {
+			w.check()
+		}
+		beside.drain()
+		if beside.dead {
+			t.Fatal("a caller that kept all rules has lost its connection")
+		}
+		if beside.waiting() == 0 {
+			return
+		}
+		w.pass(50 * time.Millisecond)
+	}
+	t.Fatalf("%d calls have no end: %v", beside.waiting(), w.g.Rank())
+}
+
+// FuzzPeers has a caller and a worker do anything at once, beside a caller and
+// a worker that keep all rules. What the latter two are sent is always right,
+// every call that the good worker answered reaches its caller, and every other
+// call gets exactly one end.
+func FuzzPeers(f *testing.F) {
+	for _, seed := range peerSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		synctest.Test(t, func(t *testing.T) { fuzzPeers(t, in) })
+	})
+}
+
+func fuzzPeers(t *testing.T, s script) {
+	t.Helper()
+	flags := s.byte()
+	w := newWorld(t)
+	mad := w.worker("mad", 6, flags&1 == 0)
+	if flags&2 == 0 {
+		_ = mad.framer.WriteSettings()
+		mad.flush()
+	}
+	worker := newGoodWorker(w, flags&1 == 0, 64, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 64})
+	beside, wild := newSteady(w), w.caller()
+	wild.out.WriteString(http2.ClientPreface)
+	_ = wild.framer.WriteSettings()
+	wild.flush()
+	asks, replies := requests(), answersOf()
+	for len(s) > 0 {
+		step(w, &s, worker, beside, func(op byte) {
+			switch op {
+			case 0, 1, 2:
+				mad.act(&s, replies)
+			case 3, 4:
+				wild.act(&s, asks)
+			case 5:
+				mad.take(int(s.byte()) << 6)
+			default:
+				wild.take(int(s.byte()) << 6)
+			}
+		})
+	}
+	wild.drain()
+	mad.drain()
+	wild.leave()
+	mad.leave()
+	settleWorld(t, w, worker, beside)
+	for id, c := range beside.calls {
+		if worker.replied[c.ask] && (c.status != "0" || string(c.got) != c.ask || c.reset) {
+			t.Errorf("call %d: got %q, status %q, reset %t; want %q and 0", id, c.got, c.status, c.reset, c.ask)
+		}
+	}
+}
+
+func (c *steadyCall) String() string {
+	return fmt.Sprintf("%q: %d bytes, status %q, end %t, reset %t", c.ask, len(c.got), c.status, c.ended, c.reset)
+}

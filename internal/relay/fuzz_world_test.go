@@ -1,0 +1,335 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// world is a whole relay without transports: every byte goes in and out by
+// hand, in the order that an input of a fuzz target says.
+type world struct {
+	t     *testing.T
+	g     *rig
+	st    *stand
+	split int // bytes per Feed
+	fed   int // bytes that callers and workers have sent
+}
+
+// far is the far end of one connection of the relay.
+type far struct {
+	*judge
+	w    *world
+	link *shard.Link
+	uc   *upstreamConn // nil: the far end is a caller
+	dead bool          // the engine or the far end has ended the connection
+	next uint32        // a caller's next stream
+
+	out    bytes.Buffer // what framer writes
+	framer *http2.Framer
+	enc    *hpack.Encoder
+	list   bytes.Buffer
+}
+
+// memoryBound is how much the relay may hold, besides what it was sent several
+// times over: the two connections' output, and for each call one window.
+const memoryBound = 2 << 20
+
+func newWorld(t *testing.T, change ...func(*Options)) *world {
+	t.Helper()
+	g := newPipeRig(t, append([]func(*Options){func(o *Options) {
+		o.MaxStreams, o.HeaderList, o.QueueLength, o.QueueTimeout = 20, 2000, 50, 24*time.Hour
+		o.BufferTotal, o.ReplayBytes, o.ReplayTotal = 4<<20, 4<<10, 64<<10
+	}}, change...)...)
+	return &world{t: t, g: g, st: g.stands[0], split: 1 << 20}
+}
+
+func (w *world) far(worker bool) *far {
+	f := &far{judge: newJudge(w.t, worker), w: w, next: 1}
+	f.framer = http2.NewFramer(&f.out, nil)
+	f.framer.AllowIllegalWrites = true
+	f.enc = hpack.NewEncoder(&f.list)
+	return f
+}
+
+// caller connects a caller.
+func (w *world) caller() *far {
+	f := w.far(false)
+	w.st.do(func() {
+		cc := &callerConn{st: w.st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
+		cc.timer.Owner = cc
+		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)
+		cc.link.Conn.Owner = cc
+		w.st.callers[cc] = struct{}{}
+		f.link = cc.link
+	})
+	return f
+}
+
+// worker brings in an endpoint with one connection; others cannot be made.
+func (w *world) worker(name string, slots int, local bool) *far {
+	f := w.far(true)
+	e := w.g.AddEndpoint(name, slots, local)
+	w.g.Up(e, "none", "")
+	w.st.do(func() {
+		u := w.st.upstreamOf(e.slots)
+		f.uc = &upstreamConn{upstream: u}
+		f.uc.link = w.st.NewLink(&w.st.conf.up, workerSide{w.st}, f.uc)
+		f.uc.link.Conn.Owner, f.uc.clock.Owner = f.uc, f.uc
+		u.conns = append(u.conns, f.uc)
+		f.link = f.uc.link
+	})
+	return f
+}
+
+// send hands in what the far end has written, in pieces, as a link does.
+func (f *far) send(p []byte) {
+	f.w.t.Helper()
+	f.w.fed += len(p)
+	for len(p) > 0 {
+		n := min(f.w.split, len(p))
+		f.w.st.do(func() { f.feed(p[:n]) })
+		p = p[n:]
+	}
+	f.w.check()
+}
+
+// flush sends what the framer has written.
+func (f *far) flush() {
+	f.w.t.Helper()
+	p := bytes.Clone(f.out.Bytes())
+	f.out.Reset()
+	f.send(p)
+}
+
+func (f *far) feed(p []byte) {
+	if f.dead || f.link.Closed() {
+		f.dead = true
+		return
+	}
+	err := f.link.Conn.Feed(p)
+	if err == nil {
+		f.fed(p, len(f.link.Conn.Output()))
+		return
+	}
+	f.dead, f.deaf = true, true
+	f.fed(p, len(f.link.Conn.Output()))
+	if f.uc != nil {
+		f.uc.Broken(f.link)
+	} else if errors.Is(err, h2.ErrNotHTTP2) {
+		f.link.Close(err)
+		return
+	}
+	f.link.Finish(err)
+}
+
+// take has the transport accept at most n bytes.
+func (f *far) take(n int) {
+	f.w.t.Helper()
+	f.w.st.do(func() {
+		if f.link.Closed() {
+			f.dead = true
+			return
+		}
+		p := f.link.Conn.Output()
+		n = min(n, len(p))
+		p = bytes.Clone(p[:n])
+		f.link.Conn.Sent(n)
+		f.took(p)
+	})
+}
+
+// drain takes all that there is, and reports whether that was anything.
+func (f *far) drain() bool {
+	f.w.t.Helper()
+	before := f.taken
+	for last := int64(-1); last != f.taken; {
+		last = f.taken
+		f.take(1 << 20)
+	}
+	return f.taken != before
+}
+
+// leave ends the connection from the far end.
+func (f *far) leave() {
+	f.dead = true
+	f.w.st.do(func() { f.link.Close(io.EOF) })
+	f.w.check()
+}
+
+func (f *far) encode(fields ...string) []byte {
+	f.list.Reset()
+	for i := 0; i < len(fields); i += 2 {
+		_ = f.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return bytes.Clone(f.list.Bytes())
+}
+
+func (f *far) headers(stream uint32, last bool, fields ...string) {
+	_ = f.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, EndStream: last, EndHeaders: true, BlockFragment: f.encode(fields...),
+	})
+}
+
+// check says what must be true between any two events.
+func (w *world) check() {
+	w.t.Helper()
+	if used := w.g.budget.Used(); used > memoryBound+4*int64(w.fed) {
+		w.t.Fatalf("%d bytes are in use after %d were sent", used, w.fed)
+	}
+}
+
+// pass lets time pass in the bubble; grants reach their calls meanwhile.
+func (w *world) pass(d time.Duration) { pass(d) }
+
+// goodWorker is a worker that keeps all rules: it reads everything, answers
+// every whole request with its own bytes, and returns credit.
+type goodWorker struct {
+	*far
+	acked   bool
+	whole   []*judged       // requests that wait for their answer
+	replied map[string]bool // bodies that were answered
+}
+
+func newGoodWorker(w *world, local bool, slots int, settings ...http2.Setting) *goodWorker {
+	g := &goodWorker{far: w.worker("good", slots, local), replied: map[string]bool{}}
+	g.onHeaders = func(s *judged, _ []hpack.HeaderField, end bool) { g.got(s, end) }
+	g.onData = func(s *judged, p []byte, end bool) {
+		s.body = append(s.body, p...)
+		if len(p) > 0 {
+			_ = g.framer.WriteWindowUpdate(0, uint32(len(p)))
+		}
+		g.got(s, end)
+	}
+	_ = g.framer.WriteSettings(settings...)
+	g.flush()
+	return g
+}
+
+func (g *goodWorker) got(s *judged, end bool) {
+	if end {
+		g.whole = append(g.whole, s)
+	}
+}
+
+// work reads what there is and gives streams that wait some room.
+func (g *goodWorker) work(room uint32) bool {
+	g.w.t.Helper()
+	moved := g.drain()
+	if g.dead {
+		g.w.t.Fatal("a worker that kept all rules has lost its connection")
+	}
+	if g.greeted && !g.acked {
+		g.acked = true
+		_ = g.framer.WriteSettingsAck()
+	}
+	for _, s := range g.streams {
+		if room > 0 && !s.ended && !s.reset && s.window < 1<<20 {
+			_ = g.framer.WriteWindowUpdate(s.id, room)
+		}
+	}
+	g.flush()
+	return moved
+}
+
+// answer replies to the request that has waited longest, as far as the windows
+// allow, and reports whether there was one.
+func (g *goodWorker) answer() bool {
+	g.w.t.Helper()
+	if len(g.whole) == 0 {
+		return false
+	}
+	s := g.whole[0]
+	g.whole = g.whole[1:]
+	if s.reset || s.answered {
+		return true
+	}
+	s.answered = true
+	g.replied[string(s.body)] = true
+	body := s.body[:max(min(int64(len(s.body)), s.credit, g.credit, 16384), 0)]
+	g.headers(s.id, false, ":status", "200", "content-type", "application/grpc")
+	_ = g.framer.WriteData(s.id, false, body)
+	g.headers(s.id, true, "grpc-status", "0")
+	g.flush()
+	return true
+}
+
+// steady is a caller that keeps all rules.
+type steady struct {
+	*far
+	calls map[uint32]*steadyCall
+}
+
+// steadyCall is one call and what came back.
+type steadyCall struct {
+	ask    string
+	got    []byte
+	status string
+	ended  bool
+	reset  bool
+}
+
+func newSteady(w *world) *steady {
+	b := &steady{far: w.caller(), calls: map[uint32]*steadyCall{}}
+	b.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
+		c := b.calls[s.id]
+		for _, f := range fields {
+			if f.Name == "grpc-status" {
+				c.status = f.Value
+			}
+		}
+		c.ended = end
+	}
+	b.onData = func(s *judged, p []byte, end bool) {
+		c := b.calls[s.id]
+		c.got, c.ended = append(c.got, p...), end
+	}
+	b.onReset = func(s *judged) { b.calls[s.id].reset = true }
+	b.out.WriteString(http2.ClientPreface)
+	_ = b.framer.WriteSettings()
+	_ = b.framer.WriteWindowUpdate(0, 1<<20)
+	b.flush()
+	return b
+}
+
+// steadyMost is how many calls a steady caller has open at a time.
+const steadyMost = 8
+
+// call makes a call, unless there are enough.
+func (b *steady) call() {
+	b.w.t.Helper()
+	open := 0
+	for _, c := range b.calls {
+		if !c.ended && !c.reset {
+			open++
+		}
+	}
+	if open >= steadyMost || b.dead {
+		return
+	}
+	id := b.next
+	b.next += 2
+	ask := string(hi()) + " steady " + time.Duration(id).String()
+	b.calls[id] = &steadyCall{ask: ask}
+	b.headers(id, false, request(hello, "x-steady", ask[5:])...)
+	_ = b.framer.WriteData(id, true, []byte(ask))
+	b.flush()
+}
+
+// waiting counts calls that have no end yet.
+func (b *steady) waiting() (n int) {
+	for _, c := range b.calls {
+		if !c.ended && !c.reset {
+			n++
+		}
+	}
+	return n
+}
