@@ -115,13 +115,12 @@ func (f *far) feed(p []byte) {
 		f.dead = true
 		return
 	}
-	err := f.link.Conn.Feed(p)
+	err := f.link.Conn.Feed(bytes.Clone(p), f.w.st.Now()) // the engine may write over it
+	f.fed(p, len(f.link.Conn.Output()))
 	if err == nil {
-		f.fed(p, len(f.link.Conn.Output()))
 		return
 	}
 	f.dead, f.deaf = true, true
-	f.fed(p, len(f.link.Conn.Output()))
 	if f.uc != nil {
 		f.uc.Broken(f.link)
 	} else if errors.Is(err, h2.ErrNotHTTP2) {
