@@ -116,10 +116,11 @@ func (f *far) feed(p []byte) {
 		return
 	}
 	err := f.link.Conn.Feed(bytes.Clone(p), f.w.st.Now()) // the engine may write over it
-	f.fed(p, len(f.link.Conn.Output()))
 	if err == nil {
+		f.fed(p, f.taken+int64(len(f.link.Conn.Output())))
 		return
 	}
+	f.fed(p, never) // some of it
 	f.dead, f.deaf = true, true
 	if f.uc != nil {
 		f.uc.Broken(f.link)

@@ -108,9 +108,9 @@ func (j *judge) open(id uint32) *judged {
 	return s
 }
 
-// fed reads what the peer sent, up to where it stops making sense. pending is
-// how much of the engine's output is not taken, after it has dealt with p.
-func (j *judge) fed(p []byte, pending int) {
+// fed reads what the peer sent. known is the place in the output from which on
+// the engine has dealt with all of it.
+func (j *judge) fed(p []byte, known int64) {
 	j.fedRest = append(j.fedRest, p...)
 	if n := len(http2.ClientPreface); !j.opened {
 		if len(j.fedRest) < n {
@@ -125,7 +125,7 @@ func (j *judge) fed(p []byte, pending int) {
 		}
 		frame := j.fedRest[:size]
 		j.fedRest = j.fedRest[size:]
-		j.fedFrame(frame, j.taken+int64(pending))
+		j.fedFrame(frame, known)
 	}
 }
 
