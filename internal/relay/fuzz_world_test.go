@@ -29,6 +29,7 @@ type far struct {
 	*judge
 	w    *world
 	link *shard.Link
+	cc   *callerConn   // nil: the far end is a worker
 	uc   *upstreamConn // nil: the far end is a caller
 	dead bool          // the engine or the far end has ended the connection
 	next uint32        // a caller's next stream
@@ -69,7 +70,7 @@ func (w *world) caller() *far {
 		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)
 		cc.link.Conn.Owner = cc
 		w.st.callers[cc] = struct{}{}
-		f.link = cc.link
+		f.cc, f.link = cc, cc.link
 	})
 	return f
 }
@@ -80,11 +81,7 @@ func (w *world) worker(name string, slots int, local bool) *far {
 	e := w.g.AddEndpoint(name, slots, local)
 	w.g.Up(e, "none", "")
 	w.st.do(func() {
-		u := w.st.upstreamOf(e.slots)
-		f.uc = &upstreamConn{upstream: u}
-		f.uc.link = w.st.NewLink(&w.st.conf.up, workerSide{w.st}, f.uc)
-		f.uc.link.Conn.Owner, f.uc.clock.Owner = f.uc, f.uc
-		u.conns = append(u.conns, f.uc)
+		f.uc = w.st.upstreamOf(e.slots).newConn()
 		f.link = f.uc.link
 	})
 	return f
@@ -122,11 +119,14 @@ func (f *far) feed(p []byte) {
 	}
 	f.fed(p, never) // some of it
 	f.dead, f.deaf = true, true
-	if f.uc != nil {
-		f.uc.Broken(f.link)
-	} else if errors.Is(err, h2.ErrNotHTTP2) {
+	why, _ := errors.AsType[*h2.ConnError](err)
+	switch {
+	case errors.Is(err, h2.ErrNotHTTP2):
 		f.link.Close(err)
-		return
+	case f.uc != nil:
+		f.uc.Broken(f.link, why)
+	default:
+		f.cc.Broken(f.link, why)
 	}
 	f.link.Finish(err)
 }
