@@ -89,9 +89,9 @@ func (c check) String() string {
 	case len(c.Values) == 0:
 		s += ": no value"
 	case c.Unit == "":
-		s += fmt.Sprintf(": %v", c.spread)
+		s += ": " + c.text(3)
 	default:
-		s += fmt.Sprintf(": %v %s", c.spread, c.Unit)
+		s += ": " + c.text(3) + " " + c.Unit
 	}
 	if c.Most > 0 {
 		s += fmt.Sprintf(", bar %.2f: %s", c.Most, c.Verdict)

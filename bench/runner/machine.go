@@ -16,6 +16,7 @@ type machine struct {
 	Go         string `json:"go"`
 	Network    string `json:"network"` // private: a namespace of its own; shared
 	Load       string `json:"load_average"`
+	Priority   string `json:"priority"` // of all that was run
 	ProxyCore  int    `json:"proxy_core"`
 	OtherCore  int    `json:"other_core"`
 	SecondCore int    `json:"second_core"` // of the proxy, on the workload shards
@@ -24,7 +25,7 @@ type machine struct {
 func thisMachine(o options) machine {
 	return machine{
 		CPU: cpuModel(), Cores: cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
-		Network: network(), Load: firstLine("/proc/loadavg"),
+		Network: network(), Load: firstLine("/proc/loadavg"), Priority: o.priority,
 		ProxyCore: o.proxyCore, OtherCore: o.otherCore, SecondCore: o.secondCore,
 	}
 }

@@ -54,6 +54,9 @@ func bench(o options) error {
 		return err
 	}
 	defer r.remove()
+	var putBack func()
+	r.priority, putBack = raisePriority() // for the runs, not for the build before
+	defer putBack()
 	s := newSession(r)
 	s.run(ctx)
 	s.report.summarize(o)

@@ -26,12 +26,13 @@ type options struct {
 	quick      bool
 	check      bool
 	files      uint64 // that a process may have open
+	priority   string // in words
 }
 
 const about = `runner measures cabrank beside other proxies in one run on one machine.
 
-  go run ./bench/runner                                         everything that has a bar, about 35 minutes
-  go run ./bench/runner -quick                                  whether all of it works, about 2 minutes
+  go run ./bench/runner                                         everything that has a bar, about 30 minutes
+  go run ./bench/runner -quick                                  whether all of it works, about 3 minutes
   go run ./bench/runner -workloads u16 -peers cabrank,haproxy-tcp,nghttpx
   go run ./bench/runner -workloads r4k,idle10k -peers cabrank,nghttpx -repeats 3
   go run ./bench/runner -cabrank /tmp/other/cabrank -out /tmp   another binary, results elsewhere
@@ -69,7 +70,7 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if o.quick {
-		o.repeats, o.warmup, o.duration = 1, 200*time.Millisecond, 700*time.Millisecond
+		o.shorten(f)
 	}
 	if o.peers, err = choose(peerNames, allPeers()); err != nil {
 		return o, fmt.Errorf("-peers: %w", err)
@@ -78,6 +79,21 @@ func parse(args []string) (o options, err error) {
 		return o, fmt.Errorf("-workloads: %w", err)
 	}
 	return o, nil
+}
+
+// shorten replaces what was not given by what is quick.
+func (o *options) shorten(f *flag.FlagSet) {
+	given := map[string]bool{}
+	f.Visit(func(one *flag.Flag) { given[one.Name] = true })
+	if !given["repeats"] {
+		o.repeats = 1
+	}
+	if !given["warmup"] {
+		o.warmup = 200 * time.Millisecond
+	}
+	if !given["duration"] {
+		o.duration = 700 * time.Millisecond
+	}
 }
 
 // validate makes paths absolute, because proxies run in a folder of their own,

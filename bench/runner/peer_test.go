@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cabrank/cabrank/bench/measure"
 )
@@ -139,6 +140,9 @@ func TestLinked(t *testing.T) {
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"-quick", "-peers", "cabrank,envoy"})
 	if err != nil || o.repeats != 1 || len(o.peers) != 2 || len(o.workloads) != strings.Count(defaultWorkloads, ",")+1 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if o, err = parse([]string{"-quick", "-repeats", "3"}); err != nil || o.repeats != 3 || o.duration != 700*time.Millisecond {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	for _, bad := range [][]string{{"-peers", "traefik"}, {"-workloads", "u17"}, {"more"}} {

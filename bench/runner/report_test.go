@@ -53,7 +53,7 @@ func TestRatios(t *testing.T) {
 	if r.Rows[0].CPU != (spread{3, 3, 4}) || r.Rows[1].CPU != (spread{2, 1, 4}) {
 		t.Errorf("got %+v", r.Rows)
 	}
-	if text := r.table(); !strings.Contains(text, "CPU per call, cabrank / haproxy-tcp: 1.50 (1.00..3.00), bar 1.80: held (3 rounds; a result to quote needs 5)") {
+	if text := r.table(); !strings.Contains(text, "CPU per call, cabrank / haproxy-tcp: 1.500 (1.000..3.000), bar 1.80: held (3 rounds; a result to quote needs 5)") {
 		t.Errorf("got\n%s", text)
 	}
 	if err := r.verdict(true); err != nil {

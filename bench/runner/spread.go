@@ -12,7 +12,12 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max) }
+func (s spread) String() string { return s.text(2) }
+
+// text has so many digits behind the point.
+func (s spread) text(digits int) string {
+	return fmt.Sprintf("%.*f (%.*f..%.*f)", digits, s.Median, digits, s.Min, digits, s.Max)
+}
 
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {

@@ -72,8 +72,8 @@ func columns(k kind) []column {
 // table renders the summary for people.
 func (r *report) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, commit %s, %s, %d cores, Linux %s, network %s, load average at start %s\n",
-		r.Date, r.Commit, r.Machine.CPU, r.Machine.Cores, r.Machine.Kernel, r.Machine.Network, r.Machine.Load)
+	fmt.Fprintf(&b, "\n%s, commit %s, %s, %d cores, Linux %s, network %s, priority %s, load average at start %s\n",
+		r.Date, r.Commit, r.Machine.CPU, r.Machine.Cores, r.Machine.Kernel, r.Machine.Network, r.Machine.Priority, r.Machine.Load)
 	for _, w := range r.Workloads {
 		fmt.Fprintf(&b, "\n%s: %s\n", w.Name, w.Text)
 		r.rowsTable(&b, w)

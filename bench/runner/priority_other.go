@@ -1,0 +1,5 @@
+//go:build !linux
+
+package main
+
+func raisePriority() (done string, putBack func()) { return "ordinary", func() {} }
