@@ -26,7 +26,7 @@ BENCH_FLAGS ?=
 # matching REGEXP, as ./dir arguments: nothing here is listed by hand.
 packages = $(shell scripts/test-packages.sh '$(1)')
 
-TOOLS := golangci-lint gotestsum grpcurl interop_client interop_server protoc-gen-go protoc-gen-go-grpc
+TOOLS := golangci-lint gotestsum grpcurl interop_client interop_server protoc-gen-go protoc-gen-go-grpc h2spec
 TEST  := .tools/gotestsum --format standard-quiet --
 
 ##@ First steps
@@ -35,7 +35,7 @@ TEST  := .tools/gotestsum --format standard-quiet --
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/cabrank: one static binary.
@@ -67,6 +67,10 @@ test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all
 test-real: build tools ## Run interop, real workers and CLI scripts; installs what is missing.
 	@scripts/install-deps.sh workers
 	@$(TEST) -tags real -count=1 -timeout 20m $(call packages,^//go:build .*\breal\b)
+
+.PHONY: h2spec
+h2spec: build .tools/h2spec ## Run the 145 cases of h2spec: the engine, and through the relay.
+	@scripts/h2spec.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
@@ -118,6 +122,8 @@ build-tool = @echo "building $@"; cd tools && CGO_ENABLED=0 go build -trimpath -
 	$(call build-tool,google.golang.org/grpc/interop/client)
 .tools/interop_server: tools/go.mod
 	$(call build-tool,google.golang.org/grpc/interop/server)
+.tools/h2spec: tools/go.mod
+	$(call build-tool,github.com/summerwind/h2spec/cmd/h2spec)
 .tools/protoc-gen-go: tools/go.mod
 	$(call build-tool,google.golang.org/protobuf/cmd/protoc-gen-go)
 .tools/protoc-gen-go-grpc: tools/go.mod

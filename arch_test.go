@@ -81,6 +81,11 @@ var layers = map[string]layer{
 	// lab measures from outside; only its what-if simulation drives a rank.
 	"internal/lab":     {inside: []string{"internal/rank"}, outside: anything},
 	"internal/testkit": {outside: anything, onlyTests: true},
+	// A server on the engine; apart, since the engine's tests import testkit.
+	"internal/testkit/plain": {
+		inside:    []string{"internal/h2", "internal/shard"},
+		onlyTests: true,
+	},
 
 	// Beside it: they see the product as anybody does, from outside.
 	"test/real":    {outside: anything},

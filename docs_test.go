@@ -2,6 +2,7 @@ package cabrank_test
 
 import (
 	"fmt"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -79,6 +80,33 @@ func TestDocumentsNameNoLines(t *testing.T) {
 	for _, name := range sourceFiles(t, ".md") {
 		if found := lineNumbers.FindString(read(t, name)); found != "" {
 			t.Errorf("%s refers to %q: name the function instead, lines move", name, found)
+		}
+	}
+}
+
+// docs/conformance.md is the index of the tests that are named by section: all
+// of them, and no other.
+func TestConformanceNamesItsTests(t *testing.T) {
+	tests := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
+	named, written := map[string]bool{}, map[string]bool{}
+	for _, m := range tests.FindAllStringSubmatch(read(t, "docs/conformance.md"), -1) {
+		named[m[1]] = true
+	}
+	for _, f := range tree(t)["internal/h2"].files {
+		for _, decl := range f.syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				written[fn.Name.Name] = true
+			}
+		}
+	}
+	for name := range named {
+		if !written[name] {
+			t.Errorf("docs/conformance.md names %s, which internal/h2 does not have", name)
+		}
+	}
+	for name := range written {
+		if strings.HasPrefix(name, "TestRFC") && !named[name] {
+			t.Errorf("docs/conformance.md does not name %s", name)
 		}
 	}
 }

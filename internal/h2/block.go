@@ -40,7 +40,7 @@ type Block struct {
 	seen    uint16 // which of watched are of this block, by id
 
 	kind    Kind
-	roles   role // pseudo-header fields so far
+	roles   role // pseudo-header fields so far, and content-length
 	regular bool // a regular field was met
 	over    bool // ListSize passed the limit; Enc does not grow any more
 	fault   MalformedError
@@ -107,6 +107,10 @@ func (b *Block) judge(t traits) {
 	if t.role&rolePseudo == 0 {
 		b.regular = true
 		b.refuse(t.fault)
+		if b.roles&t.role&roleLength != 0 {
+			b.refuse(MalformedLength) // a second one, and no telling which counts
+		}
+		b.roles |= t.role & roleLength
 		return
 	}
 	switch {
@@ -176,12 +180,12 @@ func (b *Block) missing() MalformedError {
 	case b.kind == TrailerBlock:
 		return 0
 	case b.kind == ResponseBlock:
-		if b.roles == 0 {
+		if b.roles&roleStatus == 0 {
 			return MalformedStatusMissing
 		}
 		return 0
 	case b.roles&roleConnect != 0:
-		if b.roles != roleMethod|roleConnect|roleAuthority {
+		if b.roles&^roleLength != roleMethod|roleConnect|roleAuthority {
 			return MalformedConnect
 		}
 		return 0

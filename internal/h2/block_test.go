@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
@@ -104,6 +105,15 @@ var messageRules = []struct {
 	{":status below 100", ResponseBlock, pairs(":status", "099"), MalformedStatus},
 	{":status with a space behind it", ResponseBlock, pairs(":status", "200 "), MalformedStatus},
 	{":status with a letter", ResponseBlock, pairs(":status", "20x"), MalformedStatus},
+	{"content-length", RequestBlock, get("content-length", "12"), 0},
+	{"content-length beyond every bound", ResponseBlock, answer("content-length", strings.Repeat("9", 40)), 0},
+	{"content-length of CONNECT", RequestBlock, pairs(":method", "CONNECT", ":authority", "x:1", "content-length", "0"), 0},
+	{"content-length in trailers", TrailerBlock, pairs("content-length", "3"), 0},
+	{"empty content-length (8.1.1)", RequestBlock, get("content-length", ""), MalformedLength},
+	{"content-length with a sign", RequestBlock, get("content-length", "+1"), MalformedLength},
+	{"content-length with a fraction", ResponseBlock, answer("content-length", "1.0"), MalformedLength},
+	{"content-length as a list", ResponseBlock, answer("content-length", "1, 1"), MalformedLength},
+	{"content-length twice", RequestBlock, get("content-length", "1", "a", "b", "content-length", "1"), MalformedLength},
 	{"the first of two faults", RequestBlock, get("A", "x", "te", "gzip"), MalformedNameUppercase},
 }
 

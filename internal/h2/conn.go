@@ -148,6 +148,7 @@ type Conn struct {
 	fragStream uint32 // 0: no block is open
 	fragEnd    bool   // END_STREAM of the HEADERS frame that began it
 	fragments  int    // frames of it so far
+	fragSelf   bool   // that frame has its stream depend on itself
 	dec        Decoder
 	cur        *Stream // stream of the DATA frame that is being read; nil: discard
 	dataLeft   uint32  // bytes of that frame's data to come
@@ -158,10 +159,9 @@ type Conn struct {
 	recvWindow int64
 	recvDebt   int64
 	lastPeer   uint32 // highest stream the peer has opened (server role)
-	resets     [16]uint32
-	nextReset  int
-	initWindow int64 // our SETTINGS_INITIAL_WINDOW_SIZE
-	settled    bool  // the peer has acknowledged our SETTINGS
+	lastReset  uint32 // highest stream of the peer's that we have reset
+	initWindow int64  // our SETTINGS_INITIAL_WINDOW_SIZE
+	settled    bool   // the peer has acknowledged our SETTINGS
 
 	// Sending.
 	out         []byte

@@ -102,7 +102,7 @@ func (c *Conn) dataOnClosed(id uint32) error {
 	if c.idle(id) {
 		return connError(ProtocolError, "data_idle_stream") // RFC 9113 5.1
 	}
-	if c.cfg.Server && !c.wasReset(id) {
+	if c.cfg.Server && id > c.lastReset {
 		c.writeRST(id, StreamClosed)
 	}
 	return nil
@@ -140,14 +140,16 @@ func (c *Conn) readData(p []byte) (int, error) {
 	c.padLeft -= uint32(skip)
 	done := c.dataLeft == 0 && c.padLeft == 0
 	c.inData = !done
-	c.passData(chunk, done && c.dataEnd)
-	return taken, nil
+	return taken, c.passData(chunk, done && c.dataEnd)
 }
 
-func (c *Conn) passData(chunk []byte, end bool) {
+func (c *Conn) passData(chunk []byte, end bool) error {
 	s := c.cur
 	if s == nil || (len(chunk) == 0 && !end) {
-		return
+		return nil
+	}
+	if s.promise -= int64(len(chunk)); s.promise < 0 || end && !kept(s.promise) {
+		return c.breakStream(s, ProtocolError) // RFC 9113 8.1.1: not what content-length says
 	}
 	if end {
 		s.remoteDone = true
@@ -156,6 +158,7 @@ func (c *Conn) passData(chunk []byte, end bool) {
 	if end {
 		c.finish(s)
 	}
+	return nil
 }
 
 // creditPadding returns the stream credit of padding, which nobody forwards.

@@ -175,7 +175,7 @@ func (c *Conn) handle(h frameHeader, p []byte) error {
 	case frameWindowUpdate:
 		return c.onWindowUpdate(h, p)
 	case framePriority:
-		return c.onPriority(h)
+		return c.onPriority(h, p)
 	case framePushPromise:
 		// A client must not push; we have disabled it as a client (RFC 9113 8.4).
 		return connError(ProtocolError, "push_promise")
@@ -188,10 +188,11 @@ func (c *Conn) onHeaders(h frameHeader, p []byte) error {
 	if h.stream == 0 {
 		return connError(ProtocolError, "headers_stream_0")
 	}
-	p, ok := stripPadding(h, p)
-	if !ok {
-		return connError(ProtocolError, "headers_padding")
+	p, dependsOn, err := stripPadding(h, p)
+	if err != nil {
+		return err
 	}
+	c.fragSelf = dependsOn == h.stream
 	c.fragStream, c.fragEnd, c.fragments = h.stream, h.flags&flagEndStream != 0, 1
 	if h.flags&flagEndHeaders == 0 {
 		c.frag = c.pool.Append(c.frag[:0], p)
@@ -238,6 +239,13 @@ func (c *Conn) onBlock(p []byte) error {
 			return fatal
 		}
 	}
+	switch {
+	case err != nil:
+	case c.fragSelf:
+		err = errSelfDependency
+	case end && kind == RequestBlock && !kept(c.block.promised()):
+		err = MalformedLength // RFC 9113 8.1.1: there is content, but none comes
+	}
 	if s == nil {
 		if s, err = c.admit(id, err); s == nil {
 			return err
@@ -265,9 +273,14 @@ func asConnError(err error) error {
 // with the block itself.
 func (c *Conn) deliver(s *Stream, kind Kind, blockErr error, end bool) error {
 	interim := kind == ResponseBlock && blockErr == nil && c.block.Status < 200
-	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end || kind == TrailerBlock && !end {
-		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1), or
-		// trailers that do not end the stream (8.1).
+	if kind != TrailerBlock && !interim && blockErr == nil {
+		c.expect(s)
+	}
+	if blockErr != nil && !errors.Is(blockErr, ErrListTooLarge) || interim && end ||
+		kind == TrailerBlock && !end || end && !kept(s.promise) {
+		// Malformed (RFC 9113 8.1.1), a final answer that is none (8.1),
+		// trailers that do not end the stream (8.1), or the end of a message
+		// that is not complete by its content-length (8.1.1).
 		return c.breakStream(s, ProtocolError)
 	}
 	if blockErr != nil {
@@ -300,10 +313,10 @@ func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 	if id&1 == 0 {
 		return nil, connError(ProtocolError, "headers_even_stream") // RFC 9113 5.1.1
 	}
+	if id <= c.lastReset {
+		return nil, c.spend(ExcessStream) // it may have been under way when we reset the stream
+	}
 	if id <= c.lastPeer {
-		if c.wasReset(id) {
-			return nil, c.spend(ExcessStream)
-		}
 		return nil, connError(StreamClosed, "headers_closed_stream")
 	}
 	c.lastPeer = id
@@ -329,6 +342,7 @@ func (c *Conn) register(s *Stream, id uint32) {
 	c.guard.opened++
 	s.sendWindow = c.peerWindow
 	s.recvWindow, s.recvSize = c.initWindow, c.initWindow
+	s.promise = noPromise
 	if c.cfg.Server && !c.settled {
 		// A caller that begins before it has seen our SETTINGS goes by the
 		// default window (RFC 9113 6.5.3, 6.9.2).
@@ -397,23 +411,30 @@ func (c *Conn) onGoAway(h frameHeader, p []byte) error {
 	return nil
 }
 
-func (c *Conn) onPriority(h frameHeader) error {
-	if h.stream == 0 {
+// onPriority ignores what the frame says (RFC 9113 5.3.2), but not a wrong
+// form. An idle stream cannot be reset (6.4), so that its error is one of the
+// connection.
+func (c *Conn) onPriority(h frameHeader, p []byte) error {
+	var code ErrCode
+	var token string
+	switch {
+	case h.stream == 0:
 		return connError(ProtocolError, "priority_stream_0")
-	}
-	if err := c.spend(PriorityFlood); err != nil {
-		return err
-	}
-	if h.length == 5 {
-		return nil
+	case len(p) != 5:
+		code, token = FrameSizeError, "priority_size" // RFC 9113 6.3
+	case dependency(p) == h.stream:
+		code, token = ProtocolError, "priority_self"
+	default:
+		return c.spend(PriorityFlood)
 	}
 	if c.idle(h.stream) {
-		return connError(FrameSizeError, "priority_size") // no RST_STREAM for an idle stream (RFC 9113 6.4)
+		return connError(code, token)
 	}
 	if s := c.streams.get(h.stream); s != nil {
-		return c.breakStream(s, FrameSizeError) // RFC 9113 6.3
+		return c.breakStream(s, code)
 	}
-	return nil
+	c.writeRST(h.stream, code)
+	return c.spend(MadeReset)
 }
 
 // idle reports whether the stream was never opened by either side.
@@ -431,20 +452,4 @@ func (c *Conn) breakStream(s *Stream, code ErrCode) error {
 	c.drop(s)
 	c.h.Reset(s, code, true)
 	return c.spend(MadeReset)
-}
-
-// remember and wasReset keep the last streams that we have reset: frames for
-// them may be under way and are ignored (RFC 9113 5.1, closed).
-func (c *Conn) remember(id uint32) {
-	c.resets[c.nextReset] = id
-	c.nextReset = (c.nextReset + 1) % len(c.resets)
-}
-
-func (c *Conn) wasReset(id uint32) bool {
-	for _, r := range c.resets {
-		if r == id {
-			return true
-		}
-	}
-	return false
 }

@@ -290,7 +290,7 @@ func (c *Conn) Reset(s *Stream, code ErrCode) {
 }
 
 func (c *Conn) writeRST(id uint32, code ErrCode) {
-	c.remember(id)
+	c.lastReset = max(c.lastReset, id)
 	c.resetsOut++
 	c.control.add()
 	c.reserve(frameHeaderLen + 4)

@@ -1,6 +1,9 @@
 package h2
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrCode is an HTTP/2 error code as it stands in RST_STREAM and GOAWAY.
 // Source: RFC 9113 section 7.
@@ -56,6 +59,10 @@ func (e *ConnError) Error() string { return e.Code.String() + ": " + e.Reason }
 // begin with the connection preface (RFC 9113 section 3.4). Nothing was
 // written to the peer before, so that another protocol can still be answered.
 var ErrNotHTTP2 = &ConnError{Code: ProtocolError, Reason: "no_preface"}
+
+// errSelfDependency refuses a stream that is to depend on itself. RFC 9113 has
+// no priorities and is silent; whoever keeps to RFC 7540 (5.3.1) expects it.
+var errSelfDependency = errors.New("h2: a stream depends on itself")
 
 func connError(code ErrCode, reason string) error {
 	return &ConnError{Code: code, Reason: reason}

@@ -20,6 +20,7 @@ const (
 	roleStatus
 	roleConnect // a :method whose value is CONNECT
 	roleTE
+	roleLength
 
 	rolePseudo = roleMethod | roleScheme | rolePath | roleAuthority | roleStatus
 )
@@ -53,13 +54,20 @@ type WatchList struct {
 	names  map[string]knownName
 	static [firstDynamic]staticField
 	status uint8 // id of ":status" + 1, 0: not on the list
+	length uint8 // id of "content-length": always on the list
 }
 
 // NewWatchList returns a list of these names; the id of a name is its place.
+// The engine itself looks for content-length, which joins the list at its end
+// if it is not there.
 //
 // Shape: names in lower case, pseudo-header fields with their colon.
-// Errors: panics on more than 16 names or on a name twice (internal error).
+// Errors: panics on more than 16 names, content-length included, or on a name
+// twice (internal error).
 func NewWatchList(names ...string) *WatchList {
+	if !slices.Contains(names, contentLength) {
+		names = append(slices.Clip(names), contentLength)
+	}
 	if len(names) > maxWatched {
 		panic("internal error: more watched names than maxWatched") //nolint:forbidigo // the names are constants of the caller
 	}
@@ -73,8 +81,11 @@ func NewWatchList(names ...string) *WatchList {
 			panic("internal error: watched twice: " + name) //nolint:forbidigo // the names are constants of the caller
 		}
 		known.watch = uint8(id + 1)
-		if name == ":status" {
+		switch name {
+		case ":status":
 			w.status = known.watch
+		case contentLength:
+			w.length = uint8(id)
 		}
 		w.names[name] = known
 	}
@@ -89,7 +100,7 @@ func NewWatchList(names ...string) *WatchList {
 func (w *WatchList) addRules() {
 	for name, r := range map[string]role{
 		":method": roleMethod, ":scheme": roleScheme, ":path": rolePath,
-		":authority": roleAuthority, ":status": roleStatus, "te": roleTE,
+		":authority": roleAuthority, ":status": roleStatus, "te": roleTE, contentLength: roleLength,
 	} {
 		known := w.names[name]
 		known.role = r
@@ -148,6 +159,8 @@ func (r role) checkValue(value []byte) MalformedError {
 		return MalformedValueChar
 	case r == roleTE && string(value) != "trailers":
 		return MalformedTE
+	case r == roleLength && !isDigits(value):
+		return MalformedLength
 	case r == rolePath && n == 0:
 		return MalformedPathEmpty
 	case r == roleScheme && n == 0:
@@ -218,6 +231,15 @@ func isToken(s []byte) bool {
 
 func isStatus(s []byte) bool {
 	return len(s) == 3 && '1' <= s[0] && s[0] <= '9' && isDigit(s[1]) && isDigit(s[2])
+}
+
+func isDigits(s []byte) bool {
+	for _, c := range s {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return len(s) > 0
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -112,24 +112,30 @@ func appendPing(dst []byte, ack bool, data [8]byte) []byte {
 }
 
 // stripPadding returns the payload of a HEADERS frame without its padding and
-// priority fields; ok is false if they do not fit.
-// Source: RFC 9113 section 6.2.
-func stripPadding(h frameHeader, p []byte) (payload []byte, ok bool) {
+// priority fields, and the stream that it is to depend on, 0 if none.
+//
+// Errors: of the connection, if they do not fit.
+// Source: RFC 9113 sections 6.2 and 4.2.
+func stripPadding(h frameHeader, p []byte) (payload []byte, dependsOn uint32, err error) {
 	pad := 0
 	if h.flags&flagPadded != 0 {
 		if len(p) < 1 {
-			return nil, false
+			return nil, 0, connError(FrameSizeError, "headers_no_pad_length")
 		}
 		pad, p = int(p[0]), p[1:]
 	}
 	if h.flags&flagPriority != 0 {
 		if len(p) < 5 {
-			return nil, false
+			return nil, 0, connError(FrameSizeError, "headers_no_priority")
 		}
-		p = p[5:] // priority signals are deprecated and ignored (RFC 9113 5.3.2)
+		dependsOn, p = dependency(p), p[5:] // else ignored (RFC 9113 5.3.2)
 	}
 	if pad > len(p) {
-		return nil, false
+		return nil, 0, connError(ProtocolError, "headers_padding")
 	}
-	return p[:len(p)-pad], true
+	return p[:len(p)-pad], dependsOn, nil
 }
+
+// dependency reads the stream that priority fields name, which begin with it
+// behind the exclusive flag.
+func dependency(p []byte) uint32 { return binary.BigEndian.Uint32(p) & maxStreamID }

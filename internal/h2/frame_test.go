@@ -36,12 +36,16 @@ func FuzzFrame(f *testing.F) {
 // comparePadding reads the payload of a HEADERS frame in both ways.
 func comparePadding(t *testing.T, h frameHeader, wire []byte) {
 	t.Helper()
-	got, ok := stripPadding(h, wire[frameHeaderLen:])
+	got, dependsOn, ours := stripPadding(h, wire[frameHeaderLen:])
 	frame, err := http2.NewFramer(nil, bytes.NewReader(wire)).ReadFrame()
-	if ok != (err == nil) {
-		t.Fatalf("% x: ok is %v, x/net says %v", wire, ok, err)
+	if (ours == nil) != (err == nil) {
+		t.Fatalf("% x: %v, x/net says %v", wire, ours, err)
 	}
-	if ok && !bytes.Equal(got, frame.(*http2.HeadersFrame).HeaderBlockFragment()) {
-		t.Errorf("% x: got %q, want %q", wire, got, frame.(*http2.HeadersFrame).HeaderBlockFragment())
+	if err != nil {
+		return
+	}
+	want := frame.(*http2.HeadersFrame)
+	if !bytes.Equal(got, want.HeaderBlockFragment()) || dependsOn != want.Priority.StreamDep {
+		t.Errorf("% x: got %q behind %d, want %q behind %d", wire, got, dependsOn, want.HeaderBlockFragment(), want.Priority.StreamDep)
 	}
 }

@@ -75,6 +75,7 @@ const (
 	MalformedConnect                           // CONNECT with :scheme or :path, or without :authority (8.5)
 	MalformedStatus                            // :status is not a number of three digits from 100 (8.3.2)
 	MalformedStatusMissing                     // no :status (8.3.2)
+	MalformedLength                            // content-length is no number, or there are two (8.1.1)
 )
 
 var malformedTokens = [...]string{
@@ -100,6 +101,7 @@ var malformedTokens = [...]string{
 	MalformedConnect:            "connect_form",
 	MalformedStatus:             "status_invalid",
 	MalformedStatusMissing:      "status_missing",
+	MalformedLength:             "content_length",
 }
 
 // Token returns the stable name under which this refusal is counted.

@@ -20,12 +20,15 @@ type Stream struct {
 	recvSize   int64 // the size that recvWindow is refilled to
 	recvDebt   int64 // consumed bytes whose credit is not returned yet
 
+	promise int64 // content that is still to come by the peer's content-length; noPromise
+
 	headStart uint64 // position of its HEADERS in the bytes ever written (client role)
 
 	sentHead   bool // response HEADERS written (server role), request (client role)
 	gotHead    bool // final request or response HEADERS received
 	localDone  bool // we have sent END_STREAM
 	remoteDone bool // the peer has sent END_STREAM
+	noContent  bool // the answer has none (client role)
 	wants      bool // its owner waits for Handler.Writable
 
 	queued     bool // in the connection's list of streams that wait

@@ -215,7 +215,7 @@ func (p *fuzzPeer) compareWatched(t *testing.T, fields []hpack.HeaderField) {
 // and with no regard to cost. It returns what is wrong, or nothing.
 func malformed(kind Kind, fields []hpack.HeaderField) string {
 	pseudo := make(map[string]string)
-	regular := false
+	regular, lengths := false, 0
 	for _, f := range fields {
 		if strings.ContainsAny(f.Value, "\x00\r\n") {
 			return "value"
@@ -225,6 +225,9 @@ func malformed(kind Kind, fields []hpack.HeaderField) string {
 		}
 		if !strings.HasPrefix(f.Name, ":") {
 			regular = true
+			if f.Name == "content-length" {
+				lengths++
+			}
 			if fault := malformedRegular(f); fault != "" {
 				return fault
 			}
@@ -234,6 +237,9 @@ func malformed(kind Kind, fields []hpack.HeaderField) string {
 			return "order of " + f.Name
 		}
 		pseudo[f.Name] = f.Value
+	}
+	if lengths > 1 {
+		return "content-length twice"
 	}
 	return malformedPseudo(kind, pseudo)
 }
@@ -247,6 +253,8 @@ func malformedRegular(f hpack.HeaderField) string {
 		return f.Name
 	case f.Name == "te" && f.Value != "trailers":
 		return "te"
+	case f.Name == "content-length" && (f.Value == "" || strings.Trim(f.Value, "0123456789") != ""):
+		return "content-length"
 	}
 	return ""
 }

@@ -253,6 +253,9 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 	}
 	c.reqSent, c.via = 0, conn.Owner.(*upstreamConn)
 	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
+	if c.form.bodyless {
+		c.up.NoContent()
+	}
 	conn.Open(&c.up, end, head[:at], field, head[at:])
 	if !end {
 		c.pumpRequest()

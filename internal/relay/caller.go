@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"net"
 	"time"
 
@@ -71,8 +72,9 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 	delete(cc.st.callers, cc)
 }
 
-// NotHTTP2 answers a peer that speaks something else, in a form that a person
-// with curl or a browser can read.
+// NotHTTP2 answers a peer that speaks HTTP/1, in a form that a person with curl
+// or a browser can read. Whoever speaks neither sees the end of the connection,
+// as RFC 9113 3.4 has it.
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 	cc.st.partings[parting{ofCaller, partingForeign}]++
 	const tlsHandshake = 0x16
@@ -80,7 +82,19 @@ func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
 		cc.st.relay.warnOfTLS(cc.st.Now())
 		return
 	}
-	l.Conn.Raw([]byte(http1Answer))
+	if speaksHTTP1(first) {
+		l.Conn.Raw([]byte(http1Answer))
+	}
+}
+
+// speaksHTTP1 looks at the first bytes of a connection for a request line, or
+// the beginning of a long one.
+func speaksHTTP1(first []byte) bool {
+	line, _, whole := bytes.Cut(first, []byte("\n"))
+	if !whole {
+		return len(line) > 0 && 'A' <= line[0] && line[0] <= 'Z'
+	}
+	return bytes.Contains(line, []byte(" HTTP/1."))
 }
 
 // Broken is told that the caller broke a rule of the whole connection, or had

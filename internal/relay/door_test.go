@@ -46,9 +46,11 @@ func TestOtherProtocols(t *testing.T) {
 		"HTTP/1.1":         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", http1Answer},
 		"upgrade to h2c":   {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", http1Answer},
 		"a POST":           {"POST /a.B/C HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", http1Answer},
-		"like the preface": {"PRI * HTTP/2.0\r\n\r\nsm\r\n\r\n", http1Answer},
+		"a long line":      {"GET /" + strings.Repeat("a", 1000), http1Answer},
+		"like the preface": {"PRI * HTTP/2.0\r\n\r\nsm\r\n\r\n", ""},
+		"no request line":  {"INVALID CONNECTION PREFACE\r\n\r\n", ""},
 		"TLS":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", ""},
-		"garbage":          {"\x00\x01\x02\x03\xff\xfe", http1Answer},
+		"garbage":          {"\x00\x01\x02\x03\xff\xfe", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sendRaw(t, g.addr, c.sent); got != c.want {

@@ -1,0 +1,166 @@
+package h2
+
+import (
+	"strings"
+	"testing"
+)
+
+// RFC 9113 8.1: the order of the frames of an answer.
+func TestRFC9113_8_1_Answers(t *testing.T) {
+	early := func(status string) *wireBytes { return wire().headers(1, false, ":status", status) }
+	rule(t, []ruling{
+		{"interim, final", clientOpen, early("100").answer(1, true), "headers 1 :status=100; headers 1 :status=200 END"},
+		{"two interim, final, DATA", clientOpen, early("103").headers(1, false, ":status", "103").answer(1, false).data(1, true, "x"),
+			"headers 1 :status=103; headers 1 :status=103; headers 1 :status=200; data 1 x END"},
+		{"interim with END_STREAM", clientOpen, wire().headers(1, true, ":status", "103"), broken(ProtocolError)},
+		{"interim, then the end", clientOpen, early("103").data(1, true, ""), "headers 1 :status=103; " + broken(ProtocolError)},
+		{"interim, then DATA", clientOpen, early("103").data(1, false, "x"), "headers 1 :status=103; " + broken(ProtocolError)},
+		{"interim, then trailers", clientOpen, early("103").headers(1, true, "a", "b"), "headers 1 :status=103; " + broken(ProtocolError)},
+		{"interim behind the final", clientAnswering, early("103"), broken(ProtocolError)},
+		{"final twice", clientAnswering, wire().answer(1, true), broken(ProtocolError)},
+		{"DATA first", clientOpen, wire().data(1, true, "x"), broken(ProtocolError)},
+		{"empty DATA first", clientOpen, wire().data(1, false, ""), broken(ProtocolError)},
+		{"padding first", clientOpen, wire().padded(1, false, "", 3), broken(ProtocolError)},
+		{"trailers", clientAnswering, wire().data(1, false, "x").headers(1, true, "a", "b"), "data 1 x; headers 1 a=b END"},
+		{"trailers without END_STREAM", clientAnswering, wire().headers(1, false, "a", "b"), broken(ProtocolError)},
+		{"trailers twice", clientAnswering, wire().headers(1, true, "a", "b").headers(1, true, "a", "b"), "headers 1 a=b END; " + broken(StreamClosed)},
+		{"DATA behind trailers", clientAnswering, wire().headers(1, true, "a", "b").data(1, false, "x"), "headers 1 a=b END; " + broken(StreamClosed)},
+		{"empty trailers", clientAnswering, wire().frame(frameHeaders, flagEndHeaders|flagEndStream, 1, ""), "headers 1 END"},
+		{"the end twice", clientAnswering, wire().data(1, true, "").data(1, true, ""), "data 1  END; " + broken(StreamClosed)},
+		{"the end before the request has ended, then NO_ERROR", clientOpen, wire().answer(1, true).rst(1, NoError),
+			"headers 1 :status=200 END; reset 1 NO_ERROR by peer"},
+	})
+}
+
+// RFC 9113 8.2, 8.3: a malformed answer breaks its stream, and what was
+// decoded for it is kept. The rules themselves are in messageRules.
+func TestRFC9113_8_3_MalformedAnswers(t *testing.T) {
+	head := func(kv ...string) *wireBytes { return wire().headers(1, true, kv...) }
+	rulings := []ruling{
+		{"no :status", clientOpen, head("a", "b"), ""},
+		{"nothing at all", clientOpen, wire().frame(frameHeaders, flagEndHeaders|flagEndStream, 1, ""), ""},
+		{"two :status", clientOpen, head(":status", "200", ":status", "200"), ""},
+		{":status of a word", clientOpen, head(":status", "two"), ""},
+		{":status of one digit", clientOpen, head(":status", "2"), ""},
+		{":status behind another field", clientOpen, head("a", "b", ":status", "200"), ""},
+		{":path", clientOpen, head(":status", "200", ":path", "/"), ""},
+		{"unknown pseudo-header field", clientOpen, head(":status", "200", ":x", "y"), ""},
+		{"upper case", clientOpen, head(":status", "200", "Grpc-Status", "0"), ""},
+		{"a space in a name", clientOpen, head(":status", "200", "a b", "0"), ""},
+		{"LF in a value", clientOpen, head(":status", "200", "a", "b\nc: d"), ""},
+		{"connection", clientOpen, head(":status", "200", "connection", "close"), ""},
+		{"keep-alive", clientOpen, head(":status", "200", "keep-alive", "1"), ""},
+		{"proxy-connection", clientOpen, head(":status", "200", "proxy-connection", "close"), ""},
+		{"transfer-encoding", clientOpen, head(":status", "200", "transfer-encoding", "chunked"), ""},
+		{"upgrade", clientOpen, head(":status", "200", "upgrade", "h2c"), ""},
+		{"te", clientOpen, head(":status", "200", "te", "gzip"), ""},
+		{"interim in upper case", clientOpen, wire().headers(1, false, ":status", "103", "Link", "x"), ""},
+		{"trailers with :status", clientAnswering, head(":status", "200"), ""},
+		{"trailers with :path", clientAnswering, head("a", "b", ":path", "/"), ""},
+		{"trailers in upper case", clientAnswering, head("Grpc-Status", "0"), ""},
+		{"trailers with connection", clientAnswering, head("connection", "close"), ""},
+		{"request trailers with :path", serverOpen, head(":path", "/"), ""},
+		{"request trailers with :status", serverOpen, head(":status", "200"), ""},
+		{"request trailers in upper case", serverOpen, head("A", "b"), ""},
+		{"request trailers with te", serverOpen, head("te", "gzip"), ""},
+	}
+	for i := range rulings {
+		rulings[i].want = broken(ProtocolError)
+	}
+	rule(t, append(rulings, ruling{"te: trailers", clientAnswering, head("te", "trailers"), "headers 1 te=trailers END"}))
+}
+
+// RFC 9113 8.1.1: a message has as much content as its content-length says, in
+// both directions; one that has not is malformed, and nothing beyond its length
+// is told to anybody.
+func TestRFC9113_8_1_1_ContentLength(t *testing.T) {
+	const name = contentLength
+	ask := func(value string) *wireBytes { return wire().request(1, false, name, value) }
+	reply := func(value string) *wireBytes { return wire().answer(1, false, name, value) }
+	const asked, replied = "headers 1 :path=/s/m content-length=", "headers 1 :status=200 content-length="
+	refused := "RST 1 PROTOCOL_ERROR" // before anybody has heard of it
+	rule(t, []ruling{
+		{"as much", serverIdle, ask("4").data(1, true, "test"), asked + "4; data 1 test END"},
+		{"as much, in parts, padded", serverIdle, ask("4").padded(1, false, "te", 7).data(1, false, "st").data(1, true, ""),
+			asked + "4; data 1 te; data 1 st; data 1  END"},
+		{"as much, then trailers", serverIdle, ask("4").data(1, false, "test").headers(1, true, "a", "b"), asked + "4; data 1 test; headers 1 a=b END"},
+		{"leading zeros", serverIdle, ask("0000000000000000000000000000004").data(1, true, "test"), asked + "(31 bytes); data 1 test END"},
+		{"nothing, of nothing", serverIdle, wire().request(1, true, name, "0"), asked + "0 END"},
+		{"nothing, of one", serverIdle, wire().request(1, true, name, "1"), refused},
+		{"no number", serverIdle, ask("x"), refused},
+		{"two that agree", serverIdle, wire().request(1, false, name, "1", name, "1"), refused},
+		{"more", serverIdle, ask("3").data(1, true, "test"), asked + "3; " + broken(ProtocolError)},
+		{"more than nothing", serverIdle, ask("0").data(1, false, "t"), asked + "0; " + broken(ProtocolError)},
+		{"more, in parts", serverIdle, ask("3").padded(1, false, "tes", 2).data(1, true, "t"), asked + "3; data 1 tes; " + broken(ProtocolError)},
+		{"less", serverIdle, ask("5").data(1, true, "test"), asked + "5; " + broken(ProtocolError)},
+		{"less, with padding", serverIdle, ask("5").padded(1, true, "test", 1), asked + "5; " + broken(ProtocolError)},
+		{"less, then the end", serverIdle, ask("5").padded(1, false, "test", 0).data(1, true, ""), asked + "5; data 1 test; " + broken(ProtocolError)},
+		{"less, then trailers", serverIdle, ask("5").padded(1, false, "test", 0).headers(1, true, "a", "b"), asked + "5; data 1 test; " + broken(ProtocolError)},
+		{"more than there can be", serverIdle, ask(strings.Repeat("9", 30)).data(1, true, "test"), asked + "(30 bytes); " + broken(ProtocolError)},
+		{"a length in trailers says nothing", serverIdle, wire().request(1, false).data(1, false, "test").headers(1, true, name, "9"),
+			"headers 1 :path=/s/m; data 1 test; headers 1 content-length=9 END"},
+
+		{"answer: as much", clientOpen, reply("4").data(1, true, "test"), replied + "4; data 1 test END"},
+		{"answer: as much, then trailers", clientOpen, reply("4").data(1, false, "test").headers(1, true, "a", "b"), replied + "4; data 1 test; headers 1 a=b END"},
+		{"answer: nothing, of nothing", clientOpen, wire().answer(1, true, name, "0"), replied + "0 END"},
+		{"answer: nothing, of one", clientOpen, wire().answer(1, true, name, "1"), broken(ProtocolError)},
+		{"answer: two lengths", clientOpen, wire().answer(1, false, name, "1", name, "2"), broken(ProtocolError)},
+		{"answer: more", clientOpen, reply("3").data(1, true, "test"), replied + "3; " + broken(ProtocolError)},
+		{"answer: less", clientOpen, reply("5").data(1, true, "test"), replied + "5; " + broken(ProtocolError)},
+		{"answer: less, then trailers", clientOpen, reply("5").headers(1, true, "a", "b"), replied + "5; " + broken(ProtocolError)},
+		{"answer: that of an interim one does not count", clientOpen, wire().headers(1, false, ":status", "103", name, "9").answer(1, true),
+			"headers 1 :status=103 content-length=9; headers 1 :status=200 END"},
+	})
+}
+
+// RFC 9113 8.1.1, RFC 9110 6.4.1: answers to HEAD and those with 204 or 304
+// have no content, whatever their content-length says.
+func TestRFC9113_8_1_1_NoContent(t *testing.T) {
+	head := inClient(func(r *rig) {
+		s := &Stream{}
+		s.NoContent()
+		r.conn.Open(s, true, statelessRequest)
+	})
+	say := func(end bool, status string) *wireBytes {
+		return wire().headers(1, end, ":status", status, contentLength, "7")
+	}
+	rule(t, []ruling{
+		{"HEAD", head, say(true, "200"), "headers 1 :status=200 content-length=7 END"},
+		{"HEAD, ended by DATA", head, say(false, "200").data(1, true, ""), "headers 1 :status=200 content-length=7; data 1  END"},
+		{"HEAD, ended by trailers", head, say(false, "200").headers(1, true, "a", "b"), "headers 1 :status=200 content-length=7; headers 1 a=b END"},
+		{"HEAD with content", head, say(false, "200").data(1, true, "content"), "headers 1 :status=200 content-length=7; " + broken(ProtocolError)},
+		{"304", clientOpen, say(true, "304"), "headers 1 :status=304 content-length=7 END"},
+		{"304 with content", clientOpen, say(false, "304").data(1, true, "content"), "headers 1 :status=304 content-length=7; " + broken(ProtocolError)},
+		{"204", clientOpen, say(true, "204"), "headers 1 :status=204 content-length=7 END"},
+		{"200", clientOpen, say(true, "200"), broken(ProtocolError)},
+	})
+
+	r := newClient(t)
+	s := &Stream{}
+	s.NoContent()
+	s.Clear()
+	r.conn.Open(s, true, statelessRequest)
+	r.frames()
+	if got, want := r.outcome(wire().answer(1, false).data(1, true, "x")), "headers 1 :status=200; data 1 x END"; got != want {
+		t.Errorf("the next use of a stream: %q, want %q", got, want)
+	}
+}
+
+// The promise of a list that is too large for us is not known, and that of a
+// block which is remembered by its octets is the block's own.
+func TestRFC9113_8_1_1_LargeAndRepeatedBlocks(t *testing.T) {
+	r := newServer(t, func(c *Config) { c.MaxHeaderList = 300 })
+	big := strings.Repeat("b", 300)
+	if got, want := r.outcome(wire().request(1, false, contentLength, "1", "big", big).data(1, true, "four")), "too large 1; data 1 four END"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	r = newServer(t)
+	for id := uint32(1); id < 20; id += 2 {
+		block := string(append(stateless(":method", "POST", ":scheme", "http", ":path", "/s/m"), stateless(contentLength, "3")...))
+		r.settle(wire().frame(frameHeaders, flagEndHeaders, id, block))
+		if got := r.streams[id].promise; got != 3 {
+			t.Fatalf("block %d promises %d", id/2, got)
+		}
+		r.conn.Reset(r.streams[id], Cancel)
+	}
+}
