@@ -270,11 +270,12 @@ func TestGarbageInPlaceOfThePreface(t *testing.T) {
 	})
 }
 
-// Many connections at once, each with calls under way.
+// Many connections at once, each with calls under way: more than one look at
+// the kernel's list brings.
 func TestManyConnections(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {
 		t := h.t
-		peers := make([]*testkit.Peer, 60)
+		peers := make([]*testkit.Peer, 150)
 		for i := range peers {
 			_, peers[i] = h.caller(t, tr)
 		}

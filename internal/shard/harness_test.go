@@ -1,8 +1,10 @@
 package shard
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -25,8 +27,8 @@ type transport struct {
 // transports are what links are driven over; every test of the suite runs over
 // all of them (R22).
 var transports = []transport{
-	{name: "tcp", pair: tcpPair, raw: true, half: true},
-	{name: "unix", pair: unixPair, raw: true, half: true},
+	{name: "tcp", pair: tcpPair, raw: runtime.GOOS == "linux", half: true},
+	{name: "unix", pair: unixPair, raw: runtime.GOOS == "linux", half: true},
 	{name: "pipe", pair: func(testing.TB) (a, b net.Conn) { return net.Pipe() }},
 	{name: "wrapped", pair: wrappedPair, half: true},
 }
@@ -87,7 +89,7 @@ func everywhere(t *testing.T, test func(h *host, tr transport)) {
 
 // host is a shard with a service for callers: a request to "/echo" is answered
 // with its own bytes, one to "/sink" with nothing, and one to "/give/N" with N
-// bytes as fast as they can be written.
+// bytes as fast as they can be written; "/alone" ends all other links.
 type host struct {
 	*Shard
 	t      testing.TB
@@ -217,8 +219,22 @@ func (s service) Headers(st *h2.Stream, b *h2.Block, end bool) {
 	if rest, found := cutPrefix(string(path.Value), "/give/"); found {
 		call.give, _ = strconv.Atoi(rest)
 	}
+	if string(path.Value) == "/alone" {
+		s.closeOthers(st.Conn())
+	}
 	st.Conn().WriteHeaders(st, false, h2.AppendField(nil, ":status", "200"))
 	s.Data(st, nil, end)
+}
+
+// errAlone is the reason of links that a call of "/alone" has ended.
+var errAlone = errors.New("another wants to be alone")
+
+func (s service) closeOthers(c *h2.Conn) {
+	for l := range s.links {
+		if l.Conn != c {
+			l.Close(errAlone)
+		}
+	}
 }
 
 func cutPrefix(s, prefix string) (string, bool) {

@@ -3,7 +3,6 @@ package shard
 import (
 	"errors"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -32,11 +31,10 @@ type Watcher interface {
 
 // driver joins a link to its transport. All methods run under the shard's lock.
 type driver interface {
-	flush(now time.Duration) // send what the engine has; may end the link
-	probe(now time.Duration) // look once whether the peer has finished
-	progress() uint64        // bytes that the transport has taken so far
-	finish()                 // no more output will come: half-close
-	close()                  // release the transport
+	flush()           // send what the engine has; may end the link
+	progress() uint64 // bytes that the transport has taken so far
+	finish()          // no more output will come: half-close
+	close()           // release the transport
 }
 
 // Link is one connection with its engine and its transport.
@@ -53,10 +51,9 @@ type Link struct {
 	reason   error // why it is finishing
 	dirty    bool
 	closed   bool
-	ending   bool // closes when its output is gone
-	finished bool // half-closed
-	broken   bool // its peer has broken the rules and is not waited for
-	unproven bool
+	ending   bool   // closes when its output is gone
+	finished bool   // half-closed
+	broken   bool   // its peer has broken the rules and is not waited for
 	timer    Timer  // end of the linger time
 	moved    uint64 // bytes that the transport had taken when the timer was set
 }
@@ -74,9 +71,8 @@ func (s *Shard) NewLink(cfg *h2.Config, h h2.Handler, w Watcher) *Link {
 // Attach gives the link its transport and starts to read. Called under the
 // lock. A transport for a link that has ended meanwhile is closed.
 //
-// A transport that tells its descriptor (syscall.Conn) is read and written by
-// system calls of our own: whatever its Read and Write add is passed by, so
-// that a wrapper must not pass that method on.
+// A *net.TCPConn or *net.UnixConn is closed at once where its descriptor can be
+// taken over: the link has a duplicate of it.
 func (l *Link) Attach(nc net.Conn) {
 	if l.shard.stopped {
 		l.Close(errStopped)
@@ -85,13 +81,10 @@ func (l *Link) Attach(nc net.Conn) {
 		_ = nc.Close() // it was never used
 		return
 	}
-	if sc, ok := nc.(syscall.Conn); ok {
-		if d := newSocket(l, nc, sc); d != nil {
-			l.driver = d
-			go d.readLoop() // ends when the socket is closed
-			l.shard.markDirty(l)
-			return
-		}
+	if d := newSocket(l, nc); d != nil {
+		l.driver = d
+		l.shard.markDirty(l)
+		return
 	}
 	d := newStreamDriver(l, nc)
 	l.driver = d
@@ -204,8 +197,7 @@ func (l *Link) tell(err error, p []byte) {
 // noTransport stands in until Attach.
 type noTransport struct{}
 
-func (noTransport) flush(time.Duration) {}
-func (noTransport) probe(time.Duration) {}
-func (noTransport) progress() uint64    { return 0 }
-func (noTransport) finish()             {}
-func (noTransport) close()              {}
+func (noTransport) flush()           {}
+func (noTransport) progress() uint64 { return 0 }
+func (noTransport) finish()          {}
+func (noTransport) close()           {}

@@ -3,23 +3,26 @@
 //
 // Start from Shard and Link. How it works by default:
 //
-//  1. Each connection has one goroutine that waits for bytes and reads them,
-//     under the shard's lock, into the one read buffer of the shard. An idle
-//     connection holds no buffer.
-//  2. Whatever the engine wants to send stays in its output buffer until the
-//     flusher, one goroutine per shard, has its turn: it runs after the readers
-//     that were ready, and sends once per connection. The number of sends
-//     decides what a relay costs.
-//  3. Other goroutines hand work in with Post. A shard never takes another
-//     shard's lock (R23).
+//  1. One goroutine per shard waits for all sockets (poller, by epoll). It reads
+//     those that are ready, under the shard's lock, into the one read buffer of
+//     the shard. An idle connection holds no buffer and no stack.
+//  2. Whatever the engine wants to send stays in its output buffer until
+//     everything that was ready has been read; then each connection has one
+//     send. The number of sends decides what a relay costs.
+//  3. Other goroutines hand work in with Post, or by Lock and Unlock. The
+//     flusher, the other goroutine of the shard, sees to that and to timers
+//     where the poller is not at it anyway. A shard never takes another shard's
+//     lock (R23).
 //
-// Two drivers join a Link to its transport: raw sockets (TCP and Unix, no
-// system call beyond one read and one send) and any other net.Conn (R22).
+// Two drivers join a Link to its transport: raw sockets (TCP and Unix, on Linux,
+// no system call beyond one read and one send), and any other net.Conn (R22),
+// which has goroutines of its own and shares the flusher.
 package shard
 
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -43,23 +46,23 @@ type Shard struct {
 	done  chan struct{} // closed when the flusher has ended
 	check *lockCheck
 
-	mu       sync.Mutex
-	now      time.Duration // when the lock was taken
-	pool     *h2.Pool
-	block    h2.Block // scratch for header blocks
-	buf      []byte
-	links    map[*Link]struct{}
-	dirty    []*Link
-	wheel    wheel
-	armed    time.Duration // when alarm will ring, 0: not set
-	alarm    *time.Timer
-	awake    bool // a token is in wake, or the flusher runs
-	unproven []*Link
-	sweep    Timer
-	trim     Timer
-	stopped  bool
+	mu      sync.Mutex
+	now     time.Duration // when the lock was taken
+	pool    *h2.Pool
+	block   h2.Block // scratch for header blocks
+	buf     []byte
+	links   map[*Link]struct{}
+	dirty   []*Link
+	wheel   wheel
+	armed   time.Duration // when alarm will ring, 0: not set
+	alarm   *time.Timer
+	awake   bool // a token is in wake, or the flusher runs
+	trim    Timer
+	stopped bool
+	poller  *poller // of raw sockets, made for the first one
 
-	inbox inbox
+	turning atomic.Bool // a turn is under way that will look into the inbox
+	inbox   inbox
 }
 
 // inbox holds tasks of other goroutines. Its length is bounded by what can be
@@ -68,6 +71,12 @@ type inbox struct {
 	mu    sync.Mutex
 	tasks []Task
 	spare []Task
+}
+
+func (b *inbox) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.tasks) > 0
 }
 
 // Group makes shards that share a clock, a byte budget, and in race builds the
@@ -91,7 +100,7 @@ func (g *Group) New() *Shard {
 		pool: h2.NewPool(g.budget), buf: make([]byte, readBuffer),
 		links: make(map[*Link]struct{}),
 	}
-	s.sweep.Owner, s.trim.Owner = s, s
+	s.trim.Owner = s
 	s.alarm = time.AfterFunc(time.Hour, s.Wake)
 	s.alarm.Stop()
 	go s.flusher() // ended by Stop, which waits for it
@@ -134,7 +143,9 @@ func (s *Shard) Post(t Task) {
 	s.inbox.mu.Lock()
 	s.inbox.tasks = append(s.inbox.tasks, t)
 	s.inbox.mu.Unlock()
-	s.Wake()
+	if !s.turning.Load() {
+		s.Wake()
+	}
 }
 
 // Wake has the flusher run soon.
@@ -161,19 +172,35 @@ func (s *Shard) flusher() {
 		// what they produce leaves in the same sends.
 		runtime.Gosched()
 		s.Lock()
-		s.awake = true
-		now := s.Now()
-		s.runTasks(now)
-		s.wheel.advance(now)
-		s.flush(now)
-		s.setTrim(now)
-		s.setAlarm(now)
-		s.awake = false
+		s.begin()
+		s.turn()
 		stopped := s.stopped
 		s.leave()
 		if stopped {
 			return
 		}
+	}
+}
+
+// begin begins a turn: until its end nobody need be woken.
+func (s *Shard) begin() {
+	s.awake = true
+	s.turning.Store(true)
+}
+
+// turn runs posted tasks and expired timers, then sends what all connections
+// have to say, and ends the turn.
+func (s *Shard) turn() {
+	now := s.Now()
+	s.runTasks(now)
+	s.wheel.advance(now)
+	s.flush(now)
+	s.setTrim(now)
+	s.setAlarm(now)
+	s.awake = false
+	s.turning.Store(false)
+	if s.inbox.waiting() { // posted after runTasks has looked, by somebody who relied on it
+		s.Wake()
 	}
 }
 
@@ -201,23 +228,23 @@ func (s *Shard) flush(now time.Duration) {
 		l := s.dirty[i]
 		s.dirty[i] = nil
 		l.dirty = false
-		l.driver.flush(now)
+		l.driver.flush()
 		l.afterFlush(now)
 	}
 	s.dirty = s.dirty[:0]
 }
 
 // muchOutput is what a connection sends at once after a long read, without
-// waiting for what other readers may add: a send of this size gains little from
+// waiting for what other reads may add: a send of this size gains little from
 // company, and buffers stay small enough for the processor's cache.
 const muchOutput = 32 << 10
 
 // flushMuch sends for the connections that have much to send; they stay on the
-// flusher's list.
-func (s *Shard) flushMuch(now time.Duration) {
+// list of the turn.
+func (s *Shard) flushMuch() {
 	for _, l := range s.dirty {
 		if len(l.Conn.Output()) >= muchOutput {
-			l.driver.flush(now)
+			l.driver.flush()
 		}
 	}
 }
@@ -259,10 +286,6 @@ func (s *Shard) setAlarm(now time.Duration) {
 	}
 }
 
-// sweepEvery is how long the end of a connection may go unnoticed if it
-// arrived together with the last bytes.
-const sweepEvery = 100 * time.Millisecond
-
 // trimEvery is how long a buffer is kept that nobody needs.
 const trimEvery = time.Second
 
@@ -273,42 +296,8 @@ func (s *Shard) setTrim(now time.Duration) {
 	}
 }
 
-// Expired implements Expirer for the timers of the shard itself.
-func (s *Shard) Expired(t *Timer, now time.Duration) {
-	if t == &s.trim {
-		s.pool.Trim()
-		return
-	}
-	s.sweepLinks(now)
-}
-
-// sweepLinks looks once more at connections whose last read was a short one: a
-// FIN that came together with data gives no second readiness event.
-func (s *Shard) sweepLinks(now time.Duration) {
-	list := s.unproven
-	s.unproven = nil
-	for _, l := range list {
-		l.unproven = false
-		if !l.closed {
-			l.driver.probe(now)
-		}
-	}
-	clear(list)
-	if len(s.unproven) == 0 {
-		s.unproven = list[:0]
-	}
-}
-
-func (s *Shard) prove(l *Link, now time.Duration) {
-	if l.unproven || l.closed {
-		return
-	}
-	l.unproven = true
-	s.unproven = append(s.unproven, l)
-	if !s.sweep.Set() {
-		s.SetTimer(&s.sweep, now+sweepEvery)
-	}
-}
+// Expired implements Expirer for the timer of the shard itself.
+func (s *Shard) Expired(*Timer, time.Duration) { s.pool.Trim() }
 
 // Links returns how many connections are attached.
 func (s *Shard) Links() int { return len(s.links) }
@@ -326,7 +315,11 @@ func (s *Shard) Stop() {
 		l.Close(errStopped)
 	}
 	s.alarm.Stop()
+	p := s.poller
 	s.leave()
 	s.Wake()
 	<-s.done
+	if p != nil {
+		p.stop()
+	}
 }

@@ -45,6 +45,8 @@ func TestGoAwayOfAWorkerThatIsGone(t *testing.T) {
 			l, w := h.worker(h.t, tr)
 			h.open(l)
 			w.WantHeaders(1, testkit.NoEnd)
+			w.WritePing([8]byte{1})
+			w.WantPingAck([8]byte{1}) // all that the worker has written is read
 			goaways := h.noted("goaway")
 			h.do(func() { // no reader has its turn before the writes below
 				w.WriteGoAway(0, http2.ErrCodeNo, "")

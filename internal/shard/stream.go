@@ -3,7 +3,6 @@ package shard
 import (
 	"net"
 	"sync/atomic"
-	"time"
 )
 
 // streamBuffer is the read buffer of a connection that is not a raw socket, and
@@ -108,9 +107,8 @@ func (d *streamDriver) closeWrite() {
 	s.Unlock()
 }
 
-func (d *streamDriver) flush(time.Duration) { d.signal() }
-func (d *streamDriver) probe(time.Duration) {}
-func (d *streamDriver) progress() uint64    { return d.written.Load() }
+func (d *streamDriver) flush()           { d.signal() }
+func (d *streamDriver) progress() uint64 { return d.written.Load() }
 
 func (d *streamDriver) finish() {
 	d.half = true

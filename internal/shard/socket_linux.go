@@ -1,0 +1,211 @@
+package shard
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// readRounds bounds how often one connection may fill the whole read buffer
+// before others have their turn.
+const readRounds = 4
+
+// socket drives a link over a raw, non-blocking TCP or Unix socket.
+//
+// The descriptor is used and closed only under the shard's lock, and used only
+// while the link is open, so that it cannot be a reused one.
+type socket struct {
+	link    *Link
+	poller  *poller
+	fd      int
+	blocked bool // the socket takes no more; its poller will tell when it does
+	unread  bool // it is in the poller's list of that name
+	ended   bool // the peer has sent its last byte; what there is leads to the end
+}
+
+// newSocket takes over the descriptor of nc; nil if nc is no socket, or there
+// are no descriptors left. Called under the lock.
+func newSocket(l *Link, nc net.Conn) *socket {
+	var sc syscall.Conn
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		sc = nc
+	case *net.UnixConn:
+		sc = nc
+	default:
+		return nil
+	}
+	p := l.shard.sockets()
+	if p == nil {
+		return nil
+	}
+	fd := duplicate(sc)
+	if fd < 0 {
+		return nil
+	}
+	d := &socket{link: l, poller: p, fd: fd}
+	if err := p.add(d); err != nil {
+		_ = unix.Close(fd) // nc is still there
+		return nil
+	}
+	_ = nc.Close() // of the two descriptors ours is left
+	return d
+}
+
+// duplicate returns another descriptor of the same socket, -1 if it cannot be
+// had. It is non-blocking like the first.
+func duplicate(sc syscall.Conn) int {
+	fd := -1
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	err = raw.Control(func(of uintptr) {
+		if n, err := unix.FcntlInt(of, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			fd = n
+		}
+	})
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// sockets returns the shard's poller, nil if there can be none.
+func (s *Shard) sockets() *poller {
+	if s.poller == nil {
+		s.poller = newPoller(s)
+	}
+	return s.poller
+}
+
+// ready is told by the poller what the socket is ready for.
+func (d *socket) ready(events uint32) {
+	if events&pollEnd != 0 {
+		d.ended = true
+	}
+	if events&(unix.EPOLLIN|pollEnd) != 0 {
+		d.read()
+	}
+	if events&unix.EPOLLOUT != 0 && d.blocked && !d.link.closed {
+		d.writeOn()
+	}
+}
+
+// read takes what the socket has, up to a bound. A read that does not fill the
+// buffer has emptied the socket, and the second one, which would only say so,
+// is saved, unless the peer's end is behind it: of that there is no further
+// event.
+func (d *socket) read() {
+	s := d.link.shard
+	for range readRounds {
+		n := d.readOnce()
+		if n >= muchOutput {
+			s.flushMuch()
+		}
+		if n < len(s.buf) && !d.ended || d.link.closed {
+			return
+		}
+	}
+	if !d.unread {
+		d.unread = true
+		d.poller.unread = append(d.poller.unread, d)
+	}
+}
+
+// readOnce reads once and returns how many bytes there were; as many as the
+// buffer holds mean that there may be more.
+func (d *socket) readOnce() int {
+	l := d.link
+	if l.closed {
+		return 0
+	}
+	buf := l.shard.buf
+	n, err := sysRead(d.fd, buf)
+	switch {
+	case n > 0:
+		l.feed(buf[:n])
+		return n
+	case err == nil:
+		l.Close(io.EOF)
+	case errors.Is(err, syscall.EAGAIN):
+		d.ended = false // an end that is not one for reading
+	default:
+		l.Close(err)
+	}
+	return 0
+}
+
+func (d *socket) progress() uint64 { return d.link.Conn.Accepted() }
+
+func (d *socket) flush() {
+	if !d.blocked {
+		d.write()
+	}
+}
+
+// write sends what the socket takes, and has the poller tell when it takes
+// more.
+func (d *socket) write() {
+	c := d.link.Conn
+	for p := c.Output(); len(p) > 0 && !d.link.closed; p = c.Output() {
+		n, err := sysWrite(d.fd, p)
+		if n > 0 {
+			c.Sent(n)
+		}
+		if n == len(p) {
+			continue
+		}
+		if err != nil && !errors.Is(err, syscall.EAGAIN) {
+			d.writeFailed(err)
+			return
+		}
+		d.block()
+		return
+	}
+}
+
+// writeFailed ends the link. What the peer said before it left counts: an
+// answer, or a GOAWAY that tells which calls it has not looked at (R4).
+func (d *socket) writeFailed(err error) {
+	for range readRounds {
+		if d.readOnce() < len(d.link.shard.buf) {
+			break
+		}
+	}
+	d.link.Close(err)
+}
+
+func (d *socket) block() {
+	if d.blocked {
+		return
+	}
+	d.blocked = true
+	if err := d.poller.await(d, true); err != nil {
+		d.link.Close(err) // out of kernel memory: nobody would ever write the rest
+	}
+}
+
+// writeOn goes on when a socket that was full takes more.
+func (d *socket) writeOn() {
+	d.write()
+	if d.link.closed || len(d.link.Conn.Output()) > 0 {
+		return
+	}
+	d.blocked = false
+	if err := d.poller.await(d, false); err != nil {
+		d.link.Close(err)
+		return
+	}
+	d.link.afterFlush(d.link.shard.Now())
+}
+
+func (d *socket) finish() { _ = unix.Shutdown(d.fd, unix.SHUT_WR) } // the peer may be gone already
+
+func (d *socket) close() {
+	d.poller.remove(d)
+	_ = unix.Close(d.fd) // there is nothing to be done about an error
+}
