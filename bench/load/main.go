@@ -35,6 +35,7 @@ type plan struct {
 	indexed        bool          // header blocks with the dynamic table
 	timeout        string        // grpc-timeout, "" for none
 	pid            int           // whose CPU is counted, with its children; 0 for nobody's
+	backends       int           // process of the backends, 0 if not known
 }
 
 func main() {
@@ -84,6 +85,7 @@ func flags() (p plan, asJSON bool) {
 	flag.BoolVar(&p.indexed, "indexed", false, "use the dynamic table for request headers, as gRPC clients do; otherwise literals")
 	flag.StringVar(&p.timeout, "timeout", "", "send this grpc-timeout (such as 5S)")
 	flag.IntVar(&p.pid, "pid", 0, "count the CPU and the memory of this process and its children")
+	flag.IntVar(&p.backends, "backends", 0, "this process has the backends: its CPU and the client's are told, too")
 	flag.BoolVar(&asJSON, "json", false, "print one JSON object")
 	flag.Parse()
 	return p, asJSON

@@ -8,6 +8,9 @@ import (
 const (
 	// maxRate keeps the mean gap between two calls above a microsecond.
 	maxRate = 1_000_000
+	// grid is what the moments of an open loop are rounded up to: finer, and
+	// waking up for every call would cost the client more than the call does.
+	grid = 100 * time.Microsecond
 	// longestNap bounds how late a pacer sees that it has to stop.
 	longestNap = 20 * time.Millisecond
 )
@@ -20,12 +23,19 @@ type pacer struct {
 	sig     *signals
 	gap     float64 // mean, in nanoseconds
 	random  *rand.Rand
-	due     time.Duration // of the next call, since the epoch
+	exact   time.Duration // moment of the next call, since the epoch
+	due     time.Duration // the same on the grid
 	turn    int
 }
 
 func newPacer(rate float64, clients []*client, sig *signals) *pacer {
-	return &pacer{clients: clients, sig: sig, gap: float64(time.Second) / rate, random: rand.New(rand.NewPCG(1, 2)), due: sig.now()}
+	return &pacer{clients: clients, sig: sig, gap: float64(time.Second) / rate, random: rand.New(rand.NewPCG(1, 2)), exact: sig.now()}
+}
+
+// next draws the moment of the next call.
+func (p *pacer) next() {
+	p.exact += time.Duration(p.random.ExpFloat64() * p.gap)
+	p.due = (p.exact + grid - 1).Truncate(grid)
 }
 
 // run returns when the run stops, or with the error of the alarm.
@@ -51,7 +61,7 @@ func (p *pacer) start(now time.Duration) {
 		c := p.clients[p.turn]
 		c.arrived = append(c.arrived, p.due)
 		p.turn = (p.turn + 1) % len(p.clients)
-		p.due += time.Duration(p.random.ExpFloat64() * p.gap)
+		p.next()
 	}
 	for _, c := range p.clients {
 		if len(c.arrived) == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -107,7 +108,10 @@ func take(p plan, clients []*client) (measure.Sample, error) {
 		traffic.Received += received
 		traffic.Sent += sent
 	}
-	return measure.Take(calls, traffic, p.pid)
+	if p.backends == 0 {
+		return measure.Take(calls, traffic, p.pid)
+	}
+	return measure.Take(calls, traffic, p.pid, p.backends, os.Getpid())
 }
 
 // summarize adds up what the clients have kept. A call that was due and never

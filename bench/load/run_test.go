@@ -127,7 +127,7 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 	p := plan{conns: 1, streams: 2, size: 16, answers: 1, rate: 100}
 	c := newClient(rawh2.NewConn(a, true, rawh2.SmallReadBuffer), 0, p, newForm(p), sig)
 	pacer := newPacer(p.rate, []*client{c}, sig)
-	pacer.due = 0
+	pacer.exact, pacer.due = 0, 0
 	pacer.start(500 * time.Millisecond)
 	r := summarize(p, []*client{c})
 	if len(c.lanes) != 2 || r.Unsent < 10 || r.Max < 900e3 || r.P50 < 500e3 {
@@ -139,9 +139,12 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 func TestPacerRepeats(t *testing.T) {
 	due := func() time.Duration {
 		p := newPacer(1000, nil, newSignals())
-		p.due = 0
+		p.exact = 0
 		for range 10_000 {
-			p.due += time.Duration(p.random.ExpFloat64() * p.gap)
+			before := p.due
+			if p.next(); p.due < before || p.due < p.exact || p.due%grid != 0 {
+				t.Fatalf("a call is due at %v, then one at %v, exactly %v", before, p.due, p.exact)
+			}
 		}
 		return p.due
 	}

@@ -60,13 +60,14 @@ func TestBetween(t *testing.T) {
 		At: time.Unix(12, 0), Calls: 1100, Traffic: Traffic{Received: 80_050, Sent: 100_060},
 		Process: Process{CPU: time.Second + 2*time.Millisecond, User: 13, System: 19, Switches: 505},
 		Host:    Host{Busy: []float64{1.5, 4}, Packets: 4007, Bytes: 90070},
+		Rig:     time.Second,
 	}
 	var r Result
 	r.Between(from, to)
 	if r.Calls != 1000 || r.PerSecond != 500 || r.CPUPerCall != 2 || r.UserShare != 0.25 || r.Switches != 0.5 || r.LoopPackets != 4 || r.LoopBytes != 90 {
 		t.Errorf("got %+v", r)
 	}
-	if r.Answer != 80 || r.Request != 100 || r.CoreBusy[0] != 0.5 || r.CoreBusy[1] != 2 {
+	if r.Answer != 80 || r.Request != 100 || r.CoreBusy[0] != 0.5 || r.CoreBusy[1] != 2 || r.RigShare != 0.5 {
 		t.Errorf("got %+v", r)
 	}
 }

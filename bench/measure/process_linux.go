@@ -118,6 +118,7 @@ func ReadMemory(pid int) (Memory, error) {
 		one := parseRollup(string(b))
 		sum.RSSKiB += one.RSSKiB
 		sum.PSSKiB += one.PSSKiB
+		sum.FileKiB += one.FileKiB
 	}
 	return sum, nil
 }
@@ -132,6 +133,8 @@ func parseRollup(text string) (m Memory) {
 			m.RSSKiB = number(kib)
 		case "Pss":
 			m.PSSKiB = number(kib)
+		case "Pss_File":
+			m.FileKiB = number(kib)
 		}
 	}
 	return m

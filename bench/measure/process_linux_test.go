@@ -49,14 +49,14 @@ func TestReadProcess(t *testing.T) {
 	if _, err := ReadProcess(1 << 30); err == nil {
 		t.Error("a process that does not exist has CPU time")
 	}
-	if _, err := Take(0, Traffic{}, os.Getpid()); err != nil {
+	if _, err := Take(0, Traffic{}, os.Getpid(), os.Getppid()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestParseRollup(t *testing.T) {
-	text := "55d0-7ffd ---p 00000000 00:00 0    [rollup]\nRss:               15120 kB\nPss:                9001 kB\nPss_Dirty:          7 kB\n"
-	if got := parseRollup(text); got != (Memory{15120, 9001}) {
+	text := "55d0-7ffd ---p 00000000 00:00 0    [rollup]\nRss:               15120 kB\nPss:                9001 kB\nPss_Dirty:          7 kB\nPss_File:         800 kB\n"
+	if got := parseRollup(text); got != (Memory{15120, 9001, 800}) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -15,10 +15,12 @@ type Process struct {
 }
 
 // Memory is what a process and its children hold now. Pages that several
-// processes map count for each of them in RSS and once in all in PSS.
+// processes map count for each of them in RSS and once in all in PSS. File is
+// the part of PSS that is pages of files: the program and its libraries.
 type Memory struct {
-	RSSKiB uint64 `json:"rss_kib"`
-	PSSKiB uint64 `json:"pss_kib"`
+	RSSKiB  uint64 `json:"rss_kib"`
+	PSSKiB  uint64 `json:"pss_kib"`
+	FileKiB uint64 `json:"pss_file_kib"`
 }
 
 // Host is what everybody has used.
@@ -46,16 +48,24 @@ type Sample struct {
 	Traffic
 	Process
 	Host
+	Rig time.Duration // CPU of the programs that measure
 }
 
-// Take reads the counters of a process and of the machine. With pid 0 nobody's
-// CPU is counted.
-func Take(calls uint64, traffic Traffic, pid int) (s Sample, err error) {
+// Take reads the counters of a process, of the machine and of the programs that
+// measure, if they are given. With pid 0 nobody's CPU is counted.
+func Take(calls uint64, traffic Traffic, pid int, rig ...int) (s Sample, err error) {
 	s.At, s.Calls, s.Traffic = time.Now(), calls, traffic
 	if pid != 0 {
 		if s.Process, err = ReadProcess(pid); err != nil {
 			return s, err
 		}
+	}
+	for _, other := range rig {
+		p, err := ReadProcess(other)
+		if err != nil {
+			return s, err
+		}
+		s.Rig += p.CPU
 	}
 	s.Host, err = ReadHost()
 	return s, err
@@ -90,6 +100,7 @@ type Result struct {
 	Switches    float64   `json:"switches_per_call,omitempty"`
 	CPU         float64   `json:"cpu_seconds,omitempty"`
 	CoreBusy    []float64 `json:"core_busy_seconds,omitempty"` // of every core, all processes
+	RigShare    float64   `json:"rig_share"`                   // CPU of client and backends, over the time: at 1 they are what is measured
 	LoopPackets float64   `json:"loopback_packets_per_call"`   // of everybody in this network namespace
 	LoopBytes   float64   `json:"loopback_bytes_per_call"`     // with the headers of TCP
 
@@ -138,6 +149,7 @@ func (r *Result) Between(from, to Sample) {
 		r.UserShare = float64(to.User-from.User) / float64(ticks)
 	}
 	r.Switches = float64(to.Switches-from.Switches) / calls
+	r.RigShare = (to.Rig - from.Rig).Seconds() / r.Seconds
 	for i := range min(len(to.Busy), len(from.Busy)) {
 		r.CoreBusy = append(r.CoreBusy, to.Busy[i]-from.Busy[i])
 	}

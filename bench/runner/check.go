@@ -58,6 +58,7 @@ type check struct {
 	Values  []float64 `json:"values"`              // of each round
 	Best    []string  `json:"best_l7,omitempty"`   // of each round
 	Most    float64   `json:"most,omitempty"`      // the bar
+	Because string    `json:"because,omitempty"`   // why the bar is what it is
 	Verdict string    `json:"verdict,omitempty"`   // empty without a bar
 	Reason  string    `json:"not_valid,omitempty"` // why
 }
@@ -95,6 +96,9 @@ func (c check) String() string {
 	}
 	if c.Most > 0 {
 		s += fmt.Sprintf(", bar %.2f: %s", c.Most, c.Verdict)
+		if c.Because != "" {
+			s += " [" + c.Because + "]"
+		}
 	}
 	if c.Reason != "" {
 		s += " (" + c.Reason + ")"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -94,6 +95,9 @@ func untold(w workload, o options) (all []aside) {
 // check forms the values of all rounds in which both sides are good.
 func (r *report) check(w workload, subject string, b bar) check {
 	c := check{Workload: w.Name, Peer: subject, What: b.What, Beside: b.Beside, Unit: unit(b.What), Most: b.Most}
+	if b.What == whatRSS {
+		c.Most, c.Because = r.memoryBar(b.Most, subject)
+	}
 	in := phaseFor(w, b.What)
 	rounds := 0
 	for _, ours := range r.runsOf(w.Name, subject, in) {
@@ -119,6 +123,31 @@ func (r *report) check(w workload, subject string, b bar) check {
 	}
 	c.judge(rounds)
 	return c
+}
+
+const (
+	// muchCode is how much of a program may be resident before its memory is
+	// judged by what it takes beside its code, in MB.
+	muchCode = 9
+	// besideStart is how much more than at its start it may then have, in MB.
+	besideStart = 6
+)
+
+// memoryBar is the most that a proxy may hold after load, in MB: most or, if
+// the pages of its program alone are more than muchCode, besideStart more than
+// at its start. That is known when the workload start was measured, too.
+func (r *report) memoryBar(most float64, peer string) (bar float64, because string) {
+	var code, all []float64
+	for _, run := range r.Runs {
+		if run.Peer == peer && run.Phase == phaseStart && run.good() {
+			code, all = append(code, run.files()), append(all, run.rss())
+		}
+	}
+	if median(code) <= muchCode {
+		return most, ""
+	}
+	start := median(all)
+	return start + besideStart, fmt.Sprintf("%.1f at the start + %d, as %.1f are the program", start, besideStart, median(code))
 }
 
 func unit(what string) string {
@@ -159,7 +188,6 @@ func value(what string, ours, theirs run) float64 {
 	case whatPerConn:
 		return ours.perConnection()
 	default:
-		rss, _ := ours.memory()
-		return rss
+		return ours.rss()
 	}
 }

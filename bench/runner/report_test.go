@@ -61,6 +61,24 @@ func TestRatios(t *testing.T) {
 	}
 }
 
+// Memory is judged by what comes on top of a large program, once it is known
+// how large it is.
+func TestMemoryBar(t *testing.T) {
+	r, o := sample(t, "cabrank,haproxy-tcp", []float64{2, 1})
+	r.summarize(o)
+	if c := find(t, r, whatRSS, ""); c.Most != 15 || c.Median != 10.24 || c.Verdict != held {
+		t.Errorf("got %+v", c)
+	}
+	for _, kib := range []uint64{9_000_000 / 1024, 10_000_000 / 1024} {
+		m := measure.Result{Calls: 1, After: &measure.Memory{RSSKiB: 12_000, PSSKiB: 12_000, FileKiB: kib}}
+		r.Runs = append(r.Runs, run{Peer: "cabrank", Workload: "start", Phase: phaseStart, Result: m})
+	}
+	bar, why := r.memoryBar(15, "cabrank")
+	if bar != 12.288+besideStart || why != "12.3 at the start + 6, as 9.5 are the program" {
+		t.Errorf("got %v, %q", bar, why)
+	}
+}
+
 // The best L7 peer is chosen in every round; the copy of bytes is none.
 func TestBestL7(t *testing.T) {
 	r, o := sample(t, "cabrank,haproxy-tcp,nghttpx,envoy", []float64{3, 1, 10, 20}, []float64{3, 1, 30, 6}, []float64{3, 1, 10, 20})

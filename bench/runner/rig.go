@@ -75,11 +75,11 @@ func (r *rig) withBackends(j job, res *run) error {
 	switch {
 	case j.peer.Name == direct:
 		at.listen = at.backends[0]
-		err = r.underLoad(j, at, nil, res)
+		err = r.underLoad(j, at, nil, echo, res)
 	case j.phase == phaseStart:
 		err = r.untilFirst(j, at, res)
 	default:
-		err = r.withProxy(j, at, res)
+		err = r.withProxy(j, at, echo, res)
 	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, echo.said())
@@ -109,13 +109,13 @@ func (r *rig) startProxy(j job, at addresses, res *run) (*child, error) {
 	return proxy, err
 }
 
-func (r *rig) withProxy(j job, at addresses, res *run) error {
+func (r *rig) withProxy(j job, at addresses, echo *child, res *run) error {
 	proxy, err := r.startProxy(j, at, res)
 	if err != nil {
 		return err
 	}
 	defer proxy.stop()
-	if err := r.underLoad(j, at, proxy, res); err != nil {
+	if err := r.underLoad(j, at, proxy, echo, res); err != nil {
 		return fmt.Errorf("%w\n%s", err, proxy.said())
 	}
 	return nil
@@ -123,7 +123,7 @@ func (r *rig) withProxy(j job, at addresses, res *run) error {
 
 // underLoad waits until calls pass and runs the load client. Without a proxy
 // nobody's CPU is counted.
-func (r *rig) underLoad(j job, at addresses, proxy *child, res *run) error {
+func (r *rig) underLoad(j job, at addresses, proxy, echo *child, res *run) error {
 	if _, err := r.callLoad([]string{"-first", "-duration", bootTime.String(), "-addr", at.listen, "-json"}); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (r *rig) underLoad(j job, at addresses, proxy *child, res *run) error {
 	}
 	args := append(j.workload.args(j.phase, j.rate), "-warmup", r.warmup.String(), "-duration", duration.String())
 	res.LoadArgs = strings.Join(args, " ")
-	args = append(args, "-addr", at.listen, "-json")
+	args = append(args, "-addr", at.listen, "-backends", strconv.Itoa(echo.pid()), "-json")
 	if proxy != nil {
 		args = append(args, "-pid", strconv.Itoa(proxy.pid()))
 	}
@@ -144,7 +144,6 @@ func (r *rig) underLoad(j job, at addresses, proxy *child, res *run) error {
 	if proxy != nil && j.workload.Kind != kindShards { // there it is not alone on its cores
 		res.Foreign = foreign(res.Result, r.proxyCore)
 	}
-	res.Client = busy(res.Result, r.otherCore)
 	return nil
 }
 
@@ -189,15 +188,7 @@ func foreign(m measure.Result, core int) float64 {
 	if core >= len(m.CoreBusy) || m.Seconds == 0 {
 		return 0
 	}
-	return max(0, busy(m, core)-m.CPU/m.Seconds)
-}
-
-// busy is the share of a core's time that was used at all.
-func busy(m measure.Result, core int) float64 {
-	if core >= len(m.CoreBusy) || m.Seconds == 0 {
-		return 0
-	}
-	return m.CoreBusy[core] / m.Seconds
+	return max(0, (m.CoreBusy[core]-m.CPU)/m.Seconds)
 }
 
 // callLoad runs the load client. Failed calls are in the result, not an error.

@@ -28,11 +28,12 @@ type row struct {
 	P50     spread  `json:"p50_us"`
 	P99     spread  `json:"p99_us"`
 	RateCPU spread  `json:"cpu_us_per_call_at_rate"`
-	Unsent  uint64  `json:"unsent"`           // more than a few: the proxy cannot do this rate
-	Client  float64 `json:"client_core_busy"` // share of the client's core that was in use; near 1 the client is what is measured
+	Unsent  uint64  `json:"unsent"`    // more than a few: the proxy cannot do this rate
+	Rig     float64 `json:"rig_share"` // of the client's core, used by client and backends; near 1 they are what is measured
 
 	RSS        float64 `json:"rss_mb"` // in the end; MB are 10^6 bytes
 	PSS        float64 `json:"pss_mb"`
+	File       float64 `json:"pss_file_mb"` // pages of the program and its libraries
 	PerConn    spread  `json:"rss_kib_per_connection"`
 	PerConnPSS spread  `json:"pss_kib_per_connection"`
 	Start      spread  `json:"start_ms"`
@@ -72,8 +73,9 @@ func (s *row) addFirst(runs []run) {
 	s.Answer = mid(func(r run) float64 { return r.Answer })
 	s.UpRequest = mid(func(r run) float64 { return r.UpRequest })
 	s.UpAnswer = mid(func(r run) float64 { return r.UpAnswer })
-	s.RSS = mid(func(r run) float64 { rss, _ := r.memory(); return rss })
-	s.PSS = mid(func(r run) float64 { _, pss := r.memory(); return pss })
+	s.RSS = mid(func(r run) float64 { return r.rss() })
+	s.PSS = mid(func(r run) float64 { return r.pss() })
+	s.File = mid(run.files)
 	s.PerConn = spreadOf(of(runs, run.perConnection))
 	s.PerConnPSS = spreadOf(of(runs, run.perConnectionPSS))
 	s.Start = spreadOf(of(runs, func(r run) float64 { return r.StartMillis }))
@@ -87,7 +89,7 @@ func (s *row) addOpen(runs []run) {
 	s.P50 = spreadOf(of(runs, func(r run) float64 { return r.P50 }))
 	s.P99 = spreadOf(of(runs, func(r run) float64 { return r.P99 }))
 	s.RateCPU = spreadOf(of(runs, func(r run) float64 { return r.CPUPerCall }))
-	s.Client = median(of(runs, func(r run) float64 { return r.Client }))
+	s.Rig = median(of(runs, func(r run) float64 { return r.RigShare }))
 	for _, r := range runs {
 		s.Unsent += r.Unsent
 	}

@@ -41,8 +41,6 @@ type run struct {
 	UpAnswer  float64 `json:"upstream_answer_bytes_per_call"`
 	// Foreign is the share of the proxy's core that others used meanwhile.
 	Foreign float64 `json:"foreign_share"`
-	// Client is the share of the client's core that was in use.
-	Client float64 `json:"client_core_busy"`
 	// StartMillis is the time from exec to the first answer.
 	StartMillis float64 `json:"start_ms,omitempty"`
 	measure.Result
@@ -82,12 +80,17 @@ func (r run) grown(kib func(*measure.Memory) uint64) float64 {
 	return (float64(kib(r.After)) - float64(kib(r.Before))) / float64(r.Conns)
 }
 
-// memory is RSS and PSS at the end, in MB of 10^6 bytes; 0 for none.
-func (r run) memory() (rss, pss float64) {
+// rss is the memory at the end, in MB of 10^6 bytes; 0 for none. pss and files
+// are parts of it, see measure.Memory.
+func (r run) rss() float64   { return r.atEnd(func(m *measure.Memory) uint64 { return m.RSSKiB }) }
+func (r run) pss() float64   { return r.atEnd(func(m *measure.Memory) uint64 { return m.PSSKiB }) }
+func (r run) files() float64 { return r.atEnd(func(m *measure.Memory) uint64 { return m.FileKiB }) }
+
+func (r run) atEnd(kib func(*measure.Memory) uint64) float64 {
 	if r.After == nil {
-		return 0, 0
+		return 0
 	}
-	return megabytes(1024 * r.After.RSSKiB), megabytes(1024 * r.After.PSSKiB)
+	return megabytes(1024 * kib(r.After))
 }
 
 func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
@@ -98,7 +101,7 @@ func (r run) line() string {
 	if r.Error != "" {
 		return head + " FAILED: " + r.Error
 	}
-	rss, _ := r.memory()
+	rss := r.rss()
 	switch r.Phase {
 	case phaseIdle:
 		return fmt.Sprintf("%s %7.2f KiB per connection, %.1f MB in all", head, r.perConnection(), rss)

@@ -28,7 +28,7 @@ func columns(k kind) []column {
 	cpu := column{"CPU us/call", func(s row) string { return s.CPU.String() }}
 	p50 := number("p50 us", "%.0f", func(s row) float64 { return s.P50.Median })
 	p99 := number("p99 us", "%.0f", func(s row) float64 { return s.P99.Median })
-	client := number("client busy", "%.0f %%", func(s row) float64 { return 100 * s.Client })
+	client := number("client busy", "%.0f %%", func(s row) float64 { return 100 * s.Rig })
 	unsent := column{"unsent", func(s row) string { return fmt.Sprint(s.Unsent) }}
 	memory := []column{
 		number("RSS MB", "%.1f", func(s row) float64 { return s.RSS }),
@@ -49,6 +49,7 @@ func columns(k kind) []column {
 		all = append(all, column{"start ms", func(s row) string { return s.Start.String() }})
 		all = append(all, memory...)
 		all = append(all,
+			number("of it program MB", "%.1f", func(s row) float64 { return s.File }),
 			number("binary MB", "%.1f", func(s row) float64 { return megabytes(uint64(s.Disk.Binary)) }),
 			column{"libraries MB", func(s row) string {
 				return fmt.Sprintf("%.1f in %d", megabytes(uint64(s.Disk.Libraries)), s.Disk.Count)
