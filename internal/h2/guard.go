@@ -35,8 +35,9 @@ const (
 	// two.
 	UnknownFlood
 	// WindowFlood is a WINDOW_UPDATE. Each stream earns two, and each DATA frame
-	// that we send two and one more for each KiB; but a frame that was cut short
-	// by the peer's window earns one for each 64 bytes at most, so that a peer
+	// that we send two and one more for each 16 bytes: a frame may hold many small
+	// messages, and C-core returns credit as they are taken. A frame that was cut
+	// short by the peer's window earns one for each 64 bytes alone, so that a peer
 	// that opens its window byte by byte earns nothing.
 	WindowFlood
 
@@ -104,9 +105,10 @@ func CallerAllowances() Allowances {
 		// many as it likes.
 		ExcessStream: {1000, time.Second / 100},
 		// The caller is told each time, and may need a while to understand.
-		LargeList:     {1000, time.Second / 100},
-		EmptyData:     {1000, time.Second / 100},
-		SettingsFlood: {200, time.Second / 10},
+		LargeList: {1000, time.Second / 100},
+		EmptyData: {1000, time.Second / 100},
+		// C-core tells a new window up to ten times a second.
+		SettingsFlood: {200, time.Second / 50},
 		PingFlood:     {200, time.Second / 10},
 		PriorityFlood: {200, time.Second / 10},
 		UnknownFlood:  {200, time.Second / 10},
@@ -208,9 +210,9 @@ func (g *guard) earned(k Chore) uint64 {
 // window let it be.
 func (g *guard) served(n int, cut bool) {
 	g.sent++
-	frame := uint64(2)
 	if cut {
-		frame = min(frame, uint64(n)/64)
+		g.credit += uint64(n) / 64
+	} else {
+		g.credit += 2 + uint64(n)/16
 	}
-	g.credit += frame + uint64(n)/1024
 }

@@ -202,7 +202,7 @@ func answerAll(r *rig) {
 
 // What honest callers do passes, for as long as they like.
 func TestHonestCallers(t *testing.T) {
-	const rounds = 20_000
+	const rounds = 5000
 	id := uint32(1)
 	next := func() uint32 { id += 2; return id }
 	honest := map[string]struct {
@@ -210,6 +210,8 @@ func TestHonestCallers(t *testing.T) {
 		before func(r *rig)
 		round  func(r *rig)
 	}{
+		// C-core adapts its window all the time.
+		"new windows": {100 * time.Millisecond, nil, func(r *rig) { r.feed(wire().settings()) }},
 		// 1,000 cancels a second on one connection.
 		"deadlines": {time.Millisecond, nil, func(r *rig) {
 			n := next()
@@ -246,6 +248,15 @@ func TestHonestCallers(t *testing.T) {
 		}, func(r *rig) {
 			r.conn.WriteData(r.streams[1], make([]byte, 128), false)
 			r.feed(wire().window(1, 128).window(0, 128))
+		}},
+		// Many small messages in a frame, each acknowledged on both levels.
+		"credit by message": {10 * time.Microsecond, openForever, func(r *rig) {
+			r.conn.WriteData(r.streams[1], make([]byte, 32*50), false)
+			w := wire()
+			for range 50 {
+				w.window(1, 32).window(0, 32)
+			}
+			r.feed(w)
 		}},
 		// Large frames, credit returned in pages.
 		"credit in pages": {10 * time.Microsecond, func(r *rig) {
