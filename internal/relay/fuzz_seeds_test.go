@@ -136,6 +136,11 @@ func callerSeeds() (seeds [][]byte) {
 		})
 		add(0, func(r *recipe) { r.frame(opCaller, frameSettings, 5, n).ask(9, true).serve() })
 	}
+	add(0, func(r *recipe) { // a long upload: windows grow
+		r.ask(0, false).times(60, func(r *recipe) { r.frame(opCaller, frameBig, 0, 6).add(9, 255, 10, 255, 6, 255) })
+	})
+	// The first call of an upstream connection is taken back before it is sent.
+	seeds = append(seeds, (&recipe{}).add(0).ask(0, true).frame(opCaller, frameRST, 8<<1).ask(6, true).serve().serve().b)
 	for cut := range byte(30) { // bytes of another protocol, and half a preface
 		add(8, func(r *recipe) {
 			r.raw(opCaller, []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00")[:cut]).raw(opCaller, []byte("GET / HTTP/1.1\r\n"))

@@ -216,8 +216,10 @@ func step(w *world, s *script, worker *goodWorker, beside *steady, wild func(op 
 		beside.call()
 	case 8:
 		beside.drain()
-	case 9, 10:
+	case 9:
 		worker.work(uint32(s.byte()))
+	case 10:
+		worker.work(uint32(s.byte()) << 8)
 	case 11, 12:
 		worker.answer()
 	case 13:

@@ -151,7 +151,8 @@ func TestWorkerNeverReads(t *testing.T) {
 		body := make([]byte, 16384)
 		for n := range uint32(calls) {
 			caller.WriteHeaders(2*n+1, noEnd, request(hello)...)
-			for range 4 { // the whole window
+			synctest.Wait() // the first is in the transport's hands, the others are in our buffer
+			for range 4 {   // the whole window
 				caller.WriteData(2*n+1, noEnd, body)
 			}
 		}
@@ -182,7 +183,7 @@ func wantMovedOrLost(t *testing.T, g *rig, caller, good *testkit.Peer, calls int
 	good.Skip(testkit.RST, testkit.Data)
 	synctest.Wait()
 	moved := int(g.counted("moved"))
-	if moved == 0 || moved == calls {
+	if moved != calls-1 {
 		t.Errorf("%d of %d calls have moved", moved, calls)
 	}
 	for n := range uint32(moved) {
