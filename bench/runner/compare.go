@@ -68,6 +68,9 @@ type aside struct {
 // untold are the comparisons that no bar makes: cabrank with each other proxy,
 // its variants with itself, what other proxies add to the latency.
 func untold(w workload, o options) (all []aside) {
+	if w.Kind == kindShards && len(w.Bars) == 0 {
+		return []aside{{"cabrank-2shards", bar{What: whatCPU, Beside: "cabrank-1shard"}}}
+	}
 	for _, p := range o.peersOf(w) {
 		with := func(b bar) bool {
 			return slices.ContainsFunc(w.Bars, func(has bar) bool { return has.What == b.What && has.Beside == b.Beside })

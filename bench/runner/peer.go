@@ -67,12 +67,12 @@ func allPeers() []peer {
 // directPeer stands for no proxy at all.
 func directPeer() peer { return peer{Name: direct, kinds: []kind{kindOpen}} }
 
-// shardPeers may both use two cores; they differ in the shards alone.
+// shardPeers differ in the shards alone.
 func shardPeers() []peer {
 	one := cabrankPeer("cabrank-1shard", manySlots, []kind{kindShards})
 	two := cabrankPeer("cabrank-2shards", manySlots, []kind{kindShards})
-	one.Env = []string{"GOMAXPROCS=2", "CABRANK_SHARDS=1"}
-	two.Env = []string{"GOMAXPROCS=2", "CABRANK_SHARDS=2"}
+	one.Env = []string{"CABRANK_SHARDS=1"}
+	two.Env = []string{"CABRANK_SHARDS=2"}
 	return []peer{one, two}
 }
 

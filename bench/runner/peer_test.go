@@ -91,6 +91,7 @@ func TestPeersOf(t *testing.T) {
 		"r4k":     "direct,cabrank,haproxy-tcp,nghttpx,haproxy-h2,envoy,nginx",
 		"idle1k":  "cabrank,haproxy-tcp,nghttpx,haproxy-h2,envoy,nginx",
 		"idle10k": "cabrank,nghttpx,haproxy-h2,envoy,nginx",
+		"shards1": "cabrank-1shard,cabrank-2shards",
 		"shards":  "cabrank-1shard,cabrank-2shards",
 	} {
 		w, err := choose(workload, allWorkloads())

@@ -98,10 +98,11 @@ func (r *rig) startProxy(j job, at addresses, res *run) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	cores, env := strconv.Itoa(r.proxyCore), append([]string{"GOMAXPROCS=1"}, at.environment()...)
-	if j.workload.Kind == kindShards {
-		cores = fmt.Sprintf("%d,%d", r.proxyCore, r.secondCore)
+	cores := strconv.Itoa(r.proxyCore)
+	if j.workload.Cores == 2 {
+		cores += "," + strconv.Itoa(r.secondCore)
 	}
+	env := append([]string{fmt.Sprintf("GOMAXPROCS=%d", j.workload.Cores)}, at.environment()...)
 	proxy, err := r.start(cores, append(env, j.peer.Env...), command)
 	if err == nil {
 		res.Command = proxy.shown
@@ -141,7 +142,7 @@ func (r *rig) underLoad(j job, at addresses, proxy, echo *child, res *run) error
 	if res.Result, err = r.callLoad(args); err != nil {
 		return err
 	}
-	if proxy != nil && j.workload.Kind != kindShards { // there it is not alone on its cores
+	if proxy != nil && j.workload.Cores == 1 { // on two it is not alone
 		res.Foreign = foreign(res.Result, r.proxyCore)
 	}
 	return nil

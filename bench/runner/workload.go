@@ -30,6 +30,7 @@ type workload struct {
 	Burst   int     `json:"burst"`          // most calls in one write of a caller, 0 without bound
 	Indexed bool    `json:"indexed"`        // request headers by the dynamic table
 	Rate    float64 `json:"rate,omitempty"` // calls per second of a fixed rate
+	Cores   int     `json:"cores"`          // that the proxy may use, one thread for each
 	Bars    []bar   `json:"bars,omitempty"`
 }
 
@@ -41,43 +42,47 @@ func allWorkloads() []workload {
 	return []workload{
 		{
 			Name: "u16", Text: "unary calls of 16 bytes, 4 connections x 25 in flight",
-			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Bars: closedBars(1.8, 0.4),
+			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Bars: closedBars(1.8, 0.4),
 		},
 		{
 			Name: "u16c50", Text: "unary calls of 16 bytes, 50 connections x 1 in flight",
-			Kind: kindClosed, Conns: 50, Streams: 1, Size: 16, Answers: 1, Bars: closedBars(1, 0.85),
+			Kind: kindClosed, Cores: 1, Conns: 50, Streams: 1, Size: 16, Answers: 1, Bars: closedBars(1, 0.85),
 		},
 		{
 			Name: "u10k", Text: "unary calls of 10 KiB, 4 connections x 25 in flight",
-			Kind: kindClosed, Conns: 4, Streams: 25, Size: 10240, Answers: 1, Bars: closedBars(1.5, 0.8),
+			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 10240, Answers: 1, Bars: closedBars(1.5, 0.8),
 		},
 		{
 			Name: "s100", Text: "streams of 100 answers of 16 bytes, 4 connections x 5 in flight",
-			Kind: kindClosed, Conns: 4, Streams: 5, Size: 16, Answers: 100, Bars: closedBars(1.6, 0.5),
+			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 5, Size: 16, Answers: 100, Bars: closedBars(1.6, 0.5),
 		},
 		{
 			Name: "r4k", Text: "4,000 unary calls of 16 bytes per second at random moments, 4 connections",
-			Kind: kindOpen, Conns: 4, Streams: openStreams, Size: 16, Answers: 1, Rate: 4000,
+			Kind: kindOpen, Cores: 1, Conns: 4, Streams: openStreams, Size: 16, Answers: 1, Rate: 4000,
 			Bars: []bar{{What: whatAdded, Beside: direct, Most: 0.15}},
 		},
 		idleWorkload("idle1k", 1000),
 		idleWorkload("idle10k", 10_000),
 		{
 			Name: "start", Text: "from exec to the first answer; size on disk",
-			Kind: kindStart, Conns: 1, Streams: 1, Size: 16, Answers: 1,
+			Kind: kindStart, Cores: 1, Conns: 1, Streams: 1, Size: 16, Answers: 1,
 		},
 		{
 			Name: "shards", Text: "50,000 unary calls of 16 bytes per second, 16 connections, cabrank with 1 and 2 shards on the same 2 cores",
-			Kind: kindShards, Conns: 16, Streams: openStreams, Size: 16, Answers: 1, Rate: 50_000,
+			Kind: kindShards, Conns: 16, Streams: openStreams, Size: 16, Answers: 1, Rate: 50_000, Cores: 2,
 			Bars: []bar{{What: whatCPU, Beside: "cabrank-1shard", Most: 1.15}},
 		},
 		{
+			Name: "shards1", Text: "as shards, on 1 core: what the second shard costs by itself",
+			Kind: kindShards, Conns: 16, Streams: openStreams, Size: 16, Answers: 1, Rate: 50_000, Cores: 1,
+		},
+		{
 			Name: "u16b8", Text: "as u16, at most 8 calls started with one write (callers out of step)",
-			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Burst: 8,
+			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Burst: 8,
 		},
 		{
 			Name: "u16x", Text: "as u16, request headers by the dynamic table",
-			Kind: kindClosed, Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
+			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
 		},
 	}
 }
@@ -85,7 +90,7 @@ func allWorkloads() []workload {
 func idleWorkload(name string, conns int) workload {
 	return workload{
 		Name: name, Text: fmt.Sprintf("%d idle connections that have made one call each", conns),
-		Kind: kindIdle, Conns: conns, Streams: 1, Size: 16, Answers: 1,
+		Kind: kindIdle, Cores: 1, Conns: conns, Streams: 1, Size: 16, Answers: 1,
 		Bars: []bar{{What: whatPerConn, Most: 8}},
 	}
 }
