@@ -193,6 +193,14 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
 		KeepAlive:    keepAlive,
+		Limits: relay.Limits{
+			Connections: openable(cfg, openFiles(), log),
+			Handshake:   cfg.Limits.HandshakeTimeout,
+			Header:      cfg.Limits.HeaderTimeout,
+			Frame:       uint32(cfg.Limits.FrameSize),
+			Idle:        cfg.Limits.IdleTimeout,
+			Age:         cfg.Limits.ConnectionAge,
+		},
 		Log:          log,
 		Random:       rand.Float64,
 	}

@@ -109,7 +109,7 @@ func newCollector(sources Sources) *collector {
 		seconds:     desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
 		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
 		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
-		ended:       desc("connections_ended_total", "Connections that were ended for what their peer did, by side and reason.", "side", "reason"),
+		ended:       desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
 		queueLength: desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:    desc("in_flight", "Slots of a worker that a call has now.", "worker"),
 		slots:       desc("slots", "Slots of a worker in all.", "worker"),

@@ -117,9 +117,15 @@ type Queue struct {
 	Timeout time.Duration // bounds every wait (R10)
 }
 
-// Limits bounds what one connection of a caller may do.
+// Limits bounds callers' connections, and what each of them may do.
 type Limits struct {
-	ResetsPerSecond int
+	Connections      int           // at a time
+	HandshakeTimeout time.Duration // until a connection has begun to speak HTTP/2
+	HeaderTimeout    time.Duration // for a header block that has begun; 0: for ever
+	IdleTimeout      time.Duration // without a call; 0: never ends
+	ConnectionAge    time.Duration // 0: no limit
+	FrameSize        Size          // RFC 9113 4.2
+	ResetsPerSecond  int
 }
 
 // DefaultCommand returns what a worker runs when no command is given: the same

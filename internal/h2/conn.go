@@ -86,8 +86,13 @@ type Config struct {
 	Server bool       // the peer is a caller
 	Watch  *WatchList // fields to find in header blocks; with ":status" for the client role
 
-	MaxStreams    uint32 // announced to callers (server role), R11; 0: not announced
+	MaxStreams uint32 // announced to callers (server role), R11; 0: not announced
+	// FrameTime is how long the peer may take to finish a frame other than DATA,
+	// or a header block, once it has begun; 0: for ever. The driver asks Overdue.
+	FrameTime time.Duration
+
 	MaxHeaderList uint32 // announced, RFC 9113 6.5.2, bytes; above it a stream is answered by TooLarge
+	MaxFrame      uint32 // announced, RFC 9113 4.2, bytes; 0: 16 KiB, the least there is
 	Window        int32  // announced window of a stream, bytes, R11
 	WindowPressed int32  // the same for new connections once half of the budget is used; 0: as Window
 	MaxWindow     int32  // a stream's window grows up to this as its bytes are forwarded, R11
@@ -149,6 +154,8 @@ type Conn struct {
 	fragEnd    bool   // END_STREAM of the HEADERS frame that began it
 	fragments  int    // frames of it so far
 	fragSelf   bool   // that frame has its stream depend on itself
+	asideSince time.Duration
+	fragSince  time.Duration
 	dec        Decoder
 	cur        *Stream // stream of the DATA frame that is being read; nil: discard
 	dataLeft   uint32  // bytes of that frame's data to come
@@ -221,7 +228,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 
 // greet writes our SETTINGS and raises the connection's window.
 func (c *Conn) greet() {
-	var p [6 * 6]byte
+	var p [6 * 6]byte // settings, of 6 bytes each
 	s := p[:0]
 	if !c.cfg.Server {
 		s = appendSetting(s, settingEnablePush, 0)
@@ -231,6 +238,9 @@ func (c *Conn) greet() {
 	}
 	s = appendSetting(s, settingInitialWindowSize, uint32(c.initWindow))
 	s = appendSetting(s, settingMaxHeaderListSize, c.cfg.MaxHeaderList)
+	if c.cfg.MaxFrame > defaultMaxFrame {
+		s = appendSetting(s, settingMaxFrameSize, c.cfg.MaxFrame)
+	}
 	c.reserve(2*frameHeaderLen + len(s) + 4)
 	c.out = appendFrameHeader(c.out, len(s), frameSettings, 0, 0)
 	c.out = append(c.out, s...)

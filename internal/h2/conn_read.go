@@ -25,6 +25,11 @@ func (c *Conn) Feed(p []byte, now time.Duration) error {
 	if err == nil {
 		return nil
 	}
+	return c.fail(err)
+}
+
+// fail ends the connection for an error, of which the peer is told.
+func (c *Conn) fail(err error) error {
 	c.state = failed
 	var ce *ConnError
 	if errors.As(err, &ce) && ce != ErrNotHTTP2 {
@@ -70,6 +75,7 @@ func (c *Conn) feed(p []byte) error {
 // aside. It returns how many bytes it took.
 func (c *Conn) readFrame(p []byte) (int, error) {
 	if len(p) < frameHeaderLen {
+		c.asideSince = c.guard.now
 		c.aside = c.pool.Append(c.aside, p)
 		return len(p), nil
 	}
@@ -82,6 +88,7 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 	}
 	total := frameHeaderLen + int(h.length)
 	if len(p) < total {
+		c.asideSince = c.guard.now
 		c.aside = c.pool.Append(c.aside, p)
 		return len(p), nil
 	}
@@ -146,7 +153,7 @@ func (c *Conn) clearAside() {
 
 // checkHeader enforces what holds for frames of every kind.
 func (c *Conn) checkHeader(h frameHeader) error {
-	if h.length > defaultMaxFrame { // RFC 9113 4.2: we announce no larger size
+	if h.length > defaultMaxFrame && h.length > c.frameLimit(h.kind) { // RFC 9113 4.2
 		return connError(FrameSizeError, "frame_too_large")
 	}
 	if c.state == wantSettings && (h.kind != frameSettings || h.flags&flagAck != 0) {
@@ -156,6 +163,17 @@ func (c *Conn) checkHeader(h frameHeader) error {
 		return connError(ProtocolError, "header_block_interrupted") // RFC 9113 4.3
 	}
 	return nil
+}
+
+// frameLimit is the longest frame of a kind that is taken: what was announced,
+// but for those that never need so much.
+func (c *Conn) frameLimit(k frameType) uint32 {
+	switch k {
+	case framePriority, frameRSTStream, frameSettings, framePing, frameGoAway, frameWindowUpdate:
+		return defaultMaxFrame
+	default:
+		return max(defaultMaxFrame, c.cfg.MaxFrame)
+	}
 }
 
 func (c *Conn) handle(h frameHeader, p []byte) error {
@@ -195,6 +213,7 @@ func (c *Conn) onHeaders(h frameHeader, p []byte) error {
 	c.fragSelf = dependsOn == h.stream
 	c.fragStream, c.fragEnd, c.fragments = h.stream, h.flags&flagEndStream != 0, 1
 	if h.flags&flagEndHeaders == 0 {
+		c.fragSince = c.guard.now
 		c.frag = c.pool.Append(c.frag[:0], p)
 		return nil
 	}

@@ -313,6 +313,15 @@ func (c *Conn) GoAway(last uint32, code ErrCode, debug string) {
 	c.out = appendGoAway(c.out, last, code, debug)
 }
 
+// AppendFarewell appends all that is said on a connection that is refused before
+// it has begun: empty SETTINGS and a GOAWAY that takes no stream. Its length is
+// 26 bytes and those of debug.
+// Source: RFC 9113 sections 3.4 and 6.8.
+func AppendFarewell(dst []byte, code ErrCode, debug string) []byte {
+	dst = appendFrameHeader(dst, 0, frameSettings, 0, 0)
+	return appendGoAway(dst, 0, code, debug)
+}
+
 // MaxStreamID is the last stream of the first GOAWAY of a two-step shutdown.
 const MaxStreamID = maxStreamID
 

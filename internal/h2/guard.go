@@ -66,17 +66,19 @@ const (
 	tokenContinuation = "continuation_flood" // a header block in too many or too large pieces
 	tokenSettings     = "settings_size_flood"
 	tokenControl      = "control_flood" // frames that wait for a peer that does not read
+	tokenSlowHeaders  = "slow_headers"  // a header block that does not come to its end
+	tokenSlowFrame    = "slow_frame"    // the same of another frame
 	tokenOutput       = "output_flood"  // answers that wait for a caller that does not read
 )
 
 // Floods returns the reason of every ConnError by which the engine defends
 // itself. The reasons of all others are breaches of the protocol.
 func Floods() []string {
-	names := make([]string, 0, Chores+5)
+	names := make([]string, 0, Chores+7)
 	for k := range Chores {
 		names = append(names, k.String())
 	}
-	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, CompressionBomb.Token())
+	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, tokenSlowHeaders, tokenSlowFrame, CompressionBomb.Token())
 }
 
 // Allowance is how many chores of one kind a connection may have done: Burst

@@ -304,7 +304,7 @@ func TestNoPreface(t *testing.T) {
 			all = append(all, g.silentCaller())
 			good.call()
 		}
-		pass(prefaceTimeout + time.Second)
+		pass(handshake + time.Second)
 		for _, p := range all {
 			p.WantClosed()
 		}

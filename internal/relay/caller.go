@@ -9,12 +9,8 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-const (
-	// prefaceTimeout is how long a connection may take to begin (R22).
-	prefaceTimeout = 5 * time.Second
-	// finalGoAway is how long the first GOAWAY may go unanswered (R17).
-	finalGoAway = time.Second
-)
+// finalGoAway is how long the first GOAWAY may go unanswered (R17).
+const finalGoAway = time.Second
 
 // callerConn is one connection of a caller.
 type callerConn struct {
@@ -22,11 +18,12 @@ type callerConn struct {
 	link     *shard.Link
 	address  string // of the caller, without port; empty for Unix sockets
 	xff      []byte // "x-forwarded-for: address", encoded
-	timer    shard.Timer
-	recent   *method // of its last call: most callers use few
-	form     *form   // of its last call, if the next may have the same
-	leaving  bool    // the first GOAWAY is out
-	finalled bool    // the final GOAWAY is out
+	life     life
+	timer    shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
+	recent   *method     // of its last call: most callers use few
+	form     *form       // of its last call, if the next may have the same
+	leaving  bool        // the first GOAWAY is out
+	finalled bool        // the final GOAWAY is out
 }
 
 // callerSide is told what callers' connections read (h2.Handler).
@@ -41,13 +38,16 @@ func (st *stand) accept(nc net.Conn) {
 	}
 	st.do(func() {
 		if st.relay.closing.Load() { // nobody would ever close it
+			st.relay.connections.Add(-1)
 			_ = nc.Close()
 			return
 		}
 		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
 		cc.link.Conn.Owner = cc
 		st.callers[cc] = struct{}{}
-		st.SetTimer(&cc.timer, st.Now()+prefaceTimeout)
+		now := st.Now()
+		cc.life = st.newLife(now)
+		st.SetTimer(&cc.timer, now+st.relay.opts.Limits.Handshake)
 		cc.link.Attach(nc)
 		if st.draining {
 			cc.leave()
@@ -70,6 +70,7 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 		cc.form = nil
 	}
 	delete(cc.st.callers, cc)
+	cc.st.relay.connections.Add(-1)
 }
 
 // NotHTTP2 answers a peer that speaks HTTP/1, in a form that a person with curl
@@ -129,14 +130,16 @@ const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: te
 	"Connection: close\r\n\r\n" + http1Body
 
 // Expired implements shard.Expirer: no preface has come, or no answer to the
-// first GOAWAY.
-func (cc *callerConn) Expired(*shard.Timer, time.Duration) {
+// first GOAWAY, or it is time to look how long the connection has been there.
+func (cc *callerConn) Expired(_ *shard.Timer, now time.Duration) {
 	switch {
 	case !cc.link.Conn.Greeted():
 		cc.st.partings[parting{ofCaller, partingSilent}]++
 		cc.link.Close(shard.ErrHandshake)
 	case cc.leaving:
 		cc.finalGoAway()
+	default:
+		cc.look(now)
 	}
 }
 
@@ -171,6 +174,7 @@ func (cc *callerConn) finalGoAway() {
 
 // callEnded ends a connection that has said goodbye and has no call left.
 func (cc *callerConn) callEnded() {
+	cc.life.quiet = cc.st.Now()
 	if cc.finalled && !cc.link.Closed() && cc.link.Conn.Streams() == 0 {
 		cc.link.Finish(errDrained)
 	}

@@ -49,7 +49,7 @@ func (d *door) accept(ln net.Listener) error {
 		nc, err := ln.Accept()
 		if err == nil {
 			pause = 0
-			d.next().accept(nc)
+			d.relay.ServeConn(nc)
 			continue
 		}
 		if d.isClosed() {
@@ -109,4 +109,11 @@ func (d *door) close() {
 // ServeConn takes one caller whose connection was made elsewhere: by another
 // door on the same port, or in memory (net.Pipe) by code of this process, which
 // then has the same flow control as any caller (R22).
-func (r *Relay) ServeConn(nc net.Conn) { r.door.next().accept(nc) }
+func (r *Relay) ServeConn(nc net.Conn) {
+	st := r.door.next()
+	if !r.enters() {
+		st.turnAway(nc)
+		return
+	}
+	st.accept(nc)
+}

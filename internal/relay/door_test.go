@@ -79,12 +79,12 @@ func TestSilence(t *testing.T) {
 			t.Cleanup(func() { theirs.Close() })
 			go func() { // ends with the connection
 				got, _ := io.ReadAll(theirs)
-				if len(got) > 0 || time.Since(began) < prefaceTimeout {
+				if len(got) > 0 || time.Since(began) < handshake {
 					t.Errorf("after %q: got %q after %v", sent, got, time.Since(began))
 				}
 			}()
 		}
-		pass(prefaceTimeout + 10*time.Millisecond)
+		pass(handshake + 10*time.Millisecond)
 		g.each(func(st *stand) {
 			if len(st.callers) != 1 {
 				t.Errorf("%d connections are open, want the one that has greeted", len(st.callers))

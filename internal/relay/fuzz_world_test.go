@@ -67,6 +67,7 @@ func (w *world) caller() *far {
 	w.st.do(func() {
 		cc := &callerConn{st: w.st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
 		cc.timer.Owner = cc
+		w.g.connections.Add(1)
 		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)
 		cc.link.Conn.Owner = cc
 		w.st.callers[cc] = struct{}{}

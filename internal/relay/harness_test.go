@@ -20,6 +20,8 @@ const (
 	// soon bounds waits for what should happen at once.
 	soon = 5 * time.Second
 
+	handshake = 5 * time.Second
+
 	rubyBusy   = "No free threads in thread pool"
 	pythonBusy = "Concurrent RPC limit exceeded!"
 	hello      = "/test.Greeter/Hello"
@@ -40,7 +42,8 @@ func options(change []func(*Options)) Options {
 		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 250,
-		Log: slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
+		Limits: Limits{Connections: 1000, Handshake: handshake},
+		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}
 	for _, f := range change {
 		f(&o)
@@ -86,6 +89,9 @@ func (g *rig) wantNothingLeft() {
 	testkit.Eventually(g.t, soon, "the last buffer to come back", func() bool { return g.budget.Used() == 0 })
 	if n := g.calls.Load(); n != 0 {
 		g.t.Errorf("calls left: %d", n)
+	}
+	if n := g.connections.Load(); n != 0 {
+		g.t.Errorf("connections left: %d", n)
 	}
 	if n := g.asides.Load(); n != 0 {
 		g.t.Errorf("places aside left: %d", n)

@@ -43,6 +43,7 @@ func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 	st.do(func() {
 		cc := &callerConn{st: st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
 		cc.timer.Owner = cc
+		g.connections.Add(1)
 		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
 		cc.link.Conn.Owner = cc
 		st.callers[cc] = struct{}{}

@@ -21,12 +21,15 @@ const (
 	partingProtocol = "protocol"   // any other breach of HTTP/2
 	partingForeign  = "not_http2"  // the first bytes were no preface
 	partingSilent   = "no_preface" // nothing has begun in time
+	partingIdle     = "idle"       // no call for too long
+	partingAge      = "age"        // as old as it may be
+	partingFull     = "too_many"   // one connection too many
 	partingLines    = time.Minute  // at most one line in the log for each reason
 )
 
 // partingReasons lists every reason, so that the counters are a closed set.
 func partingReasons() []string {
-	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent)
+	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull)
 }
 
 // partings counts the connections that the relay has ended for what their peer

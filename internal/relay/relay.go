@@ -43,6 +43,7 @@ type Options struct {
 	MaxStreams   uint32        // calls that one connection may have open
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
+	Limits       Limits
 	Log          *slog.Logger
 
 	// Random spreads times, so that what began together does not end together:
@@ -64,17 +65,19 @@ type Relay struct {
 	refusals map[string]bool
 	start    time.Time
 
-	serving   atomic.Bool  // what Health/Check says
-	asides    atomic.Int32 // reflection calls outside the slots, R7
-	calls     atomic.Int64 // calls that hold up a drain
-	idle      chan struct{}
-	rotation  atomic.Uint32 // whose turn the next reflection call is
-	warnedTLS atomic.Int64  // when the last warning of a caller with TLS was
-	mayRefuse atomic.Bool   // some endpoint's refusals are understood (R1)
-	closing   atomic.Bool   // the drain is over: no new upstream connections
-	health    healthBlocks
-	ctx       context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
-	cancel    context.CancelFunc
+	serving     atomic.Bool  // what Health/Check says
+	connections atomic.Int64 // of callers
+	turning     atomic.Int32 // callers that are one too many and are being told
+	asides      atomic.Int32 // reflection calls outside the slots, R7
+	calls       atomic.Int64 // calls that hold up a drain
+	idle        chan struct{}
+	rotation    atomic.Uint32 // whose turn the next reflection call is
+	warnedTLS   atomic.Int64  // when the last warning of a caller with TLS was
+	mayRefuse   atomic.Bool   // some endpoint's refusals are understood (R1)
+	closing     atomic.Bool   // the drain is over: no new upstream connections
+	health      healthBlocks
+	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
+	cancel      context.CancelFunc
 
 	adding sync.Mutex // keeps the order of endpoints the same in the rank and in the stands
 

@@ -40,12 +40,12 @@ type configs struct{ down, up h2.Config }
 func newConfigs(o Options) *configs {
 	watch := newWatchList()
 	base := h2.Config{
-		Watch: watch, MaxHeaderList: o.HeaderList,
+		Watch: watch, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
 		Window: streamWindow, WindowPressed: streamPressed, MaxWindow: streamMax,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
 	c := &configs{down: base, up: base}
-	c.down.Server, c.down.MaxStreams = true, o.MaxStreams
+	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
 		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}

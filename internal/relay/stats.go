@@ -23,5 +23,5 @@ type MethodStats struct {
 type Stats struct {
 	Methods  []MethodStats
 	Refusals map[string]uint64 // what cabrank or a worker refused, ended or moved, by reason token
-	Partings Partings          // connections that were ended for what their peer did
+	Partings Partings          // connections that cabrank ended
 }

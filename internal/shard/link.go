@@ -54,7 +54,7 @@ type Link struct {
 	ending   bool   // closes when its output is gone
 	finished bool   // half-closed
 	broken   bool   // its peer has broken the rules and is not waited for
-	timer    Timer  // end of the linger time
+	timer    Timer  // end of the linger time; before the end, of the time for a frame
 	moved    uint64 // bytes that the transport had taken when the timer was set
 }
 
@@ -148,8 +148,14 @@ func (l *Link) writeFailed(err error, now time.Duration) {
 	l.await(now)
 }
 
-// Expired implements Expirer: the linger time is over.
+// Expired implements Expirer: the linger time is over, or before the end it is
+// time to look whether the peer has finished what it had begun.
 func (l *Link) Expired(_ *Timer, now time.Duration) {
+	if !l.ending && l.reason == nil {
+		l.failed(l.Conn.Overdue(now), nil)
+		l.watchFrame()
+		return
+	}
 	if !l.finished && !l.broken && l.driver.progress() != l.moved {
 		l.await(now) // slow, but it reads: answers are not cut off
 		return
@@ -171,9 +177,26 @@ func (l *Link) feed(p []byte) {
 	if l.ending {
 		return // only the end of the peer's sending is of interest
 	}
-	if err := l.Conn.Feed(p, l.shard.Now()); err != nil && !l.closed {
+	l.failed(l.Conn.Feed(p, l.shard.Now()), p)
+	if l.Conn.Due() != 0 && !l.timer.Set() {
+		l.watchFrame()
+	}
+}
+
+// failed ends the link if the engine says so. p is what it was fed.
+func (l *Link) failed(err error, p []byte) {
+	if err != nil && !l.closed {
 		l.tell(err, p)
 		l.Finish(err)
+	}
+}
+
+// watchFrame winds the timer for the frame or header block that the peer has
+// begun. It is not stopped when that is finished: there is mostly another one
+// by then, and at most one look in the time that a peer has.
+func (l *Link) watchFrame() {
+	if due := l.Conn.Due(); due != 0 && !l.closed {
+		l.shard.SetTimer(&l.timer, due)
 	}
 }
 

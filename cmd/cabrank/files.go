@@ -1,0 +1,53 @@
+package main
+
+import (
+	"log/slog"
+	"syscall"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+const (
+	// filesOfProcess are open whatever happens: listeners, logs, pages, probes.
+	filesOfProcess = 64
+	// filesOfEndpoint are those of one worker: pipes for its output, health
+	// checks, the connection by which an upstream is watched.
+	filesOfEndpoint = 4
+	// connsOfEndpoint is how many connections each shard may want to have to an
+	// endpoint, with old ones that finish their calls.
+	connsOfEndpoint = 2
+	// leastConnections are taken however few files may be open.
+	leastConnections = 16
+)
+
+// openFiles returns how many files this process may have open. The runtime has
+// raised the limit as far as it may.
+func openFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0 // not known
+	}
+	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
+}
+
+// openable returns how many callers' connections there may be: as many as are
+// configured, but no more than can be open together with all that serves them.
+// files is 0 if their limit is not known.
+func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
+	wanted := cfg.Limits.Connections
+	endpoints := len(cfg.Upstreams)
+	if endpoints == 0 {
+		endpoints = cfg.Workers.Count
+	}
+	own := filesOfProcess + endpoints*(filesOfEndpoint+connsOfEndpoint*cfg.Shards)
+	if files == 0 || files > uint64(wanted+own) {
+		return wanted
+	}
+	fits := max(int(files)-own, leastConnections)
+	if fits >= wanted {
+		return wanted
+	}
+	log.Warn("fewer connections than configured: the limit on open files is lower",
+		"limits.connections", wanted, "taken", fits, "open_files", files)
+	return fits
+}

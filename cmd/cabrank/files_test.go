@@ -1,0 +1,42 @@
+package main
+
+import (
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+// As many connections are taken as fit beside the files that serve them, and
+// the operator is told when that is less than was asked for.
+func TestOpenable(t *testing.T) {
+	for _, test := range []struct {
+		wanted, workers, shards int
+		files                   uint64
+		taken                   int
+		told                    bool
+	}{
+		{20_000, 4, 2, 0, 20_000, false},
+		{20_000, 4, 2, math.MaxUint64, 20_000, false},
+		{20_000, 4, 2, 20_096, 20_000, false},
+		{20_000, 4, 2, 20_000, 19_904, true},
+		{20_000, 4, 2, 1024, 928, true},
+		{20_000, 1000, 64, 1024, leastConnections, true},
+		{5, 4, 2, 50, 5, false},
+	} {
+		var log strings.Builder
+		cfg := &config.Config{Shards: test.shards}
+		cfg.Limits.Connections, cfg.Workers.Count = test.wanted, test.workers
+		if got := openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))); got != test.taken {
+			t.Errorf("%+v: got %d", test, got)
+		}
+		if told := log.Len() > 0; told != test.told {
+			t.Errorf("%+v: log %q", test, log.String())
+		}
+	}
+	if openFiles() < 16 {
+		t.Errorf("%d files may be open", openFiles())
+	}
+}

@@ -1,0 +1,301 @@
+package relay
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// wantLeave has the caller be sent away in two steps (RFC 9113 6.8).
+func wantLeave(t *testing.T, caller *testkit.Peer, last uint32) {
+	t.Helper()
+	if first := caller.WantGoAway(http2.ErrCodeNo); first != 1<<31-1 {
+		t.Errorf("first GOAWAY for stream %d", first)
+	}
+	caller.WritePingAck(caller.WantPing())
+	if got := caller.WantGoAway(http2.ErrCodeNo); got != last {
+		t.Errorf("final GOAWAY for stream %d, want %d", got, last)
+	}
+}
+
+// partedFor returns how many callers' connections were ended for a reason.
+func (g *rig) partedFor(reason string) uint64 { return g.Stats().Partings["caller"][reason] }
+
+// R15: a connection without a call is ended after the idle limit, a tenth
+// shorter or longer; one with a call is not, however long that takes.
+func TestIdleLimit(t *testing.T) {
+	for random, limit := range map[float64]time.Duration{0: 54 * time.Minute, 0.5: time.Hour, 1: 66 * time.Minute} {
+		t.Run(fmt.Sprint(random), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) {
+					o.Limits.Idle, o.Random = time.Hour, func() float64 { return random }
+				})
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				pass(30 * time.Minute)
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				pass(10 * time.Hour)
+				reply(worker, 1)
+				wantReply(caller, 1)
+				pass(limit - time.Second)
+				caller.WantIdle() // its PING is no call
+				pass(time.Second)
+				wantLeave(t, caller, 1)
+				caller.WantClosed()
+				if n := g.partedFor("idle"); n != 1 {
+					t.Errorf("counted %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// R15: a connection that is old enough is ended as well, though calls come all
+// the time; those that run have all the time they need.
+func TestAgeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) {
+			o.Limits.Idle, o.Limits.Age = time.Hour, 2*time.Hour
+			o.Random = func() float64 { return 0.75 }
+		})
+		_, worker := g.pipeWorker("w1", 9)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		pass(2*time.Hour + 6*time.Minute - time.Second)
+		caller.WriteHeaders(3, end, request(hello)...)
+		worker.WantHeaders(3, end)
+		reply(worker, 3)
+		wantReply(caller, 3)
+		pass(time.Second)
+		wantLeave(t, caller, 3)
+		pass(24 * time.Hour)
+		reply(worker, 1)
+		wantReply(caller, 1)
+		caller.WantClosed()
+		if n := g.partedFor("age"); n != 1 {
+			t.Errorf("counted %d times", n)
+		}
+	})
+}
+
+// By default nobody who is silent is sent away, and a connection that waits
+// costs no timer.
+func TestNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		caller := g.pipeCaller()
+		pass(1000 * time.Hour)
+		caller.WantIdle()
+		st := g.stands[0]
+		st.do(func() {
+			for cc := range st.callers {
+				if cc.timer.Set() {
+					t.Errorf("a timer is set for %v", cc.timer.At())
+				}
+			}
+		})
+	})
+}
+
+// R15: PINGs every 10 s are answered and never punished, idle or not.
+func TestPingsAreNotPunished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		for range 360 {
+			caller.WantIdle() // writes one
+			pass(10 * time.Second)
+		}
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		for range 360 {
+			caller.WantIdle()
+			pass(10 * time.Second)
+		}
+		reply(worker, 1)
+		wantReply(caller, 1)
+	})
+}
+
+// R15: the answer to a PING does not wait for DATA that waits: no more of that
+// is before it than one output buffer holds.
+func TestPingBeforeData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := testkit.NewCaller(t, g.dialPipe())
+		caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+		caller.Skip(testkit.WindowUpdate)
+		caller.WriteWindowUpdate(0, 1<<30)
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.StopReading()
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		answer := make([]byte, 16<<10)
+		sent := 0
+		for room := true; room; synctest.Wait() { // as much as cabrank takes
+			if room = int64(sent+len(answer)) <= 65536+worker.Credit(1); room {
+				worker.WriteData(1, noEnd, answer)
+				sent += len(answer)
+			}
+		}
+		caller.WritePing([8]byte{1})
+		synctest.Wait()
+		caller.ReadAgain()
+		caller.WantFields(1, noEnd, responseHead()...)
+		before := 0
+		for f := caller.WantFrame(); f.Kind != testkit.PingAck; f = caller.WantFrame() {
+			before += len(f.Payload)
+		}
+		if before >= sent || before > outputHigh+2*len(answer) {
+			t.Errorf("%d of %d bytes came before the answer to a PING", before, sent)
+		}
+		caller.WriteRST(1, http2.ErrCodeCancel)
+		caller.Skip(testkit.Data)
+		worker.WantRST(1, http2.ErrCodeCancel)
+	})
+}
+
+// dialPipe connects a caller in memory that has said nothing yet.
+func (g *rig) dialPipe() net.Conn {
+	ours, theirs := net.Pipe()
+	g.ServeConn(ours)
+	return theirs
+}
+
+// One connection too many is told so, is counted, and has a place as soon as
+// another has left; the others notice nothing.
+func TestConnectionLimit(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.Limits.Connections = 2 })
+	_, accept := g.worker("w1", 1)
+	first, second := g.caller(), g.caller()
+	for n := range uint64(3) {
+		third := testkit.DialCaller(t, g.addr)
+		third.WriteRaw([]byte(http2.ClientPreface))
+		third.WriteSettings()
+		third.WantSettings()
+		third.WantGoAway(http2.ErrCodeEnhanceYourCalm)
+		third.WantClosed()
+		third.Close()
+		if got := g.partedFor("too_many"); got != n+1 {
+			t.Errorf("%d counted, want %d", got, n+1)
+		}
+	}
+	first.WriteHeaders(1, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	reply(worker, 1)
+	wantReply(first, 1)
+	second.Close()
+	testkit.Eventually(t, soon, "the place of the one that left", func() bool { return g.connections.Load() == 1 })
+	third := g.caller()
+	third.WriteHeaders(1, end, request(hello)...)
+	worker.WantHeaders(3, end)
+	reply(worker, 3)
+	wantReply(third, 1)
+}
+
+// Those who are turned away and do not hang up are not waited for, and no more
+// of them than so many are told at all.
+func TestConnectionLimitStubborn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = 1 })
+		g.pipeCaller()
+		var ends []net.Conn
+		for range maxTurnedAway + 10 {
+			ends = append(ends, g.dialPipe())
+		}
+		synctest.Wait()
+		if n := g.turning.Load(); n != maxTurnedAway {
+			t.Errorf("%d are being told, want %d", n, maxTurnedAway)
+		}
+		pass(turnAwayTime + time.Millisecond)
+		if n := g.turning.Load(); n != 0 {
+			t.Errorf("%d are still being told", n)
+		}
+		for _, end := range ends {
+			_ = end.Close()
+		}
+	})
+}
+
+// Slow headers: a caller that sends a header block bit by bit, or half a frame
+// and no more, loses its connection; the others notice nothing.
+func TestSlowHeaders(t *testing.T) {
+	head := frames(t, func(f *http2.Framer) error {
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(request(hello)...)})
+	})
+	const limit = 10 * time.Second
+	for name, attack := range map[string]func(*testkit.Peer){
+		"slow_headers": func(p *testkit.Peer) { // CONTINUATION of one octet each
+			p.WriteRaw(head)
+			for range 9 {
+				pass(time.Second)
+				p.WriteContinuation(1, false, []byte{0x82})
+			}
+		},
+		"slow_frame": func(p *testkit.Peer) {
+			p.WriteRaw([]byte{0, 0, 8, 6, 0, 0}) // of a PING
+			pass(limit - time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) { o.Limits.Header = limit })
+				_, worker := g.pipeWorker("w1", 1)
+				caller, other := g.pipeCaller(), g.pipeCaller()
+				began := time.Now()
+				attack(caller)
+				other.WriteHeaders(1, noEnd, request(hello)...)
+				worker.WantHeaders(1, noEnd)
+				caller.WantGoAway(http2.ErrCodeEnhanceYourCalm)
+				if took := time.Since(began); took < limit || took > limit+100*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+				caller.WantClosed()
+				if n := g.partedFor(name); n != 1 {
+					t.Errorf("counted %d times", n)
+				}
+				pass(time.Hour) // a frame of DATA may take its time
+				other.WriteRaw([]byte{0, 0, 6, 0, 1, 0, 0, 0, 1, 0, 0})
+				pass(time.Hour)
+				other.WriteRaw([]byte{0, 0, 1, 'x'})
+				worker.WantDataBytes(1, hi()[:2], noEnd)
+				worker.WantDataBytes(1, hi()[2:], end)
+				reply(worker, 1)
+				wantReply(other, 1)
+			})
+		})
+	}
+}
+
+// A connection whose every read ends in the middle of a frame is looked at, but
+// keeps its place, and pays for one timer at most.
+func TestFramesInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.Limits.Header = 10 * time.Second })
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		for stream := uint32(1); stream < 100; stream += 2 {
+			caller.Batch(func() {
+				caller.WriteHeaders(stream, end, request(hello)...)
+				caller.WriteRaw([]byte{0, 0, 8})
+			})
+			worker.WantHeaders(stream, end)
+			reply(worker, stream)
+			wantReply(caller, stream)
+			pass(time.Second)
+			caller.WriteRaw([]byte{6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8})
+			caller.WantPingAck([8]byte{1, 2, 3, 4, 5, 6, 7, 8})
+		}
+	})
+}
