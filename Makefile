@@ -88,7 +88,7 @@ bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
 
 .PHONY: bench-peers
-bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy; installs them.
+bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
 	@scripts/install-deps.sh peers
 	@go run ./bench/runner $(BENCH_FLAGS)
 

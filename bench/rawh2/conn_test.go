@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // notes is a Handler that writes down what it is told.
@@ -178,4 +180,37 @@ func TestSendRefusesWhatDoesNotFit(t *testing.T) {
 	if err := c.Send(1, make([]byte, 101), true, nil); err == nil {
 		t.Error("a message larger than the stream window was taken")
 	}
+}
+
+// What is appended between two reads goes out at once, while Serve waits for
+// more, and all bytes are counted in both directions.
+func TestDoWritesBetweenBatches(t *testing.T) {
+	var conn *Conn
+	c, fr, ended := serve(t, func(own *Conn) Handler {
+		conn = own
+		return &notes{}
+	})
+	err := conn.Do(func() error {
+		conn.Headers(1, []byte{0x88}, true)
+		return nil
+	})
+	if h, ok := read(t, fr).(*http2.HeadersFrame); err != nil || !ok || h.StreamID != 1 {
+		t.Errorf("got %v, %v", h, err)
+	}
+	fr.WritePing(false, [8]byte{})
+	read(t, fr)
+	const (
+		in  = 24 + 9 + 17                // preface, SETTINGS, PING
+		out = 27 + 13 + 9 + (9 + 1) + 17 // SETTINGS, WINDOW_UPDATE, its answer, HEADERS, PING
+	)
+	testkit.Eventually(t, 10*time.Second, "all bytes are counted", func() bool { // a write counts just after it was read
+		received, sent := conn.Bytes()
+		return received == in && sent == out
+	})
+	refused := errors.New("refused")
+	if err := conn.Do(func() error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+	c.Close()
+	<-ended
 }

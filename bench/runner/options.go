@@ -59,7 +59,7 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.duration, "duration", 3*time.Second, "length of the counted part of a run")
 	f.IntVar(&o.proxyCore, "proxy-core", 0, "core of the proxy")
 	f.IntVar(&o.otherCore, "other-core", 1, "core of everything else")
-	f.IntVar(&o.secondCore, "second-core", -1, "second core of the proxy on the workload shards (default: the first one that is free, else -other-core)")
+	f.IntVar(&o.secondCore, "second-core", -1, "second core of the proxy on the workload shards; -1 is the first one that is free, else -other-core")
 	f.StringVar(&o.out, "out", "", "`folder` of the result file (default ROOT/bench/results; with -quick no file is written)")
 	f.BoolVar(&o.quick, "quick", false, "one short round; nothing to be quoted")
 	f.BoolVar(&o.check, "check", false, "fail when a bar is missed or has no valid result")
