@@ -112,6 +112,7 @@ var mutable = map[string]string{
 	"internal/grpcwire.codeNames":    "a table of names",
 	"internal/grpcwire.timeoutUnits": "a table of units",
 	"internal/relay.pathCheck":       "bytes to compare with",
+	"internal/relay.pathOwn":         "bytes to compare with",
 	"internal/relay.pathReflection":  "bytes to compare with",
 	"internal/relay.pathWatch":       "bytes to compare with",
 }

@@ -21,6 +21,9 @@ func story() []byte {
 	w.ping(false, "12345678").frame(0x33, 1, 9, "unknown").frame(framePriority, 0, 9, "12345")
 	w.request(9, false).window(9, 0).request(11, false).data(11, true, "").window(0, 77)
 	w.settings(windowSize(10)).request(13, true).headers(13, true, "too", "late")
+	w.request(15, false, contentLength, "5").data(15, false, "more than five").data(15, true, "late")
+	w.request(17, false, contentLength, "5").padded(17, false, "fi", 3).data(17, false, "ve").data(17, true, "!")
+	w.request(19, false, contentLength, "5").data(19, false, "fo").data(19, true, "ur")
 	w.goAway(0, NoError).ping(true, "pongpong")
 	return w.frame(framePing, 0, 0, "short").b.Bytes()
 }

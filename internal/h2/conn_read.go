@@ -206,11 +206,14 @@ func (c *Conn) onHeaders(h frameHeader, p []byte) error {
 	if h.stream == 0 {
 		return connError(ProtocolError, "headers_stream_0")
 	}
-	p, dependsOn, err := stripPadding(h, p)
-	if err != nil {
-		return err
+	c.fragSelf = false
+	if h.flags&(flagPadded|flagPriority) != 0 {
+		block, dependsOn, err := stripPadding(h, p)
+		if err != nil {
+			return err
+		}
+		p, c.fragSelf = block, dependsOn == h.stream
 	}
-	c.fragSelf = dependsOn == h.stream
 	c.fragStream, c.fragEnd, c.fragments = h.stream, h.flags&flagEndStream != 0, 1
 	if h.flags&flagEndHeaders == 0 {
 		c.fragSince = c.guard.now
@@ -262,7 +265,7 @@ func (c *Conn) onBlock(p []byte) error {
 	case err != nil:
 	case c.fragSelf:
 		err = errSelfDependency
-	case end && kind == RequestBlock && !kept(c.block.promised()):
+	case end && kind == RequestBlock && c.block.promises() && c.block.promised() != 0:
 		err = MalformedLength // RFC 9113 8.1.1: there is content, but none comes
 	}
 	if s == nil {

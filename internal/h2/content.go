@@ -1,6 +1,9 @@
 package h2
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // contentLength is the field that says how many octets of DATA a message has.
 // Source: RFC 9110 section 8.6, RFC 9113 section 8.1.1.
@@ -15,12 +18,15 @@ const (
 	maxPromise = math.MaxInt64 / 2
 )
 
+// promises reports whether a block has a content-length.
+func (b *Block) promises() bool { return b.seen&b.watch.length != 0 }
+
 // promised is what the content-length of a block that was found good promises.
 func (b *Block) promised() int64 {
-	if b.seen&(1<<b.watch.length) == 0 {
+	w, found := b.Watched(bits.TrailingZeros16(b.watch.length))
+	if !found {
 		return noPromise
 	}
-	w, _ := b.Watched(int(b.watch.length))
 	n := int64(0)
 	for _, c := range w.Value {
 		if n = n*10 + int64(c-'0'); n > maxPromise/10 {
@@ -30,11 +36,14 @@ func (b *Block) promised() int64 {
 	return n
 }
 
-// expect begins to count the content behind a head, which is in c.block.
+// expect begins to count the content behind a head, which is in c.block. A
+// stream begins with no promise, and most heads make none.
 func (c *Conn) expect(s *Stream) {
-	s.promise = c.block.promised()
-	if s.noContent || c.block.Status == 204 || c.block.Status == 304 {
+	switch b := c.block; {
+	case s.noContent, b.Status == 204, b.Status == 304:
 		s.promise = 0 // content-length says what another request would have got
+	case b.promises():
+		s.promise = b.promised()
 	}
 }
 

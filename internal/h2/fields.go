@@ -53,8 +53,8 @@ type staticField struct {
 type WatchList struct {
 	names  map[string]knownName
 	static [firstDynamic]staticField
-	status uint8 // id of ":status" + 1, 0: not on the list
-	length uint8 // id of "content-length": always on the list
+	status uint8  // id of ":status" + 1, 0: not on the list
+	length uint16 // bit of the id of "content-length": always on the list
 }
 
 // NewWatchList returns a list of these names; the id of a name is its place.
@@ -85,7 +85,7 @@ func NewWatchList(names ...string) *WatchList {
 		case ":status":
 			w.status = known.watch
 		case contentLength:
-			w.length = uint8(id)
+			w.length = 1 << id
 		}
 		w.names[name] = known
 	}
