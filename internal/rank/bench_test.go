@@ -2,6 +2,7 @@ package rank
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 )
@@ -22,18 +23,30 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// The same from as many goroutines as there are CPUs.
-func BenchmarkContended(b *testing.B) {
-	r, _ := newRank(b, 0, equal(4, 1000)...)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		c := newCaller(0)
-		var grants []Grant
-		for pb.Next() {
-			lease, _, _ := r.Acquire(&c.Ticket, c, 0)
-			grants = r.Release(lease, OK, 0, grants[:0])
-		}
-	})
+// The same from several goroutines at once, as many shards: the cost of the lock
+// and of the memory behind it that moves from core to core.
+func BenchmarkAcquireReleaseContended(b *testing.B) {
+	for _, goroutines := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprint(goroutines, " goroutines"), func(b *testing.B) {
+			r, _ := newRank(b, 0, equal(4, 1000)...)
+			var running sync.WaitGroup
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range goroutines {
+				running.Go(func() { r.takeTurns(b.N / goroutines) })
+			}
+			running.Wait()
+		})
+	}
+}
+
+func (r *Rank) takeTurns(n int) {
+	c := newCaller(0)
+	var grants []Grant
+	for range n {
+		lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+		grants = r.Release(lease, OK, 0, grants[:0])
+	}
 }
 
 // One release, one grant and one newcomer at the tail of 10,000 waiting calls.

@@ -36,10 +36,15 @@ func frames(t testing.TB, script func(*http2.Framer) error) []byte {
 
 func newMemory(t testing.TB, g *rig, local bool, slots int) *memory {
 	t.Helper()
-	m := &memory{t: t, g: g, st: g.stands[0], next: 1}
 	e := g.AddEndpoint("w1", slots, local)
 	g.Up(e, "none", "")
-	st := m.st
+	return newMemoryOn(t, g, g.stands[0], e)
+}
+
+// newMemoryOn makes the two connections on one of several shards.
+func newMemoryOn(t testing.TB, g *rig, st *stand, e *Endpoint) *memory {
+	t.Helper()
+	m := &memory{t: t, g: g, st: st, next: 1}
 	st.do(func() {
 		cc := &callerConn{st: st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
 		cc.timer.Owner = cc
@@ -188,28 +193,30 @@ func benchmarkCalls(b *testing.B, m *memory, flying int) {
 	defer m.st.Unlock()
 	m.drainOutput(m.worker)
 	m.drainOutput(m.caller)
-	answered := m.next
-	round := func() {
-		for range flying {
-			m.feedCall(m.caller, m.request, m.next)
-			m.next += 2
-		}
-		m.drainOutput(m.worker)
-		for range flying {
-			m.feedCall(m.worker, m.response, answered)
-			answered += 2
-		}
-		m.drainOutput(m.caller)
-	}
-	round()
+	m.calls(flying)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
 		if n--; n <= 0 {
-			round()
+			m.calls(flying)
 			n = flying
 		}
 	}
+}
+
+// calls carries so many unary calls at once through the relay.
+func (m *memory) calls(flying int) {
+	answered := m.next
+	for range flying {
+		m.feedCall(m.caller, m.request, m.next)
+		m.next += 2
+	}
+	m.drainOutput(m.worker)
+	for range flying {
+		m.feedCall(m.worker, m.response, answered)
+		answered += 2
+	}
+	m.drainOutput(m.caller)
 }
 
 // feedCall feeds the frames of one call as those of the stream id.
