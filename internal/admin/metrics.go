@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -73,7 +74,7 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	for _, collector := range []prometheus.Collector{
 		newCollector(sources),
-		collectors.NewGoCollector(),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(lockWaits())),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := registry.Register(collector); err != nil {
@@ -87,6 +88,12 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             pageTimeout,
 	}), nil
+}
+
+// lockWaits has the time that goroutines wait for locks shown: more than a few
+// percent of it per core would be a reason for fewer shards.
+func lockWaits() collectors.GoRuntimeMetricsRule {
+	return collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/sync/mutex/wait/total:seconds$")}
 }
 
 // collector turns the sources into metrics at the time of a scrape.

@@ -105,7 +105,7 @@ func TestMetricsPage(t *testing.T) {
 			t.Errorf("no line %s in\n%s", line, ours(body))
 		}
 	}
-	for _, name := range []string{"go_goroutines", "process_start_time_seconds"} {
+	for _, name := range []string{"go_goroutines", "go_sync_mutex_wait_total_seconds_total", "process_start_time_seconds"} {
 		if runtime.GOOS == "linux" && !strings.Contains(body, "\n"+name+" ") {
 			t.Errorf("no %s", name)
 		}

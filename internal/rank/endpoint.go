@@ -22,10 +22,9 @@ const (
 // Concurrency: Name and Index never change and may be read from anywhere; the
 // rest belongs to the rank's lock.
 type Endpoint struct {
-	name  string
-	index int
-	slots int
-
+	// What every lease looks at fills one line of the processor's cache; what
+	// anybody may read is on the next one.
+	slots    int
 	ready    bool
 	removed  bool
 	inFlight int    // leases not yet released
@@ -33,6 +32,11 @@ type Endpoint struct {
 	refusals int    // refusals in a row, at most maxRefusals
 	turn     uint64 // number of the last lease here; the smallest is least recent
 	freeAt   int    // position in Rank.free, -1 if no slot is free
+	_        [8]byte
+
+	name  string
+	index int
+	_     [40]byte // an object of whole lines begins with one
 }
 
 // Name returns the name given to Add.

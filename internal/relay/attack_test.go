@@ -218,8 +218,8 @@ func (a attack) run(t *testing.T) {
 	good.call()
 	synctest.Wait()
 
-	if n := g.Rank(); n.Endpoints[0].InFlight != 0 || g.calls.Load() != 0 {
-		t.Errorf("left of the attack: %d slots, %d calls", n.Endpoints[0].InFlight, g.calls.Load())
+	if n := g.Rank(); n.Endpoints[0].InFlight != 0 || g.running() != 0 {
+		t.Errorf("left of the attack: %d slots, %d calls", n.Endpoints[0].InFlight, g.running())
 	}
 	if n := len(g.stands[0].callers); n != 1 {
 		t.Errorf("%d connections of callers are left, want the good one", n)

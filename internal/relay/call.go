@@ -389,7 +389,7 @@ func (c *call) finish(now time.Duration) {
 		c.done = true
 		c.st.record(c, now)
 		if !c.watch {
-			c.st.relay.callFinished()
+			c.st.callFinished()
 		}
 	}
 	c.settle()

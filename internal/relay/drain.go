@@ -34,8 +34,8 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 			cc.leave()
 		}
 	})
-	r.await(timeout, hurry, func() bool { return r.calls.Load() == 0 && r.allLeft() })
-	if left := r.calls.Load(); left > 0 {
+	r.await(timeout, hurry, func() bool { return r.allLeft() && r.running() == 0 })
+	if left := r.running(); left > 0 {
 		r.opts.Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
 	r.closing.Store(true)

@@ -87,7 +87,7 @@ func newPipeRig(t testing.TB, change ...func(*Options)) *rig {
 func (g *rig) wantNothingLeft() {
 	g.t.Helper()
 	testkit.Eventually(g.t, soon, "the last buffer to come back", func() bool { return g.budget.Used() == 0 })
-	if n := g.calls.Load(); n != 0 {
+	if n := g.running(); n != 0 {
 		g.t.Errorf("calls left: %d", n)
 	}
 	if n := g.connections.Load(); n != 0 {

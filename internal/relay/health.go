@@ -59,7 +59,7 @@ func (c *call) answerCheck(now time.Duration) {
 
 func (c *call) answerWatch(now time.Duration) {
 	c.state, c.watch = callLocal, true
-	c.st.relay.callFinished() // a drain does not wait for it
+	c.st.callFinished() // a drain does not wait for it
 	c.setClock(now)
 	if c.reqEnd {
 		c.localData(now)

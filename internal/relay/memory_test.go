@@ -189,6 +189,7 @@ func BenchmarkUnaryCall(b *testing.B) {
 }
 
 func benchmarkCalls(b *testing.B, m *memory, flying int) {
+	b.Helper()
 	m.st.Lock()
 	defer m.st.Unlock()
 	m.drainOutput(m.worker)

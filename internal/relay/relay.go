@@ -69,7 +69,6 @@ type Relay struct {
 	connections atomic.Int64 // of callers
 	turning     atomic.Int32 // callers that are one too many and are being told
 	asides      atomic.Int32 // reflection calls outside the slots, R7
-	calls       atomic.Int64 // calls that hold up a drain
 	idle        chan struct{}
 	rotation    atomic.Uint32 // whose turn the next reflection call is
 	warnedTLS   atomic.Int64  // when the last warning of a caller with TLS was
@@ -137,14 +136,10 @@ func (r *Relay) Close() {
 	}
 }
 
-// callFinished counts a call out of those that a drain waits for.
-func (r *Relay) callFinished() {
-	if r.calls.Add(-1) == 0 {
-		select {
-		case r.idle <- struct{}{}:
-		default:
-		}
-	}
+// running counts the calls that hold up a drain.
+func (r *Relay) running() (calls int) {
+	r.each(func(st *stand) { calls += st.calls })
+	return calls
 }
 
 // pacer brings time to the rank: slots that pause after a refusal come back.

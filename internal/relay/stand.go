@@ -78,6 +78,7 @@ type stand struct {
 	digits        [16]byte // scratch for a number; on the stack it would escape
 	replay        int64    // bytes kept for replays, R3
 	replayTotal   int64
+	calls         int // that hold up a drain
 	draining      bool
 }
 
@@ -122,8 +123,19 @@ func (st *stand) newCall(caller *callerConn) *call {
 		st.freeCount--
 	}
 	c.caller = caller
-	st.relay.calls.Add(1)
+	st.calls++
 	return c
+}
+
+// callFinished counts a call out of those that a drain waits for.
+func (st *stand) callFinished() {
+	if st.calls--; st.calls > 0 || !st.draining {
+		return
+	}
+	select {
+	case st.relay.idle <- struct{}{}:
+	default:
+	}
 }
 
 // recycle takes back a call of which nothing is left: streams closed, lease

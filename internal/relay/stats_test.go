@@ -60,7 +60,7 @@ func TestStats(t *testing.T) {
 		worker.WantHeaders(13, end)
 		worker.WriteHeaders(13, end, append(responseHead(), "grpc-status", "what?")...)
 		caller.WantHeaders(13, end)
-		testkit.Eventually(t, soon, "the calls to be counted", func() bool { return g.calls.Load() == 0 })
+		testkit.Eventually(t, soon, "the calls to be counted", func() bool { return g.running() == 0 })
 	}
 	stats := g.Stats()
 	want := map[string]uint64{"OK": 2, "NOT_FOUND": 2, "RESOURCE_EXHAUSTED": 2, "CANCELLED": 2, "UNKNOWN": 2}
@@ -113,7 +113,7 @@ func TestMethodsAreBounded(t *testing.T) {
 		n++
 	}
 	call(n, "/test.Greeter/M7", "12") // known by now
-	testkit.Eventually(t, soon, "the calls to be counted", func() bool { return g.calls.Load() == 0 })
+	testkit.Eventually(t, soon, "the calls to be counted", func() bool { return g.running() == 0 })
 	stats := g.Stats()
 	if len(stats.Methods) != maxMethods+1 {
 		t.Errorf("%d methods, want %d and other", len(stats.Methods), maxMethods)

@@ -69,7 +69,7 @@ func stress(t *testing.T, seed uint64) {
 	callers.Wait()
 	close(quit)
 	flapper.Wait()
-	testkit.Eventually(t, soon, "all calls to be over", func() bool { return g.calls.Load() == 0 })
+	testkit.Eventually(t, soon, "all calls to be over", func() bool { return g.running() == 0 })
 	g.wantInFlight(0)
 	g.wantWaiting(0)
 	finished := uint64(0)
