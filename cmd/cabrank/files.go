@@ -48,6 +48,6 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 		return wanted
 	}
 	log.Warn("fewer connections than configured: the limit on open files is lower",
-		"limits.connections", wanted, "taken", fits, "open_files", files)
+		"configured", wanted, "taken", fits, "open_files", files)
 	return fits
 }

@@ -197,12 +197,15 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 			Connections: openable(cfg, openFiles(), log),
 			Handshake:   cfg.Limits.HandshakeTimeout,
 			Header:      cfg.Limits.HeaderTimeout,
+			Window:      int32(cfg.Limits.Window),
+			MaxWindow:   int32(cfg.Limits.MaxWindow),
+			Buffer:      int(cfg.Limits.Buffer),
 			Frame:       uint32(cfg.Limits.FrameSize),
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 		},
-		Log:          log,
-		Random:       rand.Float64,
+		Log:    log,
+		Random: rand.Float64,
 	}
 }
 

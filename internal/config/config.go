@@ -125,6 +125,9 @@ type Limits struct {
 	IdleTimeout      time.Duration // without a call; 0: never ends
 	ConnectionAge    time.Duration // 0: no limit
 	FrameSize        Size          // RFC 9113 4.2
+	Window           Size          // of a call that waits (R11)
+	MaxWindow        Size          // of a call that runs (R11)
+	Buffer           Size          // of all calls of a connection (R11)
 	ResetsPerSecond  int
 }
 

@@ -127,12 +127,17 @@ func TestContradictions(t *testing.T) {
 			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers: the last metrics port would be 65633; allowed: 1 to 65432"}},
 		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
 			[]string{"flag --workers: workers.count: 101 workers on tcp run into their own metrics ports, 100 above; allowed: 1 to 100, or workers.transport unix"}},
+		{"window above its end", nil, "CABRANK_LIMITS_WINDOW=1MiB", nil, nil},
 		{"replay above the total", nil, "CABRANK_BUFFER_TOTAL=1MiB", nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			from := sources(nil, test.env)
 			from.Flags, from.Command = test.flags, test.command
+			if test.name == "window above its end" {
+				from.Environ = append(from.Environ, "CABRANK_LIMITS_MAX_WINDOW=512KiB")
+				test.want = []string{"variable CABRANK_LIMITS_WINDOW: limits.window: 1MiB for a call that waits is above limits.max_window, 512KiB for one that runs (variable CABRANK_LIMITS_MAX_WINDOW); allowed: 16KiB to 512KiB"}
+			}
 			if test.want == nil {
 				from.Environ = append(from.Environ, "CABRANK_REPLAY_BYTES=2MiB")
 				test.want = []string{"variable CABRANK_REPLAY_BYTES: replay_bytes: 2MiB for one call is above buffer_total, 1MiB for all (variable CABRANK_BUFFER_TOTAL); allowed: 0 to 1MiB"}

@@ -13,7 +13,7 @@ const workerMetricsOffset = maxPortSpan
 func (c *Config) contradictions(command []string) Faults {
 	var faults Faults
 	for _, rule := range []func([]string) *Fault{
-		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits,
+		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.windowGrows,
 	} {
 		if fault := rule(command); fault != nil {
 			faults = append(faults, *fault)
@@ -72,6 +72,15 @@ func (c *Config) replayFits([]string) *Fault {
 	}
 	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.ReplayBytes, c.BufferTotal, c.origins["buffer_total"])
 	return c.faultAt("replay_bytes", what, "0 to "+c.BufferTotal.String())
+}
+
+func (c *Config) windowGrows([]string) *Fault {
+	if c.Limits.Window <= c.Limits.MaxWindow {
+		return nil
+	}
+	what := fmt.Sprintf("%v for a call that waits is above limits.max_window, %v for one that runs (%s)",
+		c.Limits.Window, c.Limits.MaxWindow, c.origins["limits.max_window"])
+	return c.faultAt("limits.window", what, "16KiB to "+c.Limits.MaxWindow.String())
 }
 
 // listener is one of cabrank's own listeners.

@@ -103,7 +103,7 @@ func TestMaxFrame(t *testing.T) {
 	if len(r.log) != 2 {
 		t.Errorf("told %d times", len(r.log))
 	}
-	for kind := frameType(0); kind < 12; kind++ {
+	for kind := range frameType(12) {
 		size := most + 1
 		if kind >= framePriority && kind <= frameWindowUpdate && kind != framePushPromise {
 			size = defaultMaxFrame + 1

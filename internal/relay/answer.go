@@ -136,12 +136,15 @@ func (c *call) stopHolding() {
 	c.st.StopTimer(&c.hold)
 	c.commit()
 	c.toCaller(c.held, false)
+	c.st.Pool().Put(c.held) // a long stream would keep it for nothing
+	c.held = nil
 }
 
 // commit notes that the caller has seen part of the answer: from here on the
 // call cannot move (R3).
 func (c *call) commit() {
 	c.committed = true
+	c.st.dropHead(c.form)
 	c.trimRequest()
 }
 
@@ -230,6 +233,7 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	}
 	if len(p) > 0 {
 		c.resp = c.st.Pool().Append(c.resp, p)
+		c.count()
 		down.Want(&c.down)
 	}
 	if end {
@@ -271,6 +275,7 @@ func (c *call) trimAnswer() {
 	if rest == 0 {
 		c.st.Pool().Put(c.resp)
 		c.resp = nil
+		c.count()
 	}
 }
 

@@ -89,6 +89,7 @@ type course struct {
 	failed   bool // by an answer of cabrank's own
 	done     bool // recorded
 	nextFree *call
+	counted  int // bytes of it in callerConn.held
 	older    *call
 	newer    *call
 	listed   bool
@@ -100,6 +101,8 @@ func (c *call) reset() {
 	if c.form != nil {
 		c.st.drop(c.form)
 	}
+	c.st.hoard.remove(c)
+	c.holds(0)
 	pool.Put(c.req)
 	pool.Put(c.resp)
 	pool.Put(c.held)
@@ -169,7 +172,7 @@ func (c *call) enter(now time.Duration) {
 // wait puts the call among those that the rank will call.
 func (c *call) wait(now time.Duration) {
 	c.state, c.awaited, c.joined = callQueued, true, now
-	c.st.queue.push(c)
+	c.count()
 	c.setClock(now)
 }
 
@@ -180,7 +183,7 @@ func (c *call) leaveQueue(now time.Duration) {
 		return
 	}
 	c.waited += now - c.joined
-	c.st.queue.remove(c)
+	c.waitsNoMore()
 	if c.awaited && c.st.relay.rank.Leave(&c.ticket) {
 		c.awaited = false
 	}
@@ -203,7 +206,7 @@ func (c *call) Refused(reason rank.Reason) {
 func (c *call) Run(now time.Duration) {
 	lease, reason := c.grant, c.refused
 	c.grant, c.refused, c.awaited = rank.Lease{}, rank.NoReason, false
-	c.st.queue.remove(c)
+	c.waitsNoMore()
 	switch {
 	case c.state != callQueued: // it was given up while the grant was on its way
 		if lease.Valid() {

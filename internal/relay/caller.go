@@ -19,6 +19,7 @@ type callerConn struct {
 	address  string // of the caller, without port; empty for Unix sockets
 	xff      []byte // "x-forwarded-for: address", encoded
 	life     life
+	held     int         // bytes that wait for it here, see call.count
 	timer    shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
 	recent   *method     // of its last call: most callers use few
 	form     *form       // of its last call, if the next may have the same

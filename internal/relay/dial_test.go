@@ -14,8 +14,8 @@ func TestDialPause(t *testing.T) {
 	if b.waits(now) {
 		t.Error("the first attempt waits")
 	}
-	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
-		want *= time.Millisecond
+	for _, millis := range []int{20, 40, 80, 160, 320, 640, 1000, 1000, 1000} {
+		want := time.Duration(millis) * time.Millisecond
 		for random, part := range map[float64]float64{0: 0.8, 0.5: 1, 1: 1.2} {
 			after := b
 			after.failed(now, random)

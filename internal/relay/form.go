@@ -91,6 +91,15 @@ func (st *stand) drop(f *form) {
 	}
 }
 
+// dropHead frees the block of a form that one call has and nobody will send
+// again: a long stream would keep it for nothing.
+func (st *stand) dropHead(f *form) {
+	if f.refs == 1 {
+		st.Pool().Put(f.head)
+		f.head = nil
+	}
+}
+
 // readKind learns which form the caller speaks, and the method.
 func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	contentType, found := b.Watched(fieldContentType)

@@ -20,7 +20,8 @@ const (
 	// soon bounds waits for what should happen at once.
 	soon = 5 * time.Second
 
-	handshake = 5 * time.Second
+	handshake    = 5 * time.Second
+	streamWindow = 64 << 10
 
 	rubyBusy   = "No free threads in thread pool"
 	pythonBusy = "Concurrent RPC limit exceeded!"
@@ -42,7 +43,7 @@ func options(change []func(*Options)) Options {
 		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, HeaderList: 16 << 10, MaxStreams: 250,
-		Limits: Limits{Connections: 1000, Handshake: handshake},
+		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}
 	for _, f := range change {
@@ -105,9 +106,9 @@ func (g *rig) wantNothingLeft() {
 		g.t.Errorf("calls left in the queue: %d", n)
 	}
 	g.each(func(st *stand) {
-		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.queue.head != nil {
+		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.hoard.head != nil {
 			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, queue %p",
-				st.replay, len(st.watches), len(st.callers), st.queue.head)
+				st.replay, len(st.watches), len(st.callers), st.hoard.head)
 		}
 	})
 }

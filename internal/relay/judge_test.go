@@ -342,7 +342,7 @@ func (j *judge) windowUpdate(f *http2.WindowUpdateFrame) {
 	j.t.Helper()
 	credit, most := &j.credit, int64(connWindow)
 	if f.StreamID != 0 {
-		credit, most = &j.stream(f.FrameHeader).credit, streamMax
+		credit, most = &j.stream(f.FrameHeader).credit, 1<<20
 	}
 	// x/net's Framer has refused an increment of 0. The engine counts a DATA
 	// frame when it begins, the judge when it is whole.

@@ -8,6 +8,9 @@ type Limits struct {
 	Connections int           // at a time, all shards together, at least 1
 	Handshake   time.Duration // until the HTTP/2 preface and SETTINGS have arrived, R22
 	Header      time.Duration // for a header block, or another frame but DATA, that has begun, 0: for ever
+	Window      int32         // what one call may have sent that waits for its slot, bytes; half of it under pressure, R11
+	MaxWindow   int32         // what a running call may have sent that waits to be taken, each way, bytes, R11
+	Buffer      int           // bytes of all calls of one connection that may wait, R11
 	Frame       uint32        // longest frame, bytes, at least 16 KiB (RFC 9113 4.2)
 	Idle        time.Duration // without a call until a connection is ended, 0: never, R15
 	Age         time.Duration // from the start until a connection is ended, 0: never, R15

@@ -25,17 +25,20 @@ func TestGrantMeetsCancel(t *testing.T) {
 			first.WriteHeaders(1, end, request(hello)...)
 			worker := accept()
 			worker.WantHeaders(1, end)
-			second.WriteHeaders(1, end, request(hello)...)
-			g.wantWaiting(1)
+			second.WriteHeaders(1, noEnd, request(hello)...)
+			second.WriteData(1, end, hi())
 			var waits *stand
-			g.each(func(st *stand) {
-				if st.queue.head != nil {
-					waits = st
-				}
+			testkit.Eventually(t, soon, "the call in the queue", func() bool {
+				g.each(func(st *stand) {
+					if st.hoard.head != nil {
+						waits = st
+					}
+				})
+				return waits != nil
 			})
 			second.Skip(testkit.Headers, testkit.RST)
 			waits.do(func() {
-				c := waits.queue.head
+				c := waits.hoard.head
 				reply(worker, 1)
 				wantReply(first, 1)
 				g.wantWaiting(0) // granted, and nobody can be told as long as we hold the lock

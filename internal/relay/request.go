@@ -9,6 +9,7 @@ import (
 
 // begin looks at a request's HEADERS and sends the call on its way.
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
+	st, cc := c.st, c.caller
 	c.started, c.reqEnd = now, end
 	c.waitUntil = now + c.st.relay.opts.QueueTimeout
 	c.take(c.caller.formOf(b))
@@ -19,7 +20,10 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	if c.form.timeout != 0 {
 		c.deadline = now + c.form.timeout
 	}
-	st := c.st
+	if cc.overdrawn() {
+		c.fail(endedBuffer, now)
+		return
+	}
 	switch st.relay.laneOf(c.form) {
 	case laneHealthCheck:
 		c.answerCheck(now)
@@ -30,7 +34,7 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	default:
 		c.gather(now)
 	}
-	st.shed(now)
+	st.shed(cc, now)
 }
 
 // take makes the call one of the given form.
@@ -58,7 +62,7 @@ func (c *call) gather(now time.Duration) {
 
 // gathered reports whether there is enough of the request to begin with.
 func (c *call) gathered() bool {
-	if c.reqEnd || len(c.req) >= streamPressed {
+	if c.reqEnd || len(c.req) >= int(c.st.conf.down.WindowPressed) {
 		return true
 	}
 	prefix, err := grpcwire.ParsePrefix(c.req)
@@ -90,14 +94,16 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
 	}
-	switch st := c.st; {
+	switch st, cc := c.st, c.caller; {
 	case c.state == callRunning:
 		c.touchAside(now)
 		c.pumpRequest()
 	case c.state == callGathering && c.gathered():
 		c.enter(now)
-	case c.state == callQueued && st.relay.budget.Exceeded():
-		st.shed(now)
+		st.shed(cc, now)
+	case c.state == callQueued:
+		c.count()
+		st.shed(cc, now)
 	}
 }
 

@@ -28,11 +28,8 @@ func newWatchList() *h2.WatchList {
 
 // Windows and buffers of the two sides (R11).
 const (
-	streamWindow  = 64 << 10 // announced; what one queued call may hold
-	streamPressed = 32 << 10 // once half of the budget is used
-	streamMax     = 1 << 20  // a running call's window grows to this
-	connWindow    = 16 << 20 // returned on receipt, so it bounds bytes per round trip, not memory
-	outputHigh    = 256 << 10
+	connWindow = 16 << 20 // returned on receipt, so it bounds bytes per round trip, not memory
+	outputHigh = 256 << 10
 )
 
 type configs struct{ down, up h2.Config }
@@ -41,7 +38,8 @@ func newConfigs(o Options) *configs {
 	watch := newWatchList()
 	base := h2.Config{
 		Watch: watch, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
-		Window: streamWindow, WindowPressed: streamPressed, MaxWindow: streamMax,
+		// Half of it for new connections once half of the budget is used.
+		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
 	c := &configs{down: base, up: base}
@@ -65,7 +63,7 @@ type stand struct {
 	callers       map[*callerConn]struct{}
 	upstreams     []*upstream // by the endpoint's index in the rank
 	watches       map[*call]struct{}
-	queue         callList // calls that wait in the rank, oldest first
+	hoard         callList // calls that wait in the rank and hold bytes, oldest first
 	free          *call    // ready for their next use
 	freeCount     int
 	freeForms     *form
@@ -145,47 +143,5 @@ func (st *stand) recycle(c *call) {
 	if st.freeCount < maxFree {
 		c.nextFree, st.free = st.free, c
 		st.freeCount++
-	}
-}
-
-// callList is a list of calls, oldest first.
-type callList struct{ head, tail *call }
-
-func (l *callList) push(c *call) {
-	c.older, c.newer, c.listed = l.tail, nil, true
-	if l.tail != nil {
-		l.tail.newer = c
-	} else {
-		l.head = c
-	}
-	l.tail = c
-}
-
-func (l *callList) remove(c *call) {
-	if !c.listed {
-		return
-	}
-	if c.older != nil {
-		c.older.newer = c.newer
-	} else {
-		l.head = c.newer
-	}
-	if c.newer != nil {
-		c.newer.older = c.older
-	} else {
-		l.tail = c.older
-	}
-	c.older, c.newer, c.listed = nil, nil, false
-}
-
-// shed ends the newest queued calls that hold bytes until the budget is kept
-// again; a running call is never touched (R11).
-func (st *stand) shed(now time.Duration) {
-	for c := st.queue.tail; c != nil && st.relay.budget.Exceeded(); {
-		older := c.older
-		if len(c.req) > 0 {
-			c.fail(endedBuffer, now)
-		}
-		c = older
 	}
 }

@@ -1,0 +1,117 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// wantHeld compares what waits for all callers.
+func (g *rig) wantHeld(want int) {
+	g.t.Helper()
+	g.each(func(st *stand) {
+		for cc := range st.callers {
+			want -= cc.held
+		}
+	})
+	if want != 0 {
+		g.t.Errorf("%d bytes fewer are held than should be", want)
+	}
+}
+
+// upload sends the HEADERS of a call and one window of data.
+func upload(caller *testkit.Peer, stream uint32) {
+	caller.WriteHeaders(stream, noEnd, request(hello)...)
+	for range 4 {
+		caller.WriteData(stream, noEnd, make([]byte, streamWindow/4))
+	}
+}
+
+// R11: at limits.buffer_per_connection the newest waiting calls of that
+// connection are shed, not those of others, though they are newer, and never a
+// running one.
+func TestShedOfOneConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer = limit })
+		_, worker := g.pipeWorker("w1", 1)
+		caller, other := g.pipeCaller(), g.pipeCaller()
+		caller.AnyOrder()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		worker.WantHeaders(1, noEnd)
+		for n := range uint32(20) {
+			if n < 3 {
+				upload(other, 1+2*n)
+			}
+			upload(caller, 3+2*n)
+		}
+		upload(other, 7) // the newest of all
+		synctest.Wait()
+		if shed := g.counted("buffer_full"); shed != 4 {
+			t.Errorf("%d calls were shed, want 4", shed)
+		}
+		if waits := g.Waiting(); waits != 16+4 {
+			t.Errorf("%d calls wait, want 20", waits)
+		}
+		for n := uint32(16); n < 20; n++ {
+			wantStatus(caller, 3+2*n, "8", "cabrank: queue full")
+		}
+		g.wantHeld(20 * streamWindow)
+		caller.Close()
+		other.Close()
+		g.wantWaiting(0)
+		worker.Close()
+	})
+}
+
+// R11: a caller that takes none of its answers gets no new calls when so many
+// bytes wait for it; others do, and it does again when it has taken them.
+func TestAnswersThatNobodyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer = limit })
+		_, worker := g.pipeWorker("w1", 1)
+		caller := testkit.NewCaller(t, g.dialPipe())
+		caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		caller.Skip(testkit.WindowUpdate)
+		caller.AnyOrder()
+		served := uint32(0)
+		for stream := uint32(1); ; stream += 2 {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			synctest.Wait()
+			if g.counted("buffer_full") > 0 {
+				wantStatus(caller, stream, "8", "cabrank: queue full")
+				break
+			}
+			worker.WantHeaders(stream, end)
+			worker.WriteHeaders(stream, noEnd, responseHead()...)
+			for range 4 {
+				worker.WriteData(stream, noEnd, make([]byte, streamWindow/4))
+			}
+			worker.WriteHeaders(stream, end, "grpc-status", "0")
+			synctest.Wait()
+			served++
+		}
+		if served < limit/streamWindow || served > limit/streamWindow+1 {
+			t.Errorf("%d answers of 64 KiB wait", served)
+		}
+		other := g.pipeCaller()
+		other.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(2*served+1, end)
+		reply(worker, 2*served+1)
+		wantReply(other, 1)
+		caller.WriteWindowUpdate(0, 1<<30)
+		caller.WriteWindowUpdate(1, 1<<20)
+		caller.WriteWindowUpdate(3, 1<<20)
+		synctest.Wait()
+		caller.WriteHeaders(2*served+3, end, request(hello)...)
+		worker.WantHeaders(2*served+3, end)
+		reply(worker, 2*served+3)
+		caller.WantFields(2*served+3, noEnd, responseHead()...)
+		g.wantHeld(int(served-2)*streamWindow + 1<<10) // and one small answer
+		caller.Close()
+	})
+}
