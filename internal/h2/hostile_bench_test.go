@@ -31,7 +31,8 @@ func BenchmarkHostileBlocks(b *testing.B) {
 			b.SetBytes(int64(len(in)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := d.Transcode(block, in, TrailerBlock); asConnError(err) != nil {
+				err := d.Transcode(block, in, TrailerBlock)
+				if asConnError(err) != nil {
 					b.Fatal(err)
 				}
 			}
