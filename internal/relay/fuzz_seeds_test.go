@@ -103,6 +103,9 @@ func callerSeeds() (seeds [][]byte) {
 	for list := range requests() {
 		add(0, func(r *recipe) { r.ask(list, true).serve().ask(list, false).serve().frame(opCaller, frameRST, 8<<1) })
 	}
+	for size := 6; size <= 8; size++ { // of 7 bytes
+		add(0, func(r *recipe) { r.ask(12, false).serve().frame(opCaller, framePadded, size<<4|1, 0) })
+	}
 	floods := map[string]func(*recipe){
 		"rapid reset (CVE-2023-44487)":            func(r *recipe) { r.ask(0, true).frame(opCaller, frameRST, 8<<1) },
 		"reset at the worker":                     func(r *recipe) { r.ask(0, false).serve().frame(opCaller, frameRST, 8<<1) },

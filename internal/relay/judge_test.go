@@ -3,11 +3,8 @@ package relay
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
-	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -66,6 +63,8 @@ type judged struct {
 	window   int64 // what the engine may send
 	credit   int64 // what the peer may send
 	head     bool  // the engine has sent a final header list
+	length   int64 // its content-length; -1: none
+	content  int64 // bytes of DATA that the engine has sent
 	ended    bool  // the engine has sent END_STREAM
 	reset    bool  // the engine has sent RST_STREAM
 	endAt    int64 // where in the output the engine knew the peer's END_STREAM; never: none came
@@ -397,7 +396,11 @@ func (j *judge) headers() {
 	if fault := faultOf(fields, s.head, j.worker); fault != "" {
 		j.wrong("8.2 and 8.3", "%s: %q on %d", fault, fields, id)
 	}
+	if !s.head {
+		s.length = contentLength(fields)
+	}
 	s.head, s.ended = true, end
+	j.whole(s)
 	if j.onHeaders != nil {
 		j.onHeaders(s, fields, end)
 	}
@@ -437,62 +440,18 @@ func (j *judge) data(f *http2.DataFrame) {
 	if f.Length > 0 && (s.window < 0 || j.window < 0) {
 		j.wrong("6.9.1", "%v: windows become %d, %d", f.Header(), s.window, j.window)
 	}
-	s.ended = f.StreamEnded()
+	s.ended, s.content = f.StreamEnded(), s.content+int64(len(f.Data()))
+	j.whole(s)
 	if j.onData != nil {
 		j.onData(s, f.Data(), s.ended)
 	}
 }
 
-// faultOf names the rule of RFC 9113, 8.2 or 8.3 that a header list breaks.
-func faultOf(fields []hpack.HeaderField, trailers, request bool) string {
-	pseudo, regular := map[string]string{}, false
-	for _, f := range fields {
-		if strings.HasPrefix(f.Name, ":") {
-			if _, twice := pseudo[f.Name]; twice || regular || trailers {
-				return "place of " + f.Name
-			}
-			pseudo[f.Name] = f.Value
-		} else {
-			regular = true
-			if f.Name != strings.ToLower(f.Name) || !httpguts.ValidHeaderFieldName(f.Name) || slices.Contains(hopByHop(), f.Name) {
-				return "name " + f.Name
-			}
-		}
-		switch {
-		case strings.ContainsAny(f.Value, "\x00\r\n"):
-			return "octets in " + f.Name
-		case request && strings.Trim(f.Value, " \t") != f.Value:
-			return "space around " + f.Name
-		case f.Name == "te" && f.Value != "trailers":
-			return "te"
-		}
+// whole checks the length of a request that has ended. That of an answer
+// depends on what was asked for (RFC 9110 8.6).
+func (j *judge) whole(s *judged) {
+	j.t.Helper()
+	if j.worker && s.ended && s.length >= 0 && s.content != s.length {
+		j.wrong("8.1.1", "%d bytes of %d on %d", s.content, s.length, s.id)
 	}
-	if trailers {
-		return ""
-	}
-	return pseudoFault(pseudo, request)
-}
-
-func hopByHop() []string {
-	return []string{"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"}
-}
-
-func pseudoFault(pseudo map[string]string, request bool) string {
-	need := []string{":status"}
-	switch {
-	case request && pseudo[":method"] == "CONNECT":
-		need = []string{":method", ":authority"}
-	case request:
-		need = []string{":method", ":scheme", ":path"}
-		delete(pseudo, ":authority")
-	}
-	for _, name := range need {
-		if pseudo[name] == "" {
-			return "no " + name
-		}
-	}
-	if len(pseudo) != len(need) {
-		return fmt.Sprint("too many of ", pseudo)
-	}
-	return ""
 }
