@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -69,6 +70,7 @@ type judged struct {
 	reset    bool  // the engine has sent RST_STREAM
 	endAt    int64 // where in the output the engine knew the peer's END_STREAM; never: none came
 	quietAt  int64 // and its RST_STREAM
+	priority bool  // the peer has sent PRIORITY, which may be wrong at any time (6.3)
 	answered bool
 	body     []byte
 }
@@ -133,6 +135,9 @@ func (j *judge) fedFrame(raw []byte, known int64) {
 	framer.SetMaxReadFrameSize(1<<24 - 1)
 	framer.AllowIllegalReads = true // the order of frames is the engine's to judge
 	f, err := framer.ReadFrame()
+	if kind, id := http2.FrameType(raw[3]), binary.BigEndian.Uint32(raw[5:])&(1<<31-1); kind == http2.FramePriority && j.streams[id] != nil {
+		j.streams[id].priority = true
+	}
 	if err != nil {
 		return // the engine knows better what is wrong with it
 	}
@@ -361,7 +366,7 @@ func (j *judge) rst(f *http2.RSTStreamFrame) {
 		j.wrong("6.4", "%v on an idle stream", f.Header())
 	case s == nil:
 		return
-	case j.worker && (s.reset || j.closed(s) || j.at() >= s.quietAt):
+	case j.worker && !s.priority && (s.reset || j.closed(s) || j.at() >= s.quietAt):
 		j.wrong("5.1", "%v on a closed stream", f.Header())
 	}
 	if !s.reset && j.onReset != nil {
