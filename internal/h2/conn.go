@@ -18,7 +18,10 @@
 // It does not prioritize (RFC 9113 5.3.2), push, or keep any data that waits.
 package h2
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Handler is told what the engine reads. All methods run inside Feed, Sent,
 // Returned, Unsend or Close, under the lock of the shard; they may call any
@@ -100,6 +103,10 @@ type Config struct {
 	OutputHigh    int    // no DATA is added to an output buffer that holds so many bytes
 
 	Allow Allowances // what a peer may have us do without being served
+
+	// Settled, if it is not nil, is told that SETTINGS of the peer are in force.
+	// In the client role nothing but the greeting has left before the first.
+	Settled func(c *Conn)
 }
 
 // Bounds that protect a connection from its peer.
@@ -181,6 +188,7 @@ type Conn struct {
 	peerWindow  int64  // the peer's SETTINGS_INITIAL_WINDOW_SIZE
 	peerFrame   int    // the peer's SETTINGS_MAX_FRAME_SIZE
 	peerStreams uint32 // the peer's SETTINGS_MAX_CONCURRENT_STREAMS
+	peerList    uint32 // the peer's SETTINGS_MAX_HEADER_LIST_SIZE
 	nextID      uint32 // next stream to open (client role)
 	sentBlock   bool   // a header block was written, with it the table size update
 	updateAt    uint64 // position of the frame that begins with that update
@@ -208,7 +216,7 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 		cfg: cfg, h: h, pool: pool, block: block, waker: waker,
 		recvWindow: defaultWindow, initWindow: int64(cfg.Window),
 		sendWindow: defaultWindow, peerWindow: defaultWindow,
-		peerFrame: defaultMaxFrame, peerStreams: assumedStreams,
+		peerFrame: defaultMaxFrame, peerStreams: assumedStreams, peerList: math.MaxInt32,
 		nextID: 1, admitUpTo: maxStreamID, goAwayLast: maxStreamID,
 		turn: noTurn,
 	}
@@ -266,6 +274,12 @@ func (c *Conn) CanOpen() bool {
 func (c *Conn) Retired() bool {
 	return c.closed || c.goAwayIn || c.state == failed || c.nextID >= maxStreamID/2
 }
+
+// PeerHeaderList is the largest header list that the peer takes, as far as it
+// has told: octets as in Block.ListSize, 2^31-1 if it has set no limit. The
+// engine writes what it is given.
+// Source: RFC 9113 section 6.5.2.
+func (c *Conn) PeerHeaderList() int { return int(c.peerList) }
 
 // Greeted reports whether the peer's first SETTINGS have arrived. In the client
 // role that stays true when the connection has ended.

@@ -163,3 +163,34 @@ func TestNoGoAwayBeforeThePreface(t *testing.T) {
 		t.Errorf("written: %q", out)
 	}
 }
+
+// RFC 9113 6.5.2: the largest list that the peer takes is told to the owner,
+// who may still take back what had to wait for the peer's SETTINGS.
+func TestSettled(t *testing.T) {
+	var r *rig
+	var told []int
+	var large *Stream
+	r = newRig(t, false, func(c *Config) {
+		c.Settled = func(conn *Conn) {
+			told = append(told, conn.PeerHeaderList())
+			if len(told) == 1 && !conn.Unsend(large) {
+				t.Error("sent before the SETTINGS")
+			}
+		}
+	})
+	if got := r.conn.PeerHeaderList(); got != 1<<31-1 {
+		t.Errorf("%d before any SETTINGS", got)
+	}
+	large = r.open(true)
+	r.open(true)
+	r.feed(wire().settings(setting(http2.SettingMaxHeaderListSize, 8192)))
+	r.feed(wire().settings(setting(http2.SettingMaxHeaderListSize, 1<<32-1)))
+	if len(told) != 2 || told[0] != 8192 || told[1] != 1<<31-1 {
+		t.Errorf("told %d", told)
+	}
+	for _, frame := range r.frames() {
+		if strings.HasPrefix(frame, "HEADERS 1 ") {
+			t.Errorf("the first stream was sent: %s", frame)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package h2
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // onSettings applies the peer's settings and acknowledges them.
 // Source: RFC 9113 section 6.5.
@@ -42,6 +45,9 @@ func (c *Conn) onSettings(h frameHeader, p []byte) error {
 	c.reserve(frameHeaderLen)
 	c.out = appendFrameHeader(c.out, 0, frameSettings, flagAck, 0)
 	c.resume()
+	if c.cfg.Settled != nil {
+		c.cfg.Settled(c)
+	}
 	return nil
 }
 
@@ -63,9 +69,11 @@ func (c *Conn) applySetting(id settingID, value uint32) error {
 			return connError(ProtocolError, "setting_max_frame_size")
 		}
 		c.peerFrame = int(value)
-	case settingHeaderTableSize, settingMaxHeaderListSize:
-		// Our output uses no dynamic table (R12), so its size does not matter;
-		// the list size is advisory and the answer to a larger list is the peer's.
+	case settingMaxHeaderListSize:
+		// Advisory, so that it is the owner who decides (PeerHeaderList).
+		c.peerList = min(value, math.MaxInt32)
+	case settingHeaderTableSize:
+		// Our output uses no dynamic table (R12), so its size does not matter.
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package h2
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // fieldOverhead is added to name and value in both accounts of a field's size
 // (RFC 7541, 4.1; RFC 9113, 6.5.2).
@@ -30,9 +34,13 @@ const (
 type traits struct {
 	watch     uint8 // id in the watch list + 1; 0 is not watched
 	role      role
-	nameFault MalformedError // what is wrong with the name alone
+	nameFault MalformedError // what is wrong with the name alone; nameBase64
 	fault     MalformedError // what is wrong with the field
 }
+
+// nameBase64 stands in traits.nameFault of a name that is good and whose values
+// must be base64.
+const nameBase64 MalformedError = 1<<8 - 1
 
 // knownName is a name of the static table, of the watch list or of the rules.
 type knownName struct {
@@ -55,6 +63,7 @@ type WatchList struct {
 	static [firstDynamic]staticField
 	status uint8  // id of ":status" + 1, 0: not on the list
 	length uint16 // bit of the id of "content-length": always on the list
+	base64 string // suffix of names whose values must be base64, "": none
 }
 
 // NewWatchList returns a list of these names; the id of a name is its place.
@@ -96,6 +105,15 @@ func NewWatchList(names ...string) *WatchList {
 	return w
 }
 
+// Base64 has blocks refused in which a field whose name ends with suffix has
+// another value than base64: the standard alphabet, with or without padding. To
+// some receivers such a value is a fault of the whole connection. It returns w,
+// and is called before w is used.
+func (w *WatchList) Base64(suffix string) *WatchList {
+	w.base64 = suffix
+	return w
+}
+
 // addRules marks the names for which HTTP/2 has rules of its own.
 func (w *WatchList) addRules() {
 	for name, r := range map[string]role{
@@ -128,6 +146,9 @@ func (w *WatchList) lookUp(name []byte) knownName {
 	known, ok := w.names[string(name)]
 	if !ok {
 		known.nameFault = checkName(name)
+		if n := len(name) - len(w.base64); known.nameFault == 0 && w.base64 != "" && n >= 0 && string(name[n:]) == w.base64 {
+			known.nameFault = nameBase64
+		}
 	}
 	return known
 }
@@ -136,6 +157,12 @@ func (w *WatchList) lookUp(name []byte) knownName {
 func (t traits) withValue(value []byte) traits {
 	t.role &^= roleConnect // of another value, when the name was indexed
 	t.fault = t.nameFault
+	if t.fault == nameBase64 {
+		t.fault = 0
+		if !isBase64(value) {
+			t.fault = MalformedBase64
+		}
+	}
 	if t.fault == 0 {
 		t.fault = t.role.checkValue(value)
 	}
@@ -180,6 +207,7 @@ const (
 	octetToken uint8 = 1 << iota // tchar of RFC 9110, 5.6.2
 	octetUpper
 	octetForbidden // NUL, CR, LF: RFC 9113, 8.2.1
+	octetBase64    // RFC 4648, 4, without the padding
 )
 
 // octets is the class of every octet. It is never written after the program
@@ -193,8 +221,38 @@ func classifyOctets() (class [256]uint8) {
 	for c := 'A'; c <= 'Z'; c++ {
 		class[c] = octetToken | octetUpper
 	}
+	for _, c := range []byte(base64Digits) {
+		class[c] |= octetBase64
+	}
 	class[0], class['\r'], class['\n'] = octetForbidden, octetForbidden, octetForbidden
 	return class
+}
+
+// base64Digits are the digits of RFC 4648, 4, by their values.
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// isBase64 reports whether s is base64, padded or not, that no reader can take
+// for another value: the bits that are left over in the last digit are 0.
+func isBase64(s []byte) bool {
+	for range 2 {
+		s = bytes.TrimSuffix(s, []byte("="))
+	}
+	all := octetBase64
+	for _, c := range s {
+		all &= octets[c]
+	}
+	if all == 0 {
+		return false
+	}
+	switch len(s) % 4 {
+	case 1:
+		return false
+	case 2:
+		return strings.IndexByte(base64Digits, s[len(s)-1])&0xf == 0
+	case 3:
+		return strings.IndexByte(base64Digits, s[len(s)-1])&0x3 == 0
+	}
+	return true
 }
 
 // checkName judges a name that is not known (RFC 9113, 8.2.1 and 8.3).
@@ -207,7 +265,7 @@ func checkName(name []byte) MalformedError {
 		return MalformedPseudoUnknown
 	}
 	for _, c := range name {
-		switch octets[c] {
+		switch octets[c] & (octetToken | octetUpper) {
 		case octetToken:
 		case octetToken | octetUpper:
 			return MalformedNameUppercase

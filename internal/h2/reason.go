@@ -76,6 +76,7 @@ const (
 	MalformedStatus                            // :status is not a number of three digits from 100 (8.3.2)
 	MalformedStatusMissing                     // no :status (8.3.2)
 	MalformedLength                            // content-length is no number, or there are two (8.1.1)
+	MalformedBase64                            // a value that must be base64 and is not (WatchList.Base64)
 )
 
 var malformedTokens = [...]string{
@@ -102,6 +103,7 @@ var malformedTokens = [...]string{
 	MalformedStatus:             "status_invalid",
 	MalformedStatusMissing:      "status_missing",
 	MalformedLength:             "content_length",
+	MalformedBase64:             "base64",
 }
 
 // Token returns the stable name under which this refusal is counted.

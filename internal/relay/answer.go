@@ -332,6 +332,7 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 		c.fail(endedLate, now)
 	default:
 		c.code = codeOfReset(code)
+		c.via.complaints++
 		if conn := c.down.Conn(); conn != nil {
 			conn.Reset(&c.down, code)
 		}

@@ -70,6 +70,7 @@ type course struct {
 	spent    bool // bytes were sent that are not kept for a replay
 	reqEnd   bool // the caller has finished sending
 	trailers []byte
+	tailList int // size of their list, as in form.list
 	kept     int // bytes counted in stand.replay
 
 	// The answer: bytes and trailers that wait for the caller's window.
@@ -246,6 +247,10 @@ func (c *call) boundRun(now time.Duration) {
 
 // open writes the request on an upstream connection.
 func (c *call) open(conn *h2.Conn, now time.Duration) {
+	if !c.fits(conn) {
+		c.fail(endedHeaders, now)
+		return
+	}
 	var field []byte
 	head, at := c.form.head, max(c.form.timeoutAt, 0)
 	if c.deadline != 0 && c.grpc {

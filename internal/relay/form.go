@@ -29,6 +29,7 @@ type form struct {
 	// head is the block to send, without grpc-timeout, for the first and any
 	// further attempt.
 	head      []byte
+	list      int // size of its list with all that cabrank adds, as in h2.Block.ListSize
 	timeoutAt int // where grpc-timeout stood in head, -1: there was none
 
 	nextFree *form
@@ -48,6 +49,7 @@ func (cc *callerConn) formOf(b *h2.Block) *form {
 	f.readKind(cc, b)
 	f.readTimeout(b)
 	f.keepHead(cc, b)
+	f.list = b.ListSize + maxAdded + len(cc.address)
 	if b.Same != 0 {
 		cc.keep(f, b.Same)
 	}

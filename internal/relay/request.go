@@ -128,7 +128,7 @@ func (c *call) passOn(p []byte) []byte {
 
 // requestTrailers takes the trailers of a request.
 func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
-	c.reqEnd = true
+	c.reqEnd, c.tailList = true, b.ListSize
 	switch c.state {
 	case callLocal:
 		c.localData(now)
@@ -138,6 +138,10 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 	case callQueued:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 	case callRunning:
+		if conn := c.up.Conn(); conn != nil && !c.fits(conn) {
+			c.fail(endedHeaders, now)
+			return
+		}
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 		c.pumpRequest()
 	case callNew, callOver: // nobody wants them any more

@@ -13,6 +13,10 @@ const (
 	// new calls because of their resets. Together they win 400 resets a second
 	// back, more than the worker of one endpoint is likely to be sent for long.
 	maxResting = 16
+	// maxComplaints is how many streams a peer may reset as faulty before new
+	// calls go to a fresh connection. Node counts requests that it finds invalid
+	// and ends a connection at 1,000, however long it has lived [E].
+	maxComplaints = 800
 )
 
 // resetBudget knows how many resets a peer may still be sent on a connection.
@@ -47,6 +51,9 @@ func (uc *upstreamConn) takes(now time.Duration) bool {
 		}
 		return false
 	}
+	if !uc.unblamed() {
+		return false
+	}
 	left := uc.resets.left(conn.Resets(), now)
 	if conn.Streams() < left {
 		return true
@@ -54,6 +61,20 @@ func (uc *upstreamConn) takes(now time.Duration) bool {
 	if left < maxResets/2 { // else it is full, not worn out
 		uc.resting = true
 		uc.streamEnded()
+	}
+	return false
+}
+
+// unblamed reports whether the peer could find each open stream faulty, and one
+// more, without having found maxComplaints so. They are never won back, so a
+// connection for which that is false ends with its streams, unless it is merely
+// full.
+func (uc *upstreamConn) unblamed() bool {
+	if uc.complaints+uc.link.Conn.Streams() < maxComplaints {
+		return true
+	}
+	if uc.complaints >= maxComplaints/2 {
+		uc.retire()
 	}
 	return false
 }
@@ -70,7 +91,7 @@ func (u *upstream) woken(now time.Duration) *upstreamConn {
 			continue
 		}
 		resting++
-		if !uc.link.Conn.CanOpen() {
+		if !uc.link.Conn.CanOpen() || !uc.unblamed() {
 			continue
 		}
 		room := uc.resets.left(uc.link.Conn.Resets(), now) - uc.link.Conn.Streams()

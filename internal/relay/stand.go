@@ -35,15 +35,18 @@ const (
 type configs struct{ down, up h2.Config }
 
 func newConfigs(o Options) *configs {
-	watch := newWatchList()
 	base := h2.Config{
-		Watch: watch, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
+		Watch: newWatchList(), MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
 		// Half of it for new connections once half of the budget is used.
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
 	c := &configs{down: base, up: base}
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
+	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
+	// at a -bin field that is not base64 [E] (R12).
+	c.down.Watch = newWatchList().Base64("-bin")
+	c.up.Settled = settled
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
 		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}

@@ -35,14 +35,15 @@ type upstream struct {
 
 // upstreamConn is one connection to an endpoint.
 type upstreamConn struct {
-	upstream *upstream
-	link     *shard.Link
-	retired  bool // no new streams for ever; ends with its last one
-	resting  bool // the same until it is woken, R14
-	resets   resetBudget
-	failed   bool          // it has ended before the endpoint had greeted
-	pinged   time.Duration // when the PING was sent that is not answered yet; 0: none
-	clock    shard.Timer   // end of the wait for the greeting, then keepalive
+	upstream   *upstream
+	link       *shard.Link
+	retired    bool // no new streams for ever; ends with its last one
+	resting    bool // the same until it is woken, R14
+	resets     resetBudget
+	complaints int           // streams that the peer has reset as faulty
+	failed     bool          // it has ended before the endpoint had greeted
+	pinged     time.Duration // when the PING was sent that is not answered yet; 0: none
+	clock      shard.Timer   // end of the wait for the greeting, then keepalive
 }
 
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }

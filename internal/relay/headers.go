@@ -1,0 +1,34 @@
+package relay
+
+import "github.com/cabrank/cabrank/internal/h2"
+
+// maxAdded is by how much a header list may grow on its way, beside the caller's
+// address: a grpc-timeout and an x-forwarded-for where there was none, with the
+// 32 octets that each field counts, or a longer number and a separator.
+const maxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32
+
+// fits reports whether the peer of an upstream connection takes the call's
+// header lists. To HTTP/2 the limit is advice (RFC 9113 6.5.2); but servers on
+// gRPC's C core 1.51 end the connection, with everybody's calls, at the
+// first list above it [E] (R12).
+func (c *call) fits(conn *h2.Conn) bool {
+	most := conn.PeerHeaderList()
+	return c.form.list <= most && c.tailList <= most
+}
+
+// settled is told the settings of a worker (h2.Config). Calls that were opened
+// before they were known, and that are not to be sent now, end here.
+func settled(conn *h2.Conn) {
+	var large []*call
+	conn.Each(func(s *h2.Stream) {
+		if c := s.Owner.(*call); !c.fits(conn) {
+			large = append(large, c)
+		}
+	})
+	now := conn.Owner.(*upstreamConn).upstream.st.Now()
+	for _, c := range large {
+		if conn.Unsend(&c.up) { // else the worker has it, and will answer
+			c.fail(endedHeaders, now)
+		}
+	}
+}
