@@ -27,10 +27,6 @@ import (
 // replayTotal bounds the request bytes that the process keeps for replays (R3).
 const replayTotal = 16 << 20
 
-// keepAlive is the least time between two PINGs that servers put up with by
-// default (R15).
-const keepAlive = 5 * time.Minute
-
 // adminTime bounds the end of the probe and metrics servers.
 const adminTime = time.Second
 
@@ -192,7 +188,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
-		KeepAlive:    keepAlive,
+		KeepAlive:    cfg.Limits.KeepAlive,
 		Limits: relay.Limits{
 			Connections: openable(cfg, openFiles(), log),
 			Handshake:   cfg.Limits.HandshakeTimeout,

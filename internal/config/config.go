@@ -128,6 +128,7 @@ type Limits struct {
 	Window           Size          // of a call that waits (R11)
 	MaxWindow        Size          // of a call that runs (R11)
 	Buffer           Size          // of all calls of a connection (R11)
+	KeepAlive        time.Duration // silence of an endpoint elsewhere until it is asked (R15); 0: never
 	ResetsPerSecond  int
 }
 

@@ -44,7 +44,7 @@ func (k wholeNumber) allowed() string       { return fmt.Sprintf("%d to %d", k.m
 // duration is the kind of *time.Duration fields, in Go's notation.
 type duration struct {
 	min, max time.Duration
-	zero     string // what zero means, if that needs saying
+	zero     string // what zero means, if that needs saying; it is then allowed, whatever min is
 }
 
 func (k duration) set(field any, text string) error {
@@ -55,7 +55,7 @@ func (k duration) set(field any, text string) error {
 		}
 		return fmt.Errorf("%s is not a duration", quote(text))
 	}
-	if d < k.min || d > k.max {
+	if (d < k.min || d > k.max) && (d != 0 || k.zero == "") {
 		return fmt.Errorf("%s is out of range", showDuration(d))
 	}
 	*field.(*time.Duration) = d
@@ -66,10 +66,13 @@ func (k duration) show(field any) string { return showDuration(*field.(*time.Dur
 
 func (k duration) allowed() string {
 	text := showDuration(k.min) + " to " + showDuration(k.max)
-	if k.zero != "" {
-		text += " (0s: " + k.zero + ")"
+	switch {
+	case k.zero == "":
+		return text
+	case k.min > 0:
+		return text + ", or 0s: " + k.zero
 	}
-	return text
+	return text + " (0s: " + k.zero + ")"
 }
 
 // showDuration writes 1m0s as 1m and 1h0m0s as 1h.

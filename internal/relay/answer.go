@@ -155,7 +155,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	if c.mayBeRefused() && c.refusals < maxRefusals && c.isRefusal(b) {
 		c.refusals++
 		c.st.stats.refusedByWorker++
-		c.again(rank.RefusedByWorker, now)
+		c.again(now)
 		return
 	}
 	if !c.replayable() && !c.gotData && c.isRefusal(b) { // R3
@@ -352,7 +352,7 @@ func (c *call) refusedStream(now time.Duration) {
 		return
 	}
 	c.st.stats.refusedByWorker++
-	c.again(rank.RefusedByWorker, now)
+	c.again(now)
 }
 
 // codeOfReset is the status that gRPC callers make of an error code.
@@ -376,7 +376,7 @@ func (c *call) workerLost(sent bool, now time.Duration) {
 	switch {
 	case c.state != callRunning:
 	case !sent && c.replayable():
-		c.again(rank.RefusedByWorker, now)
+		c.again(now)
 	default:
 		c.fail(endedLost, now)
 	}

@@ -232,7 +232,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	case conn != nil:
 		c.open(conn, now)
 	case u.dials.waits(now): // R15: the slot pauses as long
-		c.again(rank.RefusedByWorker, now)
+		c.again(now)
 	default: // the relay ends; another turn in the rank would find the same
 		c.fail(endedShutdown, now)
 	}
@@ -272,7 +272,7 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 
 // again puts a call that has provably not started back into the rank: another
 // slot if one is free, else the head of the queue (R1, R4).
-func (c *call) again(outcome rank.Outcome, now time.Duration) {
+func (c *call) again(now time.Duration) {
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()
@@ -283,7 +283,7 @@ func (c *call) again(outcome rank.Outcome, now time.Duration) {
 		c.fail(endedLost, now)
 		return
 	}
-	c.releaseLease(outcome, now)
+	c.releaseLease(rank.RefusedByWorker, now)
 	c.state = callNew // on no side, until the rank has spoken
 	if now >= c.waitUntil {
 		c.fail(c.st.relay.waitedTooLong(), now)

@@ -118,10 +118,10 @@ func provocations() []provoke {
 			caller.WriteHeaders(1, end, list...)
 		}},
 		{endedDeadlineQueued, "deadline in the queue", nil, []string{"grpc-timeout", "10m"}, simply},
-		{endedDeadline, "deadline at the worker", nil, []string{"grpc-timeout", "50m"}, atWorker(func(w *testkit.Peer) {
+		{endedDeadline, "deadline at the worker", nil, []string{"grpc-timeout", "300m"}, atWorker(func(w *testkit.Peer) {
 			w.WantRST(1, http2.ErrCodeCancel)
 		})},
-		{endedDeadline, "server.proxy_timeout", func(o *Options) { o.CallTimeout = 20 * time.Millisecond }, nil, atWorker(func(w *testkit.Peer) {
+		{endedDeadline, "server.proxy_timeout", func(o *Options) { o.CallTimeout = 300 * time.Millisecond }, nil, atWorker(func(w *testkit.Peer) {
 			w.WantRST(1, http2.ErrCodeCancel)
 		})},
 		{endedLost, "connection closed", nil, nil, atWorker((*testkit.Peer).Close)},

@@ -46,6 +46,6 @@ func (uc *upstreamConn) keepAlive(now time.Duration) {
 // calm has an endpoint that complains of a flood be asked half as often.
 func (u *upstream) calm(code h2.ErrCode) {
 	if code == h2.EnhanceYourCalm {
-		u.quiet = min(2*u.quiet, maxKeepAlive)
+		u.quiet = max(u.quiet, min(2*u.quiet, maxKeepAlive))
 	}
 }
