@@ -9,9 +9,19 @@ import (
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
-// maxMethods bounds the method label: this many methods that a worker has
-// answered other than UNIMPLEMENTED have a name, the rest are "other".
-const maxMethods = 200
+// The method label is bounded, in number and length: it is the caller's to
+// choose, and the metrics page repeats each name some forty times.
+const (
+	// maxMethods is how many methods that a worker has answered other than
+	// UNIMPLEMENTED have a name; the rest are "other".
+	maxMethods = 200
+	// maxUnproven is how many of them may have got their name by an answer other
+	// than OK. It proves little: some servers look at the method after all else,
+	// at an interceptor's word or at a wrong HTTP method.
+	maxUnproven = 100
+	// maxMethodName is the length of the longest name, octets.
+	maxMethodName = 200
+)
 
 // otherMethod is the label of everything without a name of its own.
 const otherMethod = "other"
@@ -51,16 +61,37 @@ func (st *stand) methodOf(path []byte) *method {
 	return m
 }
 
-// learn gives a method its name, if there is room for another.
-func (r *Relay) learn(path []byte) *method {
+// learn gives a method its name, if there is room for another. proven says that
+// it was answered OK.
+func (r *Relay) learn(path []byte, proven bool) *method {
+	if !isMethodName(path) {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.methods[string(path)]; m != nil || len(r.methods) >= maxMethods {
 		return m
 	}
+	if !proven {
+		if r.unproven >= maxUnproven {
+			return nil
+		}
+		r.unproven++
+	}
 	m := &method{name: string(path), id: len(r.methods) + 1}
 	r.methods[m.name] = m
 	return m
+}
+
+// isMethodName reports whether a path may be a label: gRPC's methods are ASCII
+// without spaces (Path in gRPC over HTTP/2).
+func isMethodName(path []byte) bool {
+	for _, c := range path {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(path) <= maxMethodName
 }
 
 // bounds returns the upper ends of the histograms' buckets, in seconds.
@@ -128,7 +159,7 @@ func (t *statsTable) of(m *method) *methodRecord {
 // record counts a finished call. It is the only place that does.
 func (st *stand) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && c.code != grpcwire.Unimplemented {
-		c.method = st.relay.learn(c.form.path)
+		c.method = st.relay.learn(c.form.path, c.code == grpcwire.OK)
 	}
 	t := &st.stats
 	m := t.of(c.method)

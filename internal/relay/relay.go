@@ -82,6 +82,7 @@ type Relay struct {
 
 	mu       sync.Mutex // guards what follows; a leaf
 	methods  map[string]*method
+	unproven int // of them
 	stopping bool
 
 	partingLogs map[parting]partingLog

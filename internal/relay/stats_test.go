@@ -3,6 +3,7 @@ package relay
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,8 +109,16 @@ func TestMethodsAreBounded(t *testing.T) {
 		call(n, fmt.Sprintf("/test.Nobody/M%d", n), "12")
 		n++
 	}
-	for i := range maxMethods + 10 {
+	for _, path := range []string{"/test.Greeter/" + strings.Repeat("x", maxMethodName), "/test Greeter/M", "/test.Greeter/\xff", "/test.Greeter/\u00e9"} {
+		call(n, path, "0") // a worker that answers whatever it is asked
+		n++
+	}
+	for i := range maxUnproven + 10 { // some say that before they look at the method
 		call(n, fmt.Sprintf("/test.Greeter/M%d", i), "3")
+		n++
+	}
+	for i := range maxMethods - maxUnproven + 10 {
+		call(n, fmt.Sprintf("/test.Greeter/P%d", i), "0")
 		n++
 	}
 	call(n, "/test.Greeter/M7", "12") // known by now
@@ -118,7 +127,7 @@ func TestMethodsAreBounded(t *testing.T) {
 	if len(stats.Methods) != maxMethods+1 {
 		t.Errorf("%d methods, want %d and other", len(stats.Methods), maxMethods)
 	}
-	if got := stats.of(t, otherMethod).Codes; got["UNIMPLEMENTED"] != 300 || got["INVALID_ARGUMENT"] != 10 {
+	if got := stats.of(t, otherMethod).Codes; got["UNIMPLEMENTED"] != 300 || got["INVALID_ARGUMENT"] != 10 || got["OK"] != 14 {
 		t.Errorf("other: %v", got)
 	}
 	if got := stats.of(t, "/test.Greeter/M7").Codes; got["UNIMPLEMENTED"] != 1 || got["INVALID_ARGUMENT"] != 1 {
