@@ -7,12 +7,11 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Limits of a Server. The callers are one kubelet and a few scrapers: what is
-// above is a mistake or an attack, and must not take descriptors from the calls.
+// above is a mistake or an attack, and must not take descriptors from the calls,
+// nor their answers from the probes (crowd).
 const (
 	maxConnections = 256
 	maxHeaderBytes = 16 << 10
@@ -48,6 +47,7 @@ func serve(address, flag string, handler http.Handler, log *slog.Logger) (*Serve
 			WriteTimeout:      2 * pageTimeout, // above pageTimeout, so that a late page is still a 503
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
+			ConnState:         newCrowd(maxConnections).changed,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}
@@ -56,7 +56,7 @@ func serve(address, flag string, handler http.Handler, log *slog.Logger) (*Serve
 }
 
 func (s *Server) run() {
-	err := s.http.Serve(netutil.LimitListener(s.listener, maxConnections))
+	err := s.http.Serve(s.listener)
 	if !errors.Is(err, http.ErrServerClosed) {
 		s.failed <- err
 	}

@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// crowd bounds the connections of a Server. When one more comes than there may
+// be, the one is closed on which nothing has begun or ended for longest: whoever
+// holds connections open keeps no probe out.
+//
+// Concurrency: changed may be called from anywhere, as http.Server does.
+type crowd struct {
+	most int
+
+	mu     sync.Mutex
+	order  list.List // of net.Conn, the one that changed last at the end
+	places map[net.Conn]*list.Element
+}
+
+func newCrowd(most int) *crowd {
+	return &crowd{most: most, places: make(map[net.Conn]*list.Element)}
+}
+
+// changed is told the states of connections (http.Server.ConnState).
+func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+	if oldest := c.note(conn, state); oldest != nil {
+		_ = oldest.Close() // its handler sees that, and tells changed
+	}
+}
+
+// note returns the connection that has to go, nil if none has.
+func (c *crowd) note(conn net.Conn, state http.ConnState) (oldest net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	place, known := c.places[conn]
+	switch {
+	case state == http.StateClosed || state == http.StateHijacked:
+		c.remove(conn)
+	case known:
+		c.order.MoveToBack(place)
+	case state == http.StateNew: // else it had to go before it came so far
+		c.places[conn] = c.order.PushBack(conn)
+		if c.order.Len() > c.most {
+			oldest = c.order.Front().Value.(net.Conn) //nolint:forcetypeassert // nothing else is in it
+			c.remove(oldest)
+		}
+	}
+	return oldest
+}
+
+func (c *crowd) remove(conn net.Conn) {
+	if place, known := c.places[conn]; known {
+		c.order.Remove(place)
+		delete(c.places, conn)
+	}
+}

@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A probe is answered at once, however many connections somebody holds open,
+// silent, in the middle of a request, or kept after one: the oldest go.
+func TestProbesAreNotCrowdedOut(t *testing.T) {
+	health := new(fakeHealth)
+	health.alive.Store(true)
+	s := startProbes(t, health)
+	var held []net.Conn
+	for _, beginning := range []string{"", "GET /liveness HTTP/1.1\r\nHost: x\r\n", "GET /liveness HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		for range maxConnections/2 + 1 {
+			conn, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, beginning); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, conn)
+		}
+		if got := exchange(t, s.Addr().String(), "GET /liveness"); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+			t.Errorf("after %d connections: %q", len(held), got)
+		}
+	}
+	first := held[0]
+	if err := first.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("the oldest connection is still there: %v", err)
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	c := newCrowd(2)
+	conns := make([]net.Conn, 4)
+	for i := range conns {
+		conn, far := net.Pipe()
+		defer conn.Close()
+		defer far.Close()
+		conns[i] = conn
+	}
+	for i, step := range []struct {
+		conn  int
+		state http.ConnState
+		goes  int // -1: none
+	}{
+		{0, http.StateNew, -1},
+		{1, http.StateNew, -1},
+		{0, http.StateActive, -1},
+		{2, http.StateNew, 1},
+		{1, http.StateActive, -1}, // too late
+		{1, http.StateClosed, -1},
+		{2, http.StateClosed, -1},
+		{3, http.StateNew, -1},
+		{0, http.StateClosed, -1},
+		{3, http.StateClosed, -1},
+	} {
+		var want net.Conn
+		if step.goes >= 0 {
+			want = conns[step.goes]
+		}
+		if got := c.note(conns[step.conn], step.state); got != want {
+			t.Errorf("step %d: %v goes, want %v", i, got, want)
+		}
+	}
+	if c.order.Len() != 0 || len(c.places) != 0 {
+		t.Errorf("left: %d in order, %d places", c.order.Len(), len(c.places))
+	}
+}
