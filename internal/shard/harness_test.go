@@ -89,12 +89,14 @@ func everywhere(t *testing.T, test func(h *host, tr transport)) {
 
 // host is a shard with a service for callers: a request to "/echo" is answered
 // with its own bytes, one to "/sink" with nothing, and one to "/give/N" with N
-// bytes as fast as they can be written; "/alone" ends all other links.
+// bytes as fast as they can be written; "/alone" ends all other links. asked is
+// called with the path of each request, under the lock.
 type host struct {
 	*Shard
 	t      testing.TB
 	budget *h2.Budget
 	watch  *h2.WatchList
+	asked  func(path string)
 
 	mu     sync.Mutex // guards what tests look at
 	ended  map[*Link]error
@@ -221,6 +223,9 @@ func (s service) Headers(st *h2.Stream, b *h2.Block, end bool) {
 	}
 	if string(path.Value) == "/alone" {
 		s.closeOthers(st.Conn())
+	}
+	if s.asked != nil {
+		s.asked(string(path.Value))
 	}
 	st.Conn().WriteHeaders(st, false, h2.AppendField(nil, ":status", "200"))
 	s.Data(st, nil, end)

@@ -9,9 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollBatch is how many sockets one look at the kernel's list may bring, and
-// with it how many reads the shard's lock is held for at a time.
+// pollBatch is how many sockets one look at the kernel's list may bring; with
+// pollLooks it bounds how many are read while the shard's lock is held.
 const pollBatch = 64
+
+// pollLooks is how often one turn looks for sockets that are ready before it
+// sends. Nothing is waited for: a look that finds nothing is the last.
+const pollLooks = 4
 
 // poller waits for the sockets of a shard: one epoll instance and one
 // goroutine for all of them, so that an idle connection costs no stack.
@@ -79,14 +83,27 @@ func (p *poller) round() (more bool) {
 	s.begin()
 	if !s.stopped {
 		p.readOn()
+		more = p.look() || len(p.unread) > 0
+	}
+	s.turn()
+	s.leave()
+	return more
+}
+
+// look reads the sockets that are ready, and those that became ready meanwhile,
+// as long as there are any and for so many looks: what they bring leaves in the
+// same sends. It reports whether there may be more.
+func (p *poller) look() (more bool) {
+	for range pollLooks {
 		n := p.wait()
 		for i := range p.events[:n] {
 			p.tell(&p.events[i])
 		}
-		more = n == len(p.events) || len(p.unread) > 0
+		more = n == len(p.events)
+		if n == 0 {
+			break
+		}
 	}
-	s.turn()
-	s.leave()
 	return more
 }
 
