@@ -125,7 +125,7 @@ func TestLoadArgs(t *testing.T) {
 	for in, want := range map[phase]string{
 		phaseMax: "-streams 25 -burst 0", phaseRate: "-streams 100 -rate 1234", phaseIdle: "-idle", phaseStart: "-first",
 	} {
-		if got := strings.Join(w.args(in, 1234.4), " "); got != "-conns 4 -size 16 -answers 1 -indexed=false "+want {
+		if got := strings.Join(w.args(in, 1234.4), " "); got != "-conns 4 -size 16 -answers 1 -indexed=false -timeout 5S "+want {
 			t.Errorf("%s: got %s", in, got)
 		}
 	}

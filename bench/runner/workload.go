@@ -34,6 +34,10 @@ type workload struct {
 	Bars    []bar   `json:"bars,omitempty"`
 }
 
+// deadline is the grpc-timeout of every call: callers should set one, and a
+// relay must see to it.
+const deadline = "5S"
+
 // openStreams is the most calls in flight on a connection of an open loop:
 // what every proxy allows. Later calls wait in the client, and that counts.
 const openStreams = 100
@@ -102,6 +106,7 @@ const defaultWorkloads = "u16,u16c50,u10k,s100,r4k,idle1k,idle10k,start,shards"
 func (w workload) args(in phase, rate float64) []string {
 	args := []string{
 		"-conns", strconv.Itoa(w.Conns), "-size", strconv.Itoa(w.Size), "-answers", strconv.Itoa(w.Answers), fmt.Sprintf("-indexed=%t", w.Indexed),
+		"-timeout", deadline,
 	}
 	switch in {
 	case phaseMax:
