@@ -111,6 +111,43 @@ func TestConformanceNamesItsTests(t *testing.T) {
 	}
 }
 
+// docs/threat-model.md promises nothing without a test: each one that it names
+// is in the tree, as is each limit; and each reason to end a connection is in one of
+// its tables.
+func TestThreatModelNamesItsTests(t *testing.T) {
+	text, written := read(t, "docs/threat-model.md"), map[string]bool{}
+	for _, p := range tree(t) {
+		for _, f := range p.files {
+			for _, decl := range f.syntax.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok && f.isTest() {
+					written[fn.Name.Name] = true
+				}
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z0-9]\w*`).FindAllString(text, -1) {
+		if !written[m] {
+			t.Errorf("docs/threat-model.md names %s, which does not exist", m)
+		}
+	}
+	keys := read(t, "docs/configuration.md")
+	for _, key := range regexp.MustCompile("`limits\\.\\w+`").FindAllString(text, -1) {
+		if !strings.Contains(keys, "| "+key+" |") {
+			t.Errorf("docs/threat-model.md names %s, which is no key", key)
+		}
+	}
+	_, table, _ := strings.Cut(read(t, "docs/metrics.md"), "## Reason of an ended connection")
+	reasons := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)`").FindAllStringSubmatch(table, -1)
+	if len(reasons) < 10 {
+		t.Errorf("%d reasons in docs/metrics.md", len(reasons))
+	}
+	for _, m := range reasons {
+		if m[1] != "reason" && !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("docs/threat-model.md does not say what %s is against", m[1])
+		}
+	}
+}
+
 // Decision records are numbered from 001 without a gap, and each title
 // carries its number.
 func TestDecisionsAreNumbered(t *testing.T) {
