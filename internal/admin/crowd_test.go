@@ -22,7 +22,7 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
+			t.Cleanup(func() { _ = conn.Close() })
 			if _, err := io.WriteString(conn, beginning); err != nil {
 				t.Fatal(err)
 			}
@@ -46,8 +46,8 @@ func TestCrowd(t *testing.T) {
 	conns := make([]net.Conn, 4)
 	for i := range conns {
 		conn, far := net.Pipe()
-		defer conn.Close()
-		defer far.Close()
+		t.Cleanup(func() { _ = conn.Close() })
+		t.Cleanup(func() { _ = far.Close() })
 		conns[i] = conn
 	}
 	for i, step := range []struct {

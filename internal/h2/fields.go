@@ -40,7 +40,7 @@ type traits struct {
 
 // nameBase64 stands in traits.nameFault of a name that is good and whose values
 // must be base64.
-const nameBase64 MalformedError = 1<<8 - 1
+const nameBase64 = 1<<8 - 1
 
 // knownName is a name of the static table, of the watch list or of the rules.
 type knownName struct {
