@@ -44,7 +44,7 @@ func TestUnreachableEndpoint(t *testing.T) {
 			caller.WriteHeaders(stream, end, request(hello)...)
 		}
 		pass(5 * time.Second)
-		if n := g.stands[0].upstreams[0].dials.failures; n < 5 || n > 15 {
+		if n := g.dials().failures; n < 5 || n > 15 {
 			t.Errorf("%d dials in %v, want one a second", n, time.Since(began))
 		}
 		_, other := g.pipeWorker("w2", 20)
@@ -59,13 +59,20 @@ func TestUnreachableEndpoint(t *testing.T) {
 			caller.WantFields(2*n+1, end, "grpc-status", "0")
 		}
 		g.Up(e, "none", "") // a new process, or a new address
-		if g.stands[0].upstreams[0].dials != (backOff{}) {
+		if g.dials() != (backOff{}) {
 			t.Error("what was said of the old address holds for the new one")
 		}
 	})
 }
 
-// D28: what a user's environment says of proxies does not concern the workers.
+// dials returns what is known of the attempts to reach the first endpoint.
+func (g *rig) dials() (b backOff) {
+	st := g.stands[0]
+	st.do(func() { b = st.upstreams[0].dials })
+	return b
+}
+
+// R15: what a user's environment says of proxies does not concern the workers.
 func TestNoProxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "GRPC_PROXY"} {
 		t.Setenv(name, "http://127.0.0.1:1")

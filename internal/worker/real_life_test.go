@@ -19,7 +19,7 @@ import (
 )
 
 // A worker that listens takes calls at once, on tcp and unix, with and without
-// a health service, whatever the proxy variables say (D28).
+// a health service, whatever the proxy variables say (R15).
 func TestWorkersBecomeReady(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "GRPC_PROXY"} {
 		t.Setenv(name, "http://127.0.0.1:1")
@@ -220,7 +220,7 @@ func TestFirstExecFails(t *testing.T) {
 	}
 }
 
-// D24: a program that is away for a while comes back.
+// A program that is away for a while comes back.
 func TestLaterExecFails(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	install := func() {
