@@ -76,7 +76,7 @@ func New(o Options) *Rank {
 // Errors: panics if the ticket waits or has a lease (internal error).
 // Concurrency: allocates nothing, except what a replaced policy does.
 func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
-	r.lock()
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
 	t.waited = 0
@@ -102,7 +102,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 // passed.
 // Errors: panics like Acquire.
 func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
-	r.lock()
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
 	if t.Request.late(now) {
@@ -122,7 +122,7 @@ func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 // not in the queue; if it was queued, its waiter has been told or is about to
 // be, and a lease that arrives must be released.
 func (r *Rank) Leave(t *Ticket) bool {
-	r.lock()
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.state != waiting {
 		return false
@@ -148,7 +148,7 @@ func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Gr
 // it pauses until the instant until at least. An until that is not after now
 // makes no difference.
 func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Grant) []Grant {
-	r.lock()
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !l.held() {
 		broken("release of a lease that is not held")
@@ -169,27 +169,6 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	}
 	r.refresh(e)
 	return r.serve(now, into)
-}
-
-// Before lock waits for the mutex it tries lockTries times, lockPause turns of an
-// empty loop (some 10 ns) apart. Whoever has the mutex has it for about 20 ns. To
-// wait by itself it would pause the processor for twenty times as long at least;
-// to try without a break would take the cache line from whoever has it.
-const (
-	lockTries = 16
-	lockPause = 30
-)
-
-// lock takes the lock, which all shards want twice for every call.
-func (r *Rank) lock() {
-	for range lockTries {
-		if r.mu.TryLock() {
-			return
-		}
-		for range lockPause { // nothing but time
-		}
-	}
-	r.mu.Lock()
 }
 
 // Ready returns the number of ready endpoints. It takes no lock.
