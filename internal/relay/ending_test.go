@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -79,7 +80,8 @@ func wantBlock(t *testing.T, block []byte, kv ...string) {
 }
 
 // provoke has a caller's stream 1, with this header list, run into one row of
-// the table before any response HEADERS.
+// the table before any response HEADERS. The script runs in a synctest bubble,
+// so that no time passes unless all wait for it.
 type provoke struct {
 	why    ending
 	name   string
@@ -98,9 +100,8 @@ func simply(_ *rig, caller *testkit.Peer, list []string) { caller.WriteHeaders(1
 // atWorker sends the request and has the worker do something with its stream.
 func atWorker(f func(worker *testkit.Peer)) func(*rig, *testkit.Peer, []string) {
 	return func(g *rig, caller *testkit.Peer, list []string) {
-		_, accept := g.worker("w1", 1)
+		_, worker := g.pipeWorker("w1", 1)
 		caller.WriteHeaders(1, end, list...)
-		worker := accept()
 		worker.WantHeaders(1, end)
 		f(worker)
 	}
@@ -111,10 +112,10 @@ func provocations() []provoke {
 		{endedQueueFull, "queue of 0", withQueue(0, time.Second), nil, simply},
 		{endedNoWorker, "nobody ready", withQueue(9, 10*time.Millisecond), nil, simply},
 		{endedNoSlot, "slot taken", withQueue(9, 20*time.Millisecond), nil, func(g *rig, caller *testkit.Peer, list []string) {
-			_, accept := g.worker("w1", 1)
-			first := g.caller()
+			_, worker := g.pipeWorker("w1", 1)
+			first := g.pipeCaller()
 			first.WriteHeaders(1, noEnd, request(hello)...)
-			accept().WantHeaders(1, noEnd)
+			worker.WantHeaders(1, noEnd)
 			caller.WriteHeaders(1, end, list...)
 		}},
 		{endedDeadlineQueued, "deadline in the queue", nil, []string{"grpc-timeout", "10m"}, simply},
@@ -159,15 +160,19 @@ func provocations() []provoke {
 func TestEndingsInGRPC(t *testing.T) {
 	for _, p := range provocations() {
 		t.Run(p.name, func(t *testing.T) {
-			g := newRig(t, changes(p.change)...)
-			caller := g.caller()
-			p.script(g, caller, request(hello, p.more...))
-			want := table()[p.why]
-			wantStatus(caller, 1, strconv.Itoa(want.code), want.message)
-			if n := g.counted(answerOf(p.why).token); n != 1 {
-				t.Errorf("%s counted %d times", answerOf(p.why).token, n)
-			}
+			synctest.Test(t, p.inGRPC)
 		})
+	}
+}
+
+func (p provoke) inGRPC(t *testing.T) {
+	g := newPipeRig(t, changes(p.change)...)
+	caller := g.pipeCaller()
+	p.script(g, caller, request(hello, p.more...))
+	want := table()[p.why]
+	wantStatus(caller, 1, strconv.Itoa(want.code), want.message)
+	if n := g.counted(answerOf(p.why).token); n != 1 {
+		t.Errorf("%s counted %d times", answerOf(p.why).token, n)
 	}
 }
 
@@ -179,16 +184,20 @@ func TestEndingsInHTTP(t *testing.T) {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
-			g := newRig(t, changes(p.change)...)
-			caller := g.caller()
-			p.script(g, caller, plain("GET", "/page", p.more...))
-			want := table()[p.why]
-			body := want.message + "\n"
-			caller.WantFields(1, noEnd, ":status", strconv.Itoa(want.status),
-				"content-type", "text/plain; charset=utf-8", "content-length", strconv.Itoa(len(body)))
-			caller.WantDataBytes(1, []byte(body), end)
+			synctest.Test(t, p.inHTTP)
 		})
 	}
+}
+
+func (p provoke) inHTTP(t *testing.T) {
+	g := newPipeRig(t, changes(p.change)...)
+	caller := g.pipeCaller()
+	p.script(g, caller, plain("GET", "/page", p.more...))
+	want := table()[p.why]
+	body := want.message + "\n"
+	caller.WantFields(1, noEnd, ":status", strconv.Itoa(want.status),
+		"content-type", "text/plain; charset=utf-8", "content-length", strconv.Itoa(len(body)))
+	caller.WantDataBytes(1, []byte(body), end)
 }
 
 func changes(f func(*Options)) []func(*Options) {
