@@ -221,7 +221,7 @@ func (a attack) run(t *testing.T) {
 	if n := g.Rank(); n.Endpoints[0].InFlight != 0 || g.running() != 0 {
 		t.Errorf("left of the attack: %d slots, %d calls", n.Endpoints[0].InFlight, g.running())
 	}
-	if n := len(g.stands[0].callers); n != 1 {
+	if n := g.callersHere(); n != 1 {
 		t.Errorf("%d connections of callers are left, want the good one", n)
 	}
 	if used := g.budget.Used(); used > before {
@@ -313,7 +313,7 @@ func TestNoPreface(t *testing.T) {
 		}
 		good.call()
 		synctest.Wait()
-		if n := len(g.stands[0].callers); n != 1 {
+		if n := g.callersHere(); n != 1 {
 			t.Errorf("%d connections of callers are left, want the good one", n)
 		}
 	})
@@ -364,4 +364,11 @@ func TestPartingLog(t *testing.T) {
 			t.Errorf("step %d: %d, %t", i, unsaid, say)
 		}
 	}
+}
+
+// callersHere returns how many connections the first shard has of callers.
+func (g *rig) callersHere() (n int) {
+	st := g.stands[0]
+	st.do(func() { n = len(st.callers) })
+	return n
 }

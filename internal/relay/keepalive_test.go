@@ -115,14 +115,17 @@ func TestKeepAliveCalms(t *testing.T) {
 		pass(10 * quiet)
 		reply(local, 1)
 		wantReply(caller, 5)
-		if st := g.stands[0]; st.upstreams[0].quiet != 2*quiet || st.upstreams[1].quiet != 0 {
-			t.Errorf("silence before a PING: %v and %v", st.upstreams[0].quiet, st.upstreams[1].quiet)
-		}
-		for range 10 {
-			g.stands[0].upstreams[0].calm(0xb)
-		}
-		if q := g.stands[0].upstreams[0].quiet; q != maxKeepAlive {
-			t.Errorf("after many complaints %v, want %v", q, maxKeepAlive)
-		}
+		st := g.stands[0]
+		st.do(func() {
+			if st.upstreams[0].quiet != 2*quiet || st.upstreams[1].quiet != 0 {
+				t.Errorf("silence before a PING: %v and %v", st.upstreams[0].quiet, st.upstreams[1].quiet)
+			}
+			for range 10 {
+				st.upstreams[0].calm(0xb)
+			}
+			if q := st.upstreams[0].quiet; q != maxKeepAlive {
+				t.Errorf("after many complaints %v, want %v", q, maxKeepAlive)
+			}
+		})
 	})
 }
