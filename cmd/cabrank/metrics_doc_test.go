@@ -83,8 +83,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 11 {
-		t.Fatalf("metrics on the page: %v, want eleven", names)
+	if len(slices.Compact(names)) != 13 {
+		t.Fatalf("metrics on the page: %v, want thirteen", names)
 	}
 	return names
 }

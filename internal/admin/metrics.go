@@ -101,7 +101,7 @@ type collector struct {
 	sources Sources
 
 	calls, seconds, wait, refusals   *prometheus.Desc
-	ended                            *prometheus.Desc
+	ended, connections, buffered     *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
 	workerState, restarts, buildInfo *prometheus.Desc
 }
@@ -117,6 +117,8 @@ func newCollector(sources Sources) *collector {
 		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
 		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
 		ended:       desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
+		connections: desc("connections", "Connections of callers now."),
+		buffered:    desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
 		queueLength: desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:    desc("in_flight", "Slots of a worker that a call has now.", "worker"),
 		slots:       desc("slots", "Slots of a worker in all.", "worker"),
@@ -129,8 +131,8 @@ func newCollector(sources Sources) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.refusals, c.ended, c.queueLength, c.inFlight,
-		c.slots, c.workerState, c.restarts, c.buildInfo,
+		c.calls, c.seconds, c.wait, c.refusals, c.ended, c.connections, c.buffered,
+		c.queueLength, c.inFlight, c.slots, c.workerState, c.restarts, c.buildInfo,
 	} {
 		descs <- desc
 	}
@@ -160,6 +162,8 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 func (c *collector) collectCalls(out emitter, stats relay.Stats) {
+	out.gauge(c.connections, float64(stats.Connections))
+	out.gauge(c.buffered, float64(stats.Buffered))
 	for _, method := range stats.Methods {
 		for code, calls := range method.Codes {
 			out.counter(c.calls, calls, method.Method, code)

@@ -63,6 +63,9 @@ func fullSources() Sources {
 					Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
 				}},
 				Refusals: map[string]uint64{"queue_full": 2},
+
+				Connections: 12,
+				Buffered:    4096,
 			}
 		},
 		QueueLength: func() int { return 7 },
@@ -91,6 +94,8 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_queue_wait_seconds_sum{method="/demo.Jobs/GetJob"} 0.25`,
 		`cabrank_queue_wait_seconds_count{method="/demo.Jobs/GetJob"} 6`,
 		`cabrank_refusals_total{reason="queue_full"} 2`,
+		`cabrank_connections 12`,
+		`cabrank_buffered_bytes 4096`,
 		`cabrank_queue_length 7`,
 		`cabrank_in_flight{worker="worker-1"} 3`,
 		`cabrank_slots{worker="worker-1"} 5`,

@@ -186,7 +186,7 @@ func (r *Relay) Stats() Stats {
 	})
 	out := Stats{Partings: partings, Refusals: map[string]uint64{
 		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
-	}}
+	}, Connections: r.connections.Load(), Buffered: r.budget.Used()}
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
 	}

@@ -19,9 +19,13 @@ type MethodStats struct {
 	Wait    Histogram         // time spent waiting for a slot
 }
 
-// Stats is a snapshot of the relay's counters since the process began.
+// Stats is a snapshot of the relay: counters since the process began, and what
+// it holds now.
 type Stats struct {
 	Methods  []MethodStats
 	Refusals map[string]uint64 // what cabrank or a worker refused, ended or moved, by reason token
 	Partings Partings          // connections that cabrank ended
+
+	Connections int64 // of callers, now
+	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now
 }
