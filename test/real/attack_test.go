@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -43,74 +42,6 @@ const (
 	mostMemory = 32 << 10
 )
 
-// arms is what one attacking connection writes with.
-type arms struct {
-	*http2.Framer
-
-	out   bytes.Buffer
-	enc   *hpack.Encoder
-	block bytes.Buffer
-	next  uint32 // stream
-	kept  []byte // a block that means the same again
-}
-
-func newArms() *arms {
-	a := &arms{next: 1}
-	a.Framer = http2.NewFramer(&a.out, nil)
-	a.AllowIllegalWrites = true
-	a.enc = hpack.NewEncoder(&a.block)
-	a.out.WriteString(http2.ClientPreface)
-	a.do(a.WriteSettings())
-	a.do(a.WriteSettingsAck())
-	return a
-}
-
-// do drops what cannot fail: all of it is written to memory.
-func (a *arms) do(error) {}
-
-// call begins a stream and returns its number.
-func (a *arms) call(end bool, more ...string) uint32 {
-	id := a.next
-	a.next += 2
-	a.headers(id, end, asked(more...)...)
-	return id
-}
-
-// asked is the header list of a call.
-func asked(more ...string) []string {
-	return append([]string{
-		":method", "POST", ":scheme", "http", ":path", demopb.Greeter_SayHello_FullMethodName, ":authority", "attack",
-		"content-type", "application/grpc", "te", "trailers",
-	}, more...)
-}
-
-// ask makes a whole call, whose answer has DATA.
-func (a *arms) ask() { a.do(a.WriteData(a.call(false), true, make([]byte, 5))) }
-
-// encode makes a header block of names and values that alternate.
-func (a *arms) encode(kv ...string) []byte {
-	a.block.Reset()
-	for pair := range slices.Chunk(kv, 2) {
-		a.do(a.enc.WriteField(hpack.HeaderField{Name: pair[0], Value: pair[1]}))
-	}
-	return bytes.Clone(a.block.Bytes())
-}
-
-func (a *arms) headers(id uint32, end bool, kv ...string) {
-	a.encode(kv...)
-	first := a.block.Next(16 << 10)
-	a.do(a.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndStream: end, EndHeaders: a.block.Len() == 0, BlockFragment: first}))
-	for a.block.Len() > 0 {
-		part := a.block.Next(16 << 10)
-		a.do(a.WriteContinuation(id, a.block.Len() == 0, part))
-	}
-}
-
-// noWindow keeps every answer from being sent.
-func (a *arms) noWindow() {
-	a.do(a.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
-}
-
 // siege is one attack: how a connection begins, and what it does again and
 // again.
 type siege struct {
@@ -120,6 +51,7 @@ type siege struct {
 	step   func(a *arms)
 	deaf   bool // it does not read
 	mute   bool // it does not even send its preface
+	crowd  bool // nothing but a crowd of connections, there before the turn begins
 }
 
 func sieges() []siege {
@@ -181,6 +113,7 @@ func sieges() []siege {
 				a.do(a.WriteData(a.next, false, []byte("x")))
 			}},
 		{name: "no preface", mute: true},
+		{name: "idle connections", crowd: true},
 	}
 }
 
@@ -230,7 +163,7 @@ func (s siege) run(t *testing.T, c *Cabrank, good demopb.GreeterClient, rows io.
 	if ratio > mostSlower {
 		t.Errorf("p99 %v, %v in calm: %.1f times", hurt, calm, ratio)
 	}
-	if most > before+mostMemory {
+	if most > before+s.memory() {
 		t.Errorf("%d KiB, %d before", most, before)
 	}
 	if s.reason != "" && now == 0 {
@@ -241,6 +174,14 @@ func (s siege) run(t *testing.T, c *Cabrank, good demopb.GreeterClient, rows io.
 	})
 }
 
+// memory is how much the process may grow, KiB.
+func (s siege) memory() int {
+	if s.crowd {
+		return crowdSize * mostIdle
+	}
+	return mostMemory
+}
+
 // turn lets the attackers loose for a turn, and returns how many steps they made
 // and how long the good caller's calls took.
 func (s siege) turn(t *testing.T, c *Cabrank, good demopb.GreeterClient, most *int) (steps int, took []time.Duration) {
@@ -248,6 +189,11 @@ func (s siege) turn(t *testing.T, c *Cabrank, good demopb.GreeterClient, most *i
 	ctx, stop := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
 	made := make([]int, attackers)
+	if s.crowd {
+		idle := gather(t, c)
+		defer idle.leave()
+		made, steps = nil, len(idle.conns)
+	}
 	for i := range made {
 		busy.Go(func() { made[i] = s.fight(ctx, c.Addr) })
 	}

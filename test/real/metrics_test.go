@@ -39,6 +39,8 @@ func TestMetricsAddUp(t *testing.T) {
 		"cabrank_worker_restarts_total":   {"cause", "worker"},
 		"cabrank_refusals_total":          {"reason"},
 		"cabrank_connections_ended_total": {"reason", "side"},
+		"cabrank_connections":             nil,
+		"cabrank_buffered_bytes":          nil,
 		"cabrank_build_info":              {"commit", "go_version", "version"},
 	} {
 		found := c.samples()[name]
@@ -60,6 +62,7 @@ func TestMetricsAddUp(t *testing.T) {
 		{"cabrank_slots", 6, nil},
 		{"cabrank_in_flight", 0, nil},
 		{"cabrank_queue_length", 0, nil},
+		{"cabrank_connections", 1, nil},
 		{"cabrank_build_info", 1, nil},
 	} {
 		if got := c.metric(want.name, want.labels...); got != want.value {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -136,26 +135,6 @@ func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
 			return len(c.LogLines("worker ready")) > len(ready) || ctx.Err() != nil
 		})
 	}
-}
-
-// rssKiB returns the resident memory of a process.
-func rssKiB(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
-			kib, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib
-		}
-	}
-	t.Fatal("no VmRSS")
-	return 0
 }
 
 // R14 at length: 500 cancels a second for a minute beside steady callers on a
