@@ -173,7 +173,8 @@ func TestWheelSleepsLong(t *testing.T) {
 	if a.rang != 2000*time.Hour {
 		t.Error("the timer has rung early")
 	}
-	if spent := time.Since(began); spent > time.Second {
+	// Tick by tick it would be 40 billion steps.
+	if spent := time.Since(began); spent > 10*time.Second {
 		t.Errorf("it took %v", spent)
 	}
 }
