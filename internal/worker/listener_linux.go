@@ -111,11 +111,16 @@ func tcpInodes(table string, port uint16, found map[netip.Addr][]string) error {
 	})
 }
 
-// tcpListeners gives each listening socket of a table. Columns: slot, local address as hex, remote address, state (0A is
-// LISTEN), queues, timer, retransmits, user, timeout, inode (proc(5)).
+// tcpListeners gives each listening socket of a table. Columns: slot, local
+// address as hex, remote address, state (0A is LISTEN), queues, timer,
+// retransmits, user, timeout, inode (proc(5)). Busy hosts have many thousands of
+// sockets, of which few listen: only those lines are taken apart.
 func tcpListeners(table string, each func(at netip.AddrPort, inode string)) error {
-	return scanLines(table, func(line string) {
-		fields := strings.Fields(line)
+	return scanLines(table, func(line []byte) {
+		if !bytes.Contains(line, []byte(" 0A ")) {
+			return
+		}
+		fields := strings.Fields(string(line))
 		if len(fields) < 10 || fields[3] != "0A" {
 			return
 		}
@@ -168,23 +173,27 @@ func parseHexAddr(text string) (netip.Addr, bool) {
 // inode, path (proc(5)).
 func unixInodes(table, path string) ([]string, error) {
 	var inodes []string
-	err := scanLines(table, func(line string) {
-		fields := strings.Fields(line)
-		if len(fields) >= 8 && fields[3] == "00010000" && strings.HasSuffix(line, " "+path) {
+	err := scanLines(table, func(line []byte) {
+		if !bytes.HasSuffix(line, []byte(" "+path)) {
+			return
+		}
+		if fields := strings.Fields(string(line)); len(fields) >= 8 && fields[3] == "00010000" {
 			inodes = append(inodes, fields[6])
 		}
 	})
 	return inodes, err
 }
 
-func scanLines(path string, each func(string)) error {
-	content, err := os.ReadFile(path)
+// scanLines gives each line of a file, which is valid until each returns.
+func scanLines(path string, each func(line []byte)) error {
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(content))
+	defer file.Close()
+	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		each(lines.Text())
+		each(lines.Bytes())
 	}
 	return lines.Err()
 }
