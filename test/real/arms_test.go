@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
 )
@@ -55,6 +56,17 @@ func asked(more ...string) []string {
 
 // ask makes a whole call, whose answer has DATA.
 func (a *arms) ask() { a.do(a.WriteData(a.call(false), true, make([]byte, 5))) }
+
+// watch asks for the health of everything, which stays open and has no worker
+// do anything: what is measured is the stream, not its place in the queue.
+func (a *arms) watch() {
+	id := a.next
+	a.next += 2
+	list := asked()
+	list[5] = healthpb.Health_Watch_FullMethodName
+	a.headers(id, false, list...)
+	a.do(a.WriteData(id, true, make([]byte, 5)))
+}
 
 // encode makes a header block of names and values that alternate.
 func (a *arms) encode(kv ...string) []byte {

@@ -99,7 +99,7 @@ func sieges() []siege {
 			}},
 		{name: "streams above the limit", reason: "excess_stream",
 			begin: (*arms).noWindow,
-			step:  (*arms).ask},
+			step:  (*arms).watch},
 		// The system's buffers take what one turn brings, so that none ends; see
 		// TestAttacks of package relay.
 		{name: "does not read", deaf: true,

@@ -109,7 +109,8 @@ func soakCaller(ctx context.Context, t *testing.T, addr string, tally *soakTally
 	}
 }
 
-// soakKiller kills the workers in turn, each when the one before is back.
+// soakKiller kills the workers in turn, each when the one before is back: one
+// that always died soon would be restarted later and later.
 func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
 	t.Helper()
 	every := time.NewTicker(5 * time.Second)
@@ -121,10 +122,9 @@ func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
 		case <-every.C:
 		}
 		ready := c.LogLines("worker ready")
-		last := ready[len(ready)-1]
-		pid, err := strconv.Atoi(last.Text("pid"))
+		pid, err := strconv.Atoi(nextVictim(ready).Text("pid"))
 		if err != nil {
-			t.Errorf("pid of %v: %v", last, err)
+			t.Errorf("pid of %v: %v", nextVictim(ready), err)
 			return kills
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -135,6 +135,17 @@ func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
 			return len(c.LogLines("worker ready")) > len(ready) || ctx.Err() != nil
 		})
 	}
+}
+
+// nextVictim returns the line of the worker that has been ready for longest.
+func nextVictim(ready []LogLine) (victim LogLine) {
+	seen := make(map[string]bool)
+	for _, line := range slices.Backward(ready) {
+		if name := line.Text("worker"); !seen[name] {
+			seen[name], victim = true, line
+		}
+	}
+	return victim
 }
 
 // R14 at length: 500 cancels a second for a minute beside steady callers on a
