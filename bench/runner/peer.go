@@ -82,6 +82,10 @@ const (
 	manySlots = "1000"
 	// defaultSlots is what cabrank does when nothing is said.
 	defaultSlots = "5"
+	// longQueue is more than any open loop has calls in flight: the others have
+	// no such bound, and a moment in which the client stands still must not
+	// become refusals.
+	longQueue = "10000"
 )
 
 // cabrankPeer runs the shipped binary. Probes and metrics stay on, as they are
@@ -89,7 +93,7 @@ const (
 func cabrankPeer(name, slots string, kinds []kind) peer {
 	args := func(_ string, at addresses) []string {
 		return []string{
-			"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", slots,
+			"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", slots, "--queue", longQueue,
 			"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
 		}
 	}

@@ -146,6 +146,33 @@ func TestCallAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Nor do many large calls at a time, with what is kept of each for a replay (R3).
+func TestLargeCallsAllocateNothing(t *testing.T) {
+	const flying = 100
+	m := newMemory(t, newRig(t), false, flying)
+	message := make([]byte, 10<<10)
+	ask, head, tail := block(request(hello)...), block(responseHead()...), block("grpc-status", "0")
+	m.request = frames(t, func(f *http2.Framer) error {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: ask})
+		return f.WriteData(1, true, message)
+	})
+	m.response = frames(t, func(f *http2.Framer) error {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, BlockFragment: head})
+		_ = f.WriteData(1, false, message)
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: tail})
+	})
+	m.st.do(func() {
+		m.drainOutput(m.worker)
+		m.drainOutput(m.caller)
+		for range 3 {
+			m.calls(flying)
+		}
+		if n := testing.AllocsPerRun(10, func() { m.calls(flying) }); n != 0 {
+			t.Errorf("%d calls allocate %v times", flying, n)
+		}
+	})
+}
+
 // BenchmarkQueuedCall has each call wait for the one before it: the rank, the
 // grant by the shard's inbox, and a switch of goroutines on top.
 func BenchmarkQueuedCall(b *testing.B) {
