@@ -111,18 +111,13 @@ func (cc *callerConn) Broken(l *shard.Link, why *h2.ConnError) {
 	}
 }
 
-// tlsWarnings is the shortest time between two warnings of callers with TLS.
-const tlsWarnings = time.Minute
-
 // warnOfTLS says in the log what such a caller cannot be told: all it sees is
 // the end of its connection.
 func (r *Relay) warnOfTLS(now time.Duration) {
-	last := r.warnedTLS.Load()
-	if (last != 0 && now < time.Duration(last)+tlsWarnings) || !r.warnedTLS.CompareAndSwap(last, int64(max(now, 1))) {
-		return
+	if unsaid, say := r.sayParting(parting{ofCaller, partingForeign}, now); say {
+		// Not under the shard's lock: whoever reads the log may be slow.
+		go r.opts.Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it", "unsaid", unsaid) // ends with the line
 	}
-	// Not under the shard's lock: whoever reads the log may be slow.
-	go r.opts.Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it") // ends with the line
 }
 
 const http1Body = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"

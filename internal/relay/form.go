@@ -22,7 +22,7 @@ type form struct {
 	bodyless bool          // a HEAD request: no answer has content (RFC 9110 9.3.2)
 	own      bool          // the path is of a service that gRPC itself defines, R7
 	method   *method       // nil until a worker has answered it before
-	path     []byte        // kept only while method is nil
+	path     []byte        // kept only while method is nil, or where own is true
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
 
