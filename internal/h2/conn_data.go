@@ -52,10 +52,14 @@ func (c *Conn) readRun(h frameHeader, p []byte) (int, error) {
 // is left as it is.
 func (c *Conn) joinRun(h frameHeader, p []byte) (run frameHeader, taken int) {
 	end := frameHeaderLen + int(h.length)
-	if h.flags != 0 || h.length == 0 || len(p) < end+frameHeaderLen || c.streams.get(h.stream) == nil {
+	if h.flags != 0 || h.length == 0 || len(p) < end+frameHeaderLen {
 		return h, frameHeaderLen
 	}
-	room := min(c.recvWindow, c.streams.get(h.stream).recvWindow)
+	s := c.streams.get(h.stream)
+	if s == nil {
+		return h, frameHeaderLen
+	}
+	room := min(c.recvWindow, s.recvWindow)
 	run, taken = h, end
 	for len(p)-taken >= frameHeaderLen && run.flags == 0 {
 		next := parseFrameHeader(p[taken:])

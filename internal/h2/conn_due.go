@@ -6,15 +6,8 @@ import "time"
 // that it has begun, 0 if there is none. DATA is passed on as it comes and has
 // no such limit, nor has the preface, which is its owner's affair.
 func (c *Conn) Due() time.Duration {
-	if c.fragStream == 0 && len(c.aside) == 0 {
-		return 0
-	}
-	return c.due()
-}
-
-func (c *Conn) due() time.Duration {
 	switch {
-	case c.cfg.FrameTime == 0 || c.state != reading:
+	case c.fragStream == 0 && len(c.aside) == 0, c.cfg.FrameTime == 0, c.state != reading:
 		return 0
 	case c.fragStream != 0:
 		return c.fragSince + c.cfg.FrameTime

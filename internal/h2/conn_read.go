@@ -75,9 +75,7 @@ func (c *Conn) feed(p []byte) error {
 // aside. It returns how many bytes it took.
 func (c *Conn) readFrame(p []byte) (int, error) {
 	if len(p) < frameHeaderLen {
-		c.asideSince = c.guard.now
-		c.aside = c.pool.Append(c.aside, p)
-		return len(p), nil
+		return c.putAside(p), nil
 	}
 	h := parseFrameHeader(p)
 	if err := c.checkHeader(h); err != nil {
@@ -88,11 +86,16 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 	}
 	total := frameHeaderLen + int(h.length)
 	if len(p) < total {
-		c.asideSince = c.guard.now
-		c.aside = c.pool.Append(c.aside, p)
-		return len(p), nil
+		return c.putAside(p), nil
 	}
 	return total, c.handle(h, p[frameHeaderLen:total])
+}
+
+// putAside keeps the beginning of a frame, from where its time runs (Due).
+func (c *Conn) putAside(p []byte) int {
+	c.asideSince = c.guard.now
+	c.aside = c.pool.Append(c.aside, p)
+	return len(p)
 }
 
 // readAside completes the preface or the frame that was put aside.

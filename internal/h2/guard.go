@@ -152,7 +152,7 @@ const (
 // (the virtual scheduling form of a leaky bucket), so that it needs no refill
 // and is exact at any time.
 type guard struct {
-	now   time.Duration // of the Feed that runs
+	now   time.Duration // of the last Feed, also for Conn.Heard and Conn.Due
 	whole [Chores]time.Duration
 	taken [Chores]uint64 // of what was earned
 

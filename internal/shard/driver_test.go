@@ -133,8 +133,8 @@ func TestCloseDuringABlockedWrite(t *testing.T) {
 		if got := h.awaitEnd(l); !errors.Is(got, reason) {
 			t.Errorf("reason: %v", got)
 		}
-		if h.noted("lost sent=true") != 1 || h.Links() != 0 {
-			t.Errorf("told %q, %d links", h.events, h.Links())
+		if h.noted("lost sent=true") != 1 || len(h.links) != 0 {
+			t.Errorf("told %q, %d links", h.events, len(h.links))
 		}
 	})
 }

@@ -33,7 +33,7 @@ func TestLinkEndedByAnotherOfItsRound(t *testing.T) {
 			request(peers[0], 1, testkit.End, "/alone")
 		}
 		testkit.Eventually(t, patience, "one link to be left", func() (alone bool) {
-			h.do(func() { alone = h.Links() == 1 })
+			h.do(func() { alone = len(h.links) == 1 })
 			return alone
 		})
 		h.do(func() {

@@ -56,7 +56,7 @@ type Shard struct {
 	wheel   wheel
 	armed   time.Duration // when alarm will ring, 0: not set
 	alarm   *time.Timer
-	awake   bool // a token is in wake, or the flusher runs
+	awake   bool // a token is in wake, or a turn is under way
 	trim    Timer
 	stopped bool
 	poller  *poller // of raw sockets, made for the first one
@@ -101,7 +101,7 @@ func (g *Group) New() *Shard {
 		links: make(map[*Link]struct{}),
 	}
 	s.trim.Owner = s
-	s.alarm = time.AfterFunc(time.Hour, s.Wake)
+	s.alarm = time.AfterFunc(time.Hour, s.nudge)
 	s.alarm.Stop()
 	go s.flusher() // ended by Stop, which waits for it
 	return s
@@ -144,12 +144,12 @@ func (s *Shard) Post(t Task) {
 	s.inbox.tasks = append(s.inbox.tasks, t)
 	s.inbox.mu.Unlock()
 	if !s.turning.Load() {
-		s.Wake()
+		s.nudge()
 	}
 }
 
-// Wake has the flusher run soon.
-func (s *Shard) Wake() {
+// nudge has the flusher run soon.
+func (s *Shard) nudge() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -159,17 +159,17 @@ func (s *Shard) Wake() {
 func (s *Shard) wakeIfNeeded() {
 	if !s.awake && len(s.dirty) > 0 {
 		s.awake = true
-		s.Wake()
+		s.nudge()
 	}
 }
 
-// flusher runs posted tasks, expired timers, and then sends what all
-// connections have to say.
+// flusher takes a turn whenever it is woken: for those who come from outside,
+// for timers, and for transports that are not the poller's.
 func (s *Shard) flusher() {
 	defer close(s.done)
 	for range s.wake {
-		// Step back once, so that every reader that is ready has its turn first:
-		// what they produce leaves in the same sends.
+		// Step back once, so that the poller and the readers of other transports
+		// that are ready go first: what they produce leaves in the same sends.
 		runtime.Gosched()
 		s.Lock()
 		s.begin()
@@ -200,7 +200,7 @@ func (s *Shard) turn() {
 	s.awake = false
 	s.turning.Store(false)
 	if s.inbox.waiting() { // posted after runTasks has looked, by somebody who relied on it
-		s.Wake()
+		s.nudge()
 	}
 }
 
@@ -249,7 +249,7 @@ func (s *Shard) flushMuch() {
 	}
 }
 
-// markDirty has the flusher look at the link.
+// markDirty has the turn that runs, or the next one, look at the link.
 func (s *Shard) markDirty(l *Link) {
 	if l.dirty || l.closed {
 		return
@@ -299,11 +299,9 @@ func (s *Shard) setTrim(now time.Duration) {
 // Expired implements Expirer for the timer of the shard itself.
 func (s *Shard) Expired(*Timer, time.Duration) { s.pool.Trim() }
 
-// Links returns how many connections are attached.
-func (s *Shard) Links() int { return len(s.links) }
-
 // Stop closes every connection and ends the flusher. It returns when nothing
-// of the shard runs any more, but for readers that notice their closed socket.
+// of the shard runs any more, but for the goroutines of stream drivers, which
+// notice that their connection is closed.
 func (s *Shard) Stop() {
 	s.Lock()
 	if s.stopped {
@@ -317,7 +315,7 @@ func (s *Shard) Stop() {
 	s.alarm.Stop()
 	p := s.poller
 	s.leave()
-	s.Wake()
+	s.nudge()
 	<-s.done
 	if p != nil {
 		p.stop()
