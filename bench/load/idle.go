@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ func idle(p plan) (measure.Result, error) {
 		return clients[i].makeCalls(1)
 	})
 	if err != nil {
-		clients = opened(clients)
+		clients = slices.DeleteFunc(clients, func(c *client) bool { return c == nil }) // not opened
 		return measure.Result{}, err
 	}
 	time.Sleep(p.duration)
@@ -87,14 +88,4 @@ func each(n int, f func(i int) error) error {
 	wg.Wait()
 	close(errs)
 	return <-errs // nil when there is none
-}
-
-// opened leaves out the connections that were not opened.
-func opened(clients []*client) (some []*client) {
-	for _, c := range clients {
-		if c != nil {
-			some = append(some, c)
-		}
-	}
-	return some
 }

@@ -40,11 +40,16 @@ func reenter(core int) int {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	again := pinned(core, "private", attr)
-	err := again.Start()
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	again := pinned(self, core, "private", attr)
+	err = again.Start()
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSPC) {
 		fmt.Fprintf(os.Stderr, "bench: no network namespace of our own (%v): other traffic on loopback disturbs\n", err)
-		again = pinned(core, "shared", nil)
+		again = pinned(self, core, "shared", nil)
 		err = again.Start()
 	}
 	if err != nil {
@@ -69,12 +74,8 @@ func reenter(core int) int {
 	return 0
 }
 
-func pinned(core int, where string, attr *syscall.SysProcAttr) *exec.Cmd {
-	self := append([]string{"-c", strconv.Itoa(core), "/proc/self/exe"}, os.Args[1:]...)
-	if path, err := os.Executable(); err == nil {
-		self[2] = path
-	}
-	c := exec.Command("taskset", self...)
+func pinned(self string, core int, where string, attr *syscall.SysProcAttr) *exec.Cmd {
+	c := exec.Command("taskset", append([]string{"-c", strconv.Itoa(core), self}, os.Args[1:]...)...)
 	c.Env = append(os.Environ(), insideKey+"="+where)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.SysProcAttr = attr

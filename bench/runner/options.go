@@ -60,7 +60,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.proxyCore, "proxy-core", 0, "core of the proxy")
 	f.IntVar(&o.otherCore, "other-core", 1, "core of everything else")
 	f.IntVar(&o.secondCore, "second-core", -1, "second core of the proxy on the workload shards; -1 is the first one that is free, else -other-core")
-	f.StringVar(&o.out, "out", "", "`folder` of the result file (default ROOT/bench/results; with -quick no file is written)")
+	f.StringVar(&o.out, "out", "", "`folder` of the result file (default ROOT/bench/results, with -quick none)")
 	f.BoolVar(&o.quick, "quick", false, "one short round; nothing to be quoted")
 	f.BoolVar(&o.check, "check", false, "fail when a bar is missed or has no valid result")
 	if err := f.Parse(args); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -25,7 +26,8 @@ type report struct {
 	NotValid  int        `json:"bars_not_valid"`
 	Checks    []check    `json:"checks"`
 	Rows      []row      `json:"rows"`
-	Runs      []run      `json:"runs"`
+	Runs      []run      `json:"-"`
+	Series    []*series  `json:"runs"` // Runs as they are kept, filled in by save
 
 	root string // of the repository, which no result names
 }
@@ -74,16 +76,28 @@ func (r *report) summarize(o options) {
 	}
 }
 
-// save writes the report as DATE-COMMIT.json; an older file of that name stays
-// and the new one gets a number. Paths in the repository begin at its root: a
-// result is read on other machines.
-func (r *report) save(dir string) (string, error) {
-	b, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return "", err
+// encode rounds the numbers of the report and renders it for its file. Paths in
+// the repository begin at its root: a result is read on other machines.
+func (r *report) encode() (b []byte, err error) {
+	round(reflect.ValueOf(r))
+	if r.Series, err = seriesOf(r.Runs); err != nil {
+		return nil, err
+	}
+	if b, err = json.Marshal(r); err != nil {
+		return nil, err
 	}
 	if r.root != "" {
 		b = bytes.ReplaceAll(b, []byte(r.root+"/"), nil)
+	}
+	return append(breakLines(b), '\n'), nil
+}
+
+// save writes the report as DATE-COMMIT.json; an older file of that name stays
+// and the new one gets a number.
+func (r *report) save(dir string) (string, error) {
+	b, err := r.encode()
+	if err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -101,7 +115,7 @@ func (r *report) save(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		_, err = f.Write(append(b, '\n'))
+		_, err = f.Write(b)
 		return path, errors.Join(err, f.Close())
 	}
 }

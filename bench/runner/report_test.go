@@ -156,7 +156,7 @@ func TestSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back report
-		if err := json.Unmarshal(b, &back); err != nil || len(back.Runs) != 2 || back.Runs[0].CPUPerCall != 2 || back.Checks[0].Median != 2 {
+		if err := json.Unmarshal(b, &back); err != nil || len(back.Series) != 2 || string(back.Series[0].Rounds["cpu_us_per_call"][0]) != "2" || back.Checks[0].Median != 2 {
 			t.Errorf("read back: %+v, %v", back, err)
 		}
 		if got := back.Peers[0].Config; got != "bench/peers/haproxy-tcp.cfg" {

@@ -2,7 +2,7 @@ package main
 
 // row sums up the runs of one proxy on one workload: medians over the rounds.
 // It is valid only when no call of any of its runs failed. What a kind of
-// workload does not measure is 0.
+// workload does not measure is 0, and not in the file.
 type row struct {
 	Workload string `json:"workload"`
 	Peer     string `json:"peer"`
@@ -11,33 +11,33 @@ type row struct {
 	Failed   uint64 `json:"failed"`
 
 	// Of the runs that count CPU.
-	CPU        spread  `json:"cpu_us_per_call"`
-	User       float64 `json:"user_share"`
-	PerSecond  float64 `json:"calls_per_second"`
-	Packets    float64 `json:"loopback_packets_per_call"`
-	LoopBytes  float64 `json:"loopback_bytes_per_call"`
-	Switches   float64 `json:"switches_per_call"`
-	Request    float64 `json:"downstream_request_bytes_per_call"`
-	Answer     float64 `json:"downstream_answer_bytes_per_call"`
-	UpRequest  float64 `json:"upstream_request_bytes_per_call"`
-	UpAnswer   float64 `json:"upstream_answer_bytes_per_call"`
+	CPU        spread  `json:"cpu_us_per_call,omitzero"`
+	User       float64 `json:"user_share,omitzero"`
+	PerSecond  float64 `json:"calls_per_second,omitzero"`
+	Packets    float64 `json:"loopback_packets_per_call,omitzero"`
+	LoopBytes  float64 `json:"loopback_bytes_per_call,omitzero"`
+	Switches   float64 `json:"switches_per_call,omitzero"`
+	Request    float64 `json:"downstream_request_bytes_per_call,omitzero"`
+	Answer     float64 `json:"downstream_answer_bytes_per_call,omitzero"`
+	UpRequest  float64 `json:"upstream_request_bytes_per_call,omitzero"`
+	UpAnswer   float64 `json:"upstream_answer_bytes_per_call,omitzero"`
 	ForeignMax float64 `json:"foreign_share_max"`
 
 	// Of the open loop.
-	Rate    float64 `json:"rate"`
-	P50     spread  `json:"p50_us"`
-	P99     spread  `json:"p99_us"`
-	RateCPU spread  `json:"cpu_us_per_call_at_rate"`
+	Rate    float64 `json:"rate,omitzero"`
+	P50     spread  `json:"p50_us,omitzero"`
+	P99     spread  `json:"p99_us,omitzero"`
+	RateCPU spread  `json:"cpu_us_per_call_at_rate,omitzero"`
 	Unsent  uint64  `json:"unsent"`    // more than a few: the proxy cannot do this rate
 	Rig     float64 `json:"rig_share"` // of the client's core, used by client and backends; near 1 they are what is measured
 
-	RSS        float64 `json:"rss_mb"` // in the end; MB are 10^6 bytes
-	PSS        float64 `json:"pss_mb"`
-	File       float64 `json:"pss_file_mb"` // pages of the program and its libraries
-	PerConn    spread  `json:"rss_kib_per_connection"`
-	PerConnPSS spread  `json:"pss_kib_per_connection"`
-	Start      spread  `json:"start_ms"`
-	Disk       disk    `json:"disk"`
+	RSS        float64 `json:"rss_mb,omitzero"` // in the end; MB are 10^6 bytes
+	PSS        float64 `json:"pss_mb,omitzero"`
+	File       float64 `json:"pss_file_mb,omitzero"` // pages of the program and its libraries
+	PerConn    spread  `json:"rss_kib_per_connection,omitzero"`
+	PerConnPSS spread  `json:"pss_kib_per_connection,omitzero"`
+	Start      spread  `json:"start_ms,omitzero"`
+	Disk       disk    `json:"-"` // the file has it with the peer
 }
 
 // summarizeRow takes the runs of the first phase of the workload and those of

@@ -27,15 +27,17 @@ type job struct {
 
 // run is one measurement. No run is ever dropped: one that failed has Error.
 type run struct {
-	Peer     string `json:"peer"`
-	Workload string `json:"workload"`
-	Phase    phase  `json:"phase"`
-	Repeat   int    `json:"repeat"`
-	Command  string `json:"command,omitempty"`
-	LoadArgs string `json:"load_args"`
-	Error    string `json:"error,omitempty"`
+	// What the result file says once for all rounds, see series.
+	Peer     string `json:"-"`
+	Workload string `json:"-"`
+	Phase    phase  `json:"-"`
+	Command  string `json:"-"`
+	LoadArgs string `json:"-"`
 
-	Backends []measure.BackendCount `json:"backends"` // of each backend, warm-up included
+	Repeat int    `json:"repeat"`
+	Error  string `json:"error,omitempty"`
+
+	BackendCalls []uint64 `json:"backend_calls"` // of each backend, warm-up included
 	// Between proxy and backends, without the headers of TCP.
 	UpRequest float64 `json:"upstream_request_bytes_per_call"`
 	UpAnswer  float64 `json:"upstream_answer_bytes_per_call"`
@@ -51,9 +53,9 @@ func (r run) good() bool { return r.Error == "" && r.Calls > 0 }
 
 // addBackends takes over what the backends have counted.
 func (r *run) addBackends(counts []measure.BackendCount) {
-	r.Backends = counts
 	var calls, received, sent uint64
 	for _, c := range counts {
+		r.BackendCalls = append(r.BackendCalls, c.Calls)
 		calls += c.Calls
 		received += c.Received
 		sent += c.Sent
