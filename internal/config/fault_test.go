@@ -85,6 +85,9 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: server: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535`},
 		{"probes on a wrong port", map[string]string{"probes": ":70000"}, "", `flag --probes: probes: ":70000" has no port from 0 to 65535; allowed: HOST:PORT|off, port 0 to 65535`},
 		{"unknown flag", map[string]string{"wokers": "1"}, "", "flag --wokers: unknown flag; did you mean --workers?"},
+		{"key without a flag", map[string]string{"limits.idle_timeout": "60s"}, "", "flag --limits.idle_timeout: unknown flag; limits.idle_timeout has no flag: set it in the file or by the variable CABRANK_LIMITS_IDLE_TIMEOUT"},
+		{"end of a key without a flag", map[string]string{"idle-timeout": "60s"}, "", "flag --idle-timeout: unknown flag; limits.idle_timeout has no flag: set it in the file or by the variable CABRANK_LIMITS_IDLE_TIMEOUT"},
+		{"end of two keys", map[string]string{"timeout": "60s"}, "", "flag --timeout: unknown flag"},
 		{"missing file by flag", map[string]string{"config": "no.yml"}, "", `flag --config: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
 		{"empty file name", map[string]string{"config": ""}, "CONFIG_PATH=x.yml", `flag --config: cannot read "": file does not exist; allowed: a readable YAML file`},
 		{"missing file by variable", nil, "CONFIG_PATH=no.yml", `variable CONFIG_PATH: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
@@ -131,11 +134,13 @@ func TestContradictions(t *testing.T) {
 		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
 			[]string{"flag --workers: workers.count: 101 workers on tcp run into their own metrics ports, 100 above; allowed: 1 to 100, or workers.transport unix"}},
 		{"window above its end", nil, "CABRANK_LIMITS_WINDOW=1MiB", nil, nil},
+		{"buffer below the window", map[string]string{"config": "c.yml"}, "CABRANK_LIMITS_WINDOW=256KiB", nil, // R11
+			[]string{"c.yml:2: limits.buffer_per_connection: 128KiB for all calls of a connection is below limits.window, 256KiB for one that waits (variable CABRANK_LIMITS_WINDOW); allowed: 256KiB to 16GiB"}},
 		{"replay above the total", nil, "CABRANK_BUFFER_TOTAL=1MiB", nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			from := sources(nil, test.env)
+			from := sources(map[string]string{"c.yml": "limits:\n  buffer_per_connection: 128KiB\n"}, test.env)
 			from.Flags, from.Command = test.flags, test.command
 			if test.name == "window above its end" {
 				from.Environ = append(from.Environ, "CABRANK_LIMITS_MAX_WINDOW=512KiB")

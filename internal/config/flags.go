@@ -118,7 +118,7 @@ func flagSettings(given map[string]string) ([]setting, Faults) {
 	}
 	for name := range given {
 		if !known[name] {
-			faults = append(faults, Fault{Origin: Origin{Flag: name}, What: "unknown flag" + didYouMean("--", name, FlagNames())})
+			faults = append(faults, Fault{Origin: Origin{Flag: name}, What: "unknown flag" + Suggest(name)})
 		}
 	}
 	return settings, faults
@@ -134,8 +134,35 @@ func FlagNames() []string {
 }
 
 // Suggest returns "; did you mean --workers?" for a flag that is not known, or
-// "" if no flag has a name like it.
-func Suggest(flag string) string { return didYouMean("--", flag, FlagNames()) }
+// where to set the key if it names one that has no flag, or "" if nothing has a
+// name like it.
+func Suggest(flag string) string {
+	if key, found := flaglessKey(flag); found {
+		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", key.Name, key.Env)
+	}
+	return didYouMean("--", flag, FlagNames())
+}
+
+// flaglessKey finds the key that a flag stands for which does not exist: by its
+// whole name, or by the part after the section if no other key ends in it.
+func flaglessKey(flag string) (Key, bool) {
+	plain := strings.NewReplacer(".", "_", "-", "_")
+	name := plain.Replace(flag)
+	var ends []Key
+	for _, key := range Keys() {
+		whole := plain.Replace(key.Name)
+		if whole == name && key.Flag == "" {
+			return key, true
+		}
+		if whole == name || strings.TrimPrefix(key.Name, key.section()+".") == name {
+			ends = append(ends, key)
+		}
+	}
+	if len(ends) == 1 && ends[0].Flag == "" {
+		return ends[0], true
+	}
+	return Key{}, false
+}
 
 func didYouMean(prefix, name string, known []string) string {
 	if near := nearest(name, known); near != "" {

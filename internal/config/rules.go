@@ -13,7 +13,7 @@ const workerMetricsOffset = maxPortSpan
 func (c *Config) contradictions(command []string) Faults {
 	var faults Faults
 	for _, rule := range []func([]string) *Fault{
-		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.windowGrows,
+		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.windowGrows, c.windowFits,
 	} {
 		if fault := rule(command); fault != nil {
 			faults = append(faults, *fault)
@@ -81,6 +81,17 @@ func (c *Config) windowGrows([]string) *Fault {
 	what := fmt.Sprintf("%v for a call that waits is above limits.max_window, %v for one that runs (%s)",
 		c.Limits.Window, c.Limits.MaxWindow, c.origins["limits.max_window"])
 	return c.faultAt("limits.window", what, "16KiB to "+c.Limits.MaxWindow.String())
+}
+
+// windowFits sees to it that one call alone, sending what it may before it has a
+// slot, is not refused for it (R11).
+func (c *Config) windowFits([]string) *Fault {
+	if c.Limits.Window <= c.Limits.Buffer {
+		return nil
+	}
+	what := fmt.Sprintf("%v for all calls of a connection is below limits.window, %v for one that waits (%s)",
+		c.Limits.Buffer, c.Limits.Window, c.origins["limits.window"])
+	return c.faultAt("limits.buffer_per_connection", what, c.Limits.Window.String()+" to 16GiB")
 }
 
 // listener is one of cabrank's own listeners.
