@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"syscall"
 
@@ -47,7 +48,11 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 	if fits >= wanted {
 		return wanted
 	}
-	log.Warn("fewer connections than configured: the limit on open files is lower",
+	level := slog.LevelInfo // a few less are no reason to worry at each start
+	if fits < wanted/2 {
+		level = slog.LevelWarn
+	}
+	log.Log(context.Background(), level, "fewer connections than configured: the limit on open files is lower",
 		"configured", wanted, "taken", fits, "open_files", files)
 	return fits
 }
