@@ -104,6 +104,7 @@ func round(v reflect.Value) {
 				round(v.Field(i))
 			}
 		}
+	default: // no other kind in a result holds a float64
 	}
 }
 
