@@ -75,7 +75,7 @@ func TestCancelInBuffer(t *testing.T) {
 		synctest.Wait()
 		worker := testkit.NewWorker(t, far)
 		worker.Greet()
-		worker.WantFields(3, noEnd, request(hello)...)
+		worker.WantFields(3, noEnd, passedOn(request(hello))...)
 		worker.WantDataBytes(3, hi(), end)
 		reply(worker, 3)
 		wantReply(caller, 3)

@@ -27,6 +27,7 @@ const (
 	endedBuffer
 	endedAsideIdle
 	endedLate
+	endedCycle
 	endings // how many there are
 )
 
@@ -54,6 +55,8 @@ func answerOf(r ending) answer {
 		endedBuffer:         {"buffer_full", grpcwire.ResourceExhausted, 503, "cabrank: queue full"},
 		endedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
 		endedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
+		// Not a status that callers try again: another turn meets the same cycle.
+		endedCycle: {"call_cycle", grpcwire.FailedPrecondition, 508, "cabrank: call cycle"},
 	}[r]
 }
 

@@ -36,6 +36,7 @@ func table() map[ending]row {
 		endedBuffer:         {8, 503, "cabrank: queue full"},
 		endedAsideIdle:      {14, 504, "cabrank: reflection idle"},
 		endedLate:           {14, 503, "cabrank: worker refused the call late"},
+		endedCycle:          {9, 508, "cabrank: call cycle"},
 	}
 }
 
@@ -145,6 +146,7 @@ func provocations() []provoke {
 		{endedTimeout, "no unit", nil, []string{"grpc-timeout", "10"}, simply},
 		{endedTimeout, "nine digits", nil, []string{"grpc-timeout", "123456789S"}, simply},
 		{endedTimeout, "twice", nil, []string{"grpc-timeout", "1S", "grpc-timeout", "2S"}, simply},
+		{endedCycle, "nine hops", nil, []string{"x-cabrank-hops", "9"}, simply},
 		{endedShutdown, "drained", nil, nil, func(g *rig, caller *testkit.Peer, list []string) {
 			caller.WriteHeaders(1, end, list...)
 			g.wantWaiting(1)

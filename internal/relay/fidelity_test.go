@@ -127,7 +127,8 @@ func direct(t *testing.T) (caller, worker *testkit.Peer) {
 
 // Header and trailer lists arrive with the same names, values and order as
 // without a relay, for every kind of call and every way to end. Only
-// grpc-timeout is smaller, and x-forwarded-for comes at the end.
+// grpc-timeout is smaller, and x-forwarded-for and x-cabrank-hops come at the
+// end.
 func TestListsArriveUnchanged(t *testing.T) {
 	for _, k := range everyKind() {
 		for _, e := range everyEnding() {
@@ -148,7 +149,7 @@ func TestListsArriveUnchanged(t *testing.T) {
 	}
 }
 
-// undo takes back the two changes that a relay makes to a request.
+// undo takes back the three changes that a relay makes to a request.
 func undo(t *testing.T, list []testkit.Field) []testkit.Field {
 	t.Helper()
 	for i := range list {
@@ -159,9 +160,9 @@ func undo(t *testing.T, list []testkit.Field) []testkit.Field {
 			list[i].Value = "5S"
 		}
 	}
-	last := len(list) - 1
-	if list[last] != (testkit.Field{Name: "x-forwarded-for", Value: "127.0.0.1"}) {
-		t.Errorf("last field: got %v", list[last])
+	last := len(list) - 2
+	if want := testkit.Fields("x-forwarded-for", "127.0.0.1", "x-cabrank-hops", "1"); !slices.Equal(list[last:], want) {
+		t.Errorf("last fields: got %v, want %v", list[last:], want)
 	}
 	return list[:last]
 }
@@ -174,19 +175,20 @@ func TestForwardedFor(t *testing.T) {
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello, "x-forwarded-for", "192.0.2.1", "x-forwarded-for", "192.0.2.2, 192.0.2.3", "x-after", "1")...)
 	worker := accept()
-	worker.WantFields(1, end, request(hello, "x-forwarded-for", "192.0.2.1", "x-forwarded-for", "192.0.2.2, 192.0.2.3, 127.0.0.1", "x-after", "1")...)
+	worker.WantFields(1, end, passedOn(request(hello, "x-forwarded-for", "192.0.2.1", "x-forwarded-for", "192.0.2.2, 192.0.2.3, 127.0.0.1", "x-after", "1"))...)
 	reply(worker, 1)
 	wantReply(caller, 1)
 
 	caller.WriteHeaders(101, end, request(hello, "x-forwarded-for", "")...)
-	worker.WantFields(3, end, request(hello, "x-forwarded-for", "127.0.0.1")...)
+	worker.WantFields(3, end, passedOn(request(hello, "x-forwarded-for", "127.0.0.1"))...)
 	reply(worker, 3)
 	wantReply(caller, 101)
 
-	// Before or after grpc-timeout makes no difference to either.
+	// The order of the fields that cabrank writes anew makes no difference.
 	for i, list := range [][]string{
-		{"x-forwarded-for", "192.0.2.1", "x-mid", "1", "grpc-timeout", "99999999H"},
-		{"grpc-timeout", "99999999H", "x-mid", "1", "x-forwarded-for", "192.0.2.1"},
+		{"x-forwarded-for", "192.0.2.1", "x-mid", "1", "grpc-timeout", "99999999H", "x-cabrank-hops", "2"},
+		{"grpc-timeout", "99999999H", "x-cabrank-hops", "2", "x-mid", "1", "x-forwarded-for", "192.0.2.1"},
+		{"x-cabrank-hops", "2", "x-forwarded-for", "192.0.2.1", "grpc-timeout", "99999999H", "x-mid", "1"},
 	} {
 		stream := uint32(5 + 2*i)
 		caller.WriteHeaders(100+stream, end, request(hello, list...)...)
@@ -195,8 +197,9 @@ func TestForwardedFor(t *testing.T) {
 		for _, f := range got {
 			names = append(names, f.Name)
 		}
-		want := []string{list[0], list[2], list[4]}
-		if !slices.Equal(names, want) || testkit.Value(got, "x-forwarded-for") != "192.0.2.1, 127.0.0.1" || testkit.Value(got, "x-mid") != "1" {
+		want := []string{list[0], list[2], list[4], list[6]}
+		if !slices.Equal(names, want) || testkit.Value(got, "x-forwarded-for") != "192.0.2.1, 127.0.0.1" || testkit.Value(got, "x-mid") != "1" ||
+			testkit.Value(got, "x-cabrank-hops") != "3" {
 			t.Errorf("got %v, want %v", got, want)
 		}
 		if v := testkit.Value(got, "grpc-timeout"); len(v) > 9 || v < "70000000M" {

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -25,6 +26,8 @@ type form struct {
 	path     []byte        // kept only while method is nil, or where own is true
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
+	hops     int           // cabranks that it has passed, R10
+	circling bool          // they are too many
 
 	// head is the block to send, without grpc-timeout, for the first and any
 	// further attempt.
@@ -48,6 +51,7 @@ func (cc *callerConn) formOf(b *h2.Block) *form {
 	f := cc.st.newForm()
 	f.readKind(cc, b)
 	f.readTimeout(b)
+	f.readHops(cc, b)
 	f.keepHead(cc, b)
 	f.list = b.ListSize + maxAdded + len(cc.address)
 	if b.Same != 0 {
@@ -131,35 +135,67 @@ func (f *form) readTimeout(b *h2.Block) {
 	f.timeout = min(max(d, 1), 1<<62)
 }
 
+// cut is a field of a request that is not sent as it came.
+type cut struct {
+	field int // its id in the watch list
+	h2.Watched
+}
+
+// cuts finds the fields of a request that are written anew, in their order. It
+// appends them to into, which has room for all.
+func (f *form) cuts(cc *callerConn, b *h2.Block, into []cut) []cut {
+	for _, field := range [...]int{fieldTimeout, fieldForwardedFor, fieldHops} {
+		w, found := b.Watched(field)
+		if !found || !f.rewrites(cc, field) {
+			continue
+		}
+		at := len(into)
+		for at > 0 && into[at-1].Start > w.Start {
+			at--
+		}
+		into = slices.Insert(into, at, cut{field, w})
+	}
+	return into
+}
+
+// rewrites reports whether cabrank has a word of its own in a field.
+func (f *form) rewrites(cc *callerConn, field int) bool {
+	switch field {
+	case fieldTimeout:
+		return f.grpc
+	case fieldForwardedFor:
+		return len(cc.xff) > 0
+	default:
+		return cc.st.relay.opts.MaxHops > 0
+	}
+}
+
 // keepHead keeps the request's header block for this and any further attempt:
 // grpc-timeout is cut out, to be written anew each time with what is left of
-// it, and the caller's address is appended to x-forwarded-for.
+// it, the caller's address is appended to x-forwarded-for, and the call has one
+// hop more.
 func (f *form) keepHead(cc *callerConn, b *h2.Block) {
-	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + 64)
-	from := 0
-	timeout, hasTimeout := b.Watched(fieldTimeout)
-	hasTimeout = hasTimeout && f.grpc
-	xff, hasXFF := b.Watched(fieldForwardedFor)
-	hasXFF = hasXFF && len(cc.xff) > 0
-	cutTimeout := func() {
-		head = append(head, b.Enc[from:timeout.Start]...)
-		f.timeoutAt, from = len(head), timeout.End
-	}
-	if hasTimeout && (!hasXFF || timeout.Start < xff.Start) {
-		cutTimeout()
-		hasTimeout = false
-	}
-	if hasXFF {
-		head = append(head, b.Enc[from:xff.Start]...)
-		head = cc.appendForwarded(head, xff.Value)
-		from = xff.End
-	}
-	if hasTimeout {
-		cutTimeout()
+	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + len(cc.st.relay.firstHop) + 64)
+	var room [3]cut
+	from, hasXFF, hasHops := 0, false, false
+	for _, at := range f.cuts(cc, b, room[:0]) {
+		head = append(head, b.Enc[from:at.Start]...)
+		from = at.End
+		switch at.field {
+		case fieldTimeout:
+			f.timeoutAt = len(head)
+		case fieldForwardedFor:
+			head, hasXFF = cc.appendForwarded(head, at.Value), true
+		case fieldHops:
+			head, hasHops = cc.appendHops(head, f.hops), true
+		}
 	}
 	head = append(head, b.Enc[from:]...)
 	if !hasXFF {
 		head = append(head, cc.xff...)
+	}
+	if !hasHops {
+		head = append(head, cc.st.relay.firstHop...)
 	}
 	f.head = head
 }

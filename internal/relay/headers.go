@@ -3,9 +3,10 @@ package relay
 import "github.com/cabrank/cabrank/internal/h2"
 
 // maxAdded is by how much a header list may grow on its way, beside the caller's
-// address: a grpc-timeout and an x-forwarded-for where there was none, with the
-// 32 octets that each field counts, or a longer number and a separator.
-const maxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32
+// address: a grpc-timeout, an x-forwarded-for and an x-cabrank-hops where there
+// was none, with the 32 octets that each field counts, or longer numbers and a
+// separator.
+const maxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32 + len(hopsName) + 7 + 32
 
 // fits reports whether the peer of an upstream connection takes the call's
 // header lists. To HTTP/2 the limit is advice (RFC 9113 6.5.2); but servers on

@@ -73,7 +73,7 @@ func TestRequestGrowsBetweenTurns(t *testing.T) {
 		caller.WriteHeaders(1, end, "x-last", "1")
 		caller.WantIdle()
 		_, other := g.pipeWorker("w2", 1)
-		other.WantFields(1, noEnd, request(hello)...)
+		other.WantFields(1, noEnd, passedOn(request(hello))...)
 		other.WantDataBytes(1, []byte("one two "), noEnd)
 		other.WantFields(1, end, "x-last", "1")
 		reply(other, 1)

@@ -6,7 +6,8 @@
 //  1. A call takes a free slot at once or waits in the rank's one queue; the
 //     worker is chosen when a slot is free, never before.
 //  2. Header blocks and DATA frames are passed on as they are; the relay reads
-//     a handful of fields and changes two (grpc-timeout, x-forwarded-for).
+//     a handful of fields and changes three (grpc-timeout, x-forwarded-for,
+//     x-cabrank-hops).
 //  3. A call that provably has not started on a worker moves to another one
 //     (R1 to R4); any other failure is answered in one place (ending.go).
 //  4. Health questions are answered at the door and reflection takes no slot
@@ -43,6 +44,7 @@ type Options struct {
 	MaxStreams   uint32        // calls that one connection may have open
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
+	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
 	Limits       Limits
 	Log          *slog.Logger
 
@@ -62,6 +64,7 @@ type Relay struct {
 	stands   []*stand
 	door     door
 	answers  answers
+	firstHop []byte // x-cabrank-hops for calls that have none, encoded
 	refusals map[string]bool
 	start    time.Time
 
@@ -106,6 +109,9 @@ func New(o Options) *Relay {
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.health = newAnswers(), newHealthBlocks()
+	if o.MaxHops > 0 {
+		r.firstHop = h2.AppendField(nil, hopsName, "1")
+	}
 	r.door.relay = r
 	group := shard.NewGroup(r.start, r.budget)
 	configs := newConfigs(o)

@@ -137,7 +137,7 @@ func TestConnectionDiesBeforeHeaders(t *testing.T) {
 		synctest.Wait()
 		_, other := g.pipeWorker("w2", 1)
 		stuck.Close()
-		other.WantFields(1, end, request(hello)...)
+		other.WantFields(1, end, passedOn(request(hello))...)
 		reply(other, 1)
 		wantReply(caller, 1)
 	})

@@ -17,6 +17,10 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.fail(endedTimeout, now)
 		return
 	}
+	if c.form.circling {
+		c.fail(endedCycle, now)
+		return
+	}
 	if c.form.timeout != 0 {
 		c.deadline = now + c.form.timeout
 	}

@@ -19,11 +19,12 @@ const (
 	fieldGRPCStatus
 	fieldGRPCMessage
 	fieldPushback
+	fieldHops
 )
 
 func newWatchList() *h2.WatchList {
 	return h2.NewWatchList(":method", ":path", ":status", "content-type", "grpc-timeout",
-		"x-forwarded-for", "grpc-status", "grpc-message", "grpc-retry-pushback-ms")
+		"x-forwarded-for", "grpc-status", "grpc-message", "grpc-retry-pushback-ms", hopsName)
 }
 
 // Windows and buffers of the two sides (R11).

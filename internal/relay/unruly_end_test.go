@@ -120,7 +120,7 @@ func eachReset(t *testing.T, code http2.ErrCode, at stage) {
 	case code != http2.ErrCodeRefusedStream:
 		u.caller.WantRST(1, code)
 	case at == asked:
-		u.good.WantFields(next, end, request(hello)...)
+		u.good.WantFields(next, end, passedOn(request(hello))...)
 		reply(u.good, next)
 		wantReply(u.caller, 1)
 	default:

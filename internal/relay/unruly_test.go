@@ -293,7 +293,7 @@ func TestUnseenCallsMoveFromBrokenConnection(t *testing.T) {
 				synctest.Wait()
 				_, good := g.foreign("good", 9)
 				last(bad, nc)
-				good.WantFields(1, end, request(hello)...)
+				good.WantFields(1, end, passedOn(request(hello))...)
 				reply(good, 1)
 				wantReply(caller, 5)
 				message := badResponse
