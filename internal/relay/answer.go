@@ -38,57 +38,57 @@ func (workerSide) NewStream(*h2.Conn) *h2.Stream { return nil }
 
 // Headers implements h2.Handler.
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
-	c, now := s.Owner.(*call), h.st.Now()
-	c.touchAside(now)
+	a, now := s.Owner.(*attempt), h.st.Now()
+	a.call.touchAside(now)
 	switch {
 	case end:
-		c.answerEnded(b, now)
+		a.call.answerEnded(b, now)
 	case b.Status < 200:
 		// 1xx is between two neighbors and commits nothing (RFC 9113 8.1, R13).
 	default:
-		c.answerBegins(b, now)
+		a.answerBegins(b, now)
 	}
 }
 
 // TooLarge implements h2.Handler.
 func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
-	s.Owner.(*call).fail(endedHeaders, h.st.Now())
+	s.Owner.(*attempt).call.fail(endedHeaders, h.st.Now())
 }
 
 // Data implements h2.Handler.
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
-	s.Owner.(*call).answerData(p, end, h.st.Now())
+	s.Owner.(*attempt).call.answerData(p, end, h.st.Now())
 }
 
 // Reset implements h2.Handler.
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
-	s.Owner.(*call).workerReset(code, broken, h.st.Now())
+	s.Owner.(*attempt).call.workerReset(code, broken, h.st.Now())
 }
 
 // Writable implements h2.Handler.
-func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*call).pumpRequest() }
+func (h workerSide) Writable(s *h2.Stream) { s.Owner.(*attempt).pumpRequest() }
 
 // Lost implements h2.Handler: the connection died.
 func (h workerSide) Lost(s *h2.Stream, sent bool) {
-	c, now := s.Owner.(*call), h.st.Now()
-	if c.via != nil {
-		c.via.noteEnd(now) // first: its calls must not dial again at once
+	a, now := s.Owner.(*attempt), h.st.Now()
+	if a.via != nil {
+		a.via.noteEnd(now) // first: its calls must not dial again at once
 	}
-	c.workerLost(sent, now)
+	a.call.workerLost(sent, now)
 }
 
 // GoAway implements h2.Handler: streams above last were never looked at, so
 // they move to another connection or worker (R4).
 func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
-	var unseen []*call
+	var unseen []*attempt
 	conn.Each(func(s *h2.Stream) {
 		if s.ID() > last {
-			unseen = append(unseen, s.Owner.(*call))
+			unseen = append(unseen, s.Owner.(*attempt))
 		}
 	})
 	now := h.st.Now()
-	for _, c := range unseen {
-		c.workerLost(false, now)
+	for _, a := range unseen {
+		a.call.workerLost(false, now)
 	}
 	uc := conn.Owner.(*upstreamConn)
 	uc.upstream.calm(code)
@@ -100,44 +100,14 @@ func (workerSide) Pong(*h2.Conn, [8]byte) {}
 
 // answerBegins takes response HEADERS that are not the end. They are held
 // back if they may be the first half of a refusal in two blocks (R2).
-func (c *call) answerBegins(b *h2.Block, now time.Duration) {
-	c.readStatus(b)
-	if c.mayBeRefused() && c.up.LocalDone() {
-		c.held = c.st.Pool().Append(c.held[:0], b.Enc)
-		c.holding = true
-		wait := holdFor
-		if b.Fields > plainFields {
-			wait = holdTelling
-		}
-		c.st.SetTimer(&c.hold, now+wait)
+func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
+	a.readStatus(b)
+	if a.mayBeRefused() && a.up.LocalDone() {
+		a.holdBack(b, now)
 		return
 	}
-	c.commit()
-	c.toCaller(b.Enc, false)
-}
-
-// mayBeRefused reports whether an answer can still turn out to be a worker's
-// word that it has no free thread.
-func (c *call) mayBeRefused() bool {
-	return c.replayable() && c.understandsRefusals()
-}
-
-func (c *call) understandsRefusals() bool {
-	return c.grpc && c.lease.Valid() && len(c.st.relay.refusals) > 0 &&
-		c.st.upstreamOf(c.lease.Endpoint()).endpoint.local
-}
-
-// stopHolding lets held HEADERS go.
-func (c *call) stopHolding() {
-	if !c.holding {
-		return
-	}
-	c.holding = false
-	c.st.StopTimer(&c.hold)
-	c.commit()
-	c.toCaller(c.held, false)
-	c.st.Pool().Put(c.held) // a long stream would keep it for nothing
-	c.held = nil
+	a.call.commit()
+	a.call.toCaller(b.Enc, false)
 }
 
 // commit notes that the caller has seen part of the answer: from here on the
@@ -173,40 +143,6 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.toCaller(b.Enc, true)
 	c.workerDone(now)
 	c.finish(now)
-}
-
-// isRefusal recognizes a worker without a free thread by its exact words, and
-// only from workers that cabrank started; the application's own
-// RESOURCE_EXHAUSTED looks the same but for the text (R1).
-func (c *call) isRefusal(b *h2.Block) bool {
-	if !c.understandsRefusals() || c.code != grpcwire.ResourceExhausted {
-		return false
-	}
-	if _, found := b.Watched(fieldPushback); found {
-		return false
-	}
-	message, found := b.Watched(fieldGRPCMessage)
-	if !found {
-		return false
-	}
-	c.st.scratch = grpcwire.DecodeMessage(c.st.scratch[:0], message.Value)
-	return c.st.relay.refusals[string(c.st.scratch)]
-}
-
-// readStatus keeps the status of the answer for the record.
-func (c *call) readStatus(b *h2.Block) {
-	c.answered = true
-	if b.Status != 0 {
-		c.httpStatus = b.Status
-		c.code = grpcwire.CodeFromHTTP(b.Status)
-	}
-	if w, found := b.Watched(fieldGRPCStatus); found {
-		if code, ok := grpcwire.ParseCode(w.Value); ok {
-			c.code = code
-		} else {
-			c.code = grpcwire.Unknown
-		}
-	}
 }
 
 // answerData takes bytes of the answer: straight to the caller where they fit,

@@ -3,7 +3,6 @@ package relay
 import (
 	"time"
 
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -27,12 +26,10 @@ const (
 // Concurrency: guarded by the lock of its shard, but for the grant, which
 // whoever made it writes before the call is posted to the shard's inbox.
 type call struct {
-	st     *stand
-	down   h2.Stream // towards the caller
-	up     h2.Stream // towards the worker
-	ticket rank.Ticket
-	clock  shard.Timer // the deadline or the end of the wait
-	hold   shard.Timer // end of the wait for a second block, R2
+	st    *stand
+	down  h2.Stream   // towards the caller
+	clock shard.Timer // the deadline or the end of the wait
+	attempt
 	course
 }
 
@@ -40,8 +37,6 @@ type call struct {
 // its memory is used.
 type course struct {
 	caller *callerConn
-	via    *upstreamConn // the connection of up; outlives a reset by the worker
-	lease  rank.Lease
 	state  callState
 
 	// A grant on its way from another goroutine; see Granted.
@@ -64,7 +59,6 @@ type course struct {
 	// The request behind its head: bytes that are not sent yet or that a replay
 	// would need.
 	req      []byte
-	reqSent  int  // bytes of req that were written upstream
 	reqBase  int  // bytes that were dropped in front of req
 	credited int  // bytes whose credit went back to the caller
 	spent    bool // bytes were sent that are not kept for a replay
@@ -74,18 +68,13 @@ type course struct {
 	kept     int // bytes counted in stand.replay
 
 	// The answer: bytes and trailers that wait for the caller's window.
-	held       []byte // response HEADERS that are held back, R2
-	holding    bool
-	committed  bool // response HEADERS were forwarded, R3
-	resp       []byte
-	respSent   int
-	respTail   []byte // trailers that wait for resp
-	respEnd    bool   // the worker has finished sending
-	refusals   int    // answers of workers without a free thread
-	code       grpcwire.Code
-	httpStatus int
+	committed bool // response HEADERS were forwarded, R3
+	resp      []byte
+	respSent  int
+	respTail  []byte // trailers that wait for resp
+	respEnd   bool   // the worker has finished sending
+	refusals  int    // answers of workers without a free thread
 
-	answered bool // by a worker
 	gotData  bool // of the answer
 	failed   bool // by an answer of cabrank's own
 	done     bool // recorded
@@ -111,14 +100,12 @@ func (c *call) reset() {
 	pool.Put(c.respTail)
 	c.down.Clear()
 	c.up.Clear()
-	c.course = course{}
+	c.effort, c.course = effort{}, course{}
 }
 
 // Expired implements shard.Expirer.
-func (c *call) Expired(t *shard.Timer, now time.Duration) {
+func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 	switch {
-	case t == &c.hold:
-		c.stopHolding()
 	case c.aside && (c.deadline == 0 || now < c.deadline):
 		c.fail(endedAsideIdle, now)
 	case c.deadline != 0 && now >= c.deadline:
@@ -251,23 +238,7 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 		c.fail(endedHeaders, now)
 		return
 	}
-	var field []byte
-	head, at := c.form.head, max(c.form.timeoutAt, 0)
-	if c.deadline != 0 && c.grpc {
-		if c.form.timeoutAt < 0 {
-			at = len(head) // the bound is ours: server.proxy_timeout
-		}
-		field = c.st.timeoutField(c.deadline - now)
-	}
-	c.reqSent, c.via = 0, conn.Owner.(*upstreamConn)
-	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
-	if c.form.bodyless {
-		c.up.NoContent()
-	}
-	conn.Open(&c.up, end, head[:at], field, head[at:])
-	if !end {
-		c.pumpRequest()
-	}
+	c.start(conn, now)
 }
 
 // again puts a call that has provably not started back into the rank: another
@@ -276,9 +247,7 @@ func (c *call) again(now time.Duration) {
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()
-	c.st.StopTimer(&c.hold)
-	c.holding = false
-	c.resetAnswer()
+	c.forget()
 	if c.aside {
 		c.fail(endedLost, now)
 		return
@@ -302,25 +271,9 @@ func (c *call) again(now time.Duration) {
 	}
 }
 
-// resetAnswer forgets what a worker said that did not take the call.
-func (c *call) resetAnswer() {
-	c.answered, c.code, c.httpStatus = false, grpcwire.OK, 0
-	pool := c.st.Pool()
-	pool.Put(c.held)
-	pool.Put(c.respTail)
-	c.held, c.respTail, c.respEnd = nil, nil, false
-}
-
-// releaseLease ends the lease, if there is one, exactly once.
+// releaseLease gives the call's place at a worker back, in a slot or aside.
 func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
-	if c.lease.Valid() {
-		lease := c.lease
-		c.lease = rank.Lease{}
-		if outcome == rank.OK {
-			c.st.touch(lease.Endpoint(), now)
-		}
-		c.st.release(lease, outcome, now)
-	}
+	c.freeSlot(outcome, now)
 	if c.aside {
 		c.aside = false
 		c.st.relay.asides.Add(-1)
@@ -345,22 +298,6 @@ func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	c.releaseLease(outcome, now)
 	c.state = callOver
 	c.dropRequest()
-}
-
-// leaveStream ends the worker's stream, if it is still open. The worker may
-// have ended it by itself: its connection is told in either case, for it may
-// wait for its last stream.
-func (c *call) leaveStream() {
-	uc := c.via
-	if uc == nil {
-		return
-	}
-	c.via = nil
-	// A call that is still in our buffer never reaches the worker (R14).
-	if conn := uc.link.Conn; c.up.Open() && !conn.Unsend(&c.up) {
-		conn.Reset(&c.up, h2.Cancel)
-	}
-	uc.streamEnded()
 }
 
 // dropRequest frees what was kept of the request.

@@ -20,16 +20,16 @@ func (c *call) fits(conn *h2.Conn) bool {
 // settled is told the settings of a worker (h2.Config). Calls that were opened
 // before they were known, and that are not to be sent now, end here.
 func settled(conn *h2.Conn) {
-	var large []*call
+	var large []*attempt
 	conn.Each(func(s *h2.Stream) {
-		if c := s.Owner.(*call); !c.fits(conn) {
-			large = append(large, c)
+		if a := s.Owner.(*attempt); !a.call.fits(conn) {
+			large = append(large, a)
 		}
 	})
 	now := conn.Owner.(*upstreamConn).upstream.st.Now()
-	for _, c := range large {
-		if conn.Unsend(&c.up) { // else the worker has it, and will answer
-			c.fail(endedHeaders, now)
+	for _, a := range large {
+		if conn.Unsend(&a.up) { // else the worker has it, and will answer
+			a.call.fail(endedHeaders, now)
 		}
 	}
 }

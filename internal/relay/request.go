@@ -154,34 +154,34 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 
 // pumpRequest writes what waits to the worker, as far as it can be written,
 // and returns the caller's credit for it.
-func (c *call) pumpRequest() {
-	conn := c.up.Conn()
-	if conn == nil || c.up.LocalDone() {
+func (a *attempt) pumpRequest() {
+	c, conn := a.call, a.up.Conn()
+	if conn == nil || a.up.LocalDone() {
 		return
 	}
-	for c.reqSent < len(c.req) {
-		n := min(conn.Writable(&c.up), len(c.req)-c.reqSent)
+	for a.reqSent < len(c.req) {
+		n := min(conn.Writable(&a.up), len(c.req)-a.reqSent)
 		if n == 0 {
-			conn.Want(&c.up)
+			conn.Want(&a.up)
 			break
 		}
-		last := c.reqEnd && c.reqSent+n == len(c.req) && c.trailers == nil
-		conn.WriteData(&c.up, c.req[c.reqSent:c.reqSent+n], last)
-		c.reqSent += n
+		last := c.reqEnd && a.reqSent+n == len(c.req) && c.trailers == nil
+		conn.WriteData(&a.up, c.req[a.reqSent:a.reqSent+n], last)
+		a.reqSent += n
 		c.creditCaller(n)
 	}
-	if c.reqSent == len(c.req) && c.reqEnd && !c.up.LocalDone() && c.up.Open() {
-		c.endRequest(conn)
+	if a.reqSent == len(c.req) && c.reqEnd && !a.up.LocalDone() && a.up.Open() {
+		a.endRequest(conn)
 	}
 	c.trimRequest()
 }
 
-func (c *call) endRequest(conn *h2.Conn) {
-	if c.trailers != nil {
-		conn.WriteHeaders(&c.up, true, c.trailers)
+func (a *attempt) endRequest(conn *h2.Conn) {
+	if trailers := a.call.trailers; trailers != nil {
+		conn.WriteHeaders(&a.up, true, trailers)
 		return
 	}
-	conn.WriteData(&c.up, nil, true)
+	conn.WriteData(&a.up, nil, true)
 }
 
 // creditCaller returns credit for bytes that were sent for the first time: a

@@ -118,8 +118,8 @@ func (st *stand) newCall(caller *callerConn) *call {
 	c := st.free
 	if c == nil {
 		c = &call{st: st}
-		c.down.Owner, c.up.Owner = c, c
-		c.clock.Owner, c.hold.Owner = c, c
+		c.down.Owner, c.clock.Owner = c, c
+		c.belongTo(c)
 	} else {
 		st.free, c.nextFree = c.nextFree, nil
 		st.freeCount--

@@ -130,13 +130,13 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 	uc.upstream.st.parted(ofWorker, uc.upstream.endpoint.name, why)
 	uc.retired = true
 	conn, now := uc.link.Conn, uc.upstream.st.Now()
-	var open []*call
-	conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*call)) })
-	for _, c := range open {
-		if conn.Unsend(&c.up) {
-			c.workerLost(false, now)
+	var open []*attempt
+	conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*attempt)) })
+	for _, a := range open {
+		if conn.Unsend(&a.up) {
+			a.call.workerLost(false, now)
 		} else {
-			c.fail(endedBroken, now)
+			a.call.fail(endedBroken, now)
 		}
 	}
 }
