@@ -21,6 +21,19 @@ type Config struct {
 	Probes      Probes
 	Metrics     Metrics
 	Queue       Queue
+	Fair        Fair
+	RetryBudget RetryBudget
+
+	Balance    string // late_binding, random, round_robin, least_request, p2c, peak_ewma or ring_hash
+	BalanceKey string // lower case name of a header, or ":authority"; what ring_hash hashes
+	OnCancel   string // auto, hold, free or finish (R5); see CancelledSlots
+	MaxHops    int    // services that a call may have come through (R10)
+	Explain    bool   // response trailers that tell of the queue and the worker
+
+	StreamSlots  int           // slots of all endpoints that long streams may hold (R8); 0: auto
+	AbsorbBytes  Size          // of an answer that its caller does not read yet (R9)
+	StallTimeout time.Duration // of a caller that moves no byte while others wait (R9); 0: never
+	HangTimeout  time.Duration // of a worker that is silent with calls in flight (R6); 0: never
 
 	DrainTimeout         time.Duration
 	PreStopDelay         time.Duration
@@ -74,7 +87,10 @@ func (s Server) Addr() string { return joinHostPort(s.Host, s.Port) }
 // Workers describes the child processes.
 type Workers struct {
 	Count       int
-	PoolSize    int    // slots per endpoint, also of upstreams
+	PoolSize    int    // slots per endpoint, also of upstreams; under AutoSlots the number to begin with
+	AutoSlots   bool   // slots follow the measured latency, between SlotsMin and SlotsMax
+	SlotsMin    int    // only under AutoSlots
+	SlotsMax    int    // only under AutoSlots
 	Transport   string // tcp or unix
 	StartPort   int
 	MetricsPath string
@@ -113,8 +129,22 @@ func (m Metrics) Addr() string { return joinHostPort(m.Host, m.Port) }
 
 // Queue bounds the calls that wait for a slot.
 type Queue struct {
-	Length  int           // 0: nobody waits
-	Timeout time.Duration // bounds every wait (R10)
+	Length      int           // 0: nobody waits
+	Timeout     time.Duration // bounds every wait (R10)
+	Shed        bool          // refuse what cannot end before its deadline (R16)
+	NewestFirst bool          // the newest call first while the queue does not empty
+}
+
+// Fair says who shares the slots.
+type Fair struct {
+	Key CallerKey
+}
+
+// RetryBudget bounds the retries and hedges of all methods together: a share of
+// the calls, and a number per second that is always there.
+type RetryBudget struct {
+	Ratio     float64 // 0 to 1
+	PerSecond float64
 }
 
 // Limits bounds callers' connections, and what each of them may do.
@@ -130,6 +160,37 @@ type Limits struct {
 	Buffer           Size          // of all calls of a connection (R11)
 	KeepAlive        time.Duration // silence of an endpoint elsewhere until it is asked (R15); 0: never
 	ResetsPerSecond  int
+
+	// What all calls of one key (Fair.Key) may do together.
+	RatePerKey  float64 // calls started per second; 0: no limit
+	BurstPerKey int     // calls started at once under RatePerKey; 0: auto, see KeyBurst
+	CallsPerKey int     // calls that run or wait at a time; 0: no limit
+}
+
+// KeyBurst returns the calls that one key may start at once: BurstPerKey or, if
+// that is auto, those of one second. It is 0 if there is no limit.
+func (l Limits) KeyBurst() int {
+	switch {
+	case l.RatePerKey == 0:
+		return 0
+	case l.BurstPerKey > 0:
+		return l.BurstPerKey
+	}
+	return max(1, int(l.RatePerKey))
+}
+
+// CancelledSlots returns hold, free or finish: what happens to the slot of a
+// cancelled call where no rule of its method says otherwise. Auto holds fixed
+// slots, which are threads that run on, and frees those of workers that can
+// stop (R5).
+func (c *Config) CancelledSlots() string {
+	switch {
+	case c.OnCancel != automatic:
+		return c.OnCancel
+	case c.Workers.AutoSlots:
+		return "free"
+	}
+	return "hold"
 }
 
 // DefaultCommand returns what a worker runs when no command is given: the same

@@ -15,8 +15,9 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
 		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: buffer_total, drain_timeout, health_check, limits, log, " +
-			"max_concurrent_streams, max_header_list, metrics, pre_stop_delay, probes, queue, refusals, replay_bytes, server, shards, upstreams, workers"},
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, drain_timeout, explain, fair, hang_timeout, health_check, " +
+			"limits, log, max_concurrent_streams, max_header_list, max_hops, metrics, on_cancel, pre_stop_delay, probes, queue, refusals, replay_bytes, " +
+			"retry_budget, server, shards, stall_timeout, stream_slots, upstreams, workers"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
 		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},
@@ -26,7 +27,7 @@ func TestFileFaults(t *testing.T) {
 		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000`},
 		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000"},
 		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
-		{"negative slots", "slots: -1", "cabrank.yml:1: workers.pool_size: -1 is out of range; allowed: 1 to 100000"},
+		{"negative slots", "slots: -1", "cabrank.yml:1: workers.pool_size: -1 is out of range; allowed: 1 to 100000, or auto"},
 		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
 		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a duration; allowed: 0s to 24h`},
 		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: server.proxy_timeout: -5s is out of range; allowed: 0s to 24h (0s: none)"},
@@ -180,7 +181,7 @@ func TestEveryFaultIsReported(t *testing.T) {
 	from := sources(map[string]string{"cabrank.yml": "slots: x\nserver:\n  port: y\n"}, "WORKERS_COUNT=z")
 	from.Flags = map[string]string{"queue": "q"}
 	want := []string{
-		`cabrank.yml:1: workers.pool_size: "x" is not a whole number; allowed: 1 to 100000`,
+		`cabrank.yml:1: workers.pool_size: "x" is not a whole number; allowed: 1 to 100000, or auto`,
 		`cabrank.yml:3: server.port: "y" is not a whole number; allowed: 0 to 65535`,
 		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000`,
 		`flag --queue: queue.length: "q" is not a whole number; allowed: 0 to 1000000`,

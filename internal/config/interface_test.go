@@ -25,6 +25,7 @@ func ways() []way {
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
 		{"slots", "7", "workers.pool_size", "WORKERS_POOL_SIZE", "7", "5"},
 		{"slots", "7", "slots", "", "7", ""},
+		{"slots", "auto", "workers.pool_size", "WORKERS_POOL_SIZE", "auto", "5"},
 		{"transport", "unix", "workers.transport", "CABRANK_WORKERS_TRANSPORT", "unix", "tcp"},
 		{"start-port", "7100", "workers.start_port", "WORKERS_START_PORT", "7100", "9000"},
 		{"upstream", "a:1,b:2,c:3", "upstreams", "CABRANK_UPSTREAMS", "a:1,b:2,c:3", "none"},
@@ -33,6 +34,7 @@ func ways() []way {
 		{"stop-timeout", "7s", "workers.stop_timeout", "CABRANK_WORKERS_STOP_TIMEOUT", "7s", "5s"},
 		{"drain-timeout", "7s", "drain_timeout", "CABRANK_DRAIN_TIMEOUT", "7s", "20s"},
 		{"pre-stop-delay", "7s", "pre_stop_delay", "CABRANK_PRE_STOP_DELAY", "7s", "0s"},
+		{"balance", "p2c", "balance", "CABRANK_BALANCE", "p2c", "late_binding"},
 		{"queue", "7", "queue.length", "CABRANK_QUEUE_LENGTH", "7", "1000"},
 		{"queue-timeout", "7s", "queue.timeout", "CABRANK_QUEUE_TIMEOUT", "7s", "30s"},
 		{"probes", "127.0.0.1:7001", "probes.host probes.port", "CABRANK_PROBES_HOST PROBES_PORT", "127.0.0.1 7001", `"" 5555`},

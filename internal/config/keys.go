@@ -44,6 +44,7 @@ type machine struct {
 const (
 	maxWorkers = 1000
 	maxShards  = 256
+	maxSlots   = 100_000 // per endpoint
 
 	// maxPortSpan is how many workers fit between a worker's port and its
 	// metrics port, which is 100 above it, as gruf-relay laid them out.
@@ -52,7 +53,7 @@ const (
 
 // Keys returns the table of settings, in the order in which it is shown.
 func Keys() []Key {
-	keys := slices.Concat(doorKeys(), workerKeys(), timeKeys(), pageKeys(), limitKeys())
+	keys := slices.Concat(doorKeys(), workerKeys(), timeKeys(), rankKeys(), callerKeys(), pageKeys(), limitKeys())
 	for i := range keys {
 		if keys[i].Env == "" {
 			keys[i].Env = variableOf(keys[i].Name)
@@ -90,9 +91,15 @@ func workerKeys() []Key {
 			Help: "worker processes to run",
 			kind: wholeNumber{1, maxWorkers}, field: func(c *Config) any { return &c.Workers.Count },
 			measured: func(m machine) int { return min(m.cpus, maxPortSpan) }},
-		{Name: "workers.pool_size", Aliases: []string{"workers.slots", "slots"}, Env: "WORKERS_POOL_SIZE", Flag: "slots", Arg: "N", Default: "5",
-			Help: "calls that one worker or upstream serves at a time (its threads)",
-			kind: wholeNumber{1, 100_000}, field: func(c *Config) any { return &c.Workers.PoolSize }},
+		{Name: "workers.pool_size", Aliases: []string{"workers.slots", "slots"}, Env: "WORKERS_POOL_SIZE", Flag: "slots", Arg: "N|auto", Default: "5",
+			Help: "calls that one worker or upstream serves at a time: its threads, or auto for asynchronous ones",
+			kind: slots{wholeNumber{1, maxSlots}}, field: func(c *Config) any { return &c.Workers }},
+		{Name: "workers.slots_min", Aliases: []string{"slots_min"}, Default: "1",
+			Help: "fewest slots of an endpoint under slots: auto",
+			kind: wholeNumber{1, maxSlots}, field: func(c *Config) any { return &c.Workers.SlotsMin }},
+		{Name: "workers.slots_max", Aliases: []string{"slots_max"}, Default: "200",
+			Help: "most slots of an endpoint under slots: auto",
+			kind: wholeNumber{1, maxSlots}, field: func(c *Config) any { return &c.Workers.SlotsMax }},
 		{Name: "workers.transport", Flag: "transport", Arg: "tcp|unix", Default: "tcp",
 			Help: "how workers are reached: loopback ports or unix sockets",
 			kind: oneOf{words: []string{"tcp", "unix"}}, field: func(c *Config) any { return &c.Workers.Transport }},
@@ -131,12 +138,80 @@ func timeKeys() []Key {
 		{Name: "pre_stop_delay", Flag: "pre-stop-delay", Arg: "TIME", Default: "0s",
 			Help: "how long all stays open after readiness is off, before the drain",
 			kind: duration{max: time.Hour}, field: func(c *Config) any { return &c.PreStopDelay }},
+	}
+}
+
+// ringHash is the policy that needs a key.
+const ringHash = "ring_hash"
+
+// automatic is the word for a value that cabrank finds by itself.
+const automatic = "auto"
+
+func rankKeys() []Key {
+	return []Key{
+		{Name: "balance", Flag: "balance", Arg: "POLICY", Default: "late_binding",
+			Help:  "how a call gets its endpoint; all but late_binding choose before a slot is free",
+			kind:  oneOf{words: []string{"late_binding", "random", "round_robin", "least_request", "p2c", "peak_ewma", ringHash}},
+			field: func(c *Config) any { return &c.Balance }},
+		{Name: "balance_key", Default: none,
+			Help: "header or metadata whose value ring_hash hashes",
+			kind: headerName{}, field: func(c *Config) any { return &c.BalanceKey }},
 		{Name: "queue.length", Flag: "queue", Arg: "N", Default: "1000",
 			Help: "calls that may wait for a slot (0: nobody waits)",
 			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Queue.Length }},
 		{Name: "queue.timeout", Flag: "queue-timeout", Arg: "TIME", Default: "30s",
 			Help: "longest wait for a slot",
 			kind: duration{min: time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Queue.Timeout }},
+		{Name: "queue.shed", Default: "true",
+			Help: "whether a call is refused at once that cannot end before its deadline",
+			kind: toggle{}, field: func(c *Config) any { return &c.Queue.Shed }},
+		{Name: "queue.newest_first", Default: "true",
+			Help: "whether the newest call is served first while the queue does not empty",
+			kind: toggle{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
+		{Name: "stream_slots", Default: automatic,
+			Help: "slots of all endpoints together that long streams may hold; auto is all but one, at least half",
+			kind: numberOr{automatic, wholeNumber{1, maxWorkers * maxSlots}}, field: func(c *Config) any { return &c.StreamSlots }},
+		{Name: "on_cancel", Default: automatic,
+			Help: "slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees under slots: auto",
+			kind: oneOf{words: []string{automatic, "hold", "free", "finish"}}, field: func(c *Config) any { return &c.OnCancel }},
+		{Name: "hang_timeout", Default: "30s",
+			Help: "silence of a worker that has calls and uses no CPU, after which it is replaced",
+			kind: duration{time.Second, 24 * time.Hour, "never"}, field: func(c *Config) any { return &c.HangTimeout }},
+	}
+}
+
+func callerKeys() []Key {
+	return []Key{
+		{Name: "fair.key", Default: "peer",
+			Help: "by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all",
+			kind: callerKey{}, field: func(c *Config) any { return &c.Fair.Key }},
+		{Name: "limits.rate_per_key", Default: "0",
+			Help: "calls that one fair.key may start per second",
+			kind: decimal{0.01, 1_000_000, "no limit"}, field: func(c *Config) any { return &c.Limits.RatePerKey }},
+		{Name: "limits.burst_per_key", Default: automatic,
+			Help: "calls that one fair.key may start at once; auto is those of one second",
+			kind: numberOr{automatic, wholeNumber{1, 1_000_000}}, field: func(c *Config) any { return &c.Limits.BurstPerKey }},
+		{Name: "limits.calls_per_key", Default: "0",
+			Help: "calls of one fair.key that may run or wait at a time (0: no limit)",
+			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Limits.CallsPerKey }},
+		{Name: "retry_budget.ratio", Default: "0.1",
+			Help: "retries and hedges per call, over 10 s",
+			kind: decimal{min: 0, max: 1}, field: func(c *Config) any { return &c.RetryBudget.Ratio }},
+		{Name: "retry_budget.per_second", Default: "10",
+			Help: "retries and hedges per second that are allowed however few calls there are",
+			kind: decimal{min: 0, max: 100_000}, field: func(c *Config) any { return &c.RetryBudget.PerSecond }},
+		{Name: "absorb_bytes", Default: "1MiB",
+			Help: "bytes of an answer that are taken from the worker before the caller reads them",
+			kind: byteSize{0, 64 * MiB}, field: func(c *Config) any { return &c.AbsorbBytes }},
+		{Name: "stall_timeout", Default: "60s",
+			Help: "how long a caller may move no byte of a call that holds a slot while others wait",
+			kind: duration{time.Second, 24 * time.Hour, "for ever"}, field: func(c *Config) any { return &c.StallTimeout }},
+		{Name: "max_hops", Default: "8",
+			Help: "cabranks that a call may have come through; more is a cycle",
+			kind: wholeNumber{1, 255}, field: func(c *Config) any { return &c.MaxHops }},
+		{Name: "explain", Default: "false",
+			Help: "whether answers carry cabrank-queue-ms and cabrank-worker in their trailers",
+			kind: toggle{}, field: func(c *Config) any { return &c.Explain }},
 	}
 }
 

@@ -121,7 +121,7 @@ func (k oneOf) set(field any, text string) error {
 		word = meaning
 	}
 	if !slices.Contains(k.words, word) {
-		return fmt.Errorf("%s is unknown", quote(text))
+		return fmt.Errorf("%s is unknown%s", quote(text), didYouMean("", word, k.words))
 	}
 	*field.(*string) = word
 	return nil

@@ -75,7 +75,8 @@ func Load(sources Sources) (*Config, error) {
 		return nil, faults
 	}
 	config.setCommand(sources.Command)
-	config.Warnings = nearlyVariables(environ)
+	config.Workers.settle()
+	config.Warnings = append(nearlyVariables(environ), config.withoutEffect()...)
 	return config, nil
 }
 

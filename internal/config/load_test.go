@@ -50,21 +50,32 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Log:         Log{"info", "auto"},
 		Server:      Server{"0.0.0.0", 8080, 0},
-		Workers:     Workers{4, 5, "tcp", 9000, "/metrics", 1, time.Minute, 5 * time.Second},
+		Workers:     Workers{4, 5, false, 1, 200, "tcp", 9000, "/metrics", 1, time.Minute, 5 * time.Second},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
 		Probes:      Probes{true, "", 5555},
 		Metrics:     Metrics{true, "", 9394, "/metrics", 5 * time.Second},
-		Queue:       Queue{1000, 30 * time.Second},
+		Queue:       Queue{1000, 30 * time.Second, true, true},
+		Fair:        Fair{CallerKey{By: "peer"}},
+		RetryBudget: RetryBudget{0.1, 10},
 	}
 	if config.Log != want.Log || config.Server != want.Server || config.Workers != want.Workers ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
-		config.Metrics != want.Metrics || config.Queue != want.Queue {
+		config.Metrics != want.Metrics || config.Queue != want.Queue ||
+		config.Fair != want.Fair || config.RetryBudget != want.RetryBudget {
 		t.Errorf("defaults are %+v, want %+v", config, want)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
 		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.MaxHeaderList != 64*KiB ||
 		config.MaxConcurrentStreams != 250 || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
+	}
+	if config.Balance != "late_binding" || config.BalanceKey != "" || config.OnCancel != "auto" || config.CancelledSlots() != "hold" ||
+		config.StreamSlots != 0 || config.AbsorbBytes != MiB || config.StallTimeout != time.Minute ||
+		config.HangTimeout != 30*time.Second || config.MaxHops != 8 || config.Explain {
+		t.Errorf("defaults are %+v", config)
+	}
+	if l := config.Limits; l.RatePerKey != 0 || l.BurstPerKey != 0 || l.KeyBurst() != 0 || l.CallsPerKey != 0 {
+		t.Errorf("limits per key are %+v", l)
 	}
 	// R1: the refusals of Ruby and Python.
 	if want := []string{"No free threads in thread pool", "Concurrent RPC limit exceeded!"}; !slices.Equal(config.Refusals, want) {

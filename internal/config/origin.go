@@ -54,7 +54,10 @@ func (f Fault) Error() string {
 	}
 	line.WriteString(": " + f.What)
 	if f.Allowed != "" {
-		line.WriteString("; allowed: " + f.Allowed)
+		if !strings.HasSuffix(f.What, "?") { // a suggestion ends by itself
+			line.WriteString(";")
+		}
+		line.WriteString(" allowed: " + f.Allowed)
 	}
 	return line.String()
 }

@@ -13,7 +13,8 @@ const workerMetricsOffset = maxPortSpan
 func (c *Config) contradictions(command []string) Faults {
 	var faults Faults
 	for _, rule := range []func([]string) *Fault{
-		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.windowGrows, c.windowFits,
+		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.absorbFits, c.windowGrows, c.windowFits,
+		c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits,
 	} {
 		if fault := rule(command); fault != nil {
 			faults = append(faults, *fault)
@@ -55,10 +56,7 @@ func (c *Config) placeholdersFit(command []string) *Fault {
 }
 
 func (c *Config) enoughWorkers([]string) *Fault {
-	endpoints, key := c.Workers.Count, "workers.count"
-	if len(c.Upstreams) > 0 {
-		endpoints, key = len(c.Upstreams), "upstreams"
-	}
+	endpoints, key := c.endpoints()
 	if c.Workers.MinReady <= endpoints {
 		return nil
 	}
@@ -72,6 +70,14 @@ func (c *Config) replayFits([]string) *Fault {
 	}
 	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.ReplayBytes, c.BufferTotal, c.origins["buffer_total"])
 	return c.faultAt("replay_bytes", what, "0 to "+c.BufferTotal.String())
+}
+
+func (c *Config) absorbFits([]string) *Fault {
+	if c.AbsorbBytes <= c.BufferTotal {
+		return nil
+	}
+	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.AbsorbBytes, c.BufferTotal, c.origins["buffer_total"])
+	return c.faultAt("absorb_bytes", what, "0 to "+c.BufferTotal.String())
 }
 
 func (c *Config) windowGrows([]string) *Fault {

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxHeaderName bounds the names of headers, in bytes.
+const maxHeaderName = 100
+
+// authorityField is the one pseudo header that says who calls whom.
+const authorityField = ":authority"
+
+// headerName is the kind of *string fields that name a header or metadata key,
+// or are empty.
+type headerName struct{}
+
+func (k headerName) set(field any, text string) error {
+	switch text {
+	case none:
+		text = ""
+	case authorityField:
+	default:
+		if err := checkHeaderName(text); err != nil {
+			return err
+		}
+	}
+	*field.(*string) = text
+	return nil
+}
+
+func (k headerName) show(field any) string {
+	if name := *field.(*string); name != "" {
+		return name
+	}
+	return none
+}
+
+func (k headerName) allowed() string {
+	return "a header or metadata key in lower case, " + authorityField + ", or " + none
+}
+
+// checkHeaderName accepts a name that callers may send and that says something
+// about the call: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1) that
+// belongs neither to gRPC nor to the connection (RFC 9113 8.2.2).
+func checkHeaderName(name string) error {
+	switch lower := strings.ToLower(name); {
+	case name == "":
+		return errors.New("a name is empty")
+	case strings.HasPrefix(name, ":"):
+		return fmt.Errorf("%s is a pseudo header", quote(name))
+	case !isToken(name):
+		return fmt.Errorf("%s is not the name of a header", quote(name))
+	case lower != name:
+		return fmt.Errorf("%s is not in lower case; did you mean %s?", quote(name), lower)
+	case name == "host" || name == "authority":
+		return fmt.Errorf("%s is not sent by callers of HTTP/2; did you mean %s?", quote(name), authorityField)
+	case strings.HasPrefix(name, "grpc-") || slices.Contains(connectionFields(), name):
+		return fmt.Errorf("%s belongs to the protocol, not to the call", quote(name))
+	case len(name) > maxHeaderName:
+		return fmt.Errorf("%s is longer than %d characters", quote(name), maxHeaderName)
+	}
+	return nil
+}
+
+// isToken reports whether a name consists of the characters of RFC 9110 5.6.2.
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+}
+
+// connectionFields are the same for every call, or not allowed in HTTP/2.
+func connectionFields() []string {
+	return []string{
+		"connection", "content-length", "content-type", "keep-alive", "proxy-connection", "te", "trailer",
+		"transfer-encoding", "upgrade",
+	}
+}

@@ -1,0 +1,58 @@
+package config
+
+import "testing"
+
+// Slots that adapt begin between their bounds, whichever source gave these.
+func TestAutoSlots(t *testing.T) {
+	for _, test := range []struct {
+		file, flag string
+		auto       bool
+		slots      int
+		cancel     string // R5: who can stop frees its slot
+	}{
+		{"slots: auto", "", true, firstAutoSlots, "free"},
+		{"slots: auto\nslots_min: 8", "", true, 8, "free"},
+		{"slots: auto\nslots_max: 3", "", true, 3, "free"},
+		{"slots: auto\non_cancel: hold", "", true, firstAutoSlots, "hold"},
+		{"slots: auto", "7", false, 7, "hold"},
+		{"slots: 7", "auto", true, firstAutoSlots, "free"},
+		{"slots: 7\non_cancel: finish", "", false, 7, "finish"},
+	} {
+		from := sources(map[string]string{"cabrank.yml": test.file})
+		if test.flag != "" {
+			from.Flags = map[string]string{"slots": test.flag}
+		}
+		c := mustLoad(t, from)
+		if w := c.Workers; w.AutoSlots != test.auto || w.PoolSize != test.slots || c.CancelledSlots() != test.cancel {
+			t.Errorf("%q and --slots %q: auto %t, %d slots, %s on cancel", test.file, test.flag, w.AutoSlots, w.PoolSize, c.CancelledSlots())
+		}
+	}
+}
+
+func TestCallerKeys(t *testing.T) {
+	for text, want := range map[string]CallerKey{
+		"peer": {By: "peer"}, "Authority": {By: "authority"}, "none": {By: "none"}, "metadata:x-tenant": {"metadata", "x-tenant"},
+	} {
+		c := mustLoad(t, sources(nil, "CABRANK_FAIR_KEY="+text))
+		if c.Fair.Key != want {
+			t.Errorf("%s gives %+v", text, c.Fair.Key)
+		}
+	}
+}
+
+func TestKeyBurst(t *testing.T) {
+	for _, test := range []struct {
+		file string
+		want int
+	}{
+		{"limits.rate_per_key: 20", 20},
+		{"limits.rate_per_key: 0.5", 1},
+		{"limits.rate_per_key: 20\nlimits.burst_per_key: 3", 3},
+		{"limits.burst_per_key: 3", 0},
+	} {
+		c := mustLoad(t, sources(map[string]string{"cabrank.yml": test.file}))
+		if got := c.Limits.KeyBurst(); got != test.want {
+			t.Errorf("%q gives a burst of %d, want %d", test.file, got, test.want)
+		}
+	}
+}
