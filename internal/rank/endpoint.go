@@ -26,6 +26,7 @@ type Endpoint struct {
 	// anybody may read is on the next one.
 	slots    int
 	ready    bool
+	suspect  bool // SetSuspect's last word
 	removed  bool
 	inFlight int    // leases not yet released
 	paused   int    // slots without a lease that Tick will free
@@ -51,7 +52,7 @@ func (e *Endpoint) Index() int { return e.index }
 func (e *Endpoint) busy() int { return e.inFlight + e.paused }
 
 // open reports whether a call may be sent here now.
-func (e *Endpoint) open() bool { return e.ready && e.busy() < e.slots }
+func (e *Endpoint) open() bool { return e.ready && !e.suspect && e.busy() < e.slots }
 
 // refused notes one more refusal in a row and returns how long the slot pauses
 // for it.

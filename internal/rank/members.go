@@ -33,7 +33,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	if e.removed || e.ready == ready {
 		return into
 	}
-	e.ready = ready
+	e.ready, e.suspect = ready, false
 	if ready {
 		r.ready.Add(1)
 		e.refusals = 0
@@ -56,7 +56,7 @@ func (r *Rank) Remove(e *Endpoint) {
 	if e.ready {
 		r.ready.Add(-1)
 	}
-	e.ready, e.removed = false, true
+	e.ready, e.suspect, e.removed = false, false, true
 	r.unpause(e)
 	r.refresh(e)
 	r.endpoints = slices.DeleteFunc(r.endpoints, func(x *Endpoint) bool { return x == e })
@@ -79,6 +79,7 @@ type EndpointState struct {
 	InFlight int
 	Paused   int
 	Ready    bool
+	Suspect  bool
 }
 
 // Snapshot copies the state. It costs O(endpoints) under the lock.
@@ -93,6 +94,7 @@ func (r *Rank) Snapshot() Snapshot {
 			InFlight: e.inFlight,
 			Paused:   e.paused,
 			Ready:    e.ready,
+			Suspect:  e.suspect,
 		})
 	}
 	return s
