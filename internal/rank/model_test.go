@@ -49,7 +49,7 @@ type model struct {
 type modelEndpoint struct {
 	*Endpoint
 	slots, inFlight, refusals int
-	ready, removed            bool
+	ready, suspect, removed   bool
 	pauses                    []time.Duration
 	last                      int // number of the last lease
 }
@@ -98,9 +98,12 @@ func (m *model) step() {
 		m.deliver()
 	case n < 90:
 		m.tick()
-	case n < 97:
+	case n < 95:
 		e := m.endpoints[m.IntN(len(m.endpoints))]
 		m.setReady(e, m.IntN(3) > 0)
+	case n < 97:
+		e := m.endpoints[m.IntN(len(m.endpoints))]
+		m.setSuspect(e, m.IntN(3) == 0)
 	case n < 98:
 		m.remove(m.endpoints[m.IntN(len(m.endpoints))])
 	case len(m.endpoints) < 12:
@@ -241,12 +244,19 @@ func (m *model) setReady(e *modelEndpoint, ready bool) {
 	if !e.removed && ready && !e.ready {
 		e.pauses, e.refusals = nil, 0
 	}
-	e.ready = ready && !e.removed
+	if !e.removed && ready != e.ready {
+		e.ready, e.suspect = ready, false
+	}
 	m.granted(m.rank.SetReady(e.Endpoint, ready, m.now, nil))
 }
 
+func (m *model) setSuspect(e *modelEndpoint, suspect bool) {
+	e.suspect = suspect && e.ready
+	m.granted(m.rank.SetSuspect(e.Endpoint, suspect, m.now, nil))
+}
+
 func (m *model) remove(e *modelEndpoint) {
-	e.ready, e.removed, e.pauses = false, true, nil
+	e.ready, e.suspect, e.removed, e.pauses = false, false, true, nil
 	m.rank.Remove(e.Endpoint)
 }
 
@@ -334,7 +344,7 @@ func (e *modelEndpoint) busy() int { return e.inFlight + len(e.pauses) }
 func (m *model) free() []*modelEndpoint {
 	var free []*modelEndpoint
 	for _, e := range m.endpoints {
-		if e.ready && e.busy() < e.slots {
+		if e.ready && !e.suspect && e.busy() < e.slots {
 			free = append(free, e)
 		}
 	}
@@ -366,7 +376,7 @@ func (m *model) compare() {
 			ready++
 		}
 		if !e.removed {
-			want = append(want, EndpointState{e.Name(), e.slots, e.inFlight, len(e.pauses), e.ready})
+			want = append(want, EndpointState{e.Name(), e.slots, e.inFlight, len(e.pauses), e.ready, e.suspect})
 		}
 	}
 	got := m.rank.Snapshot()
