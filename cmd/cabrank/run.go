@@ -189,6 +189,8 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
 		KeepAlive:    cfg.Limits.KeepAlive,
+		MaxHops:      cfg.MaxHops,
+		Explain:      cfg.Explain,
 		Limits: relay.Limits{
 			Connections: openable(cfg, openFiles(), log),
 			Handshake:   cfg.Limits.HandshakeTimeout,

@@ -137,10 +137,13 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.respEnd = true
 	if c.respSent < len(c.resp) {
 		c.respTail = c.st.Pool().Append(c.respTail[:0], b.Enc)
+		c.respTail = c.st.Pool().Append(c.respTail, c.explanation())
 		c.workerDone(now)
 		return
 	}
-	c.toCaller(b.Enc, true)
+	if conn := c.down.Conn(); conn != nil {
+		conn.WriteHeaders(&c.down, true, b.Enc, c.explanation())
+	}
 	c.workerDone(now)
 	c.finish(now)
 }

@@ -28,6 +28,10 @@ const (
 	endedAsideIdle
 	endedLate
 	endedCycle
+	endedWontFinish
+	endedOverload
+	endedRate
+	endedTooMany
 	endings // how many there are
 )
 
@@ -56,7 +60,11 @@ func answerOf(r ending) answer {
 		endedAsideIdle:      {"reflection_idle", grpcwire.Unavailable, 504, "cabrank: reflection idle"},
 		endedLate:           {"refused_late", grpcwire.Unavailable, 503, "cabrank: worker refused the call late"},
 		// Not a status that callers try again: another turn meets the same cycle.
-		endedCycle: {"call_cycle", grpcwire.FailedPrecondition, 508, "cabrank: call cycle"},
+		endedCycle:      {"call_cycle", grpcwire.FailedPrecondition, 508, "cabrank: call cycle"},
+		endedWontFinish: {"deadline_shed", grpcwire.DeadlineExceeded, 504, "cabrank: deadline would pass"},
+		endedOverload:   {"overload", grpcwire.ResourceExhausted, 503, "cabrank: overload"},
+		endedRate:       {"rate_limit", grpcwire.ResourceExhausted, 429, "cabrank: rate limit"},
+		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
 	}[r]
 }
 
@@ -118,7 +126,7 @@ func (c *call) fail(why ending, now time.Duration) {
 		c.failed = true
 		c.st.stats.refused[why]++
 	}
-	if conn := c.down.Conn(); conn != nil && c.tell(conn, why) {
+	if conn := c.down.Conn(); conn != nil && c.tell(conn, why, now) {
 		c.pumpAnswer(now)
 		return
 	}
@@ -141,24 +149,25 @@ func outcomeOf(why ending) rank.Outcome {
 // tell writes the answer in the form that the caller understands, given what
 // was sent before. It reports whether bytes or trailers of the call are left to
 // be written as the caller's window allows.
-func (c *call) tell(conn *h2.Conn, why ending) (more bool) {
-	a := &c.st.relay.answers[why]
+func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
+	a, behind := &c.st.relay.answers[why], c.postscript(why, now)
 	switch sent := c.down.SentHead(); {
 	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) != rank.Cancelled:
 		// What the worker had answered before it was lost is the caller's.
 		c.respTail = c.st.Pool().Append(c.respTail[:0], a.trailers)
+		c.respTail = c.st.Pool().Append(c.respTail, behind)
 		c.respEnd = true
 		return true
 	case c.grpc && sent:
-		conn.WriteHeaders(&c.down, true, a.trailers)
+		conn.WriteHeaders(&c.down, true, a.trailers, behind)
 	case c.grpc:
-		conn.WriteHeaders(&c.down, true, a.whole)
+		conn.WriteHeaders(&c.down, true, a.whole, behind)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
 	case c.form.bodyless:
-		conn.WriteHeaders(&c.down, true, a.http)
+		conn.WriteHeaders(&c.down, true, a.http, behind)
 	default:
-		conn.WriteHeaders(&c.down, false, a.http)
+		conn.WriteHeaders(&c.down, false, a.http, behind)
 		c.resp = c.st.Pool().Append(c.resp[:0], a.body)
 		c.respSent, c.respEnd = 0, true
 		return true

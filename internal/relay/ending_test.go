@@ -37,6 +37,10 @@ func table() map[ending]row {
 		endedAsideIdle:      {14, 504, "cabrank: reflection idle"},
 		endedLate:           {14, 503, "cabrank: worker refused the call late"},
 		endedCycle:          {9, 508, "cabrank: call cycle"},
+		endedWontFinish:     {4, 504, "cabrank: deadline would pass"},
+		endedOverload:       {8, 503, "cabrank: overload"},
+		endedRate:           {8, 429, "cabrank: rate limit"},
+		endedTooMany:        {8, 429, "cabrank: too many calls"},
 	}
 }
 

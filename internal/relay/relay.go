@@ -45,6 +45,7 @@ type Options struct {
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
 	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
+	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
 	Log          *slog.Logger
 

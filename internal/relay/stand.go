@@ -24,7 +24,7 @@ const (
 
 func newWatchList() *h2.WatchList {
 	return h2.NewWatchList(":method", ":path", ":status", "content-type", "grpc-timeout",
-		"x-forwarded-for", "grpc-status", "grpc-message", "grpc-retry-pushback-ms", hopsName)
+		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName)
 }
 
 // Windows and buffers of the two sides (R11).

@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// pushback is what an answer of cabrank's own says about another try.
+//
+// Source: gRPC proposal A6, "Pushback".
+type pushback uint8
+
+const (
+	// pushNothing leaves it to the caller.
+	pushNothing pushback = iota
+	// pushAway asks for no further try: it would have the same deadline, which
+	// spans all of them, and less time (R16).
+	pushAway
+	// pushDrained names the time in which the queue is expected to drain.
+	pushDrained
+	// pushRate names the time after which the caller may begin another call.
+	pushRate
+)
+
+// pushbackName is the field by which a gRPC answer says when to try again.
+const pushbackName = "grpc-retry-pushback-ms"
+
+// pushSpread is by which part pushbacks are longer or shorter, so that callers
+// that were refused together do not all come back together (R16).
+const pushSpread = 0.2
+
+func pushbackOf(why ending) pushback {
+	switch why {
+	case endedWontFinish:
+		return pushAway
+	case endedQueueFull, endedBuffer, endedOverload:
+		return pushDrained
+	case endedRate:
+		return pushRate
+	default:
+		return pushNothing
+	}
+}
+
+// retryAfter returns when another try of a call that ends so may do better. It
+// is negative if none will, and 0 if nothing is known.
+func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
+	var after time.Duration
+	switch pushbackOf(why) {
+	case pushNothing:
+	case pushAway:
+		return -1
+	case pushDrained:
+		after = c.st.relay.drainTime()
+	case pushRate:
+		after = c.rateAfter()
+	}
+	if after == 0 {
+		return 0
+	}
+	after = spread(after, pushSpread, c.st.relay.opts.Random())
+	if c.deadline != 0 && now+after >= c.deadline {
+		return -1
+	}
+	return after
+}
+
+// postscript returns the fields behind an answer of cabrank's own: when to try
+// again, and how long the call has waited (Options.Explain). It is valid until
+// the stand's scratch is used again.
+func (c *call) postscript(why ending, now time.Duration) []byte {
+	block := c.st.scratch[:0]
+	if after := c.retryAfter(why, now); after != 0 {
+		block = c.st.appendRetry(block, after, c.grpc)
+	}
+	if c.st.relay.opts.Explain {
+		block = c.st.appendQueueTime(block, c.waited)
+	}
+	c.st.scratch = block
+	return block
+}
+
+// appendRetry writes grpc-retry-pushback-ms, or for other callers Retry-After
+// (RFC 9110 10.2.3), which knows whole seconds only, and no word for "never".
+func (st *stand) appendRetry(block []byte, after time.Duration, grpc bool) []byte {
+	switch {
+	case !grpc && after < 0:
+		return block
+	case !grpc:
+		return h2.AppendFieldBytes(block, "retry-after", appendCeil(st.digits[:0], after, time.Second))
+	case after < 0:
+		return h2.AppendField(block, pushbackName, "-1")
+	default:
+		return h2.AppendFieldBytes(block, pushbackName, appendCeil(st.digits[:0], after, time.Millisecond))
+	}
+}
+
+// appendCeil writes d in whole units, rounded up: who comes too early comes in
+// vain. Callers read 32 bits.
+func appendCeil(dst []byte, d, unit time.Duration) []byte {
+	return strconv.AppendInt(dst, int64(min((d+unit-1)/unit, math.MaxInt32)), 10)
+}
+
+// drainTime and rateAfter.
+func (r *Relay) drainTime() time.Duration { return 0 }
+
+func (c *call) rateAfter() time.Duration { return 0 }
