@@ -55,6 +55,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		stats.Methods = append(stats.Methods, relay.MethodStats{
 			Method: "/a.B/C", Codes: map[string]uint64{"OK": 1},
 			Seconds: relay.Histogram{Counts: []uint64{1}}, Wait: relay.Histogram{Counts: []uint64{1}},
+			Work: relay.Histogram{Counts: []uint64{1}},
 		})
 		return stats
 	}
@@ -83,8 +84,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 13 {
-		t.Fatalf("metrics on the page: %v, want thirteen", names)
+	if len(slices.Compact(names)) != 14 {
+		t.Fatalf("metrics on the page: %v, want fourteen", names)
 	}
 	return names
 }

@@ -100,7 +100,8 @@ func lockWaits() collectors.GoRuntimeMetricsRule {
 type collector struct {
 	sources Sources
 
-	calls, seconds, wait, refusals   *prometheus.Desc
+	calls, seconds, wait, work       *prometheus.Desc
+	refusals                         *prometheus.Desc
 	ended, connections, buffered     *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
 	workerState, restarts, buildInfo *prometheus.Desc
@@ -115,6 +116,7 @@ func newCollector(sources Sources) *collector {
 		calls:       desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
 		seconds:     desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
 		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
+		work:        desc("worker_seconds", "Time that calls had a slot, from its grant to the worker's end, in seconds.", "method"),
 		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
 		ended:       desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
 		connections: desc("connections", "Connections of callers now."),
@@ -131,7 +133,7 @@ func newCollector(sources Sources) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.refusals, c.ended, c.connections, c.buffered,
+		c.calls, c.seconds, c.wait, c.work, c.refusals, c.ended, c.connections, c.buffered,
 		c.queueLength, c.inFlight, c.slots, c.workerState, c.restarts, c.buildInfo,
 	} {
 		descs <- desc
@@ -170,6 +172,7 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 		}
 		out.histogram(c.seconds, method.Seconds, method.Method)
 		out.histogram(c.wait, method.Wait, method.Method)
+		out.histogram(c.work, method.Work, method.Method)
 	}
 	for reason, calls := range stats.Refusals {
 		out.counter(c.refusals, calls, reason)

@@ -61,6 +61,7 @@ func fullSources() Sources {
 					Codes:   map[string]uint64{"OK": 5, "UNAVAILABLE": 1},
 					Seconds: relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{3, 2, 1}, Sum: 4.5},
 					Wait:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{6, 0, 0}, Sum: 0.25},
+					Work:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
 				}},
 				Refusals: map[string]uint64{"queue_full": 2},
 
@@ -93,6 +94,8 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_call_seconds_count{method="/demo.Jobs/GetJob"} 6`,
 		`cabrank_queue_wait_seconds_sum{method="/demo.Jobs/GetJob"} 0.25`,
 		`cabrank_queue_wait_seconds_count{method="/demo.Jobs/GetJob"} 6`,
+		`cabrank_worker_seconds_sum{method="/demo.Jobs/GetJob"} 3.5`,
+		`cabrank_worker_seconds_count{method="/demo.Jobs/GetJob"} 5`,
 		`cabrank_refusals_total{reason="queue_full"} 2`,
 		`cabrank_connections 12`,
 		`cabrank_buffered_bytes 4096`,

@@ -86,6 +86,12 @@ func (a *attempt) leaveStream() {
 	uc.streamEnded()
 }
 
+// hasSlot notes that the attempt has a lease.
+func (a *attempt) hasSlot(lease rank.Lease) {
+	a.lease = lease
+	a.call.work.begin(lease.At())
+}
+
 // freeSlot ends the lease, if there is one, exactly once.
 func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	if !a.lease.Valid() {
@@ -93,6 +99,7 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	}
 	st, lease := a.call.st, a.lease
 	a.lease = rank.Lease{}
+	a.call.work.end(now)
 	if outcome == rank.OK {
 		st.touch(lease.Endpoint(), now)
 	}

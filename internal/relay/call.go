@@ -55,6 +55,7 @@ type course struct {
 	waitUntil time.Duration // end of queue.timeout
 	waited    time.Duration // in the queue, in all
 	joined    time.Duration // when it last joined the queue
+	work      work
 
 	// The request behind its head: bytes that are not sent yet or that a replay
 	// would need.
@@ -210,7 +211,8 @@ func (c *call) Run(now time.Duration) {
 
 // run opens the call's stream on the endpoint of the lease.
 func (c *call) run(lease rank.Lease, now time.Duration) {
-	c.lease, c.state = lease, callRunning
+	c.hasSlot(lease)
+	c.state = callRunning
 	c.waited = lease.Waited()
 	c.boundRun(now)
 	c.setClock(now)

@@ -124,6 +124,7 @@ type methodRecord struct {
 	http    map[int]uint64 // calls that are not gRPC, by status
 	seconds histogram
 	wait    histogram
+	work    histogram // of the calls that had a slot
 }
 
 // statsTable is one shard's share of the counters.
@@ -174,6 +175,9 @@ func (st *stand) record(c *call, now time.Duration) {
 	}
 	m.seconds.observe(now-c.started, &t.limits)
 	m.wait.observe(c.waited, &t.limits)
+	if c.work.any {
+		m.work.observe(c.work.total, &t.limits)
+	}
 }
 
 // Stats returns the counters of all shards together.
@@ -230,6 +234,7 @@ func (m *methodRecord) add(from *methodRecord) {
 	}
 	m.seconds.add(&from.seconds)
 	m.wait.add(&from.wait)
+	m.work.add(&from.work)
 }
 
 func (h *histogram) add(from *histogram) {
@@ -240,7 +245,10 @@ func (h *histogram) add(from *histogram) {
 }
 
 func (m *methodRecord) stats(name string) MethodStats {
-	s := MethodStats{Method: name, Codes: make(map[string]uint64), Seconds: m.seconds.stats(), Wait: m.wait.stats()}
+	s := MethodStats{
+		Method: name, Codes: make(map[string]uint64),
+		Seconds: m.seconds.stats(), Wait: m.wait.stats(), Work: m.work.stats(),
+	}
 	for code, n := range m.codes {
 		if n > 0 {
 			s.Codes[grpcwire.Code(code).String()] = n

@@ -17,6 +17,7 @@ type MethodStats struct {
 	Codes   map[string]uint64 // finished calls by gRPC code name ("OK", "UNAVAILABLE"), or by HTTP status ("404") for calls that are not gRPC
 	Seconds Histogram         // from the call's HEADERS to its end
 	Wait    Histogram         // time spent waiting for a slot
+	Work    Histogram         // of calls that had a slot: from its grant to the worker's end
 }
 
 // Stats is a snapshot of the relay: counters since the process began, and what
