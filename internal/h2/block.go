@@ -195,6 +195,8 @@ func (b *Block) missing() MalformedError {
 		return MalformedSchemeMissing
 	case b.roles&rolePath == 0:
 		return MalformedPathMissing
+	case b.roles&(roleAsterisk|roleOptions) == roleAsterisk:
+		return MalformedPath
 	}
 	return 0
 }

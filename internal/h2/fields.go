@@ -27,6 +27,12 @@ const (
 	roleLength
 
 	rolePseudo = roleMethod | roleScheme | rolePath | roleAuthority | roleStatus
+	roleTarget = roleScheme | rolePath | roleAuthority
+
+	// Two more values have a meaning, and table entries no room for another bit:
+	// no request has :status, and te counts for itself alone.
+	roleOptions  = roleStatus // with roleMethod: OPTIONS
+	roleAsterisk = roleTE     // with rolePath: "*", which only OPTIONS may have
 )
 
 // traits is what is known about a field after it was looked at once. Table
@@ -155,7 +161,11 @@ func (w *WatchList) lookUp(name []byte) knownName {
 
 // withValue returns the traits of a field with the name of t and this value.
 func (t traits) withValue(value []byte) traits {
-	t.role &^= roleConnect // of another value, when the name was indexed
+	for _, r := range [...]role{roleMethod, rolePath} {
+		if t.role&r != 0 {
+			t.role = r // whatever the value was of the entry that had the name
+		}
+	}
 	t.fault = t.nameFault
 	if t.fault == nameBase64 {
 		t.fault = 0
@@ -166,8 +176,13 @@ func (t traits) withValue(value []byte) traits {
 	if t.fault == 0 {
 		t.fault = t.role.checkValue(value)
 	}
-	if t.role == roleMethod && string(value) == "CONNECT" {
+	switch {
+	case t.role == roleMethod && string(value) == "CONNECT":
 		t.role |= roleConnect
+	case t.role == roleMethod && string(value) == "OPTIONS":
+		t.role |= roleOptions
+	case t.role == rolePath && string(value) == "*":
+		t.role |= roleAsterisk
 	}
 	return t
 }
@@ -181,6 +196,9 @@ func (r role) checkValue(value []byte) MalformedError {
 		all |= octets[c]
 	}
 	n := len(value)
+	if r&roleTarget != 0 && all&octetForbidden == 0 {
+		return r.checkTarget(value, all)
+	}
 	switch {
 	case all&octetForbidden != 0:
 		return MalformedValueChar
@@ -188,10 +206,6 @@ func (r role) checkValue(value []byte) MalformedError {
 		return MalformedTE
 	case r == roleLength && !isDigits(value):
 		return MalformedLength
-	case r == rolePath && n == 0:
-		return MalformedPathEmpty
-	case r == roleScheme && n == 0:
-		return MalformedSchemeEmpty
 	case r == roleMethod && !isToken(value):
 		return MalformedMethod
 	case r == roleStatus && !isStatus(value):
@@ -208,6 +222,9 @@ const (
 	octetUpper
 	octetForbidden // NUL, CR, LF: RFC 9113, 8.2.1
 	octetBase64    // RFC 4648, 4, without the padding
+	octetNoScheme
+	octetNoAuthority
+	octetNoTarget // of a path or a query
 )
 
 // octets is the class of every octet. It is never written after the program
@@ -224,7 +241,16 @@ func classifyOctets() (class [256]uint8) {
 	for _, c := range []byte(base64Digits) {
 		class[c] |= octetBase64
 	}
-	class[0], class['\r'], class['\n'] = octetForbidden, octetForbidden, octetForbidden
+	for c, rule := range map[uint8]string{octetNoScheme: schemeOctets, octetNoAuthority: authorityOctets, octetNoTarget: targetOctets} {
+		for octet := range class {
+			if strings.IndexByte(rule, byte(octet)) < 0 {
+				class[octet] |= c
+			}
+		}
+	}
+	for _, c := range []byte("\x00\r\n") {
+		class[c] |= octetForbidden
+	}
 	return class
 }
 

@@ -77,6 +77,10 @@ const (
 	MalformedStatusMissing                     // no :status (8.3.2)
 	MalformedLength                            // content-length is no number, or there are two (8.1.1)
 	MalformedBase64                            // a value that must be base64 and is not (WatchList.Base64)
+	MalformedScheme                            // :scheme is not one (8.3.1, RFC 3986 3.1)
+	MalformedAuthority                         // :authority is no host with or without a port, or has a user (8.3.1, RFC 3986 3.2)
+	MalformedPath                              // :path begins with no "/", or is "*" and :method is not OPTIONS (8.3.1)
+	MalformedPathChar                          // an octet in :path that no path or query has (RFC 3986 3.3, 3.4)
 )
 
 var malformedTokens = [...]string{
@@ -104,6 +108,10 @@ var malformedTokens = [...]string{
 	MalformedStatusMissing:      "status_missing",
 	MalformedLength:             "content_length",
 	MalformedBase64:             "base64",
+	MalformedScheme:             "scheme_invalid",
+	MalformedAuthority:          "authority_invalid",
+	MalformedPath:               "path_invalid",
+	MalformedPathChar:           "path_char",
 }
 
 // Token returns the stable name under which this refusal is counted.

@@ -26,7 +26,7 @@ func (e *entry) value() int { return int(e.size - e.nameSize - fieldOverhead) }
 // Units: a form is never longer than the size of its entry (its literal header
 // takes at most 11 of the 32 octets of overhead, and strings are stored in
 // their shorter coding), so that the forms of all entries take at most limit
-// octets, the arena at most twice as much, and the ring 24 octets for each
+// octets, the arena at most twice as much, and the ring 28 octets for each
 // 32 of limit. Nothing is allocated before the first insertion.
 type dynamicTable struct {
 	entries  []entry

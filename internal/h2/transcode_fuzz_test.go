@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +260,13 @@ func malformedRegular(f hpack.HeaderField) string {
 	return ""
 }
 
+// The grammar of RFC 9113, 8.3.1, and RFC 3986, and in paths what browsers add.
+var (
+	schemeForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+	pathForm      = regexp.MustCompile("^(/[A-Za-z0-9._~!$&'()*+,;=%:@/?{}|^`\\\\\\[\\]-]*|\\*)$")
+	authorityForm = regexp.MustCompile(`^(\[[A-Za-z0-9._~!$&'()*+,;=%:[-]*\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(:[0-9]*)?$`)
+)
+
 func malformedPseudo(kind Kind, pseudo map[string]string) string {
 	var want []string
 	switch {
@@ -270,9 +278,13 @@ func malformedPseudo(kind Kind, pseudo map[string]string) string {
 		}
 	case kind == RequestBlock && pseudo[":method"] == "CONNECT":
 		want = []string{":method", ":authority"}
+		if !authorityForm.MatchString(pseudo[":authority"]) {
+			return "authority"
+		}
 	case kind == RequestBlock:
 		want = []string{":method", ":scheme", ":path"}
-		if !httpguts.ValidHeaderFieldName(pseudo[":method"]) || pseudo[":scheme"] == "" || pseudo[":path"] == "" {
+		if !httpguts.ValidHeaderFieldName(pseudo[":method"]) || !schemeForm.MatchString(pseudo[":scheme"]) || !pathForm.MatchString(pseudo[":path"]) ||
+			!authorityForm.MatchString(pseudo[":authority"]) || pseudo[":path"] == "*" && pseudo[":method"] != "OPTIONS" {
 			return "request line"
 		}
 		delete(pseudo, ":authority")

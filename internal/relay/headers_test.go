@@ -171,3 +171,24 @@ func TestComplaintsMoveNewCalls(t *testing.T) {
 		old.WantClosed()
 	})
 }
+
+// RFC 9113 8.3.1: what is no URI ends at the door, each call for itself.
+func TestTargetsAreRefused(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	stream := uint32(1)
+	for _, list := range [][]string{
+		request("/test Greeter/M"), request("/test.Greeter/\xff"), request("/test.Greeter/\u00e9"), request("test.Greeter/M"),
+		request(hello + "#x"), {":method", "POST", ":scheme", "http", ":path", hello, ":authority", "me@greeter.test"},
+	} {
+		caller.WriteHeaders(stream, end, list...)
+		caller.WantRST(stream, http2.ErrCodeProtocol)
+		stream += 2
+	}
+	caller.WriteHeaders(stream, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+	reply(worker, 1)
+	wantReply(caller, stream)
+}
