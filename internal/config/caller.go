@@ -3,6 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -25,14 +28,85 @@ func (k CallerKey) String() string {
 }
 
 const (
+	byPeer       = "peer"
 	byMetadata   = "metadata"
 	metadataMark = ":"
 )
 
+// maxCaller bounds the value of a key that is written in a file, in bytes.
+const maxCaller = 200
+
+const callersLegal = "values of fair.key"
+
+// cleanCaller accepts what a header can hold (gRPC over HTTP/2, ASCII-Value).
+func cleanCaller(value string) (string, error) {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	switch {
+	case value == "" || strings.TrimSpace(value) != value:
+		return "", fmt.Errorf("%s is empty or has spaces around it", quote(value))
+	case strings.ContainsFunc(value, odd):
+		return "", fmt.Errorf("%s has characters that are not ASCII", quote(value))
+	case len(value) > maxCaller:
+		return "", fmt.Errorf("%s is longer than %d characters", quote(value), maxCaller)
+	}
+	return value, nil
+}
+
+// valueOf returns the form in which a call's key has this value: addresses have
+// one form, the shortest, and no zone.
+func (k CallerKey) valueOf(written string) (string, error) {
+	if k.By != byPeer {
+		return written, nil
+	}
+	address, err := netip.ParseAddr(written)
+	if err != nil {
+		return "", fmt.Errorf("%s is not an address, and callers are told apart by theirs", quote(written))
+	}
+	return address.Unmap().WithZone("").String(), nil
+}
+
+// tidyCallers brings the values of fair.key into the form that calls have, and
+// reports those that no call can have and those that are one.
+func (c *Config) tidyCallers() Faults {
+	var faults Faults
+	tidy := map[string]float64{}
+	for _, written := range slices.Sorted(maps.Keys(c.Fair.Weights)) {
+		path := entryPath("fair.weights", written)
+		value, fault := tidyCaller(c, path, written, tidy, c.Fair.Weights[written])
+		faults = append(faults, fault...)
+		c.origins[entryPath("fair.weights", value)] = c.origins[path] // under its tidy name, too
+	}
+	c.Fair.Weights = tidy
+	inLane := map[string]string{}
+	for _, lane := range c.Lanes {
+		path := entryPath("lanes", lane.Name) + ".keys"
+		for i, written := range lane.Keys {
+			value, fault := tidyCaller(c, path, written, inLane, lane.Name)
+			lane.Keys[i], faults = value, append(faults, fault...)
+		}
+	}
+	return faults
+}
+
+// tidyCaller adds one written value, with what belongs to it, to those that are
+// known.
+func tidyCaller[V any](c *Config, path, written string, known map[string]V, with V) (string, Faults) {
+	value, err := c.Fair.Key.valueOf(written)
+	if err != nil {
+		allowed := fmt.Sprintf("addresses, or another fair.key (%s)", c.origins["fair.key"])
+		return "", Faults{*c.faultAt(path, err.Error(), allowed)}
+	}
+	if _, twice := known[value]; twice {
+		return "", Faults{*c.faultAt(path, fmt.Sprintf("%s is there twice, as %s", quote(written), value), "each once")}
+	}
+	known[value] = with
+	return value, nil
+}
+
 // callerKey is the kind of *CallerKey fields.
 type callerKey struct{}
 
-func (k callerKey) words() []string { return []string{"peer", "authority", none} }
+func (k callerKey) words() []string { return []string{byPeer, "authority", none} }
 
 func (k callerKey) set(field any, text string) error {
 	key := CallerKey{}

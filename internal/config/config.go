@@ -22,6 +22,8 @@ type Config struct {
 	Metrics     Metrics
 	Queue       Queue
 	Fair        Fair
+	Lanes       []LaneRule   // in the order in which they are written
+	Methods     []MethodRule // whole names first
 	RetryBudget RetryBudget
 
 	Balance    string // late_binding, random, round_robin, least_request, p2c, peak_ewma or ring_hash
@@ -135,9 +137,10 @@ type Queue struct {
 	NewestFirst bool          // the newest call first while the queue does not empty
 }
 
-// Fair says who shares the slots.
+// Fair says who shares the slots, and how.
 type Fair struct {
-	Key CallerKey
+	Key     CallerKey
+	Weights map[string]float64 // by the value of Key; 1 for all others
 }
 
 // RetryBudget bounds the retries and hedges of all methods together: a share of

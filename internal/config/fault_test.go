@@ -15,8 +15,8 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
 		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, drain_timeout, explain, fair, hang_timeout, health_check, " +
-			"limits, log, max_concurrent_streams, max_header_list, max_hops, metrics, on_cancel, pre_stop_delay, probes, queue, refusals, replay_bytes, " +
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, drain_timeout, explain, fair, hang_timeout, health_check, lanes, " +
+			"limits, log, max_concurrent_streams, max_header_list, max_hops, methods, metrics, on_cancel, pre_stop_delay, probes, queue, refusals, replay_bytes, " +
 			"retry_budget, server, shards, stall_timeout, stream_slots, upstreams, workers"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
@@ -218,6 +218,8 @@ func FuzzFile(f *testing.F) {
 	f.Add("workers: &w {count: 1}\nserver: *w\n<<: *w")
 	f.Add("? [a, b]\n: c")
 	f.Add("upstreams: [a:1, {b: c}, ~]")
+	f.Add(ruleFile)
+	f.Add("methods: &m {/a.B/C: *m, <<: *m, ~: *m, ? [a]: b}\nlanes: *m\nfair: {weights: *m}")
 	f.Add("!!binary a: b\n---\n...\n%")
 	f.Fuzz(func(t *testing.T, content string) {
 		_, err := Load(sources(map[string]string{"cabrank.yml": content}))

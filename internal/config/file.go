@@ -138,6 +138,12 @@ func (f *file) setting(key Key, path string, line int, value *yaml.Node) {
 		return
 	}
 	f.seen[key.Name] = line
+	if _, hasParts := key.kind.(structure); hasParts {
+		if !isNull(value) { // every entry under it is commented out
+			f.settings = append(f.settings, setting{key, raw{node: value}, Origin{File: f.name, Line: line}})
+		}
+		return
+	}
 	content, what := rawOf(value)
 	if what != "" {
 		f.fault(line, path, what, key.Allowed())

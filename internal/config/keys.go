@@ -25,6 +25,20 @@ type Key struct {
 // Allowed says which values the key takes.
 func (k Key) Allowed() string { return k.kind.allowed() }
 
+// parts describes what an entry of the key consists of, by its whole name; most
+// keys have none.
+func (k Key) parts() []partInfo {
+	kind, ok := k.kind.(structure)
+	if !ok {
+		return nil
+	}
+	parts := kind.parts()
+	for i := range parts {
+		parts[i].name = k.Name + "[]." + parts[i].name
+	}
+	return parts
+}
+
 // section returns the part of the name before the dot, or "".
 func (k Key) section() string {
 	section, _, found := strings.Cut(k.Name, ".")
@@ -185,6 +199,15 @@ func callerKeys() []Key {
 		{Name: "fair.key", Default: "peer",
 			Help: "by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all",
 			kind: callerKey{}, field: func(c *Config) any { return &c.Fair.Key }},
+		{Name: "fair.weights", Default: none,
+			Help: "shares of callers, by the value of fair.key; those not named have 1",
+			kind: weights{decimal{min: 0.01, max: 1000}}, field: func(c *Config) any { return &c.Fair.Weights }},
+		{Name: "lanes", Default: none,
+			Help: "classes of calls with a priority and slots of their own",
+			kind: laneRules(), field: func(c *Config) any { return &c.Lanes }},
+		{Name: "methods", Default: none,
+			Help: "how calls of a method are repeated and cancelled",
+			kind: methodRules(), field: func(c *Config) any { return &c.Methods }},
 		{Name: "limits.rate_per_key", Default: "0",
 			Help: "calls that one fair.key may start per second",
 			kind: decimal{0.01, 1_000_000, "no limit"}, field: func(c *Config) any { return &c.Limits.RatePerKey }},

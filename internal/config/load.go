@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
 	"sort"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Sources is everything that Load looks at.
@@ -36,11 +39,13 @@ func System() Sources {
 // a gruf-relay installation start unchanged.
 func defaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
 
-// raw is a value as it was written: text, or the items of a list in the file.
+// raw is a value as it was written: text, or what the file has in place of it,
+// the items of a list or the node of a value with parts.
 type raw struct {
 	text  string
 	items []string
 	list  bool
+	node  *yaml.Node
 }
 
 // setting is one key with one written value.
@@ -97,7 +102,11 @@ func (c *Config) setDefaults(m machine) {
 func (c *Config) apply(settings []setting) Faults {
 	var faults Faults
 	for _, s := range settings {
-		if err := s.store(s.key.field(c)); err != nil {
+		if parts, ok := s.key.kind.(structure); ok {
+			faults = append(faults, c.applyParts(parts, s)...)
+			continue
+		}
+		if err := s.value.store(s.key.kind, s.key.field(c)); err != nil {
 			faults = append(faults, Fault{s.origin, s.key.Name, err.Error() + s.serviceLinkHint(), s.key.Allowed()})
 			continue
 		}
@@ -106,15 +115,37 @@ func (c *Config) apply(settings []setting) Faults {
 	return faults
 }
 
-func (s setting) store(field any) error {
-	items, takesItems := s.key.kind.(list)
+// applyParts stores a value with parts, in place of all that an earlier source
+// gave, and remembers where each part stands.
+func (c *Config) applyParts(parts structure, s setting) Faults {
+	node := s.value.node
+	if node == nil {
+		var err error
+		if node, err = parseText(s.value.text); err != nil {
+			return Faults{{s.origin, s.key.Name, err.Error(), s.key.Allowed()}}
+		}
+	}
+	at := &outline{key: s.key.Name, origin: s.origin, places: map[string]Origin{}}
+	parts.setNode(s.key.field(c), node, at)
+	if len(at.faults) > 0 {
+		return at.faults
+	}
+	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return strings.HasPrefix(key, s.key.Name+"[") })
+	maps.Copy(c.origins, at.places)
+	c.origins[s.key.Name] = s.origin
+	return nil
+}
+
+// store puts the value in a field of a kind without parts.
+func (r raw) store(k kind, field any) error {
+	items, takesItems := k.(list)
 	switch {
-	case s.value.list && takesItems:
-		return items.setItems(field, s.value.items)
-	case s.value.list:
+	case r.list && takesItems:
+		return items.setItems(field, r.items)
+	case r.list:
 		return errors.New("is a list, not one value")
 	}
-	return s.key.kind.set(field, s.value.text)
+	return k.set(field, r.text)
 }
 
 // serviceLinkHint explains a value that nobody wrote: for a Service called

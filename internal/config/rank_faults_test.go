@@ -90,13 +90,17 @@ func wantFault(t *testing.T, file, want string) {
 // not mentioned.
 func TestSettingsWithoutEffect(t *testing.T) {
 	for file, want := range map[string]string{
-		"balance_key: x-user":                     "cabrank.yml:1: balance_key has no effect: only ring_hash uses it, and balance is late_binding (default)",
-		"balance: p2c\nbalance_key: ':authority'": "cabrank.yml:2: balance_key has no effect: only ring_hash uses it, and balance is p2c (cabrank.yml:1)",
-		"slots_min: 2":                            "cabrank.yml:1: workers.slots_min has no effect: workers.pool_size is 5 and not auto (default)",
-		"slots: 9\nslots_max: 2":                  "cabrank.yml:2: workers.slots_max has no effect: workers.pool_size is 9 and not auto (cabrank.yml:1)",
-		"limits: {burst_per_key: 5}":              "cabrank.yml:1: limits.burst_per_key has no effect: limits.rate_per_key is 0 (default)",
-		"balance: ring_hash\nbalance_key: x-user": "",
-		"slots: auto\nslots_min: 2":               "",
+		"balance_key: x-user":                         "cabrank.yml:1: balance_key has no effect: only ring_hash uses it, and balance is late_binding (default)",
+		"balance: p2c\nbalance_key: ':authority'":     "cabrank.yml:2: balance_key has no effect: only ring_hash uses it, and balance is p2c (cabrank.yml:1)",
+		"slots_min: 2":                                "cabrank.yml:1: workers.slots_min has no effect: workers.pool_size is 5 and not auto (default)",
+		"slots: 9\nslots_max: 2":                      "cabrank.yml:2: workers.slots_max has no effect: workers.pool_size is 9 and not auto (cabrank.yml:1)",
+		"limits: {burst_per_key: 5}":                  "cabrank.yml:1: limits.burst_per_key has no effect: limits.rate_per_key is 0 (default)",
+		"balance: ring_hash\nbalance_key: x-user":     "",
+		"slots: auto\nslots_min: 2":                   "",
+		"fair:\n  key: none\n  weights: {a: 2}":       "cabrank.yml:3: fair.weights has no effect: fair.key is none, so that all callers are one (cabrank.yml:2)",
+		"fair.key: none\nlanes:\n  a:\n    keys: [k]": "cabrank.yml:4: lanes[a].keys has no effect: fair.key is none, so that all callers are one (cabrank.yml:1)",
+		"retry_budget: {ratio: 0, per_second: 0}\nmethods:\n  /a.B/C: {idempotent: true, retries: 1}":       "cabrank.yml:3: methods[/a.B/C].retries has no effect: retry_budget is 0 (cabrank.yml:1)",
+		"retry_budget: {ratio: 0, per_second: 0}\nmethods:\n  /a.B/C: {idempotent: true, hedge_after: 5ms}": "cabrank.yml:3: methods[/a.B/C].hedge_after has no effect: retry_budget is 0 (cabrank.yml:1)",
 	} {
 		got := mustLoad(t, sources(map[string]string{"cabrank.yml": file})).Warnings
 		if strings.Join(got, "\n") != want {

@@ -63,19 +63,81 @@ func (c *Config) burstFits([]string) *Fault {
 	return c.faultAt("limits.burst_per_key", what, fmt.Sprintf("%d to 1000000, or %s", least, automatic))
 }
 
+// reservesFit sees to it that calls in no lane can be served.
+func (c *Config) reservesFit() Faults {
+	all, reason := c.allSlots()
+	var faults Faults
+	sum := 0
+	for _, lane := range c.Lanes {
+		if lane.Reserve > 0 && sum+lane.Reserve >= all {
+			what := fmt.Sprintf("%d leaves no slot for other calls: lanes reserve %d of %d (%s)", lane.Reserve, sum+lane.Reserve, all, reason)
+			faults = append(faults, *c.faultAt(entryPath("lanes", lane.Name)+".reserve", what, fmt.Sprintf("0 to %d", max(0, all-1-sum))))
+			continue
+		}
+		sum += lane.Reserve
+	}
+	return faults
+}
+
+// losersCanStop refuses hedges whose slower attempt would run to its end: each
+// would take two slots for the time of one.
+func (c *Config) losersCanStop() Faults {
+	const finish = "finish"
+	var faults Faults
+	for _, rule := range c.Methods {
+		policy, key := rule.OnCancel, entryPath("methods", rule.Pattern)+".on_cancel"
+		if policy == "" {
+			policy, key = c.OnCancel, "on_cancel"
+		}
+		if !rule.Hedged() || policy != finish {
+			continue
+		}
+		what := fmt.Sprintf("%s needs its slower attempt cancelled, which %s: finish forbids (%s)", hedgeDelay{}.show(&rule), key, c.origins[key])
+		faults = append(faults, *c.faultAt(entryPath("methods", rule.Pattern)+".hedge_after", what, "none, or on_cancel: hold or free beside it"))
+	}
+	return faults
+}
+
 // withoutEffect warns of settings that someone wrote and that other settings
 // make idle. They are no faults: a file may be tried with another policy.
 func (c *Config) withoutEffect() []string {
+	const oneCaller = "fair.key is none, so that all callers are one"
+	fixed := fmt.Sprintf("workers.pool_size is %d and not auto", c.Workers.PoolSize)
+	idle := []idleSetting{
+		{c.Balance != ringHash && c.BalanceKey != "", "balance_key", "only ring_hash uses it, and balance is " + c.Balance, "balance"},
+		{!c.Workers.AutoSlots, "workers.slots_min", fixed, "workers.pool_size"},
+		{!c.Workers.AutoSlots, "workers.slots_max", fixed, "workers.pool_size"},
+		{c.Limits.RatePerKey == 0 && c.Limits.BurstPerKey > 0, "limits.burst_per_key", "limits.rate_per_key is 0", "limits.rate_per_key"},
+		{c.Fair.Key.By == none && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
+	}
+	for _, lane := range c.Lanes {
+		path := entryPath("lanes", lane.Name)
+		idle = append(idle, idleSetting{c.Fair.Key.By == none && len(lane.Keys) > 0, path + ".keys", oneCaller, "fair.key"})
+	}
+	spent := c.RetryBudget == RetryBudget{}
+	for _, rule := range c.Methods {
+		path := entryPath("methods", rule.Pattern)
+		idle = append(idle, idleSetting{spent && rule.Retries > 0, path + ".retries", "retry_budget is 0", "retry_budget.ratio"},
+			idleSetting{spent && rule.Hedged(), path + ".hedge_after", "retry_budget is 0", "retry_budget.ratio"})
+	}
+	return c.warningsOf(idle)
+}
+
+// idleSetting is a key that has no effect if so, with the reason and the key
+// behind it.
+type idleSetting struct {
+	so      bool
+	key     string
+	reason  string
+	because string
+}
+
+func (c *Config) warningsOf(idle []idleSetting) []string {
 	var warnings []string
-	idle := func(is bool, key, reason, because string) {
-		if _, written := c.origins[key]; written && is {
-			warnings = append(warnings, fmt.Sprintf("%s: %s has no effect: %s (%s)", c.origins[key], key, reason, c.origins[because]))
+	for _, s := range idle {
+		if origin, written := c.origins[s.key]; written && s.so {
+			warnings = append(warnings, fmt.Sprintf("%s: %s has no effect: %s (%s)", origin, s.key, s.reason, c.origins[s.because]))
 		}
 	}
-	idle(c.Balance != ringHash && c.BalanceKey != "", "balance_key", "only ring_hash uses it, and balance is "+c.Balance, "balance")
-	fixed := fmt.Sprintf("workers.pool_size is %d and not auto", c.Workers.PoolSize)
-	idle(!c.Workers.AutoSlots, "workers.slots_min", fixed, "workers.pool_size")
-	idle(!c.Workers.AutoSlots, "workers.slots_max", fixed, "workers.pool_size")
-	idle(c.Limits.RatePerKey == 0 && c.Limits.BurstPerKey > 0, "limits.burst_per_key", "limits.rate_per_key is 0", "limits.rate_per_key")
 	return warnings
 }

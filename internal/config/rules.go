@@ -20,6 +20,9 @@ func (c *Config) contradictions(command []string) Faults {
 			faults = append(faults, *fault)
 		}
 	}
+	faults = append(faults, c.reservesFit()...)
+	faults = append(faults, c.losersCanStop()...)
+	faults = append(faults, c.tidyCallers()...)
 	faults = append(faults, c.sharedPorts()...)
 	if len(c.Upstreams) == 0 {
 		faults = append(faults, c.workerPorts()...)

@@ -15,17 +15,33 @@ type Value struct {
 }
 
 // Values returns every setting in the order of the table, and the command at
-// the end.
+// the end. A setting with entries has one value for each, with its own origin.
 func (c *Config) Values() []Value {
 	var values []Value
 	for _, key := range Keys() {
-		values = append(values, Value{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]})
+		values = append(values, c.valuesOf(key)...)
 	}
 	command := none
 	if len(c.Command) > 0 {
 		command = showCommand(c.Command)
 	}
 	return append(values, Value{"command", command, c.commandOrigin})
+}
+
+func (c *Config) valuesOf(key Key) []Value {
+	parts, ok := key.kind.(structure)
+	var entries []line
+	if ok {
+		entries = parts.lines(key.field(c))
+	}
+	if len(entries) == 0 {
+		return []Value{{key.Name, key.kind.show(key.field(c)), c.origins[key.Name]}}
+	}
+	values := make([]Value, len(entries))
+	for i, entry := range entries {
+		values[i] = Value{key.Name, entry.text, c.origins[entryPath(key.Name, entry.name)]}
+	}
+	return values
 }
 
 // showCommand joins arguments with spaces and quotes those that a reader would
@@ -60,6 +76,9 @@ func WriteKeys(w io.Writer) error {
 	fmt.Fprintln(table, "KEY\tVARIABLE\tDEFAULT\tALLOWED")
 	for _, key := range Keys() {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", key.Name, key.Env, key.ShownDefault(), key.Allowed())
+		for _, part := range key.parts() {
+			fmt.Fprintf(table, "%s\t\t%s\t%s\n", part.name, part.standard, part.allowed)
+		}
 	}
 	return table.Flush()
 }

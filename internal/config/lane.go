@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// LaneRule is a class of calls: those of Methods, and those of the callers in
+// Keys. A call is in the lane that names its method, by its whole name before
+// its service; if none does, in the lane that names its caller; else in none.
+type LaneRule struct {
+	Name     string
+	Methods  []string // patterns as those of MethodRule; none is in two lanes
+	Keys     []string // values of Fair.Key; none is in two lanes
+	Priority int      // higher ones first; calls in no lane have 0
+	Reserve  int      // slots of all endpoints that only this lane may use
+}
+
+const (
+	maxLanes        = 8
+	maxLaneName     = 32
+	maxLaneMethods  = 200
+	maxLaneCallers  = 1000
+	maxLanePriority = 100
+	laneLegal       = "names of lower case letters, digits, _ and -"
+)
+
+// laneRules is the kind of lanes.
+func laneRules() entries[LaneRule] {
+	return entries[LaneRule]{
+		max: maxLanes, legal: laneLegal,
+		name:  func(r *LaneRule) *string { return &r.Name },
+		clean: checkLaneName,
+		check: checkLane,
+		whole: checkLanes,
+		table: []part[LaneRule]{
+			{"methods", none, "the methods whose calls are in the lane", list{cleanPattern, patternLegal, maxLaneMethods},
+				func(r *LaneRule) any { return &r.Methods }},
+			{"keys", none, "the callers whose calls are in the lane, unless a lane has their method", list{cleanCaller, callersLegal, maxLaneCallers},
+				func(r *LaneRule) any { return &r.Keys }},
+			{"priority", "0", "calls of a higher one go first; those in no lane have 0", wholeNumber{-maxLanePriority, maxLanePriority},
+				func(r *LaneRule) any { return &r.Priority }},
+			{"reserve", "0", "slots of all endpoints together that only this lane may use", wholeNumber{0, maxWorkers * maxSlots},
+				func(r *LaneRule) any { return &r.Reserve }},
+		},
+	}
+}
+
+// checkLaneName accepts what can be the label of a metric without a thought,
+// but for the two names that the rank gives itself.
+func checkLaneName(name string) error {
+	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789_-", r) }
+	switch {
+	case name == "default":
+		return errors.New("is the lane of all calls that are in no other")
+	case name == "streams":
+		return errors.New("is the lane of long calls, see stream_slots")
+	case name == "" || len(name) > maxLaneName || strings.ContainsFunc(name, odd):
+		return fmt.Errorf("is not a name of 1 to %d characters", maxLaneName)
+	}
+	return nil
+}
+
+func checkLane(r *LaneRule, path string, at *outline) {
+	if len(r.Methods) == 0 && len(r.Keys) == 0 {
+		at.faultAt(path, "", "has neither methods nor keys, so that no call is in it", "one of the two")
+	}
+}
+
+// checkLanes sees to it that every call is in one lane.
+func checkLanes(all []LaneRule, at *outline) {
+	methods, keys := map[string]string{}, map[string]string{}
+	for _, r := range all {
+		path := entryPath(at.key, r.Name)
+		onlyOnce(r.Methods, r.Name, methods, path, ".methods", at)
+		onlyOnce(r.Keys, r.Name, keys, path, ".keys", at)
+	}
+}
+
+// onlyOnce reports the items that a lane, or one before it, has named already.
+func onlyOnce(items []string, lane string, owner map[string]string, path, part string, at *outline) {
+	for _, item := range slices.Compact(slices.Sorted(slices.Values(items))) {
+		if first, twice := owner[item]; twice {
+			at.faultAt(path, part, fmt.Sprintf("%s is also in lanes[%s]", quote(item), first), "each in one lane")
+		}
+		owner[item] = lane
+	}
+}

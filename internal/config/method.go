@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MethodRule says how the calls of a method, or of all methods of a service,
+// are treated. Of two rules that name a method the one with its whole name
+// holds, alone.
+type MethodRule struct {
+	Pattern    string        // "/package.Service/Method", or "/package.Service/*"
+	Idempotent bool          // a call may run more than once
+	Retries    int           // attempts after the first, within RetryBudget
+	RetryOn    []string      // names of status codes, "UNAVAILABLE"; not empty if Retries is not 0
+	HedgeAfter time.Duration // wait for an answer until a second attempt; 0: none
+	HedgeAuto  bool          // that wait is found by the method's own times; HedgeAfter is then 0
+	OnCancel   string        // hold, free or finish; empty: as for all
+}
+
+// Hedged reports whether a second attempt may be made beside the first.
+func (r MethodRule) Hedged() bool { return r.HedgeAuto || r.HedgeAfter > 0 }
+
+const (
+	maxMethods = 200
+	// maxPattern bounds a pattern, in bytes: calls of longer methods are not
+	// told apart in metrics either.
+	maxPattern   = 200
+	patternLegal = "/package.Service/Method or /package.Service/*"
+	codesLegal   = "names of status codes other than OK"
+)
+
+// methodRules is the kind of methods.
+func methodRules() entries[MethodRule] {
+	return entries[MethodRule]{
+		max: maxMethods, legal: patternLegal,
+		name:  func(r *MethodRule) *string { return &r.Pattern },
+		clean: checkPattern,
+		check: checkMethod,
+		whole: func(all []MethodRule, _ *outline) { slices.SortFunc(all, exactFirst) },
+		table: []part[MethodRule]{
+			{"idempotent", "false", "whether a call may run more than once, so that it can be retried and hedged", toggle{},
+				func(r *MethodRule) any { return &r.Idempotent }},
+			{"retries", "0", "attempts after a first one that failed, within retry_budget", wholeNumber{0, 5},
+				func(r *MethodRule) any { return &r.Retries }},
+			{"retry_on", unavailable, "the failures that are tried again", list{cleanCode, codesLegal, len(statusCodes())},
+				func(r *MethodRule) any { return &r.RetryOn }},
+			{"hedge_after", none, "time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: what most calls of the method take", hedgeDelay{},
+				func(r *MethodRule) any { return r }},
+			{"on_cancel", "as for all", "slot of a cancelled call, as the key on_cancel", oneOf{words: []string{"hold", "free", "finish"}},
+				func(r *MethodRule) any { return &r.OnCancel }},
+		},
+	}
+}
+
+// exactFirst orders whole names before services, and by the alphabet.
+func exactFirst(a, b MethodRule) int {
+	if aWild, bWild := isWild(a.Pattern), isWild(b.Pattern); aWild != bWild {
+		if aWild {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(a.Pattern, b.Pattern)
+}
+
+func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
+
+func checkMethod(r *MethodRule, path string, at *outline) {
+	switch {
+	case r.Retries > 0 && !r.Idempotent:
+		at.faultAt(path, ".retries", fmt.Sprintf("%d for a method that is not marked idempotent", r.Retries), "0, or idempotent: true beside it")
+	case r.Retries > 0 && len(r.RetryOn) == 0 && at.written(path+".retry_on"):
+		at.faultAt(path, ".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
+	case r.Retries > 0 && len(r.RetryOn) == 0:
+		r.RetryOn = []string{unavailable}
+	case r.Retries == 0 && len(r.RetryOn) > 0:
+		at.faultAt(path, ".retry_on", strings.Join(r.RetryOn, ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+	}
+	if r.Hedged() && !r.Idempotent {
+		at.faultAt(path, ".hedge_after", hedgeDelay{}.show(r)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+	}
+}
+
+// checkPattern accepts the path of a method, or of a service with a star for
+// all its methods.
+func checkPattern(pattern string) error {
+	switch {
+	case len(pattern) > maxPattern:
+		return fmt.Errorf("is longer than %d characters", maxPattern)
+	case isPattern(pattern):
+		return nil
+	}
+	for _, near := range []string{"/" + pattern, pattern + "/*", strings.TrimSuffix(pattern, "/") + "/*", "/" + pattern + "/*"} {
+		if isPattern(near) && strings.Contains(pattern, ".") {
+			return fmt.Errorf("is not a method; did you mean %s?", near)
+		}
+	}
+	return errors.New("is not a method")
+}
+
+func cleanPattern(pattern string) (string, error) {
+	if err := checkPattern(pattern); err != nil {
+		return "", fmt.Errorf("%s %w", quote(pattern), err)
+	}
+	return pattern, nil
+}
+
+// isPattern knows /SERVICE/METHOD by its form: gRPC itself does not say of
+// which characters names consist, so all that can stand in a path are taken.
+func isPattern(pattern string) bool {
+	parts := strings.Split(pattern, "/")
+	if len(parts) != 3 || parts[0] != "" || parts[1] == "" || parts[2] == "" {
+		return false
+	}
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("*?#\"\\", r) }
+	return !strings.ContainsFunc(parts[1], odd) && (parts[2] == "*" || !strings.ContainsFunc(parts[2], odd))
+}
+
+const unavailable = "UNAVAILABLE"
+
+// statusCodes are the codes of gRPC by number, from 0 to 16.
+func statusCodes() []string {
+	return []string{
+		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+		"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+		"INTERNAL", unavailable, "DATA_LOSS", "UNAUTHENTICATED",
+	}
+}
+
+// cleanCode accepts the name of a status code that is a failure.
+func cleanCode(name string) (string, error) {
+	codes := statusCodes()
+	code := strings.ToUpper(name)
+	switch {
+	case code == codes[0]:
+		return "", fmt.Errorf("%s is no failure", quote(name))
+	case slices.Contains(codes, code):
+		return code, nil
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < len(codes) {
+		return "", fmt.Errorf("%s is a number; did you mean %s?", quote(name), codes[n])
+	}
+	return "", fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", code, codes[1:]))
+}
+
+// hedgeDelay is the kind of hedge_after, which decides two fields of
+// *MethodRule.
+type hedgeDelay struct{}
+
+func (hedgeDelay) time() duration { return duration{min: time.Millisecond, max: time.Hour} }
+
+func (k hedgeDelay) set(field any, text string) error {
+	after := time.Duration(0)
+	if text != automatic && text != none {
+		if err := k.time().set(&after, text); err != nil {
+			return err
+		}
+	}
+	rule := field.(*MethodRule)
+	rule.HedgeAfter, rule.HedgeAuto = after, text == automatic
+	return nil
+}
+
+func (k hedgeDelay) show(field any) string {
+	switch rule := field.(*MethodRule); {
+	case rule.HedgeAuto:
+		return automatic
+	case rule.HedgeAfter == 0:
+		return none
+	default:
+		return showDuration(rule.HedgeAfter)
+	}
+}
+
+func (k hedgeDelay) allowed() string { return k.time().allowed() + ", " + automatic + ", or " + none }
