@@ -59,6 +59,11 @@ var layers = map[string]layer{
 		pure:    true, documented: true,
 	},
 	"internal/rank": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
+	"internal/ranksim": {
+		inside: []string{"internal/rank"},
+		notStd: []string{"net", "os", "syscall"},
+		pure:   true, documented: true,
+	},
 	"internal/shard": {
 		inside:     []string{"internal/h2"},
 		outside:    []string{"golang.org/x/sys"},
@@ -79,7 +84,7 @@ var layers = map[string]layer{
 	"internal/demo":     {inside: []string{"internal/demo/demopb"}, outside: anything},
 	"internal/demo/...": {outside: anything},
 	// lab measures from outside; only its what-if simulation drives a rank.
-	"internal/lab":     {inside: []string{"internal/rank"}, outside: anything},
+	"internal/lab":     {inside: []string{"internal/rank", "internal/ranksim"}, outside: anything},
 	"internal/testkit": {outside: anything, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
 	"internal/testkit/plain": {

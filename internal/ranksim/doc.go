@@ -1,0 +1,24 @@
+// Package ranksim simulates what calls meet: it drives the real code of package
+// rank under a virtual clock, without goroutines and without sleeping. The same
+// input gives the same result, to the nanosecond.
+//
+// Start with [Workload], [System] and [Run]:
+//
+//  1. [Workload.Draw] makes the calls in advance: when each one comes, how long
+//     its handler takes, when its caller stops waiting. Every system that is
+//     given these calls meets the same ones.
+//  2. [Run] sends them through a rank to simulated workers and does what
+//     package relay does: deadlines, the bound on the wait, refusals by workers
+//     (R1), cancels (R5), hedges.
+//  3. [FirstCome] and [Preferring] compute ideals of the same calls; neither
+//     knows anything of package rank.
+//  4. [Result] has what became of each call, [Quantile] and [Share] sum it up.
+//
+// It measures how calls are ordered and placed. It knows no network, no bytes
+// and no processor: those are measured with real processes.
+//
+// # Concurrency
+//
+// A simulation runs on the goroutine of its caller and shares nothing with
+// others; calls that were drawn may be read by many.
+package ranksim

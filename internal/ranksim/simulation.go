@@ -1,0 +1,232 @@
+package ranksim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// Run sends the calls, which are in the order of their arrival, through a
+// system and returns what became of them. It ends when all calls and all
+// handlers have ended.
+func Run(s System, calls []Call) *Result {
+	sim := newSimulation(s, calls)
+	for sim.step() {
+		sim.settle()
+	}
+	return sim.r
+}
+
+// simulation is one run of a system.
+type simulation struct {
+	System
+
+	r       *Result
+	rank    *rank.Rank
+	workers []worker
+	now     time.Duration
+	arrived int // calls that have come
+	events  events
+	tick    time.Duration // when the rank wants to be looked after; 0 is never
+	grants  []rank.Grant  // scratch
+	told    []*visit      // grants and refusals on their way to their calls
+	hearing []*visit      // memory for the next ones
+	visits  []*visit      // memory for further use
+	runs    []*run        // the same
+	alive   int           // calls and handlers that have not ended
+}
+
+func newSimulation(s System, calls []Call) *simulation {
+	sim := &simulation{System: s, r: newResult(calls)}
+	sim.rank = rank.New(sim.Rank)
+	sim.workers = make([]worker, len(s.Workers))
+	for i := range sim.workers {
+		w := &sim.workers[i]
+		w.Worker = s.Workers[i]
+		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), w.Slots)
+		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
+	}
+	return sim
+}
+
+// step moves to the next instant at which something happens, and has it
+// happen. At the same instant handlers end before calls arrive. It returns
+// false when nothing is left to happen.
+func (s *simulation) step() bool {
+	next := s.events.next()
+	arrival := forever
+	if s.arrived < len(s.r.Calls) {
+		arrival = s.r.Calls[s.arrived].Arrives
+	}
+	switch {
+	case s.tick != 0 && s.tick <= next && s.tick <= arrival:
+		if s.alive == 0 && s.arrived == len(s.r.Calls) {
+			return false // the rank looks after nobody
+		}
+		s.now = max(s.tick, s.now)
+		s.lookAfter()
+	case next == forever && arrival == forever:
+		return false
+	case next <= arrival:
+		e := s.events.pop()
+		s.now = e.at
+		s.happens(e)
+	default:
+		s.now = arrival
+		s.arrived++
+		s.arrive(s.arrived - 1)
+	}
+	return true
+}
+
+// settle delivers what the rank has said, as shards do between two calls, and
+// looks after the rank if it asks for that.
+func (s *simulation) settle() {
+	for {
+		told := s.told
+		s.told = s.hearing[:0] // what follows from it is heard in the next turn
+		for _, v := range told {
+			v.hear()
+		}
+		s.hearing = told
+		select {
+		case <-s.rank.Wake():
+			s.lookAfter()
+		default:
+		}
+		if len(s.told) == 0 {
+			return
+		}
+	}
+}
+
+// lookAfter is what the relay's goroutine for the rank does.
+func (s *simulation) lookAfter() {
+	grants, next := s.rank.Tick(s.now, s.grants[:0])
+	s.tick = next
+	s.deliver(grants)
+}
+
+// deliver hands grants out; the calls hear of them in settle.
+func (s *simulation) deliver(grants []rank.Grant) {
+	for i := range grants {
+		grants[i].Deliver()
+		grants[i] = rank.Grant{}
+	}
+	s.grants = grants[:0]
+}
+
+// happens does what an event says, unless its subject has ended meanwhile.
+func (s *simulation) happens(e event) {
+	switch e.what {
+	case answers:
+		if e.run.turn == e.turn {
+			s.answer(e.run)
+		}
+	case frees:
+		s.free(e.run)
+	case refuses:
+		if e.visit.turn == e.turn {
+			e.visit.refusedByWorker()
+		}
+	case gives:
+		if e.visit.turn == e.turn && e.visit.alarm == e.at {
+			e.visit.giveUp()
+		}
+	case hedges:
+	}
+}
+
+// start begins the handler of a call at a worker. False: the worker has no
+// thread for it and refuses.
+func (s *simulation) start(v *visit, w *worker) (*run, bool) {
+	if w.busy == w.Slots && !w.Queues {
+		return nil, false
+	}
+	r := s.newRun()
+	r.worker, r.visit, r.call = w, v, v.call
+	if w.busy == w.Slots {
+		w.queue = append(w.queue, r)
+	} else {
+		s.begin(r)
+	}
+	return r, true
+}
+
+// begin gives a run a thread.
+func (s *simulation) begin(r *run) {
+	r.begun, r.began = true, s.now
+	r.worker.busy++
+	rec := &s.r.Records[r.call]
+	rec.Starts++
+	if r.visit != nil && rec.Starts == 1 {
+		rec.Wait = s.now - s.r.Calls[r.call].Arrives
+	}
+	s.events.add(event{
+		at: s.now + r.worker.takes(&s.r.Calls[r.call]), what: answers, run: r, turn: r.turn,
+	})
+}
+
+// answer ends a handler.
+func (s *simulation) answer(r *run) {
+	v := r.visit
+	s.stop(r)
+	if v != nil {
+		v.answered()
+	}
+}
+
+// stop ends a handler's work; its thread may be free a little later.
+func (s *simulation) stop(r *run) {
+	s.r.Records[r.call].Held += s.now - r.began
+	r.visit = nil
+	r.turn++ // its answer is no event any more
+	if r.worker.Late > 0 {
+		s.events.add(event{at: s.now + r.worker.Late, what: frees, run: r})
+	} else {
+		s.free(r)
+	}
+}
+
+// cancel tells the worker that nobody waits for a run any more (R5).
+func (s *simulation) cancel(r *run) {
+	r.visit = nil
+	if r.begun && !r.worker.RunsOn {
+		s.stop(r)
+	}
+}
+
+// free gives the thread of a run that has ended to the next one inside the
+// worker.
+func (s *simulation) free(r *run) {
+	w := r.worker
+	w.busy--
+	s.recycleRun(r)
+	for len(w.queue) > 0 && w.busy < w.Slots {
+		next := w.queue[0]
+		w.queue = w.queue[1:]
+		if next.visit == nil && !w.RunsOn {
+			s.recycleRun(next) // cancelled before it began
+			continue
+		}
+		s.begin(next)
+	}
+}
+
+func (s *simulation) newRun() *run {
+	s.alive++
+	if n := len(s.runs); n > 0 {
+		r := s.runs[n-1]
+		s.runs = s.runs[:n-1]
+		*r = run{turn: r.turn}
+		return r
+	}
+	return &run{}
+}
+
+func (s *simulation) recycleRun(r *run) {
+	s.alive--
+	r.turn++
+	s.runs = append(s.runs, r)
+}

@@ -1,0 +1,82 @@
+package ranksim
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// System is what serves the calls: a rank and its workers.
+type System struct {
+	// Rank are the options of the rank.
+	Rank rank.Options
+	// Workers are the endpoints, in the order in which the rank learns of them.
+	Workers []Worker
+	// QueueTimeout bounds the wait of a call in the queue (R10); 0 means that
+	// nothing does.
+	QueueTimeout time.Duration
+}
+
+// Worker is a simulated worker process.
+type Worker struct {
+	// Slots is the number of calls that the rank may send at a time, and of
+	// threads that the worker has; at least 1.
+	Slots int
+	// Slow multiplies the time of every handler; 0 means 1.
+	Slow float64
+	// StallShare is the share of calls, from 0 to 1, to whose handlers Stall is
+	// added here.
+	StallShare float64
+	Stall      time.Duration
+	// Late is how long after its answer a handler's thread is free again.
+	Late time.Duration
+	// RunsOn means that a handler runs to its end after its caller has gone;
+	// otherwise it ends with the cancel.
+	RunsOn bool
+	// Queues means that a call which finds no free thread waits inside the
+	// worker, where nobody sees it (Python); otherwise it is refused (Ruby).
+	Queues bool
+	// Refusing is how long a refusal takes to come back.
+	Refusing time.Duration
+}
+
+// Alike returns n workers that are the same.
+func Alike(n int, w Worker) []Worker {
+	all := make([]Worker, n)
+	for i := range all {
+		all[i] = w
+	}
+	return all
+}
+
+// worker is a Worker at work.
+type worker struct {
+	Worker
+	endpoint *rank.Endpoint
+	busy     int    // threads that run a handler or are not free yet after one
+	queue    []*run // runs that wait for a thread, if it Queues
+}
+
+// takes returns how long the handler of a call runs here.
+func (w *worker) takes(c *Call) time.Duration {
+	t := c.Service
+	if w.Slow > 0 {
+		t = time.Duration(float64(t) * w.Slow)
+	}
+	if c.Luck < w.StallShare {
+		t += w.Stall
+	}
+	return t
+}
+
+// run is one handler of one call at one worker.
+//
+// Life: made when a lease begins; over when its thread is free.
+type run struct {
+	worker *worker
+	visit  *visit // nil once nobody waits for the answer
+	call   int    // index of the call
+	turn   uint32 // counts the uses of this memory
+	began  time.Duration
+	begun  bool
+}
