@@ -185,6 +185,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		ReplayBytes:  int(cfg.ReplayBytes),
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
+		AbsorbBytes:  int(cfg.AbsorbBytes),
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,

@@ -75,6 +75,28 @@ func TestCredit(t *testing.T) {
 	r.wantFrames() // it has ended: nobody needs the credit
 }
 
+// RFC 9113 6.9: credit that is given ahead is for what is owed first, and moves
+// no bound of the window.
+func TestAdvance(t *testing.T) {
+	r := newServer(t, func(c *Config) { c.Window, c.MaxWindow = 1000, 4000 })
+	r.feed(wire().request(1, false))
+	s := r.streams[1]
+	r.feed(wire().data(1, false, strings.Repeat("x", 1000)))
+	r.conn.Credit(s, 200)
+	if s.Debt() != 200 || s.Window() != 1000 {
+		t.Errorf("%d bytes are owed of a window of %d", s.Debt(), s.Window())
+	}
+	r.conn.Advance(s, 300)
+	r.wantFrames("WINDOW 1 +300")
+	if s.Debt() != 0 || s.Window() != 1000 || s.recvWindow != 300 {
+		t.Errorf("%d bytes are owed, %d may come, of a window of %d", s.Debt(), s.recvWindow, s.Window())
+	}
+	r.conn.Advance(s, 0)
+	r.feed(wire().data(1, true, "x"))
+	r.conn.Advance(s, 100)
+	r.wantFrames() // it has ended
+}
+
 // RFC 9113 6.9.1: more than the window breaks the stream, more than the
 // connection's window breaks the connection.
 func TestReceiveWindows(t *testing.T) {

@@ -168,8 +168,24 @@ func (c *Conn) Credit(s *Stream, n int) {
 	}
 	increment := s.recvDebt + size - s.recvSize
 	s.recvSize, s.recvDebt = size, 0
-	s.recvWindow += increment
+	c.widen(s, increment)
+}
+
+// Advance gives the peer credit for n bytes at once: first for those that are
+// owed (Stream.Debt), then for bytes that have arrived on s and have not left, so
+// that it may send more than a window. The window does not grow by it, and Credit
+// is not for these bytes any more.
+func (c *Conn) Advance(s *Stream, n int) {
+	if s.conn != c || s.remoteDone || n <= 0 {
+		return
+	}
+	s.recvDebt -= min(s.recvDebt, int64(n))
+	c.widen(s, int64(n))
+}
+
+func (c *Conn) widen(s *Stream, n int64) {
+	s.recvWindow += n
 	c.control.add()
 	c.reserve(frameHeaderLen + 4)
-	c.out = appendWindowUpdate(c.out, s.id, uint32(increment))
+	c.out = appendWindowUpdate(c.out, s.id, uint32(n))
 }

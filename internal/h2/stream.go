@@ -44,6 +44,14 @@ func (s *Stream) Conn() *Conn { return s.conn }
 // Open reports whether the stream is open in at least one direction.
 func (s *Stream) Open() bool { return s.conn != nil }
 
+// Window returns how many bytes of DATA the peer may have on the way or waiting
+// here at a time; it grows as they leave (Config.MaxWindow).
+func (s *Stream) Window() int { return int(s.recvSize) }
+
+// Debt returns how many bytes have left whose credit was not given back yet, for
+// it goes in larger pieces.
+func (s *Stream) Debt() int { return int(s.recvDebt) }
+
 // SentHead reports whether a header block was written on the stream.
 func (s *Stream) SentHead() bool { return s.sentHead }
 

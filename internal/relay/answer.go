@@ -173,6 +173,7 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	if len(p) > 0 {
 		c.resp = c.st.Pool().Append(c.resp, p)
 		c.count()
+		c.absorb()
 		down.Want(&c.down)
 	}
 	if end {
@@ -191,6 +192,7 @@ func (c *call) pumpAnswer(now time.Duration) {
 		n := min(down.Writable(&c.down), len(c.resp)-c.respSent)
 		if n == 0 {
 			down.Want(&c.down)
+			c.absorb()
 			break
 		}
 		last := c.respEnd && c.respTail == nil && c.respSent+n == len(c.resp)
@@ -234,6 +236,9 @@ func (c *call) finishIfDelivered(now time.Duration) {
 }
 
 func (c *call) creditWorker(n int) {
+	if c.ahead > 0 {
+		n = c.repay(n)
+	}
 	if conn := c.up.Conn(); conn != nil && n > 0 {
 		conn.Credit(&c.up, n)
 	}

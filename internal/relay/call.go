@@ -74,6 +74,7 @@ type course struct {
 	respSent  int
 	respTail  []byte // trailers that wait for resp
 	respEnd   bool   // the worker has finished sending
+	ahead     int    // bytes of resp whose credit went back to the worker; see absorb
 	refusals  int    // answers of workers without a free thread
 
 	gotData  bool // of the answer
@@ -94,6 +95,7 @@ func (c *call) reset() {
 	}
 	c.st.hoard.remove(c)
 	c.holds(0)
+	c.repay(c.ahead)
 	pool.Put(c.req)
 	pool.Put(c.resp)
 	pool.Put(c.held)

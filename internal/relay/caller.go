@@ -20,6 +20,7 @@ type callerConn struct {
 	xff      []byte // "x-forwarded-for: address", encoded
 	life     life
 	held     int         // bytes that wait for it here, see call.count
+	ahead    int         // of its answers, see call.absorb
 	timer    shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
 	recent   *method     // of its last call: most callers use few
 	form     *form       // of its last call, if the next may have the same

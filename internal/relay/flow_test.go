@@ -2,6 +2,7 @@ package relay
 
 import (
 	"hash/crc32"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -28,25 +29,29 @@ func pour(p *testkit.Peer, stream uint32, sent int64) int64 {
 	}
 }
 
-// R11: what a worker can send to a caller that does not read is bounded by the
-// windows.
+// R11, R9: what a worker can send to a caller that does not read is bounded by
+// absorb_bytes, or by the window if that is larger.
 func TestCallerDoesNotRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		worker.WantHeaders(1, noEnd)
-		worker.WriteHeaders(1, noEnd, responseHead()...)
-		const taken = 65535 // by the caller's own window
-		if sent := pour(worker, 1, 0); sent < taken || sent > taken+2*streamWindow {
-			t.Errorf("a worker sent %d bytes to a caller that took %d", sent, taken)
-		}
-		if used := g.budget.Used(); used > 4*streamWindow {
-			t.Errorf("%d bytes are in use", used)
-		}
-		caller.WriteRST(1, http2.ErrCodeCancel)
-	})
+	for absorb, room := range map[int]int64{0: 2 * streamWindow, streamWindow: 2 * streamWindow, 512 << 10: 512 << 10} {
+		t.Run(strconv.Itoa(absorb), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) { o.AbsorbBytes = absorb })
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, noEnd, request(hello)...)
+				worker.WantHeaders(1, noEnd)
+				worker.WriteHeaders(1, noEnd, responseHead()...)
+				const taken = 65535 // by the caller's own window
+				if sent := pour(worker, 1, 0); sent <= taken+room-streamWindow/2 || sent > taken+room+1 {
+					t.Errorf("a worker sent %d bytes to a caller that took %d", sent, taken)
+				}
+				if used := g.budget.Used(); used > 2*room {
+					t.Errorf("%d bytes are in use", used)
+				}
+				caller.WriteRST(1, http2.ErrCodeCancel)
+			})
+		})
+	}
 }
 
 // R11: so is what a caller can send to a worker that does not read, or to a

@@ -40,6 +40,7 @@ type Options struct {
 	ReplayBytes  int           // request bytes kept per call for a replay, R3
 	ReplayTotal  int64         // and in all
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
+	AbsorbBytes  int           // bytes of an answer that are read though its caller does not take them, R9
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
@@ -71,6 +72,7 @@ type Relay struct {
 
 	serving     atomic.Bool  // what Health/Check says
 	connections atomic.Int64 // of callers
+	absorbed    atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
 	turning     atomic.Int32 // callers that are one too many and are being told
 	asides      atomic.Int32 // reflection calls outside the slots, R7
 	idle        chan struct{}

@@ -40,7 +40,7 @@ func TestDataBehindTheEndIsCredited(t *testing.T) {
 // stream reset; what came before within the window is the caller's (R13).
 func TestStreamWindowExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, func(o *Options) { o.AbsorbBytes = 0 })
 		_, worker := g.foreign("unruly", 2)
 		caller := g.pipeCaller()
 		caller.WriteSettings(noWindow())
