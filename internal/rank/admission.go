@@ -23,13 +23,28 @@ type Load struct {
 	QueueLength int
 	// Ready is the number of ready endpoints.
 	Ready int
+	// Wait is for how long the call is expected to wait, 0 if that is not known.
+	Wait time.Duration
+	// Run is for how long half of the calls of its method run at least, 0 if that
+	// is not known.
+	Run time.Duration
 }
 
-// BoundedLength is the default admission: at most Load.QueueLength calls wait.
-// It is what keeps the queue bounded, so any other admission asks it too.
+// BoundedLength is the admission that knows no deadlines: at most
+// Load.QueueLength calls wait. It is what keeps the queue bounded, so any other
+// admission asks it too.
 func BoundedLength(_ *Request, load Load) Reason {
 	if load.Waiting >= load.QueueLength {
 		return QueueFull
 	}
 	return NoReason
+}
+
+// InTime is the default admission: a call may wait that can be expected to end
+// before its deadline (R16), as far as the length of the queue allows.
+func InTime(q *Request, load Load) Reason {
+	if q.Deadline != 0 && load.Run > 0 && load.Ready > 0 && q.Deadline-load.Now < load.Wait+load.Run {
+		return WontFinish
+	}
+	return BoundedLength(q, load)
 }

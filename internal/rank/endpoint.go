@@ -14,7 +14,19 @@ const (
 	maxRefusals = 8
 )
 
-// Endpoint is one place where calls can be sent, with a fixed number of slots.
+// EndpointOptions say what an endpoint can take.
+type EndpointOptions struct {
+	// Slots is how many calls it may have in flight, at least 1.
+	Slots int
+	// OnCancel is what becomes of the slot of a call that is cancelled while it
+	// runs; 0 means Hold.
+	OnCancel OnCancel
+	// Refuses says that the endpoint tells when it has no free thread: its
+	// refusals teach by how much later its slots are free than its answers say.
+	Refuses bool
+}
+
+// Endpoint is one place where calls can be sent, with a number of slots.
 //
 // Life: Add makes it, not ready; SetReady opens and closes it, any number of
 // times; Remove ends it. A worker that is restarted in its place keeps its
@@ -22,22 +34,31 @@ const (
 // Concurrency: Name and Index never change and may be read from anywhere; the
 // rest belongs to the rank's lock.
 type Endpoint struct {
-	// What every lease looks at fills one line of the processor's cache; what
-	// anybody may read is on the next one.
-	slots    int
+	// What every lease looks at stands together; what anybody may read is at the
+	// end, on a line of the processor's cache of its own.
+	slots    int // as the options have it
+	limit    int // how many of them may be used now
 	ready    bool
-	suspect  bool // SetSuspect's last word
+	suspect  bool
 	removed  bool
+	refuses  bool
+	onCancel OnCancel
 	inFlight int    // leases not yet released
 	paused   int    // slots without a lease that Tick will free
+	ghosts   int    // of paused, for calls whose callers have gone
+	doubts   int    // ghosts that were given up without a sign that they had ended
 	refusals int    // refusals in a row, at most maxRefusals
 	turn     uint64 // number of the last lease here; the smallest is least recent
 	freeAt   int    // position in Rank.free, -1 if no slot is free
-	_        [8]byte
+	pace     pace
+	lateness lateness
+	latency  latency // for PeakEWMA
+	queue    *queue // calls that a policy has bound to it; nil with LateBinding
 
+	_     [64]byte
 	name  string
 	index int
-	_     [40]byte // an object of whole lines begins with one
+	_     [40]byte
 }
 
 // Name returns the name given to Add.
@@ -51,8 +72,11 @@ func (e *Endpoint) Index() int { return e.index }
 // worker has said that it is busy.
 func (e *Endpoint) busy() int { return e.inFlight + e.paused }
 
+// up reports whether the endpoint gets new calls at all.
+func (e *Endpoint) up() bool { return e.ready && !e.suspect }
+
 // open reports whether a call may be sent here now.
-func (e *Endpoint) open() bool { return e.ready && !e.suspect && e.busy() < e.slots }
+func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
 // refused notes one more refusal in a row and returns how long the slot pauses
 // for it.
@@ -60,4 +84,41 @@ func (e *Endpoint) refused() time.Duration {
 	pause := min(minPause<<e.refusals, maxPause)
 	e.refusals = min(e.refusals+1, maxRefusals)
 	return pause
+}
+
+// lateness is by how much later an endpoint's slots are free than its answers
+// say, learned from its refusals: a Ruby worker answers before its thread is
+// back in the pool. Slots wait as long from then on, rather than being refused
+// after each call.
+type lateness struct {
+	by       time.Duration
+	released time.Duration // when a slot was last released after an answer
+}
+
+const (
+	// mostLate bounds what can be learned: a refusal later than that after an
+	// answer tells of something else.
+	mostLate = 5 * time.Millisecond
+	// lateForgotten is the part of it that each call without a refusal takes
+	// away.
+	lateForgotten = 128
+	// leastLate is what is not worth waiting for.
+	leastLate = 20 * time.Microsecond
+)
+
+// refused learns from a refusal at now of a call that was granted at granted.
+func (l *lateness) refused(granted, now time.Duration) {
+	if granted-l.released <= mostLate {
+		l.by = min(max(l.by, now-l.released)*5/4, mostLate)
+	}
+}
+
+// answered learns from an answer, and returns how long its slot should wait.
+func (l *lateness) answered(now time.Duration) time.Duration {
+	l.released = now
+	l.by -= l.by / lateForgotten
+	if l.by < leastLate {
+		l.by = 0
+	}
+	return l.by
 }

@@ -5,16 +5,24 @@ import (
 	"time"
 )
 
-// Add brings in an endpoint that may have slots calls in flight, at least 1. It
-// gets no call before SetReady says so. Names are for people; the rank does not
-// compare them.
-func (r *Rank) Add(name string, slots int) *Endpoint {
-	if slots < 1 {
+// Add brings in an endpoint. It gets no call before SetReady says so. Names are
+// for people; the rank does not compare them.
+func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
+	if o.Slots < 1 {
 		broken("endpoint without slots")
+	}
+	if o.OnCancel == 0 {
+		o.OnCancel = Hold
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &Endpoint{name: name, index: r.nextIndex, slots: slots, freeAt: -1}
+	e := &Endpoint{
+		name: name, index: r.nextIndex, freeAt: -1,
+		slots: o.Slots, limit: o.Slots, onCancel: o.OnCancel, refuses: o.Refuses,
+	}
+	if r.bind != nil {
+		e.queue = newQueue(r.lanes)
+	}
 	r.nextIndex++
 	r.endpoints = append(r.endpoints, e)
 	return e
@@ -36,18 +44,32 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	e.ready, e.suspect = ready, false
 	if ready {
 		r.ready.Add(1)
-		e.refusals = 0
+		e.refusals, e.doubts, e.pace, e.lateness = 0, 0, pace{}, lateness{}
+		e.relimit()
 		r.unpause(e)
 	} else {
 		r.ready.Add(-1)
 	}
+	return r.turned(e, now, into)
+}
+
+// turned takes notice that an endpoint gets calls from now on, or none.
+func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
+	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
+	if e.up() {
+		r.up = append(r.up, e)
+	}
+	r.capacity = r.slotsReady()
 	r.refresh(e)
+	if r.bind != nil {
+		r.rebind(e, now)
+	}
 	return r.serve(now, into)
 }
 
 // Remove takes an endpoint out for good. Its running leases are released later
 // like any others, and their slots are gone. A second Remove changes nothing.
-func (r *Rank) Remove(e *Endpoint) {
+func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.removed {
@@ -58,7 +80,12 @@ func (r *Rank) Remove(e *Endpoint) {
 	}
 	e.ready, e.suspect, e.removed = false, false, true
 	r.unpause(e)
+	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
+	r.capacity = r.slotsReady()
 	r.refresh(e)
+	if r.bind != nil {
+		r.rebind(e, now)
+	}
 	r.endpoints = slices.DeleteFunc(r.endpoints, func(x *Endpoint) bool { return x == e })
 }
 
@@ -67,34 +94,55 @@ func (r *Rank) Remove(e *Endpoint) {
 type Snapshot struct {
 	// Endpoints are those not removed, in the order of Add.
 	Endpoints []EndpointState
-	// Waiting is the number of calls in the queue.
+	// Waiting is the number of calls in the queue, and Lanes tells where, in the
+	// order of Options.Lanes between the default lane and that of long calls.
 	Waiting int
+	Lanes   []LaneState
+	// LongCalls is how many calls run that are long (R8).
+	LongCalls int
+	// Accounts is how many callers are told apart now.
+	Accounts int
 }
 
-// EndpointState is one endpoint in a Snapshot. Counts are slots; InFlight and
-// Paused together are at most Slots.
+// LaneState is one lane in a Snapshot.
+type LaneState struct {
+	Name    string
+	Waiting int
+	Running int
+}
+
+// EndpointState is one endpoint in a Snapshot. Counts are slots.
 type EndpointState struct {
 	Name     string
-	Slots    int
-	InFlight int
-	Paused   int
+	Slots    int // as the options have it
+	Limit    int // how many of them may be used now
+	InFlight int // that a call has
+	Paused   int // that wait for a worker to be through, ghosts included
+	Ghosts   int // that are held for calls whose callers have gone (R5)
 	Ready    bool
 	Suspect  bool
+	Slow     bool // others are preferred
+	// Pace is how long its calls take, compared with what is usual for their
+	// methods: 2 is twice as long. 1 if nothing is known.
+	Pace float64
 }
 
 // Snapshot copies the state. It costs O(endpoints) under the lock.
 func (r *Rank) Snapshot() Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Snapshot{Endpoints: make([]EndpointState, 0, len(r.endpoints)), Waiting: r.Waiting()}
+	s := Snapshot{
+		Endpoints: make([]EndpointState, 0, len(r.endpoints)), Waiting: r.Waiting(),
+		LongCalls: r.streams.old + r.streams.early, Accounts: len(r.accounts),
+	}
+	for _, l := range r.lanes {
+		s.Lanes = append(s.Lanes, LaneState{Name: l.name, Waiting: l.waiting, Running: l.running})
+	}
 	for _, e := range r.endpoints {
 		s.Endpoints = append(s.Endpoints, EndpointState{
-			Name:     e.name,
-			Slots:    e.slots,
-			InFlight: e.inFlight,
-			Paused:   e.paused,
-			Ready:    e.ready,
-			Suspect:  e.suspect,
+			Name: e.name, Slots: e.slots, Limit: e.limit,
+			InFlight: e.inFlight, Paused: e.paused, Ghosts: e.ghosts,
+			Ready: e.ready, Suspect: e.suspect, Slow: e.pace.slow, Pace: e.pace.ratio(),
 		})
 	}
 	return s

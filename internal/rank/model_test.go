@@ -68,7 +68,7 @@ type modelCall struct {
 func newModel(t *testing.T, random *rand.Rand) *model {
 	t.Helper()
 	m := &model{T: t, Rand: random, limit: random.IntN(12)}
-	m.rank = New(Options{QueueLength: m.limit})
+	m.rank = New(Options{QueueLength: m.limit, Order: FIFO, Admit: BoundedLength, Choose: LeastLoaded})
 	for range 1 + m.IntN(4) {
 		m.add()
 	}
@@ -80,7 +80,7 @@ func newModel(t *testing.T, random *rand.Rand) *model {
 
 func (m *model) add() {
 	e := &modelEndpoint{slots: 1 + m.IntN(4)}
-	e.Endpoint = m.rank.Add(fmt.Sprint("worker-", len(m.endpoints)+1), e.slots)
+	e.Endpoint = m.rank.Add(fmt.Sprint("worker-", len(m.endpoints)+1), EndpointOptions{Slots: e.slots, OnCancel: Free})
 	if e.Index() != len(m.endpoints) {
 		m.Fatalf("index %d, want %d", e.Index(), len(m.endpoints))
 	}
@@ -257,7 +257,7 @@ func (m *model) setSuspect(e *modelEndpoint, suspect bool) {
 
 func (m *model) remove(e *modelEndpoint) {
 	e.ready, e.suspect, e.removed, e.pauses = false, false, true, nil
-	m.rank.Remove(e.Endpoint)
+	m.rank.Remove(e.Endpoint, m.now)
 }
 
 // granted checks the grants that an operation made against the model's queue.
@@ -376,10 +376,16 @@ func (m *model) compare() {
 			ready++
 		}
 		if !e.removed {
-			want = append(want, EndpointState{e.Name(), e.slots, e.inFlight, len(e.pauses), e.ready, e.suspect})
+			want = append(want, EndpointState{
+				Name: e.Name(), Slots: e.slots, Limit: e.slots,
+				InFlight: e.inFlight, Paused: len(e.pauses), Ready: e.ready, Suspect: e.suspect,
+			})
 		}
 	}
 	got := m.rank.Snapshot()
+	for i := range got.Endpoints {
+		got.Endpoints[i].Pace = 0
+	}
 	if !slices.Equal(got.Endpoints, want) || got.Waiting != len(m.queue) {
 		m.Fatalf("rank is %+v, model is %+v with %d waiting", got, want, len(m.queue))
 	}

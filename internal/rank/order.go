@@ -2,97 +2,63 @@ package rank
 
 import "time"
 
-// Order makes an empty line; a rank calls it once for each queue it keeps. It
-// is one of the three replaceable functions of the rank (R21).
-type Order func() Line
-
-// Line holds the waiting tickets and decides who is served next.
+// Order decides in which order the calls of one account are served. It is one of
+// the three replaceable functions of the rank (R21).
 //
-// Concurrency: all methods run under the rank's lock; they do not block and do
-// not call the rank. A ticket is in at most one line, and at most once.
-// Bounds: the rank counts the tickets and bounds them; each method should cost
-// O(log n) at worst.
-type Line interface {
-	// Join puts t in. Tail is for a newcomer, Head for a call that was put
-	// back: it goes before everyone of its kind that has not had a slot.
-	Join(t *Ticket, at Place)
-	// Pop takes out the ticket that is served now. It is called only when a
-	// slot is free and at least one ticket is in, and then returns one.
-	Pop(now time.Duration) *Ticket
-	// Remove takes out t, which is in and gives up its place.
-	Remove(t *Ticket)
-}
+// Shape: asked before a call is taken from a line that is not empty; oldest is
+// the call that has waited longest. It returns whether the newest is served
+// first from now on; otherwise it is first come, first served. since is memory of
+// the line's own, 0 at first and whenever the line was empty.
+// Concurrency: runs under the rank's lock; it does not block and does not call
+// the rank.
+type Order func(oldest *Ticket, since *time.Duration, now time.Duration) (newestFirst bool)
 
-// Place is the end of a line at which a ticket joins.
-type Place uint8
+// FIFO is the order that knows no overload: first come, first served.
+func FIFO(*Ticket, *time.Duration, time.Duration) bool { return false }
 
+// What makes a standing queue. Each call has a time in which it must be served:
+// until its deadline or the end of queue.timeout. As long as the oldest call has
+// waited less than a part of that, a queue is what it should be, a buffer for
+// bursts.
 const (
-	// Tail is behind everyone else.
-	Tail Place = iota + 1
-	// Head is before everyone who has not had a slot yet.
-	Head
+	// standingPart is the part of its time that the oldest call has waited when
+	// the queue begins to count as a standing one.
+	standingPart = 4
+	// standingFor is for how long that must be so, without a break.
+	standingFor = 100 * time.Millisecond
+	// stalePart is the part of its time after which a call has hardly a chance
+	// while newer ones go first: it is told so when its caller can still do
+	// something about it.
+	stalePart = 2
 )
 
-// FIFO makes the default line: first come, first served. Calls that were put
-// back come before all others and among themselves in the order in which they
-// arrived, so that several refusals at once do not turn the order round.
+// Adaptive is the default order: first come, first served, but newest first
+// while overload lasts.
 //
-// Cost: O(1); a Join at the head passes the older calls that were put back, at
-// most as many as there are slots.
-func FIFO() Line { return &fifo{} }
-
-// fifo is a list of tickets linked through themselves, so that it needs no
-// memory of its own and a ticket leaves from the middle in O(1).
-type fifo struct {
-	head, tail *Ticket
+// In a queue that does not get shorter everybody waits until it is nearly too
+// late, and what is served is of use to nobody. Served from the other end, most
+// calls hardly wait, and those that cannot be served are told early.
+// Source: Maurer, "Fail at Scale", ACM Queue 2015 (adaptive LIFO); Nichols and
+// Jacobson, "Controlling Queue Delay", ACM Queue 2012 (how a standing queue is
+// told from a burst).
+func Adaptive(oldest *Ticket, since *time.Duration, now time.Duration) bool {
+	switch {
+	case !oldest.waitedPart(standingPart, now):
+		*since = 0
+		return false
+	case *since == 0:
+		*since = max(now, 1)
+	}
+	return now-*since >= standingFor
 }
 
-// Join implements Line.
-func (q *fifo) Join(t *Ticket, at Place) {
-	t.place = at
-	var before *Ticket // the ticket that t comes before; nil is the tail
-	if at == Head {
-		before = q.head
-		for before != nil && before.place == Head && before.Request.Arrived <= t.Request.Arrived {
-			before = before.next
-		}
+// waitedPart reports whether the call has waited for more than 1/part of the
+// time in which it must be served.
+func (t *Ticket) waitedPart(part, now time.Duration) bool {
+	q := &t.Request
+	end := q.Until
+	if q.Deadline != 0 && (end == 0 || q.Deadline < end) {
+		end = q.Deadline
 	}
-	q.insert(t, before)
-}
-
-// Pop implements Line.
-func (q *fifo) Pop(time.Duration) *Ticket {
-	t := q.head
-	q.Remove(t)
-	return t
-}
-
-// Remove implements Line.
-func (q *fifo) Remove(t *Ticket) {
-	if t.prev == nil {
-		q.head = t.next
-	} else {
-		t.prev.next = t.next
-	}
-	if t.next == nil {
-		q.tail = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.next, t.prev = nil, nil
-}
-
-// insert links t in front of before, or at the tail if before is nil.
-func (q *fifo) insert(t, before *Ticket) {
-	t.next = before
-	if before == nil {
-		t.prev, q.tail = q.tail, t
-	} else {
-		t.prev, before.prev = before.prev, t
-	}
-	if t.prev == nil {
-		q.head = t
-	} else {
-		t.prev.next = t
-	}
+	return end != 0 && now-q.Arrived > (end-q.Arrived)/part
 }

@@ -12,26 +12,26 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 		return slices.MaxFunc(free, func(a, b *Endpoint) int { return a.busy() - b.busy() })
 	}
 	noBatch := func(q *Request, load Load) Reason {
-		if q.Lane == "batch" {
+		if q.Lane == 1 {
 			return QueueFull
 		}
 		return BoundedLength(q, load)
 	}
-	r := New(Options{QueueLength: 5, Order: newestFirst, Admit: noBatch, Choose: busiest})
+	r := New(Options{QueueLength: 5, Lanes: []LaneOptions{{Name: "batch"}}, Order: newestFirst, Admit: noBatch, Choose: busiest})
 	for _, name := range []string{"worker-1", "worker-2"} {
-		r.SetReady(r.Add(name, 2), true, 0, nil)
+		r.SetReady(r.Add(name, EndpointOptions{Slots: 2}), true, 0, nil)
 	}
 	running := make([]*caller, 4)
 	for i, want := range []bool{false, true, false, true} { // same endpoint as the call before?
 		running[i] = newCaller(0)
-		running[i].Request.Lane = "batch" // a free slot is never shed
+		running[i].Request.Lane = 1 // a free slot is never shed
 		running[i].acquire(t, r, 0, Granted)
 		if i > 0 && (running[i].lease.Endpoint() == running[i-1].lease.Endpoint()) != want {
 			t.Errorf("call %d did not go to the busiest endpoint", i)
 		}
 	}
 	batch := newCaller(0)
-	batch.Request.Lane = "batch"
+	batch.Request.Lane = 1
 	batch.acquire(t, r, 0, Refused)
 	older, newer := newCaller(0), newCaller(0)
 	older.acquire(t, r, 0, Queued)
@@ -42,31 +42,15 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 	}
 }
 
-// stack is a line that serves the newest call first.
-type stack []*Ticket
-
-func newestFirst() Line { return &stack{} }
-
-func (s *stack) Join(t *Ticket, _ Place) { *s = append(*s, t) }
-
-func (s *stack) Pop(time.Duration) *Ticket {
-	t := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return t
-}
-
-func (s *stack) Remove(t *Ticket) {
-	i := slices.Index(*s, t)
-	*s = slices.Delete(*s, i, i+1)
-}
+func newestFirst(*Ticket, *time.Duration, time.Duration) bool { return true }
 
 // A choice that returns an endpoint without a free slot is caught.
 func TestBadChoiceIsAnInternalError(t *testing.T) {
 	var chosen *Endpoint
 	r := New(Options{Choose: func(*Request, []*Endpoint) *Endpoint { return chosen }})
-	r.SetReady(r.Add("worker-1", 1), true, 0, nil)
+	r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 1}), true, 0, nil)
 	c := newCaller(0)
 	expectPanic(t, "choice of nothing", func() { r.Acquire(&c.Ticket, c, 0) })
-	chosen = r.Add("worker-2", 1) // not ready
+	chosen = r.Add("worker-2", EndpointOptions{Slots: 1}) // not ready
 	expectPanic(t, "choice without a free slot", func() { r.Acquire(&c.Ticket, c, 0) })
 }

@@ -12,22 +12,33 @@ type Options struct {
 	// slot is refused at once. Calls that a worker refused come on top of it,
 	// at most one for each slot.
 	QueueLength int
-	// Order makes the queue; nil means FIFO.
+	// StreamSlots is how many slots long calls may have (R8); 0 means all but
+	// one, and at least half.
+	StreamSlots int
+	// Lanes are the classes of calls beside the default one.
+	Lanes []LaneOptions
+	// Balance is when and by what the endpoint of a call is chosen; the zero
+	// value is LateBinding.
+	Balance Balance
+	// Random decides where a policy does so by chance: between 0 and 1. Needed by
+	// Random, P2C and PeakEWMA only.
+	Random func() float64
+	// Order decides how one account's calls are served; nil means Adaptive.
 	Order Order
-	// Admit decides who may wait; nil means BoundedLength.
+	// Admit decides who may wait; nil means InTime.
 	Admit Admission
-	// Choose picks the endpoint; nil means LeastLoaded.
+	// Choose picks the endpoint among those with a free slot; nil means Fastest.
 	Choose Choice
 }
 
 // Rank is a set of endpoints with their free slots, and the queue of calls that
 // wait for one. The package comment tells how it behaves.
 //
-// Invariant: between two calls of its methods there is no free slot, or nobody
-// waits.
+// Invariant: between two calls of its methods there is no free slot for which a
+// call waits that may have it.
 type Rank struct {
-	// What every Acquire and Release looks at fills one line of the processor's
-	// cache: with several shards another core often has it.
+	// What every Acquire and Release looks at fills the first lines of the
+	// processor's cache: with several shards another core often has them.
 	mu      sync.Mutex   // a leaf: no other lock is taken under it (R23)
 	turn    uint64       // leases so far
 	waiting atomic.Int64 // tickets in line; written under mu, read from anywhere
@@ -35,66 +46,113 @@ type Rank struct {
 	choose  Choice       // immutable
 	ready   atomic.Int64 // ready endpoints; written under mu, read from anywhere
 
-	line      Line
+	common   *Account // of calls without one
+	unknown  *Method  // of calls whose method is not known
+	lanes    []*lane  // immutable but for what belongs to a lane
+	streams  streams
+	reserved int // slots that lanes have reserved; immutable
+	counts   counters
+
+	queue     *queue  // calls that wait for any endpoint
+	ordered   []*lane // by priority; immutable
+	handovers handovers
+	slow      int   // endpoints that are
+	compareIn int   // runs until endpoints are compared again
+	paces     []int // scratch of compare
+	looked    time.Duration // when calls that run were last charged
+	capacity  int           // slots of all endpoints that get calls, then
+	dropped   []Grant       // refusals that nobody has been told yet
+
+	up        []*Endpoint // those that get new calls
 	endpoints []*Endpoint // not removed, in the order of Add
 	pauses    []pause     // by instant, at most one for each slot
 	nextIndex int
+	accounts  map[string]*Account
+	debtors   []*Account // that nobody refers to but the slot time they owe
 
 	// Immutable.
 	queueLength int
+	order       Order
 	admit       Admission
+	bind        binder        // nil with LateBinding
 	wake        chan struct{} // holds one token
-	_           [32]byte      // an object of whole lines begins with one
 }
 
 // New returns a rank without endpoints.
 func New(o Options) *Rank {
 	if o.Order == nil {
-		o.Order = FIFO
+		o.Order = Adaptive
 	}
 	if o.Admit == nil {
-		o.Admit = BoundedLength
+		o.Admit = InTime
 	}
 	if o.Choose == nil {
-		o.Choose = LeastLoaded
+		o.Choose = Fastest
 	}
-	return &Rank{
+	lanes := newLanes(o.Lanes)
+	r := &Rank{
 		queueLength: o.QueueLength,
+		order:       o.Order,
 		admit:       o.Admit,
 		choose:      o.Choose,
+		bind:        newBinder(o.Balance, o.Random),
 		wake:        make(chan struct{}, 1),
-		line:        o.Order(),
+		unknown:     &Method{},
+		lanes:       lanes,
+		ordered:     byPriority(lanes),
+		reserved:    reserves(lanes),
+		queue:       newQueue(lanes),
+		streams:     streams{limit: o.StreamSlots},
+		accounts:    make(map[string]*Account),
 	}
+	r.common = r.newAccount("", Terms{})
+	return r
 }
+
+// Method returns a handle for what is learned of the calls of one method. Each
+// call makes another one: the caller keeps it.
+func (r *Rank) Method(name string) *Method { return &Method{name: name} }
 
 // Acquire asks for a slot: at once if one is free, else by waiting, else not at
 // all.
 //
 // Granted: the lease is valid, w is not used. Queued: w will be told, unless
 // Leave returns true first. Refused: the reason tells why; DeadlineExceeded if
-// the deadline has passed already, otherwise what Options.Admit said.
+// the deadline has passed already, RateLimited and TooManyCalls by the terms of
+// its account, otherwise what Options.Admit said.
 // Errors: panics if the ticket waits or has a lease (internal error).
-// Concurrency: allocates nothing, except what a replaced policy does.
+// Concurrency: allocates nothing, but when an account waits for the first time.
 func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
 	t.waited = 0
 	if t.Request.late(now) {
-		return Lease{}, Refused, DeadlineExceeded
+		return r.refuse(DeadlineExceeded)
 	}
-	if r.canStart() {
-		return r.lease(t, now), Granted, NoReason
+	r.prepare(t, now)
+	if reason := t.account.admit(now); reason != NoReason {
+		return r.refuse(reason)
 	}
-	if reason := r.admit(&t.Request, r.load(now)); reason != NoReason {
-		return Lease{}, Refused, reason
+	if e := r.place(t, now); e != nil {
+		r.counts.decided[startedAtOnce]++
+		return r.lease(t, e, now), Granted, NoReason
 	}
-	r.enqueue(t, w, Tail, now)
+	q := r.queueFor(t)
+	if reason := r.mayWait(t, q, now); reason != NoReason {
+		return r.refuse(reason)
+	}
+	r.enqueue(t, w, q, tail, now)
 	return Lease{}, Queued, NoReason
 }
 
+func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {
+	r.counts.refused[reason]++
+	return Lease{}, Refused, reason
+}
+
 // Rejoin puts back a call whose worker refused it (R1): onto another free slot
-// at once, or to the head of the queue.
+// at once, or to the head of its account's line.
 //
 // The lease has been released before. The ticket keeps Request.Arrived, and its
 // time in the queue goes on adding up; the caller sets Request.Avoid. A full
@@ -106,13 +164,35 @@ func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 	defer r.mu.Unlock()
 	t.claim()
 	if t.Request.late(now) {
+		r.counts.refused[DeadlineExceeded]++
 		return Lease{}, Refused
 	}
-	if r.canStart() {
-		return r.lease(t, now), Granted
+	r.prepare(t, now)
+	if e := r.place(t, now); e != nil {
+		r.counts.decided[startedAtOnce]++
+		return r.lease(t, e, now), Granted
 	}
-	r.enqueue(t, w, Head, now)
+	r.enqueue(t, w, r.queueFor(t), head, now)
 	return Lease{}, Queued
+}
+
+// AcquireFree asks for a slot that nobody else wants: one is free and nobody
+// waits. It never waits itself.
+func (r *Rank) AcquireFree(t *Ticket, now time.Duration) (Lease, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.claim()
+	t.waited = 0
+	if r.waiting.Load() > 0 || t.Request.late(now) {
+		return Lease{}, false
+	}
+	r.prepare(t, now)
+	e := r.place(t, now)
+	if e == nil || e == t.Request.Avoid {
+		return Lease{}, false
+	}
+	r.counts.decided[startedFree]++
+	return r.lease(t, e, now), true
 }
 
 // Leave takes a call out of the queue, because its caller has gone or its time
@@ -127,18 +207,19 @@ func (r *Rank) Leave(t *Ticket) bool {
 	if t.state != waiting {
 		return false
 	}
-	r.line.Remove(t)
-	r.dequeued(t)
+	r.dequeue(t)
+	r.forget(t.account)
 	return true
 }
 
-// Release ends a lease and hands the slot to the head of the queue. It appends
-// to into the grants that it made and returns the result; the caller delivers
-// them after unlocking (R23).
+// Release ends a lease and hands the slot to whoever is next. It appends to into
+// the grants that it made and returns the result; the caller delivers them after
+// unlocking (R23).
 //
 // RefusedByWorker pauses the slot (R1): 1 ms, doubled for each further refusal
-// of this endpoint in a row, at most 250 ms; an OK ends the row. A paused slot
-// is free again at the Tick that comes after.
+// of this endpoint in a row, at most 250 ms; an OK ends the row. Cancelled may
+// leave a ghost on it (R5). A paused slot is free again at the Tick that comes
+// after.
 // Errors: panics if the lease was released before (internal error).
 func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Grant {
 	return r.ReleaseAt(l, o, now, now, into)
@@ -153,22 +234,55 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	if !l.held() {
 		broken("release of a lease that is not held")
 	}
-	l.ticket.state = idle
-	e := l.endpoint
+	t, e := l.ticket, l.endpoint
+	t.state = idle
 	e.inFlight--
-	switch o {
-	case OK:
-		e.refusals = 0
-	case RefusedByWorker:
-		until = max(until, now+e.refused())
-	case Failed, Cancelled:
-		// Neither tells anything about the worker's threads.
-	}
-	if until > now {
-		r.pause(e, until)
+	t.lane.running--
+	r.streams.end(t.long, l.at, now)
+	busy := r.learn(l, o, now)
+	if until = max(until, busy); until > now {
+		r.pause(e, until, o == Cancelled && busy > now)
 	}
 	r.refresh(e)
-	return r.serve(now, into)
+	into = r.serve(now, into)
+	r.forget(t.account)
+	return into
+}
+
+// learn draws its conclusions from a run that has ended, and returns until when
+// its slot stays busy.
+func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration) {
+	t, e := l.ticket, l.endpoint
+	run := max(now-l.at, 0)
+	had := run
+	switch o {
+	case OK, Faulty:
+		e.refusals, e.doubts = 0, 0
+		t.method.observe(run, now)
+		if e.refuses {
+			until = now + e.lateness.answered(now)
+		}
+	case RefusedByWorker:
+		until = now + e.refused()
+		e.lateness.refused(l.at, now)
+		r.counts.decided[pausedRefusing]++
+		had = 0
+	case Cancelled:
+		t.method.observeAtLeast(run, now)
+		if until = l.ghostUntil(); until > now {
+			r.counts.decided[heldGhost]++
+			had = until - l.at
+		} else if until > 0 {
+			e.doubts++
+		}
+	case Failed:
+	}
+	r.learnPace(e, o, t.method, run, now)
+	if r.bind != nil {
+		e.latency.ran(run, now)
+	}
+	r.settle(t, l.at, had, now)
+	return until
 }
 
 // Ready returns the number of ready endpoints. It takes no lock.
@@ -177,23 +291,84 @@ func (r *Rank) Ready() int { return int(r.ready.Load()) }
 // Waiting returns the number of calls in the queue. It takes no lock.
 func (r *Rank) Waiting() int { return int(r.waiting.Load()) }
 
-// canStart reports whether a call that comes now may have a slot at once: one
-// is free and nobody waits before it.
-func (r *Rank) canStart() bool { return len(r.free) > 0 && r.waiting.Load() == 0 }
-
-func (r *Rank) load(now time.Duration) Load {
-	return Load{Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready()}
+// prepare looks up what the request leaves out.
+func (r *Rank) prepare(t *Ticket, now time.Duration) {
+	q := &t.Request
+	if t.account = q.Account; t.account == nil {
+		t.account = r.common
+	}
+	if t.method = q.Method; t.method == nil {
+		t.method = r.unknown
+	}
+	t.long = t.method.long(now)
+	t.lane = r.laneOf(t)
+	t.bound = nil
 }
 
-func (r *Rank) enqueue(t *Ticket, w Waiter, at Place, now time.Duration) {
+// place returns the endpoint on which the call may start now; nil if it has to
+// wait.
+func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
+	if r.bind != nil {
+		return r.bound(t, now)
+	}
+	// By the invariant nobody waits who may have a slot that is free.
+	if len(r.free) == 0 || t.lane.waiting > 0 || !r.mayStart(t.lane) {
+		return nil
+	}
+	return r.pick(&t.Request, now)
+}
+
+// mayWait decides whether the call may join q, and makes room for it if others
+// have less of a claim to theirs.
+func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
+	f := q.lanes[t.lane.index].flowOf(t.account)
+	load := Load{
+		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),
+		Wait: r.expectedWait(f),
+	}
+	if t.method.known() {
+		load.Run = time.Duration(t.method.median.Load())
+	}
+	reason := r.admit(&t.Request, load)
+	switch {
+	case reason == WontFinish && t.method.spare():
+		r.counts.decided[spared]++
+		reason = BoundedLength(&t.Request, load)
+	case reason != QueueFull:
+		return reason
+	}
+	if reason == QueueFull && r.queueLength > 0 {
+		if victim := q.victim(f); victim != nil {
+			r.drop(victim)
+			return NoReason
+		}
+	}
+	return reason
+}
+
+// drop takes a call out of the queue for another one's sake. Its waiter is told
+// by whoever calls Tick or Release next.
+func (r *Rank) drop(t *Ticket) {
+	w := r.dequeue(t)
+	r.counts.decided[evicted]++
+	r.counts.refused[QueueFull]++
+	r.dropped = append(r.dropped, Grant{Waiter: w, Reason: QueueFull})
+	r.poke()
+}
+
+func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duration) {
 	t.state, t.waiter, t.joined = waiting, w, now
-	r.line.Join(t, at)
-	r.waiting.Add(1)
+	if r.waiting.Add(1) == 1 {
+		r.handovers.begin(now)
+	}
+	q.join(t, at)
+	r.counts.decided[queued]++
 }
 
-// dequeued notes that t is out of the line and returns whom to tell.
-func (r *Rank) dequeued(t *Ticket) Waiter {
+// dequeue takes t out of the line and returns whom to tell.
+func (r *Rank) dequeue(t *Ticket) Waiter {
 	w := t.waiter
+	t.flow.lane.queue.remove(t)
 	t.state, t.waiter = idle, nil
 	r.waiting.Add(-1)
 	return w
@@ -201,39 +376,140 @@ func (r *Rank) dequeued(t *Ticket) Waiter {
 
 // serve gives free slots to waiting calls until either runs out.
 func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
-	for len(r.free) > 0 && r.waiting.Load() > 0 {
-		t := r.line.Pop(now)
-		w := r.dequeued(t)
-		if t.Request.late(now) {
-			// Refused here rather than left for its own timer: an expired call
-			// at the head would be met again at every release.
-			into = append(into, Grant{Waiter: w, Reason: DeadlineExceeded})
-			continue
+	if len(r.dropped) > 0 {
+		into = append(into, r.dropped...)
+		clear(r.dropped)
+		r.dropped = r.dropped[:0]
+	}
+	if r.waiting.Load() == 0 {
+		return into
+	}
+	if now-r.looked >= lookEvery {
+		r.look(now)
+	}
+	if r.bind != nil {
+		return r.serveBound(now, into)
+	}
+	for len(r.free) > 0 && r.queue.waiting > 0 {
+		f := r.next(r.queue, now)
+		if f == nil {
+			break
 		}
-		t.waited += max(now-t.joined, 0)
-		into = append(into, Grant{Waiter: w, Lease: r.lease(t, now)})
+		into = r.serveNext(f, nil, now, into)
 	}
 	return into
 }
 
-// lease puts t on a free slot; there is one.
-func (r *Rank) lease(t *Ticket, now time.Duration) Lease {
-	e := r.pick(&t.Request)
+// next returns the flow of a queue that is served next; nil if none may be.
+func (r *Rank) next(q *queue, now time.Duration) *flow {
+	var next *flow
+	for _, lane := range r.ordered {
+		if next != nil && lane.priority < next.lane.lane.priority {
+			break
+		}
+		l := &q.lanes[lane.index]
+		if l.waiting == 0 || !r.mayStart(lane) {
+			continue
+		}
+		if f := l.next(r.capacity, now); next == nil || f.before(next) {
+			next = f
+		}
+	}
+	return next
+}
+
+// serveNext gives a slot, of e or if that is nil of the best endpoint, to the
+// flow's next call, or refuses calls for which there is no point any more.
+func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
+	t := f.line.next(r.order, now)
+	newest := f.line.newest
+	if stale := f.line.stale(now); stale != nil {
+		return r.dismiss(stale, Overload, into)
+	}
+	if reason := r.pointless(t, now); reason != NoReason {
+		return r.dismiss(t, reason, into)
+	}
+	if newest {
+		r.counts.decided[servedNewest]++
+	}
+	w := r.dequeue(t)
+	t.waited += max(now-t.joined, 0)
+	r.handovers.note(now)
+	r.counts.decided[handedOver]++
+	if e == nil {
+		e = r.pick(&t.Request, now)
+	}
+	return append(into, Grant{Waiter: w, Lease: r.lease(t, e, now)})
+}
+
+// dismiss refuses a call that waits.
+func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
+	r.counts.refused[reason]++
+	account := t.account
+	into = append(into, Grant{Waiter: r.dequeue(t), Reason: reason})
+	r.forget(account)
+	return into
+}
+
+// look charges the accounts that wait for calls that run longer than expected,
+// so that the charge does not come only when it is too late.
+func (r *Rank) look(now time.Duration) {
+	r.looked, r.capacity = now, r.slotsReady()
+	for _, a := range r.accounts {
+		if a.running > 0 {
+			r.bill(a, r.lanes[0], now)
+		}
+	}
+	r.forgive()
+}
+
+// pointless tells why a call whose turn has come should not start: its deadline
+// has passed, or will before half of its kind would have ended (R16).
+func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
+	q := &t.Request
+	if q.late(now) {
+		// Refused here rather than left for its own timer: an expired call
+		// at the head would be met again at every release.
+		return DeadlineExceeded
+	}
+	if q.Deadline == 0 || !t.method.known() {
+		return NoReason
+	}
+	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: time.Duration(t.method.median.Load())}
+	if r.admit(q, load) != WontFinish {
+		return NoReason
+	}
+	if t.method.spare() {
+		r.counts.decided[spared]++
+		return NoReason
+	}
+	return WontFinish
+}
+
+// lease puts t on a free slot of e.
+func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.turn++
 	e.turn = r.turn
 	e.inFlight++
 	r.refresh(e)
+	t.lane.running++
+	r.streams.begin(t.long, now)
+	r.charge(t, now)
 	t.state, t.turn = leased, r.turn
 	return Lease{endpoint: e, ticket: t, turn: r.turn, at: now, waited: t.waited}
 }
 
 // pick asks the choice, and keeps from it the endpoint that the call avoids if
 // there is another (R1).
-func (r *Rank) pick(q *Request) *Endpoint {
+func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 	free := r.free
 	if last := len(free) - 1; last > 0 && q.Avoid != nil && q.Avoid.freeAt >= 0 {
 		r.swapFree(q.Avoid.freeAt, last)
 		free = free[:last]
+	}
+	if e := r.probe(now); e != nil {
+		r.counts.decided[probedSlow]++
+		return e
 	}
 	e := r.choose(q, free)
 	if e == nil || e.freeAt < 0 {

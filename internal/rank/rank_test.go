@@ -35,7 +35,7 @@ func newRank(tb testing.TB, queue int, slots ...int) (*Rank, []*Endpoint) {
 	r := New(Options{QueueLength: queue})
 	endpoints := make([]*Endpoint, len(slots))
 	for i, n := range slots {
-		endpoints[i] = r.Add(fmt.Sprintf("worker-%d", i+1), n)
+		endpoints[i] = r.Add(fmt.Sprintf("worker-%d", i+1), EndpointOptions{Slots: n, OnCancel: Free})
 		if grants := r.SetReady(endpoints[i], true, 0, nil); len(grants) != 0 {
 			tb.Fatalf("grants of a rank without calls: %v", grants)
 		}
@@ -199,7 +199,7 @@ func TestQueueIsBounded(t *testing.T) {
 // becomes ready takes as many as it has slots.
 func TestCallsWaitWhileNoneIsReady(t *testing.T) {
 	r := New(Options{QueueLength: 3})
-	e := r.Add("worker-1", 2)
+	e := r.Add("worker-1", EndpointOptions{Slots: 2})
 	calls := make([]*caller, 3)
 	for i := range calls {
 		calls[i] = newCaller(0)
@@ -249,8 +249,8 @@ func TestRemoveToleratesLateReleases(t *testing.T) {
 	c.acquire(t, r, 0, Granted) // endpoint 0
 	d.acquire(t, r, 0, Queued)
 	a.release(r, RefusedByWorker, 0)
-	r.Remove(e[0])
-	r.Remove(e[0])
+	r.Remove(e[0], 0)
+	r.Remove(e[0], 0)
 	if n := c.release(r, RefusedByWorker, 0); n != 0 {
 		t.Error("a removed endpoint's slot was granted")
 	}
@@ -263,7 +263,7 @@ func TestRemoveToleratesLateReleases(t *testing.T) {
 	if n := b.release(r, OK, 0); n != 1 || d.lease.Endpoint() != e[1] {
 		t.Error("the endpoint that is left did not get the call")
 	}
-	if i := r.Add("worker-3", 1).Index(); i != 2 {
+	if i := r.Add("worker-3", EndpointOptions{Slots: 1}).Index(); i != 2 {
 		t.Errorf("index %d, want 2", i)
 	}
 	if s := r.Snapshot(); len(s.Endpoints) != 2 || s.Endpoints[0].Name != "worker-2" {
@@ -378,7 +378,7 @@ func TestMisuseIsAnInternalError(t *testing.T) {
 	a.acquire(t, r, 0, Granted)
 	expectPanic(t, "Release of the ticket's earlier lease", func() { r.Release(first, OK, 0, nil) })
 	expectPanic(t, "Release of no lease", func() { r.Release(Lease{}, OK, 0, nil) })
-	expectPanic(t, "Add without slots", func() { r.Add("worker-2", 0) })
+	expectPanic(t, "Add without slots", func() { r.Add("worker-2", EndpointOptions{}) })
 	a.release(r, OK, 0) // a panic leaves the rank usable
 }
 
@@ -394,8 +394,8 @@ func TestSnapshot(t *testing.T) {
 	r.SetReady(e[1], false, 0, nil)
 	got := r.Snapshot()
 	want := []EndpointState{
-		{Name: "worker-1", Slots: 2, InFlight: 1, Paused: 1, Ready: true},
-		{Name: "worker-2", Slots: 3, InFlight: 3},
+		{Name: "worker-1", Slots: 2, Limit: 2, InFlight: 1, Paused: 1, Ready: true, Pace: 1},
+		{Name: "worker-2", Slots: 3, Limit: 3, InFlight: 3, Pace: 1},
 	}
 	if got.Waiting != 1 || !slices.Equal(got.Endpoints, want) {
 		t.Errorf("snapshot %+v, want %+v and 1 waiting", got, want)

@@ -178,7 +178,7 @@ func TestAvoid(t *testing.T) {
 		t.Error("the only free slot was not taken")
 	}
 	gone := newCaller(0)
-	r.Remove(e[1])
+	r.Remove(e[1], 0)
 	gone.Request.Avoid = e[1]
 	gone.acquire(t, r, 0, Granted)
 }

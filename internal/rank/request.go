@@ -14,12 +14,25 @@ type Request struct {
 	// Group names the set of endpoints that may serve the call. There is one
 	// set so far, and it serves every group.
 	Group string
-	// Method, Key and Lane are for policies: the full method name, the caller
-	// among whom shares are fair, the priority. The defaults ignore them.
-	Method, Key, Lane string
+	// Method is what has been learned of such calls; nil if it is not one of
+	// those that are known.
+	Method *Method
+	// Account is among whom slot time is shared fairly; nil is the common one.
+	Account *Account
+	// Lane is the call's class: 0 is the default one, others count from 1 in the
+	// order of Options.Lanes.
+	Lane uint8
+	// OnCancel is what becomes of the slot if the call is cancelled while it
+	// runs; 0 is as the endpoint has it.
+	OnCancel OnCancel
+	// Hash is equal for calls that belong together (RingHash).
+	Hash uint64
 	// Deadline is the instant from which the call is not worth starting;
 	// 0 means none.
 	Deadline time.Duration
+	// Until is the instant at which the call stops waiting in any case; 0 means
+	// that it never does.
+	Until time.Duration
 	// Arrived is the instant at which the call came in. It orders calls that
 	// were put back, and it stays the same when a call is put back.
 	Arrived time.Duration
@@ -46,13 +59,21 @@ type Ticket struct {
 	Request Request
 
 	state  state
-	place  Place         // where it last joined the line
+	place  place         // where it last joined its line
 	waiter Waiter        // told the outcome; nil unless waiting
 	joined time.Duration // when it joined the queue, while waiting
 	waited time.Duration // time in the queue of this call, over all its turns
 	turn   uint64        // number of its last lease, unique in the rank
 
-	next, prev *Ticket // neighbors in a line
+	account  *Account
+	method   *Method
+	lane     *lane
+	long     bool          // its method's calls usually run for long (R8)
+	expected time.Duration // slot time that its account was charged in advance
+
+	bound      *Endpoint // where it waits, if a policy has decided that already
+	flow       *flow     // while waiting
+	next, prev *Ticket   // neighbors in a line
 }
 
 // state is where a ticket stands.

@@ -10,6 +10,7 @@ import (
 type pause struct {
 	until    time.Duration
 	endpoint *Endpoint
+	ghost    bool // for a call whose caller has gone
 }
 
 // Tick frees the slots whose pause has ended at now and hands them out. It
@@ -23,8 +24,13 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 	defer r.mu.Unlock()
 	ended := 0
 	for ended < len(r.pauses) && r.pauses[ended].until <= now {
-		e := r.pauses[ended].endpoint
+		p := r.pauses[ended]
+		e := p.endpoint
 		e.paused--
+		if p.ghost { // nothing has told that its handler is through
+			e.ghosts--
+			e.doubts++
+		}
 		r.refresh(e)
 		ended++
 	}
@@ -47,18 +53,25 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 func (r *Rank) Wake() <-chan struct{} { return r.wake }
 
 // pause takes one slot of e out of use until an instant, unless e is removed.
-func (r *Rank) pause(e *Endpoint, until time.Duration) {
+func (r *Rank) pause(e *Endpoint, until time.Duration, ghost bool) {
 	if e.removed {
 		return
 	}
 	e.paused++
+	if ghost {
+		e.ghosts++
+	}
 	at, _ := slices.BinarySearchFunc(r.pauses, until, func(p pause, until time.Duration) int {
 		return cmp.Compare(p.until, until)
 	})
-	r.pauses = slices.Insert(r.pauses, at, pause{until, e})
-	if at > 0 {
-		return // the Tick that an earlier pause asked for will see this one
+	r.pauses = slices.Insert(r.pauses, at, pause{until, e, ghost})
+	if at == 0 { // else the Tick that an earlier pause asked for will see this one
+		r.poke()
 	}
+}
+
+// poke asks for a Tick.
+func (r *Rank) poke() {
 	select {
 	case r.wake <- struct{}{}:
 	default: // the token is there already
@@ -70,7 +83,7 @@ func (r *Rank) unpause(e *Endpoint) {
 	if e.paused == 0 {
 		return
 	}
-	e.paused = 0
+	e.paused, e.ghosts = 0, 0
 	r.pauses = slices.DeleteFunc(r.pauses, func(p pause) bool { return p.endpoint == e })
 }
 

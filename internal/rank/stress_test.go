@@ -15,7 +15,7 @@ func TestConcurrentShards(t *testing.T) {
 	const shards, callsEach, finishEach = 4, 8, 3000
 	s := &stress{rank: New(Options{QueueLength: 12}), done: make(chan struct{})}
 	for range 3 {
-		e := s.rank.Add("worker", 2)
+		e := s.rank.Add("worker", EndpointOptions{Slots: 2, OnCancel: Free})
 		s.endpoints = append(s.endpoints, e)
 		s.rank.SetReady(e, true, 0, nil)
 	}

@@ -17,8 +17,7 @@ func (r *Rank) SetSuspect(e *Endpoint, suspect bool, now time.Duration, into []G
 		return into
 	}
 	e.suspect = suspect
-	r.refresh(e)
-	return r.serve(now, into)
+	return r.turned(e, now, into)
 }
 
 // InFlight returns how many leases of the endpoint are not released yet.

@@ -38,7 +38,7 @@ func TestSuspicionEndsWithReadiness(t *testing.T) {
 	a.acquire(t, r, 0, Granted)
 	a.release(r, OK, ms)
 	r.SetSuspect(e[0], true, ms, nil)
-	r.Remove(e[0])
+	r.Remove(e[0], ms)
 	if n := len(r.SetSuspect(e[0], false, ms, nil)); n != 0 || r.Ready() != 0 {
 		t.Errorf("%d grants, %d ready", n, r.Ready())
 	}

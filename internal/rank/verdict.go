@@ -39,6 +39,17 @@ const (
 	// DeadlineExceeded means that the deadline of the call passed before a
 	// slot was free for it.
 	DeadlineExceeded
+	// WontFinish means that the deadline of the call would have passed before its
+	// answer (R16).
+	WontFinish
+	// Overload means that newer calls go first while overload lasts, and that
+	// this one has waited too long to have a chance.
+	Overload
+	// RateLimited means that the call's account has begun too many calls.
+	RateLimited
+	// TooManyCalls means that too many calls of its account wait or run.
+	TooManyCalls
+	reasons // how many there are
 )
 
 // String returns the reason as a metrics label: lower case, underscores.
@@ -50,6 +61,14 @@ func (r Reason) String() string {
 		return "queue_full"
 	case DeadlineExceeded:
 		return "deadline_exceeded"
+	case WontFinish:
+		return "wont_finish"
+	case Overload:
+		return "overload"
+	case RateLimited:
+		return "rate_limited"
+	case TooManyCalls:
+		return "too_many_calls"
 	}
 	return "reason_" + strconv.Itoa(int(r))
 }
@@ -61,14 +80,20 @@ const (
 	// OK means that the worker answered; an application's own error is an
 	// answer too. It ends the endpoint's row of refusals.
 	OK Outcome = iota + 1
-	// Failed means that the call broke at the endpoint or on the way there.
+	// Failed means that the call broke at the endpoint or on the way there. It
+	// counts as a slow one: an endpoint that fails quickly must not attract
+	// calls.
 	Failed
 	// RefusedByWorker means that the worker had no free thread (R1), or that its
 	// connection was lost before or under the call. The slot pauses.
 	RefusedByWorker
 	// Cancelled means that the caller left, or its deadline passed, while the
-	// call was running.
+	// call was running. What that makes of the slot is Request.OnCancel's or the
+	// endpoint's to say.
 	Cancelled
+	// Faulty means that the worker answered with a status that tells of a fault
+	// of its own. It is OK but for that it counts as slow, like Failed.
+	Faulty
 )
 
 // String returns the outcome as a metrics label: lower case, underscores.
@@ -82,6 +107,8 @@ func (o Outcome) String() string {
 		return "refused_by_worker"
 	case Cancelled:
 		return "cancelled"
+	case Faulty:
+		return "faulty"
 	}
 	return "outcome_" + strconv.Itoa(int(o))
 }

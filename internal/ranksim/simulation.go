@@ -44,7 +44,7 @@ func newSimulation(s System, calls []Call) *simulation {
 	for i := range sim.workers {
 		w := &sim.workers[i]
 		w.Worker = s.Workers[i]
-		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), w.Slots)
+		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), rank.EndpointOptions{Slots: w.Slots, OnCancel: rank.Free})
 		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
 	}
 	return sim

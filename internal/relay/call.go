@@ -147,7 +147,7 @@ func (c *call) setClock(now time.Duration) {
 // enter brings the call to the rank for the first time.
 func (c *call) enter(now time.Duration) {
 	c.ticket.Request = rank.Request{
-		Method: c.method.nameOrEmpty(), Deadline: c.deadline, Arrived: now,
+		Method: c.method.learned(), Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
 	}
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
 	switch verdict {

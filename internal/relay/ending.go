@@ -98,10 +98,20 @@ func newAnswers() (all answers) {
 
 // endingFor translates the rank's reason.
 func endingFor(reason rank.Reason) ending {
-	if reason == rank.DeadlineExceeded {
+	switch reason {
+	case rank.DeadlineExceeded:
 		return endedDeadlineQueued
+	case rank.WontFinish:
+		return endedWontFinish
+	case rank.Overload:
+		return endedOverload
+	case rank.RateLimited:
+		return endedRate
+	case rank.TooManyCalls:
+		return endedTooMany
+	default:
+		return endedQueueFull
 	}
-	return endedQueueFull
 }
 
 // waitedTooLong tells a full house from an empty one.

@@ -18,14 +18,16 @@ type Endpoint struct {
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 }
 
-// AddEndpoint brings in an endpoint that may have slots calls at a time. It
+// AddEndpoint brings in an endpoint that may have n calls at a time. It
 // gets none before Up. local says that cabrank has started it, so that a
 // refusal by the texts of Options.Refusals is one (R1).
-func (r *Relay) AddEndpoint(name string, slots int, local bool) *Endpoint {
+func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	e := &Endpoint{name: name, slots: r.rank.Add(name, slots), local: local}
-	if local && len(r.refusals) > 0 {
+	refuses := local && len(r.refusals) > 0
+	slots := r.rank.Add(name, rank.EndpointOptions{Slots: n, OnCancel: r.opts.OnCancel, Refuses: refuses})
+	e := &Endpoint{name: name, slots: slots, local: local}
+	if refuses {
 		r.mayRefuse.Store(true)
 	}
 	r.each(func(st *stand) {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -40,6 +41,7 @@ type rig struct {
 
 func options(change []func(*Options)) Options {
 	o := Options{
+		OnCancel: rank.Free, // most scripted workers stop at a cancel
 		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // The method label is bounded, in number and length: it is the caller's to
@@ -28,15 +29,17 @@ const otherMethod = "other"
 
 // method is one method that a worker is known to have.
 type method struct {
-	name string
-	id   int // dense, from 1
+	name   string
+	id     int // dense, from 1
+	inRank *rank.Method
 }
 
-func (m *method) nameOrEmpty() string {
+// learned returns what the rank knows of the method, nil if that has no name.
+func (m *method) learned() *rank.Method {
 	if m == nil {
-		return ""
+		return nil
 	}
-	return m.name
+	return m.inRank
 }
 
 // methodOf finds a known method by its path; nil if it is not known.
@@ -79,6 +82,7 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 		r.unproven++
 	}
 	m := &method{name: string(path), id: len(r.methods) + 1}
+	m.inRank = r.rank.Method(m.name)
 	r.methods[m.name] = m
 	return m
 }

@@ -48,6 +48,12 @@ type Options struct {
 	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
+
+	// Rank is the policies of the rank; QueueLength goes before its own.
+	Rank rank.Options
+	// OnCancel is what becomes of the slot of a call that is cancelled while it
+	// runs; 0 means rank.Hold (R5).
+	OnCancel rank.OnCancel
 	Log          *slog.Logger
 
 	// Random spreads times, so that what began together does not end together:
@@ -99,7 +105,7 @@ type Relay struct {
 func New(o Options) *Relay {
 	r := &Relay{
 		opts:        o,
-		rank:        rank.New(rank.Options{QueueLength: o.QueueLength}),
+		rank:        rank.New(o.rank()),
 		budget:      &h2.Budget{Total: o.BufferTotal},
 		refusals:    make(map[string]bool),
 		methods:     make(map[string]*method),
@@ -123,6 +129,16 @@ func New(o Options) *Relay {
 	}
 	r.pacer.start(r)
 	return r
+}
+
+// rank returns the options of the rank.
+func (o *Options) rank() rank.Options {
+	options := o.Rank
+	options.QueueLength = o.QueueLength
+	if options.Random == nil {
+		options.Random = o.Random
+	}
+	return options
 }
 
 func (r *Relay) now() time.Duration { return time.Since(r.start) }

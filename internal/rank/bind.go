@@ -1,0 +1,262 @@
+package rank
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+)
+
+// binder picks an endpoint for a call that comes, whether it has a free slot or
+// not.
+//
+// Shape: up holds at least one endpoint.
+type binder func(q *Request, up []*Endpoint, now time.Duration) *Endpoint
+
+// newBinder returns the binder of a policy; nil for LateBinding.
+func newBinder(b Balance, random func() float64) binder {
+	switch b {
+	case Random:
+		return func(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint { return up[chance(random, len(up))] }
+	case RoundRobin:
+		return new(roundRobin).bind
+	case LeastRequest:
+		return leastRequest
+	case P2C:
+		return twoOf(random, func(a, b *Endpoint, _ time.Duration) bool { return fewerCalls(a, b) })
+	case PeakEWMA:
+		return twoOf(random, func(a, b *Endpoint, now time.Duration) bool {
+			return a.latency.cost(a.calls(), now) < b.latency.cost(b.calls(), now)
+		})
+	case RingHash:
+		return new(ring).bind
+	default:
+		return nil
+	}
+}
+
+func chance(random func() float64, n int) int { return min(int(random()*float64(n)), n-1) }
+
+// calls counts the calls that an endpoint has to do with.
+func (e *Endpoint) calls() int { return e.busy() + e.queue.waiting }
+
+// fewerCalls compares the calls of a and b, by their slots.
+func fewerCalls(a, b *Endpoint) bool {
+	left, right := a.calls()*b.limit, b.calls()*a.limit
+	if left != right {
+		return left < right
+	}
+	return a.turn < b.turn
+}
+
+type roundRobin struct{ last int }
+
+// bind takes the endpoint that was added next after the last one.
+func (r *roundRobin) bind(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint {
+	next := up[0] // in the order in which they became ready
+	for _, e := range up {
+		switch after, before := e.index > r.last, next.index > r.last; {
+		case after && !before, after == before && e.index < next.index:
+			next = e
+		}
+	}
+	r.last = next.index
+	return next
+}
+
+func leastRequest(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint {
+	best := up[0]
+	for _, e := range up[1:] {
+		if fewerCalls(e, best) {
+			best = e
+		}
+	}
+	return best
+}
+
+// twoOf picks two endpoints by chance and takes the better one.
+// Source: Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing",
+// IEEE Transactions on Parallel and Distributed Systems 2001.
+func twoOf(random func() float64, better func(a, b *Endpoint, now time.Duration) bool) binder {
+	return func(_ *Request, up []*Endpoint, now time.Duration) *Endpoint {
+		if len(up) == 1 {
+			return up[0]
+		}
+		i, j := chance(random, len(up)), chance(random, len(up)-1)
+		if j >= i {
+			j++
+		}
+		if better(up[j], up[i], now) {
+			return up[j]
+		}
+		return up[i]
+	}
+}
+
+// latency is an endpoint's run time, peaks at once and everything fading.
+// Source: peak EWMA, as Finagle's documentation describes it.
+type latency struct {
+	ewma float64 // nanoseconds
+	seen time.Duration
+}
+
+// latencyFades is after what time a run counts 1/e.
+const latencyFades = 10 * time.Second
+
+func (l *latency) ran(run, now time.Duration) {
+	weight := math.Exp(-float64(max(now-l.seen, 0)) / float64(latencyFades))
+	l.ewma = max(float64(run), l.ewma*weight+float64(run)*(1-weight))
+	l.seen = now
+}
+
+// cost is what one more call would meet.
+func (l *latency) cost(calls int, now time.Duration) float64 {
+	fading := math.Exp(-float64(max(now-l.seen, 0)) / float64(latencyFades))
+	return l.ewma * fading * float64(calls+1)
+}
+
+const (
+	// ringPoints is how many points each endpoint has on the ring: shares of
+	// equal endpoints differ by a tenth or so.
+	ringPoints = 128
+	// ringBound is how many times the mean number of calls per slot an endpoint
+	// may have before the next one is taken.
+	// Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with
+	// Bounded Loads", SODA 2018.
+	ringBound = 1.25
+)
+
+// ring is consistent hashing with bounded loads. It is made anew when other
+// endpoints are up.
+type ring struct {
+	points []point
+	up     []*Endpoint // as the points were made
+}
+
+type point struct {
+	hash     uint64
+	endpoint *Endpoint
+}
+
+func (r *ring) bind(q *Request, up []*Endpoint, _ time.Duration) *Endpoint {
+	if !slices.Equal(r.up, up) {
+		r.make(up)
+	}
+	calls, slots := 1, 0
+	for _, e := range up {
+		calls += e.calls()
+		slots += e.limit
+	}
+	most := ringBound * float64(calls) / float64(slots)
+	start, _ := slices.BinarySearchFunc(r.points, q.Hash, func(p point, hash uint64) int { return cmp.Compare(p.hash, hash) })
+	for i := range r.points {
+		e := r.points[(start+i)%len(r.points)].endpoint
+		if float64(e.calls()+1) <= math.Ceil(most*float64(e.limit)) {
+			return e
+		}
+	}
+	return leastRequest(q, up, 0)
+}
+
+// make places the endpoints by their names, so that every instance of cabrank
+// places them alike.
+func (r *ring) make(up []*Endpoint) {
+	r.up, r.points = slices.Clone(up), nil
+	for _, e := range up {
+		for i := range ringPoints {
+			hash := fnv.New64a()
+			hash.Write([]byte(e.name))
+			hash.Write(binary.BigEndian.AppendUint32(nil, uint32(i)))
+			r.points = append(r.points, point{mix(hash.Sum64()), e})
+		}
+	}
+	slices.SortFunc(r.points, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
+}
+
+// mix spreads what differs in a few bits over all of them: the finalizer of
+// SplitMix64.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// bound has the policy bind a call that asks for a slot, and returns the
+// endpoint if the call may start there now; nil if it has to wait.
+func (r *Rank) bound(t *Ticket, now time.Duration) *Endpoint {
+	e := r.bindTo(t, now)
+	if e == nil || !e.open() || e.queue.lanes[t.lane.index].waiting > 0 || !r.mayStart(t.lane) {
+		return nil
+	}
+	return e
+}
+
+// bindTo notes where a call will run, and returns it; nil if nothing is up.
+func (r *Rank) bindTo(t *Ticket, now time.Duration) *Endpoint {
+	t.bound = nil
+	if len(r.up) == 0 {
+		return nil
+	}
+	t.bound = r.bind(&t.Request, r.up, now)
+	if t.bound == t.Request.Avoid && len(r.up) > 1 {
+		t.bound = leastRequest(&t.Request, others(r.up, t.bound), now)
+	}
+	return t.bound
+}
+
+// others returns the endpoints but one. It is for calls that were put back.
+func others(up []*Endpoint, but *Endpoint) []*Endpoint {
+	return slices.DeleteFunc(slices.Clone(up), func(e *Endpoint) bool { return e == but })
+}
+
+// queueFor returns where a call waits.
+func (r *Rank) queueFor(t *Ticket) *queue {
+	if t.bound != nil {
+		return t.bound.queue
+	}
+	return r.queue
+}
+
+// rebind moves the calls that wait for e, if it gets none any more, and those
+// that wait for any endpoint, if there is one now.
+func (r *Rank) rebind(e *Endpoint, now time.Duration) {
+	from := r.queue
+	if !e.up() {
+		from = e.queue
+	}
+	for from.waiting > 0 {
+		t := from.first()
+		from.remove(t)
+		r.bindTo(t, now)
+		r.queueFor(t).join(t, t.place)
+		if t.bound == nil && from == r.queue {
+			return // nothing is up: they wait until something is
+		}
+	}
+}
+
+// first returns some call that waits.
+func (q *queue) first() *Ticket {
+	for i := range q.lanes {
+		if f := q.lanes[i].any(); f != nil {
+			return f.line.first
+		}
+	}
+	return nil
+}
+
+// serveBound is serve for calls that are bound to their endpoints.
+func (r *Rank) serveBound(now time.Duration, into []Grant) []Grant {
+	for _, e := range r.endpoints {
+		for e.queue.waiting > 0 && e.open() {
+			f := r.next(e.queue, now)
+			if f == nil {
+				break
+			}
+			into = r.serveNext(f, e, now, into)
+		}
+	}
+	return into
+}

@@ -1,0 +1,63 @@
+package rank
+
+// decision is one kind of thing that the rank decides, counted under its own
+// name.
+type decision uint8
+
+const (
+	startedAtOnce decision = iota
+	queued
+	handedOver
+	servedNewest
+	evicted
+	spared
+	waitedForStreams
+	waitedForReserve
+	preferredFaster
+	probedSlow
+	heldGhost
+	pausedRefusing
+	startedFree
+	decisions // how many there are
+)
+
+func (d decision) String() string {
+	return [...]string{
+		startedAtOnce:    "started_at_once",
+		queued:           "queued",
+		handedOver:       "handed_over",
+		servedNewest:     "served_newest_first",
+		evicted:          "evicted_for_another",
+		spared:           "spared_to_learn",
+		waitedForStreams: "waited_for_stream_slots",
+		waitedForReserve: "waited_for_reserved_slots",
+		preferredFaster:  "preferred_faster",
+		probedSlow:       "probed_slow",
+		heldGhost:        "held_ghost",
+		pausedRefusing:   "paused_refusing",
+		startedFree:      "started_into_free_slot",
+	}[d]
+}
+
+// counters are what was decided since the rank was made.
+type counters struct {
+	decided [decisions]uint64
+	refused [reasons]uint64
+}
+
+// Decisions tells what was decided since the rank was made, by name: every
+// Reason under its own, and what else the rank does.
+func (r *Rank) Decisions() map[string]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	named := make(map[string]uint64, int(decisions)+int(reasons))
+	for d, n := range r.counts.decided {
+		named[decision(d).String()] = n
+	}
+	for reason, n := range r.counts.refused {
+		if Reason(reason) != NoReason {
+			named["refused_"+Reason(reason).String()] = n
+		}
+	}
+	return named
+}

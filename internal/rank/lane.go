@@ -1,0 +1,123 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// LaneOptions describe one class of calls beside the default one.
+type LaneOptions struct {
+	// Name is for people.
+	Name string
+	// Priority orders lanes: no call waits in favor of one of a lower priority.
+	// Calls without a lane have priority 0.
+	Priority int
+	// Reserve is how many slots, of all together, only calls of this lane may
+	// take, so that they are answered while all others are in use. A reserved
+	// slot is not a certain one: which slot is free changes from call to call.
+	Reserve int
+}
+
+// level is what lanes of one priority share.
+type level struct {
+	index    int
+	priority int
+	// clock is the slot time that an account of weight 1 would have had that
+	// always waited and always got its share, the virtual time of generalized
+	// processor sharing. Accounts that come to wait are set to it at least: no
+	// one has a claim to the time in which it wanted nothing.
+	// Source: Parekh and Gallager, IEEE/ACM Transactions on Networking 1993.
+	clock time.Duration
+}
+
+// lane is one class of calls.
+//
+// Concurrency: belongs to the rank's lock; name, index and reserve never change.
+type lane struct {
+	*level
+	name    string
+	index   int
+	reserve int
+	running int
+	waiting int
+	weights float64 // of the accounts that wait
+}
+
+// streamLane is the name of the lane in which calls wait that usually run for
+// long, while as many run as may (R8).
+const streamLane = "streams"
+
+// newLanes makes the lanes: that of calls without one, those of the options,
+// and that of long calls.
+func newLanes(options []LaneOptions) []*lane {
+	all := slices.Concat([]LaneOptions{{Name: "default"}}, options, []LaneOptions{{Name: streamLane}})
+	levels := map[int]*level{}
+	lanes := make([]*lane, len(all))
+	for i, o := range all {
+		if levels[o.Priority] == nil {
+			levels[o.Priority] = &level{index: len(levels), priority: o.Priority}
+		}
+		lanes[i] = &lane{level: levels[o.Priority], name: o.Name, index: i, reserve: o.Reserve}
+	}
+	return lanes
+}
+
+// byPriority returns the lanes in the order in which they are served.
+func byPriority(lanes []*lane) []*lane {
+	ordered := slices.Clone(lanes)
+	slices.SortStableFunc(ordered, func(a, b *lane) int { return cmp.Compare(b.priority, a.priority) })
+	return ordered
+}
+
+// reserves returns how many slots are reserved in all.
+func reserves(lanes []*lane) (slots int) {
+	for _, l := range lanes {
+		slots += l.reserve
+	}
+	return slots
+}
+
+// laneOf returns the lane of a call that asks for a slot now.
+func (r *Rank) laneOf(t *Ticket) *lane {
+	last := len(r.lanes) - 1
+	if t.long {
+		return r.lanes[last]
+	}
+	return r.lanes[min(int(t.Request.Lane), last-1)]
+}
+
+// mayStart reports whether a call of the lane may have one of the slots that
+// are free: slots that others have reserved are not for it, and long calls take
+// a part of all only.
+func (r *Rank) mayStart(l *lane) bool {
+	if l.index == len(r.lanes)-1 && !r.streams.room(r.slotsReady()) {
+		return false
+	}
+	if r.reserved == 0 {
+		return true
+	}
+	withheld := 0
+	for _, other := range r.lanes {
+		if other != l {
+			withheld += max(other.reserve-other.running, 0)
+		}
+	}
+	return r.slotsFree() > withheld
+}
+
+// slotsFree counts the slots that a call could have now.
+func (r *Rank) slotsFree() (n int) {
+	for _, e := range r.free {
+		n += e.limit - e.busy()
+	}
+	return n
+}
+
+// slotsReady counts the slots of all endpoints that get calls.
+func (r *Rank) slotsReady() (n int) {
+	for _, e := range r.up {
+		n += e.limit
+	}
+	return n
+}

@@ -1,0 +1,99 @@
+package rank
+
+import "time"
+
+// place is the end of a line at which a ticket joins.
+type place uint8
+
+const (
+	// tail is behind everyone else.
+	tail place = iota
+	// head is before everyone who has not had a slot yet.
+	head
+)
+
+// line holds the waiting tickets of one account in one lane. Calls that were put
+// back (R1) come before all others and among themselves in the order in which
+// they arrived, so that several refusals at once do not turn the order round.
+//
+// Shape: a list of tickets linked through themselves, so that it needs no memory
+// of its own and a ticket leaves from the middle in O(1). The zero value is
+// empty.
+// Cost: O(1); a join at the head passes the older calls that were put back, at
+// most as many as there are slots.
+type line struct {
+	first, last *Ticket
+	since       time.Duration // memory of the order
+	newest      bool          // the newest is served first
+}
+
+func (l *line) join(t *Ticket, at place) {
+	t.place = at
+	var before *Ticket // the ticket that t comes before; nil is the tail
+	if at == head {
+		before = l.first
+		for before != nil && before.place == head && before.Request.Arrived <= t.Request.Arrived {
+			before = before.next
+		}
+	}
+	l.insert(t, before)
+}
+
+// next returns the ticket that is served now; the line is not empty. Who was put
+// back comes first in any case: their turn had come already.
+func (l *line) next(order Order, now time.Duration) *Ticket {
+	l.newest = order(l.first, &l.since, now)
+	if l.newest && l.first.place != head {
+		return l.last
+	}
+	return l.first
+}
+
+// stale returns a ticket that waits in vain, or nil.
+func (l *line) stale(now time.Duration) *Ticket {
+	if t := l.first; l.newest && t != nil && t.place != head && t.waitedPart(stalePart, now) {
+		return t
+	}
+	return nil
+}
+
+// spare returns the ticket that goes if one has to: the newest, that has waited
+// least, or under overload the oldest, that has the least to hope for.
+func (l *line) spare() *Ticket {
+	if l.newest && l.first.place != head {
+		return l.first
+	}
+	return l.last
+}
+
+func (l *line) remove(t *Ticket) {
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.next, t.prev = nil, nil
+	if l.first == nil {
+		l.since, l.newest = 0, false
+	}
+}
+
+// insert links t in front of before, or at the tail if before is nil.
+func (l *line) insert(t, before *Ticket) {
+	t.next = before
+	if before == nil {
+		t.prev, l.last = l.last, t
+	} else {
+		t.prev, before.prev = before.prev, t
+	}
+	if t.prev == nil {
+		l.first = t
+	} else {
+		t.prev.next = t
+	}
+}

@@ -1,0 +1,209 @@
+package rank
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// enough is how many runs must have been seen before anything is decided by
+	// what was learned from them (R16).
+	enough = 20
+	// memory is how many runs a method remembers at most: when there are as
+	// many, each counts half.
+	memory = 1 << 14
+	// halfLife is after what time each counts half anyway, so that nothing that
+	// was learned locks a method out for ever (R16).
+	halfLife = 10 * time.Second
+	// refreshEvery is how many runs may be missing in what Estimate returns.
+	refreshEvery = 32
+)
+
+// Method is what the rank has learned of the calls of one method: how long they
+// occupy a slot.
+//
+// Life: Rank.Method makes it, for ever; whoever calls that bounds how many there
+// are.
+// Concurrency: Name and Estimate may be called from anywhere; the rest belongs
+// to the rank's lock.
+type Method struct {
+	name string
+
+	runs    runTimes
+	stale   int           // runs since the estimates were made
+	decayed time.Duration // when the runs last faded
+	spared  int           // calls that should have been refused, since one of them was let through
+
+	// What Estimate returns, in nanoseconds; written under the rank's lock.
+	samples, mean, median, p95, longest atomic.Int64
+}
+
+// Name returns the name given to Rank.Method.
+func (m *Method) Name() string { return m.name }
+
+// Estimate is what has been learned of a method's run times: the time from the
+// grant to the end of the worker's answer. Older runs count less.
+type Estimate struct {
+	// Samples is how many runs the rest stands for, faded ones in part.
+	Samples int
+	// Mean, Median and P95 are 0 if nothing has been learned. The quantiles are
+	// up to a tenth too high or too low.
+	Mean, Median, P95 time.Duration
+	// Longest is at least as long as any run that is not forgotten.
+	Longest time.Duration
+}
+
+// Estimate returns what has been learned. It takes no lock; the values may be
+// of different moments.
+func (m *Method) Estimate() Estimate {
+	return Estimate{
+		Samples: int(m.samples.Load()),
+		Mean:    time.Duration(m.mean.Load()),
+		Median:  time.Duration(m.median.Load()),
+		P95:     time.Duration(m.p95.Load()),
+		Longest: time.Duration(m.longest.Load()),
+	}
+}
+
+// known reports whether there are enough runs to decide by. Calls whose method
+// is not known have too little in common.
+func (m *Method) known() bool { return m.name != "" && m.samples.Load() >= enough }
+
+// occupancy is for how long a call is expected to have its slot.
+func (m *Method) occupancy() time.Duration { return time.Duration(m.mean.Load()) }
+
+// observe learns one run.
+func (m *Method) observe(run, now time.Duration) {
+	m.fade(now)
+	m.runs.add(run)
+	if m.stale++; m.stale >= refreshEvery || m.runs.samples() < 2*refreshEvery {
+		m.estimate()
+	}
+}
+
+// observeAtLeast learns from a call that was cancelled while it ran: its run
+// would have been longer. That tells something only if most are shorter.
+func (m *Method) observeAtLeast(run, now time.Duration) {
+	if run > time.Duration(m.p95.Load()) {
+		m.observe(run, now)
+	}
+}
+
+// fade lets what was learned count less as time goes by.
+func (m *Method) fade(now time.Duration) {
+	if now < m.decayed+halfLife && m.runs.samples() < memory {
+		return
+	}
+	for m.decayed+halfLife <= now && m.runs.total > 0 {
+		m.runs.halve()
+		m.decayed += halfLife
+	}
+	m.decayed = max(m.decayed, now-halfLife+1)
+	if m.runs.samples() >= memory {
+		m.runs.halve()
+	}
+	m.estimate()
+}
+
+// estimate publishes what is known.
+func (m *Method) estimate() {
+	m.stale = 0
+	r := &m.runs
+	m.samples.Store(int64(r.samples()))
+	if r.total == 0 {
+		return
+	}
+	m.mean.Store(int64(r.sum / float64(r.total)))
+	median, p95, longest := r.quantiles()
+	m.median.Store(int64(median))
+	m.p95.Store(int64(p95))
+	m.longest.Store(int64(longest))
+}
+
+// spare reports whether a call that should be refused is let through all the
+// same: one in a hundred is, lest a method whose calls are all refused is never
+// learned anew (R16).
+func (m *Method) spare() bool {
+	m.spared++
+	if m.spared < 100 {
+		return false
+	}
+	m.spared = 0
+	return true
+}
+
+// runTimes counts durations in buckets of a quarter of an octave: from 1 µs to
+// an hour, and what is outside in the first and the last.
+type runTimes struct {
+	counts [octaves * 4]uint32 // in shares of a run
+	total  int                 // in shares
+	sum    float64             // nanoseconds times shares
+}
+
+const (
+	// shares is what one run counts at first. It bounds how far a rare run can
+	// fade before it is forgotten while common ones are not.
+	shares  = 64
+	octaves = 32
+	// firstOctave is the exponent of the first bucket: 1,024 ns.
+	firstOctave = 10
+)
+
+// bucketOf returns the bucket of d: four for each doubling. The difference
+// between the buckets of two durations is four times the logarithm (base 2) of
+// their ratio.
+func bucketOf(d time.Duration) int {
+	n := uint64(max(d, 1<<firstOctave))
+	octave := bits.Len64(n) - 1
+	quarter := int(n>>(octave-2)) & 3
+	return min((octave-firstOctave)*4+quarter, octaves*4-1)
+}
+
+// lowest returns the lower end of a bucket.
+func lowest(bucket int) time.Duration {
+	octave, quarter := bucket/4+firstOctave, time.Duration(bucket%4)
+	return (4 + quarter) << (octave - 2)
+}
+
+// samples returns for how many runs the counts stand.
+func (r *runTimes) samples() int { return r.total / shares }
+
+func (r *runTimes) add(d time.Duration) {
+	r.counts[bucketOf(d)] += shares
+	r.total += shares
+	r.sum += shares * float64(d)
+}
+
+// halve lets every run count half, until nothing is left of it.
+func (r *runTimes) halve() {
+	before := r.total
+	r.total = 0
+	for i, n := range r.counts {
+		r.counts[i] = n / 2
+		r.total += int(n / 2)
+	}
+	r.sum *= float64(r.total) / float64(max(before, 1))
+}
+
+// quantiles returns the middle of the buckets in which half and 95 % of the
+// runs end, and the upper end of the last one that is not empty.
+func (r *runTimes) quantiles() (median, p95, longest time.Duration) {
+	seen := 0
+	for i, n := range r.counts {
+		if n == 0 {
+			continue
+		}
+		before := seen
+		seen += int(n)
+		middle := (lowest(i) + lowest(i+1)) / 2
+		if half := (r.total + 1) / 2; before < half && seen >= half {
+			median = middle
+		}
+		if most := r.total - r.total/20; before < most && seen >= most {
+			p95 = middle
+		}
+		longest = lowest(i + 1)
+	}
+	return median, p95, longest
+}

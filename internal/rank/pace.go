@@ -1,0 +1,164 @@
+package rank
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// pace is how fast an endpoint answers, compared with what is usual for the
+// methods that it was asked for: the mean of the logarithms of its run times
+// over their medians, so that neither the mix of methods nor single long calls
+// matter.
+//
+// Units: a quarter of an octave, as in runTimes, times paceUnit.
+type pace struct {
+	mean  int           // smoothed
+	count int           // how many runs it stands for, at most paceRuns
+	last  time.Duration // when the last run ended
+	turn  uint64        // the rank's turn at the last run
+
+	slow    bool // others are to be preferred
+	octaves int  // how much slower than usual, if that is much
+}
+
+const (
+	paceUnit = 256
+	// paceRuns is how many runs the mean is taken over, about. The logarithms of
+	// run times that are spread like an exponential's vary by 1.3 octaves or so,
+	// their mean over 16 by a third of one.
+	paceRuns = 16
+	// paceFault is what counts for a failure: 16 times as long as usual.
+	paceFault = 4 * 4 * paceUnit
+	// slowBy is how much slower than the fastest an endpoint must be to count as
+	// slow: twice, which is three times what chance makes of equal ones.
+	slowBy = 4 * paceUnit
+	// paceMost bounds a single run: 64 times as fast or slow as usual.
+	paceMost = 6 * 4 * paceUnit
+)
+
+// ratio returns how long calls take, compared with what is usual.
+func (p *pace) ratio() float64 { return math.Exp2(float64(p.mean) / (4 * paceUnit)) }
+
+// ran notes a run that ended well.
+func (p *pace) ran(m *Method, run, now time.Duration) {
+	if !m.known() {
+		return
+	}
+	quarters := bucketOf(run) - bucketOf(time.Duration(m.median.Load()))
+	p.add(min(max(quarters*paceUnit, -paceMost), paceMost), now)
+}
+
+func (p *pace) add(sample int, now time.Duration) {
+	if now-p.last >= probeAfter {
+		p.count = min(p.count, 2) // what was is long ago
+	}
+	p.last = now
+	p.count = min(p.count+1, paceRuns)
+	p.mean += (sample - p.mean) / p.count
+}
+
+// learnPace takes what a lease's end tells of the endpoint's pace.
+func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Duration) {
+	switch o {
+	case OK:
+		e.pace.ran(m, run, now)
+	case Failed, Faulty:
+		e.pace.add(paceFault, now)
+	case RefusedByWorker:
+		return // says something about its threads, not about its pace
+	case Cancelled:
+		if run <= time.Duration(m.median.Load()) {
+			return // it might have been quick
+		}
+		e.pace.ran(m, run, now)
+	}
+	e.pace.turn = r.turn
+	r.compare()
+}
+
+const (
+	// compareAfter is how many runs, at least, an endpoint is compared by.
+	compareAfter = 8
+	// probeAfter and probeRarely say when a slow endpoint is given a single call,
+	// to learn whether it still is: after that time and so many calls elsewhere.
+	// The second keeps the probes out of the slowest thousandth of all calls.
+	probeAfter  = 5 * time.Second
+	probeRarely = 2000
+	// shrinkBy is how much slower than usual an endpoint must be to lose slots:
+	// four times. Less than that, its slots are worth having.
+	shrinkBy = 2 * slowBy
+)
+
+// compare finds out which endpoints are slow, against the one in the middle. It
+// is done now and then.
+func (r *Rank) compare() {
+	if r.compareIn--; r.compareIn > 0 {
+		return
+	}
+	r.compareIn = max(4*compareAfter, compareAfter*len(r.up))
+	r.paces = r.paces[:0]
+	for _, e := range r.up {
+		if e.pace.count >= compareAfter {
+			r.paces = append(r.paces, e.pace.mean)
+		}
+	}
+	if len(r.paces) == 0 {
+		return
+	}
+	slices.Sort(r.paces)
+	usual := r.paces[(len(r.paces)-1)/2]
+	r.slow = 0
+	for _, e := range r.up {
+		e.pace.compare(usual)
+		if e.pace.slow {
+			r.slow++
+		}
+		if e.relimit() {
+			r.refresh(e)
+		}
+	}
+}
+
+// compare tells a slow endpoint, given what is usual. One that is slow stays so
+// until it is well within what is usual.
+func (p *pace) compare(usual int) {
+	behind := p.mean - usual
+	if p.count == 0 {
+		behind = 0
+	}
+	by := slowBy
+	if p.slow {
+		by = slowBy * 3 / 4
+	}
+	p.slow = behind >= by
+	p.octaves = 0
+	if behind >= shrinkBy {
+		p.octaves = behind / (4 * paceUnit)
+	}
+}
+
+// relimit works out how many slots may be used, and reports whether that has
+// changed.
+func (e *Endpoint) relimit() bool {
+	before := e.limit
+	e.limit = e.slots
+	if e.pace.octaves > 0 {
+		e.limit = max(e.limit>>(e.pace.octaves-1), 1)
+	}
+	return e.limit != before
+}
+
+// probe returns a slow endpoint that it is time to try again, or nil.
+func (r *Rank) probe(now time.Duration) *Endpoint {
+	if r.slow == 0 {
+		return nil
+	}
+	for _, e := range r.free {
+		if e.pace.slow && e.inFlight == 0 && now-e.pace.last >= probeAfter && r.turn-e.pace.turn >= probeRarely {
+			e.pace.turn = r.turn // one at a time
+			return e
+		}
+	}
+	return nil
+}

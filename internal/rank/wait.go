@@ -1,0 +1,72 @@
+package rank
+
+import "time"
+
+// handovers measures how often a slot is handed to a call that waits: what a
+// place in the queue costs.
+//
+// Concurrency: belongs to the rank's lock.
+type handovers struct {
+	last  time.Duration // the last one; when the queue began, if that was later
+	mean  time.Duration // between two of them, smoothed
+	count int           // seen so far, at most enough
+}
+
+// smoothing is for how many handovers the mean stands, about.
+const smoothing = 64
+
+// begin notes that a call has come to wait where nobody did.
+func (h *handovers) begin(now time.Duration) { h.last = now }
+
+// note notes that a slot was handed over.
+func (h *handovers) note(now time.Duration) {
+	gap := max(now-h.last, 0)
+	h.last = max(h.last, now)
+	if h.count < enough {
+		h.count++
+		h.mean += (gap - h.mean) / time.Duration(h.count)
+		return
+	}
+	h.mean += (gap - h.mean) / smoothing
+}
+
+// expectedWait estimates for how long a call would wait that joined f now.
+func (r *Rank) expectedWait(f *flow) time.Duration {
+	if r.handovers.count < enough {
+		return 0
+	}
+	places := r.ahead(f) + 1
+	if r.bind != nil { // each endpoint has a queue of its own
+		places *= len(r.up)
+	}
+	return time.Duration(places) * r.handovers.mean
+}
+
+// ahead estimates how many calls are served before one that joined f now: those
+// of lanes that come first, and as many of each account in its lane as go with
+// its own by their weights.
+func (r *Rank) ahead(f *flow) int {
+	own := f.waiting
+	if f.line.newest {
+		own = 0
+	}
+	weights, weight := f.lane.weights, f.account.terms.Weight
+	if f.at < 0 {
+		weights += weight
+	}
+	shared := min(int(float64(own)*weights/weight), f.lane.waiting)
+	for i := range f.lane.queue.lanes {
+		if l := &f.lane.queue.lanes[i]; l.lane.priority > f.lane.lane.priority {
+			shared += l.waiting
+		}
+	}
+	return shared
+}
+
+// Drain estimates how long it takes until everyone who waits now has a slot. It
+// is what a caller is told that is refused for the length of the queue.
+func (r *Rank) Drain() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.Waiting()) * r.handovers.mean
+}
