@@ -68,8 +68,8 @@ type Account struct {
 	queued   time.Duration // slot time that calls are expected to take that wait
 
 	had  []time.Duration // by level: slot time by its weight, on the scale of level.clock
-	use  float64       // nanoseconds of slot time, older ones faded
-	seen time.Duration // when use was last brought up to date
+	use  float64         // nanoseconds of slot time, older ones faded
+	seen time.Duration   // when use was last brought up to date
 }
 
 // Open returns the account of a key and counts one reference to it; Close gives

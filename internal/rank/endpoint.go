@@ -53,7 +53,7 @@ type Endpoint struct {
 	pace     pace
 	lateness lateness
 	latency  latency // for PeakEWMA
-	queue    *queue // calls that a policy has bound to it; nil with LateBinding
+	queue    *queue  // calls that a policy has bound to it; nil with LateBinding
 
 	_     [64]byte
 	name  string

@@ -56,9 +56,9 @@ type Rank struct {
 	queue     *queue  // calls that wait for any endpoint
 	ordered   []*lane // by priority; immutable
 	handovers handovers
-	slow      int   // endpoints that are
-	compareIn int   // runs until endpoints are compared again
-	paces     []int // scratch of compare
+	slow      int           // endpoints that are
+	compareIn int           // runs until endpoints are compared again
+	paces     []int         // scratch of compare
 	looked    time.Duration // when calls that run were last charged
 	capacity  int           // slots of all endpoints that get calls, then
 	dropped   []Grant       // refusals that nobody has been told yet

@@ -42,7 +42,7 @@ type rig struct {
 func options(change []func(*Options)) Options {
 	o := Options{
 		OnCancel: rank.Free, // most scripted workers stop at a cancel
-		Shards: 1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
+		Shards:   1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8,
 		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},

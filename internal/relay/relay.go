@@ -54,7 +54,7 @@ type Options struct {
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 means rank.Hold (R5).
 	OnCancel rank.OnCancel
-	Log          *slog.Logger
+	Log      *slog.Logger
 
 	// Random spreads times, so that what began together does not end together:
 	// between 0 and 1. It may be called from anywhere.
