@@ -19,7 +19,7 @@ func TestMakeTargetsAreExplained(t *testing.T) {
 		}
 		explained[m[1]] = true
 	}
-	for name := range strings.FieldsSeq("help build demo test lint test-unit test-real fuzz bench bench-peers soak h2spec") {
+	for name := range strings.FieldsSeq("help build demo test lint test-unit test-real fuzz bench bench-peers bench-queue soak h2spec") {
 		if !explained[name] {
 			t.Errorf("Makefile: no target %q", name)
 		}

@@ -13,6 +13,11 @@ const (
 	whatAdded   = "added p50"                   // ms
 	whatPerConn = "RSS per idle connection"     // KiB
 	whatRSS     = "RSS after load"              // MB of 10^6 bytes
+
+	whatIdeal   = "p99 over that of the ideal queue" // a ratio
+	whatNotDone = "share of calls not answered in time"
+	whatOverlap = "calls that overlap at a worker"
+	whatLate    = "calls begun after their deadline"
 )
 
 // best stands for the L7 peer with the least CPU per call, chosen in every
@@ -28,6 +33,9 @@ type bar struct {
 	Beside string  `json:"beside,omitempty"` // a peer, or best
 	Most   float64 `json:"most"`
 }
+
+// none is the most of a count that must be 0.
+const none = 0.5
 
 // closedBars are those of a workload whose bars on CPU are given: against the
 // copy of bytes and against the best L7 peer.

@@ -35,8 +35,12 @@ func (r *report) good(workload, peer string, in phase, repeat int) (run, bool) {
 // then what is told without one.
 func (r *report) checksOf(w workload, o options) (all []check) {
 	subject := "cabrank"
-	if w.Kind == kindShards {
+	switch w.Kind {
+	case kindShards:
 		subject = "cabrank-2shards"
+	case kindQueue:
+		subject = oneSlotPeer
+	default:
 	}
 	if !slices.ContainsFunc(o.peersOf(w), func(p peer) bool { return p.Name == subject }) {
 		return nil
@@ -161,6 +165,8 @@ func unit(what string) string {
 		return "KiB"
 	case whatRSS:
 		return "MB"
+	case whatOverlap, whatLate:
+		return "calls"
 	default:
 		return ""
 	}
@@ -179,6 +185,9 @@ func phaseFor(w workload, what string) phase {
 }
 
 func value(what string, ours, theirs run) float64 {
+	if ours.Queue != nil {
+		return queueValue(what, *ours.Queue)
+	}
 	switch what {
 	case whatCPU:
 		return ours.CPUPerCall / theirs.CPUPerCall

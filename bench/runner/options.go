@@ -53,7 +53,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.root, "root", ".", "`folder` of the repository")
 	f.StringVar(&o.cabrank, "cabrank", "", "`binary` to measure (default ROOT/bin/cabrank)")
 	f.StringVar(&peerNames, "peers", strings.Join(names(allPeers()), ","), "`names` of proxies, separated by commas")
-	f.StringVar(&workloadNames, "workloads", defaultWorkloads, "`names` of workloads, separated by commas; also: shards1,u16b8,u16x")
+	f.StringVar(&workloadNames, "workloads", defaultWorkloads, "`names` of workloads, separated by commas; also: shards1,u16b8,u16x,q70,q140,q140skip,q70refuse,q140refuse")
 	f.IntVar(&o.repeats, "repeats", enoughPairs, "rounds over all workloads and proxies")
 	f.DurationVar(&o.warmup, "warmup", 500*time.Millisecond, "time before the counted part of a run")
 	f.DurationVar(&o.duration, "duration", 3*time.Second, "length of the counted part of a run")

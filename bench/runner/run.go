@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/bench/oneslot"
 )
 
 // phase is what one run does.
@@ -46,6 +47,9 @@ type run struct {
 	// StartMillis is the time from exec to the first answer.
 	StartMillis float64 `json:"start_ms,omitempty"`
 	measure.Result
+
+	// Queue is what callers and workers of kindQueue have seen.
+	Queue *oneslot.Finding `json:"queue,omitempty"`
 }
 
 // good says whether the run counts calls and none of them failed.
@@ -104,6 +108,9 @@ func (r run) line() string {
 		return head + " FAILED: " + r.Error
 	}
 	rss := r.rss()
+	if r.Queue != nil {
+		return head + " " + queueLine(*r.Queue)
+	}
 	switch r.Phase {
 	case phaseIdle:
 		return fmt.Sprintf("%s %7.2f KiB per connection, %.1f MB in all", head, r.perConnection(), rss)

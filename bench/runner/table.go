@@ -40,6 +40,9 @@ func columns(k kind) []column {
 	}
 	var all []column
 	switch k {
+	case kindQueue:
+		all = append(queueColumns(), cpu)
+		all = append(all, number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }))
 	case kindIdle:
 		all = append(all,
 			column{"RSS KiB/conn", func(s row) string { return s.PerConn.String() }},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cabrank/cabrank/bench/oneslot"
 )
 
 // kind is how a workload is measured.
@@ -16,6 +18,7 @@ const (
 	kindIdle   kind = "idle"   // memory for connections that do nothing
 	kindStart  kind = "start"  // time until the first answer, size on disk
 	kindShards kind = "shards" // one shard and two at one fixed rate
+	kindQueue  kind = "queue"  // an open loop on workers that run one call at a time
 )
 
 // workload is what the load client does; a new one is a new row here.
@@ -24,13 +27,14 @@ type workload struct {
 	Text    string  `json:"text"`
 	Kind    kind    `json:"kind"`
 	Conns   int     `json:"conns"`
-	Streams int     `json:"streams"`        // calls in flight on each connection
-	Size    int     `json:"size"`           // bytes of a message
-	Answers int     `json:"answers"`        // messages in an answer
-	Burst   int     `json:"burst"`          // most calls in one write of a caller, 0 without bound
-	Indexed bool    `json:"indexed"`        // request headers by the dynamic table
-	Rate    float64 `json:"rate,omitempty"` // calls per second of a fixed rate
-	Cores   int     `json:"cores"`          // that the proxy may use, one thread for each
+	Streams int     `json:"streams"`         // calls in flight on each connection
+	Size    int     `json:"size"`            // bytes of a message
+	Answers int     `json:"answers"`         // messages in an answer
+	Burst   int     `json:"burst"`           // most calls in one write of a caller, 0 without bound
+	Indexed bool    `json:"indexed"`         // request headers by the dynamic table
+	Rate    float64 `json:"rate,omitempty"`  // calls per second of a fixed rate
+	Cores   int     `json:"cores"`           // that the proxy may use, one thread for each
+	Queue   *queue  `json:"queue,omitempty"` // of kindQueue
 	Bars    []bar   `json:"bars,omitempty"`
 }
 
@@ -88,6 +92,11 @@ func allWorkloads() []workload {
 			Name: "u16x", Text: "as u16, request headers by the dynamic table",
 			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
 		},
+		queueWorkload("q70", queue{Load: 0.7, Calls: queueCalls, Busy: oneslot.Run}),
+		queueWorkload("q140", queue{Load: 1.4, Calls: queueCalls, Timeout: queueTimeout, Busy: oneslot.Run}),
+		queueWorkload("q140skip", queue{Load: 1.4, Calls: queueCalls, Timeout: queueTimeout, Busy: oneslot.Skip}),
+		queueWorkload("q70refuse", queue{Load: 0.7, Calls: queueCalls, Busy: oneslot.Refuse, Lag: queueLag}),
+		queueWorkload("q140refuse", queue{Load: 1.4, Calls: queueCalls, Timeout: queueTimeout, Busy: oneslot.Refuse, Lag: queueLag}),
 	}
 }
 

@@ -1,0 +1,123 @@
+package oneslot
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// Trial is callers who do not wait for each other: every call is made when it
+// is due, whatever became of those before (an open loop).
+type Trial struct {
+	Addr    string
+	Conns   int           // connections, used in turn
+	Calls   []Call        // in the order of At
+	Timeout time.Duration // deadline of each call since it is due, told as grpc-timeout; 0 for none
+}
+
+// Outcome is what a caller tells about one call. Moments are of Now.
+type Outcome struct {
+	Due     time.Duration `json:"due"`  // when it was to be made
+	Sent    time.Duration `json:"sent"` // when it was made
+	Ended   time.Duration `json:"ended"`
+	Code    codes.Code    `json:"code"`
+	Message string        `json:"message,omitempty"`
+	Worker  string        `json:"worker,omitempty"` // who answered, if the call went well
+
+	Header, Trailer metadata.MD `json:"-"`
+}
+
+// Took is the latency as a caller feels it: from the moment it was due.
+func (o Outcome) Took() time.Duration { return o.Ended - o.Due }
+
+// lead is the time between the last preparation and the first call.
+const lead = 50 * time.Millisecond
+
+// finish bounds how long calls without a deadline may take after the last one
+// was due.
+const finish = time.Minute
+
+// Run makes all calls and returns how each ended, in their order. An error is
+// of the connections, before the first call. When ctx ends, so do the calls.
+func (t Trial) Run(ctx context.Context) ([]Outcome, error) {
+	conns, err := t.connect(ctx)
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]Outcome, len(t.Calls))
+	begin := Now() + lead
+	last := lead + finish
+	if n := len(t.Calls); n > 0 {
+		last += t.Calls[n-1].At
+	}
+	ctx, cancel := context.WithTimeout(ctx, last)
+	defer cancel()
+	var calls sync.WaitGroup
+	for i, c := range t.Calls {
+		outcomes[i].Due = begin + c.At
+		sleepUntil(outcomes[i].Due)
+		calls.Go(func() { t.call(ctx, conns[i%len(conns)], i, &outcomes[i]) })
+	}
+	calls.Wait()
+	return outcomes, nil
+}
+
+// connect asks for health on each connection, so that it is open. That takes no
+// slot.
+func (t Trial) connect(ctx context.Context) (conns []*grpc.ClientConn, err error) {
+	for i := range t.Conns {
+		conn, err := grpc.NewClient(t.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return conns, err
+		}
+		conns = append(conns, conn)
+		if err := open(ctx, conn); err != nil {
+			return conns, fmt.Errorf("connection %d: %w", i+1, err)
+		}
+	}
+	return conns, nil
+}
+
+func open(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, finish)
+	defer cancel()
+	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+	return err
+}
+
+func (t Trial) call(ctx context.Context, conn *grpc.ClientConn, index int, o *Outcome) {
+	c := t.Calls[index]
+	o.Sent = Now()
+	if t.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Due+t.Timeout-o.Sent)
+		defer cancel()
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, append([]string{callKey, strconv.Itoa(index)}, c.Metadata...)...)
+	method := c.Method
+	if method == "" {
+		method = Method
+	}
+	err := conn.Invoke(ctx, method, durationpb.New(c.Service), &emptypb.Empty{}, grpc.Header(&o.Header), grpc.Trailer(&o.Trailer))
+	o.Ended = Now()
+	o.Code, o.Message = status.Code(err), status.Convert(err).Message()
+	if names := o.Header.Get("x-worker"); len(names) == 1 {
+		o.Worker = names[0]
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/bench/oneslot"
+)
+
+// queue is what a workload of kindQueue asks for: calls of an open loop on
+// four workers that run one at a time, 95 % of them 10 ms long on average and
+// 5 % 210 ms. Each round has calls of its own, the same for every proxy.
+type queue struct {
+	Load    float64          `json:"load"`  // share of the workers' time that the calls need
+	Calls   int              `json:"calls"` // in a round
+	Timeout time.Duration    `json:"timeout_ns,omitempty"`
+	Busy    oneslot.WhenBusy `json:"busy"`
+	Lag     time.Duration    `json:"lag_ns,omitempty"` // for which a worker is not free after its answer
+}
+
+const (
+	// queueCalls have enough beyond the 99th percentile, in half a minute.
+	queueCalls   = 4000
+	queueTimeout = 500 * time.Millisecond
+	// queueLag is what was seen of Ruby's server.
+	queueLag = 500 * time.Microsecond
+	// quickCalls make a round that shows no more than that all of it works.
+	quickCalls = 300
+)
+
+// queueWorkload makes a workload with its bars. Where workers refuse, a call
+// that comes during the lag overlaps, and nobody can know.
+func queueWorkload(name string, q queue) workload {
+	w := workload{Name: name, Kind: kindQueue, Cores: 1, Conns: 4, Answers: 1, Queue: &q, Bars: []bar{{What: whatIdeal, Most: 1.05}}}
+	w.Text = fmt.Sprintf("%d calls on %d workers of one slot, at %.0f %% of what they can do, 95 %% of 10 ms and 5 %% of 210 ms", q.Calls, backends, 100*q.Load)
+	if q.Timeout > 0 {
+		w.Text += fmt.Sprintf(", deadline %v", q.Timeout)
+		w.Bars = []bar{{What: whatNotDone, Most: 0.4}, {What: whatLate, Most: none}}
+	}
+	switch q.Busy {
+	case oneslot.Refuse:
+		w.Text += "; a busy worker refuses (Ruby)"
+	case oneslot.Skip:
+		w.Text += "; a busy worker drops what was cancelled before it began (Python)"
+	case oneslot.Run:
+		w.Text += "; workers run what they get, cancelled or not"
+		if q.Timeout == 0 {
+			w.Bars = append(w.Bars, bar{What: whatOverlap, Most: none})
+		}
+	}
+	return w
+}
+
+// failing says whether a call that was not answered is a fault, and not what
+// the workload is about.
+func (q queue) failing() bool { return q.Timeout == 0 && q.Busy != oneslot.Refuse }
+
+// withWorkers starts workers and a proxy afresh, has all calls made and judges
+// what callers and workers tell.
+func (r *rig) withWorkers(j job, res *run) error {
+	at, err := addressesFor(j.peer, r.dir)
+	if err != nil {
+		return err
+	}
+	workers, err := r.startWorkers(j.workload.Queue, at)
+	defer stopAll(workers) //nolint:errcheck // the first call has told
+	if err != nil {
+		return err
+	}
+	proxy, err := r.startProxy(j, at, res)
+	if err != nil {
+		return err
+	}
+	defer proxy.stop()
+	t, outcomes, err := r.callQueue(j, at, proxy, res)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, proxy.said())
+	}
+	records, err := stopAll(workers) // ends the calls that nobody waits for
+	if err != nil {
+		return err
+	}
+	finding := oneslot.Judge(t, outcomes, backends, records)
+	res.addFinding(*j.workload.Queue, finding)
+	return nil
+}
+
+func (r *rig) startWorkers(q *queue, at addresses) (workers []*child, err error) {
+	for i, addr := range at.backends {
+		args := []string{r.queue, "work", "-listen", addr, "-name", strconv.Itoa(i + 1), "-busy", string(q.Busy), "-lag", q.Lag.String()}
+		w, err := r.start(strconv.Itoa(r.otherCore), nil, args)
+		if err != nil {
+			return workers, err
+		}
+		workers = append(workers, w)
+	}
+	return workers, nil
+}
+
+// stopAll ends the workers and returns their records. It may be called again.
+func stopAll(workers []*child) (all []oneslot.Record, err error) {
+	for _, w := range workers {
+		records, err := oneslot.ReadRecords(w.stop())
+		if err != nil {
+			return nil, fmt.Errorf("records of a worker: %w\n%s", err, w.said())
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+// callQueue has the calls made and counts the CPU of the proxy meanwhile, the
+// opening of connections included.
+func (r *rig) callQueue(j job, at addresses, proxy *child, res *run) (t oneslot.Trial, outcomes []oneslot.Outcome, err error) {
+	q := *j.workload.Queue
+	if r.quick {
+		q.Calls = quickCalls
+	}
+	demand := oneslot.Demand{Seed: uint64(j.repeat) + 1, Calls: q.Calls, Workers: backends, Load: q.Load}
+	t = oneslot.Trial{Addr: at.listen, Conns: j.workload.Conns, Timeout: q.Timeout, Calls: demand.Draw()}
+	args := []string{
+		"call", "-conns", strconv.Itoa(t.Conns), "-calls", strconv.Itoa(q.Calls), "-workers", strconv.Itoa(backends),
+		"-load", strconv.FormatFloat(q.Load, 'f', -1, 64), "-timeout", q.Timeout.String(), "-seed", strconv.FormatUint(demand.Seed, 10),
+	}
+	res.LoadArgs = strings.Join(args, " ")
+	from, err := measure.Take(0, measure.Traffic{}, proxy.pid())
+	if err != nil {
+		return t, nil, err
+	}
+	c := exec.Command(r.queue, append(args, "-addr", at.listen)...) // inherits the runner's core
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		return t, nil, fmt.Errorf("callers: %w", err)
+	}
+	to, err := measure.Take(uint64(q.Calls), measure.Traffic{}, proxy.pid())
+	if err != nil {
+		return t, nil, err
+	}
+	res.Between(from, to)
+	res.Conns, res.Rate = t.Conns, float64(q.Calls)/t.Calls[len(t.Calls)-1].At.Seconds()
+	res.Foreign = foreign(res.Result, r.proxyCore)
+	err = json.Unmarshal(out, &outcomes)
+	return t, outcomes, err
+}
+
+func (r *run) addFinding(q queue, f oneslot.Finding) {
+	r.Queue = &f
+	r.P50, r.P99 = float64(f.P50)/float64(time.Microsecond), float64(f.P99)/float64(time.Microsecond)
+	if lost := f.Calls - f.InTime; q.failing() && lost > 0 {
+		r.Failed, r.Failure = uint64(lost), fmt.Sprint(f.Statuses)
+	}
+}
+
+// queueValue is what a bar of kindQueue is held against.
+func queueValue(what string, f oneslot.Finding) float64 {
+	switch what {
+	case whatIdeal:
+		return f.OverIdeal()
+	case whatNotDone:
+		return 1 - f.InTimeShare()
+	case whatOverlap:
+		return float64(f.Overlaps)
+	default:
+		return float64(f.Late)
+	}
+}
+
+// queueLine tells about a run while the others are still to come.
+func queueLine(f oneslot.Finding) string {
+	return fmt.Sprintf("p99 %v, ideal %v (%.3fx), %.1f %% in time, %d overlaps, %d late", f.P99.Round(time.Millisecond),
+		f.IdealP99.Round(time.Millisecond), f.OverIdeal(), 100*f.InTimeShare(), f.Overlaps, f.Late)
+}
+
+func (s *row) addQueue(runs []run) {
+	each := func(value func(oneslot.Finding) float64) spread {
+		var values []float64
+		for _, r := range runs {
+			if r.Queue != nil {
+				values = append(values, value(*r.Queue))
+			}
+		}
+		return spreadOf(values)
+	}
+	s.OverIdeal = each(oneslot.Finding.OverIdeal)
+	s.IdealP99 = each(func(f oneslot.Finding) float64 { return f.IdealP99.Seconds() * 1000 })
+	s.InTime = each(oneslot.Finding.InTimeShare)
+	s.Useful = each(func(f oneslot.Finding) float64 { return f.UsefulRun })
+	s.Overlaps = each(func(f oneslot.Finding) float64 { return float64(f.Overlaps) })
+	s.Refused = each(func(f oneslot.Finding) float64 { return float64(f.Refused) })
+	s.Late = each(func(f oneslot.Finding) float64 { return float64(f.Late) })
+}
+
+func queueColumns() []column {
+	percent := func(s spread) string {
+		return fmt.Sprintf("%.1f %% (%.1f..%.1f)", 100*s.Median, 100*s.Min, 100*s.Max)
+	}
+	return []column{
+		{"p99/ideal", func(s row) string { return s.OverIdeal.String() }},
+		number("p50 ms", "%.1f", func(s row) float64 { return s.P50.Median / 1000 }),
+		number("p99 ms", "%.0f", func(s row) float64 { return s.P99.Median / 1000 }),
+		number("ideal p99 ms", "%.0f", func(s row) float64 { return s.IdealP99.Median }),
+		{"in time", func(s row) string { return percent(s.InTime) }},
+		{"useful work", func(s row) string { return percent(s.Useful) }},
+		{"overlaps", func(s row) string { return s.Overlaps.text(0) }},
+		number("of it refused", "%.0f", func(s row) float64 { return s.Refused.Median }),
+		{"late starts", func(s row) string { return s.Late.text(0) }},
+	}
+}
