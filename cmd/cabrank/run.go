@@ -203,8 +203,10 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 		},
-		Log:    log,
-		Random: rand.Float64,
+		Rank:     rankOptions(cfg),
+		OnCancel: onCancel(cfg.CancelledSlots()),
+		Log:      log,
+		Random:   rand.Float64,
 	}
 }
 

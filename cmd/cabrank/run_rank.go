@@ -1,0 +1,38 @@
+package main
+
+import (
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// rankOptions translates the settings of the rank; config has checked their
+// words.
+func rankOptions(cfg *config.Config) rank.Options {
+	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
+	o.Balance, _ = rank.ParseBalance(cfg.Balance)
+	if !cfg.Queue.Shed {
+		o.Admit = rank.BoundedLength
+	}
+	if !cfg.Queue.NewestFirst {
+		o.Order = rank.FIFO
+	}
+	for _, lane := range cfg.Lanes {
+		o.Lanes = append(o.Lanes, rank.LaneOptions{Name: lane.Name, Priority: lane.Priority, Reserve: lane.Reserve})
+	}
+	return o
+}
+
+// onCancel translates what becomes of the slot of a call that is cancelled; 0
+// for no word.
+func onCancel(word string) rank.OnCancel {
+	switch word {
+	case "hold":
+		return rank.Hold
+	case "free":
+		return rank.Free
+	case "finish":
+		return rank.Finish
+	default:
+		return 0
+	}
+}
