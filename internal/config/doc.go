@@ -14,7 +14,9 @@
 //     are reported at once, one line each.
 //
 // One table, in keys.go, says for each key its type, range, default, variable,
-// flag and meaning. Loading, `cabrank check`, --help, error lines and
+// flag and meaning. Keys whose value has entries of the operator's own naming
+// (lanes, methods) have a table of parts each, beside the type of the entry.
+// Loading, `cabrank check`, --help, error lines and
 // docs/configuration.md are all made from it.
 //
 // The package reads no process state of its own: what it needs comes in as

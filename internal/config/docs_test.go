@@ -79,6 +79,10 @@ place it came from and starts nothing.
 - Sizes are bytes, or have a unit: ` + "`65536`, `64KiB`, `64MiB`" + `.
 - Lists have commas between their items in variables and flags, and are YAML
   lists in the file. The word ` + "`none`" + ` is the empty list.
+- Values with entries of your own naming (` + "`fair.weights`, `lanes`, `methods`" + `) are
+  nested in the file, and the same as YAML or JSON text in a variable; [below](#weights-lanes-and-methods).
+  The variable takes the place of all that the file has under that key.
+- A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log.
 - Keys are nested in the file (` + "`server:` over `port:`" + `) or dotted (` + "`server.port:`" + `).
 - Port 0 lets the system choose; the log line ` + "`listening`" + ` has the real address.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the
@@ -87,8 +91,60 @@ place it came from and starts nothing.
 - The command of the workers follows ` + "`--`" + ` on the command line. Without one it is
   ` + "`%s`" + `.
 
+[examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
+is for.
+
 | key | flag | variable | default | allowed | meaning |
 |---|---|---|---|---|---|
+`
+
+const documentRules = `
+## Weights, lanes and methods
+
+` + "```yaml" + `
+fair:
+  key: metadata:x-tenant         # callers are told apart by this
+  weights: {checkout: 4, "nightly report": 0.25}
+
+lanes:
+  admin: {methods: [/shop.Admin/*], priority: 10, reserve: 1}
+  batch: {keys: ["nightly report", importer], priority: -10}
+
+methods:
+  /shop.Catalog/*:
+    idempotent: true
+    retries: 2
+    retry_on: [UNAVAILABLE, ABORTED]
+  /shop.Catalog/Find:            # holds alone for this method
+    idempotent: true
+    hedge_after: 50ms
+` + "```" + `
+
+The same by variables:
+
+` + "```sh" + `
+CABRANK_FAIR_KEY=metadata:x-tenant
+CABRANK_FAIR_WEIGHTS='{checkout: 4, "nightly report": 0.25}'
+CABRANK_LANES='{admin: {methods: [/shop.Admin/*], priority: 10, reserve: 1}}'
+CABRANK_METHODS='{"/shop.Catalog/Find": {"idempotent": true, "hedge_after": "50ms"}}'
+` + "```" + `
+
+- The names under ` + "`fair.weights`" + ` and in ` + "`keys`" + ` are values of ` + "`fair.key`" + `: with ` + "`peer`" + `
+  addresses without a port, with ` + "`authority`" + ` names as callers send them.
+- A pattern is ` + "`/package.Service/Method`, or `/package.Service/*`" + ` for all methods of a
+  service. A whole name wins over a service, whatever stands first, and its rule
+  holds alone: nothing is added from that of the service.
+- A call is in the lane that has its method; if none has, in the lane that has its
+  caller; if none has, in no lane. A method or a caller is in one lane only.
+  ` + "`default`" + ` (the calls in no lane) and ` + "`streams`" + ` (long calls that wait, see
+  ` + "`stream_slots`" + `) are names that are taken.
+- All lanes together reserve fewer slots than there are.
+- Only what is marked ` + "`idempotent`" + ` is retried or hedged. What provably has not
+  started moves to another worker in any case, and needs no rule.
+- A method that is hedged can be cancelled: its ` + "`on_cancel`" + ` is not ` + "`finish`" + `.
+
+| part | default | allowed | meaning |
+|---|---|---|---|
 `
 
 func writeDocument(w io.Writer) {
@@ -104,5 +160,29 @@ func writeDocument(w io.Writer) {
 		}
 		allowed := strings.ReplaceAll(key.Allowed(), "|", "\\|")
 		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s |\n", name, flagName, key.Env, key.ShownDefault(), allowed, key.Help)
+	}
+	io.WriteString(w, documentRules)
+	for _, key := range Keys() {
+		for _, part := range key.parts() {
+			fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", part.name, part.standard, part.allowed, part.help)
+		}
+	}
+}
+
+// What the document shows as an example is taken, in both forms.
+func TestDocumentExamples(t *testing.T) {
+	block := func(language string) string {
+		_, after, _ := strings.Cut(documentRules, "```"+language+"\n")
+		text, _, _ := strings.Cut(after, "```")
+		return text
+	}
+	c := mustLoad(t, sources(map[string]string{"cabrank.yml": block("yaml")}))
+	if len(c.Lanes) != 2 || len(c.Methods) != 2 || len(c.Fair.Weights) != 2 || len(c.Warnings) > 0 {
+		t.Errorf("the file gives %+v", c)
+	}
+	environ := strings.Split(strings.TrimSpace(strings.ReplaceAll(block("sh"), "'", "")), "\n")
+	c = mustLoad(t, sources(nil, environ...))
+	if len(c.Lanes) != 1 || len(c.Methods) != 1 || len(c.Fair.Weights) != 2 || len(c.Warnings) > 0 {
+		t.Errorf("the variables give %+v", c)
 	}
 }

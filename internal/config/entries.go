@@ -77,7 +77,7 @@ func (k entries[T]) entry(path, name string, key, value *yaml.Node, at *outline)
 			k.part(entry, path, name, key, value, at)
 		})
 	case !isNull(value): // null: every part is commented out
-		at.fault(value, path, "is not a section", "keys under it: "+k.partNames())
+		at.fault(value, path, "is not a section", "keys under it: "+strings.Join(k.partNames(), ", "))
 	}
 	if len(at.faults) == before {
 		k.check(entry, path, at)
@@ -91,35 +91,25 @@ func (k entries[T]) part(entry *T, path, name string, key, value *yaml.Node, at 
 		k.unknown(path, name, key, at)
 		return
 	}
-	content, what := rawOf(value)
-	if what == "" {
-		if err := content.store(k.table[i].kind, k.table[i].field(entry)); err != nil {
-			what = err.Error()
-		}
-	}
-	if what != "" {
+	if what := storeNode(value, k.table[i].kind, k.table[i].field(entry)); what != "" {
 		at.fault(key, path, what, k.table[i].kind.allowed())
 	}
 }
 
 func (k entries[T]) unknown(path, name string, key *yaml.Node, at *outline) {
-	var names []string
-	for _, p := range k.table {
-		names = append(names, p.name)
-	}
-	if hint := didYouMean("", name, names); hint != "" {
+	if hint := didYouMean("", name, k.partNames()); hint != "" {
 		at.fault(key, path, "unknown key"+hint, "")
 		return
 	}
-	at.fault(key, path, "unknown key", k.partNames())
+	at.fault(key, path, "unknown key", strings.Join(k.partNames(), ", "))
 }
 
-func (k entries[T]) partNames() string {
-	var names []string
-	for _, p := range k.table {
-		names = append(names, p.name)
+func (k entries[T]) partNames() []string {
+	names := make([]string, len(k.table))
+	for i, p := range k.table {
+		names[i] = p.name
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 func (k entries[T]) show(field any) string { return showLines(k.lines(field)) }

@@ -54,6 +54,13 @@ func TestFileFaults(t *testing.T) {
 		{"upstream as a URL", "upstreams: ['http://a:1']", `cabrank.yml:1: upstreams: "http://a:1" is a URL, not an address; allowed: host:port or unix:/path, at most 1000, or none`},
 		{"upstream without port", "upstreams: a", `cabrank.yml:1: upstreams: "a" is not HOST:PORT; allowed: host:port or unix:/path, at most 1000, or none`},
 		{"upstream on port 0", "upstreams: a:0", `cabrank.yml:1: upstreams: "a:0" has port 0; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"upstream without host", "upstreams: ':1'", `cabrank.yml:1: upstreams: ":1" has no host; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"upstream on half an address", "upstreams: 'a/b:1'", `cabrank.yml:1: upstreams: "a/b" is not a host; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"relative socket", "upstreams: 'unix:a.sock'", `cabrank.yml:1: upstreams: "unix:a.sock" needs an absolute path, such as unix:/run/worker.sock; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"socket with a long path", "upstreams: 'unix:/" + strings.Repeat("x", 100) + "'", `cabrank.yml:1: upstreams: "unix:/` + strings.Repeat("x", 54) + `"... has a path of more than 100 bytes; allowed: host:port or unix:/path, at most 1000, or none`},
+		{"path with a query", "metrics: {path: '/m?a'}", `cabrank.yml:1: metrics.path: "/m?a" is not a plain path; allowed: a path that begins with /`},
+		{"empty text", "refusals: ['']", "cabrank.yml:1: refusals: an item is empty; allowed: texts, at most 100, or none"},
+		{"text on two lines", `refusals: ["a\nb"]`, `cabrank.yml:1: refusals: "a\nb" has a line break or another control character; allowed: texts, at most 100, or none`},
 		{"endless value", "log: {level: " + strings.Repeat("x", 1000) + "}",
 			`cabrank.yml:1: log.level: "` + strings.Repeat("x", 60) + `"... is unknown; allowed: debug, info, warn, error`},
 		// The sample in gruf-relay's README, whose server block is indented wrongly.

@@ -173,6 +173,18 @@ func rawOf(node *yaml.Node) (content raw, what string) {
 	return content, ""
 }
 
+// storeNode puts what a node holds in a field, or says what is wrong with it.
+func storeNode(node *yaml.Node, k kind, field any) (what string) {
+	content, what := rawOf(node)
+	if what != "" {
+		return what
+	}
+	if err := content.store(k, field); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 func (f *file) unknown(path, section string, line int) {
 	names := make([]string, 0, len(f.keys)+len(f.sections))
 	for name := range f.keys {

@@ -65,7 +65,7 @@ func checkLaneName(name string) error {
 
 func checkLane(r *LaneRule, path string, at *outline) {
 	if len(r.Methods) == 0 && len(r.Keys) == 0 {
-		at.faultAt(path, "", "has neither methods nor keys, so that no call is in it", "one of the two")
+		at.faultAt(path, "has neither methods nor keys, so that no call is in it", "one of the two")
 	}
 }
 
@@ -74,16 +74,16 @@ func checkLanes(all []LaneRule, at *outline) {
 	methods, keys := map[string]string{}, map[string]string{}
 	for _, r := range all {
 		path := entryPath(at.key, r.Name)
-		onlyOnce(r.Methods, r.Name, methods, path, ".methods", at)
-		onlyOnce(r.Keys, r.Name, keys, path, ".keys", at)
+		onlyOnce(r.Methods, r.Name, methods, path+".methods", at)
+		onlyOnce(r.Keys, r.Name, keys, path+".keys", at)
 	}
 }
 
 // onlyOnce reports the items that a lane, or one before it, has named already.
-func onlyOnce(items []string, lane string, owner map[string]string, path, part string, at *outline) {
+func onlyOnce(items []string, lane string, owner map[string]string, path string, at *outline) {
 	for _, item := range slices.Compact(slices.Sorted(slices.Values(items))) {
 		if first, twice := owner[item]; twice {
-			at.faultAt(path, part, fmt.Sprintf("%s is also in lanes[%s]", quote(item), first), "each in one lane")
+			at.faultAt(path, fmt.Sprintf("%s is also in lanes[%s]", quote(item), first), "each in one lane")
 		}
 		owner[item] = lane
 	}

@@ -244,7 +244,15 @@ func TestNearlyVariables(t *testing.T) {
 func TestShownValuesCanBeReadBack(t *testing.T) {
 	from := sources(nil)
 	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
-	from.ReadFile = sources(map[string]string{"cabrank.yml": "refusals: ['busy, very', full]"}).ReadFile
+	from.ReadFile = sources(map[string]string{"cabrank.yml": `refusals: ['busy, very', full]
+balance: ring_hash
+balance_key: ':authority'
+fair.key: metadata:x-tenant
+stream_slots: 4
+limits: {rate_per_key: 0.5, burst_per_key: 3}
+replay_bytes: 1023
+slots: auto
+`}).ReadFile
 	first := mustLoad(t, from)
 	var file strings.Builder
 	for _, value := range first.Values() {
@@ -252,7 +260,8 @@ func TestShownValuesCanBeReadBack(t *testing.T) {
 			file.WriteString(value.Key + ": " + value.Value + "\n")
 		}
 	}
-	second := mustLoad(t, sources(map[string]string{"cabrank.yml": strings.ReplaceAll(file.String(), ": ::1", `: "::1"`)}))
+	quoted := strings.NewReplacer(": ::1", `: "::1"`, ": :authority", `: ":authority"`)
+	second := mustLoad(t, sources(map[string]string{"cabrank.yml": quoted.Replace(file.String())}))
 	for i, value := range second.Values() {
 		if was := first.Values()[i]; was.Value != value.Value {
 			t.Errorf("%s was %q and is read back as %q", value.Key, was.Value, value.Value)

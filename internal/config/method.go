@@ -73,16 +73,16 @@ func isWild(pattern string) bool { return strings.HasSuffix(pattern, "/*") }
 func checkMethod(r *MethodRule, path string, at *outline) {
 	switch {
 	case r.Retries > 0 && !r.Idempotent:
-		at.faultAt(path, ".retries", fmt.Sprintf("%d for a method that is not marked idempotent", r.Retries), "0, or idempotent: true beside it")
+		at.faultAt(path+".retries", fmt.Sprintf("%d for a method that is not marked idempotent", r.Retries), "0, or idempotent: true beside it")
 	case r.Retries > 0 && len(r.RetryOn) == 0 && at.written(path+".retry_on"):
-		at.faultAt(path, ".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
+		at.faultAt(path+".retry_on", fmt.Sprintf("is empty, so that retries: %d have no cause", r.Retries), codesLegal)
 	case r.Retries > 0 && len(r.RetryOn) == 0:
 		r.RetryOn = []string{unavailable}
 	case r.Retries == 0 && len(r.RetryOn) > 0:
-		at.faultAt(path, ".retry_on", strings.Join(r.RetryOn, ", ")+" for a method without retries", "retries: 1 to 5 beside it")
+		at.faultAt(path+".retry_on", strings.Join(r.RetryOn, ", ")+" for a method without retries", "retries: 1 to 5 beside it")
 	}
 	if r.Hedged() && !r.Idempotent {
-		at.faultAt(path, ".hedge_after", hedgeDelay{}.show(r)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+		at.faultAt(path+".hedge_after", hedgeDelay{}.show(r)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
 	}
 }
 

@@ -63,14 +63,10 @@ func (o *outline) fault(node *yaml.Node, path, what, allowed string) {
 	o.faults = append(o.faults, Fault{o.originOf(node), path, what, allowed})
 }
 
-// faultAt reports a part that is wrong beside others. A part that nobody wrote
-// is looked for at its entry.
-func (o *outline) faultAt(path, part, what, allowed string) {
-	origin, written := o.places[path+part]
-	if !written {
-		origin = o.places[path]
-	}
-	o.faults = append(o.faults, Fault{origin, path + part, what, allowed})
+// faultAt reports what was written at a path and does not fit what stands beside
+// it.
+func (o *outline) faultAt(path, what, allowed string) {
+	o.faults = append(o.faults, Fault{o.places[path], path, what, allowed})
 }
 
 func (o *outline) written(path string) bool {

@@ -31,6 +31,7 @@ func TestRankFaults(t *testing.T) {
 		{"rate as no number", "limits: {rate_per_key: nan}", `limits.rate_per_key: "nan" is not a number; allowed: 0.01 to 1000000, or 0: no limit`},
 		{"rate with a unit", "limits: {rate_per_key: 5/s}", `limits.rate_per_key: "5/s" is not a number; allowed: 0.01 to 1000000, or 0: no limit`},
 		{"endless rate", "limits: {rate_per_key: 1e999}", `limits.rate_per_key: "1e999" is out of range; allowed: 0.01 to 1000000, or 0: no limit`},
+		{"rate of many digits", "limits: {rate_per_key: 1e18}", "limits.rate_per_key: 1e+18 is out of range; allowed: 0.01 to 1000000, or 0: no limit"},
 		{"burst", "limits: {burst_per_key: 0}", "limits.burst_per_key: 0 is out of range; allowed: 1 to 1000000, or auto"},
 		{"calls per key", "limits: {calls_per_key: -1}", "limits.calls_per_key: -1 is out of range; allowed: 0 to 1000000"},
 		{"budget above all calls", "retry_budget: {ratio: 10}", "retry_budget.ratio: 10 is out of range; allowed: 0 to 1"},

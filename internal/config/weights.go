@@ -36,25 +36,23 @@ func (k weights) setNode(field any, node *yaml.Node, at *outline) {
 	}
 	all := map[string]float64{}
 	at.pairs(node, func(name string) string { return entryPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
-		if _, err := cleanCaller(name); err != nil {
-			at.fault(key, path, err.Error(), callersLegal)
-			return
-		}
-		var weight float64
-		content, what := rawOf(value)
-		if what == "" {
-			if err := content.store(k.number, &weight); err != nil {
-				what = err.Error()
-			}
-		}
-		if what != "" {
-			at.fault(key, path, what, k.number.allowed())
-		}
-		all[name] = weight
+		all[name] = k.weight(path, name, key, value, at)
 	})
 	if len(at.faults) == 0 {
 		*field.(*map[string]float64) = all
 	}
+}
+
+// weight reads one entry.
+func (k weights) weight(path, name string, key, value *yaml.Node, at *outline) (weight float64) {
+	if _, err := cleanCaller(name); err != nil {
+		at.fault(key, path, err.Error(), callersLegal)
+		return 0
+	}
+	if what := storeNode(value, k.number, &weight); what != "" {
+		at.fault(key, path, what, k.number.allowed())
+	}
+	return weight
 }
 
 func (k weights) show(field any) string { return showLines(k.lines(field)) }
