@@ -186,6 +186,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
 		AbsorbBytes:  int(cfg.AbsorbBytes),
+		StallTimeout: cfg.StallTimeout,
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,

@@ -167,6 +167,7 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 		if n > 0 || (end && n == len(p)) {
 			down.WriteData(&c.down, p[:n], end && n == len(p))
 			c.creditWorker(n)
+			c.idle = 0
 		}
 		p = p[n:]
 	}
@@ -199,6 +200,7 @@ func (c *call) pumpAnswer(now time.Duration) {
 		down.WriteData(&c.down, c.resp[c.respSent:c.respSent+n], last)
 		c.respSent += n
 		c.creditWorker(n)
+		c.idle = 0
 	}
 	c.trimAnswer()
 	c.finishIfDelivered(now)

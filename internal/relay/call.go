@@ -77,9 +77,10 @@ type course struct {
 	ahead     int    // bytes of resp whose credit went back to the worker; see absorb
 	refusals  int    // answers of workers without a free thread
 
-	gotData  bool // of the answer
-	failed   bool // by an answer of cabrank's own
-	done     bool // recorded
+	gotData  bool  // of the answer
+	idle     uint8 // looks of stallWatch since the caller has moved a byte
+	failed   bool  // by an answer of cabrank's own
+	done     bool  // recorded
 	nextFree *call
 	counted  int // bytes of it in callerConn.held
 	older    *call
@@ -218,6 +219,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.waited = lease.Waited()
 	c.boundRun(now)
 	c.setClock(now)
+	c.st.stalls.wind(now)
 	u := c.st.upstreamOf(lease.Endpoint())
 	switch conn := u.conn(now); {
 	case conn != nil:

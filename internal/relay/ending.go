@@ -32,6 +32,7 @@ const (
 	endedOverload
 	endedRate
 	endedTooMany
+	endedStalled
 	endings // how many there are
 )
 
@@ -65,6 +66,9 @@ func answerOf(r ending) answer {
 		endedOverload:   {"overload", grpcwire.ResourceExhausted, 503, "cabrank: overload"},
 		endedRate:       {"rate_limit", grpcwire.ResourceExhausted, 429, "cabrank: rate limit"},
 		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
+		// ABORTED is for what the caller has to begin anew from further up: sending
+		// the same once more would only stall again (gRPC's status codes).
+		endedStalled: {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
 	}[r]
 }
 
@@ -145,7 +149,7 @@ func (c *call) fail(why ending, now time.Duration) {
 
 func outcomeOf(why ending) rank.Outcome {
 	switch why {
-	case endedDeadline, endedShutdown, endedAsideIdle:
+	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled:
 		return rank.Cancelled
 	case endedLost:
 		// A dying process closes one socket after the other, its listener late:

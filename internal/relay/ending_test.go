@@ -41,6 +41,7 @@ func table() map[ending]row {
 		endedOverload:       {8, 503, "cabrank: overload"},
 		endedRate:           {8, 429, "cabrank: rate limit"},
 		endedTooMany:        {8, 429, "cabrank: too many calls"},
+		endedStalled:        {10, 408, "cabrank: caller stalled"},
 	}
 }
 

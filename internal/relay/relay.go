@@ -40,6 +40,7 @@ type Options struct {
 	ReplayBytes  int           // request bytes kept per call for a replay, R3
 	ReplayTotal  int64         // and in all
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
+	StallTimeout time.Duration // for which a caller may hold a slot and do nothing while others wait, 0: for ever, R9
 	AbsorbBytes  int           // bytes of an answer that are read though its caller does not take them, R9
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open

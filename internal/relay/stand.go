@@ -80,6 +80,7 @@ type stand struct {
 	digits        [16]byte // scratch for a number; on the stack it would escape
 	replay        int64    // bytes kept for replays, R3
 	replayTotal   int64
+	stalls        *stallWatch
 	calls         int // that hold up a drain
 	draining      bool
 }
@@ -88,7 +89,7 @@ type stand struct {
 const maxFree = 1024
 
 func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
-	return &stand{
+	st := &stand{
 		Shard: s, relay: r, conf: c,
 		callers:     make(map[*callerConn]struct{}),
 		watches:     make(map[*call]struct{}),
@@ -97,6 +98,8 @@ func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
 		partings:    make(partings),
 		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
 	}
+	st.stalls = newStallWatch(st, r.opts.StallTimeout)
+	return st
 }
 
 // do runs f under the lock of the stand's shard.
