@@ -29,6 +29,7 @@ func (k CallerKey) String() string {
 
 const (
 	byPeer       = "peer"
+	unixPeer     = "unix" // the address of all that come over unix sockets
 	byMetadata   = "metadata"
 	metadataMark = ":"
 )
@@ -55,7 +56,7 @@ func cleanCaller(value string) (string, error) {
 // valueOf returns the form in which a call's key has this value: addresses have
 // one form, the shortest, and no zone.
 func (k CallerKey) valueOf(written string) (string, error) {
-	if k.By != byPeer {
+	if k.By != byPeer || written == unixPeer {
 		return written, nil
 	}
 	address, err := netip.ParseAddr(written)
@@ -93,7 +94,7 @@ func (c *Config) tidyCallers() Faults {
 func tidyCaller[V any](c *Config, path, written string, known map[string]V, with V) (string, Faults) {
 	value, err := c.Fair.Key.valueOf(written)
 	if err != nil {
-		allowed := fmt.Sprintf("addresses, or another fair.key (%s)", c.origins["fair.key"])
+		allowed := fmt.Sprintf("addresses, unix, or another fair.key (%s)", c.origins["fair.key"])
 		return "", Faults{*c.faultAt(path, err.Error(), allowed)}
 	}
 	if _, twice := known[value]; twice {

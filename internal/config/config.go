@@ -134,7 +134,7 @@ type Queue struct {
 	Length      int           // 0: nobody waits
 	Timeout     time.Duration // bounds every wait (R10)
 	Shed        bool          // refuse what cannot end before its deadline (R16)
-	NewestFirst bool          // the newest call first while the queue does not empty
+	NewestFirst bool          // the newest call first while overload lasts
 }
 
 // Fair says who shares the slots, and how.

@@ -130,7 +130,8 @@ CABRANK_METHODS='{"/shop.Catalog/Find": {"idempotent": true, "hedge_after": "50m
 ` + "```" + `
 
 - The names under ` + "`fair.weights`" + ` and in ` + "`keys`" + ` are values of ` + "`fair.key`" + `: with ` + "`peer`" + `
-  addresses without a port, with ` + "`authority`" + ` names as callers send them.
+  addresses without a port (` + "`unix`" + ` for all that come over unix sockets), with
+  ` + "`authority`" + ` names as callers send them.
 - A pattern is ` + "`/package.Service/Method`, or `/package.Service/*`" + ` for all methods of a
   service. A whole name wins over a service, whatever stands first, and its rule
   holds alone: nothing is added from that of the service.

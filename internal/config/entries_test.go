@@ -128,10 +128,10 @@ func TestOriginsOfEntries(t *testing.T) {
 // Addresses are written in many ways and compared in one.
 func TestPeersHaveOneForm(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `
-fair.weights: {"::ffff:10.0.0.7": 2, "2001:DB8:0::1": 3}
+fair.weights: {"::ffff:10.0.0.7": 2, "2001:DB8:0::1": 3, unix: 5}
 lanes: {a: {keys: [10.0.0.8, "fe80::1%eth0"]}}
 `}))
-	if want := map[string]float64{"10.0.0.7": 2, "2001:db8::1": 3}; !maps.Equal(c.Fair.Weights, want) {
+	if want := map[string]float64{"10.0.0.7": 2, "2001:db8::1": 3, "unix": 5}; !maps.Equal(c.Fair.Weights, want) {
 		t.Errorf("weights are %v", c.Fair.Weights)
 	}
 	if want := []string{"10.0.0.8", "fe80::1"}; !slices.Equal(c.Lanes[0].Keys, want) {
@@ -235,7 +235,7 @@ func TestLaneFaults(t *testing.T) {
 		{"too many methods", lane + "methods: [/a.B/C" + strings.Repeat(", /a.B/C", 200) + "]", "3: lanes[a].methods: 201 items are too many; allowed: " + pattern},
 		{"empty caller", lane + "keys: ['']", `3: lanes[a].keys: "" is empty or has spaces around it; allowed: ` + callers},
 		{"caller that no header can hold", lane + "keys: [käse]", `3: lanes[a].keys: "käse" has characters that are not ASCII; allowed: ` + callers},
-		{"caller that is no address", lane + "keys: [gold]", `3: lanes[a].keys: "gold" is not an address, and callers are told apart by theirs; allowed: addresses, or another fair.key (default)`},
+		{"caller that is no address", lane + "keys: [gold]", `3: lanes[a].keys: "gold" is not an address, and callers are told apart by theirs; allowed: addresses, unix, or another fair.key (default)`},
 		{"one caller, twice", lane + "keys: ['::1', '0::1']", `3: lanes[a].keys: "0::1" is there twice, as ::1; allowed: each once`},
 		{"method in two lanes", "lanes:\n  a: {methods: [/a.B/C]}\n  b:\n    methods: [/a.B/C]", `4: lanes[b].methods: "/a.B/C" is also in lanes[a]; allowed: each in one lane`},
 		{"caller in two lanes", "fair.key: authority\nlanes: {a: {keys: [k]}, b: {keys: [k]}}", `2: lanes[b].keys: "k" is also in lanes[a]; allowed: each in one lane`},
@@ -266,7 +266,7 @@ func TestWeightFaults(t *testing.T) {
 		{"endless caller", "fair.weights: {" + strings.Repeat("x", 201) + ": 1}",
 			`fair.weights["` + strings.Repeat("x", 60) + `"...]: "` + strings.Repeat("x", 60) + `"... is longer than 200 characters; allowed: values of fair.key`},
 		{"no address", "fair.weights: {gold: 2}",
-			`fair.weights[gold]: "gold" is not an address, and callers are told apart by theirs; allowed: addresses, or another fair.key (default)`},
+			`fair.weights[gold]: "gold" is not an address, and callers are told apart by theirs; allowed: addresses, unix, or another fair.key (default)`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { wantFault(t, test.file, test.want) })

@@ -164,7 +164,7 @@ const automatic = "auto"
 func rankKeys() []Key {
 	return []Key{
 		{Name: "balance", Flag: "balance", Arg: "POLICY", Default: "late_binding",
-			Help:  "how a call gets its endpoint; all but late_binding choose before a slot is free",
+			Help:  "how a call gets its endpoint; all but late_binding choose before there is a free slot",
 			kind:  oneOf{words: []string{"late_binding", "random", "round_robin", "least_request", "p2c", "peak_ewma", ringHash}},
 			field: func(c *Config) any { return &c.Balance }},
 		{Name: "balance_key", Default: none,
@@ -180,7 +180,7 @@ func rankKeys() []Key {
 			Help: "whether a call is refused at once that cannot end before its deadline",
 			kind: toggle{}, field: func(c *Config) any { return &c.Queue.Shed }},
 		{Name: "queue.newest_first", Default: "true",
-			Help: "whether the newest call is served first while the queue does not empty",
+			Help: "whether the newest call is served first while overload lasts",
 			kind: toggle{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
 		{Name: "stream_slots", Default: automatic,
 			Help: "slots of all endpoints together that long streams may hold; auto is all but one, at least half",
