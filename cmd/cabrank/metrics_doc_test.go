@@ -30,6 +30,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for reason := range house.Stats().Refusals {
 		names = append(names, reason)
 	}
+	for _, reasons := range []map[string]uint64{house.Stats().Retries, house.Stats().RetriesDenied} {
+		for reason := range reasons {
+			names = append(names, reason)
+		}
+	}
 	for reason := range house.Stats().Partings["caller"] {
 		names = append(names, reason)
 	}
@@ -84,8 +89,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 14 {
-		t.Fatalf("metrics on the page: %v, want fourteen", names)
+	if len(slices.Compact(names)) != 16 {
+		t.Fatalf("metrics on the page: %v, want sixteen", names)
 	}
 	return names
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -204,11 +205,29 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 		},
-		Rank:     rankOptions(cfg),
-		OnCancel: onCancel(cfg.CancelledSlots()),
-		Log:      log,
-		Random:   rand.Float64,
+		Methods:     methodRules(cfg.Methods),
+		RetryBudget: relay.RetryBudget{Ratio: cfg.RetryBudget.Ratio, PerSecond: cfg.RetryBudget.PerSecond},
+		Rank:        rankOptions(cfg),
+		OnCancel:    onCancel(cfg.CancelledSlots()),
+		Log:         log,
+		Random:      rand.Float64,
 	}
+}
+
+func methodRules(from []config.MethodRule) []relay.MethodRule {
+	rules := make([]relay.MethodRule, len(from))
+	for i, rule := range from {
+		rules[i] = relay.MethodRule{
+			Pattern: rule.Pattern, Idempotent: rule.Idempotent, Retries: rule.Retries,
+			HedgeAfter: rule.HedgeAfter, HedgeAuto: rule.HedgeAuto,
+		}
+		for _, name := range rule.RetryOn {
+			if code, known := grpcwire.CodeNamed(name); known {
+				rules[i].RetryOn = append(rules[i].RetryOn, code)
+			}
+		}
+	}
+	return rules
 }
 
 func (s *service) makeWorkers(out io.Writer) error {

@@ -103,6 +103,7 @@ type collector struct {
 	calls, seconds, wait, work       *prometheus.Desc
 	refusals                         *prometheus.Desc
 	ended, connections, buffered     *prometheus.Desc
+	retries, retriesDenied           *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
 	workerState, restarts, buildInfo *prometheus.Desc
 }
@@ -112,28 +113,30 @@ func newCollector(sources Sources) *collector {
 		return prometheus.NewDesc("cabrank_"+name, help, labels, nil)
 	}
 	return &collector{
-		sources:     sources,
-		calls:       desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
-		seconds:     desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
-		wait:        desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
-		work:        desc("worker_seconds", "Time that calls had a slot, from its grant to the worker's end, in seconds.", "method"),
-		refusals:    desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
-		ended:       desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
-		connections: desc("connections", "Connections of callers now."),
-		buffered:    desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
-		queueLength: desc("queue_length", "Calls that wait for a slot now."),
-		inFlight:    desc("in_flight", "Slots of a worker that a call has now.", "worker"),
-		slots:       desc("slots", "Slots of a worker in all.", "worker"),
-		workerState: desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
-		restarts:    desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
-		buildInfo:   desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
+		sources:       sources,
+		calls:         desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
+		seconds:       desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
+		wait:          desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
+		work:          desc("worker_seconds", "Time that calls had a slot, from its grant to the worker's end, in seconds.", "method"),
+		refusals:      desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
+		retries:       desc("retries_total", "Further attempts by the rules of methods, by what had failed.", "reason"),
+		retriesDenied: desc("retries_denied_total", "Further attempts that were due and not made, by what spoke against them.", "reason"),
+		ended:         desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
+		connections:   desc("connections", "Connections of callers now."),
+		buffered:      desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
+		queueLength:   desc("queue_length", "Calls that wait for a slot now."),
+		inFlight:      desc("in_flight", "Slots of a worker that a call has now.", "worker"),
+		slots:         desc("slots", "Slots of a worker in all.", "worker"),
+		workerState:   desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
+		restarts:      desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
+		buildInfo:     desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.work, c.refusals, c.ended, c.connections, c.buffered,
+		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.ended, c.connections, c.buffered,
 		c.queueLength, c.inFlight, c.slots, c.workerState, c.restarts, c.buildInfo,
 	} {
 		descs <- desc
@@ -176,6 +179,12 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	}
 	for reason, calls := range stats.Refusals {
 		out.counter(c.refusals, calls, reason)
+	}
+	for reason, attempts := range stats.Retries {
+		out.counter(c.retries, attempts, reason)
+	}
+	for reason, attempts := range stats.RetriesDenied {
+		out.counter(c.retriesDenied, attempts, reason)
 	}
 	for side, reasons := range stats.Partings {
 		for reason, connections := range reasons {

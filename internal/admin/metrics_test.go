@@ -64,6 +64,7 @@ func fullSources() Sources {
 					Work:    relay.Histogram{Bounds: []float64{0.1, 1}, Counts: []uint64{4, 1, 0}, Sum: 3.5},
 				}},
 				Refusals: map[string]uint64{"queue_full": 2},
+				Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
 
 				Connections: 12,
 				Buffered:    4096,
@@ -97,6 +98,8 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_worker_seconds_sum{method="/demo.Jobs/GetJob"} 3.5`,
 		`cabrank_worker_seconds_count{method="/demo.Jobs/GetJob"} 5`,
 		`cabrank_refusals_total{reason="queue_full"} 2`,
+		`cabrank_retries_total{reason="worker_lost"} 3`,
+		`cabrank_retries_denied_total{reason="budget"} 1`,
 		`cabrank_connections 12`,
 		`cabrank_buffered_bytes 4096`,
 		`cabrank_queue_length 7`,

@@ -1,6 +1,9 @@
 package grpcwire
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Code is a gRPC status code as grpc-status carries it, in decimal.
 // Source: gRPC, "Status codes and their use in gRPC".
@@ -58,6 +61,12 @@ func (c Code) String() string {
 		return codeNames[c]
 	}
 	return "CODE(" + strconv.Itoa(int(c)) + ")"
+}
+
+// CodeNamed returns the code with a name, in the spelling of the specification.
+func CodeNamed(name string) (code Code, known bool) {
+	at := slices.Index(codeNames[:], name)
+	return Code(max(at, 0)), at >= 0
 }
 
 // ParseCode reads the value of a grpc-status trailer.

@@ -134,16 +134,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 	if reason := t.account.admit(now); reason != NoReason {
 		return r.refuse(reason)
 	}
-	if e := r.place(t, now); e != nil {
-		r.counts.decided[startedAtOnce]++
-		return r.lease(t, e, now), Granted, NoReason
-	}
-	q := r.queueFor(t)
-	if reason := r.mayWait(t, q, now); reason != NoReason {
-		return r.refuse(reason)
-	}
-	r.enqueue(t, w, q, tail, now)
-	return Lease{}, Queued, NoReason
+	return r.begin(t, w, now)
 }
 
 func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {

@@ -128,6 +128,9 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 		c.again(now)
 		return
 	}
+	if c.code != grpcwire.OK && c.retryAnswer(b, now) {
+		return
+	}
 	if !c.replayable() && !c.gotData && c.isRefusal(b) { // R3
 		c.fail(endedLate, now)
 		return
@@ -279,6 +282,9 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	default:
 		c.code = codeOfReset(code)
 		c.via.complaints++
+		if c.retryReset(code, now) {
+			return
+		}
 		if conn := c.down.Conn(); conn != nil {
 			conn.Reset(&c.down, code)
 		}
@@ -317,12 +323,13 @@ func codeOfReset(code h2.ErrCode) grpcwire.Code {
 }
 
 // workerLost takes the end of the worker's connection. The call moves only if
-// the worker provably has not seen it (R4).
+// the worker provably has not seen it (R4), or if it may run twice.
 func (c *call) workerLost(sent bool, now time.Duration) {
 	switch {
 	case c.state != callRunning:
 	case !sent && c.replayable():
 		c.again(now)
+	case c.retryLost(now):
 	default:
 		c.fail(endedLost, now)
 	}

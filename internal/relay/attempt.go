@@ -29,9 +29,12 @@ type attempt struct {
 type effort struct {
 	via     *upstreamConn // the connection of up; outlives a reset by the worker
 	lease   rank.Lease
-	reqSent int    // bytes of call.req that were written upstream
-	held    []byte // response HEADERS that are held back, R2
-	holding bool
+	reqSent int // bytes of call.req that were written upstream
+	// previous is how many attempts of the call came before, but for those that
+	// have provably not started.
+	previous int
+	held     []byte // response HEADERS that are held back, R2
+	holding  bool
 
 	answered   bool // by the worker
 	code       grpcwire.Code
@@ -64,7 +67,11 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	if c.form.bodyless {
 		a.up.NoContent()
 	}
-	conn.Open(&a.up, end, head[:at], field, head[at:])
+	if a.previous == 0 {
+		conn.Open(&a.up, end, head[:at], field, head[at:])
+	} else {
+		a.openAgain(conn, end, field, at)
+	}
 	if !end {
 		a.pumpRequest()
 	}

@@ -15,6 +15,7 @@ const (
 	callNew       callState = iota // its HEADERS are being looked at
 	callGathering                  // the rest of a small request is awaited, R9
 	callQueued                     // it waits in the rank
+	callPausing                    // a worker has failed it; it waits for its next attempt
 	callRunning                    // it has a lease (or needs none) and a stream to a worker
 	callLocal                      // cabrank answers it itself
 	callOver                       // the worker has no part in it any more; the caller may still be reading
@@ -56,6 +57,9 @@ type course struct {
 	waited    time.Duration // in the queue, in all
 	joined    time.Duration // when it last joined the queue
 	work      work
+	retries   int           // attempts by its method's policy
+	backOffs  int           // those of them that nobody named a time for
+	resumeAt  time.Duration // when the next one is due
 
 	// The request behind its head: bytes that are not sent yet or that a replay
 	// would need.
@@ -120,6 +124,8 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 		}
 	case c.state == callGathering:
 		c.enter(now)
+	case c.state == callPausing:
+		c.resume(now)
 	case c.state == callQueued:
 		c.fail(c.st.relay.waitedTooLong(), now)
 	}
@@ -133,6 +139,8 @@ func (c *call) setClock(now time.Duration) {
 		at = c.waitUntil
 	case c.state == callGathering && (at == 0 || c.started+gatherFor < at):
 		at = c.started + gatherFor
+	case c.state == callPausing && (at == 0 || c.resumeAt < at):
+		at = c.resumeAt
 	case c.aside && (at == 0 || now+asideIdle < at):
 		at = now + asideIdle
 	}
@@ -150,7 +158,12 @@ func (c *call) enter(now time.Duration) {
 	c.ticket.Request = rank.Request{
 		Method: c.method.learned(), Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
 	}
-	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
+	c.placed(c.st.relay.rank.Acquire(&c.ticket, c, now))
+}
+
+// placed takes the rank's first word on a call.
+func (c *call) placed(lease rank.Lease, verdict rank.Verdict, reason rank.Reason) {
+	now := c.st.Now()
 	switch verdict {
 	case rank.Granted:
 		c.run(lease, now)
@@ -171,6 +184,9 @@ func (c *call) wait(now time.Duration) {
 // leaveQueue gives up the place of a call that waits. A grant may be on its
 // way already: Run hands it back.
 func (c *call) leaveQueue(now time.Duration) {
+	if c.state == callPausing {
+		c.waitsNoMore()
+	}
 	if c.state != callQueued {
 		return
 	}

@@ -23,6 +23,7 @@ type form struct {
 	bodyless bool          // a HEAD request: no answer has content (RFC 9110 9.3.2)
 	own      bool          // the path is of a service that gRPC itself defines, R7
 	method   *method       // nil until a worker has answered it before
+	policy   *policy       // nil: it is sent once
 	path     []byte        // kept only while method is nil, or where own is true
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
@@ -34,6 +35,10 @@ type form struct {
 	head      []byte
 	list      int // size of its list with all that cabrank adds, as in h2.Block.ListSize
 	timeoutAt int // where grpc-timeout stood in head, -1: there was none
+
+	// grpc-previous-rpc-attempts, if the caller has sent it: the number, and where
+	// the field is in head; -1: it is not.
+	tries, triesAt, triesEnd int
 
 	nextFree *form
 }
@@ -79,7 +84,7 @@ func (st *stand) newForm() *form {
 		st.freeForms = f.nextFree
 		st.freeFormCount--
 	}
-	*f = form{refs: 1, timeoutAt: -1}
+	*f = form{refs: 1, timeoutAt: -1, triesAt: -1}
 	return f
 }
 
@@ -117,7 +122,11 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 		return
 	}
 	f.own = bytes.HasPrefix(path.Value, pathOwn)
-	f.method = cc.methodOf(path.Value)
+	if f.method = cc.methodOf(path.Value); f.method != nil {
+		f.policy = f.method.policy
+	} else {
+		f.policy = cc.st.relay.policies.of(path.Value)
+	}
 	if f.method == nil || f.own {
 		f.path = cc.st.Pool().Append(nil, path.Value)
 	}
@@ -135,7 +144,7 @@ func (f *form) readTimeout(b *h2.Block) {
 	f.timeout = min(max(d, 1), 1<<62)
 }
 
-// cut is a field of a request that is not sent as it came.
+// cut is a field of a request that is not always sent as it came.
 type cut struct {
 	field int // its id in the watch list
 	h2.Watched
@@ -144,7 +153,7 @@ type cut struct {
 // cuts finds the fields of a request that are written anew, in their order. It
 // appends them to into, which has room for all.
 func (f *form) cuts(cc *callerConn, b *h2.Block, into []cut) []cut {
-	for _, field := range [...]int{fieldTimeout, fieldForwardedFor, fieldHops} {
+	for _, field := range [...]int{fieldTimeout, fieldForwardedFor, fieldHops, fieldTries} {
 		w, found := b.Watched(field)
 		if !found || !f.rewrites(cc, field) {
 			continue
@@ -165,6 +174,8 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 		return f.grpc
 	case fieldForwardedFor:
 		return len(cc.xff) > 0
+	case fieldTries:
+		return f.policy != nil
 	default:
 		return cc.st.relay.opts.MaxHops > 0
 	}
@@ -173,10 +184,10 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 // keepHead keeps the request's header block for this and any further attempt:
 // grpc-timeout is cut out, to be written anew each time with what is left of
 // it, the caller's address is appended to x-forwarded-for, and the call has one
-// hop more.
+// hop more. Where grpc-previous-rpc-attempts stands is noted.
 func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + len(cc.st.relay.firstHop) + 64)
-	var room [3]cut
+	var room [4]cut
 	from, hasXFF, hasHops := 0, false, false
 	for _, at := range f.cuts(cc, b, room[:0]) {
 		head = append(head, b.Enc[from:at.Start]...)
@@ -188,6 +199,10 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 			head, hasXFF = cc.appendForwarded(head, at.Value), true
 		case fieldHops:
 			head, hasHops = cc.appendHops(head, f.hops), true
+		case fieldTries:
+			f.tries, f.triesAt = readTries(at.Value), len(head)
+			head = append(head, b.Enc[at.Start:at.End]...)
+			f.triesEnd = len(head)
 		}
 	}
 	head = append(head, b.Enc[from:]...)

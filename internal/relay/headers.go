@@ -8,12 +8,15 @@ import "github.com/cabrank/cabrank/internal/h2"
 // separator.
 const maxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32 + len(hopsName) + 7 + 32
 
-// fits reports whether the peer of an upstream connection takes the call's
+// fits reports whether the peer of an upstream connection takes the attempt's
 // header lists. To HTTP/2 the limit is advice (RFC 9113 6.5.2); but servers on
 // gRPC's C core 1.51 end the connection, with everybody's calls, at the
 // first list above it [E] (R12).
-func (c *call) fits(conn *h2.Conn) bool {
-	most := conn.PeerHeaderList()
+func (a *attempt) fits(conn *h2.Conn) bool {
+	c, most := a.call, conn.PeerHeaderList()
+	if a.previous > 0 {
+		most -= maxTries
+	}
 	return c.form.list <= most && c.tailList <= most
 }
 
@@ -22,7 +25,7 @@ func (c *call) fits(conn *h2.Conn) bool {
 func settled(conn *h2.Conn) {
 	var large []*attempt
 	conn.Each(func(s *h2.Stream) {
-		if a := s.Owner.(*attempt); !a.call.fits(conn) {
+		if a := s.Owner.(*attempt); !a.fits(conn) {
 			large = append(large, a)
 		}
 	})

@@ -32,6 +32,7 @@ type method struct {
 	name   string
 	id     int // dense, from 1
 	inRank *rank.Method
+	policy *policy // nil: its calls are sent once
 }
 
 // learned returns what the rank knows of the method, nil if that has no name.
@@ -81,7 +82,7 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 		}
 		r.unproven++
 	}
-	m := &method{name: string(path), id: len(r.methods) + 1}
+	m := &method{name: string(path), id: len(r.methods) + 1, policy: r.policies.of(path)}
 	m.inRank = r.rank.Method(m.name)
 	r.methods[m.name] = m
 	return m
@@ -138,6 +139,8 @@ type statsTable struct {
 	refused         [endings]uint64
 	refusedByWorker uint64
 	moved           uint64
+	retries         [retryReasons]uint64
+	retriesDenied   [retryDenials]uint64
 }
 
 func newStatsTable() statsTable {
@@ -198,6 +201,13 @@ func (r *Relay) Stats() Stats {
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
 	}
+	out.Retries, out.RetriesDenied = make(map[string]uint64), make(map[string]uint64)
+	for why, n := range total.retries {
+		out.Retries[retryReason(why).String()] = n
+	}
+	for why, n := range total.retriesDenied {
+		out.RetriesDenied[retryDenial(why).String()] = n
+	}
 	r.mu.Lock()
 	names := maps.Clone(r.methods)
 	r.mu.Unlock()
@@ -224,6 +234,12 @@ func (t *statsTable) add(from *statsTable) {
 	}
 	t.refusedByWorker += from.refusedByWorker
 	t.moved += from.moved
+	for i, n := range from.retries {
+		t.retries[i] += n
+	}
+	for i, n := range from.retriesDenied {
+		t.retriesDenied[i] += n
+	}
 }
 
 func (m *methodRecord) add(from *methodRecord) {

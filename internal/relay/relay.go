@@ -50,6 +50,10 @@ type Options struct {
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
 
+	// Methods are rules for methods, of patterns that occur once each.
+	Methods     []MethodRule
+	RetryBudget RetryBudget
+
 	// Rank is the policies of the rank; QueueLength goes before its own.
 	Rank rank.Options
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
@@ -75,7 +79,10 @@ type Relay struct {
 	answers  answers
 	firstHop []byte // x-cabrank-hops for calls that have none, encoded
 	refusals map[string]bool
+	policies policies
 	start    time.Time
+
+	retryBudget retryBudget
 
 	serving     atomic.Bool  // what Health/Check says
 	connections atomic.Int64 // of callers
@@ -111,6 +118,8 @@ func New(o Options) *Relay {
 		refusals:    make(map[string]bool),
 		methods:     make(map[string]*method),
 		partingLogs: make(map[parting]partingLog),
+		policies:    newPolicies(o.Methods),
+		retryBudget: newRetryBudget(o.RetryBudget),
 		start:       time.Now(),
 		idle:        make(chan struct{}, 1),
 	}

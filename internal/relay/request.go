@@ -36,6 +36,7 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	case laneAside:
 		c.enterAside(now)
 	default:
+		st.countCall(now)
 		c.gather(now)
 	}
 	st.shed(cc, now)
@@ -106,7 +107,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	case c.state == callGathering && c.gathered():
 		c.enter(now)
 		st.shed(cc, now)
-	case c.state == callQueued:
+	case c.state == callQueued, c.state == callPausing:
 		c.count()
 		st.shed(cc, now)
 	}
@@ -140,7 +141,7 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 	case callGathering:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 		c.enter(now)
-	case callQueued:
+	case callQueued, callPausing:
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 	case callRunning:
 		if conn := c.up.Conn(); conn != nil && !c.fits(conn) {

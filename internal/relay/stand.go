@@ -20,11 +20,12 @@ const (
 	fieldGRPCMessage
 	fieldPushback
 	fieldHops
+	fieldTries
 )
 
 func newWatchList() *h2.WatchList {
 	return h2.NewWatchList(":method", ":path", ":status", "content-type", "grpc-timeout",
-		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName)
+		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName)
 }
 
 // Windows and buffers of the two sides (R11).
@@ -77,11 +78,13 @@ type stand struct {
 	partings      partings
 	grants        []rank.Grant // scratch
 	scratch       []byte
+	tries         []byte   // scratch
 	digits        [16]byte // scratch for a number; on the stack it would escape
 	replay        int64    // bytes kept for replays, R3
 	replayTotal   int64
 	stalls        *stallWatch
-	calls         int // that hold up a drain
+	calls         int    // that hold up a drain
+	uncounted     uint64 // calls that the retry budget does not know of yet
 	draining      bool
 }
 

@@ -25,7 +25,12 @@ type MethodStats struct {
 type Stats struct {
 	Methods  []MethodStats
 	Refusals map[string]uint64 // what cabrank or a worker refused, ended or moved, by reason token
-	Partings Partings          // connections that cabrank ended
+	// Retries counts the attempts by the policies of methods, by what had failed,
+	// and RetriesDenied those that were due and not made, by what spoke against
+	// them. Every token is there, also those that never occurred.
+	Retries, RetriesDenied map[string]uint64
+
+	Partings Partings // connections that cabrank ended
 
 	Connections int64 // of callers, now
 	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now

@@ -1,0 +1,36 @@
+package rank
+
+import "time"
+
+// Retry asks for a slot for another attempt of a call whose last one has failed:
+// like Acquire, but it is the same call. Its time in the queue goes on adding up
+// and the terms of its account have been asked; it has had its turn and joins at
+// the tail.
+//
+// The lease of the last attempt has been released before; the caller sets
+// Request.Avoid, and Request.Until anew.
+// Errors: panics like Acquire.
+func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.claim()
+	if t.Request.late(now) {
+		return r.refuse(DeadlineExceeded)
+	}
+	r.prepare(t, now)
+	return r.begin(t, w, now)
+}
+
+// begin has a call start at once, or wait at the tail, or neither.
+func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
+	if e := r.place(t, now); e != nil {
+		r.counts.decided[startedAtOnce]++
+		return r.lease(t, e, now), Granted, NoReason
+	}
+	q := r.queueFor(t)
+	if reason := r.mayWait(t, q, now); reason != NoReason {
+		return r.refuse(reason)
+	}
+	r.enqueue(t, w, q, tail, now)
+	return Lease{}, Queued, NoReason
+}

@@ -1,0 +1,36 @@
+package relay
+
+import (
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// The rule of a method goes before that of its service, also if it allows less.
+func TestPolicies(t *testing.T) {
+	p := newPolicies([]MethodRule{
+		{Pattern: "/shop.Cart/*", Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}},
+		{Pattern: "/shop.Cart/Show", Idempotent: true, Retries: 3, RetryOn: []grpcwire.Code{grpcwire.Aborted, grpcwire.Unauthenticated}},
+		{Pattern: "/shop.Cart/Pay"},
+		{Pattern: "/shop.Cart/Sum", Retries: 5}, // of no effect: it may not run twice
+	})
+	for path, retries := range map[string]int{
+		"/shop.Cart/List": 1, "/shop.Cart/Show": 3, "/shop.Cart/": 1,
+		"/shop.Cart/Pay": -1, "/shop.Cart/Sum": -1,
+		"/shop.Cart": -1, "/shop.Carts/List": -1, "/shop.Cart/List/All": -1, "/": -1, "": -1, "*": -1,
+	} {
+		got := -1
+		if of := p.of([]byte(path)); of != nil {
+			got = of.retries
+		}
+		if got != retries {
+			t.Errorf("%s: got %d retries, want %d (-1: no policy)", path, got, retries)
+		}
+	}
+	show := p.of([]byte("/shop.Cart/Show"))
+	for code := range grpcwire.Code(grpcwire.NumCodes) {
+		if want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated; show.on(code) != want {
+			t.Errorf("%v: got %v", code, !want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package relay
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// The wait before another attempt is random, up to firstBackOff before the first
+// one, doubled for each further one, at most lastBackOff.
+//
+// Source: gRPC proposal A6, "Exponential Backoff".
+const (
+	firstBackOff = 25 * time.Millisecond
+	lastBackOff  = time.Second
+)
+
+// retryReason is why a call is tried again.
+type retryReason uint8
+
+const (
+	retryLost   retryReason = iota // its connection died with the call on it
+	retryStatus                    // the worker's answer is one of the policy's codes
+	retryReset                     // the worker reset its stream, which is as much
+	retryReasons
+)
+
+func (r retryReason) String() string {
+	return [...]string{retryLost: "worker_lost", retryStatus: "status", retryReset: "reset"}[r]
+}
+
+// retryDenial is why a call is not tried again that has a retry left.
+type retryDenial uint8
+
+const (
+	deniedBudget   retryDenial = iota // too many retries and hedges for the calls there are
+	deniedPushback                    // the worker has asked for none, or for a longer wait than calls may have
+	deniedDeadline                    // its time would be up
+	retryDenials
+)
+
+func (d retryDenial) String() string {
+	return [...]string{deniedBudget: "budget", deniedPushback: "pushback", deniedDeadline: "deadline"}[d]
+}
+
+// retryAnswer has a call tried again that was answered with one of the codes of
+// its method's policy. It reports whether that answer is done with: the caller
+// does not hear of it.
+func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
+	if !c.hasRetry() || !c.form.policy.on(c.code) {
+		return false
+	}
+	pause, asked := pushbackIn(b)
+	switch {
+	case pause < 0 || pause > c.st.relay.opts.QueueTimeout:
+		c.st.stats.retriesDenied[deniedPushback]++
+		return false
+	case asked:
+		c.backOffs = 0 // A6: what follows begins with the shortest wait again
+	default:
+		pause = c.backOff()
+	}
+	return c.putOff(retryStatus, pause, rank.OK, now)
+}
+
+// retryReset does so for an answer that is none: RST_STREAM with an error code
+// that callers take for such a code.
+func (c *call) retryReset(code h2.ErrCode, now time.Duration) bool {
+	return c.hasRetry() && c.form.policy.on(codeOfReset(code)) &&
+		c.putOff(retryReset, c.backOff(), rank.Failed, now)
+}
+
+// retryLost does so for a call that may have run on a worker that is gone.
+func (c *call) retryLost(now time.Duration) bool {
+	return c.hasRetry() && c.putOff(retryLost, c.backOff(), outcomeOf(endedLost), now)
+}
+
+// hasRetry reports whether the call may be sent once more by its method's policy,
+// and can (R3).
+func (c *call) hasRetry() bool {
+	p := c.form.policy
+	return p != nil && c.retries < p.retries && c.replayable() && c.lease.Valid()
+}
+
+// pushbackIn returns the wait that an answer asks for before another attempt,
+// and whether it does. It is negative if there is to be none.
+//
+// Source: gRPC proposal A6, "Pushback".
+func pushbackIn(b *h2.Block) (wait time.Duration, asked bool) {
+	field, found := b.Watched(fieldPushback)
+	if !found {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(string(field.Value), 10, 32)
+	if err != nil {
+		return -1, true
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}
+
+// backOff returns how long the next attempt waits. Full jitter: calls that failed
+// together do not come back together.
+func (c *call) backOff() time.Duration {
+	longest := min(firstBackOff<<c.backOffs, lastBackOff)
+	c.backOffs++
+	return time.Duration(c.st.relay.opts.Random() * float64(longest))
+}
+
+// putOff ends an attempt that has failed and has the call wait for its next one,
+// if there is time for it and the budget allows it.
+func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome, now time.Duration) bool {
+	switch {
+	case c.deadline != 0 && now+pause >= c.deadline:
+		c.st.stats.retriesDenied[deniedDeadline]++
+		return false
+	case !c.st.mayTry(now):
+		c.st.stats.retriesDenied[deniedBudget]++
+		return false
+	}
+	c.st.relay.retryBudget.spend(now)
+	c.st.stats.retries[why]++
+	from := c.lease.Endpoint()
+	c.leaveStream()
+	c.up.Clear()
+	c.forget()
+	c.releaseLease(outcome, now)
+	c.ticket.Request.Avoid = from
+	c.retries++
+	c.previous++
+	c.state, c.resumeAt = callPausing, now+pause
+	c.count()
+	c.setClock(now)
+	return true
+}
+
+// resume brings a call that has paused to the rank again: to the tail, for it
+// has had a turn, and with a wait of its own.
+func (c *call) resume(now time.Duration) {
+	c.waitsNoMore()
+	c.state, c.resumeAt = callNew, 0
+	c.waitUntil = now + c.st.relay.opts.QueueTimeout
+	c.ticket.Request.Until = c.waitUntil
+	c.placed(c.st.relay.rank.Retry(&c.ticket, c, now))
+}

@@ -1,0 +1,51 @@
+package relay
+
+import (
+	"strconv"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// triesName is the field that tells a worker how many attempts came before. Those
+// that were refused without having been looked at do not count.
+//
+// Source: gRPC proposal A6, "Exposed Retry Metadata".
+const triesName = "grpc-previous-rpc-attempts"
+
+// maxTries is how much the field adds to a header list, as maxAdded.
+const maxTries = len(triesName) + 10 + 32
+
+// readTries reads how many attempts its caller has made before this call. What
+// is no number counts as none.
+func readTries(value []byte) int {
+	n, err := strconv.ParseUint(string(value), 10, 20)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// triesField encodes the field for an attempt with so many before it, those of
+// the caller included.
+func (st *stand) triesField(n int) []byte {
+	value := strconv.AppendInt(st.digits[:0], int64(n), 10)
+	st.tries = h2.AppendFieldBytes(st.tries[:0], triesName, value)
+	return st.tries
+}
+
+// openAgain opens the stream of an attempt that is not the first: its header
+// block is that of the first but for grpc-timeout, which goes to at, and the
+// number of attempts before it.
+func (a *attempt) openAgain(conn *h2.Conn, end bool, timeout []byte, at int) {
+	f := a.call.form
+	head, from, to := f.head, f.triesAt, f.triesEnd
+	if from < 0 {
+		from, to = len(head), len(head)
+	}
+	tries := a.call.st.triesField(f.tries + a.previous)
+	if at <= from {
+		conn.Open(&a.up, end, head[:at], timeout, head[at:from], tries, head[to:])
+		return
+	}
+	conn.Open(&a.up, end, head[:from], tries, head[to:at], timeout, head[at:])
+}
