@@ -106,6 +106,14 @@ func (r *Rank) mayStart(l *lane) bool {
 	return r.slotsFree() > withheld
 }
 
+// heldBack tells why a call of the lane waits although there is a free slot.
+func (r *Rank) heldBack(l *lane) decision {
+	if l.index == len(r.lanes)-1 {
+		return waitedForStreams
+	}
+	return waitedForReserve
+}
+
 // slotsFree counts the slots that a call could have now.
 func (r *Rank) slotsFree() (n int) {
 	for _, e := range r.free {

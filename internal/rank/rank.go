@@ -291,7 +291,9 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	if t.method = q.Method; t.method == nil {
 		t.method = r.unknown
 	}
-	t.long = t.method.long(now)
+	if t.long = t.method.long(now); t.long {
+		r.streams.age(now)
+	}
 	t.lane = r.laneOf(t)
 	t.bound = nil
 }
@@ -303,7 +305,11 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 		return r.bound(t, now)
 	}
 	// By the invariant nobody waits who may have a slot that is free.
-	if len(r.free) == 0 || t.lane.waiting > 0 || !r.mayStart(t.lane) {
+	if len(r.free) == 0 || t.lane.waiting > 0 {
+		return nil
+	}
+	if !r.mayStart(t.lane) {
+		r.counts.decided[r.heldBack(t.lane)]++
 		return nil
 	}
 	return r.pick(&t.Request, now)

@@ -1,0 +1,105 @@
+package rank
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// R16: what is learned of exponential run times is near the truth.
+func TestEstimates(t *testing.T) {
+	m := New(Options{}).Method("/a.B/C")
+	random := rand.New(rand.NewPCG(1, 2))
+	const mean = 20 * ms
+	for range 10_000 {
+		m.observe(time.Duration(random.ExpFloat64()*float64(mean)), 0)
+	}
+	e := m.Estimate()
+	near := func(name string, got time.Duration, want float64) {
+		t.Helper()
+		if r := float64(got) / (want * float64(mean)); r < 0.85 || r > 1.15 {
+			t.Errorf("%s is %v, %.2f of the truth", name, got, r)
+		}
+	}
+	near("mean", e.Mean, 1)
+	near("median", e.Median, math.Ln2)
+	near("p95", e.P95, math.Log(20))
+	if e.Samples < 9_900 || e.Longest < 100*ms {
+		t.Errorf("%d samples, longest %v", e.Samples, e.Longest)
+	}
+}
+
+// R16: what was learned fades, so that a method whose calls are all refused is
+// learned anew.
+func TestEstimatesFade(t *testing.T) {
+	m := New(Options{}).Method("/a.B/C")
+	for range 1000 {
+		m.observe(time.Minute, 0)
+	}
+	if !m.known() {
+		t.Fatal("a thousand runs are not enough")
+	}
+	m.fade(2 * time.Minute)
+	if m.known() {
+		t.Errorf("%d runs are known two minutes later", m.Estimate().Samples)
+	}
+	for range 100 {
+		m.observe(ms, 2*time.Minute)
+	}
+	if e := m.Estimate(); e.Median > 2*ms {
+		t.Errorf("median is %v after the calls have become quick", e.Median)
+	}
+}
+
+// A rare long run is not forgotten before the common ones.
+func TestRareRunsFadeLikeOthers(t *testing.T) {
+	m := New(Options{}).Method("/a.B/C")
+	for i := range 100 {
+		run := 10 * ms
+		if i%10 == 0 {
+			run = time.Second
+		}
+		m.observe(run, 0)
+	}
+	m.fade(30 * time.Second)
+	if e := m.Estimate(); e.P95 < 900*ms || e.Samples == 0 {
+		t.Errorf("p95 is %v of %d samples", e.P95, e.Samples)
+	}
+}
+
+// The buckets cover all times without a gap, and their order is that of time.
+func TestBuckets(t *testing.T) {
+	last := -1
+	for d := time.Duration(0); d < 3*time.Hour; d += d/16 + 100 {
+		b := bucketOf(d)
+		if b < last || b > last+1 {
+			t.Fatalf("%v is in bucket %d after %d", d, b, last)
+		}
+		if b > 0 && b < octaves*4-1 && (d < lowest(b) || d >= lowest(b+1)) {
+			t.Fatalf("%v is not in its bucket %v..%v", d, lowest(b), lowest(b+1))
+		}
+		last = b
+	}
+}
+
+// A cancelled run says only that it would have been longer.
+func TestCancelledRunsTeachLengthOnly(t *testing.T) {
+	m := New(Options{}).Method("/a.B/C")
+	for range 100 {
+		m.observe(100*ms, 0)
+	}
+	before := m.Estimate()
+	for range 100 {
+		m.observeAtLeast(ms, 0)
+	}
+	if m.Estimate() != before {
+		t.Error("cancelled runs made the method look quick")
+	}
+	for range 100 {
+		m.observeAtLeast(time.Second, 0)
+	}
+	if e := m.Estimate(); e.P95 < 900*ms {
+		t.Errorf("p95 is %v after a hundred calls that had run for 1 s", e.P95)
+	}
+}

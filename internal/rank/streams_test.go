@@ -1,0 +1,97 @@
+package rank
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// R8: calls of a method that usually run for long leave a slot to the others,
+// and wait in a lane of their own.
+func TestLongCallsLeaveASlot(t *testing.T) {
+	r, _ := newRank(t, 10, 2, 2)
+	long := r.Method("/chat.Chat/Stream")
+	for range enough {
+		long.observe(time.Minute, 0)
+	}
+	stream := func() *caller {
+		c := newCaller(0)
+		c.Request.Method = long
+		return c
+	}
+	running := []*caller{stream(), stream(), stream()}
+	for _, c := range running {
+		c.acquire(t, r, 0, Granted)
+	}
+	waiting := stream()
+	waiting.acquire(t, r, 0, Queued)
+	short := newCaller(0)
+	short.acquire(t, r, 0, Granted)
+	short.release(r, OK, ms)
+	if waiting.granted != 0 {
+		t.Error("a fourth stream took the slot that is left to others")
+	}
+	if s := r.Snapshot(); s.LongCalls != 3 || s.Lanes[len(s.Lanes)-1].Waiting != 1 {
+		t.Errorf("%+v", s)
+	}
+	if r.Decisions()["waited_for_stream_slots"] != 1 {
+		t.Errorf("the wait was not counted: %v", r.Decisions())
+	}
+	running[1].release(r, OK, ms)
+	if waiting.granted != 1 {
+		t.Error("a stream has ended and the next one does not begin")
+	}
+}
+
+// R8: any call older than 10 s counts.
+func TestOldCallsAreLong(t *testing.T) {
+	r, _ := newRank(t, 10, 2)
+	long := r.Method("/chat.Chat/Stream")
+	for range enough {
+		long.observe(time.Minute, 0)
+	}
+	old, stream := newCaller(0), newCaller(0)
+	old.acquire(t, r, 0, Granted)
+	stream.Request.Method = long
+	stream.acquire(t, r, 12*time.Second, Queued)
+	old.release(r, OK, 13*time.Second)
+	if stream.granted != 1 {
+		t.Error("the stream waits for nobody")
+	}
+}
+
+// The counts by second are those of a plain list.
+func TestStreamsAgreeWithAList(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 8))
+	type run struct {
+		began time.Duration
+		long  bool
+	}
+	var s streams
+	var runs []run
+	now := time.Duration(0)
+	for range 20_000 {
+		now += time.Duration(random.ExpFloat64() * float64(200*ms))
+		if random.IntN(500) == 0 {
+			now += time.Minute
+		}
+		if random.IntN(2) == 0 || len(runs) == 0 {
+			c := run{now, random.IntN(5) == 0}
+			runs = append(runs, c)
+			s.begin(c.long, now)
+		} else {
+			i := random.IntN(len(runs))
+			s.end(runs[i].long, runs[i].began, now)
+			runs = append(runs[:i], runs[i+1:]...)
+		}
+		want := 0
+		for _, c := range runs {
+			if c.long || secondOf(now)-secondOf(c.began) >= agedSeconds {
+				want++
+			}
+		}
+		if got := s.old + s.early; got != want {
+			t.Fatalf("%d long calls at %v, want %d", got, now, want)
+		}
+	}
+}
