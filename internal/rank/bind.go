@@ -21,7 +21,7 @@ func newBinder(b Balance, random func() float64) binder {
 	case Random:
 		return func(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint { return up[chance(random, len(up))] }
 	case RoundRobin:
-		return new(roundRobin).bind
+		return (&roundRobin{last: -1}).bind
 	case LeastRequest:
 		return leastRequest
 	case P2C:

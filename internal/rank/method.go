@@ -48,7 +48,7 @@ type Estimate struct {
 	// Samples is how many runs the rest stands for, faded ones in part.
 	Samples int
 	// Mean, Median and P95 are 0 if nothing has been learned. The quantiles are
-	// up to a tenth too high or too low.
+	// a tenth too high or too low at most, as a rule.
 	Mean, Median, P95 time.Duration
 	// Longest is at least as long as any run that is not forgotten.
 	Longest time.Duration
@@ -186,24 +186,28 @@ func (r *runTimes) halve() {
 	r.sum *= float64(r.total) / float64(max(before, 1))
 }
 
-// quantiles returns the middle of the buckets in which half and 95 % of the
-// runs end, and the upper end of the last one that is not empty.
+// quantiles returns within what time half and 95 % of the runs end, with the runs
+// of a bucket spread evenly over it, and the upper end of the last one that is
+// not empty.
 func (r *runTimes) quantiles() (median, p95, longest time.Duration) {
-	seen := 0
+	half, most := float64(r.total)/2, float64(r.total)*0.95
+	seen := 0.0
 	for i, n := range r.counts {
 		if n == 0 {
 			continue
 		}
-		before := seen
-		seen += int(n)
-		middle := (lowest(i) + lowest(i+1)) / 2
-		if half := (r.total + 1) / 2; before < half && seen >= half {
-			median = middle
+		low, high, count := lowest(i), lowest(i+1), float64(n)
+		within := func(rank float64) time.Duration {
+			return low + time.Duration((rank-seen)/count*float64(high-low))
 		}
-		if most := r.total - r.total/20; before < most && seen >= most {
-			p95 = middle
+		if seen < half && half <= seen+count {
+			median = within(half)
 		}
-		longest = lowest(i + 1)
+		if seen < most && most <= seen+count {
+			p95 = within(most)
+		}
+		seen += count
+		longest = high
 	}
 	return median, p95, longest
 }

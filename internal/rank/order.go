@@ -23,7 +23,7 @@ func FIFO(*Ticket, *time.Duration, time.Duration) bool { return false }
 const (
 	// standingPart is the part of its time that the oldest call has waited when
 	// the queue begins to count as a standing one.
-	standingPart = 4
+	standingPart = 8
 	// standingFor is for how long that must be so, without a break.
 	standingFor = 100 * time.Millisecond
 	// stalePart is the part of its time after which a call has hardly a chance

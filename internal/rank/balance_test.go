@@ -1,0 +1,164 @@
+package rank
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// balanced returns a rank of ready endpoints under a policy.
+func balanced(b Balance, slots ...int) (*Rank, []*Endpoint) {
+	random := rand.New(rand.NewPCG(7, uint64(b)))
+	r := New(Options{QueueLength: 10_000, Balance: b, Random: random.Float64})
+	endpoints := make([]*Endpoint, len(slots))
+	for i, n := range slots {
+		endpoints[i] = r.Add(fmt.Sprint("worker-", i+1), EndpointOptions{Slots: n, OnCancel: Free})
+		r.SetReady(endpoints[i], true, 0, nil)
+	}
+	return r, endpoints
+}
+
+// R21: a policy that binds early has calls wait for their own endpoint while
+// others are idle; late binding does not.
+func TestBindingEarlyWaits(t *testing.T) {
+	for b := range balances {
+		t.Run(b.String(), func(t *testing.T) {
+			r, _ := balanced(b, 1, 1, 1, 1)
+			waited := false
+			for range 4 {
+				c := newCaller(0)
+				c.Request.Hash = 42
+				_, verdict, _ := r.Acquire(&c.Ticket, c, 0)
+				waited = waited || verdict == Queued
+			}
+			if want := b == Random || b == P2C; waited != want && b != PeakEWMA && b != RingHash {
+				t.Errorf("somebody waited: %v", waited)
+			}
+		})
+	}
+}
+
+// Names of policies are those of configuration files.
+func TestBalanceNames(t *testing.T) {
+	for b := range balances {
+		if got, ok := ParseBalance(b.String()); !ok || got != b {
+			t.Errorf("%v is parsed as %v", b, got)
+		}
+	}
+	if _, ok := ParseBalance("best"); ok {
+		t.Error("there is a policy named best")
+	}
+	if got := Balance(99).String(); got != "balance_99" {
+		t.Error(got)
+	}
+}
+
+// Each policy spreads calls as it says.
+func TestSpread(t *testing.T) {
+	const calls = 20_000
+	for b, want := range map[Balance]struct{ least, most float64 }{
+		Random:       {0.22, 0.28},
+		RoundRobin:   {0.2499, 0.2501},
+		LeastRequest: {0.249, 0.251},
+		P2C:          {0.23, 0.27},
+		PeakEWMA:     {0.22, 0.28},
+		RingHash:     {0.15, 0.35},
+	} {
+		r, endpoints := balanced(b, 100, 100, 100, 100)
+		random := rand.New(rand.NewPCG(1, 1))
+		served := map[*Endpoint]int{}
+		for i := range calls {
+			now := time.Duration(i) * ms
+			c := newCaller(now)
+			c.Request.Hash = random.Uint64()
+			c.acquire(t, r, now, Granted)
+			served[c.lease.Endpoint()]++
+			c.release(r, OK, now+ms/2)
+		}
+		for _, e := range endpoints {
+			if share := float64(served[e]) / calls; share < want.least || share > want.most {
+				t.Errorf("%v: %s got %.3f of the calls", b, e.Name(), share)
+			}
+		}
+	}
+}
+
+// The same key meets the same worker, few keys move when one goes, and a key
+// that is too popular overflows to the next.
+func TestRingHash(t *testing.T) {
+	r, endpoints := balanced(RingHash, 1000, 1000, 1000, 1000)
+	at := func(hash uint64) *Endpoint {
+		c := newCaller(0)
+		c.Request.Hash = hash
+		c.acquire(t, r, 0, Granted)
+		defer c.release(r, OK, 0)
+		return c.lease.Endpoint()
+	}
+	random := rand.New(rand.NewPCG(3, 3))
+	before := map[uint64]*Endpoint{}
+	for range 2000 {
+		hash := random.Uint64()
+		before[hash] = at(hash)
+		if at(hash) != before[hash] {
+			t.Fatal("a key met two workers")
+		}
+	}
+	r.SetReady(endpoints[1], false, 0, nil)
+	moved := 0
+	for hash, e := range before {
+		if now := at(hash); now != e {
+			moved++
+			if e != endpoints[1] {
+				t.Fatal("a key moved although its worker is there")
+			}
+		}
+	}
+	if moved < 200 || moved > 900 {
+		t.Errorf("%d of 2000 keys moved when one of four workers went", moved)
+	}
+	for range 1200 { // all of one key
+		c := newCaller(0)
+		c.Request.Hash = 1
+		c.acquire(t, r, 0, Granted)
+	}
+	for _, s := range r.Snapshot().Endpoints {
+		if s.Ready && s.InFlight > 600 {
+			t.Errorf("%s has %d of 1,200 calls of one key", s.Name, s.InFlight)
+		}
+	}
+}
+
+// Calls that are bound to an endpoint that goes move to another one, and those
+// that came while nothing was up are bound when something is.
+func TestBoundCallsMove(t *testing.T) {
+	r, e := balanced(RoundRobin, 1, 1)
+	var calls []*caller
+	for range 4 {
+		c := newCaller(0)
+		lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+		c.lease = lease
+		calls = append(calls, c)
+	}
+	if r.Waiting() != 2 {
+		t.Fatalf("%d wait", r.Waiting())
+	}
+	r.SetReady(e[1], false, 0, nil)
+	r.SetReady(e[0], false, 0, nil)
+	late := newCaller(0)
+	late.acquire(t, r, 0, Queued)
+	calls = append(calls, late)
+	deliver(r.SetReady(e[0], true, ms, nil)) // its call still runs
+	running := calls[0]
+	for n := range 3 {
+		running.release(r, OK, ms)
+		for _, c := range calls[2:] {
+			if c.granted == 1 && c.lease.held() {
+				running = c
+			}
+		}
+		if r.Waiting() != 2-n {
+			t.Fatalf("%d wait after %d calls", r.Waiting(), n+1)
+		}
+	}
+}

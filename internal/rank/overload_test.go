@@ -1,0 +1,161 @@
+package rank
+
+import (
+	"testing"
+	"time"
+)
+
+// taught returns a rank with one slot in use, for calls that take 20 ms, and its
+// method.
+func taught(tb testing.TB, queue int) (*Rank, *Method, *caller) {
+	tb.Helper()
+	r, _ := newRank(tb, queue, 1)
+	m := r.Method("/a.B/C")
+	for range enough {
+		m.observe(20*ms, 0)
+	}
+	running := with(nil, m, 0)
+	running.acquire(tb, r, 0, Granted)
+	r.handovers = handovers{mean: 20 * ms, count: enough}
+	return r, m, running
+}
+
+// R16: a call that cannot end before its deadline is refused when it comes, one
+// in a hundred is let through, and nobody is refused while a slot is free.
+func TestShedAtArrival(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	backlog(t, r, nil, m, 10, 0)
+	ask := func(left time.Duration) Reason {
+		c := with(nil, m, 0)
+		c.Request.Deadline = left
+		_, verdict, reason := r.Acquire(&c.Ticket, c, 0)
+		if verdict == Queued {
+			r.Leave(&c.Ticket)
+		}
+		return reason
+	}
+	if got := ask(300 * ms); got != NoReason {
+		t.Errorf("with 300 ms for 11 x 20 ms and its own 20: %v", got)
+	}
+	refused := 0
+	for range 200 {
+		if ask(200*ms) == WontFinish {
+			refused++
+		}
+	}
+	if refused != 198 {
+		t.Errorf("%d of 200 were refused, want 198", refused)
+	}
+	r2, m2, running2 := taught(t, 1000)
+	running2.release(r2, OK, 0)
+	c := with(nil, m2, 0)
+	c.Request.Deadline = ms
+	c.acquire(t, r2, 0, Granted)
+	_ = running
+}
+
+// R16: and at the head of the queue.
+func TestShedAtTheHead(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	late, timely := with(nil, m, 0), with(nil, m, 0)
+	late.Request.Deadline, timely.Request.Deadline = 50*ms, time.Second
+	late.acquire(t, r, 0, Queued)
+	timely.acquire(t, r, 0, Queued)
+	running.release(r, OK, 40*ms)
+	if len(late.refused) != 1 || late.refused[0] != WontFinish || timely.granted != 1 {
+		t.Errorf("a call with 10 ms left for 20: %v; the next was granted %d times", late.refused, timely.granted)
+	}
+}
+
+// R16: nobody is refused by what has hardly been learned.
+func TestNothingIsShedUnlearned(t *testing.T) {
+	r, _ := newRank(t, 10, 1)
+	m := r.Method("/a.B/C")
+	for range enough - 1 {
+		m.observe(time.Minute, 0)
+	}
+	newCaller(0).acquire(t, r, 0, Granted)
+	c := with(nil, m, 0)
+	c.Request.Deadline = 10 * ms
+	c.acquire(t, r, 0, Queued)
+}
+
+// Under standing overload the newest call goes first, one that has waited for
+// half of its time is told, and it ends when the queue does.
+func TestNewestFirstUnderStandingOverload(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	call := func(now time.Duration) *caller {
+		c := with(nil, m, now)
+		c.Request.Until = now + time.Second
+		c.acquire(t, r, now, Queued)
+		return c
+	}
+	calls := []*caller{call(0), call(0), call(0), call(0)}
+	step := func(now time.Duration) {
+		t.Helper()
+		running.release(r, OK, now)
+		for _, c := range calls {
+			if c.granted == 1 && c.lease.At() == now {
+				running = c
+				return
+			}
+		}
+		t.Fatalf("nobody was served at %v", now)
+	}
+	step(200 * ms) // the queue stands from here on
+	calls = append(calls, call(290*ms))
+	step(280 * ms)
+	if running == calls[4] {
+		t.Error("a burst turned the order round")
+	}
+	step(310 * ms)
+	if running != calls[4] {
+		t.Error("the newest call did not go first")
+	}
+	calls = append(calls, call(590*ms))
+	running.release(r, OK, 600*ms)
+	told := 0
+	for _, c := range calls {
+		if len(c.refused) == 1 && c.refused[0] == Overload {
+			told++
+		}
+	}
+	if told != 2 || calls[5].granted != 1 {
+		t.Errorf("%d calls that waited for more than half a second of one were told, want 2", told)
+	}
+	running = calls[5]
+	calls = append(calls, call(605*ms), call(610*ms))
+	step(620 * ms)
+	if running != calls[6] {
+		t.Error("the overload is over, and the order is still turned round")
+	}
+}
+
+// R1: a call that was put back goes first even then.
+func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
+	var l line
+	tickets := make([]Ticket, 3)
+	for i := range tickets {
+		tickets[i].Request.Until = time.Second
+		l.join(&tickets[i], tail)
+	}
+	l.next(Adaptive, 500*ms)
+	if l.next(Adaptive, 600*ms) != &tickets[2] {
+		t.Fatal("no overload")
+	}
+	var back Ticket
+	back.Request.Until = time.Second
+	l.join(&back, head)
+	if l.next(Adaptive, 600*ms) != &back || l.stale(600*ms) != nil || l.spare() == &back {
+		t.Error("the call that was put back lost its place")
+	}
+}
+
+// Drain tells about how long the queue is.
+func TestDrainTime(t *testing.T) {
+	r, m, _ := taught(t, 1000)
+	backlog(t, r, nil, m, 10, 0)
+	if d := r.Drain(); d != 200*ms {
+		t.Errorf("%v for 10 calls of 20 ms", d)
+	}
+}
