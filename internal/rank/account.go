@@ -18,6 +18,8 @@ const (
 	// debtCap bounds how much slot time an account pays back that it has had
 	// beyond its share.
 	debtCap = 10 * time.Second
+	// fadeEvery is how finely use fades: a four-hundredth of it at a time.
+	fadeEvery = useFor / 400
 	// lookEvery is how often calls are charged that still run.
 	lookEvery = 100 * time.Millisecond
 	// maxDebtors is how many accounts are kept for nothing but their debts.
@@ -207,7 +209,7 @@ func divide(d time.Duration, by float64) time.Duration {
 
 // fade lets the use of slots count less as time goes by.
 func (a *Account) fade(now time.Duration) {
-	if passed := now - a.seen; passed > 0 {
+	if passed := now - a.seen; passed >= fadeEvery {
 		a.use *= math.Exp(-float64(passed) / float64(useFor))
 		a.seen = now
 	}

@@ -59,6 +59,39 @@ func BenchmarkTenThousandWaiting(b *testing.B) {
 	}
 }
 
+// The same among the calls of many callers, with time going by: shares are
+// looked at, and each call comes with what was learned of its method.
+func BenchmarkTenThousandWaitingOfManyCallers(b *testing.B) {
+	for _, callers := range []int{10, 1000, 10_000} {
+		b.Run(fmt.Sprint(callers, " callers"), func(b *testing.B) {
+			r, running := crowdOf(b, 10_000, callers)
+			grants := make([]Grant, 0, 1)
+			now := time.Duration(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now += ms
+				running, grants = r.nextAt(running, now, grants)
+			}
+		})
+	}
+}
+
+// A call without waiting, of a known method and one of two callers.
+func BenchmarkKnownCaller(b *testing.B) {
+	r, _ := newRank(b, 0, equal(4, 5)...)
+	m := r.Method("/a.B/C")
+	r.Open("other", Terms{})
+	c := with(r.Open("caller", Terms{}), m, 0)
+	var grants []Grant
+	now := time.Duration(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += ms
+		lease, _, _ := r.Acquire(&c.Ticket, c, now)
+		grants = r.Release(lease, OK, now+ms/2, grants[:0])
+	}
+}
+
 // A call leaves from the middle of 10,000 waiting ones and comes back.
 func BenchmarkLeaveAmongTenThousand(b *testing.B) {
 	r, _ := crowd(b, 10_000)
@@ -98,7 +131,17 @@ func TestNothingIsAllocated(t *testing.T) {
 	expectNoAllocs(t, "with waiting", func() {
 		running, grants = waiting.next(running, grants)
 	})
+	many, some := crowdOf(t, 1000, 100)
 	now := time.Duration(0)
+	for range 2000 { // each caller has waited once
+		now += ms
+		some, grants = many.nextAt(some, now, grants)
+	}
+	expectNoAllocs(t, "with waiting of many callers", func() {
+		now += ms
+		some, grants = many.nextAt(some, now, grants)
+	})
+	now = 0
 	expectNoAllocs(t, "with a refusal", func() {
 		lease, _, _ := r.Acquire(&c.Ticket, c, now)
 		r.Release(lease, RefusedByWorker, now, grants[:0])
@@ -135,14 +178,38 @@ func crowd(tb testing.TB, waiting int) (crowded, *caller) {
 	return crowded{r, calls}, running
 }
 
+// crowdOf is a crowd of several callers with calls of one method.
+func crowdOf(tb testing.TB, waiting, callers int) (crowded, *caller) {
+	tb.Helper()
+	r, _ := newRank(tb, waiting, 1)
+	m := r.Method("/a.B/C")
+	running := with(nil, m, 0)
+	running.acquire(tb, r, 0, Granted)
+	accounts := make([]*Account, callers)
+	for i := range accounts {
+		accounts[i] = r.Open(fmt.Sprint(i), Terms{})
+	}
+	calls := make([]*caller, waiting)
+	for i := range calls {
+		calls[i] = with(accounts[i%callers], m, 0)
+		calls[i].acquire(tb, r, 0, Queued)
+	}
+	return crowded{r, calls}, running
+}
+
 // next ends the running call, sends it to the tail and returns the one that
 // runs now.
 func (c crowded) next(running *caller, grants []Grant) (*caller, []Grant) {
-	grants = c.Release(running.lease, OK, 0, grants[:0])
+	return c.nextAt(running, 0, grants)
+}
+
+func (c crowded) nextAt(running *caller, now time.Duration, grants []Grant) (*caller, []Grant) {
+	grants = c.Release(running.lease, OK, now, grants[:0])
 	for _, g := range grants {
 		g.Deliver()
 	}
-	if _, verdict, _ := c.Acquire(&running.Ticket, running, 0); verdict != Queued || len(grants) != 1 {
+	running.Request.Arrived = now
+	if _, verdict, _ := c.Acquire(&running.Ticket, running, now); verdict != Queued || len(grants) != 1 {
 		panic(fmt.Sprintf("%v with %d grants, want queued with 1", verdict, len(grants)))
 	}
 	return grants[0].Waiter.(*caller), grants

@@ -496,6 +496,11 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	return Lease{endpoint: e, ticket: t, turn: r.turn, at: now, waited: t.waited}
 }
 
+// mostLooked is how many endpoints with a free slot a choice is offered: the best
+// of so many is as good as the best of all, and the time that it takes is
+// bounded.
+const mostLooked = 16
+
 // pick asks the choice, and keeps from it the endpoint that the call avoids if
 // there is another (R1).
 func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
@@ -507,6 +512,9 @@ func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 	if e := r.probe(now); e != nil {
 		r.counts.decided[probedSlow]++
 		return e
+	}
+	if over := len(free) - mostLooked; over > 0 {
+		free = free[r.turn%uint64(over+1):][:mostLooked]
 	}
 	e := r.choose(q, free)
 	if e == nil || e.freeAt < 0 {
