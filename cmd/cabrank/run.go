@@ -192,6 +192,9 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
 		KeepAlive:    cfg.Limits.KeepAlive,
+		Keys:         relayKeys(cfg),
+		Lanes:        relayLanes(cfg),
+		BalanceKey:   cfg.BalanceKey,
 		MaxHops:      cfg.MaxHops,
 		Explain:      cfg.Explain,
 		Limits: relay.Limits{

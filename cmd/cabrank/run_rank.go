@@ -5,8 +5,8 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
-// rankOptions translates the settings of the rank; config has checked their
-// words.
+// rankOptions translates the settings of the rank but for the lanes, of which
+// the relay has a part; config has checked their words.
 func rankOptions(cfg *config.Config) rank.Options {
 	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
 	o.Balance, _ = rank.ParseBalance(cfg.Balance)
@@ -15,9 +15,6 @@ func rankOptions(cfg *config.Config) rank.Options {
 	}
 	if !cfg.Queue.NewestFirst {
 		o.Order = rank.FIFO
-	}
-	for _, lane := range cfg.Lanes {
-		o.Lanes = append(o.Lanes, rank.LaneOptions{Name: lane.Name, Priority: lane.Priority, Reserve: lane.Reserve})
 	}
 	return o
 }

@@ -155,6 +155,18 @@ func (a *Account) admit(now time.Duration) Reason {
 	return NoReason
 }
 
+// RateWait returns how long it is until the account may begin another call by
+// its rate; 0 if it may at once. It is what a caller is told that is refused for
+// its rate.
+func (r *Rank) RateWait(a *Account, now time.Duration) time.Duration {
+	if a == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return a.rate.wait(now)
+}
+
 // charge bills a call that begins with the slot time that it is expected to
 // take.
 func (r *Rank) charge(t *Ticket, now time.Duration) {

@@ -156,7 +156,8 @@ func (c *call) setClock(now time.Duration) {
 // enter brings the call to the rank for the first time.
 func (c *call) enter(now time.Duration) {
 	c.ticket.Request = rank.Request{
-		Method: c.method.learned(), Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
+		Method: c.method.learned(), Account: c.form.account(), Lane: c.form.lane, Hash: c.form.hash,
+		Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
 	}
 	c.placed(c.st.relay.rank.Acquire(&c.ticket, c, now))
 }

@@ -24,6 +24,7 @@ type callerConn struct {
 	timer    shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
 	recent   *method     // of its last call: most callers use few
 	form     *form       // of its last call, if the next may have the same
+	key      *key        // of its last call; nil: none yet, or no matter
 	leaving  bool        // the first GOAWAY is out
 	finalled bool        // the final GOAWAY is out
 }
@@ -71,6 +72,7 @@ func (cc *callerConn) LinkClosed(*shard.Link, error) {
 		cc.st.drop(cc.form)
 		cc.form = nil
 	}
+	cc.leaveKey()
 	delete(cc.st.callers, cc)
 	cc.st.relay.connections.Add(-1)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // form is what the HEADERS of a request say. Calls of one connection that begin
@@ -29,6 +30,9 @@ type form struct {
 	broken   bool          // grpc-timeout is malformed
 	hops     int           // cabranks that it has passed, R10
 	circling bool          // they are too many
+	key      *key          // whose calls they are, nil: no matter
+	lane     uint8         // 0: none
+	hash     uint64        // for ring_hash, 0: none
 
 	// head is the block to send, without grpc-timeout, for the first and any
 	// further attempt.
@@ -57,6 +61,7 @@ func (cc *callerConn) formOf(b *h2.Block) *form {
 	f.readKind(cc, b)
 	f.readTimeout(b)
 	f.readHops(cc, b)
+	f.readPlace(cc, b)
 	f.keepHead(cc, b)
 	f.list = b.ListSize + maxAdded + len(cc.address)
 	if b.Same != 0 {
@@ -96,6 +101,10 @@ func (st *stand) drop(f *form) {
 	st.Pool().Put(f.head)
 	st.Pool().Put(f.path)
 	f.head, f.path = nil, nil
+	if f.key != nil {
+		st.keys.drop(f.key)
+		f.key = nil
+	}
 	if st.freeFormCount < maxFree {
 		f.nextFree, st.freeForms = st.freeForms, f
 		st.freeFormCount++
@@ -130,6 +139,28 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	if f.method == nil || f.own {
 		f.path = cc.st.Pool().Append(nil, path.Value)
 	}
+}
+
+// readPlace learns what the rank goes by beside the method.
+func (f *form) readPlace(cc *callerConn, b *h2.Block) {
+	conf := cc.st.conf
+	f.key = cc.keyOf(b)
+	if path, found := b.Watched(fieldPath); found {
+		f.lane = cc.st.relay.laneOf(path.Value, f.key)
+	}
+	if conf.fieldBalance >= 0 {
+		if w, found := b.Watched(conf.fieldBalance); found {
+			f.hash = hashOf(w.Value)
+		}
+	}
+}
+
+// account returns whose slot time the calls take, nil if that is no matter.
+func (f *form) account() *rank.Account {
+	if f.key == nil {
+		return nil
+	}
+	return f.key.account
 }
 
 // readTimeout reads grpc-timeout.
@@ -226,14 +257,14 @@ func (cc *callerConn) appendForwarded(head, value []byte) []byte {
 	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
 }
 
-// lane is how a request is served.
-type lane uint8
+// way is how a request is served.
+type way uint8
 
 const (
-	laneCall lane = iota
-	laneHealthCheck
-	laneHealthWatch
-	laneAside
+	wayCall way = iota
+	wayHealthCheck
+	wayHealthWatch
+	wayAside
 )
 
 var (
@@ -243,18 +274,18 @@ var (
 	pathReflection = []byte("/grpc.reflection.")
 )
 
-// laneOf tells health and reflection from ordinary calls (R7). A reflection
+// wayOf tells health and reflection from ordinary calls (R7). A reflection
 // call for which there is no place aside is an ordinary one.
-func (r *Relay) laneOf(f *form) lane {
+func (r *Relay) wayOf(f *form) way {
 	switch {
 	case !f.own:
-		return laneCall
+		return wayCall
 	case bytes.Equal(f.path, pathCheck):
-		return laneHealthCheck
+		return wayHealthCheck
 	case bytes.Equal(f.path, pathWatch):
-		return laneHealthWatch
+		return wayHealthWatch
 	case bytes.HasPrefix(f.path, pathReflection) && r.takeAside():
-		return laneAside
+		return wayAside
 	}
-	return laneCall
+	return wayCall
 }

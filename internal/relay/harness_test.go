@@ -44,7 +44,7 @@ func options(change []func(*Options)) Options {
 		OnCancel: rank.Free, // most scripted workers stop at a cancel
 		Shards:   1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
 		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
-		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8,
+		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8, Keys: Keys{By: ByPeer},
 		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}
@@ -98,6 +98,9 @@ func (g *rig) wantNothingLeft() {
 	}
 	if n := g.asides.Load(); n != 0 {
 		g.t.Errorf("places aside left: %d", n)
+	}
+	if n := g.keysInUse.Load(); n != 0 {
+		g.t.Errorf("keys left in use: %d", n)
 	}
 	for _, e := range g.Rank().Endpoints {
 		if e.InFlight != 0 {

@@ -54,9 +54,9 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	case pushAway:
 		return -1
 	case pushDrained:
-		after = c.st.relay.drainTime()
+		after = c.st.relay.rank.Drain()
 	case pushRate:
-		after = c.rateAfter()
+		after = c.st.relay.rank.RateWait(c.form.account(), now)
 	}
 	if after == 0 {
 		return 0
@@ -103,8 +103,3 @@ func (st *stand) appendRetry(block []byte, after time.Duration, grpc bool) []byt
 func appendCeil(dst []byte, d, unit time.Duration) []byte {
 	return strconv.AppendInt(dst, int64(min((d+unit-1)/unit, math.MaxInt32)), 10)
 }
-
-// drainTime and rateAfter.
-func (r *Relay) drainTime() time.Duration { return 0 }
-
-func (c *call) rateAfter() time.Duration { return 0 }

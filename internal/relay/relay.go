@@ -47,6 +47,9 @@ type Options struct {
 	Resets       int           // calls a second that one connection may cancel in the long run, beside one for each that is answered; 0: as h2.CallerAllowances
 	KeepAlive    time.Duration // silence after which endpoints that are not local are sent a PING, 0: never, R15
 	MaxHops      int           // cabranks that a call may have passed before this one, 0: not counted, R10
+	Keys         Keys          // whose calls are whose, and what each caller may do
+	Lanes        []Lane        // classes of calls, at most 254
+	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
 
@@ -54,7 +57,7 @@ type Options struct {
 	Methods     []MethodRule
 	RetryBudget RetryBudget
 
-	// Rank is the policies of the rank; QueueLength goes before its own.
+	// Rank is the policies of the rank; QueueLength and Lanes go before its own.
 	Rank rank.Options
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 means rank.Hold (R5).
@@ -77,7 +80,9 @@ type Relay struct {
 	stands   []*stand
 	door     door
 	answers  answers
-	firstHop []byte // x-cabrank-hops for calls that have none, encoded
+	naming   naming
+	lanes    patterns[uint8] // by method
+	firstHop []byte          // x-cabrank-hops for calls that have none, encoded
 	refusals map[string]bool
 	policies policies
 	start    time.Time
@@ -87,6 +92,7 @@ type Relay struct {
 	serving     atomic.Bool  // what Health/Check says
 	connections atomic.Int64 // of callers
 	absorbed    atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
+	keysInUse   atomic.Int64 // of all shards, each counted on every one that has it
 	turning     atomic.Int32 // callers that are one too many and are being told
 	asides      atomic.Int32 // reflection calls outside the slots, R7
 	idle        chan struct{}
@@ -128,6 +134,7 @@ func New(o Options) *Relay {
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.health = newAnswers(), newHealthBlocks()
+	r.naming, r.lanes = newNaming(o), lanesOfMethods(o.Lanes)
 	if o.MaxHops > 0 {
 		r.firstHop = h2.AppendField(nil, hopsName, "1")
 	}
@@ -144,7 +151,7 @@ func New(o Options) *Relay {
 // rank returns the options of the rank.
 func (o *Options) rank() rank.Options {
 	options := o.Rank
-	options.QueueLength = o.QueueLength
+	options.QueueLength, options.Lanes = o.QueueLength, rankLanes(o.Lanes)
 	if options.Random == nil {
 		options.Random = o.Random
 	}

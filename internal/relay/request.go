@@ -28,12 +28,12 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.fail(endedBuffer, now)
 		return
 	}
-	switch st.relay.laneOf(c.form) {
-	case laneHealthCheck:
+	switch st.relay.wayOf(c.form) {
+	case wayHealthCheck:
 		c.answerCheck(now)
-	case laneHealthWatch:
+	case wayHealthWatch:
 		c.answerWatch(now)
-	case laneAside:
+	case wayAside:
 		c.enterAside(now)
 	default:
 		st.countCall(now)

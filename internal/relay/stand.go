@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -23,9 +24,24 @@ const (
 	fieldTries
 )
 
-func newWatchList() *h2.WatchList {
-	return h2.NewWatchList(":method", ":path", ":status", "content-type", "grpc-timeout",
-		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName)
+func watchedFields() []string {
+	return []string{
+		":method", ":path", ":status", "content-type", "grpc-timeout",
+		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
+	}
+}
+
+// fieldID returns the place of a name in a watch list that may lack it yet; -1
+// for no name.
+func fieldID(names *[]string, name string) int {
+	if name == "" {
+		return -1
+	}
+	if at := slices.Index(*names, name); at >= 0 {
+		return at
+	}
+	*names = append(*names, name)
+	return len(*names) - 1
 }
 
 // Windows and buffers of the two sides (R11).
@@ -34,20 +50,27 @@ const (
 	outputHigh = 256 << 10
 )
 
-type configs struct{ down, up h2.Config }
+type configs struct {
+	down, up h2.Config
+
+	// Fields of requests that the options name, by their ids, -1: none.
+	fieldKey, fieldBalance int
+}
 
 func newConfigs(o Options) *configs {
+	names := watchedFields()
+	key, balance := fieldID(&names, o.Keys.field()), fieldID(&names, o.BalanceKey)
 	base := h2.Config{
-		Watch: newWatchList(), MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
+		Watch: h2.NewWatchList(names...), MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
 		// Half of it for new connections once half of the budget is used.
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
-	c := &configs{down: base, up: base}
+	c := &configs{down: base, up: base, fieldKey: key, fieldBalance: balance}
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
-	c.down.Watch = newWatchList().Base64("-bin")
+	c.down.Watch = h2.NewWatchList(names...).Base64("-bin")
 	c.up.Settled = settled
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
@@ -74,6 +97,7 @@ type stand struct {
 	freeForms     *form
 	freeFormCount int
 	methods       map[string]*method // found or made by this shard before
+	keys          keyring
 	stats         statsTable
 	partings      partings
 	grants        []rank.Grant // scratch
@@ -102,6 +126,7 @@ func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
 		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
 	}
 	st.stalls = newStallWatch(st, r.opts.StallTimeout)
+	st.keys.init(st)
 	return st
 }
 

@@ -29,6 +29,7 @@ const plantedToken = "planted-7f3a91c2"
 // metrics or into what is put before the workers' lines, however the call ends;
 // and the log is JSON line by line, with the workers' own lines in it.
 func TestNoMetadataValueIsTold(t *testing.T) {
+	t.Setenv("CABRANK_FAIR_KEY", "metadata:authorization") // the token is the callers' key
 	c := startFault(t, faultWorker(t, "-say", `{"own":"json"}`), "--workers", "1", "--slots", "1",
 		"--queue", "1", "--queue-timeout", "200ms", "--log-level", "debug", "--log-format", "json")
 	pid := c.waitWorkers(1)

@@ -1,0 +1,207 @@
+package relay
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func by(source KeySource, metadata ...string) func(*Options) {
+	return func(o *Options) { o.Keys.By, o.Keys.Metadata = source, strings.Join(metadata, "") }
+}
+
+// keyNames returns the keys that the relay knows, in order.
+func (g *rig) keyNames() (names []string) {
+	g.each(func(st *stand) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
+	slices.Sort(names)
+	return names
+}
+
+// answered carries calls through the relay, each on the stream after the one
+// before it.
+func answered(caller, worker *testkit.Peer, lists ...[]string) {
+	for i, list := range lists {
+		stream := uint32(1 + 2*i)
+		caller.WriteHeaders(stream, end, list...)
+		worker.WantHeaders(stream, end)
+		worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
+		caller.WantHeaders(stream, end)
+	}
+}
+
+// Callers are told apart by what the options say, and only by that.
+func TestKeys(t *testing.T) {
+	lists := [][]string{
+		request(hello, "x-tenant", "a", "grpc-timeout", "9S"), request(hello, "x-tenant", "b"), request(hello, "x-tenant", "b"),
+		request(hello), request(hello, "x-tenant", "a", "x-tenant", "c"), plain("GET", "/page", "x-tenant", "d"),
+	}
+	lists[1][7] = "other.test"
+	for _, c := range []struct {
+		name   string
+		option func(*Options)
+		want   []string
+	}{
+		{"peer", by(ByPeer), []string{unixPeer}},
+		{"authority", by(ByAuthority), []string{"greeter.test", "other.test"}},
+		{"metadata", by(ByMetadata, "x-tenant"), []string{"", "a", "b", "c", "d"}},
+		{"metadata that is watched anyway", by(ByMetadata, "x-forwarded-for"), []string{""}},
+		{"nothing", by(ByNothing), nil},
+		{"nothing, with a limit", func(o *Options) { o.Keys = Keys{Concurrent: 9} }, []string{""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, c.option)
+				_, worker := g.pipeWorker("w1", 1)
+				answered(g.pipeCaller(), worker, lists...)
+				if got := g.keyNames(); !slices.Equal(got, c.want) {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Connections from one address are one caller's, whatever their ports and
+// shards; those from another are not.
+func TestPeersAreAddresses(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.Shards = 2 })
+	g.worker("w1", 9)
+	for _, from := range []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"} {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		nc, err := dialer.Dial("tcp", g.addr)
+		if err != nil {
+			t.Skipf("no call from %s: %v", from, err) // macOS has the first one only
+		}
+		caller := testkit.NewCaller(t, nc)
+		caller.Greet()
+		caller.Skip(testkit.WindowUpdate)
+		caller.WriteHeaders(1, end, request(hello)...)
+	}
+	g.wantInFlight(3)
+	if got, want := g.keyNames(), []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A key that nobody uses is kept for a while, so that leaving is no way around
+// a limit, and then dropped.
+func TestIdleKeysAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, by(ByMetadata, "x-tenant"))
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		answered(caller, worker, request(hello, "x-tenant", "a"), request(hello, "x-tenant", "b"))
+		pass(minKeyIdle / 2)
+		if got := g.keyNames(); len(got) != 2 {
+			t.Errorf("kept: %q", got)
+		}
+		pass(minKeyIdle)
+		if got := g.keyNames(); !slices.Equal(got, []string{"b"}) { // of a connection that is there
+			t.Errorf("kept: %q", got)
+		}
+		caller.Close()
+		pass(minKeyIdle + time.Second)
+		if got := g.keyNames(); len(got) != 0 {
+			t.Errorf("kept: %q", got)
+		}
+	})
+}
+
+// How long a key is kept follows from how long its bucket takes to fill.
+func TestKeyIdleTime(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		burst int
+		want  time.Duration
+	}{{0, 0, minKeyIdle}, {10, 10, minKeyIdle}, {.5, 100, 200 * time.Second}, {.01, 1e6, maxKeyIdle}} {
+		o := Options{Keys: Keys{Rate: c.rate, Burst: c.burst}}
+		if got := o.keyIdle(); got != c.want {
+			t.Errorf("%d calls at %v a second: %v, want %v", c.burst, c.rate, got, c.want)
+		}
+	}
+}
+
+// However many keys callers bring, a bounded number is told apart, and a
+// bounded number is kept.
+func TestKeysAreBounded(t *testing.T) {
+	g := newRig(t, by(ByMetadata, "x-tenant"))
+	st := g.stands[0]
+	st.do(func() {
+		ring := &st.keys
+		open := func(i int) *key { text := fmt.Append(nil, i); return ring.open(text, text) }
+		var used []*key
+		for i := range maxKeys + 2 {
+			used = append(used, open(i))
+		}
+		if used[maxKeys-1] == ring.others || used[maxKeys] != ring.others || used[maxKeys+1] != ring.others {
+			t.Error("the bound is not where it should be")
+		}
+		for _, k := range used {
+			ring.drop(k)
+		}
+		for i := range 2 * maxIdleKeys {
+			ring.drop(open(-i))
+		}
+		if ring.idle != maxIdleKeys || len(ring.byName) != maxIdleKeys || ring.others.refs != 0 {
+			t.Errorf("%d of %d keys are not in use, %d references to the others", ring.idle, len(ring.byName), ring.others.refs)
+		}
+	})
+}
+
+// By peer there are as many keys as connections may be.
+func TestPeersAreBoundedByConnections(t *testing.T) {
+	o := Options{Keys: Keys{By: ByPeer}, Limits: Limits{Connections: 50_000}}
+	if got := o.keyLimit(); got != 50_000 {
+		t.Errorf("got %d", got)
+	}
+	if o.Limits.Connections = 1; o.keyLimit() != maxKeys {
+		t.Errorf("got %d", o.keyLimit())
+	}
+}
+
+// Long keys take little memory and are told apart.
+func TestLongKeys(t *testing.T) {
+	n := newNaming(Options{})
+	long := []byte(strings.Repeat("x", maxKeyText+1))
+	one, same, short := string(n.name(long, nil)), string(n.name(long, nil)), n.name(long[1:], nil)
+	long[7] = 'y'
+	if other := string(n.name(long, nil)); one != same || one == other || len(one) > 16 || len(short) != maxKeyText {
+		t.Errorf("got %q, %q, %q and %d octets", one, same, other, len(short))
+	}
+}
+
+// Telling callers apart allocates nothing, also where a connection brings calls
+// of several in turn, whose deadlines differ.
+func TestKeysAllocateNothing(t *testing.T) {
+	g := newRig(t, by(ByMetadata, "x-tenant"), func(o *Options) {
+		o.BalanceKey = "x-user"
+		o.Lanes = []Lane{{Methods: []string{"/test.Greeter/*"}}, {Keys: []string{"b"}}}
+	})
+	m := newMemory(t, g, false, 1)
+	list := func(tenant string) []byte {
+		return m.ask(request(hello, "grpc-timeout", "10S", "x-tenant", tenant, "x-user", "u", "x-cabrank-hops", "2")...)
+	}
+	requests := [][]byte{list("a"), list("b"), list(strings.Repeat("c", maxKeyText+1))}
+	m.st.do(func() {
+		m.drainOutput(m.worker)
+		m.drainOutput(m.caller)
+		all := func() {
+			for _, m.request = range requests {
+				m.call()
+			}
+		}
+		for range 100 {
+			all()
+		}
+		if n := testing.AllocsPerRun(1000, all); n != 0 {
+			t.Errorf("%d calls allocate %v times", len(requests), n)
+		}
+	})
+}

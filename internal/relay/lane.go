@@ -1,0 +1,53 @@
+package relay
+
+import "github.com/cabrank/cabrank/internal/rank"
+
+// Lane is a class of calls with a priority and slots of its own. A call is in
+// the lane that has its method, or else in the one that has its caller's key, or
+// else in none. Whoever fills it in has validated it.
+type Lane struct {
+	rank.LaneOptions
+
+	Methods []string // "/package.Service/Method", or "/package.Service/*"; none in two lanes
+	Keys    []string // as Keys says; none in two lanes
+}
+
+// Lanes are numbered as the rank does it: from 1 in the order of the options,
+// and 0 is none.
+
+func lanesOfMethods(lanes []Lane) patterns[uint8] {
+	of := make(patterns[uint8])
+	for i, lane := range lanes {
+		for _, pattern := range lane.Methods {
+			of.add(pattern, uint8(i+1))
+		}
+	}
+	return of
+}
+
+func lanesOfKeys(lanes []Lane) map[string]uint8 {
+	of := make(map[string]uint8)
+	for i, lane := range lanes {
+		for _, key := range lane.Keys {
+			of[key] = uint8(i + 1)
+		}
+	}
+	return of
+}
+
+func rankLanes(lanes []Lane) []rank.LaneOptions {
+	options := make([]rank.LaneOptions, len(lanes))
+	for i, lane := range lanes {
+		options[i] = lane.LaneOptions
+	}
+	return options
+}
+
+// laneOf returns the lane of a call with this path and key.
+func (r *Relay) laneOf(path []byte, k *key) uint8 {
+	lane, found := r.lanes.find(path)
+	if !found && k != nil {
+		lane = k.lane
+	}
+	return lane
+}
