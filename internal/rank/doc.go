@@ -4,19 +4,31 @@
 //
 // Start with [Rank], [Ticket] and [Lease]. What happens by default:
 //
-//  1. A call takes a free slot at once, on the ready endpoint that has the
-//     smallest share of its slots in use; ties go round ([LeastLoaded]).
-//  2. Without a free slot it waits in one queue, first come first served
-//     ([FIFO]). While no endpoint is ready calls wait like any others.
-//  3. A queue at its bound refuses newcomers ([BoundedLength]).
-//  4. A freed slot goes to the head of the queue before anyone else can see
-//     it, so a free slot and a waiting call never exist side by side.
-//  5. A slot whose worker refused a call pauses, and the call goes back to the
-//     head of the queue (rule R1).
-//  6. A call whose deadline has passed is never given a slot.
+//  1. A call takes a free slot at once: on an endpoint that is not slow, the one
+//     with the smallest share of its slots in use; ties go round ([Fastest]).
+//     Now and then a slow one is tried with a single call.
+//  2. Without a free slot it waits, and the endpoint is chosen when a slot is
+//     free ([LateBinding]). While no endpoint is ready calls wait like any
+//     others.
+//  3. Callers share the slot time by [Account]. One that uses about its share or
+//     less has its calls served in the order in which they came; who uses more
+//     comes after.
+//  4. The calls of one account are served first come, first served, but newest
+//     first while the queue stands ([Adaptive]).
+//  5. A call that cannot end before its deadline, by what was learned of its
+//     [Method], is refused instead of waiting, at once or when its turn has come
+//     ([InTime], R16). A full queue refuses newcomers, unless somebody has more
+//     than his share of it.
+//  6. Lanes have priorities, and slots that only they may take ([LaneOptions]).
+//     Long calls leave some slots to the others (R8).
+//  7. A freed slot goes to a waiting call before anyone else can see it, so a
+//     free slot and a waiting call that may have it never exist side by side.
+//  8. A slot whose worker refused a call pauses, and the call goes back to the
+//     head of its line (R1). The slot of a call that was cancelled while it ran
+//     may be held as a ghost (R5).
 //
-// Points 1 to 3 are the functions of [Options]; others go in files beside
-// theirs (R21).
+// Order, admission and choice are functions of [Options]; others go in files
+// beside theirs (R21).
 //
 // # Concurrency
 //
