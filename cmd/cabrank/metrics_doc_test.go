@@ -38,6 +38,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for reason := range house.Stats().Partings["caller"] {
 		names = append(names, reason)
 	}
+	for decision := range house.Decisions() {
+		names = append(names, decision)
+	}
 	for _, cause := range worker.Causes() {
 		names = append(names, cause.String())
 	}
@@ -52,6 +55,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 func metricNames(t *testing.T, house *relay.Relay) []string {
 	t.Helper()
 	slots := func() []admin.SlotSample { return []admin.SlotSample{{Worker: "worker-1"}} }
+	ranked := func() admin.RankSample {
+		return admin.RankSample{Lanes: []admin.LaneSample{{Lane: "default"}}, Decisions: house.Decisions()}
+	}
 	workers := func() []admin.WorkerSample {
 		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}}}
 	}
@@ -65,7 +71,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		return stats
 	}
 	server, err := admin.ServeMetrics("127.0.0.1:0", "/metrics",
-		admin.Sources{States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Workers: workers},
+		admin.Sources{States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +95,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 16 {
-		t.Fatalf("metrics on the page: %v, want sixteen", names)
+	if len(slices.Compact(names)) != 25 {
+		t.Fatalf("metrics on the page: %v, want twenty-five", names)
 	}
 	return names
 }

@@ -53,6 +53,7 @@ func (s *service) sources() admin.Sources {
 		Calls:       func() relay.Stats { return s.relay.Stats() },
 		QueueLength: s.relay.Waiting,
 		Slots:       s.slotSamples,
+		Rank:        s.rankSample,
 		Workers:     s.workerSamples,
 	}
 }
@@ -68,9 +69,21 @@ func stateNames() []string {
 func (s *service) slotSamples() []admin.SlotSample {
 	var samples []admin.SlotSample
 	for _, e := range s.relay.Rank().Endpoints {
-		samples = append(samples, admin.SlotSample{Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots})
+		samples = append(samples, admin.SlotSample{
+			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
+			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect, Pace: e.Pace,
+		})
 	}
 	return samples
+}
+
+func (s *service) rankSample() admin.RankSample {
+	state := s.relay.Rank()
+	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Decisions: s.relay.Decisions()}
+	for _, lane := range state.Lanes {
+		sample.Lanes = append(sample.Lanes, admin.LaneSample{Lane: lane.Name, Waiting: lane.Waiting, Running: lane.Running})
+	}
+	return sample
 }
 
 func (s *service) workerSamples() []admin.WorkerSample {

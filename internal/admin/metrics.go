@@ -19,9 +19,27 @@ const maxScrapes = 4
 
 // SlotSample is the state of one endpoint's slots.
 type SlotSample struct {
-	Worker   string // "worker-1", or the address of an upstream
-	InFlight int    // slots that a call has
-	Slots    int    // slots in all
+	Worker   string  // "worker-1", or the address of an upstream
+	InFlight int     // slots that a call has
+	Slots    int     // slots in all
+	Usable   int     // of them, now
+	Ghosts   int     // held for calls whose callers have gone
+	Suspect  bool    // it is silent and gets no new calls
+	Pace     float64 // how long its calls take against what is usual for their methods; 1: as usual
+}
+
+// RankSample is the state of the queue beside its length.
+type RankSample struct {
+	Lanes     []LaneSample
+	LongCalls int               // that run
+	Callers   int               // that are told apart
+	Decisions map[string]uint64 // since the process began, by name
+}
+
+// LaneSample is the state of one lane.
+type LaneSample struct {
+	Lane             string
+	Waiting, Running int // calls
 }
 
 // WorkerSample is the state of one worker.
@@ -48,6 +66,7 @@ type Sources struct {
 	Calls       func() relay.Stats
 	QueueLength func() int
 	Slots       func() []SlotSample
+	Rank        func() RankSample
 	Workers     func() []WorkerSample
 }
 
@@ -105,6 +124,9 @@ type collector struct {
 	ended, connections, buffered     *prometheus.Desc
 	retries, retriesDenied           *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
+	usable, ghosts, suspect, pace    *prometheus.Desc
+	laneWaiting, laneRunning         *prometheus.Desc
+	longCalls, callers, decisions    *prometheus.Desc
 	workerState, restarts, buildInfo *prometheus.Desc
 }
 
@@ -127,6 +149,15 @@ func newCollector(sources Sources) *collector {
 		queueLength:   desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:      desc("in_flight", "Slots of a worker that a call has now.", "worker"),
 		slots:         desc("slots", "Slots of a worker in all.", "worker"),
+		usable:        desc("slots_usable", "Slots of a worker that calls may have now.", "worker"),
+		ghosts:        desc("ghosts", "Slots of a worker that are held for calls whose callers have gone.", "worker"),
+		suspect:       desc("suspect", "1 if a worker is silent and gets no new calls, else 0.", "worker"),
+		pace:          desc("worker_pace", "How long a worker's calls take, compared with what is usual for their methods.", "worker"),
+		laneWaiting:   desc("lane_waiting", "Calls of a lane that wait for a slot now.", "lane"),
+		laneRunning:   desc("lane_running", "Calls of a lane that have a slot now.", "lane"),
+		longCalls:     desc("long_calls", "Calls that have a slot and count as long ones now."),
+		callers:       desc("callers", "Callers that are told apart now."),
+		decisions:     desc("decisions_total", "What the rank decided about calls, by name.", "decision"),
 		workerState:   desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
 		restarts:      desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
 		buildInfo:     desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
@@ -137,7 +168,9 @@ func newCollector(sources Sources) *collector {
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.ended, c.connections, c.buffered,
-		c.queueLength, c.inFlight, c.slots, c.workerState, c.restarts, c.buildInfo,
+		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
+		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.decisions,
+		c.workerState, c.restarts, c.buildInfo,
 	} {
 		descs <- desc
 	}
@@ -155,9 +188,11 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	if c.sources.Slots != nil {
 		for _, sample := range c.sources.Slots() {
-			out.gauge(c.inFlight, float64(sample.InFlight), sample.Worker)
-			out.gauge(c.slots, float64(sample.Slots), sample.Worker)
+			c.collectSlots(out, sample)
 		}
+	}
+	if c.sources.Rank != nil {
+		c.collectRank(out, c.sources.Rank())
 	}
 	if c.sources.Workers != nil {
 		for _, sample := range c.sources.Workers() {
@@ -190,6 +225,31 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 		for reason, connections := range reasons {
 			out.counter(c.ended, connections, side, reason)
 		}
+	}
+}
+
+func (c *collector) collectSlots(out emitter, sample SlotSample) {
+	out.gauge(c.inFlight, float64(sample.InFlight), sample.Worker)
+	out.gauge(c.slots, float64(sample.Slots), sample.Worker)
+	out.gauge(c.usable, float64(sample.Usable), sample.Worker)
+	out.gauge(c.ghosts, float64(sample.Ghosts), sample.Worker)
+	suspect := 0.0
+	if sample.Suspect {
+		suspect = 1
+	}
+	out.gauge(c.suspect, suspect, sample.Worker)
+	out.gauge(c.pace, sample.Pace, sample.Worker)
+}
+
+func (c *collector) collectRank(out emitter, sample RankSample) {
+	for _, lane := range sample.Lanes {
+		out.gauge(c.laneWaiting, float64(lane.Waiting), lane.Lane)
+		out.gauge(c.laneRunning, float64(lane.Running), lane.Lane)
+	}
+	out.gauge(c.longCalls, float64(sample.LongCalls))
+	out.gauge(c.callers, float64(sample.Callers))
+	for decision, times := range sample.Decisions {
+		out.counter(c.decisions, times, decision)
 	}
 }
 

@@ -71,7 +71,13 @@ func fullSources() Sources {
 			}
 		},
 		QueueLength: func() int { return 7 },
-		Slots:       func() []SlotSample { return []SlotSample{{"worker-1", 3, 5}} },
+		Slots:       func() []SlotSample { return []SlotSample{{"worker-1", 3, 5, 4, 1, true, 2.5}} },
+		Rank: func() RankSample {
+			return RankSample{
+				Lanes:     []LaneSample{{"admin", 2, 1}},
+				LongCalls: 3, Callers: 9, Decisions: map[string]uint64{"queued": 8},
+			}
+		},
 		Workers: func() []WorkerSample {
 			return []WorkerSample{{"worker-1", "ready", map[string]uint64{"exit": 4}}}
 		},
@@ -105,6 +111,15 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_queue_length 7`,
 		`cabrank_in_flight{worker="worker-1"} 3`,
 		`cabrank_slots{worker="worker-1"} 5`,
+		`cabrank_slots_usable{worker="worker-1"} 4`,
+		`cabrank_ghosts{worker="worker-1"} 1`,
+		`cabrank_suspect{worker="worker-1"} 1`,
+		`cabrank_worker_pace{worker="worker-1"} 2.5`,
+		`cabrank_lane_waiting{lane="admin"} 2`,
+		`cabrank_lane_running{lane="admin"} 1`,
+		`cabrank_long_calls 3`,
+		`cabrank_callers 9`,
+		`cabrank_decisions_total{decision="queued"} 8`,
 		`cabrank_worker_state{state="booting",worker="worker-1"} 0`,
 		`cabrank_worker_state{state="ready",worker="worker-1"} 1`,
 		`cabrank_worker_restarts_total{cause="exit",worker="worker-1"} 4`,

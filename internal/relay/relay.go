@@ -163,6 +163,9 @@ func (r *Relay) now() time.Duration { return time.Since(r.start) }
 // Rank returns a snapshot of the slots and the queue.
 func (r *Relay) Rank() rank.Snapshot { return r.rank.Snapshot() }
 
+// Decisions tells what the rank has decided since the relay was made, by name.
+func (r *Relay) Decisions() map[string]uint64 { return r.rank.Decisions() }
+
 // Waiting returns the number of calls in the queue.
 func (r *Relay) Waiting() int { return r.rank.Waiting() }
 
