@@ -41,7 +41,8 @@ type Endpoint struct {
 	ready    bool
 	suspect  bool
 	removed  bool
-	refuses  bool
+	refuses  bool // as the options have it
+	refused  bool // a call of its, since it became ready
 	onCancel OnCancel
 	inFlight int    // leases not yet released
 	paused   int    // slots without a lease that Tick will free
@@ -78,12 +79,22 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
-// refused notes one more refusal in a row and returns how long the slot pauses
-// for it.
-func (e *Endpoint) refused() time.Duration {
+// refuse notes one more refusal in a row and returns how long the slot pauses for
+// it.
+func (e *Endpoint) refuse() time.Duration {
+	e.refused = true
 	pause := min(minPause<<e.refusals, maxPause)
 	e.refusals = min(e.refusals+1, maxRefusals)
 	return pause
+}
+
+// answered returns for how long the slot of a call that has ended at now stays
+// busy.
+func (e *Endpoint) answered(now time.Duration) time.Duration {
+	if !e.refuses {
+		return 0
+	}
+	return e.lateness.answered(now)
 }
 
 // lateness is by how much later an endpoint's slots are free than its answers

@@ -21,25 +21,50 @@ const (
 	// ghostUnknown is how old a call whose method is not known is taken to
 	// become.
 	ghostUnknown = time.Second
+	// ghostLate bounds for how long the slot of a call is held that is older than
+	// nearly all of its kind.
+	ghostLate = time.Second
 	// ghostMost bounds how long a slot can be held for nobody.
 	ghostMost = 30 * time.Second
 )
 
-// ghostUntil returns the instant until which the slot of a call that is
-// cancelled at now is held: until nearly all calls of its method would have
-// ended (R5). 0 means that it is not.
-func (l Lease) ghostUntil() time.Duration {
-	q := &l.ticket.Request
-	how := q.OnCancel
+// haunt decides what becomes of the slot of a call that is cancelled at now: it
+// is held until nearly all calls of its method would have ended (R5), or free at
+// once.
+func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost bool) {
+	e := l.endpoint
+	how := l.ticket.Request.OnCancel
 	if how == 0 {
-		how = l.endpoint.onCancel
+		how = e.onCancel
 	}
 	if how != Hold {
-		return 0
+		return now + e.answered(now), false // a thread that stops is late, too
 	}
-	age := ghostUnknown
-	if m := l.ticket.method; m.known() {
-		age = min(time.Duration(m.p95.Load()), ghostMost)
+	if until = l.at + l.ticket.ghostAge(now-l.at, e.refused); until > now {
+		r.counts.decided[heldGhost]++
+		return until, true
 	}
-	return l.at + age
+	e.doubts++
+	return now, false
+}
+
+// ghostAge is how old a call of the given age is taken to become, had it not been
+// cancelled: nearly all calls of its method end before that. What has run for
+// longer than those already is expected to go on for a while: for a quarter of
+// its age, at most a second, unless it is one of those that callers end.
+//
+// A worker that has been heard to refuse calls can be asked earlier: it says so if
+// it is still busy, and the call goes elsewhere.
+func (t *Ticket) ghostAge(age time.Duration, refuses bool) time.Duration {
+	most := ghostUnknown
+	if m := t.method; m.known() {
+		most = min(time.Duration(m.p95.Load()), ghostMost)
+		if refuses {
+			most = min(most, 2*time.Duration(m.median.Load()))
+		}
+	}
+	if t.long {
+		return most
+	}
+	return max(most, age+min(age/4, ghostLate))
 }

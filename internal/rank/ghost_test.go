@@ -17,7 +17,9 @@ func TestGhosts(t *testing.T) {
 		doubts int
 	}{
 		{name: "young", known: 100 * ms, age: 10 * ms, until: 104 * ms},
-		{name: "old", known: 100 * ms, age: 500 * ms, doubts: 1},
+		{name: "old", known: 100 * ms, age: 400 * ms, until: 500 * ms},
+		{name: "very old", known: 100 * ms, age: time.Minute, until: 61 * time.Second},
+		{name: "a stream", known: time.Minute, age: 2 * time.Minute, doubts: 1},
 		{name: "unknown", age: 10 * ms, until: time.Second},
 		{name: "very long", known: time.Hour, age: ms, until: 30 * time.Second},
 		{name: "free", known: 100 * ms, age: 10 * ms, how: Free},
@@ -48,7 +50,7 @@ func TestGhosts(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			_, at := r.Tick(test.age, nil)
-			if ratio := float64(at) / float64(test.until); ratio < 0.9 || ratio > 1.1 {
+			if ratio := float64(at) / float64(test.until); ratio < 0.94 || ratio > 1.06 {
 				t.Errorf("the ghost is gone at %v, want about %v", at, test.until)
 			}
 			grants, _ := r.Tick(at, nil)
@@ -74,8 +76,9 @@ func TestDoubtfulSlotsComeLast(t *testing.T) {
 	c.acquire(t, r, 0, Granted)
 	doubtful := c.lease.Endpoint()
 	c.release(r, Cancelled, time.Second)
+	r.Tick(2*time.Second, nil)
 	for i := range 5 {
-		now := time.Second + time.Duration(i)*20*ms
+		now := 2*time.Second + time.Duration(i)*20*ms
 		c = with(nil, m, now)
 		c.acquire(t, r, now, Granted)
 		if c.lease.Endpoint() == doubtful {

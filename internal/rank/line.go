@@ -23,8 +23,8 @@ const (
 // most as many as there are slots.
 type line struct {
 	first, last *Ticket
-	since       time.Duration // memory of the order
-	newest      bool          // the newest is served first
+	standing    Standing // what the order looks at
+	newest      bool     // the newest is served first
 }
 
 func (l *line) join(t *Ticket, at place) {
@@ -41,8 +41,9 @@ func (l *line) join(t *Ticket, at place) {
 
 // next returns the ticket that is served now; the line is not empty. Who was put
 // back comes first in any case: their turn had come already.
-func (l *line) next(order Order, now time.Duration) *Ticket {
-	l.newest = order(l.first, &l.since, now)
+func (l *line) next(order Order, overloaded bool, now time.Duration) *Ticket {
+	l.standing.Oldest, l.standing.Overloaded = l.first, overloaded
+	l.newest = order(&l.standing, now)
 	if l.newest && l.first.place != head {
 		return l.last
 	}
@@ -79,7 +80,7 @@ func (l *line) remove(t *Ticket) {
 	}
 	t.next, t.prev = nil, nil
 	if l.first == nil {
-		l.since, l.newest = 0, false
+		l.standing, l.newest = Standing{}, false
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	e.ready, e.suspect = ready, false
 	if ready {
 		r.ready.Add(1)
-		e.refusals, e.doubts, e.pace, e.lateness = 0, 0, pace{}, lateness{}
+		e.refusals, e.doubts, e.refused, e.pace, e.lateness = 0, 0, false, pace{}, lateness{}
 		e.relimit()
 		r.unpause(e)
 	} else {

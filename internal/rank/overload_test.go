@@ -84,6 +84,7 @@ func TestNothingIsShedUnlearned(t *testing.T) {
 // half of its time is told, and it ends when the queue does.
 func TestNewestFirstUnderStandingOverload(t *testing.T) {
 	r, m, running := taught(t, 1000)
+	r.demand = demand{work: float64(time.Minute), calls: 3000, seen: time.Minute} // more than enough
 	call := func(now time.Duration) *caller {
 		c := with(nil, m, now)
 		c.Request.Until = now + time.Second
@@ -139,15 +140,50 @@ func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
 		tickets[i].Request.Until = time.Second
 		l.join(&tickets[i], tail)
 	}
-	l.next(Adaptive, 500*ms)
-	if l.next(Adaptive, 600*ms) != &tickets[2] {
+	l.next(Adaptive, true, 500*ms)
+	if l.next(Adaptive, true, 600*ms) != &tickets[2] {
 		t.Fatal("no overload")
 	}
 	var back Ticket
 	back.Request.Until = time.Second
 	l.join(&back, head)
-	if l.next(Adaptive, 600*ms) != &back || l.stale(600*ms) != nil || l.spare() == &back {
+	if l.next(Adaptive, true, 600*ms) != &back || l.stale(600*ms) != nil || l.spare() == &back {
 		t.Error("the call that was put back lost its place")
+	}
+}
+
+// Without more work than can be done a queue has to stand for much longer.
+func TestLongCallsAreNoOverload(t *testing.T) {
+	var l line
+	var oldest, newest Ticket
+	oldest.Request.Until, newest.Request.Until = time.Second, time.Second
+	l.join(&oldest, tail)
+	l.join(&newest, tail)
+	for _, step := range []struct {
+		at     time.Duration
+		newest bool
+	}{{130 * ms, false}, {900 * ms, false}, {2100 * ms, false}, {2140 * ms, true}} {
+		if got := l.next(Adaptive, false, step.at) == &newest; got != step.newest {
+			t.Errorf("at %v the newest is first: %v", step.at, got)
+		}
+	}
+}
+
+// Demand is told from what chance does.
+func TestDemand(t *testing.T) {
+	for _, test := range []struct {
+		load float64
+		rate int // calls a second
+		want bool
+	}{{0.9, 200, false}, {1.05, 200, false}, {1.4, 200, true}, {1.4, 5, false}, {3, 5, true}, {1.1, 5000, true}} {
+		var d demand
+		work := time.Duration(test.load * 4 * float64(time.Second) / float64(test.rate))
+		for i := range 5 * test.rate {
+			d.add(work, time.Duration(i)*time.Second/time.Duration(test.rate))
+		}
+		if got := d.exceeds(4); got != test.want {
+			t.Errorf("load %v of %d calls a second exceeds: %v", test.load, test.rate, got)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func TestPoliciesAreReplaceable(t *testing.T) {
 	}
 }
 
-func newestFirst(*Ticket, *time.Duration, time.Duration) bool { return true }
+func newestFirst(*Standing, time.Duration) bool { return true }
 
 // A choice that returns an endpoint without a free slot is caught.
 func TestBadChoiceIsAnInternalError(t *testing.T) {

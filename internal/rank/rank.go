@@ -56,6 +56,7 @@ type Rank struct {
 	queue     *queue  // calls that wait for any endpoint
 	ordered   []*lane // by priority; immutable
 	handovers handovers
+	demand    demand
 	slow      int           // endpoints that are
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
@@ -134,6 +135,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 	if reason := t.account.admit(now); reason != NoReason {
 		return r.refuse(reason)
 	}
+	r.demand.add(t.method.occupancy(), now)
 	return r.begin(t, w, now)
 }
 
@@ -230,9 +232,9 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	e.inFlight--
 	t.lane.running--
 	r.streams.end(t.long, l.at, now)
-	busy := r.learn(l, o, now)
+	busy, ghost := r.learn(l, o, now)
 	if until = max(until, busy); until > now {
-		r.pause(e, until, o == Cancelled && busy > now)
+		r.pause(e, until, ghost)
 	}
 	r.refresh(e)
 	into = r.serve(now, into)
@@ -241,8 +243,8 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 }
 
 // learn draws its conclusions from a run that has ended, and returns until when
-// its slot stays busy.
-func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration) {
+// its slot stays busy, and whether with a ghost.
+func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration, ghost bool) {
 	t, e := l.ticket, l.endpoint
 	run := max(now-l.at, 0)
 	had := run
@@ -250,22 +252,16 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	case OK, Faulty:
 		e.refusals, e.doubts = 0, 0
 		t.method.observe(run, now)
-		if e.refuses {
-			until = now + e.lateness.answered(now)
-		}
+		until = now + e.answered(now)
 	case RefusedByWorker:
-		until = now + e.refused()
+		until = now + e.refuse()
 		e.lateness.refused(l.at, now)
 		r.counts.decided[pausedRefusing]++
 		had = 0
 	case Cancelled:
 		t.method.observeAtLeast(run, now)
-		if until = l.ghostUntil(); until > now {
-			r.counts.decided[heldGhost]++
-			had = until - l.at
-		} else if until > 0 {
-			e.doubts++
-		}
+		until, ghost = r.haunt(l, now)
+		had = max(had, until-l.at)
 	case Failed:
 	}
 	r.learnPace(e, o, t.method, run, now)
@@ -273,7 +269,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		e.latency.ran(run, now)
 	}
 	r.settle(t, l.at, had, now)
-	return until
+	return until, ghost
 }
 
 // Ready returns the number of ready endpoints. It takes no lock.
@@ -418,7 +414,7 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 // serveNext gives a slot, of e or if that is nil of the best endpoint, to the
 // flow's next call, or refuses calls for which there is no point any more.
 func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
-	t := f.line.next(r.order, now)
+	t := f.line.next(r.order, r.demand.exceeds(r.capacity), now)
 	newest := f.line.newest
 	if stale := f.line.stale(now); stale != nil {
 		return r.dismiss(stale, Overload, into)

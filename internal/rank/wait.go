@@ -1,6 +1,9 @@
 package rank
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // handovers measures how often a slot is handed to a call that waits: what a
 // place in the queue costs.
@@ -28,6 +31,44 @@ func (h *handovers) note(now time.Duration) {
 		return
 	}
 	h.mean += (gap - h.mean) / smoothing
+}
+
+// demand measures how much work comes: the slot time that calls are expected to
+// take, over the last second (fading).
+//
+// Concurrency: belongs to the rank's lock.
+type demand struct {
+	work  float64 // nanoseconds of slot time
+	calls float64
+	seen  time.Duration
+}
+
+const (
+	demandFor = time.Second
+	// demandFades is how finely it fades.
+	demandFades = demandFor / 100
+	// significant is by how many standard deviations of what chance does to the
+	// number of calls that come, demand has to be above capacity.
+	significant = 2.5
+)
+
+func (d *demand) add(work, now time.Duration) {
+	if passed := now - d.seen; passed >= demandFades {
+		fading := math.Exp(-float64(passed) / float64(demandFor))
+		d.work, d.calls, d.seen = d.work*fading, d.calls*fading, now
+	}
+	d.work += float64(work)
+	d.calls++
+}
+
+// exceeds reports whether more work comes than so many slots can do, and not by
+// chance: the sum over a fading window has the variance of half as many calls.
+func (d *demand) exceeds(slots int) bool {
+	if d.calls == 0 {
+		return false
+	}
+	load := d.work / (float64(slots) * float64(demandFor))
+	return load > 1+significant/math.Sqrt(2*d.calls)
 }
 
 // expectedWait estimates for how long a call would wait that joined f now.
