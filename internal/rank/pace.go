@@ -149,6 +149,8 @@ func (e *Endpoint) relimit() bool {
 	return e.limit != before
 }
 
+func isSlow(e *Endpoint) bool { return e.pace.slow }
+
 // probe returns a slow endpoint that it is time to try again, or nil.
 func (r *Rank) probe(now time.Duration) *Endpoint {
 	if r.slow == 0 {

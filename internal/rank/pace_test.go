@@ -35,9 +35,15 @@ func TestSlowEndpointIsProbed(t *testing.T) {
 		return time.Duration(d)
 	}
 	_, now := runPaced(t, r, m, 2000, 0, run)
+	before := r.Decisions()
 	served, now := runPaced(t, r, m, 20_000, now, run)
 	if n := served[e[2]]; n == 0 || n > 20 {
 		t.Errorf("the slow endpoint got %d of 20,000 calls, want a probe for each 2,000 or so", n)
+	}
+	after := r.Decisions()
+	preferred, probed := after["preferred_faster"]-before["preferred_faster"], after["probed_slow"]-before["probed_slow"]
+	if preferred+probed != 20_000 || int(probed) != served[e[2]] {
+		t.Errorf("%d calls were given to a faster one and %d as probes, want 20,000 in all", preferred, probed)
 	}
 	if s := r.Snapshot().Endpoints[2]; !s.Slow || s.Pace < 4 {
 		t.Errorf("%+v", s)

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -515,6 +516,9 @@ func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 	e := r.choose(q, free)
 	if e == nil || e.freeAt < 0 {
 		broken("choice of an endpoint without a free slot")
+	}
+	if r.slow > 0 && !e.pace.slow && slices.ContainsFunc(free, isSlow) {
+		r.counts.decided[preferredFaster]++
 	}
 	return e
 }
