@@ -48,6 +48,9 @@ func TestSlowEndpointIsProbed(t *testing.T) {
 	if s := r.Snapshot().Endpoints[2]; !s.Slow || s.Pace < 4 {
 		t.Errorf("%+v", s)
 	}
+	if d := r.Decisions(); d["preferred_faster"] < 15_000 || d["probed_slow"] == 0 {
+		t.Errorf("%v", d)
+	}
 	slow = 1
 	_, now = runPaced(t, r, m, 60_000, now, run)
 	served, _ = runPaced(t, r, m, 5000, now, run)

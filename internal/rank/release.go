@@ -1,0 +1,70 @@
+package rank
+
+import "time"
+
+// Release ends a lease and hands the slot to whoever is next. It appends to into
+// the grants that it made and returns the result; the caller delivers them after
+// unlocking (R23).
+//
+// RefusedByWorker pauses the slot (R1): 1 ms, doubled for each further refusal
+// of this endpoint in a row, at most 250 ms; an OK ends the row. Cancelled may
+// leave a ghost on it (R5). A paused slot is free again at the Tick that comes
+// after.
+// Errors: panics if the lease was released before (internal error).
+func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Grant {
+	return r.ReleaseAt(l, o, now, now, into)
+}
+
+// ReleaseAt is Release for a slot that is known to stay busy after its call:
+// it pauses until the instant until at least. An until that is not after now
+// makes no difference.
+func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Grant) []Grant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.held() {
+		broken("release of a lease that is not held")
+	}
+	t, e := l.ticket, l.endpoint
+	t.state = idle
+	e.inFlight--
+	t.lane.running--
+	r.streams.end(t.long, l.at, now)
+	busy, ghost := r.learn(l, o, now)
+	if until = max(until, busy); until > now {
+		r.pause(e, until, ghost)
+	}
+	r.refresh(e)
+	into = r.serve(now, into)
+	r.forget(t.account)
+	return into
+}
+
+// learn draws its conclusions from a run that has ended, and returns until when
+// its slot stays busy, and whether with a ghost.
+func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration, ghost bool) {
+	t, e := l.ticket, l.endpoint
+	run := max(now-l.at, 0)
+	had := run
+	switch o {
+	case OK, Faulty:
+		e.refusals, e.doubts = 0, 0
+		t.method.observe(run, now)
+		until = now + e.answered(now)
+	case RefusedByWorker:
+		until = now + e.refuse()
+		e.lateness.refused(l.at, now)
+		r.counts.decided[pausedRefusing]++
+		had = 0
+	case Cancelled:
+		t.method.observeAtLeast(run, now)
+		until, ghost = r.haunt(l, now)
+		had = max(had, until-l.at)
+	case Failed:
+	}
+	r.learnPace(e, o, t.method, run, now)
+	if r.bind != nil {
+		e.latency.ran(run, now)
+	}
+	r.settle(t, l.at, had, now)
+	return until, ghost
+}

@@ -1,0 +1,161 @@
+package rank
+
+import (
+	"slices"
+	"time"
+)
+
+// serve gives free slots to waiting calls until either runs out.
+func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
+	if len(r.dropped) > 0 {
+		into = append(into, r.dropped...)
+		clear(r.dropped)
+		r.dropped = r.dropped[:0]
+	}
+	if r.waiting.Load() == 0 {
+		return into
+	}
+	if now-r.looked >= lookEvery {
+		r.look(now)
+	}
+	if r.bind != nil {
+		return r.serveBound(now, into)
+	}
+	for len(r.free) > 0 && r.queue.waiting > 0 {
+		f := r.next(r.queue, now)
+		if f == nil {
+			break
+		}
+		into = r.serveNext(f, nil, now, into)
+	}
+	return into
+}
+
+// next returns the flow of a queue that is served next; nil if none may be.
+func (r *Rank) next(q *queue, now time.Duration) *flow {
+	var next *flow
+	for _, lane := range r.ordered {
+		if next != nil && lane.priority < next.lane.lane.priority {
+			break
+		}
+		l := &q.lanes[lane.index]
+		if l.waiting == 0 || !r.mayStart(lane) {
+			continue
+		}
+		if f := l.next(r.capacity, now); next == nil || f.before(next) {
+			next = f
+		}
+	}
+	return next
+}
+
+// serveNext gives a slot, of e or if that is nil of the best endpoint, to the
+// flow's next call, or refuses calls for which there is no point any more.
+func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
+	t := f.line.next(r.order, r.demand.exceeds(r.capacity), now)
+	newest := f.line.newest
+	if stale := f.line.stale(now); stale != nil {
+		return r.dismiss(stale, Overload, into)
+	}
+	if reason := r.pointless(t, now); reason != NoReason {
+		return r.dismiss(t, reason, into)
+	}
+	if newest {
+		r.counts.decided[servedNewest]++
+	}
+	w := r.dequeue(t)
+	t.waited += max(now-t.joined, 0)
+	r.handovers.note(now)
+	r.counts.decided[handedOver]++
+	if e == nil {
+		e = r.pick(&t.Request, now)
+	}
+	return append(into, Grant{Waiter: w, Lease: r.lease(t, e, now)})
+}
+
+// dismiss refuses a call that waits.
+func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
+	r.counts.refused[reason]++
+	account := t.account
+	into = append(into, Grant{Waiter: r.dequeue(t), Reason: reason})
+	r.forget(account)
+	return into
+}
+
+// look charges the accounts that wait for calls that run longer than expected,
+// so that the charge does not come only when it is too late.
+func (r *Rank) look(now time.Duration) {
+	r.looked, r.capacity = now, r.slotsReady()
+	for _, a := range r.accounts {
+		if a.running > 0 {
+			r.bill(a, r.lanes[0], now)
+		}
+	}
+	r.forgive()
+}
+
+// pointless tells why a call whose turn has come should not start: its deadline
+// has passed, or will before half of its kind would have ended (R16).
+func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
+	q := &t.Request
+	if q.late(now) {
+		// Refused here rather than left for its own timer: an expired call
+		// at the head would be met again at every release.
+		return DeadlineExceeded
+	}
+	if q.Deadline == 0 || !t.method.known() {
+		return NoReason
+	}
+	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: time.Duration(t.method.median.Load())}
+	if r.admit(q, load) != WontFinish {
+		return NoReason
+	}
+	if t.method.spare() {
+		r.counts.decided[spared]++
+		return NoReason
+	}
+	return WontFinish
+}
+
+// lease puts t on a free slot of e.
+func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
+	r.turn++
+	e.turn = r.turn
+	e.inFlight++
+	r.refresh(e)
+	t.lane.running++
+	r.streams.begin(t.long, now)
+	r.charge(t, now)
+	t.state, t.turn = leased, r.turn
+	return Lease{endpoint: e, ticket: t, turn: r.turn, at: now, waited: t.waited}
+}
+
+// mostLooked is how many endpoints with a free slot a choice is offered: the best
+// of so many is as good as the best of all, and the time that it takes is
+// bounded.
+const mostLooked = 16
+
+// pick asks the choice, and keeps from it the endpoint that the call avoids if
+// there is another (R1).
+func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
+	free := r.free
+	if last := len(free) - 1; last > 0 && q.Avoid != nil && q.Avoid.freeAt >= 0 {
+		r.swapFree(q.Avoid.freeAt, last)
+		free = free[:last]
+	}
+	if e := r.probe(now); e != nil {
+		r.counts.decided[probedSlow]++
+		return e
+	}
+	if over := len(free) - mostLooked; over > 0 {
+		free = free[r.turn%uint64(over+1):][:mostLooked]
+	}
+	e := r.choose(q, free)
+	if e == nil || e.freeAt < 0 {
+		broken("choice of an endpoint without a free slot")
+	}
+	if r.slow > 0 && !e.pace.slow && slices.ContainsFunc(free, isSlow) {
+		r.counts.decided[preferredFaster]++
+	}
+	return e
+}
