@@ -102,6 +102,7 @@ func (workerSide) Pong(*h2.Conn, [8]byte) {}
 // back if they may be the first half of a refusal in two blocks (R2).
 func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 	a.readStatus(b)
+	a.call.noteOrder()
 	if a.mayBeRefused() && a.up.LocalDone() {
 		a.holdBack(b, now)
 		return

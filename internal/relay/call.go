@@ -53,6 +53,7 @@ type course struct {
 	watch     bool // Health/Watch
 	started   time.Duration
 	deadline  time.Duration // 0: none
+	patience  time.Duration // end of the wait for its request, 0: none, R9
 	waitUntil time.Duration // end of queue.timeout
 	waited    time.Duration // in the queue, in all
 	joined    time.Duration // when it last joined the queue
@@ -81,15 +82,16 @@ type course struct {
 	ahead     int    // bytes of resp whose credit went back to the worker; see absorb
 	refusals  int    // answers of workers without a free thread
 
-	gotData  bool  // of the answer
-	idle     uint8 // looks of stallWatch since the caller has moved a byte
-	failed   bool  // by an answer of cabrank's own
-	done     bool  // recorded
-	nextFree *call
-	counted  int // bytes of it in callerConn.held
-	older    *call
-	newer    *call
-	listed   bool
+	gotData       bool  // of the answer
+	answeredFirst bool  // by a worker that had no byte of the request yet
+	idle          uint8 // looks of stallWatch since the caller has moved a byte
+	failed        bool  // by an answer of cabrank's own
+	done          bool  // recorded
+	nextFree      *call
+	counted       int // bytes of it in callerConn.held
+	older         *call
+	newer         *call
+	listed        bool
 }
 
 // reset gives the call's memory back and makes it ready for its next use.
@@ -123,7 +125,7 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 			c.fail(endedDeadline, now)
 		}
 	case c.state == callGathering:
-		c.enter(now)
+		c.patienceEnds(now)
 	case c.state == callPausing:
 		c.resume(now)
 	case c.state == callQueued:
@@ -137,8 +139,8 @@ func (c *call) setClock(now time.Duration) {
 	switch {
 	case c.state == callQueued && (at == 0 || c.waitUntil < at):
 		at = c.waitUntil
-	case c.state == callGathering && (at == 0 || c.started+gatherFor < at):
-		at = c.started + gatherFor
+	case c.state == callGathering && c.patience != 0 && (at == 0 || c.patience < at):
+		at = c.patience
 	case c.state == callPausing && (at == 0 || c.resumeAt < at):
 		at = c.resumeAt
 	case c.aside && (at == 0 || now+asideIdle < at):
@@ -155,6 +157,10 @@ func (c *call) setClock(now time.Duration) {
 
 // enter brings the call to the rank for the first time.
 func (c *call) enter(now time.Duration) {
+	c.waitUntil = now + c.st.relay.opts.QueueTimeout
+	if c.listed {
+		c.waitsNoMore() // unless it has to wait again
+	}
 	c.ticket.Request = rank.Request{
 		Method: c.method.learned(), Account: c.form.account(), Lane: c.form.lane, Hash: c.form.hash,
 		Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
@@ -185,7 +191,7 @@ func (c *call) wait(now time.Duration) {
 // leaveQueue gives up the place of a call that waits. A grant may be on its
 // way already: Run hands it back.
 func (c *call) leaveQueue(now time.Duration) {
-	if c.state == callPausing {
+	if c.state == callPausing || c.state == callGathering {
 		c.waitsNoMore()
 	}
 	if c.state != callQueued {

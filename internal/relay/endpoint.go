@@ -27,9 +27,6 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	refuses := local && len(r.refusals) > 0
 	slots := r.rank.Add(name, rank.EndpointOptions{Slots: n, OnCancel: r.opts.OnCancel, Refuses: refuses})
 	e := &Endpoint{name: name, slots: slots, local: local}
-	if refuses {
-		r.mayRefuse.Store(true)
-	}
 	r.each(func(st *stand) {
 		u := &upstream{st: st, endpoint: e}
 		if !local {

@@ -7,12 +7,14 @@ import "time"
 const maxShedLook = 1000
 
 // count keeps the number of bytes that wait in this process for the call's
-// connection: its request while it is queued or pauses, and the answer that its
-// caller does not take. A queued call that holds bytes is one that can be shed.
+// connection: its request while it still comes, is queued or pauses, and the answer
+// that its caller does not take. A call that holds bytes and no slot is one that can
+// be shed.
 //
 // It is called where those buffers change, but not where bytes pass through.
 func (c *call) count() {
-	if c.state != callQueued && c.state != callPausing || cap(c.req) == 0 {
+	waits := c.state == callQueued || c.state == callGathering || c.state == callPausing
+	if !waits || cap(c.req) == 0 {
 		c.waitsNoMore()
 		return
 	}

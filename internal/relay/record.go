@@ -130,6 +130,9 @@ type methodRecord struct {
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
+
+	first  bool // a worker has begun an answer before the request had
+	second int  // answers that came after the request had begun, at most enoughAnswers
 }
 
 // statsTable is one shard's share of the counters.
@@ -185,6 +188,7 @@ func (st *stand) record(c *call, now time.Duration) {
 	if c.work.any {
 		m.work.observe(c.work.total, &t.limits)
 	}
+	m.learnOrder(c)
 }
 
 // Stats returns the counters of all shards together.

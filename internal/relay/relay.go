@@ -97,7 +97,6 @@ type Relay struct {
 	asides      atomic.Int32 // reflection calls outside the slots, R7
 	idle        chan struct{}
 	rotation    atomic.Uint32 // whose turn the next reflection call is
-	mayRefuse   atomic.Bool   // some endpoint's refusals are understood (R1)
 	closing     atomic.Bool   // the drain is over: no new upstream connections
 	health      healthBlocks
 	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for

@@ -11,7 +11,6 @@ import (
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	st, cc := c.st, c.caller
 	c.started, c.reqEnd = now, end
-	c.waitUntil = now + c.st.relay.opts.QueueTimeout
 	c.take(c.caller.formOf(b))
 	if c.form.broken {
 		c.fail(endedTimeout, now)
@@ -48,32 +47,6 @@ func (c *call) take(f *form) {
 	c.grpc, c.method = f.grpc, f.method
 }
 
-// gatherFor is how long a call waits for the rest of its request before it
-// joins the rank (R9).
-const gatherFor = 5 * time.Millisecond
-
-// gather brings a call to the rank when its request has ended, its first
-// message is complete, or gatherFor has passed: a slow caller must not hold a
-// worker, and a refusal by a worker can be told from an answer only while the
-// caller has finished (R2). It is done for calls that such workers may serve.
-func (c *call) gather(now time.Duration) {
-	if c.gathered() || !c.grpc || !c.st.relay.mayRefuse.Load() {
-		c.enter(now)
-		return
-	}
-	c.state = callGathering
-	c.setClock(now)
-}
-
-// gathered reports whether there is enough of the request to begin with.
-func (c *call) gathered() bool {
-	if c.reqEnd || len(c.req) >= int(c.st.conf.down.WindowPressed) {
-		return true
-	}
-	prefix, err := grpcwire.ParsePrefix(c.req)
-	return err == nil && len(c.req)-grpcwire.PrefixLen >= int(prefix.Length)
-}
-
 // timeoutField encodes a grpc-timeout of what is left.
 func (st *stand) timeoutField(left time.Duration) []byte {
 	value := grpcwire.AppendTimeout(st.digits[:0], max(left, 1))
@@ -100,16 +73,17 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
 	}
-	switch st, cc := c.st, c.caller; {
-	case c.state == callRunning:
+	switch c.state {
+	case callRunning:
 		c.touchAside(now)
 		c.pumpRequest()
-	case c.state == callGathering && c.gathered():
-		c.enter(now)
-		st.shed(cc, now)
-	case c.state == callQueued, c.state == callPausing:
+	case callGathering:
+		c.gatherMore(now)
+	case callQueued, callPausing:
+		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)
+	case callNew, callLocal, callOver: // seen to, or nobody wants them
 	}
 }
 

@@ -1,0 +1,114 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// A call joins the rank when there is something for a worker to do (R9): when its
+// request has ended, when its first message is whole, or when as much of that is
+// here as the caller may send before it has a slot. How long a call waits for that
+// depends on what it has shown; see docs/decisions/013-slow-callers.md.
+const (
+	// gatherFor is the patience with a caller that has sent nothing but HEADERS:
+	// some workers speak first.
+	gatherFor = 5 * time.Millisecond
+	// gatherLonger is the same for a method whose workers are known not to. It
+	// bounds what a mistake about that costs.
+	gatherLonger = time.Second
+	// enoughAnswers is how many answers teach that: each came after its request,
+	// and none before.
+	enoughAnswers = 20
+)
+
+// gather has a call wait for the beginning of its request.
+func (c *call) gather(now time.Duration) {
+	if c.gathered() {
+		c.enter(now)
+		return
+	}
+	c.state, c.patience = callGathering, now+gatherFor
+	c.setClock(now)
+}
+
+// gathered reports whether there is enough of the request to begin with.
+func (c *call) gathered() bool {
+	if c.reqEnd || len(c.req) >= int(c.st.conf.down.WindowPressed) {
+		return true
+	}
+	if !c.grpc {
+		return false
+	}
+	prefix, err := grpcwire.ParsePrefix(c.req)
+	return err == nil && len(c.req)-grpcwire.PrefixLen >= int(prefix.Length)
+}
+
+// gatherMore takes bytes of a request that is still waited for.
+func (c *call) gatherMore(now time.Duration) {
+	st, cc := c.st, c.caller
+	if c.gathered() {
+		c.enter(now)
+	} else {
+		c.count()
+	}
+	st.shed(cc, now)
+}
+
+// patienceEnds decides about a call that has waited for its request for as long as
+// it was to.
+//
+// The beginning of a message is of no use to any worker, so a call that has sent
+// one waits for the rest of it: a caller that sends byte by byte must not hold a
+// worker meanwhile. It is given up if no byte has come for stall_timeout.
+func (c *call) patienceEnds(now time.Duration) {
+	limit := c.st.relay.opts.StallTimeout
+	switch {
+	case c.grpc && len(c.req) > 0 && c.idle > 0:
+		c.fail(endedStalled, now)
+		return
+	case c.grpc && len(c.req) > 0:
+		c.idle = 1 // bytes take that back
+		if c.patience = 0; limit > 0 {
+			c.patience = now + limit
+		}
+	case now < c.started+gatherLonger && c.st.stats.speaksSecond(c.method):
+		c.patience = c.started + gatherLonger
+	default:
+		c.enter(now)
+		return
+	}
+	c.setClock(now)
+}
+
+// speaksSecond reports whether workers that serve the method are known to answer
+// when they have a message, and never before.
+func (t *statsTable) speaksSecond(m *method) bool {
+	if m == nil {
+		return false
+	}
+	r := t.of(m)
+	return !r.first && r.second >= enoughAnswers
+}
+
+// noteOrder keeps who spoke first, when an answer begins that is more than a
+// status: what refuses a call by its HEADERS says nothing about the method.
+func (c *call) noteOrder() {
+	if c.reqEnd || c.reqBase > 0 || len(c.req) > 0 {
+		return
+	}
+	c.answeredFirst = true
+	if c.method != nil { // others are to know before this call has ended
+		c.st.stats.of(c.method).first = true
+	}
+}
+
+// learnOrder adds a call that has ended to what is known of its method.
+func (m *methodRecord) learnOrder(c *call) {
+	switch {
+	case c.answeredFirst:
+		m.first = true
+	case c.gotData && m.second < enoughAnswers:
+		m.second++
+	}
+}
