@@ -82,16 +82,16 @@ type course struct {
 	ahead     int    // bytes of resp whose credit went back to the worker; see absorb
 	refusals  int    // answers of workers without a free thread
 
-	gotData       bool  // of the answer
-	answeredFirst bool  // by a worker that had no byte of the request yet
-	idle          uint8 // looks of stallWatch since the caller has moved a byte
-	failed        bool  // by an answer of cabrank's own
-	done          bool  // recorded
-	nextFree      *call
-	counted       int // bytes of it in callerConn.held
-	older         *call
-	newer         *call
-	listed        bool
+	gotData     bool  // of the answer
+	workerFirst bool  // by a worker that had no byte of the request yet
+	idle        uint8 // looks of stallWatch since the caller has moved a byte
+	failed      bool  // by an answer of cabrank's own
+	done        bool  // recorded
+	nextFree    *call
+	counted     int // bytes of it in callerConn.held
+	older       *call
+	newer       *call
+	listed      bool
 }
 
 // reset gives the call's memory back and makes it ready for its next use.

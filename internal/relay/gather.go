@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -72,7 +73,7 @@ func (c *call) patienceEnds(now time.Duration) {
 		if c.patience = 0; limit > 0 {
 			c.patience = now + limit
 		}
-	case now < c.started+gatherLonger && c.st.stats.speaksSecond(c.method):
+	case now < c.started+gatherLonger && c.method.callerFirst():
 		c.patience = c.started + gatherLonger
 	default:
 		c.enter(now)
@@ -81,14 +82,18 @@ func (c *call) patienceEnds(now time.Duration) {
 	c.setClock(now)
 }
 
-// speaksSecond reports whether workers that serve the method are known to answer
+// order is what is known of who speaks first in calls of one method.
+//
+// Concurrency: all shards share it. Once enough is known it is only read.
+type order struct {
+	worker atomic.Bool  // one has begun an answer before the request had
+	caller atomic.Int32 // answers that came after the request had begun; not counted further than enoughAnswers
+}
+
+// callerFirst reports whether workers that serve the method are known to answer
 // when they have a message, and never before.
-func (t *statsTable) speaksSecond(m *method) bool {
-	if m == nil {
-		return false
-	}
-	r := t.of(m)
-	return !r.first && r.second >= enoughAnswers
+func (m *method) callerFirst() bool {
+	return m != nil && !m.order.worker.Load() && m.order.caller.Load() >= enoughAnswers
 }
 
 // noteOrder keeps who spoke first, when an answer begins that is more than a
@@ -97,18 +102,19 @@ func (c *call) noteOrder() {
 	if c.reqEnd || c.reqBase > 0 || len(c.req) > 0 {
 		return
 	}
-	c.answeredFirst = true
+	c.workerFirst = true
 	if c.method != nil { // others are to know before this call has ended
-		c.st.stats.of(c.method).first = true
+		c.method.order.worker.Store(true)
 	}
 }
 
 // learnOrder adds a call that has ended to what is known of its method.
-func (m *methodRecord) learnOrder(c *call) {
-	switch {
-	case c.answeredFirst:
-		m.first = true
-	case c.gotData && m.second < enoughAnswers:
-		m.second++
+func (c *call) learnOrder() {
+	switch m := c.method; {
+	case m == nil:
+	case c.workerFirst:
+		m.order.worker.Store(true)
+	case c.gotData && m.order.caller.Load() < enoughAnswers:
+		m.order.caller.Add(1)
 	}
 }

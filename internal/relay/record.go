@@ -33,6 +33,7 @@ type method struct {
 	id     int // dense, from 1
 	inRank *rank.Method
 	policy *policy // nil: its calls are sent once
+	order  order
 }
 
 // learned returns what the rank knows of the method, nil if that has no name.
@@ -130,9 +131,6 @@ type methodRecord struct {
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
-
-	first  bool // a worker has begun an answer before the request had
-	second int  // answers that came after the request had begun, at most enoughAnswers
 }
 
 // statsTable is one shard's share of the counters.
@@ -188,7 +186,7 @@ func (st *stand) record(c *call, now time.Duration) {
 	if c.work.any {
 		m.work.observe(c.work.total, &t.limits)
 	}
-	m.learnOrder(c)
+	c.learnOrder()
 }
 
 // Stats returns the counters of all shards together.

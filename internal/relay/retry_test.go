@@ -323,8 +323,8 @@ func TestPausing(t *testing.T) {
 			_, worker := g.pipeWorker("w1", 1)
 			caller := g.pipeCaller()
 			caller.WriteHeaders(1, noEnd, request(hello, "grpc-timeout", "1S")...)
-			caller.WriteData(1, testkit.EndStream(!unfinished), []byte("one "))
 			worker.WantHeaders(1, noEnd)
+			caller.WriteData(1, testkit.EndStream(!unfinished), []byte("one "))
 			worker.WantDataBytes(1, []byte("one "), testkit.EndStream(!unfinished))
 			if unfinished {
 				worker.Skip(testkit.RST)
