@@ -95,7 +95,7 @@ bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it
 .PHONY: bench-queue
 bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@scripts/install-deps.sh peers
-	@go run ./bench/runner -workloads q70,q140,q140skip,q70refuse,q140refuse -peers cabrank-1slot,haproxy-maxconn1,haproxy-h2,nghttpx,envoy -repeats 3 $(BENCH_FLAGS)
+	@go run ./bench/runner -workloads q70,q140,q140skip,q70refuse,q140refuse -peers cabrank-1slot,cabrank-workers,haproxy-maxconn1,haproxy-h2,nghttpx,envoy -repeats 3 $(BENCH_FLAGS)
 
 ##@ Housekeeping
 

@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/cabrank/cabrank/bench/alarm"
 )
 
 const (
@@ -40,14 +42,14 @@ func (p *pacer) next() {
 
 // run returns when the run stops, or with the error of the alarm.
 func (p *pacer) run() error {
-	a, err := newAlarm()
+	a, err := alarm.New()
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer a.Close()
 	for !p.sig.stop.Load() {
 		p.start(p.sig.now())
-		if err := a.wait(min(p.due-p.sig.now(), longestNap)); err != nil {
+		if err := a.Wait(min(p.due-p.sig.now(), longestNap)); err != nil {
 			return err
 		}
 	}

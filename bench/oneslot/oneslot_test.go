@@ -71,6 +71,12 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// Long enough for a machine that is busy with something else.
+const (
+	long  = 600 * time.Millisecond
+	short = 150 * time.Millisecond
+)
+
 // try has calls made at one worker and returns what both ends tell.
 func try(t *testing.T, w *Worker, trial Trial) ([]Outcome, []Record) {
 	t.Helper()
@@ -92,31 +98,31 @@ func try(t *testing.T, w *Worker, trial Trial) ([]Outcome, []Record) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	all, err := ReadRecords(records.Bytes())
+	all, err := readRecords(records.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcomes, slices.DeleteFunc(all, func(r Record) bool { return r.Call < 0 })
+	slices.SortStableFunc(all, func(a, b Record) int { return a.Call - b.Call })
+	return outcomes, all
 }
 
 // A worker that waits runs one call after the other, in order, and says that
 // they met.
 func TestWorkerQueues(t *testing.T) {
-	const service = 50 * time.Millisecond
-	trial := Trial{Calls: []Call{{Service: service}, {At: 10 * time.Millisecond, Service: service}, {At: 20 * time.Millisecond, Service: service, Method: "/a.B/C"}}}
+	trial := Trial{Calls: []Call{{Service: long}, {At: short, Service: short, Method: "/a.B/C"}}}
 	outcomes, records := try(t, &Worker{}, trial)
 	for i, o := range outcomes {
-		if o.Code != codes.OK || o.Worker != "w" || o.Took() < service {
+		if o.Code != codes.OK || o.Worker != "w" || o.Took() < trial.Calls[i].Service {
 			t.Errorf("call %d: %+v", i, o)
 		}
 	}
 	for i, r := range records {
-		if r.Call != i || r.Fate != Done || r.Ended-r.Began < service || r.Overlap != (i > 0) || i > 0 && r.Began < records[i-1].Ended {
+		if r.Call != i || r.Fate != Done || r.Ended-r.Began < trial.Calls[i].Service || r.Overlap != (i > 0) || i > 0 && r.Began < records[i-1].Ended {
 			t.Errorf("record %d: %+v", i, r)
 		}
 	}
 	f := Judge(trial, outcomes, 1, records)
-	if f.InTime != 3 || f.Overlaps != 2 || f.Late != 0 || f.Unseen != 0 || f.Twice != 0 || f.UsefulRun != 1 || f.OverIdeal() < 1 {
+	if f.InTime != 2 || f.Overlaps != 1 || f.Late != 0 || f.Unseen != 0 || f.Twice != 0 || f.UsefulRun != 1 || f.OverIdeal() < 1 {
 		t.Errorf("%v", f)
 	}
 }
@@ -124,8 +130,7 @@ func TestWorkerQueues(t *testing.T) {
 // A worker that refuses takes the next call only when it has been free for the
 // lag.
 func TestWorkerRefuses(t *testing.T) {
-	const service = 50 * time.Millisecond
-	trial := Trial{Calls: []Call{{Service: service}, {At: 10 * time.Millisecond}}}
+	trial := Trial{Calls: []Call{{Service: long}, {At: short}}}
 	outcomes, records := try(t, &Worker{Busy: Refuse}, trial)
 	if o := outcomes[1]; o.Code != codes.ResourceExhausted || o.Message != refusal {
 		t.Errorf("a call beside another one: %+v", o)
@@ -133,8 +138,8 @@ func TestWorkerRefuses(t *testing.T) {
 	if f := Judge(trial, outcomes, 1, records); f.Refused != 1 || f.Overlaps != 1 || f.InTime != 1 {
 		t.Errorf("%v", f)
 	}
-	trial = Trial{Calls: []Call{{}, {At: 100 * time.Millisecond}}}
-	outcomes, _ = try(t, &Worker{Busy: Refuse, Lag: time.Second}, trial)
+	trial = Trial{Calls: []Call{{}, {At: short}}}
+	outcomes, _ = try(t, &Worker{Busy: Refuse, Lag: long}, trial)
 	if outcomes[0].Code != codes.OK || outcomes[1].Code != codes.ResourceExhausted {
 		t.Errorf("a call within the lag of another one: %+v", outcomes)
 	}
@@ -151,8 +156,8 @@ func TestWorkerOutlivesCallers(t *testing.T) {
 func outlive(t *testing.T, busy WhenBusy, fate Fate) {
 	t.Helper()
 	trial := Trial{
-		Timeout: 100 * time.Millisecond,
-		Calls:   []Call{{Service: 400 * time.Millisecond}, {At: 30 * time.Millisecond, Service: time.Millisecond}},
+		Timeout: long,
+		Calls:   []Call{{Service: 2 * long}, {At: short, Service: time.Millisecond}},
 	}
 	outcomes, records := try(t, &Worker{Busy: busy}, trial)
 	if len(records) != 2 || records[0].Fate != Done || !records[0].Abandoned || records[1].Fate != fate {
@@ -192,11 +197,11 @@ func TestJudgeFindsFaults(t *testing.T) {
 }
 
 func TestReadRecords(t *testing.T) {
-	records, err := ReadRecords([]byte("{\"call\":1,\"fate\":\"done\"}\n{\"call\":"))
+	records, err := readRecords([]byte("{\"call\":1,\"fate\":\"done\"}\n{\"call\":"))
 	if err != nil || len(records) != 1 || records[0].Call != 1 {
 		t.Errorf("got %+v, %v", records, err)
 	}
-	if _, err := ReadRecords([]byte("no\n")); err == nil {
+	if _, err := readRecords([]byte("no\n")); err == nil {
 		t.Error("what is no record was read")
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/cabrank/cabrank/bench/alarm"
 )
 
 // Trial is callers who do not wait for each other: every call is made when it
@@ -48,6 +50,9 @@ const lead = 50 * time.Millisecond
 // was due.
 const finish = time.Minute
 
+// askAgain is the time between two questions for health.
+const askAgain = 20 * time.Millisecond
+
 // Run makes all calls and returns how each ended, in their order. An error is
 // of the connections, before the first call. When ctx ends, so do the calls.
 func (t Trial) Run(ctx context.Context) ([]Outcome, error) {
@@ -60,25 +65,37 @@ func (t Trial) Run(ctx context.Context) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	outcomes := make([]Outcome, len(t.Calls))
-	begin := Now() + lead
 	last := lead + finish
 	if n := len(t.Calls); n > 0 {
 		last += t.Calls[n-1].At
 	}
 	ctx, cancel := context.WithTimeout(ctx, last)
 	defer cancel()
+	return t.run(ctx, conns)
+}
+
+// run makes each call when it is due.
+func (t Trial) run(ctx context.Context, conns []*grpc.ClientConn) ([]Outcome, error) {
+	pace, err := alarm.New()
+	if err != nil {
+		return nil, err
+	}
+	defer pace.Close()
+	outcomes := make([]Outcome, len(t.Calls))
+	begin := Now() + lead
 	var calls sync.WaitGroup
+	defer calls.Wait()
 	for i, c := range t.Calls {
 		outcomes[i].Due = begin + c.At
-		sleepUntil(outcomes[i].Due)
+		if err := pace.Wait(outcomes[i].Due - Now()); err != nil {
+			return nil, err
+		}
 		calls.Go(func() { t.call(ctx, conns[i%len(conns)], i, &outcomes[i]) })
 	}
-	calls.Wait()
 	return outcomes, nil
 }
 
-// connect asks for health on each connection, so that it is open. That takes no
+// connect asks for health on each connection until all is well: that takes no
 // slot.
 func (t Trial) connect(ctx context.Context) (conns []*grpc.ClientConn, err error) {
 	for i := range t.Conns {
@@ -94,11 +111,28 @@ func (t Trial) connect(ctx context.Context) (conns []*grpc.ClientConn, err error
 	return conns, nil
 }
 
+// sleepUntil returns at a moment of Now.
+func sleepUntil(at time.Duration) error {
+	a, err := alarm.New()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	return a.Wait(at - Now())
+}
+
 func open(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(ctx, finish)
 	defer cancel()
-	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
-	return err
+	for {
+		reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+		if err != nil || reply.GetStatus() == healthpb.HealthCheckResponse_SERVING {
+			return err
+		}
+		if err := sleepUntil(Now() + askAgain); err != nil {
+			return err
+		}
+	}
 }
 
 func (t Trial) call(ctx context.Context, conn *grpc.ClientConn, index int, o *Outcome) {

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +96,25 @@ type Worker struct {
 	begun int // calls that have begun; guarded by mu
 }
 
+// Run is Serve at an address (host:port or unix:/path) with Records in a file.
+func (w *Worker) Run(ctx context.Context, addr, records string) (err error) {
+	file, err := os.OpenFile(records, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	w.Records = file
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		return err
+	}
+	return w.Serve(ctx, l)
+}
+
 // Serve answers calls, and health checks beside the slot, until ctx ends and
 // then until the calls that have begun have ended.
 func (w *Worker) Serve(ctx context.Context, l net.Listener) error {
@@ -142,7 +165,7 @@ func (w *Worker) enter() (alone bool) {
 func (w *Worker) leave(lag time.Duration) {
 	if lag > 0 {
 		w.lags.Go(func() {
-			sleepUntil(Now() + lag)
+			sleepUntil(Now() + lag) //nolint:errcheck // then it does not lag
 			w.leave(0)
 		})
 		return
@@ -167,7 +190,9 @@ func (w *Worker) run(ctx context.Context, service time.Duration, record *Record)
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	record.Began = Now()
-	sleepUntil(record.Began + service + w.stall())
+	if err := sleepUntil(record.Began + service + w.stall()); err != nil {
+		return err
+	}
 	record.Ended, record.Fate, record.Abandoned = Now(), Done, ctx.Err() != nil
 	return nil
 }
@@ -200,9 +225,29 @@ func callIndex(ctx context.Context) int {
 	return index
 }
 
-// ReadRecords reads what a Worker has written so far. A last line that is not
+// ReadFolder reads all files of a folder in which Workers have their records.
+func ReadFolder(dir string) (all []Record, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		records, err := readRecords(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+// readRecords reads what a Worker has written so far. A last line that is not
 // whole yet is left out.
-func ReadRecords(text []byte) (records []Record, err error) {
+func readRecords(text []byte) (records []Record, err error) {
 	for {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {

@@ -1,10 +1,10 @@
 // Command queue is both ends of a trial with workers that run one call at a
 // time (package oneslot): the workers, and the callers of an open loop.
 //
-//	queue work -listen 127.0.0.1:7001 -name a             until SIGTERM; prints a record of each call
+//	queue work -listen 127.0.0.1:7001 -name a -records .  until SIGTERM; ./a gets a record of each call
 //	queue call -addr 127.0.0.1:8080 -calls 4000 -load 0.7 prints how each call ended
 //
-// bench/runner starts them around each balancer and judges what they print.
+// bench/runner starts them around each balancer and judges what they tell.
 package main
 
 import (
@@ -13,10 +13,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
-	"strings"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -45,10 +44,11 @@ func run(ctx context.Context, args []string) error {
 }
 
 func work(ctx context.Context, args []string) error {
-	w := &oneslot.Worker{Records: os.Stdout}
+	w := &oneslot.Worker{}
 	f := flag.NewFlagSet("work", flag.ContinueOnError)
-	listen := f.String("listen", "127.0.0.1:0", "host:port or unix:/path")
-	f.StringVar(&w.Name, "name", "", "name in the records")
+	listen := f.String("listen", os.Getenv("CABRANK_ADDR"), "host:port or unix:/path (default $CABRANK_ADDR)")
+	f.StringVar(&w.Name, "name", os.Getenv("CABRANK_WORKER"), "name in the records, and of their file (default $CABRANK_WORKER)")
+	records := f.String("records", "", "`folder` of that file")
 	busy := f.String("busy", string(oneslot.Run), "what becomes of a call beside another one: it waits and will run, it waits and is `skip`ped when its caller has gone, or it is refused (run, skip, refuse)")
 	f.DurationVar(&w.Lag, "lag", 0, "how long after its answer a call still takes the slot")
 	f.DurationVar(&w.Stall, "stall", 0, "what every -stall-every-th call takes longer")
@@ -61,15 +61,7 @@ func work(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("work: -busy %s: want run, skip or refuse", *busy)
 	}
-	network, addr := "tcp", *listen
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
-	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		return err
-	}
-	return w.Serve(ctx, l)
+	return w.Run(ctx, *listen, filepath.Join(*records, w.Name))
 }
 
 func call(ctx context.Context, args []string) error {

@@ -12,6 +12,7 @@ import (
 type addresses struct {
 	listen   string
 	backends []string
+	worker   []string // the command of a worker, for a proxy that starts them
 }
 
 // addressesFor finds ports that are free now; sockets are files in dir.

@@ -40,6 +40,8 @@ func (r *report) checksOf(w workload, o options) (all []check) {
 		subject = "cabrank-2shards"
 	case kindQueue:
 		subject = oneSlotPeer
+	case kindRefuse:
+		subject = workersPeer
 	default:
 	}
 	if !slices.ContainsFunc(o.peersOf(w), func(p peer) bool { return p.Name == subject }) {

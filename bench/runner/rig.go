@@ -55,7 +55,7 @@ func (r *rig) remove() { os.RemoveAll(r.dir) } //nolint:errcheck // a temporary 
 func (r *rig) run(j job) run {
 	res := run{Peer: j.peer.Name, Workload: j.workload.Name, Phase: j.phase, Repeat: j.repeat}
 	measure := r.withBackends
-	if j.workload.Kind == kindQueue {
+	if j.workload.Queue != nil {
 		measure = r.withWorkers
 	}
 	if err := measure(j, &res); err != nil {

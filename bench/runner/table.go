@@ -40,6 +40,8 @@ func columns(k kind) []column {
 	}
 	var all []column
 	switch k {
+	case kindRefuse: // what cabrank has started counts as its CPU
+		all = queueColumns()
 	case kindQueue:
 		all = append(queueColumns(), cpu)
 		all = append(all, number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }))

@@ -19,6 +19,7 @@ const (
 	kindStart  kind = "start"  // time until the first answer, size on disk
 	kindShards kind = "shards" // one shard and two at one fixed rate
 	kindQueue  kind = "queue"  // an open loop on workers that run one call at a time
+	kindRefuse kind = "refuse" // the same, and workers that refuse what comes beside it
 )
 
 // workload is what the load client does; a new one is a new row here.
