@@ -191,6 +191,20 @@ func TestAccountsGo(t *testing.T) {
 	expectPanic(t, "closed once too often", func() { r.Close(a) })
 }
 
+// Who has to give up the only place in the queue is forgotten like others.
+func TestAccountsGoWithAnEvictedCall(t *testing.T) {
+	r := New(Options{QueueLength: 1, Lanes: []LaneOptions{{Name: "urgent", Priority: 1}}})
+	a := r.Open("a", Terms{})
+	c, urgent := with(a, nil, 0), newCaller(0)
+	c.acquire(t, r, 0, Queued)
+	r.Close(a)
+	urgent.Request.Lane = 1
+	urgent.acquire(t, r, 0, Queued)
+	if n := r.Snapshot().Accounts; n != 0 {
+		t.Errorf("%d accounts are left", n)
+	}
+}
+
 // Accounts that are kept for their debts alone are bounded.
 func TestDebtorsAreBounded(t *testing.T) {
 	r, _ := newRank(t, 10, 1)

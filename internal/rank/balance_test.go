@@ -39,6 +39,26 @@ func TestBindingEarlyWaits(t *testing.T) {
 	}
 }
 
+// Calls move to an endpoint with a free slot when theirs is removed, and somebody
+// is asked to hand it out.
+func TestCallsOfARemovedEndpointAreServed(t *testing.T) {
+	r, e := balanced(RingHash, 1, 1)
+	running, waiting := newCaller(0), newCaller(0)
+	running.acquire(t, r, 0, Granted)
+	r.SetSuspect(e[1-running.lease.Endpoint().Index()], true, 0, nil)
+	waiting.acquire(t, r, 0, Queued)
+	other := e[1-running.lease.Endpoint().Index()]
+	r.SetSuspect(other, false, 0, nil)
+	woken(r)
+	r.Remove(running.lease.Endpoint(), ms)
+	if !woken(r) {
+		t.Error("nobody is asked for a Tick")
+	}
+	if n, _ := tick(r, ms); n != 1 || waiting.lease.Endpoint() != other {
+		t.Errorf("%d grants while a call waits beside a free slot", n)
+	}
+}
+
 // Names of policies are those of configuration files.
 func TestBalanceNames(t *testing.T) {
 	for b := range balances {

@@ -68,7 +68,8 @@ func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
 }
 
 // Remove takes an endpoint out for good. Its running leases are released later
-// like any others, and their slots are gone. A second Remove changes nothing.
+// like any others, and their slots are gone. Calls that a policy has bound to it
+// move to others; a Tick serves them. A second Remove changes nothing.
 func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,6 +86,9 @@ func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.refresh(e)
 	if r.bind != nil {
 		r.rebind(e, now)
+	}
+	if r.waiting.Load() > 0 {
+		r.poke() // a call that was bound to it may have met a free slot elsewhere
 	}
 	r.endpoints = slices.DeleteFunc(r.endpoints, func(x *Endpoint) bool { return x == e })
 }

@@ -67,6 +67,27 @@ func TestShedAtTheHead(t *testing.T) {
 	}
 }
 
+// R16: the one in a hundred that may wait to teach what has changed is not refused
+// when its turn has come.
+func TestSparedCallsStart(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	var spared *caller
+	for range 100 {
+		c := with(nil, m, 0)
+		c.Request.Deadline = 19 * ms
+		if _, verdict, _ := r.Acquire(&c.Ticket, c, 0); verdict == Queued {
+			spared = c
+		}
+	}
+	if spared == nil {
+		t.Fatal("none of 100 was let through")
+	}
+	running.release(r, OK, 10*ms)
+	if spared.granted != 1 {
+		t.Errorf("the one that was let through was told %v", spared.refused)
+	}
+}
+
 // R16: nobody is refused by what has hardly been learned.
 func TestNothingIsShedUnlearned(t *testing.T) {
 	r, _ := newRank(t, 10, 1)

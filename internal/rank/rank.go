@@ -127,7 +127,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.claim()
-	t.waited = 0
+	t.waited, t.spared = 0, false
 	if t.Request.late(now) {
 		return r.refuse(DeadlineExceeded)
 	}
@@ -259,6 +259,7 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 	switch {
 	case reason == WontFinish && t.method.spare():
 		r.counts.decided[spared]++
+		t.spared = true
 		reason = BoundedLength(&t.Request, load)
 	case reason != QueueFull:
 		return reason
@@ -276,6 +277,7 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 // by whoever calls Tick or Release next.
 func (r *Rank) drop(t *Ticket) {
 	w := r.dequeue(t)
+	r.forget(t.account)
 	r.counts.decided[evicted]++
 	r.counts.refused[QueueFull]++
 	r.dropped = append(r.dropped, Grant{Waiter: w, Reason: QueueFull})

@@ -68,6 +68,7 @@ type Ticket struct {
 	account  *Account
 	method   *Method
 	lane     *lane
+	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
 	expected time.Duration // slot time that its account was charged in advance
 

@@ -103,7 +103,7 @@ func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 		// at the head would be met again at every release.
 		return DeadlineExceeded
 	}
-	if q.Deadline == 0 || !t.method.known() {
+	if q.Deadline == 0 || t.spared || !t.method.known() {
 		return NoReason
 	}
 	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: time.Duration(t.method.median.Load())}
