@@ -30,7 +30,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for reason := range house.Stats().Refusals {
 		names = append(names, reason)
 	}
-	for _, reasons := range []map[string]uint64{house.Stats().Retries, house.Stats().RetriesDenied} {
+	for _, reasons := range []map[string]uint64{house.Stats().Retries, house.Stats().RetriesDenied, house.Stats().Hedges} {
 		for reason := range reasons {
 			names = append(names, reason)
 		}
@@ -95,8 +95,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 25 {
-		t.Fatalf("metrics on the page: %v, want twenty-five", names)
+	if len(slices.Compact(names)) != 26 {
+		t.Fatalf("metrics on the page: %v, want twenty-six", names)
 	}
 	return names
 }

@@ -122,7 +122,7 @@ type collector struct {
 	calls, seconds, wait, work       *prometheus.Desc
 	refusals                         *prometheus.Desc
 	ended, connections, buffered     *prometheus.Desc
-	retries, retriesDenied           *prometheus.Desc
+	retries, retriesDenied, hedges   *prometheus.Desc
 	queueLength, inFlight, slots     *prometheus.Desc
 	usable, ghosts, suspect, pace    *prometheus.Desc
 	laneWaiting, laneRunning         *prometheus.Desc
@@ -143,6 +143,7 @@ func newCollector(sources Sources) *collector {
 		refusals:      desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
 		retries:       desc("retries_total", "Further attempts by the rules of methods, by what had failed.", "reason"),
 		retriesDenied: desc("retries_denied_total", "Further attempts that were due and not made, by what spoke against them.", "reason"),
+		hedges:        desc("hedges_total", "Second attempts beside first ones that were late, by result; sent ones are also won or lost, or under way.", "result"),
 		ended:         desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
 		connections:   desc("connections", "Connections of callers now."),
 		buffered:      desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
@@ -167,7 +168,7 @@ func newCollector(sources Sources) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.ended, c.connections, c.buffered,
+		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.hedges, c.ended, c.connections, c.buffered,
 		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
 		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.decisions,
 		c.workerState, c.restarts, c.buildInfo,
@@ -220,6 +221,9 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	}
 	for reason, attempts := range stats.RetriesDenied {
 		out.counter(c.retriesDenied, attempts, reason)
+	}
+	for result, hedges := range stats.Hedges {
+		out.counter(c.hedges, hedges, result)
 	}
 	for side, reasons := range stats.Partings {
 		for reason, connections := range reasons {

@@ -41,6 +41,7 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	a.call.touchAside(now)
 	switch {
+	case end && a.call.hedging && a.givesWay(b, now):
 	case end:
 		a.call.answerEnded(b, now)
 	case b.Status < 200:
@@ -52,17 +53,27 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 
 // TooLarge implements h2.Handler.
 func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
-	s.Owner.(*attempt).call.fail(endedHeaders, h.st.Now())
+	a, now := s.Owner.(*attempt), h.st.Now()
+	if !a.loses(rank.Failed, now) {
+		a.call.fail(endedHeaders, now)
+	}
 }
 
 // Data implements h2.Handler.
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
-	s.Owner.(*attempt).call.answerData(p, end, h.st.Now())
+	a := s.Owner.(*attempt)
+	a.stopHolding()
+	a.call.answerData(p, end, h.st.Now())
 }
 
 // Reset implements h2.Handler.
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
-	s.Owner.(*attempt).call.workerReset(code, broken, h.st.Now())
+	a, now := s.Owner.(*attempt), h.st.Now()
+	if a.call.hedging {
+		a.resetInRace(code, broken, now)
+		return
+	}
+	a.call.workerReset(code, broken, now)
 }
 
 // Writable implements h2.Handler.
@@ -74,7 +85,7 @@ func (h workerSide) Lost(s *h2.Stream, sent bool) {
 	if a.via != nil {
 		a.via.noteEnd(now) // first: its calls must not dial again at once
 	}
-	a.call.workerLost(sent, now)
+	a.workerLost(sent, now)
 }
 
 // GoAway implements h2.Handler: streams above last were never looked at, so
@@ -88,7 +99,7 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 	})
 	now := h.st.Now()
 	for _, a := range unseen {
-		a.call.workerLost(false, now)
+		a.workerLost(false, now)
 	}
 	uc := conn.Owner.(*upstreamConn)
 	uc.upstream.calm(code)
@@ -107,8 +118,10 @@ func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 		a.holdBack(b, now)
 		return
 	}
-	a.call.commit()
-	a.call.toCaller(b.Enc, false)
+	c := a.call
+	a.choose(now)
+	c.commit()
+	c.toCaller(b.Enc, false)
 }
 
 // commit notes that the caller has seen part of the answer: from here on the
@@ -156,7 +169,6 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 // else into the call's own buffer.
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchAside(now)
-	c.stopHolding()
 	c.gotData = true
 	if c.state != callRunning {
 		return
@@ -325,9 +337,10 @@ func codeOfReset(code h2.ErrCode) grpcwire.Code {
 
 // workerLost takes the end of the worker's connection. The call moves only if
 // the worker provably has not seen it (R4), or if it may run twice.
-func (c *call) workerLost(sent bool, now time.Duration) {
-	switch {
+func (a *attempt) workerLost(sent bool, now time.Duration) {
+	switch c := a.call; {
 	case c.state != callRunning:
+	case a.loses(outcomeOf(endedLost), now):
 	case !sent && c.replayable():
 		c.again(now)
 	case c.retryLost(now):

@@ -13,7 +13,8 @@ import (
 // stream towards the worker, and what the worker has said so far.
 //
 // Shape: every call has one by value, which is the try that its caller hears
-// of. The attempt owns its stream and its timer: what they are told finds the
+// of; a second one beside it takes its place if it is the better one (succeed).
+// The attempt owns its stream and its timer: what they are told finds the
 // call through it.
 // Concurrency: guarded by the lock of the call's shard.
 type attempt struct {
@@ -180,12 +181,13 @@ func (a *attempt) stopHolding() {
 		return
 	}
 	c := a.call
-	a.holding = false
-	c.st.StopTimer(&a.hold)
+	a.choose(c.st.Now()) // from here on it is the call's own
+	c.holding = false
+	c.st.StopTimer(&c.hold)
 	c.commit()
-	c.toCaller(a.held, false)
-	c.st.Pool().Put(a.held) // a long stream would keep it for nothing
-	a.held = nil
+	c.toCaller(c.held, false)
+	c.st.Pool().Put(c.held) // a long stream would keep it for nothing
+	c.held = nil
 }
 
 // forget drops what a worker has said that did not take the call.

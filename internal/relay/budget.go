@@ -95,7 +95,7 @@ func (b *retryBudget) count(calls uint64, now time.Duration) *oneSecond {
 
 // countCall counts a call for the budget, if anybody needs that.
 func (st *stand) countCall(now time.Duration) {
-	if !st.relay.policies.any() {
+	if len(st.relay.policies) == 0 {
 		return
 	}
 	if st.uncounted++; st.uncounted >= countBatch {

@@ -61,6 +61,9 @@ type course struct {
 	retries   int           // attempts by its method's policy
 	backOffs  int           // those of them that nobody named a time for
 	resumeAt  time.Duration // when the next one is due
+	hedgeAt   time.Duration // when a second attempt is due beside the one that runs, 0: none is
+	hedging   bool          // hedge runs beside the first attempt
+	hedge     *attempt      // the second attempt; once that is over, its memory
 
 	// The request behind its head: bytes that are not sent yet or that a replay
 	// would need.
@@ -100,6 +103,9 @@ func (c *call) reset() {
 	if c.form != nil {
 		c.st.drop(c.form)
 	}
+	if c.hedge != nil {
+		c.st.recycleAttempt(c.hedge)
+	}
 	c.st.hoard.remove(c)
 	c.holds(0)
 	c.repay(c.ahead)
@@ -128,6 +134,8 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 		c.patienceEnds(now)
 	case c.state == callPausing:
 		c.resume(now)
+	case c.state == callRunning && c.hedgeAt != 0 && now >= c.hedgeAt:
+		c.startHedge(now)
 	case c.state == callQueued:
 		c.fail(c.st.relay.waitedTooLong(), now)
 	}
@@ -143,6 +151,8 @@ func (c *call) setClock(now time.Duration) {
 		at = c.patience
 	case c.state == callPausing && (at == 0 || c.resumeAt < at):
 		at = c.resumeAt
+	case c.hedgeAt != 0 && c.state == callRunning && (at == 0 || c.hedgeAt < at):
+		at = c.hedgeAt
 	case c.aside && (at == 0 || now+asideIdle < at):
 		at = now + asideIdle
 	}
@@ -241,6 +251,9 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	c.state = callRunning
 	c.waited = lease.Waited()
 	c.boundRun(now)
+	if p := c.form.policy; p != nil {
+		c.planHedge(p, now)
+	}
 	c.setClock(now)
 	c.st.stalls.wind(now)
 	u := c.st.upstreamOf(lease.Endpoint())
@@ -323,6 +336,9 @@ func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) 
 // leaveWorker ends the worker's part in the call: its stream is cancelled if
 // it is still open, and the slot is given back.
 func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
+	if c.hedging {
+		c.dropHedge(rank.Cancelled, now)
+	}
 	c.leaveStream()
 	c.releaseLease(outcome, now)
 	c.state = callOver

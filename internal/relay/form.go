@@ -134,7 +134,7 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	if f.method = cc.methodOf(path.Value); f.method != nil {
 		f.policy = f.method.policy
 	} else {
-		f.policy = cc.st.relay.policies.of(path.Value)
+		f.policy = cc.st.relay.policyOf(path.Value)
 	}
 	if f.method == nil || f.own {
 		f.path = cc.st.Pool().Append(nil, path.Value)

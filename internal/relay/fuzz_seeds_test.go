@@ -159,7 +159,7 @@ func peerSeeds() (seeds [][]byte) {
 		f(r.ask(0, true).ask(1, false).add(7, 5, 255, 9, 10))
 		seeds = append(seeds, r.serve().serve().b)
 	}
-	for flags := range byte(4) {
+	for _, flags := range []byte{0, 1, 2, 3, mayRunTwice, mayRunTwice + 1} {
 		for list := range answersOf() {
 			add(flags, func(r *recipe) { r.reply(list, true) })
 			add(flags, func(r *recipe) { r.reply(list, false).frame(opMad, frameData, 8).reply(list, true) })
@@ -182,6 +182,15 @@ func peerSeeds() (seeds [][]byte) {
 		add(0, func(r *recipe) {
 			r.reply(0, false).frame(opMad, frameRaw, 3, n, 8).raw(opMad, []byte{0, 0, 5, n, 0, 0, 0, 0, 1})
 		})
+	}
+	const opPass = 13
+	for list := range answersOf() { // a race of two attempts
+		for n := range byte(2) {
+			add(mayRunTwice, func(r *recipe) { r.add(opPass, 4+n).reply(list, true).serve() })
+			add(mayRunTwice, func(r *recipe) { r.add(opPass, 4+n).reply(0, false).reply(list, true).serve() })
+			add(mayRunTwice, func(r *recipe) { r.add(opPass, 4+n).frame(opMad, frameGoAway, 1, n).reply(list, n%2 == 0).serve() })
+			add(mayRunTwice, func(r *recipe) { r.add(opPass, 4+n).serve().frame(opMad, frameRST, int(n)<<1).reply(list, true) })
+		}
 	}
 	add(0, func(r *recipe) { r.raw(opMad, []byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 	add(2, func(r *recipe) { r.raw(opMad, []byte{0, 0, 0, 4}) })

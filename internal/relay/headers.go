@@ -1,6 +1,9 @@
 package relay
 
-import "github.com/cabrank/cabrank/internal/h2"
+import (
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
 
 // maxAdded is by how much a header list may grow on its way, beside the caller's
 // address: a grpc-timeout, an x-forwarded-for and an x-cabrank-hops where there
@@ -31,7 +34,8 @@ func settled(conn *h2.Conn) {
 	})
 	now := conn.Owner.(*upstreamConn).upstream.st.Now()
 	for _, a := range large {
-		if conn.Unsend(&a.up) { // else the worker has it, and will answer
+		// Else the worker has it, and will answer.
+		if conn.Unsend(&a.up) && !a.loses(rank.Failed, now) {
 			a.call.fail(endedHeaders, now)
 		}
 	}

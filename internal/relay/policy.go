@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"bytes"
-	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -19,7 +17,8 @@ type MethodRule struct {
 	Idempotent bool
 	// Retries is how many more attempts a call gets, 0 to 5.
 	Retries int
-	// RetryOn are the answers after which it gets another one.
+	// RetryOn are the answers after which it gets another one, and which do not
+	// settle a race with a hedge; UNAVAILABLE if there are none.
 	RetryOn []grpcwire.Code
 	// HedgeAfter is how long a call goes without an answer until a second
 	// attempt is made beside it; 0 means that none is.
@@ -49,43 +48,31 @@ type policy struct {
 // on reports whether a call that was answered so may be tried again.
 func (p *policy) on(code grpcwire.Code) bool { return p.codes&(1<<code) != 0 }
 
-// policies finds the policy of a method.
-//
-// Concurrency: immutable.
-type policies struct {
-	methods  map[string]*policy // by path
-	services map[string]*policy // by path up to the last slash, with it
+// newPolicies translates rules. One that allows nothing hides that of its service.
+func newPolicies(rules []MethodRule) patterns[*policy] {
+	all := make(patterns[*policy])
+	for _, rule := range rules {
+		all.add(rule.Pattern, newPolicy(rule))
+	}
+	return all
 }
 
-func newPolicies(rules []MethodRule) policies {
-	p := policies{methods: make(map[string]*policy), services: make(map[string]*policy)}
-	for _, rule := range rules {
-		var made *policy // one that does nothing hides that of the service
-		if rule.Idempotent {
-			made = &policy{retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
-			for _, code := range rule.RetryOn {
-				made.codes |= 1 << code
-			}
-		}
-		if service, all := strings.CutSuffix(rule.Pattern, "*"); all {
-			p.services[service] = made
-		} else {
-			p.methods[rule.Pattern] = made
-		}
+func newPolicy(rule MethodRule) *policy {
+	if !rule.Idempotent {
+		return nil
+	}
+	p := &policy{retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
+	for _, code := range rule.RetryOn {
+		p.codes |= 1 << code
+	}
+	if p.codes == 0 {
+		p.codes = 1 << grpcwire.Unavailable
 	}
 	return p
 }
 
-// any reports whether there is a policy at all.
-func (p *policies) any() bool { return len(p.methods)+len(p.services) > 0 }
-
-// of returns the policy of a method by its path, nil if it has none.
-func (p *policies) of(path []byte) *policy {
-	if !p.any() {
-		return nil
-	}
-	if own, found := p.methods[string(path)]; found {
-		return own
-	}
-	return p.services[string(path[:bytes.LastIndexByte(path, '/')+1])]
+// policyOf returns the policy of the method of a path, nil if it has none.
+func (r *Relay) policyOf(path []byte) *policy {
+	p, _ := r.policies.find(path)
+	return p
 }

@@ -20,14 +20,14 @@ func TestPolicies(t *testing.T) {
 		"/shop.Cart": -1, "/shop.Carts/List": -1, "/shop.Cart/List/All": -1, "/": -1, "": -1, "*": -1,
 	} {
 		got := -1
-		if of := p.of([]byte(path)); of != nil {
+		if of, _ := p.find([]byte(path)); of != nil {
 			got = of.retries
 		}
 		if got != retries {
 			t.Errorf("%s: got %d retries, want %d (-1: no policy)", path, got, retries)
 		}
 	}
-	show := p.of([]byte("/shop.Cart/Show"))
+	show, _ := p.find([]byte("/shop.Cart/Show"))
 	for code := range grpcwire.Code(grpcwire.NumCodes) {
 		if want := code == grpcwire.Aborted || code == grpcwire.Unauthenticated; show.on(code) != want {
 			t.Errorf("%v: got %v", code, !want)

@@ -83,7 +83,7 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 		}
 		r.unproven++
 	}
-	m := &method{name: string(path), id: len(r.methods) + 1, policy: r.policies.of(path)}
+	m := &method{name: string(path), id: len(r.methods) + 1, policy: r.policyOf(path)}
 	m.inRank = r.rank.Method(m.name)
 	r.methods[m.name] = m
 	return m
@@ -142,6 +142,7 @@ type statsTable struct {
 	moved           uint64
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
+	hedges          [hedgeResults]uint64
 }
 
 func newStatsTable() statsTable {
@@ -207,6 +208,10 @@ func (r *Relay) Stats() Stats {
 	for why, n := range total.retries {
 		out.Retries[retryReason(why).String()] = n
 	}
+	out.Hedges = make(map[string]uint64)
+	for result, n := range total.hedges {
+		out.Hedges[hedgeResult(result).String()] = n
+	}
 	for why, n := range total.retriesDenied {
 		out.RetriesDenied[retryDenial(why).String()] = n
 	}
@@ -241,6 +246,9 @@ func (t *statsTable) add(from *statsTable) {
 	}
 	for i, n := range from.retriesDenied {
 		t.retriesDenied[i] += n
+	}
+	for i, n := range from.hedges {
+		t.hedges[i] += n
 	}
 }
 

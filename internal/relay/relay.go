@@ -84,7 +84,7 @@ type Relay struct {
 	lanes    patterns[uint8] // by method
 	firstHop []byte          // x-cabrank-hops for calls that have none, encoded
 	refusals map[string]bool
-	policies policies
+	policies patterns[*policy]
 	start    time.Time
 
 	retryBudget retryBudget

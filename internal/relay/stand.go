@@ -96,6 +96,7 @@ type stand struct {
 	freeCount     int
 	freeForms     *form
 	freeFormCount int
+	freeAttempts  []*attempt
 	methods       map[string]*method // found or made by this shard before
 	keys          keyring
 	stats         statsTable
@@ -112,7 +113,7 @@ type stand struct {
 	draining      bool
 }
 
-// maxFree bounds the calls, and the forms, that a shard keeps for their next use.
+// maxFree bounds the calls, forms and attempts that a shard keeps for their next use.
 const maxFree = 1024
 
 func newStand(r *Relay, s *shard.Shard, c *configs) *stand {

@@ -30,6 +30,10 @@ type Stats struct {
 	// them. Every token is there, also those that never occurred.
 	Retries, RetriesDenied map[string]uint64
 
+	// Hedges counts second attempts beside first ones that were late: sent, and of
+	// these won and lost; and those that were not sent, by what was missing.
+	Hedges map[string]uint64
+
 	Partings Partings // connections that cabrank ended
 
 	Connections int64 // of callers, now

@@ -38,17 +38,27 @@ func TestCloseUnderLoad(t *testing.T) {
 	}
 }
 
+// spareSeed is the seed with which there are slots to spare for hedges.
+const spareSeed = 2
+
 // wildHouse starts a relay in front of three wild workers.
 func wildHouse(t *testing.T, seed uint64) (g *rig, endpoints []*Endpoint, addresses []string) {
 	t.Helper()
 	g = newRig(t, func(o *Options) {
 		o.Shards, o.QueueLength, o.BufferTotal = 2+int(seed%3), 40+100*int(seed%3), 4<<20
 		o.ReplayBytes, o.ReplayTotal = 16<<10, 256<<10
+		if seed > 0 {
+			o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: 1000}
+		}
 	})
 	for i := range uint64(3) {
 		worker := newWildWorker(t, seed<<8+i)
 		addresses = append(addresses, worker.ln.Addr().String())
-		e := g.AddEndpoint(fmt.Sprint("w", i), 4, i > 0)
+		slots := 4
+		if seed == spareSeed {
+			slots = 100
+		}
+		e := g.AddEndpoint(fmt.Sprint("w", i), slots, i > 0)
 		g.Up(e, "tcp", addresses[i])
 		endpoints = append(endpoints, e)
 	}
@@ -72,6 +82,10 @@ func stress(t *testing.T, seed uint64) {
 	testkit.Eventually(t, soon, "all calls to be over", func() bool { return g.running() == 0 })
 	g.wantInFlight(0)
 	g.wantWaiting(0)
+	hedges := g.Stats().Hedges
+	if hedges["sent"] != hedges["won"]+hedges["lost"] || seed == spareSeed && (hedges["won"] == 0 || hedges["lost"] == 0) {
+		t.Errorf("hedges: %v", hedges)
+	}
 	finished := uint64(0)
 	for _, m := range g.Stats().Methods {
 		for _, n := range m.Codes {
@@ -118,7 +132,7 @@ func wantFreeListSane(t *testing.T) func(*stand) {
 			}
 			seen[c] = true
 			if c.state != callNew || c.done || c.awaited || c.listed || c.lease.Valid() || c.down.Open() || c.up.Open() ||
-				c.clock.Set() || c.hold.Set() || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
+				c.clock.Set() || c.hold.Set() || c.hedge != nil || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}
 		}

@@ -133,9 +133,10 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 	var open []*attempt
 	conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*attempt)) })
 	for _, a := range open {
-		if conn.Unsend(&a.up) {
-			a.call.workerLost(false, now)
-		} else {
+		switch {
+		case conn.Unsend(&a.up):
+			a.workerLost(false, now)
+		case !a.loses(rank.Failed, now):
 			a.call.fail(endedBroken, now)
 		}
 	}
