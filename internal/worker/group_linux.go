@@ -27,3 +27,24 @@ func allStopped(pids []int) bool {
 	}
 	return stopped
 }
+
+// deserted reports whether none of pids is a living process of the group.
+func deserted(group int, pids []int) bool {
+	for _, pid := range pids {
+		if stat, err := readStat(pid); err == nil && !stat.dead() && stat.group == group {
+			return false
+		}
+	}
+	return true
+}
+
+// groupTicks returns the CPU time that the living processes of the group have
+// used, in clock ticks, and whether it is known.
+func groupTicks(group int) (ticks int64, known bool) {
+	for _, pid := range groupMembers(group) {
+		if stat, err := readStat(pid); err == nil {
+			ticks += stat.ticks
+		}
+	}
+	return ticks, true
+}

@@ -11,3 +11,13 @@ func groupAlive(group int) bool {
 
 // allStopped is always false: only Linux has /proc/PID/stat.
 func allStopped([]int) bool { return false }
+
+// deserted is always false, as allStopped.
+func deserted(int, []int) bool { return false }
+
+// ticksPerSecond stands for a unit that is not used.
+const ticksPerSecond = 100
+
+// groupTicks knows nothing: without the CPU time a worker with calls in flight
+// is never said to hang.
+func groupTicks(int) (ticks int64, known bool) { return 0, false }

@@ -23,9 +23,12 @@ const (
 	// pause is lost capacity.
 	bootPollFirst = 20 * time.Millisecond
 	bootPollMax   = 100 * time.Millisecond
-	// sickPoll is how often a worker is asked that was taken out, unless the
-	// health interval is shorter.
+	// sickPoll is how often a worker is asked that was taken out, that missed a
+	// check or is doubtful, unless the health interval is shorter.
 	sickPoll = time.Second
+	// doubtTimeout bounds the check of a doubtful worker, unless the health
+	// timeout is shorter: calls go there until it is known.
+	doubtTimeout = time.Second
 )
 
 // finding is what one look at a worker told.
@@ -50,9 +53,12 @@ var errStranger = errors.New("a process outside the worker's group listens on it
 
 // verdict is a finding with its ground.
 type verdict struct {
-	finding finding
-	reason  string // for the log; empty when serving
-	owners  []int  // processes that hold the listener; only of the first serving
+	finding  finding
+	reason   string    // for the log; empty when serving
+	owners   []int     // processes that hold the listener; only of the first serving
+	asked    time.Time // when the question was sent
+	answered bool      // the worker said something, whatever it was
+	doubted  bool      // it was asked because calls there should long be over
 }
 
 // prober finds out how one life of a worker is doing. run is its only
@@ -62,12 +68,15 @@ type prober struct {
 	place    place
 	interval time.Duration
 	timeout  time.Duration
-	activity func() (time.Time, int)
+	activity func() Work
 	verdicts chan<- verdict // read by the worker's goroutine
 
 	// paused is set while the process is stopped by a signal: what it does not
 	// answer then says nothing about its health.
 	paused atomic.Bool
+	// deserted is set when the processes that listened are gone: another one may
+	// come, and is looked for as at the boot.
+	deserted atomic.Bool
 }
 
 // run looks quickly until the worker serves, then asks it when it is silent.
@@ -79,8 +88,10 @@ func (p *prober) run(ctx context.Context) {
 	}
 	defer conn.Close()
 	client := grpc_health_v1.NewHealthClient(conn)
-	if p.boot(ctx, client) {
-		p.watch(ctx, client)
+	for p.boot(ctx, client) {
+		if !p.watch(ctx, client) {
+			return
+		}
 	}
 }
 
@@ -145,42 +156,56 @@ func (p *prober) look(ctx context.Context, client grpc_health_v1.HealthClient) v
 	return v
 }
 
-// watch asks a worker that is ready once no call has finished for an interval
-// (R6), and one that is not more often.
-func (p *prober) watch(ctx context.Context, client grpc_health_v1.HealthClient) {
-	last := serving
-	for {
-		pause := p.interval
-		if last == notServing || last == failed {
-			pause = min(pause, sickPoll)
+// watch asks a worker that has been ready whenever it is due, until ctx ends or
+// nobody listens any more; it reports the latter.
+func (p *prober) watch(ctx context.Context, client grpc_health_v1.HealthClient) (deserted bool) {
+	last := verdict{finding: serving, asked: time.Now(), answered: true}
+	for sleep(ctx, min(p.interval, tickEvery)) {
+		if p.deserted.Swap(false) {
+			return true
 		}
-		if !sleep(ctx, pause) {
-			return
-		}
-		if p.paused.Load() {
+		if p.paused.Load() || time.Since(last.asked) < p.pause(last, p.activity()) {
 			continue
 		}
-		finished, _ := p.activity()
-		if (last == serving || last == busy) && time.Since(finished) < p.interval {
-			continue
+		last = p.ask(ctx, client)
+		if !p.tell(ctx, last) {
+			return false
 		}
-		v := p.ask(ctx, client)
-		if !p.tell(ctx, v) {
-			return
-		}
-		last = v.finding
+	}
+	return false
+}
+
+// pause is the least time between the last question and the next: short for a
+// worker that is out or doubtful. Another one is asked when no call has finished
+// for an interval (R6).
+func (p *prober) pause(last verdict, work Work) time.Duration {
+	soon := min(p.interval, sickPoll)
+	switch {
+	case work.Doubtful && !last.doubted:
+		return 0
+	case work.Doubtful || !last.answered && last.finding != busy || last.finding == notServing || last.finding == failed:
+		return soon
+	case work.Answered.After(last.asked):
+		return work.Answered.Add(p.interval).Sub(last.asked)
+	default:
+		return p.interval
 	}
 }
 
 // ask makes one health check.
 func (p *prober) ask(ctx context.Context, client grpc_health_v1.HealthClient) verdict {
-	finishedBefore, inFlightBefore := p.activity()
-	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	asked, before, timeout := time.Now(), p.activity(), p.timeout
+	if before.Doubtful {
+		timeout = min(timeout, doubtTimeout)
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answer, err := client.Check(limited, &grpc_health_v1.HealthCheckRequest{})
-	finished, inFlight := p.activity()
-	working := inFlightBefore > 0 || inFlight > 0 || finished.After(finishedBefore)
-	return judge(answer.GetStatus(), err, working)
+	after := p.activity()
+	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
+	v := judge(answer.GetStatus(), err, working)
+	v.asked, v.doubted = asked, before.Doubtful
+	return v
 }
 
 // judge reads the answer to a health check of a worker that is, or is not,
@@ -193,19 +218,25 @@ func (p *prober) ask(ctx context.Context, client grpc_health_v1.HealthClient) ve
 func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, working bool) verdict {
 	if err == nil {
 		if answer == grpc_health_v1.HealthCheckResponse_NOT_SERVING {
-			return verdict{finding: notServing, reason: "health service says NOT_SERVING"}
+			return verdict{finding: notServing, answered: true, reason: "health service says NOT_SERVING"}
 		}
-		return verdict{finding: serving}
+		return verdict{finding: serving, answered: true}
 	}
+	v := verdict{finding: failed, answered: true, reason: err.Error()}
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
-		return verdict{finding: serving}
-	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded:
-		if working {
-			return verdict{finding: busy, reason: err.Error()}
-		}
+		return verdict{finding: serving, answered: true}
+	case codes.Unavailable, codes.DeadlineExceeded:
+		// Both are made on this side when nothing comes from the other.
+		v.answered = false
+	case codes.ResourceExhausted:
+	default:
+		return v
 	}
-	return verdict{finding: failed, reason: err.Error()}
+	if working {
+		v.finding = busy
+	}
+	return v
 }
 
 // tell reports false when nobody listens any more.

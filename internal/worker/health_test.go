@@ -34,21 +34,20 @@ type patient struct {
 	verdicts chan verdict
 	prober   *prober
 
-	mu       sync.Mutex
-	finished time.Time
-	inFlight int
+	mu   sync.Mutex
+	work Work
 }
 
-func (p *patient) activity() (time.Time, int) {
+func (p *patient) activity() Work {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.finished, p.inFlight
+	return p.work
 }
 
 func (p *patient) finishCall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finished = time.Now()
+	p.work.Answered = time.Now()
 }
 
 // next waits for the next verdict.
@@ -147,6 +146,34 @@ func TestProberAsksOnlyTheSilent(t *testing.T) {
 	for range 2 {
 		if v := p.next(t); v.finding != serving {
 			t.Errorf("after the calls: %+v", v)
+		}
+	}
+}
+
+// R6: who is asked when.
+func TestProberPause(t *testing.T) {
+	const interval = 5 * time.Second
+	asked := time.Now()
+	p := &prober{interval: interval}
+	for _, test := range []struct {
+		name string
+		last verdict
+		work Work
+		want time.Duration
+	}{
+		{"idle", verdict{finding: serving, answered: true}, Work{}, interval},
+		{"a call has finished", verdict{finding: serving, answered: true}, Work{Answered: asked.Add(2 * time.Second)}, interval + 2*time.Second},
+		{"a call had finished before", verdict{finding: serving, answered: true}, Work{Answered: asked.Add(-time.Second)}, interval},
+		{"busy", verdict{finding: busy}, Work{InFlight: 5}, interval},
+		{"out", verdict{finding: notServing, answered: true}, Work{}, sickPoll},
+		{"a fault", verdict{finding: failed, answered: true}, Work{}, sickPoll},
+		{"missed", verdict{finding: failed}, Work{}, sickPoll},
+		{"first doubt", verdict{finding: busy}, Work{InFlight: 1, Doubtful: true}, 0},
+		{"more doubt", verdict{finding: busy, doubted: true}, Work{InFlight: 1, Doubtful: true}, sickPoll},
+	} {
+		test.last.asked = asked
+		if got := p.pause(test.last, test.work); got != test.want {
+			t.Errorf("%s: asked after %v, want %v", test.name, got, test.want)
 		}
 	}
 }

@@ -22,7 +22,8 @@ const (
 	// maxTaken looks in a row must find a stranger on the address. One may be
 	// wrong: the socket of a process that is just leaving the worker's group.
 	maxTaken = 3
-	// maxFailures health checks in a row take an idle worker out (R6).
+	// maxFailures health checks in a row that an idle worker fails take it out;
+	// it is replaced if it did not answer them at all (R6).
 	maxFailures = 3
 )
 
@@ -35,24 +36,31 @@ type life struct {
 	cmd      *exec.Cmd
 	group    int // process group, and PID of its leader
 	place    place
-	born     time.Time
+	patient  bool // never replaced for its silence
 	exited   chan struct{}
 	verdicts chan verdict
-	prober   *prober // shared with its own goroutine; only paused is touched here
+	prober   *prober // shared with its own goroutine; only its flags are touched here
 	cancel   context.CancelFunc
 	pipes    []*os.File // read ends; each closed by its pump
 
-	watched  []int     // processes that answer calls: stopped if all of them are
-	readyAt  time.Time // first readiness; zero before
-	serving  bool      // by the last word of the prober
-	stopped  bool      // in state T
-	up       bool      // Registry.Up was the last call
-	doomed   bool      // killed by us, for doom
-	doom     Cause     //
-	slow     bool      // the log has told that it takes long to boot
-	failures int       // failed checks in a row
-	taken    int       // looks in a row that found a stranger
-	reason   string    // why it does not serve
+	watched   []int     // processes that answer calls: stopped if all of them are
+	booted    time.Time // when the wait for readiness began: at the start, or when nobody listened any more
+	waiting   bool      // for readiness
+	readyAt   time.Time // first readiness; zero before
+	serving   bool      // by the last word of the prober
+	stopped   bool      // in state T
+	suspect   bool      // silent: gets no new calls, R6
+	suspected time.Time // when the question was sent that was not answered
+	up        bool      // Registry.Up was the last call
+	toldOf    bool      // Registry.Suspect was told so since
+	doomed    bool      // killed by us, for doom
+	doom      Cause     //
+	slow      bool      // the log has told that it takes long to boot
+	failures  int       // failed checks in a row
+	missed    int       // checks in a row that an idle worker did not answer
+	taken     int       // looks in a row that found a stranger
+	reason    string    // why it does not serve, or is suspect
+	hang      hang
 }
 
 // gone reports whether the leader has exited.
@@ -73,7 +81,8 @@ func (l *life) hear(v verdict, now time.Time) {
 	}
 	switch v.finding {
 	case serving:
-		l.failures, l.serving = 0, true
+		l.failures, l.serving, l.waiting = 0, true, false
+		l.hang.excused = now
 		if l.readyAt.IsZero() {
 			l.readyAt = now
 		}
@@ -85,15 +94,51 @@ func (l *life) hear(v verdict, now time.Time) {
 	case busy:
 		l.failures = 0
 	case failed:
-		// A process in state T answers nothing and is out of the rank anyway.
-		if l.stopped {
-			return
-		}
-		if l.failures++; l.failures >= maxFailures {
-			l.serving = false
-		}
+		l.hearFailure(v)
 	case taken:
 		l.taken++
+	}
+	l.hearSilence(v)
+}
+
+// hearFailure counts checks that an idle worker has failed. One that answers
+// with a fault is out after three; one that does not answer is suspect, and
+// whether it hangs is for signs to say.
+func (l *life) hearFailure(v verdict) {
+	// A process in state T answers nothing and is out of the rank anyway.
+	if l.stopped {
+		return
+	}
+	if l.failures++; l.failures >= maxFailures && (v.answered || l.patient) {
+		l.serving = false
+	}
+}
+
+// hearSilence makes a worker suspect that is idle or doubtful and does not
+// answer at all, and no other: whoever is busy with calls that take as long as
+// usual is just busy (R6).
+func (l *life) hearSilence(v verdict) {
+	idle := v.finding == failed
+	switch {
+	case v.answered:
+		l.suspect, l.missed = false, 0
+	case l.stopped || l.waiting:
+	case idle || v.finding == busy && v.doubted:
+		if !l.suspect {
+			l.suspect, l.suspected = true, v.asked
+		}
+		if idle {
+			l.missed++
+		}
+	case v.finding == busy:
+		l.missed = 0
+	}
+}
+
+// speak ends the suspicion if a byte has come since the question was sent.
+func (l *life) speak(heard time.Time) {
+	if l.suspect && heard.After(l.suspected) {
+		l.suspect, l.missed = false, 0
 	}
 }
 
@@ -103,6 +148,8 @@ func (l *life) state(booting State) State {
 	switch {
 	case l.stopped:
 		return Stopped
+	case l.up && l.suspect:
+		return Suspect
 	case l.up:
 		return Ready
 	case l.readyAt.IsZero():
@@ -115,7 +162,7 @@ func (l *life) state(booting State) State {
 // delay is what the log tells of a worker that is not ready, after what: since
 // when, why, and where it listens instead.
 func (l *life) delay(what ...any) []any {
-	told := append(what, "pid", l.group, "after", time.Since(l.born).Round(time.Millisecond).String(), "reason", l.reason)
+	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.reason)
 	if elsewhere := listensOn(l.group); len(elsewhere) > 0 {
 		told = append(told, "listens_on", strings.Join(elsewhere, ", "))
 	}
@@ -168,7 +215,8 @@ func (w *worker) startLife() (*life, error) {
 	}
 	w.s.leash.add(cmd.Process.Pid)
 	l := &life{
-		cmd: cmd, group: cmd.Process.Pid, place: at, born: time.Now(), pipes: pipes,
+		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes,
+		booted: time.Now(), waiting: true, patient: w.s.options.HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
 	}
 	w.attend(l)
@@ -189,7 +237,7 @@ func (w *worker) attend(l *life) {
 	l.prober = &prober{
 		group: l.group, place: l.place, verdicts: l.verdicts,
 		interval: w.s.options.HealthInterval, timeout: w.s.options.HealthTimeout,
-		activity: func() (time.Time, int) { return w.s.options.Activity.Activity(w.name) },
+		activity: w.activity,
 	}
 	w.s.helpers.Go(func() { l.prober.run(ctx) })
 }

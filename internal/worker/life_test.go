@@ -69,7 +69,7 @@ func TestLifeHears(t *testing.T) {
 		{"back", []finding{serving, notServing, serving}, true},
 		{"busy for ever", []finding{serving, busy, busy, busy, busy, busy}, true},
 	} {
-		var l life
+		l := life{patient: true}
 		for _, f := range test.heard {
 			l.hear(verdict{finding: f}, time.Now())
 		}
@@ -84,12 +84,71 @@ func TestLifeHears(t *testing.T) {
 	if shared.taken != 2 {
 		t.Errorf("%d strangers in a row, want 2", shared.taken)
 	}
-	l := life{stopped: true, serving: true}
+	l := life{stopped: true, serving: true, patient: true}
 	for range 5 {
 		l.hear(verdict{finding: failed}, time.Now())
 	}
-	if !l.serving {
+	if !l.serving || l.suspect || l.missed > 0 {
 		t.Error("checks of a stopped process counted against it")
+	}
+}
+
+// R6: suspect is who does not answer at all while idle, or while calls there
+// should long be over; saturation is never sickness.
+func TestLifeSuspects(t *testing.T) {
+	good := verdict{finding: serving, answered: true}
+	missed := verdict{finding: failed}
+	fault := verdict{finding: failed, answered: true}
+	refused := verdict{finding: busy, answered: true}
+	occupied := verdict{finding: busy}
+	doubtful := verdict{finding: busy, doubted: true}
+	refusedInDoubt := verdict{finding: busy, answered: true, doubted: true}
+	for _, test := range []struct {
+		name    string
+		heard   []verdict
+		suspect bool
+		missed  int
+		serving bool
+	}{
+		{"at boot", []verdict{missed, missed, missed, missed}, false, 0, false},
+		{"just ready", []verdict{good}, false, 0, true},
+		{"idle and silent", []verdict{good, missed}, true, 1, true},
+		{"idle and silent three times", []verdict{good, missed, missed, missed}, true, 3, true},
+		{"answers again", []verdict{good, missed, missed, good}, false, 0, true},
+		{"answers with a fault", []verdict{good, fault, fault}, false, 0, true},
+		{"answers with faults", []verdict{good, fault, fault, fault}, false, 0, false},
+		{"a fault is an answer", []verdict{good, missed, fault, missed}, true, 1, true},
+		{"all threads busy, health refused", []verdict{good, refused, refused, refused, refused}, false, 0, true},
+		{"all threads busy, health waits", []verdict{good, occupied, occupied, occupied, occupied}, false, 0, true},
+		{"calls should long be over, no answer", []verdict{good, doubtful}, true, 0, true},
+		{"calls should long be over, refused", []verdict{good, refusedInDoubt}, false, 0, true},
+		{"calls should long be over, a thread is free", []verdict{good, doubtful, good}, false, 0, true},
+		{"calls came after a missed check", []verdict{good, missed, missed, occupied}, true, 0, true},
+	} {
+		l := life{waiting: true}
+		for _, v := range test.heard {
+			l.hear(v, time.Now())
+		}
+		if l.suspect != test.suspect || l.missed != test.missed || l.serving != test.serving {
+			t.Errorf("%s: suspect %v, %d missed, serving %v; want %v, %d, %v", test.name,
+				l.suspect, l.missed, l.serving, test.suspect, test.missed, test.serving)
+		}
+	}
+}
+
+// R6: the first byte ends a suspicion, an older one does not.
+func TestLifeSpeaks(t *testing.T) {
+	asked := time.Now()
+	l := life{serving: true}
+	l.hear(verdict{finding: failed, asked: asked}, asked.Add(time.Second))
+	l.speak(time.Time{})
+	l.speak(asked)
+	if !l.suspect {
+		t.Error("not suspect any more, but nothing has come")
+	}
+	l.speak(asked.Add(time.Millisecond))
+	if l.suspect || l.missed > 0 {
+		t.Errorf("suspect %v, %d missed after a byte", l.suspect, l.missed)
 	}
 }
 
@@ -101,6 +160,8 @@ func TestLifeStates(t *testing.T) {
 	}{
 		{life{}, CrashLoop},
 		{life{readyAt: ready, up: true}, Ready},
+		{life{readyAt: ready, up: true, suspect: true}, Suspect},
+		{life{readyAt: ready, suspect: true}, NotServing},
 		{life{readyAt: ready}, NotServing},
 		{life{readyAt: ready, stopped: true}, Stopped},
 		{life{stopped: true}, Stopped},

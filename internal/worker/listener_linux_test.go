@@ -14,11 +14,14 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	got, err := parseStat([]byte("42 (a) b) (c) T 1 77 77 0 -1 4194304\n"))
-	if err != nil || got.state != 'T' || got.group != 77 {
+	got, err := parseStat([]byte("42 (a) b) (c) T 1 77 77 0 -1 4194304 9 8 7 6 120 30 5 4 20 0 1\n"))
+	if err != nil || got.state != 'T' || got.group != 77 || got.ticks != 150 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "42", "42 (a) T", "42 (a) T 1 x"} {
+	for _, bad := range []string{
+		"", "42", "42 (a) T", "42 (a) T 1 x", "42 (a) T 1 77 77 0 -1 4194304",
+		"42 (a) T 1 x 77 0 -1 4194304 9 8 7 6 120 30", "42 (a) T 1 77 77 0 -1 4194304 9 8 7 6 x 30", "42 (a) T 1 77 77 0 -1 4194304 9 8 7 6 120 x",
+	} {
 		if got, err := parseStat([]byte(bad)); err == nil {
 			t.Errorf("%q: got %+v", bad, got)
 		}

@@ -13,8 +13,8 @@ import (
 
 // Options says what to run and how long to wait for it.
 //
-// A zero duration means the default that its field names; a negative one is
-// refused by New.
+// A zero duration means the default that its field names, never for
+// HangTimeout; a negative one is refused by New.
 type Options struct {
 	// Count is the number of workers, at least 1.
 	Count int
@@ -57,6 +57,12 @@ type Options struct {
 
 	// HealthTimeout bounds one health check. Default 5 s.
 	HealthTimeout time.Duration
+
+	// HangTimeout is how long a worker must be silent and still, with calls in
+	// flight, to be replaced (R6). It is three times the longest run seen of the
+	// methods that run there, if that is more. 0 means that no worker is ever
+	// replaced for its silence, also no idle one.
+	HangTimeout time.Duration
 
 	// Output takes what workers write to stdout and stderr.
 	Output Output
@@ -101,15 +107,43 @@ type Registry interface {
 	// Down says that the worker gets no new calls from now on. It comes after
 	// every Up, may come more than once, and may come without an Up.
 	Down(worker string)
+
+	// Suspect says that the worker, which is up, is silent and gets no new calls
+	// for the time being, or that it has spoken again (R6). Up and Down end the
+	// suspicion without a word.
+	Suspect(worker string, suspect bool)
 }
 
-// Activity tells what the data plane saw of a worker, so that its health is
-// asked only when it is silent (R6).
+// Activity tells what the data plane sees of a worker, so that its health is
+// asked only when it is silent, and silence can be told from work (R6).
 type Activity interface {
-	// Activity returns when a call of the worker last finished (the zero time
-	// for never) and how many are in flight. It is called from several
-	// goroutines and must return at once.
-	Activity(worker string) (lastFinished time.Time, inFlight int)
+	// Activity returns what is known now. It is called from several goroutines
+	// and must return at once.
+	Activity(worker string) Work
+}
+
+// Work is what the data plane sees of a worker at one moment. The zero value is
+// a worker that nobody calls; a zero time is never.
+type Work struct {
+	// InFlight is how many calls run there.
+	InFlight int
+	// Answered is when the worker last answered a call to the end.
+	Answered time.Time
+	// Heard is when the last byte came from it on a connection of calls.
+	Heard time.Time
+	// Owed is when the oldest call began that runs there, has been sent to its
+	// end and has not been answered with a single byte. Other calls tell nothing:
+	// a worker may wait for the rest of a request, or have nothing to stream.
+	Owed time.Time
+	// Left is when a call was last given up there by its caller or by its
+	// deadline. Its handler may run on (R5).
+	Left time.Time
+	// Longest is the longest run seen of the methods of the calls that Owed and
+	// Left are about.
+	Longest time.Duration
+	// Doubtful says that the worker is silent although calls there should long
+	// be over, while others speak: its health is asked at once.
+	Doubtful bool
 }
 
 // metricsOffset is added to a worker's port to get that of its metrics page, as
@@ -177,6 +211,7 @@ func (o *Options) completeDurations() error {
 		{"stop timeout", &o.StopTimeout, 5 * time.Second},
 		{"health interval", &o.HealthInterval, 5 * time.Second},
 		{"health timeout", &o.HealthTimeout, 5 * time.Second},
+		{"hang timeout", &o.HangTimeout, 0},
 	} {
 		if *d.value < 0 {
 			return fmt.Errorf("%s of workers is %v: it cannot be negative", d.name, *d.value)
@@ -211,4 +246,4 @@ func (o *Options) completeParts() error {
 // silence is the Activity of workers that nobody calls.
 type silence struct{}
 
-func (silence) Activity(string) (time.Time, int) { return time.Time{}, 0 }
+func (silence) Activity(string) Work { return Work{} }

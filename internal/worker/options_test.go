@@ -10,6 +10,7 @@ type deafRegistry struct{}
 
 func (deafRegistry) Up(string, string, string) {}
 func (deafRegistry) Down(string)               {}
+func (deafRegistry) Suspect(string, bool)      {}
 
 func validOptions() Options {
 	return Options{
@@ -84,7 +85,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, cause := range Causes() {
 		seen[cause.String()] = true
 	}
-	if len(seen) != 12 || seen["unknown"] {
+	if len(seen) != 14 || seen["unknown"] {
 		t.Errorf("labels %v", seen)
 	}
 }

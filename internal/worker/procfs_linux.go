@@ -7,11 +7,16 @@ import (
 	"strconv"
 )
 
+// ticksPerSecond is the unit of CPU times in /proc: USER_HZ, which is 100 on
+// every architecture that Go knows (proc(5), time(7)).
+const ticksPerSecond = 100
+
 // processStat is the part of /proc/PID/stat that is used here (proc(5), fields
-// 3 and 5).
+// 3, 5, 14 and 15).
 type processStat struct {
 	state byte // R, S, D, T, Z, X …
 	group int
+	ticks int64 // CPU time of all its threads, user and system
 }
 
 // dead reports a process that only waits to be reaped.
@@ -30,14 +35,22 @@ func readStat(pid int) (processStat, error) {
 func parseStat(content []byte) (processStat, error) {
 	end := bytes.LastIndexByte(content, ')')
 	fields := bytes.Fields(content[end+1:])
-	if end < 0 || len(fields) < 3 {
+	if end < 0 || len(fields) < 13 {
 		return processStat{}, fmt.Errorf("unexpected form of /proc/PID/stat: %q", content)
 	}
 	group, err := strconv.Atoi(string(fields[2]))
 	if err != nil {
 		return processStat{}, fmt.Errorf("process group in /proc/PID/stat: %w", err)
 	}
-	return processStat{state: fields[0][0], group: group}, nil
+	user, err := strconv.ParseInt(string(fields[11]), 10, 64)
+	if err != nil {
+		return processStat{}, fmt.Errorf("user time in /proc/PID/stat: %w", err)
+	}
+	system, err := strconv.ParseInt(string(fields[12]), 10, 64)
+	if err != nil {
+		return processStat{}, fmt.Errorf("system time in /proc/PID/stat: %w", err)
+	}
+	return processStat{state: fields[0][0], group: group, ticks: user + system}, nil
 }
 
 // groupMembers returns the processes of a group, zombies included. It reads one

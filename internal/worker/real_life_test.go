@@ -85,7 +85,7 @@ func TestHealthTakesOutAndBack(t *testing.T) {
 func TestBusyWorkerStays(t *testing.T) {
 	h := startHouse(t, func(o *Options) { o.HealthTimeout = 20 * time.Millisecond })
 	h.waitReady(1)
-	h.rank.setInFlight(1)
+	h.rank.setWork(Work{InFlight: 1})
 	h.signal(unix.SIGHUP)
 	// The prober's counter of busy findings is not visible; ten intervals are.
 	began := time.Now()
@@ -93,7 +93,7 @@ func TestBusyWorkerStays(t *testing.T) {
 	if got := h.rank.history(); len(got) != 1 || h.rank.ready() != 1 {
 		t.Errorf("the worker left the rank: Ups %v", got)
 	}
-	h.rank.setInFlight(0)
+	h.rank.setWork(Work{})
 	h.waitState(NotServing)
 }
 

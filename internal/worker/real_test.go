@@ -169,20 +169,22 @@ type printer struct{}
 
 func (printer) Up(string, string, string) { fmt.Fprintln(os.Stdout, "ready") }
 func (printer) Down(string)               {}
+func (printer) Suspect(string, bool)      {}
 
 // recorder is a Registry that remembers, and an Activity that is told.
 type recorder struct {
-	mu       sync.Mutex
-	up       map[string]string // worker -> address
-	everUp   []string          // addresses, in order
-	finished time.Time
-	inFlight int
+	mu      sync.Mutex
+	up      map[string]string // worker -> address
+	suspect map[string]bool   // Suspect's last words since Up or Down
+	everUp  []string          // addresses, in order
+	work    Work
 }
 
 func (r *recorder) Up(worker, _, address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.up[worker] = address
+	delete(r.suspect, worker)
 	r.everUp = append(r.everUp, address)
 }
 
@@ -190,18 +192,31 @@ func (r *recorder) Down(worker string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.up, worker)
+	delete(r.suspect, worker)
 }
 
-func (r *recorder) Activity(string) (time.Time, int) {
+func (r *recorder) Suspect(worker string, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.finished, r.inFlight
+	r.suspect[worker] = suspect
 }
 
-func (r *recorder) setInFlight(n int) {
+func (r *recorder) suspects(worker string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.inFlight = n
+	return r.suspect[worker]
+}
+
+func (r *recorder) Activity(string) Work {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.work
+}
+
+func (r *recorder) setWork(work Work) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.work = work
 }
 
 func (r *recorder) ready() int {
@@ -271,7 +286,7 @@ func newHouse(t *testing.T, edit func(*Options)) *house {
 	t.Helper()
 	h := &house{
 		t: t, mark: plantMark(t), logs: &lockedBuffer{},
-		rank: &recorder{up: make(map[string]string)},
+		rank: &recorder{up: make(map[string]string), suspect: make(map[string]bool)},
 	}
 	options := Options{
 		Count: 1, Command: self("serve"), Transport: "tcp", StartPort: freePorts(t, 8), Slots: 1,

@@ -15,8 +15,11 @@ const (
 	Starting State = iota
 	// Ready is a worker that the rank was told of by Registry.Up.
 	Ready
-	// NotServing is a process that was ready and says NOT_SERVING, or was idle
-	// and failed three health checks in a row.
+	// Suspect is a worker that is up, but silent: it keeps its calls and gets no
+	// new ones until it says anything (R6).
+	Suspect
+	// NotServing is a process that was ready and says NOT_SERVING, has failed
+	// three health checks in a row, or does not listen any more.
 	NotServing
 	// Stopped is a process in the kernel's state T (SIGSTOP).
 	Stopped
@@ -36,6 +39,8 @@ func (s State) String() string {
 		return "starting"
 	case Ready:
 		return "ready"
+	case Suspect:
+		return "suspect"
 	case NotServing:
 		return "not serving"
 	case Stopped:
@@ -52,11 +57,11 @@ func (s State) String() string {
 
 // States returns every State, in order, for whoever shows one row per state.
 func States() []State {
-	return []State{Starting, Ready, NotServing, Stopped, Stopping, BackOff, CrashLoop}
+	return []State{Starting, Ready, Suspect, NotServing, Stopped, Stopping, BackOff, CrashLoop}
 }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
-// label of cabrank_worker_restarts_total; there are no others than these five.
+// label of cabrank_worker_restarts_total; there are no others than these six.
 type Cause uint8
 
 const (
@@ -72,6 +77,9 @@ const (
 	// CauseExecFailed is a process that could not be made: program not found,
 	// no free port, fork refused.
 	CauseExecFailed
+	// CauseHung is a process killed because it was silent and still for too long
+	// with calls in flight, or idle and deaf to three health checks (R6).
+	CauseHung
 )
 
 func (c Cause) String() string {
@@ -86,13 +94,15 @@ func (c Cause) String() string {
 		return "address taken"
 	case CauseExecFailed:
 		return "exec failed"
+	case CauseHung:
+		return "hung"
 	}
 	return "unknown"
 }
 
 // Causes returns every Cause, in order.
 func Causes() []Cause {
-	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed}
+	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung}
 }
 
 // Status is what is known of one worker at one moment.

@@ -124,6 +124,7 @@ func (w *worker) live(l *life) (end ending, stopping bool) {
 			return end, false
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
+			l.speak(w.activity().Heard)
 			w.settle(l)
 			if l.taken >= maxTaken {
 				w.doom(l, CauseAddressTaken)
@@ -138,16 +139,48 @@ func (w *worker) live(l *life) (end ending, stopping bool) {
 	}
 }
 
-// look finds out what no message tells: a process stopped by a signal, or one
-// that takes too long to boot.
+// look finds out what no message tells: a process stopped by a signal, one that
+// does not listen any more, is silent for too long, or takes too long to boot.
 func (w *worker) look(l *life) {
+	now, work := time.Now(), w.activity()
 	l.stopped = allStopped(l.watched)
 	l.prober.paused.Store(l.stopped)
+	if l.stopped {
+		l.hang = hang{excused: now} // its silence says nothing
+	}
+	w.checkListener(l, now)
+	l.speak(work.Heard)
 	w.settle(l)
-	if !l.readyAt.IsZero() {
+	if l.waiting {
+		w.checkBoot(l, now)
+	} else if !l.stopped && w.signs(l, work, now).hung(w.s.options.HangTimeout) {
+		w.doom(l, CauseHung)
+	}
+}
+
+// checkListener takes a worker out whose server has died while its leader, a
+// shell or a supervisor of its own, lives on (R6: within a second). Another
+// server may come, for which it has as long as for its first one.
+func (w *worker) checkListener(l *life, now time.Time) {
+	if l.waiting || l.gone() || !deserted(l.group, l.watched) {
 		return
 	}
-	age, limit := time.Since(l.born), w.s.options.BootTimeout
+	owners, err := listenerOwners(l.group, l.place.network, l.place.address)
+	switch {
+	case err != nil:
+		l.serving, l.waiting, l.booted, l.slow = false, true, now, false
+		l.suspect, l.missed, l.failures = false, 0, 0
+		l.reason = err.Error()
+		l.watched = []int{l.group}
+		l.prober.deserted.Store(true)
+	case len(owners) > 0:
+		l.watched = owners // the server has replaced its processes
+	}
+}
+
+// checkBoot ends a process that is not ready in time.
+func (w *worker) checkBoot(l *life, now time.Time) {
+	age, limit := now.Sub(l.booted), w.s.options.BootTimeout
 	if age > min(slowBoot, limit/2) && !l.slow {
 		l.slow = true
 		w.log.Info("worker not ready yet", l.delay("boot_timeout", limit)...)
@@ -157,13 +190,17 @@ func (w *worker) look(l *life) {
 	}
 }
 
-// doom kills a process that will never serve. live sees its end.
+// doom kills a process that will not serve any more. live sees its end.
 func (w *worker) doom(l *life, cause Cause) {
 	if l.doomed {
 		return
 	}
 	l.doomed, l.doom = true, cause
-	w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
+	if cause == CauseHung {
+		w.log.Warn("worker hung, killed", "pid", l.group, "hang_timeout", w.s.options.HangTimeout, "reason", l.reason)
+	} else {
+		w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
+	}
 	kill(l.group)
 }
 
@@ -174,14 +211,33 @@ func (w *worker) settle(l *life) {
 	case able && !l.up:
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
 		w.s.everReady.Store(true)
-		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.born).Round(time.Millisecond).String())
+		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.booted).Round(time.Millisecond).String())
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.reason)
 	}
+	l.toldOf = l.toldOf && able == l.up
 	l.up = able
+	w.settleSuspicion(l)
 	w.enter(l.state(w.looping(Starting)))
 }
+
+// settleSuspicion tells the rank of a worker that is up whether it is suspect.
+func (w *worker) settleSuspicion(l *life) {
+	if !l.up || l.suspect == l.toldOf {
+		return
+	}
+	l.toldOf = l.suspect
+	w.s.options.Rank.Suspect(w.name, l.suspect)
+	if l.suspect {
+		w.log.Warn("worker is silent and gets no new calls", "pid", l.group, "reason", l.reason)
+	} else {
+		w.log.Info("worker speaks again", "pid", l.group)
+	}
+}
+
+// activity is what the data plane sees of the worker now.
+func (w *worker) activity() Work { return w.s.options.Activity.Activity(w.name) }
 
 // rest waits before the next start and reports false if Stop came first.
 func (w *worker) rest(end ending) bool {

@@ -1,0 +1,146 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// R6: an idle worker that does not answer its health check gets no calls, and
+// is back with its first byte, on whatever connection.
+func TestIdleAndSilentIsSuspect(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 50*time.Millisecond, time.Hour })
+	h.waitReady(1)
+	pid := h.first().PID
+	// A call was given up, whose handler may run on: not to be replaced.
+	h.rank.setWork(Work{Left: time.Now()})
+	for _, speak := range []func(){
+		func() { h.signal(unix.SIGHUP) },
+		func() { h.rank.setWork(Work{Left: time.Now(), Heard: time.Now()}) },
+	} {
+		h.signal(unix.SIGHUP)
+		h.waitState(Suspect)
+		if !h.rank.suspects("worker-1") || h.rank.ready() != 1 {
+			t.Errorf("the rank knows of suspicion: %v, ready workers %d", h.rank.suspects("worker-1"), h.rank.ready())
+		}
+		speak()
+		h.eventually("the worker's return", func() bool { return strings.Contains(h.logs.String(), "worker speaks again") })
+	}
+	if got := h.first(); got.PID != pid {
+		t.Errorf("process %d was replaced by %d", pid, got.PID)
+	}
+}
+
+// R6: an idle worker that misses three checks is replaced.
+func TestIdleAndDeafIsReplaced(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 50*time.Millisecond, time.Second })
+	h.waitReady(1)
+	pid := h.first().PID
+	h.signal(unix.SIGHUP)
+	h.eventually("another process", func() bool { s := h.first(); return s.PID != pid && s.State == Ready })
+	if got := h.first().Restarts; got[CauseHung] != 1 || len(got) != 1 {
+		t.Errorf("restarts %v, want one of a hung worker", got)
+	}
+}
+
+// R6: a worker with calls in flight is replaced when it is silent and still for
+// the hang timeout, and not while one of its processes computes.
+func TestSilentAndStillIsReplaced(t *testing.T) {
+	const timeout = time.Second
+	for _, test := range []struct {
+		name    string
+		command []string
+		hung    bool
+	}{
+		{"still", self("serve"), true},
+		{"computes", shell(`while :; do :; done & "$0" test-worker serve`), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) {
+				o.Command, o.HangTimeout = test.command, timeout
+				o.HealthTimeout = 20 * time.Millisecond
+			})
+			h.waitReady(1)
+			pid := h.first().PID
+			if err := unix.Kill(h.serverPID(), unix.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
+			if test.hung {
+				h.eventually("another process", func() bool { s := h.first(); return s.PID != pid && s.PID != 0 })
+				h.rank.setWork(Work{})
+				if got := h.first().Restarts[CauseHung]; got != 1 || time.Since(began) < timeout {
+					t.Errorf("%d restarts of a hung worker after %v", got, time.Since(began))
+				}
+				return
+			}
+			h.eventually("three timeouts", func() bool { return time.Since(began) > 3*timeout })
+			if got := h.first(); got.PID != pid || got.State != Ready {
+				t.Errorf("a computing worker is %v, process %d, was %d", got.State, got.PID, pid)
+			}
+		})
+	}
+}
+
+// A stopped process (state T) is out, but never taken for a hung one: somebody
+// is looking at it.
+func TestStoppedProcessIsNotHung(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 20*time.Millisecond, timeout })
+	h.waitReady(1)
+	pid := h.first().PID
+	h.rank.setWork(Work{InFlight: 1, Owed: time.Now()})
+	h.signal(unix.SIGSTOP)
+	began := time.Now()
+	h.waitState(Stopped)
+	h.eventually("four timeouts", func() bool { return time.Since(began) > 4*timeout })
+	h.rank.setWork(Work{})
+	h.signal(unix.SIGCONT)
+	h.waitState(Ready)
+	if got := h.first(); got.PID != pid {
+		t.Errorf("process %d was replaced by %d", pid, got.PID)
+	}
+}
+
+// R6: a server that dies under a leader that lives on is out within a second;
+// the next one of the same leader is in.
+func TestServerDiesUnderItsLeader(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.HealthInterval = time.Hour // nobody asks
+		o.Command = shell(`while :; do "$0" test-worker serve; sleep 0.3; done`)
+	})
+	h.waitReady(1)
+	leader, server := h.first().PID, h.serverPID()
+	began := time.Now()
+	if err := unix.Kill(server, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the worker to be out", func() bool { return h.rank.ready() == 0 })
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("out after %v", took)
+	}
+	h.waitState(Ready)
+	if now := h.serverPID(); now == server || h.first().PID != leader {
+		t.Errorf("server %d, was %d; leader %d, was %d", now, server, h.first().PID, leader)
+	}
+}
+
+// A leader whose server never comes back is restarted like one that never
+// became ready.
+func TestServerStaysAway(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.BootTimeout = 2 * time.Second
+		o.Command = shell(`"$0" test-worker serve & wait; sleep 1000`)
+	})
+	h.waitReady(1)
+	if err := unix.Kill(h.serverPID(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.waitState(NotServing)
+	h.eventually("another life", func() bool { s := h.first(); return s.Restarts[CauseBootTimeout] == 1 && s.State == Ready })
+}
