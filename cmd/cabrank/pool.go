@@ -1,9 +1,8 @@
 package main
 
 import (
-	"time"
-
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // pool joins what starts and watches endpoints (package worker or discover) to
@@ -28,7 +27,10 @@ func (p *pool) Up(name, network, address string) { p.relay.Up(p.endpoints[name],
 // Down implements worker.Registry and discover.Registry.
 func (p *pool) Down(name string) { p.relay.Down(p.endpoints[name]) }
 
+// Suspect implements worker.Registry.
+func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoints[name], suspect) }
+
 // Activity implements worker.Activity.
-func (p *pool) Activity(name string) (lastFinished time.Time, inFlight int) {
-	return p.relay.Activity(p.endpoints[name])
+func (p *pool) Activity(name string) worker.Work {
+	return worker.Work(p.relay.Activity(p.endpoints[name]))
 }

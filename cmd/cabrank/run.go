@@ -244,8 +244,9 @@ func (s *service) makeWorkers(out io.Writer) error {
 		StartPort: cfg.Workers.StartPort, Slots: cfg.Workers.PoolSize, MetricsPath: cfg.Workers.MetricsPath,
 		BootTimeout: cfg.Workers.BootTimeout, StopTimeout: cfg.Workers.StopTimeout,
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		Output: worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
-		Logger: s.log, Rank: pool, Activity: pool,
+		HangTimeout: cfg.HangTimeout,
+		Output:      worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
+		Logger:      s.log, Rank: pool, Activity: pool,
 	})
 	if err != nil {
 		return usageError(err)

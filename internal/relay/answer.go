@@ -39,6 +39,7 @@ func (workerSide) NewStream(*h2.Conn) *h2.Stream { return nil }
 // Headers implements h2.Handler.
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
+	h.st.spoke(a.via.upstream.endpoint, now)
 	a.call.touchAside(now)
 	switch {
 	case end && a.call.hedging && a.givesWay(b, now):

@@ -73,9 +73,11 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	} else {
 		a.openAgain(conn, end, field, at)
 	}
-	if !end {
-		a.pumpRequest()
+	if end {
+		a.via.sent(c.method, now)
+		return
 	}
+	a.pumpRequest()
 }
 
 // leaveStream ends the worker's stream, if it is still open. The worker may
@@ -108,8 +110,12 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	st, lease := a.call.st, a.lease
 	a.lease = rank.Lease{}
 	a.call.work.end(now)
-	if outcome == rank.OK {
+	switch outcome {
+	case rank.OK:
 		st.touch(lease.Endpoint(), now)
+	case rank.Cancelled:
+		a.call.work.cut = true
+		st.gaveUp(lease, a.call.method, now)
 	}
 	st.release(lease, outcome, now)
 }

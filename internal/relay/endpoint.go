@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,13 @@ type Endpoint struct {
 
 	ready    atomic.Bool
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
+	suspect  atomic.Bool  // the rank was told so
+
+	suspectAt time.Duration // when the relay itself began to suspect it, 0: not; the looker's alone
+
+	mu       sync.Mutex // guards what follows; a leaf
+	seen     sight
+	doubtful bool
 }
 
 // AddEndpoint brings in an endpoint that may have n calls at a time. It
@@ -34,6 +43,9 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 		}
 		st.upstreams = append(st.upstreams, u)
 	})
+	r.mu.Lock()
+	r.endpoints = append(slices.Clip(r.endpoints), e)
+	r.mu.Unlock()
 	return e
 }
 
@@ -41,6 +53,7 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 // earlier address or process finish their calls and get no new ones.
 func (r *Relay) Up(e *Endpoint, network, address string) {
 	r.each(func(st *stand) { st.upstreamOf(e.slots).move(network, address) })
+	e.suspect.Store(false)
 	e.ready.Store(true)
 	deliver(r.rank.SetReady(e.slots, true, r.now(), nil))
 	r.checkServing()
@@ -49,23 +62,9 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 // Down closes the endpoint: no new calls; those that run go on.
 func (r *Relay) Down(e *Endpoint) {
 	e.ready.Store(false)
+	e.suspect.Store(false)
 	deliver(r.rank.SetReady(e.slots, false, r.now(), nil))
 	r.checkServing()
-}
-
-// Activity tells when the endpoint last answered a call to the end (the zero
-// time: never) and how many run there now (R6). A call that its caller or its
-// deadline ended is no sign of life.
-func (r *Relay) Activity(e *Endpoint) (lastFinished time.Time, inFlight int) {
-	if at := e.lastDone.Load(); at != 0 {
-		lastFinished = r.start.Add(time.Duration(at))
-	}
-	for _, s := range r.rank.Snapshot().Endpoints {
-		if s.Name == e.name {
-			inFlight = s.InFlight
-		}
-	}
-	return lastFinished, inFlight
 }
 
 // touchEvery is how fine Endpoint.lastDone is: a mark for each call would have

@@ -34,6 +34,7 @@ type method struct {
 	inRank *rank.Method
 	policy *policy // nil: its calls are sent once
 	order  order
+	runs   runs
 }
 
 // learned returns what the rank knows of the method, nil if that has no name.
@@ -131,6 +132,7 @@ type methodRecord struct {
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
+	runs    int       // that usualRun goes by
 }
 
 // statsTable is one shard's share of the counters.
@@ -186,6 +188,7 @@ func (st *stand) record(c *call, now time.Duration) {
 	m.wait.observe(c.waited, &t.limits)
 	if c.work.any {
 		m.work.observe(c.work.total, &t.limits)
+		st.recordRun(c, m)
 	}
 	c.learnOrder()
 }

@@ -104,14 +104,17 @@ type Relay struct {
 
 	adding sync.Mutex // keeps the order of endpoints the same in the rank and in the stands
 
-	mu       sync.Mutex // guards what follows; a leaf
-	methods  map[string]*method
-	unproven int // of them
-	stopping bool
+	mu        sync.Mutex  // guards what follows; a leaf
+	endpoints []*Endpoint // by index; replaced, not changed
+	methods   map[string]*method
+	unproven  int // of them
+	stopping  bool
 
 	partingLogs map[parting]partingLog
 
-	pacer pacer
+	unnamed runs // of methods without a name
+	pacer   pacer
+	looker  looker
 }
 
 // New returns a relay without endpoints; its shards run at once.
@@ -144,6 +147,7 @@ func New(o Options) *Relay {
 		r.stands = append(r.stands, newStand(r, group.New(), configs))
 	}
 	r.pacer.start(r)
+	r.looker.start(r)
 	return r
 }
 
@@ -175,6 +179,7 @@ func (r *Relay) Close() {
 	r.cancel()
 	r.door.close()
 	r.pacer.stop()
+	r.looker.stop()
 	for _, st := range r.stands {
 		st.Stop()
 	}

@@ -149,6 +149,9 @@ func (a *attempt) pumpRequest() {
 	if a.reqSent == len(c.req) && c.reqEnd && !a.up.LocalDone() && a.up.Open() {
 		a.endRequest(conn)
 	}
+	if a.up.LocalDone() {
+		a.via.sent(c.method, c.st.Now())
+	}
 	c.trimRequest()
 }
 

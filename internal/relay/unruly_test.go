@@ -404,7 +404,7 @@ func TestHalfFrameThenSilence(t *testing.T) {
 func (g *rig) wantRunning(e *Endpoint, n int) {
 	g.t.Helper()
 	synctest.Wait()
-	if _, got := g.Activity(e); got != n {
+	if got := g.Activity(e).InFlight; got != n {
 		g.t.Errorf("%s has %d calls, want %d", e.name, got, n)
 	}
 }

@@ -30,13 +30,15 @@ type upstream struct {
 	address  string
 	conns    []*upstreamConn
 	dials    backOff
-	quiet    time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
+	silence
+	quiet time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
 }
 
 // upstreamConn is one connection to an endpoint.
 type upstreamConn struct {
-	upstream   *upstream
-	link       *shard.Link
+	upstream *upstream
+	link     *shard.Link
+	asking
 	retired    bool // no new streams for ever; ends with its last one
 	resting    bool // the same until it is woken, R14
 	resets     resetBudget
@@ -105,7 +107,7 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 
 // move turns new calls to another address, or to another process at the same.
 func (u *upstream) move(network, address string) {
-	u.network, u.address, u.dials = network, address, backOff{}
+	u.network, u.address, u.dials, u.left = network, address, backOff{}, 0
 	for _, uc := range slices.Clone(u.conns) {
 		uc.retire()
 	}
@@ -146,6 +148,7 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 func (uc *upstreamConn) LinkClosed(*shard.Link, error) {
 	u := uc.upstream
 	uc.noteEnd(u.st.Now())
+	u.heard = max(u.heard, uc.link.Conn.Heard())
 	u.st.StopTimer(&uc.clock)
 	u.conns = slices.DeleteFunc(u.conns, func(x *upstreamConn) bool { return x == uc })
 }

@@ -130,8 +130,8 @@ func TestNoConnectionAtTheEnd(t *testing.T) {
 func TestActivity(t *testing.T) {
 	g := newRig(t)
 	e, accept := g.worker("w1", 3)
-	if last, n := g.Activity(e); !last.IsZero() || n != 0 {
-		t.Errorf("before any call: %v, %d", last, n)
+	if got := g.Activity(e); !got.Answered.IsZero() || got.InFlight != 0 {
+		t.Errorf("before any call: %+v", got)
 	}
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello)...)
@@ -139,20 +139,20 @@ func TestActivity(t *testing.T) {
 	worker.WantHeaders(1, end)
 	caller.WriteHeaders(3, end, request(hello)...)
 	worker.WantHeaders(3, end)
-	if last, n := g.Activity(e); !last.IsZero() || n != 2 {
-		t.Errorf("with two calls running: %v, %d", last, n)
+	if got := g.Activity(e); !got.Answered.IsZero() || got.InFlight != 2 {
+		t.Errorf("with two calls running: %+v", got)
 	}
 	caller.WriteHeaders(5, end, request(hello)...)
 	worker.WantHeaders(5, end)
 	caller.WriteRST(5, http2.ErrCodeCancel)
 	worker.WantRST(5, http2.ErrCodeCancel)
-	if last, n := g.Activity(e); !last.IsZero() || n != 2 {
-		t.Errorf("after a call that was given up: %v, %d", last, n)
+	if got := g.Activity(e); !got.Answered.IsZero() || got.InFlight != 2 {
+		t.Errorf("after a call that was given up: %+v", got)
 	}
 	reply(worker, 1)
 	wantReply(caller, 1)
-	if last, n := g.Activity(e); last.IsZero() || n != 1 {
-		t.Errorf("with one of them finished: %v, %d", last, n)
+	if got := g.Activity(e); got.Answered.IsZero() || got.InFlight != 1 {
+		t.Errorf("with one of them finished: %+v", got)
 	}
 	reply(worker, 3)
 	wantReply(caller, 3)

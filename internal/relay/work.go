@@ -9,6 +9,7 @@ type work struct {
 	since time.Duration
 	total time.Duration
 	any   bool
+	cut   bool // a try was given up by the caller or its deadline
 }
 
 func (w *work) begin(at time.Duration) {

@@ -1,0 +1,281 @@
+package relay
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+const (
+	// lookEvery is how often endpoints are looked at for their silence.
+	lookEvery = 250 * time.Millisecond
+	// minDoubt is the least silence that is worth a doubt: workers stop for as
+	// long to collect garbage or to load code.
+	minDoubt = time.Second
+	// longRuns times the longest run that a method usually has is how long its
+	// calls may take before silence tells anything (R6).
+	longRuns = 3
+	// suspectFor is how long an endpoint that nobody else watches gets no calls.
+	suspectFor = 5 * time.Second
+)
+
+// sight is what one look at an endpoint found, over all shards. Instants are 0
+// for never.
+type sight struct {
+	ready bool
+	heard time.Duration // when a byte came last
+	// asked is when the first call was sent to its end that came after that byte
+	// and whose method is known, whether it runs still or was given up; usual is
+	// its method's longest usual run.
+	asked, usual time.Duration
+	// owed is when the oldest call began that was sent to its end and is not
+	// answered with a byte; left when a call was given up there; longest the
+	// longest run ever seen of the methods of these.
+	owed, left, longest time.Duration
+}
+
+// due is when the call of asked should have been answered, 0 if nobody knows.
+func (s *sight) due() time.Duration {
+	if s.asked == 0 {
+		return 0
+	}
+	return s.asked + max(minDoubt, longRuns*s.usual)
+}
+
+// doubtful reports whether the endpoint of all[i] is silent although it should
+// long have spoken (R6): a call that was sent after its last byte is overdue,
+// and another endpoint has spoken after that. If none has, every call is simply
+// long, or what all of them wait for is slow, and nobody is sick.
+func doubtful(all []sight, i int, now time.Duration) bool {
+	due := all[i].due()
+	if !all[i].ready || due == 0 || now <= due {
+		return false
+	}
+	for j := range all {
+		if j != i && all[j].ready && all[j].heard > due {
+			return true
+		}
+	}
+	return false
+}
+
+// looker looks at the endpoints as long as the relay lives.
+type looker struct {
+	once sync.Once // closes quit
+	quit chan struct{}
+	done chan struct{}
+
+	// Scratch of its goroutine.
+	sights []sight
+	quiet  []int
+}
+
+func (l *looker) start(r *Relay) {
+	l.quit, l.done = make(chan struct{}), make(chan struct{})
+	go l.run(r) // ended by stop, which waits for it
+}
+
+func (l *looker) run(r *Relay) {
+	defer close(l.done)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-tick.C:
+			l.look(r, r.now())
+		}
+	}
+}
+
+func (l *looker) stop() {
+	l.once.Do(func() { close(l.quit) })
+	<-l.done
+}
+
+// look finds out how silent each endpoint is and draws the conclusions.
+func (l *looker) look(r *Relay, now time.Duration) {
+	all := r.allEndpoints()
+	l.sights = append(l.sights[:0], make([]sight, len(all))...)
+	r.each(func(st *stand) {
+		for i := range all {
+			st.upstreams[i].hear(&l.sights[i])
+		}
+	})
+	l.quiet = l.quiet[:0]
+	for i := range l.sights {
+		if l.sights[i].ready = all[i].ready.Load(); now-l.sights[i].heard >= minDoubt {
+			l.quiet = append(l.quiet, i)
+		}
+	}
+	if len(l.quiet) > 0 {
+		r.each(func(st *stand) {
+			for _, i := range l.quiet {
+				st.upstreams[i].listen(&l.sights[i])
+			}
+		})
+	}
+	for i, e := range all {
+		doubt := doubtful(l.sights, i, now)
+		e.see(l.sights[i], doubt)
+		if !e.local {
+			r.doubt(e, &l.sights[i], doubt, now)
+		}
+	}
+}
+
+// allEndpoints returns them by their index. The slice is not changed any more.
+func (r *Relay) allEndpoints() []*Endpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.endpoints
+}
+
+// doubt has an endpoint that somebody else runs suspect while it is doubtful,
+// for a time: there is no other way to learn that it is back. Whoever watches a
+// worker asks its health first, and says what comes of it by Suspect.
+func (r *Relay) doubt(e *Endpoint, s *sight, doubtful bool, now time.Duration) {
+	switch {
+	case e.suspectAt == 0 && doubtful:
+		e.suspectAt = now
+		r.opts.Log.Warn("upstream is silent and gets no new calls", "upstream", e.name)
+		r.Suspect(e, true)
+	case e.suspectAt == 0:
+	case s.heard > e.suspectAt || !e.suspect.Load():
+		e.suspectAt = 0
+		r.opts.Log.Info("upstream speaks again", "upstream", e.name)
+		r.Suspect(e, false)
+	case now >= e.suspectAt+suspectFor:
+		e.suspectAt = 0
+		// What was asked so far proves nothing any more; the next call will.
+		r.each(func(st *stand) { st.upstreamOf(e.slots).excuse() })
+		r.Suspect(e, false)
+	}
+}
+
+// Suspect closes the endpoint for new calls because it is silent, or opens it
+// again (R6). The calls that run there go on, and it counts as ready. The first
+// byte of an answer opens it, too.
+func (r *Relay) Suspect(e *Endpoint, suspect bool) {
+	e.suspect.Store(suspect)
+	deliver(r.rank.SetSuspect(e.slots, suspect, r.now(), nil))
+}
+
+// spoke ends a suspicion with the first byte of an answer.
+func (st *stand) spoke(e *Endpoint, now time.Duration) {
+	if e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {
+		st.grants = st.relay.rank.SetSuspect(e.slots, false, now, st.grants[:0])
+		deliver(st.grants)
+	}
+}
+
+// Sight is what Activity tells of an endpoint. A zero time is never.
+type Sight struct {
+	InFlight int       // calls that run there
+	Answered time.Time // when it last answered a call to the end
+	Heard    time.Time // when the last byte came from it
+	Owed     time.Time // when the oldest call there began that was sent to its end and is not answered with a byte; seen after a second of silence
+	Left     time.Time // when a call there was last given up by its caller or its deadline
+	Longest  time.Duration
+	Doubtful bool // it is silent although a call should long be over, and others speak
+}
+
+// Activity tells what is known of an endpoint's work (R6). InFlight and
+// Answered are of now, the rest is up to 250 ms old. Longest is the longest run
+// ever seen of the methods of the calls that Owed and Left are about. A call
+// that its caller or its deadline ended is no sign of life.
+func (r *Relay) Activity(e *Endpoint) Sight {
+	e.mu.Lock()
+	s, doubtful := e.seen, e.doubtful
+	e.mu.Unlock()
+	return Sight{
+		InFlight: r.rank.InFlight(e.slots),
+		Answered: r.at(time.Duration(e.lastDone.Load())),
+		Heard:    r.at(s.heard), Owed: r.at(s.owed), Left: r.at(s.left),
+		Longest: s.longest, Doubtful: doubtful,
+	}
+}
+
+// at turns an instant into a time, 0 into the zero time.
+func (r *Relay) at(now time.Duration) time.Time {
+	if now == 0 {
+		return time.Time{}
+	}
+	return r.start.Add(now)
+}
+
+// see keeps what a look has found.
+func (e *Endpoint) see(s sight, doubtful bool) {
+	e.mu.Lock()
+	e.seen, e.doubtful = s, doubtful
+	e.mu.Unlock()
+}
+
+// silence is what an upstream remembers for the looks at it.
+type silence struct {
+	heard  time.Duration // last byte of connections that have ended
+	left   time.Duration // when a call was last given up
+	leftOf *method       // its method
+}
+
+// asking is what an upstream connection remembers: when the first call was sent
+// to its end that came after the last byte, and its method.
+type asking struct {
+	asked   time.Duration
+	askedOf *method
+}
+
+// hear adds the bytes that came to this shard.
+func (u *upstream) hear(s *sight) {
+	s.heard = max(s.heard, u.heard)
+	for _, uc := range u.conns {
+		s.heard = max(s.heard, uc.link.Conn.Heard())
+	}
+	if u.left > s.left {
+		s.left = u.left
+		s.longest = max(s.longest, u.leftOf.longestRun(u.st.relay))
+	}
+}
+
+// listen adds what this shard is owed by an endpoint that is quiet everywhere.
+func (u *upstream) listen(s *sight) {
+	for _, uc := range u.conns {
+		if usual := uc.askedOf.usualRun(); uc.asked > s.heard && usual > 0 && (s.asked == 0 || uc.asked < s.asked) {
+			s.asked, s.usual = uc.asked, usual
+		}
+		uc.link.Conn.Each(func(stream *h2.Stream) {
+			a := stream.Owner.(*attempt)
+			if !a.lease.Valid() || a.answered || !a.up.LocalDone() {
+				return
+			}
+			if at := a.lease.At(); s.owed == 0 || at < s.owed {
+				s.owed = at
+			}
+			s.longest = max(s.longest, a.call.method.longestRun(u.st.relay))
+		})
+	}
+}
+
+// excuse forgets what the endpoint was asked.
+func (u *upstream) excuse() {
+	for _, uc := range u.conns {
+		uc.asking = asking{}
+	}
+}
+
+// sent notes that a call was sent to its end, if it is the first since the last
+// byte.
+func (uc *upstreamConn) sent(m *method, now time.Duration) {
+	if uc.asked <= uc.link.Conn.Heard() || uc.askedOf.usualRun() == 0 {
+		uc.asking = asking{now, m}
+	}
+}
+
+// gaveUp notes that a call was cancelled at the worker of the lease.
+func (st *stand) gaveUp(l rank.Lease, m *method, now time.Duration) {
+	u := st.upstreamOf(l.Endpoint())
+	u.left, u.leftOf = now, m
+}

@@ -1,0 +1,323 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// R6: silence is a ground for doubt only if a call that should long be over was
+// sent after the last byte, and others speak; saturation is never sickness.
+func TestDoubtful(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	const now = 100 * s
+	silent := sight{ready: true, heard: 80 * s, asked: 90 * s, usual: 50 * ms}
+	speaking := sight{ready: true, heard: now}
+	for _, test := range []struct {
+		name   string
+		of     sight
+		others []sight
+		want   bool
+	}{
+		{"silent, another speaks", silent, []sight{speaking}, true},
+		{"silent and alone", silent, nil, false},
+		{"all are silent", silent, []sight{silent, silent, silent}, false},
+		{"the others spoke before this one was due", silent, []sight{{ready: true, heard: 90*s + 900*ms}}, false},
+		{"the others have fallen silent since", silent, []sight{{ready: true, heard: 95 * s, asked: 95 * s, usual: s}}, true},
+		{"who speaks is on the way out", silent, []sight{{heard: now}}, false},
+		{"on the way out itself", sight{heard: 80 * s, asked: 90 * s, usual: ms}, []sight{speaking}, false},
+		{"nobody asked", sight{ready: true, heard: 10 * s}, []sight{speaking}, false},
+		{"silent for less than a second", sight{ready: true, heard: 98 * s, asked: 99*s + ms, usual: ms}, []sight{speaking}, false},
+		{"calls of 2 s, the first for 5 s", sight{ready: true, heard: 94 * s, asked: 95 * s, usual: 2 * s}, []sight{speaking}, false},
+		{"calls of 2 s, the first for 7 s", sight{ready: true, heard: 92 * s, asked: 93 * s, usual: 2 * s}, []sight{speaking}, true},
+	} {
+		if got := doubtful(append(test.others, test.of), len(test.others), now); got != test.want {
+			t.Errorf("%s: doubtful %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// pair is an endpoint with two slots, and one with one slot after join. Calls of
+// hello are known to take 10 ms. Tests fill slots so that each call has one
+// place to go, whatever the choice among free ones.
+type pair struct {
+	*rig
+	local  bool
+	ends   [2]*Endpoint
+	peers  [2]*testkit.Peer
+	caller *testkit.Peer
+	next   uint32 // stream of the caller
+	seen   [2]uint32
+}
+
+func newPair(t *testing.T, local bool) *pair {
+	t.Helper()
+	p := &pair{rig: newPipeRig(t), local: local, next: 1, seen: [2]uint32{1, 1}}
+	p.add(0, 2)
+	p.caller = p.pipeCaller()
+	p.caller.AnyOrder()
+	for range enoughRuns {
+		p.answered(0)
+	}
+	return p
+}
+
+func (p *pair) add(i, slots int) {
+	p.t.Helper()
+	p.ends[i] = p.AddEndpoint([]string{"w1", "w2"}[i], slots, p.local)
+	p.peers[i] = testkit.NewWorker(p.t, p.rig.pipe(p.ends[i]))
+	p.peers[i].Greet()
+	p.peers[i].Skip(testkit.WindowUpdate)
+}
+
+// join brings in the second endpoint.
+func (p *pair) join() { p.t.Helper(); p.add(1, 1) }
+
+// call has the caller begin a call that arrives at a worker.
+func (p *pair) call(at int) (downstream, upstream uint32) {
+	p.t.Helper()
+	downstream = p.begin()
+	return downstream, p.arrives(at)
+}
+
+func (p *pair) begin() (downstream uint32) {
+	p.t.Helper()
+	downstream = p.next
+	p.next += 2
+	p.caller.WriteHeaders(downstream, end, request(hello)...)
+	return downstream
+}
+
+func (p *pair) arrives(at int) (upstream uint32) {
+	p.t.Helper()
+	upstream = p.seen[at]
+	p.seen[at] += 2
+	p.peers[at].WantHeaders(upstream, end)
+	return upstream
+}
+
+// giveUp has the caller leave a call.
+func (p *pair) giveUp(at int, downstream, upstream uint32) {
+	p.t.Helper()
+	p.caller.WriteRST(downstream, http2.ErrCodeCancel)
+	p.peers[at].WantRST(upstream, http2.ErrCodeCancel)
+}
+
+// answered makes a call at a worker that takes 10 ms.
+func (p *pair) answered(at int) {
+	p.t.Helper()
+	down, up := p.call(at)
+	pass(10 * time.Millisecond)
+	reply(p.peers[at], up)
+	wantReply(p.caller, down)
+	pass(time.Millisecond) // what is sent with the last byte counts as before it
+}
+
+// speaks has a worker answer calls for more than a second.
+func (p *pair) speaks(at int) {
+	p.t.Helper()
+	for range 4 {
+		pass(300 * time.Millisecond)
+		p.answered(at)
+	}
+	pass(lookEvery)
+}
+
+func (p *pair) suspects() (of [2]bool) {
+	for i, e := range p.Rank().Endpoints {
+		of[i] = e.Suspect
+	}
+	return of
+}
+
+// R6: an upstream that is silent although its calls should long be over, while
+// another one speaks, keeps them and gets no new ones until its first byte.
+func TestSilentUpstreamIsSuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, false)
+		down, up := p.call(0)
+		other, upOther := p.call(0)
+		p.join()
+		p.speaks(1)
+		if got := p.suspects(); !got[0] || got[1] || p.rank.Ready() != 2 {
+			t.Fatalf("suspects %v, %d ready", got, p.rank.Ready())
+		}
+		p.giveUp(0, other, upOther)
+		a, upA := p.call(1)
+		b := p.begin() // the slot that came free is a suspect's
+		p.wantWaiting(1)
+		reply(p.peers[0], up)
+		wantReply(p.caller, down)
+		upB := p.arrives(0)
+		pass(lookEvery)
+		if got := p.suspects(); got[0] || got[1] {
+			t.Errorf("suspects %v after the first byte", got)
+		}
+		reply(p.peers[0], upB)
+		reply(p.peers[1], upA)
+		wantReply(p.caller, a)
+		wantReply(p.caller, b)
+	})
+}
+
+// R6: when all are silent at once, because every call is long or what they wait
+// for is slow, nobody is suspect.
+func TestNobodyIsSuspectWhenAllAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, false)
+		var open [3][2]uint32
+		for i, at := range []int{0, 0, 1} {
+			if at == 1 {
+				p.join()
+			}
+			open[i][0], open[i][1] = p.call(at)
+		}
+		for range 40 {
+			pass(lookEvery)
+			if got := p.suspects(); got[0] || got[1] {
+				t.Fatalf("suspects %v", got)
+			}
+		}
+		for i, at := range []int{0, 0, 1} {
+			reply(p.peers[at], open[i][1])
+			wantReply(p.caller, open[i][0])
+		}
+	})
+}
+
+// A suspicion of an upstream ends after a while when its calls have been given
+// up: there is no other way to learn that it is back. The next call that it
+// leaves without an answer brings it back.
+func TestSuspicionLapses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, false)
+		a, upA := p.call(0)
+		b, upB := p.call(0)
+		p.join()
+		for range 2 {
+			p.speaks(1)
+			if got := p.suspects(); !got[0] || got[1] {
+				t.Fatalf("suspects %v, want the first", got)
+			}
+			p.giveUp(0, a, upA)
+			p.giveUp(0, b, upB)
+			pass(suspectFor + lookEvery)
+			if got := p.suspects(); got[0] {
+				t.Fatal("suspect for ever")
+			}
+			hold, upHold := p.fill(1)
+			a, upA = p.call(0)
+			b, upB = p.call(0)
+			reply(p.peers[1], upHold)
+			wantReply(p.caller, hold)
+		}
+		reply(p.peers[0], upA)
+		reply(p.peers[0], upB)
+		wantReply(p.caller, a)
+		wantReply(p.caller, b)
+	})
+}
+
+// fill takes the only slot of a worker while the others are away.
+func (p *pair) fill(at int) (downstream, upstream uint32) {
+	p.t.Helper()
+	p.Down(p.ends[1-at])
+	downstream, upstream = p.call(at)
+	deliver(p.rank.SetReady(p.ends[1-at].slots, true, p.now(), nil))
+	p.ends[1-at].ready.Store(true)
+	return downstream, upstream
+}
+
+// R6: of a worker that somebody watches the relay has doubts and does not act;
+// who watches it asks and says what comes of it. The first byte opens it again.
+func TestDoubtIsForWhoWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, true)
+		a, upA := p.call(0)
+		b, upB := p.call(0)
+		p.join()
+		p.speaks(1)
+		if got := p.suspects(); got[0] || !p.Activity(p.ends[0]).Doubtful || p.Activity(p.ends[1]).Doubtful {
+			t.Fatalf("suspects %v, activities %+v, %+v", got, p.Activity(p.ends[0]), p.Activity(p.ends[1]))
+		}
+		p.Suspect(p.ends[0], true)
+		if got := p.suspects(); !got[0] {
+			t.Error("not suspect")
+		}
+		reply(p.peers[0], upA)
+		wantReply(p.caller, a)
+		if got := p.suspects(); got[0] {
+			t.Error("still suspect after the first byte")
+		}
+		pass(lookEvery)
+		if p.Activity(p.ends[0]).Doubtful {
+			t.Error("still doubtful")
+		}
+		reply(p.peers[0], upB)
+		wantReply(p.caller, b)
+	})
+}
+
+// R6: a worker owes an answer to calls that were sent to their end and of which
+// it has not said a byte; to others it may have nothing to say.
+func TestActivityOwed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, true)
+		e, worker := p.ends[0], p.peers[0]
+		down, up := p.next, p.seen[0]
+		p.caller.WriteHeaders(down, noEnd, request(hello)...)
+		pass(20 * time.Millisecond)
+		worker.WantHeaders(up, noEnd)
+		pass(2 * time.Second)
+		if got := p.Activity(e); !got.Owed.IsZero() || got.InFlight != 1 {
+			t.Errorf("with a request that has not ended: %+v", got)
+		}
+		p.caller.WriteData(down, end, hi())
+		worker.WantData(up, end)
+		began := time.Now()
+		pass(time.Second + 2*lookEvery)
+		got := p.Activity(e)
+		if got.Owed.IsZero() || got.Heard.After(began) || got.Longest != 10*time.Millisecond {
+			t.Errorf("with a call that is not answered: %+v", got)
+		}
+		worker.WriteHeaders(up, noEnd, responseHead()...)
+		p.caller.WantFields(down, noEnd, responseHead()...)
+		pass(2 * time.Second)
+		if got := p.Activity(e); !got.Owed.IsZero() || !got.Heard.After(began) {
+			t.Errorf("with a stream that was begun: %+v", got)
+		}
+		left := time.Now()
+		p.giveUp(0, down, up)
+		pass(lookEvery)
+		if got := p.Activity(e); got.Left.Before(left) || got.InFlight != 0 {
+			t.Errorf("after the caller has left at %v: %+v", left, got)
+		}
+	})
+}
+
+// A run that ended with its worker counts, so that the next call of a method
+// which takes longer than hang_timeout has more time; one that was given up
+// unanswered does not.
+func TestLongestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, true)
+		down, up := p.call(0)
+		pass(30 * time.Second)
+		p.giveUp(0, down, up)
+		m := p.stands[0].methodOf([]byte(hello))
+		if got := m.longestRun(p.Relay); got != 10*time.Millisecond {
+			t.Errorf("longest run %v after a call that was given up", got)
+		}
+		down, _ = p.call(0)
+		pass(time.Minute)
+		p.peers[0].Close()
+		wantStatus(p.caller, down, "14", "cabrank: worker lost")
+		if got := m.longestRun(p.Relay); got != time.Minute {
+			t.Errorf("longest run %v after one that ended with its worker", got)
+		}
+	})
+}
