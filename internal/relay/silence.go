@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -61,11 +63,14 @@ func doubtful(all []sight, i int, now time.Duration) bool {
 	return false
 }
 
-// looker looks at the endpoints as long as the relay lives.
+// looker looks at the endpoints while calls run. While there are none it sleeps,
+// and costs nothing.
 type looker struct {
-	once sync.Once // closes quit
-	quit chan struct{}
-	done chan struct{}
+	once   sync.Once // closes quit
+	quit   chan struct{}
+	done   chan struct{}
+	asleep atomic.Bool
+	wake   chan struct{} // one token
 
 	// Scratch of its goroutine.
 	sights []sight
@@ -73,19 +78,49 @@ type looker struct {
 }
 
 func (l *looker) start(r *Relay) {
-	l.quit, l.done = make(chan struct{}), make(chan struct{})
+	l.quit, l.done, l.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go l.run(r) // ended by stop, which waits for it
+}
+
+// rouse has the looker look again: a call was sent, or given up. Whoever calls
+// it has or had a lease until now, which sleep would have seen.
+func (l *looker) rouse() {
+	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
+		l.wake <- struct{}{}
+	}
+}
+
+// sleep waits until there is something to look at and reports false at the end.
+func (l *looker) sleep(r *Relay) bool {
+	l.asleep.Store(true)
+	if r.anythingRuns() && l.asleep.CompareAndSwap(true, false) {
+		return true
+	}
+	select {
+	case <-l.wake:
+		return true
+	case <-l.quit:
+		return false
+	}
+}
+
+// anythingRuns reports whether a call has a slot, or a doubt is open.
+func (r *Relay) anythingRuns() bool {
+	return slices.ContainsFunc(r.allEndpoints(), func(e *Endpoint) bool {
+		return e.isDoubtful() || e.suspectAt != 0 || r.rank.InFlight(e.slots) > 0
+	})
 }
 
 func (l *looker) run(r *Relay) {
 	defer close(l.done)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
+	alarm := time.NewTimer(lookEvery)
+	defer alarm.Stop()
+	for l.sleep(r) {
+		alarm.Reset(lookEvery)
 		select {
 		case <-l.quit:
 			return
-		case <-tick.C:
+		case <-alarm.C:
 			l.look(r, r.now())
 		}
 	}
@@ -207,6 +242,12 @@ func (r *Relay) at(now time.Duration) time.Time {
 	return r.start.Add(now)
 }
 
+func (e *Endpoint) isDoubtful() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.doubtful
+}
+
 // see keeps what a look has found.
 func (e *Endpoint) see(s sight, doubtful bool) {
 	e.mu.Lock()
@@ -271,6 +312,7 @@ func (u *upstream) excuse() {
 func (uc *upstreamConn) sent(m *method, now time.Duration) {
 	if uc.asked <= uc.link.Conn.Heard() || uc.askedOf.usualRun() == 0 {
 		uc.asking = asking{now, m}
+		uc.upstream.st.relay.looker.rouse()
 	}
 }
 
@@ -278,4 +320,5 @@ func (uc *upstreamConn) sent(m *method, now time.Duration) {
 func (st *stand) gaveUp(l rank.Lease, m *method, now time.Duration) {
 	u := st.upstreamOf(l.Endpoint())
 	u.left, u.leftOf = now, m
+	st.relay.looker.rouse()
 }
