@@ -132,7 +132,6 @@ type methodRecord struct {
 	seconds histogram
 	wait    histogram
 	work    histogram // of the calls that had a slot
-	runs    int       // that usualRun goes by
 }
 
 // statsTable is one shard's share of the counters.
@@ -188,7 +187,7 @@ func (st *stand) record(c *call, now time.Duration) {
 	m.wait.observe(c.waited, &t.limits)
 	if c.work.any {
 		m.work.observe(c.work.total, &t.limits)
-		st.recordRun(c, m)
+		st.recordRun(c)
 	}
 	c.learnOrder()
 }
