@@ -65,7 +65,7 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 		e.pace.ran(m, run, now)
 	case Failed, Faulty:
 		e.pace.add(paceFault, now)
-	case RefusedByWorker:
+	case RefusedByWorker, NotSent:
 		return // says something about its threads, not about its pace
 	case Cancelled:
 		if run <= time.Duration(m.median.Load()) {

@@ -16,8 +16,10 @@ func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Gr
 }
 
 // ReleaseAt is Release for a slot that is known to stay busy after its call:
-// it pauses until the instant until at least. An until that is not after now
-// makes no difference.
+// it pauses until the instant until at least. With NotSent the endpoint cannot be
+// reached before that instant, and all its idle slots pause as long: else every
+// one of them would be tried in turn. An until that is not after now makes no
+// difference.
 func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,6 +34,9 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	busy, ghost := r.learn(l, o, now)
 	if until = max(until, busy); until > now {
 		r.pause(e, until, ghost)
+		for o == NotSent && e.open() {
+			r.pause(e, until, false)
+		}
 	}
 	r.refresh(e)
 	into = r.serve(now, into)
@@ -59,6 +64,9 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		t.method.observeAtLeast(run, now)
 		until, ghost = r.haunt(l, now)
 		had = max(had, until-l.at)
+	case NotSent:
+		r.settle(t, l.at, 0, now)
+		return 0, false
 	case Failed:
 	}
 	r.learnPace(e, o, t.method, run, now)

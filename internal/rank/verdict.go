@@ -94,6 +94,10 @@ const (
 	// Faulty means that the worker answered with a status that tells of a fault
 	// of its own. It is OK but for that it counts as slow, like Failed.
 	Faulty
+	// NotSent means that the endpoint has not seen the call: it ended on its way
+	// there, or the endpoint cannot be reached. Nothing is learned from it, and
+	// nobody has to be waited for.
+	NotSent
 )
 
 // String returns the outcome as a metrics label: lower case, underscores.
@@ -109,6 +113,8 @@ func (o Outcome) String() string {
 		return "cancelled"
 	case Faulty:
 		return "faulty"
+	case NotSent:
+		return "not_sent"
 	}
 	return "outcome_" + strconv.Itoa(int(o))
 }
