@@ -80,20 +80,23 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	a.pumpRequest()
 }
 
-// leaveStream ends the worker's stream, if it is still open. The worker may
-// have ended it by itself: its connection is told in either case, for it may
-// wait for its last stream.
-func (a *attempt) leaveStream() {
+// leaveStream ends the worker's stream, if it is still open, and reports whether
+// the worker has never seen it. The worker may have ended it by itself: its
+// connection is told in either case, for it may wait for its last stream.
+func (a *attempt) leaveStream() (unseen bool) {
 	uc := a.via
 	if uc == nil {
-		return
+		return false
 	}
 	a.via = nil
 	// A call that is still in our buffer never reaches the worker (R14).
-	if conn := uc.link.Conn; a.up.Open() && !conn.Unsend(&a.up) {
-		conn.Reset(&a.up, h2.Cancel)
+	if conn := uc.link.Conn; a.up.Open() {
+		if unseen = conn.Unsend(&a.up); !unseen {
+			conn.Reset(&a.up, h2.Cancel)
+		}
 	}
 	uc.streamEnded()
+	return unseen
 }
 
 // hasSlot notes that the attempt has a lease.

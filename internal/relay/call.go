@@ -235,7 +235,7 @@ func (c *call) Run(now time.Duration) {
 	switch {
 	case c.state != callQueued: // it was given up while the grant was on its way
 		if lease.Valid() {
-			c.st.release(lease, rank.Cancelled, now)
+			c.st.release(lease, rank.NotSent, now)
 		}
 		c.settle()
 	case reason != rank.NoReason:
@@ -245,8 +245,25 @@ func (c *call) Run(now time.Duration) {
 	}
 }
 
-// run opens the call's stream on the endpoint of the lease.
+// run brings the call to the endpoint of the lease, or of the next one if that
+// cannot be reached.
 func (c *call) run(lease rank.Lease, now time.Duration) {
+	for moved := false; !c.runAt(lease, now); moved = true {
+		if !moved {
+			c.st.stats.moved++
+		}
+		next, granted := c.rejoin(now)
+		if !granted {
+			return
+		}
+		lease = next
+	}
+}
+
+// runAt opens the call's stream on the endpoint of the lease. It reports false if
+// that is in the pause between two dials (R15): all its slots pause as long, once
+// the lease is given back.
+func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	c.hasSlot(lease)
 	c.state = callRunning
 	c.waited = lease.Waited()
@@ -260,11 +277,12 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 	switch conn := u.conn(now); {
 	case conn != nil:
 		c.open(conn, now)
-	case u.dials.waits(now): // R15: the slot pauses as long
-		c.again(now)
+	case u.dials.waits(now):
+		return false
 	default: // the relay ends; another turn in the rank would find the same
 		c.fail(endedShutdown, now)
 	}
+	return true
 }
 
 // boundRun applies Options.CallTimeout.
@@ -286,31 +304,40 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 // again puts a call that has provably not started back into the rank: another
 // slot if one is free, else the head of the queue (R1, R4).
 func (c *call) again(now time.Duration) {
+	c.st.stats.moved++
+	if lease, granted := c.rejoin(now); granted {
+		c.run(lease, now)
+	}
+}
+
+// rejoin takes the call from its worker to the rank. If it reports false, the call
+// waits, or has ended.
+func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()
 	c.forget()
 	if c.aside {
 		c.fail(endedLost, now)
-		return
+		return next, false
 	}
 	c.releaseLease(rank.RefusedByWorker, now)
 	c.state = callNew // on no side, until the rank has spoken
 	if now >= c.waitUntil {
 		c.fail(c.st.relay.waitedTooLong(), now)
-		return
+		return next, false
 	}
-	c.st.stats.moved++
 	c.ticket.Request.Avoid = from
 	lease, verdict := c.st.relay.rank.Rejoin(&c.ticket, c, now)
 	switch verdict {
 	case rank.Granted:
-		c.run(lease, now)
+		return lease, true
 	case rank.Queued:
 		c.wait(now)
 	default:
 		c.fail(endedDeadlineQueued, now)
 	}
+	return next, false
 }
 
 // releaseLease gives the call's place at a worker back, in a slot or aside.
@@ -325,9 +352,12 @@ func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
 // release hands the slot back. The grants that it made are posted to their
 // shards; the inbox is a leaf lock (R23).
 func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
-	until := now
-	if outcome == rank.RefusedByWorker {
-		until = st.upstreamOf(l.Endpoint()).dials.until // mostly long past
+	until := st.upstreamOf(l.Endpoint()).dials.until // mostly long past
+	switch {
+	case outcome != rank.RefusedByWorker:
+		until = now
+	case until > now: // nobody was there to refuse it
+		outcome = rank.NotSent
 	}
 	st.grants = st.relay.rank.ReleaseAt(l, outcome, until, now, st.grants[:0])
 	deliver(st.grants)
@@ -339,7 +369,9 @@ func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	if c.hedging {
 		c.dropHedge(rank.Cancelled, now)
 	}
-	c.leaveStream()
+	if c.leaveStream() && outcome == rank.Cancelled {
+		outcome = rank.NotSent
+	}
 	c.releaseLease(outcome, now)
 	c.state = callOver
 	c.dropRequest()

@@ -86,3 +86,49 @@ func TestNoProxy(t *testing.T) {
 	reply(worker, 1)
 	wantReply(caller, 1)
 }
+
+// R15: a call that meets endpoints which cannot be reached passes all of them in
+// one step, however many slots they have, and counts as moved once.
+func TestUnreachableSlotsArePassedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		var out []*Endpoint
+		for range 3 {
+			e := g.AddEndpoint("out", 1000, true)
+			g.Up(e, "none", "") // dials fail at once
+			out = append(out, e)
+		}
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		for stream := uint32(1); stream <= 7; stream += 2 { // they have the endpoints dialed
+			caller.WriteHeaders(stream, end, request(hello)...)
+		}
+		synctest.Wait()
+		before := g.counted("moved")
+		caller.WriteHeaders(9, end, request(hello)...)
+		synctest.Wait()
+		if moved := g.counted("moved") - before; moved > 1 || g.Waiting() != 5 {
+			t.Errorf("one call counts %d moves; %d wait", moved, g.Waiting())
+		}
+		paused := 0
+		for _, e := range g.Rank().Endpoints {
+			paused += e.Paused
+		}
+		if paused != 3000 {
+			t.Errorf("%d slots pause, want all", paused)
+		}
+		for _, e := range out {
+			g.Down(e)
+		}
+		_, worker := g.pipeWorker("w1", 5)
+		for n := range uint32(5) {
+			worker.WantHeaders(2*n+1, end)
+			reply(worker, 2*n+1)
+		}
+		for n := range uint32(5) {
+			caller.WantFields(2*n+1, noEnd, responseHead()...)
+			caller.WantDataBytes(2*n+1, hi(), noEnd)
+			caller.WantFields(2*n+1, end, "grpc-status", "0")
+		}
+	})
+}

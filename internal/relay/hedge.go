@@ -163,7 +163,9 @@ func (c *call) dropHedge(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
 	c.st.stats.hedges[hedgeLost]++
-	h.leaveStream()
+	if h.leaveStream() && outcome == rank.Cancelled {
+		outcome = rank.NotSent
+	}
 	h.freeSlot(outcome, now)
 	h.forget()
 }
@@ -174,7 +176,9 @@ func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
 	h := c.hedge
 	c.hedging = false
 	c.st.stats.hedges[hedgeWon]++
-	c.leaveStream()
+	if c.leaveStream() && outcome == rank.Cancelled {
+		outcome = rank.NotSent
+	}
 	c.up.Clear()
 	c.forget()
 	c.freeSlot(outcome, now)
