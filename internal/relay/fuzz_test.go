@@ -57,6 +57,8 @@ func requests() [][]string {
 		{":method", "CONNECT", ":authority", "a:1"}, {":method", "CONNECT", ":authority", "a:1", ":path", "/"},
 		{":method", "GET", ":scheme", "http", ":path", ""}, {":method", "GET", ":path", "/"}, {":status", "200"}, {"x", "y"},
 		{":method", "PRI", ":scheme", "http", ":path", "*"}, {":method", "GET", ":scheme", "http", ":path", "/", ":protocol", "websocket"}, {"", ""},
+		request(hello, "x-cabrank-hops", "9"), request(hello, "x-cabrank-hops", "x, 8", "grpc-timeout", "1S", "x-tenant", "t"),
+		plainOf("x-tenant", strings.Repeat("T", maxKeyText+1), "x-forwarded-for", "198.51.100.7", "x-cabrank-hops", "1"),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
@@ -49,6 +50,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	g := newPipeRig(t, append([]func(*Options){func(o *Options) {
 		o.MaxStreams, o.HeaderList, o.QueueLength, o.QueueTimeout = 20, 2000, 50, 24*time.Hour
 		o.BufferTotal, o.ReplayBytes, o.ReplayTotal = 4<<20, 4<<10, 64<<10
+		o.Keys, o.BalanceKey, o.Explain = Keys{By: ByMetadata, Metadata: "x-tenant"}, "cookie", true
+		o.Lanes = []Lane{{LaneOptions: rank.LaneOptions{Name: "first", Priority: 1, Reserve: 1}, Keys: []string{"t"}}}
 	}}, change...)...)
 	return &world{t: t, g: g, st: g.stands[0], split: 1 << 20}
 }
