@@ -79,3 +79,19 @@ func TestPlainAnswersAreLeftAlone(t *testing.T) {
 	caller.WantFields(1, noEnd, ":status", "200")
 	caller.WantFields(1, end, "x-sum", "1")
 }
+
+// Of two attempts at the same time the one is named that answered, and their
+// time at workers counts once.
+func TestHedgeIsExplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRace(t, explaining)
+		r.hedge()
+		pass(late / 2)
+		answer := append(responseHead(), "grpc-status", "0")
+		r.w2.WriteHeaders(1, end, answer...)
+		r.caller.WantFields(1, end, append(answer, queueField, "0", workerField, "w2")...)
+		r.w1.WantRST(1, http2.ErrCodeCancel)
+		synctest.Wait()
+		wantSeconds(t, "at workers", r.Stats().of(t, hello).Work.Sum, late+late/2)
+	})
+}
