@@ -39,7 +39,7 @@ func (workerSide) NewStream(*h2.Conn) *h2.Stream { return nil }
 // Headers implements h2.Handler.
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	h.st.spoke(a.via.upstream.endpoint, now)
+	a.spoke(now)
 	a.call.touchAside(now)
 	switch {
 	case end && a.call.hedging && a.givesWay(b, now):
@@ -62,14 +62,16 @@ func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
 
 // Data implements h2.Handler.
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
-	a := s.Owner.(*attempt)
+	a, now := s.Owner.(*attempt), h.st.Now()
+	a.spoke(now)
 	a.stopHolding()
-	a.call.answerData(p, end, h.st.Now())
+	a.call.answerData(p, end, now)
 }
 
 // Reset implements h2.Handler.
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
+	a.spoke(now)
 	if a.call.hedging {
 		a.resetInRace(code, broken, now)
 		return

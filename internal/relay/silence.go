@@ -27,7 +27,7 @@ const (
 // for never.
 type sight struct {
 	ready bool
-	heard time.Duration // when a byte came last
+	heard time.Duration // when a byte of an answer came last
 	// asked is when the first call was sent to its end that came after that byte
 	// and whose method is known, whether it runs still or was given up; usual is
 	// its method's longest usual run.
@@ -199,9 +199,17 @@ func (r *Relay) Suspect(e *Endpoint, suspect bool) {
 	deliver(r.rank.SetSuspect(e.slots, suspect, r.now(), nil))
 }
 
-// spoke ends a suspicion with the first byte of an answer.
-func (st *stand) spoke(e *Endpoint, now time.Duration) {
-	if e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {
+// spoke notes a frame of an answer. What else a worker sends says nothing of its
+// health: servers on gRPC's C core greet a request with a PING of their own while
+// all threads of the language behind them are stuck.
+func (a *attempt) spoke(now time.Duration) {
+	uc := a.via
+	if uc == nil {
+		return // it was left; what comes late is for nobody
+	}
+	uc.heard = now
+	if e := uc.upstream.endpoint; e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {
+		st := a.call.st
 		st.grants = st.relay.rank.SetSuspect(e.slots, false, now, st.grants[:0])
 		deliver(st.grants)
 	}
@@ -211,7 +219,7 @@ func (st *stand) spoke(e *Endpoint, now time.Duration) {
 type Sight struct {
 	InFlight int       // calls that run there
 	Answered time.Time // when it last answered a call to the end
-	Heard    time.Time // when the last byte came from it
+	Heard    time.Time // when the last byte of an answer came from it
 	Owed     time.Time // when the oldest call there began that was sent to its end and is not answered with a byte; seen after a second of silence
 	Left     time.Time // when a call there was last given up by its caller or its deadline
 	Longest  time.Duration
@@ -257,23 +265,24 @@ func (e *Endpoint) see(s sight, doubtful bool) {
 
 // silence is what an upstream remembers for the looks at it.
 type silence struct {
-	heard  time.Duration // last byte of connections that have ended
+	heard  time.Duration // last answer on connections that have ended
 	left   time.Duration // when a call was last given up
 	leftOf *method       // its method
 }
 
-// asking is what an upstream connection remembers: when the first call was sent
-// to its end that came after the last byte, and its method.
+// asking is what an upstream connection remembers: when a byte of an answer came
+// last, when the first call was sent to its end after that, and its method.
 type asking struct {
+	heard   time.Duration
 	asked   time.Duration
 	askedOf *method
 }
 
-// hear adds the bytes that came to this shard.
+// hear adds the answers that came to this shard.
 func (u *upstream) hear(s *sight) {
 	s.heard = max(s.heard, u.heard)
 	for _, uc := range u.conns {
-		s.heard = max(s.heard, uc.link.Conn.Heard())
+		s.heard = max(s.heard, uc.heard)
 	}
 	if u.left > s.left {
 		s.left = u.left
@@ -303,15 +312,15 @@ func (u *upstream) listen(s *sight) {
 // excuse forgets what the endpoint was asked.
 func (u *upstream) excuse() {
 	for _, uc := range u.conns {
-		uc.asking = asking{}
+		uc.asked, uc.askedOf = 0, nil
 	}
 }
 
 // sent notes that a call was sent to its end, if it is the first since the last
 // byte.
 func (uc *upstreamConn) sent(m *method, now time.Duration) {
-	if uc.asked <= uc.link.Conn.Heard() || uc.askedOf.usualRun() == 0 {
-		uc.asking = asking{now, m}
+	if uc.asked <= uc.heard || uc.askedOf.usualRun() == 0 {
+		uc.asked, uc.askedOf = now, m
 		uc.upstream.st.relay.looker.rouse()
 	}
 }

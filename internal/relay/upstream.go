@@ -148,7 +148,7 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 func (uc *upstreamConn) LinkClosed(*shard.Link, error) {
 	u := uc.upstream
 	uc.noteEnd(u.st.Now())
-	u.heard = max(u.heard, uc.link.Conn.Heard())
+	u.heard = max(u.heard, uc.heard)
 	u.st.StopTimer(&uc.clock)
 	u.conns = slices.DeleteFunc(u.conns, func(x *upstreamConn) bool { return x == uc })
 }

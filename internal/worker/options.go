@@ -129,7 +129,7 @@ type Work struct {
 	InFlight int
 	// Answered is when the worker last answered a call to the end.
 	Answered time.Time
-	// Heard is when the last byte came from it on a connection of calls.
+	// Heard is when the last byte of an answer came from it.
 	Heard time.Time
 	// Owed is when the oldest call began that runs there, has been sent to its
 	// end and has not been answered with a single byte. Other calls tell nothing:
