@@ -1,0 +1,123 @@
+package rank
+
+import "time"
+
+const (
+	// lateFor is how long after a release a worker's thread may still be busy: a
+	// Ruby worker's is for half a millisecond. A refusal that this explains says
+	// nothing about the number of its threads.
+	lateFor = 2 * time.Millisecond
+	// shrinkAfter refusals that it does not explain, over shrinkOver at least and
+	// shrinkWithin at most, take slots away. The pauses of R1 make room for a
+	// dozen in that time; a connection that breaks makes them all at once.
+	shrinkAfter  = 5
+	shrinkOver   = 100 * time.Millisecond
+	shrinkWithin = time.Second
+	// quietFirst is for how long no refusal may come before a slot that was taken
+	// away is tried again. It doubles with each try in vain, up to quietMost.
+	quietFirst = 10 * time.Second
+	quietMost  = 5 * time.Minute
+)
+
+// shrink takes slots away from an endpoint whose worker keeps refusing: one that
+// has lost threads, has fewer than configured or serves somebody else, too. A
+// refusal tells how many calls the worker had at that moment; several tell how
+// many it takes. Slots come back one by one.
+//
+// Concurrency: belongs to the rank's lock. Allocates nothing.
+// Source: R1; the pauses there are for a worker that is busy for a moment.
+type shrink struct {
+	slots int // of the endpoint
+	left  int // of them, those that may be used
+	times uint64
+
+	late    lateThreads
+	clear   int           // refusals that tell something, since since
+	since   time.Duration // the first of them
+	took    int           // the most calls that the worker had at one of them
+	quiet   time.Duration // how long it must be quiet before the next try
+	quietAt time.Duration // when it will have been
+	tryEnds time.Duration // until when the slot that came back is on trial; 0 if none is
+}
+
+func newShrink(slots int) shrink { return shrink{slots: slots, left: slots, quiet: quietFirst} }
+
+// released takes in that a call has ended other than by a refusal, and returns
+// how many slots may be used.
+func (s *shrink) released(now time.Duration) int {
+	s.late.add(now)
+	if s.left < s.slots && now >= s.quietAt {
+		s.grow(now)
+	}
+	return s.left
+}
+
+// refused takes in a refusal while the worker had so many other calls and limit
+// slots were in use, for another reason fewer than are left, perhaps. It returns
+// how many may be used.
+//
+// A worker that refuses although it has no call is not one with few threads: it
+// has gone, or is starting. That is for the pauses of R1 and for its readiness.
+func (s *shrink) refused(others, limit int, now time.Duration) int {
+	taken := others + s.late.count(now)
+	if others == 0 || taken >= min(limit, s.left) {
+		return s.left
+	}
+	if now < s.tryEnds { // in vain
+		s.quiet = min(2*s.quiet, quietMost)
+		s.tryEnds = 0
+		s.to(s.left-1, now)
+		return s.left
+	}
+	if s.clear == 0 || now-s.since > shrinkWithin {
+		s.clear, s.since, s.took = 0, now, 0
+	}
+	s.clear++
+	s.took = max(s.took, taken)
+	s.quietAt = now + s.quiet
+	if s.clear >= shrinkAfter && now-s.since >= shrinkOver {
+		s.to(s.took, now)
+	}
+	return s.left
+}
+
+// to takes slots away until so many are left.
+func (s *shrink) to(left int, now time.Duration) {
+	s.left = left
+	s.times++
+	s.clear = 0
+	s.quietAt = now + s.quiet
+}
+
+// grow gives a slot back on trial.
+func (s *shrink) grow(now time.Duration) {
+	if s.tryEnds != 0 { // the one before was good
+		s.quiet = quietFirst
+	}
+	s.left++
+	s.clear = 0
+	s.quietAt = now + s.quiet
+	s.tryEnds = s.quietAt
+}
+
+// lateThreads remembers when calls ended, to tell how many threads of a worker
+// may still be busy although their calls have ended.
+type lateThreads struct {
+	ends  [8]time.Duration // the last ones; more in lateFor count as eight
+	calls uint
+}
+
+func (l *lateThreads) add(now time.Duration) {
+	l.ends[l.calls%uint(len(l.ends))] = now
+	l.calls++
+}
+
+func (l *lateThreads) count(now time.Duration) int {
+	n := 0
+	for _, at := range l.ends[:min(l.calls, uint(len(l.ends)))] {
+		if now-at < lateFor {
+			n++
+		}
+	}
+	return n
+}
