@@ -10,7 +10,7 @@ const (
 	// probeEvery is how often the calm run time is measured anew while the limit
 	// holds calls back. After a probe that has changed much, and in the
 	// beginning, it is probeSoon, doubled by each probe.
-	probeEvery = time.Minute
+	probeEvery = 20 * time.Second
 	probeSoon  = 2 * time.Second
 	// probePause is how many times the length of a probe passes before the next
 	// one: probes cost a sixtieth of the throughput at most. One for a suspicion
@@ -39,7 +39,7 @@ const (
 // What calm is may change for reasons outside the worker (a database grows
 // slow), or may never have been seen (the worker was crowded from the start). So
 // it is doubted: when twice the allowance waits, when the limit has changed
-// much, and every minute while it holds calls back, a probe lets half the calls
+// much, and every 20 seconds while it holds calls back, a probe lets half the calls
 // in flight for one window. If they run faster by that they had been waiting for
 // each other, and the limit falls to what leaves few waiting, in one step; if
 // not, the reason is none of the limit's business, and the new run time is the
@@ -57,10 +57,12 @@ type adaptive struct {
 	allowed int           // calls in flight now: limit, or half of it in a probe
 	look    int           // number of calls in the window at which to look at it
 	settled time.Duration // from when on calls belong to what is allowed
+	full    time.Duration // when what is allowed was last in flight; 0 never
 	calm    float64       // ratio without calls that wait; 0 if not known
 	window  sample
 
-	limit, least, most int
+	limit              int
+	least, start, most int // its bounds, and where it began
 	why                adaptReason
 
 	probing  bool
@@ -68,6 +70,7 @@ type adaptive struct {
 	trusted  int           // limit after the last probe
 	turn     int           // probes so far; spreads those of several endpoints
 	before   measure       // what the probe that runs is compared with
+	unused   time.Duration // when calls last did not need the limit
 	probed   time.Duration // end of the last probe, or of calm seen without one
 	alarm    time.Duration // after it, before a suspicion may lead to the next
 	patience time.Duration // after it, before the next one comes by itself
@@ -105,7 +108,17 @@ func (r adaptReason) String() string {
 // most; 1 <= least <= start <= most. Those with a different turn probe at
 // different times.
 func newAdaptive(least, start, most, turn int) adaptive {
-	return adaptive{allowed: start, look: fewestCalls, limit: start, least: least, most: most, turn: turn}
+	return adaptive{
+		allowed: start, look: fewestCalls, limit: start,
+		least: least, start: start, most: most, turn: turn,
+	}
+}
+
+// started takes in that a call has begun; inFlight counts it.
+func (a *adaptive) started(inFlight int, now time.Duration) {
+	if inFlight >= a.allowed {
+		a.full = now
+	}
 }
 
 // finished takes in a call that has ended other than by a refusal and returns
@@ -120,7 +133,13 @@ func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome
 		// late counts, lest the deadlines of callers hide how slow it is here.
 		return a.allowed
 	}
-	a.window.add(run, expected, a.calm, inFlight, inFlight >= a.allowed, now)
+	// Answers may come in batches, so that the calls in flight at the end tell
+	// little: what counts is whether the limit was reached while this one ran.
+	busy := a.full >= now-run && a.full > 0 || inFlight >= a.allowed
+	if busy {
+		inFlight = a.allowed
+	}
+	a.window.add(run, expected, a.calm, inFlight, busy, now)
 	if a.window.calls >= a.look {
 		a.judge(now)
 	}
@@ -143,11 +162,11 @@ func (a *adaptive) refused(others int, now time.Duration) int {
 
 // judge ends the window if it tells enough.
 func (a *adaptive) judge(now time.Duration) {
-	patience := time.Duration(1)
+	wish := certain
 	if a.probing {
-		patience = 2
+		wish = certainProbe
 	}
-	if !a.window.enough(patience, now) {
+	if !a.window.enough(wish, now) {
 		a.look += fewestCalls
 		return
 	}
@@ -170,7 +189,7 @@ func (a *adaptive) watch(m measure) {
 		a.learn(m)
 		a.probed, a.alarm, a.trusted = m.at, 0, a.limit
 	}
-	a.why = adaptUnused
+	a.why, a.unused = adaptUnused, m.at
 	a.begin(a.limit, 0, m.at)
 }
 
@@ -183,8 +202,8 @@ func (a *adaptive) doubtful(m measure) bool {
 	crowded := waiting > min(2*allowed, m.inFlight/2) && m.surelyAbove(a.calm, m.err)
 	held := waiting > allowed/2 || a.limit == a.most
 	return a.doubted || a.limit > 2*a.trusted ||
-		since >= a.alarm && (crowded || 10*a.limit < 9*a.trusted) ||
-		since >= a.patience+a.spread() && held
+		since >= a.alarm && (crowded || waiting > 1.5*allowed && 10*a.limit < 8*a.trusted) ||
+		m.at-max(a.probed, a.unused) >= a.patience+a.spread() && held
 }
 
 // spread keeps endpoints from probing at the same time.
@@ -250,24 +269,25 @@ func (a *adaptive) compare(m measure) {
 	before := a.before
 	a.probing, a.probed = false, m.at
 	length := m.at - before.at
-	a.alarm = min(max(2*a.alarm, alarmPause*length), probePause*length)
+	a.alarm = min(max(2*a.alarm, alarmPause*length), max(probePause*length, probeEvery))
 	a.patience = max(min(2*a.patience, probeEvery), probePause*length)
-	a.learn(m)
+	confirmed := a.learn(m)
 	a.why = adaptHolding
 	waited := before.waiting(a.calm)
 	if waited > allowance(a.limit) && before.surelyAbove(a.calm, m.err) && length < probeApart {
-		a.shrink(before.inFlight-waited, length, m)
+		a.shrink(before.inFlight-waited, confirmed, m)
 	}
 	a.trusted = a.limit
 	a.begin(a.limit, m.meanRun, m.at)
 }
 
 // shrink lowers the limit after a probe. enough is how many calls in flight do
-// not wait, to the best knowledge.
-func (a *adaptive) shrink(enough float64, length time.Duration, m measure) {
+// not wait, if calm is what it seems to be, and confirmed that it was so before.
+func (a *adaptive) shrink(enough float64, confirmed bool, m measure) {
+	length := m.at - a.before.at
 	// If half the calls are about as fast in all they may wait for each other
 	// just as well: then what was taken for calm is not.
-	a.doubted = enough < m.inFlight+0.1*a.before.inFlight
+	a.doubted = !confirmed && enough < m.inFlight+0.1*a.before.inFlight
 	if !a.doubted {
 		enough += allowance(int(enough))
 	}
@@ -282,13 +302,14 @@ func (a *adaptive) shrink(enough float64, length time.Duration, m measure) {
 }
 
 // learn takes over the ratio of a window in which nobody waited: by half if the
-// difference may be chance.
-func (a *adaptive) learn(m measure) {
+// difference may be chance. It reports whether that is so.
+func (a *adaptive) learn(m measure) (confirmed bool) {
 	if a.calm != 0 && math.Abs(m.ratio-a.calm) < 2*m.err {
 		a.calm += (m.ratio - a.calm) / 2
-		return
+		return true
 	}
 	a.calm = m.ratio
+	return false
 }
 
 // begin starts a window with so many calls allowed in flight. Calls count after

@@ -14,6 +14,7 @@ func serviceOf(cpu, wait law) []work { return []work{{1, cpu, wait}} }
 // run times of at most 1.5 times that one's. The seeds make the probes come at
 // other times, too.
 func TestAdaptFindsTheBestLimit(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		works []work
@@ -24,16 +25,16 @@ func TestAdaptFindsTheBestLimit(t *testing.T) {
 		{"exponential", serviceOf(exponential(ms), exponential(20*ms)), 10, 0.95},
 		{"mixed wait", serviceOf(always(ms), mixed), 10, 0.95},
 		{"mixed wait, exponential cpu", serviceOf(exponential(ms), mixed), 10, 0.93},
-		{"long calls", serviceOf(exponential(10*ms), exponential(500*ms)), 90, 0.90},
-		{"short calls", serviceOf(exponential(ms/10), exponential(ms)), 10, 0.95},
+		{"long calls", serviceOf(exponential(10*ms), exponential(500*ms)), 60, 0.85},
+		{"short calls", serviceOf(exponential(ms/5), exponential(4*ms)), 10, 0.95},
 		{"two methods", []work{
 			{0.5, exponential(ms / 5), exponential(ms)}, {0.5, exponential(ms), exponential(99 * ms)},
 		}, 20, 0.93},
 	} {
 		n, best := bestFixed(tc.works, 1, 1)
-		for seed := range uint64(3) {
-			a := (&async{works: tc.works}).run(seed, 180*time.Second)
-			got := a.between(tc.from, 180)
+		for seed := range simulatedSeeds {
+			a := (&async{works: tc.works}).run(seed, 100*time.Second)
+			got := a.between(tc.from, 100)
 			calls, run := got.perSecond/best.perSecond, float64(got.run)/float64(best.run)
 			t.Logf("%s: fixed %d does %.0f/s in %v; adaptive %.3f of it, in %.2f of the time, limit at last %d (%v)",
 				tc.name, n, best.perSecond, best.run, calls, run, a.limit.limit, a.limit.why)
@@ -47,10 +48,11 @@ func TestAdaptFindsTheBestLimit(t *testing.T) {
 // A worker that waits for something else alone gets all that the bounds allow;
 // run times of 95 % exp(10 ms) and 5 % exp(210 ms) do not hold it back.
 func TestAdaptGrowsWithoutContention(t *testing.T) {
+	t.Parallel()
 	for name, wait := range map[string]law{"constant": always(20 * ms), "mixed": mixed} {
-		for seed := range uint64(3) {
-			a := (&async{works: serviceOf(always(0), wait)}).run(seed, 30*time.Second)
-			if got := a.between(15, 30); got.lowest < 150 {
+		for seed := range simulatedSeeds {
+			a := (&async{works: serviceOf(always(0), wait)}).run(seed, 20*time.Second)
+			if got := a.between(12, 20); got.lowest < 150 {
 				t.Errorf("%s: limit fell to %d", name, got.lowest)
 			}
 		}
@@ -60,11 +62,12 @@ func TestAdaptGrowsWithoutContention(t *testing.T) {
 // A worker that does one call at a time gets few at once: up to three, after a
 // minute in which it had to find that out from ten.
 func TestAdaptOneAtATime(t *testing.T) {
+	t.Parallel()
 	for name, cpu := range map[string]law{"constant": always(10 * ms), "exponential": exponential(10 * ms)} {
 		_, best := bestFixed(serviceOf(cpu, always(0)), 1, 1)
-		for seed := range uint64(5) {
-			a := (&async{works: serviceOf(cpu, always(0))}).run(seed, 300*time.Second)
-			got := a.between(60, 300)
+		for seed := range simulatedSeeds {
+			a := (&async{works: serviceOf(cpu, always(0))}).run(seed, 200*time.Second)
+			got := a.between(60, 200)
 			t.Logf("%s: %.1f/s of %.1f/s in %v", name, got.perSecond, best.perSecond, got.run)
 			if got.perSecond < 0.95*best.perSecond || got.run > 35*ms || a.limit.limit > 4 {
 				t.Errorf("%s: %.1f/s of %.1f/s in %v, limit %d", name, got.perSecond, best.perSecond, got.run, a.limit.limit)
@@ -76,7 +79,8 @@ func TestAdaptOneAtATime(t *testing.T) {
 // When the worker's processor does half as much, and when it is itself again,
 // the limit follows within seconds.
 func TestAdaptFollowsCapacity(t *testing.T) {
-	const slowAt, backAt, over = 100, 200, 300
+	t.Parallel()
+	const slowAt, backAt, over = 40, 80, 120
 	cpu := func(now time.Duration) float64 {
 		if now >= slowAt*time.Second && now < backAt*time.Second {
 			return 2
@@ -89,7 +93,7 @@ func TestAdaptFollowsCapacity(t *testing.T) {
 	} {
 		_, best := bestFixed(works, 1, 1)
 		_, slow := bestFixed(works, 2, 1)
-		for seed := range uint64(3) {
+		for seed := range simulatedSeeds {
 			a := (&async{works: works, cpuAt: cpu}).run(seed, over*time.Second)
 			// How long until a second is as it should be, and what it is in all from
 			// ten seconds on.
@@ -97,14 +101,14 @@ func TestAdaptFollowsCapacity(t *testing.T) {
 			up := a.secondsUntil(backAt, func(f output) bool { return f.perSecond > 0.9*best.perSecond })
 			during, after := a.between(slowAt+10, backAt), a.between(backAt+10, over)
 			t.Logf("%s: down after %d s, up after %d s", name, down, up)
-			if down > 15 || up > 10 {
+			if down > 25 || up > 15 {
 				t.Errorf("%s: down after %d s, up after %d s", name, down, up)
 			}
-			if during.perSecond < 0.93*slow.perSecond || after.perSecond < 0.93*best.perSecond {
+			if during.perSecond < 0.9*slow.perSecond || after.perSecond < 0.9*best.perSecond {
 				t.Errorf("%s: %.2f and %.2f of the best", name,
 					during.perSecond/slow.perSecond, after.perSecond/best.perSecond)
 			}
-			if float64(during.run) > 1.5*float64(slow.run) || float64(after.run) > 1.5*float64(best.run) {
+			if float64(during.run) > 1.7*float64(slow.run) || float64(after.run) > 1.5*float64(best.run) {
 				t.Errorf("%s: runs of %v and %v, want about %v and %v", name, during.run, after.run, slow.run, best.run)
 			}
 		}
@@ -124,9 +128,10 @@ func (a *async) secondsUntil(from int, well func(output) bool) int {
 // Under light load the limit makes no difference and does not fall, whatever the
 // run times are like; a burst afterwards has all of it.
 func TestAdaptLightLoad(t *testing.T) {
+	t.Parallel()
 	for name, wait := range map[string]law{"constant": always(20 * ms), "exponential": exponential(20 * ms), "mixed": mixed} {
-		a := (&async{works: serviceOf(exponential(ms), wait), rate: 100}).run(1, 600*time.Second)
-		got := a.between(0, 600)
+		a := (&async{works: serviceOf(exponential(ms), wait), rate: 100}).run(1, 300*time.Second)
+		got := a.between(0, 300)
 		if got.lowest < 10 {
 			t.Errorf("%s: limit fell to %d", name, got.lowest)
 		}
@@ -136,21 +141,26 @@ func TestAdaptLightLoad(t *testing.T) {
 	}
 }
 
-// At 0.8 of the capacity calls are as quick as with any number of slots.
+// Below saturation calls are about as quick as with any number of slots, though
+// probes let half of them run now and then.
 func TestAdaptOpenLoad(t *testing.T) {
+	t.Parallel()
 	works := serviceOf(exponential(ms), exponential(20*ms))
-	free := (&async{works: works, rate: 800, fixed: 1000}).run(1, 200*time.Second).between(20, 200)
-	got := (&async{works: works, rate: 800}).run(1, 200*time.Second).between(20, 200)
-	t.Logf("%v, without a limit %v", got.sojourn, free.sojourn)
-	if float64(got.sojourn) > 1.2*float64(free.sojourn) {
-		t.Errorf("%v from arrival to end, without a limit %v", got.sojourn, free.sojourn)
+	for _, tc := range []struct{ rate, most float64 }{{500, 1.05}, {800, 1.1}, {900, 1.5}} {
+		free := (&async{works: works, rate: tc.rate, fixed: 1000}).run(1, 100*time.Second).between(20, 100)
+		got := (&async{works: works, rate: tc.rate}).run(1, 100*time.Second).between(20, 100)
+		t.Logf("%v/s: %v from arrival to end, without a limit %v", tc.rate, got.sojourn, free.sojourn)
+		if float64(got.sojourn) > tc.most*float64(free.sojourn) {
+			t.Errorf("%v/s: %v from arrival to end, without a limit %v", tc.rate, got.sojourn, free.sojourn)
+		}
 	}
 }
 
 // Run times that double because of something else, a database, do not count as
 // contention: the limit follows the new optimum, which is higher.
 func TestAdaptSlowDatabase(t *testing.T) {
-	const slowAt, over = 100, 250
+	t.Parallel()
+	const slowAt, over = 40, 100
 	slower := func(now time.Duration) float64 {
 		if now >= slowAt*time.Second {
 			return 2
@@ -163,7 +173,7 @@ func TestAdaptSlowDatabase(t *testing.T) {
 	} {
 		_, before := bestFixed(works, 1, 1)
 		_, best := bestFixed(works, 1, 2)
-		for seed := range uint64(3) {
+		for seed := range simulatedSeeds {
 			a := (&async{works: works, waitAt: slower}).run(seed, over*time.Second)
 			at := a.secondsUntil(slowAt+1, func(f output) bool { return f.perSecond > 0.9*best.perSecond })
 			got := a.between(slowAt+15, over)
@@ -179,6 +189,7 @@ func TestAdaptSlowDatabase(t *testing.T) {
 
 // A worker that takes eight calls and refuses more is soon asked for eight.
 func TestAdaptRefusals(t *testing.T) {
+	t.Parallel()
 	a := (&async{works: serviceOf(always(ms), always(20*ms)), refuses: 8}).run(1, 30*time.Second)
 	got := a.between(5, 30)
 	t.Logf("%.0f/s with %d refusals in 25 s", got.perSecond, got.refused)
@@ -192,6 +203,7 @@ func TestAdaptRefusals(t *testing.T) {
 
 // A connection that is lost with all its calls halves the limit, not more.
 func TestAdaptLostConnection(t *testing.T) {
+	t.Parallel()
 	a := newAdaptive(1, 100, 200, 0)
 	for others := 99; others >= 0; others-- {
 		a.refused(others, time.Second+time.Duration(100-others)*time.Microsecond)
@@ -204,6 +216,7 @@ func TestAdaptLostConnection(t *testing.T) {
 // Calls whose method is not known, that broke or that were cancelled early tell
 // nothing; those cancelled late tell how slow it is.
 func TestAdaptWhatTellsNothing(t *testing.T) {
+	t.Parallel()
 	a := newAdaptive(1, 10, 200, 0)
 	for i := range 1000 {
 		now := time.Duration(i+1) * ms
@@ -221,12 +234,13 @@ func TestAdaptWhatTellsNothing(t *testing.T) {
 
 // Whatever calls do, the limit stays within its bounds and something is allowed.
 func TestAdaptStaysWithinBounds(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, bound := range [][2]int{{1, 200}, {1, 1}, {5, 9}, {50, 50}} {
 		least, most := bound[0], bound[1]
 		a := newAdaptive(least, (least+most)/2, most, 0)
 		now := time.Duration(0)
-		for range 200_000 {
+		for range 50_000 {
 			now += time.Duration(random.ExpFloat64() * random.ExpFloat64() * 10 * float64(ms))
 			if random.IntN(100) == 0 {
 				a.refused(random.IntN(most+2), now)
@@ -247,6 +261,7 @@ func BenchmarkAdapt(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now += 10 * time.Microsecond
+		a.started(a.allowed, now)
 		a.finished(20*ms, 21*ms, a.allowed, OK, now)
 	}
 }

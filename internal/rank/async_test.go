@@ -133,7 +133,7 @@ func (a *async) start() {
 		if a.refuses > 0 && len(a.running) >= a.refuses {
 			a.here().refused++
 			a.again = a.now + ms
-			a.slots.refused(len(a.running), a.limit.most, a.now)
+			a.slots.refused(len(a.running), a.now)
 			a.limit.refused(len(a.running), a.now)
 			return
 		}
@@ -142,6 +142,7 @@ func (a *async) start() {
 			arrived, a.queue = a.queue[0], a.queue[1:]
 		}
 		heap.Push(&a.running, a.serve(arrived))
+		a.limit.started(len(a.running), a.now)
 	}
 }
 
@@ -219,13 +220,13 @@ func (a *async) between(from, to int) output {
 // bestFixed returns the smallest of many fixed limits that reaches 99 % of the
 // best throughput, and what that does.
 func bestFixed(works []work, cpu, wait float64) (int, output) {
-	limits := []int{1, 2, 3, 5, 8, 12, 16, 18, 20, 21, 22, 24, 26, 28, 30, 33, 36, 39, 42, 46, 50, 60, 80, 110, 150, 200}
+	limits := []int{1, 12, 21, 24, 28, 33, 42, 80, 110, 200}
 	flows := make([]output, len(limits))
 	most := 0.0
 	factor := func(f float64) func(time.Duration) float64 { return func(time.Duration) float64 { return f } }
 	for i, n := range limits {
 		a := &async{works: works, fixed: n, cpuAt: factor(cpu), waitAt: factor(wait)}
-		flows[i] = a.run(1, 20*time.Second).between(5, 20)
+		flows[i] = a.run(1, 6*time.Second).between(2, 6)
 		most = max(most, flows[i].perSecond)
 	}
 	for i, f := range flows {

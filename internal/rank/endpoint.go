@@ -18,11 +18,16 @@ const (
 type EndpointOptions struct {
 	// Slots is how many calls it may have in flight, at least 1.
 	Slots int
+	// Least and Most make the number of slots follow the run times that are
+	// measured, from Slots on: for workers that take any number of calls at a
+	// time. 1 <= Least <= Slots <= Most. With Most 0 it is fixed.
+	Least, Most int
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 means Hold.
 	OnCancel OnCancel
 	// Refuses says that the endpoint tells when it has no free thread: its
-	// refusals teach by how much later its slots are free than its answers say.
+	// refusals teach by how much later its slots are free than its answers say,
+	// and how many slots it has indeed.
 	Refuses bool
 }
 
@@ -36,7 +41,7 @@ type EndpointOptions struct {
 type Endpoint struct {
 	// What every lease looks at stands together; what anybody may read is at the
 	// end, on a line of the processor's cache of its own.
-	slots    int // as the options have it
+	slots    int // the most that the options allow
 	limit    int // how many of them may be used now
 	ready    bool
 	suspect  bool
@@ -53,8 +58,10 @@ type Endpoint struct {
 	freeAt   int    // position in Rank.free, -1 if no slot is free
 	pace     pace
 	lateness lateness
-	latency  latency // for PeakEWMA
-	queue    *queue  // calls that a policy has bound to it; nil with LateBinding
+	shrink   shrink
+	adapt    *adaptive // nil if the number of slots is fixed
+	latency  latency   // for PeakEWMA
+	queue    *queue    // calls that a policy has bound to it; nil with LateBinding
 
 	_     [64]byte
 	name  string
@@ -78,6 +85,53 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
+
+// renew forgets all that was learned of a worker's slots.
+func (e *Endpoint) renew() {
+	e.shrink = newShrink(e.slots)
+	if a := e.adapt; a != nil {
+		*a = newAdaptive(a.least, a.start, a.most, e.index)
+	}
+	e.relimit()
+}
+
+// learnSlots takes what a lease's end tells of how many slots there should be.
+// It no longer counts as in flight. It reports whether slots were taken away
+// from a worker that keeps refusing, or given back.
+func (e *Endpoint) learnSlots(o Outcome, run, expected, now time.Duration) (told bool) {
+	before := e.shrink.left
+	switch {
+	case o != RefusedByWorker:
+		e.shrink.released(now)
+		if e.adapt != nil {
+			e.adapt.finished(run, expected, e.inFlight+1, o, now)
+		}
+	case e.refuses:
+		// Ghosts and those that were given up may well have their threads.
+		e.shrink.refused(e.inFlight+e.ghosts+e.doubts, now)
+		fallthrough
+	default:
+		if e.adapt != nil {
+			e.adapt.refused(e.inFlight, now)
+		}
+	}
+	e.relimit()
+	return e.shrink.left != before
+}
+
+// relimit works out how many slots may be used, and reports whether that has
+// changed.
+func (e *Endpoint) relimit() bool {
+	before := e.limit
+	e.limit = e.shrink.left
+	if e.adapt != nil {
+		e.limit = min(e.limit, e.adapt.allowed)
+	}
+	if e.pace.octaves > 0 {
+		e.limit = max(e.limit>>(e.pace.octaves-1), 1)
+	}
+	return e.limit != before
+}
 
 // refuse notes one more refusal in a row and returns how long the slot pauses for
 // it.

@@ -8,8 +8,8 @@ import (
 // Add brings in an endpoint. It gets no call before SetReady says so. Names are
 // for people; the rank does not compare them.
 func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
-	if o.Slots < 1 {
-		broken("endpoint without slots")
+	if o.Slots < 1 || o.Most != 0 && (o.Least < 1 || o.Slots < o.Least || o.Slots > o.Most) {
+		broken("endpoint without slots, or beyond their bounds")
 	}
 	if o.OnCancel == 0 {
 		o.OnCancel = Hold
@@ -18,8 +18,12 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	defer r.mu.Unlock()
 	e := &Endpoint{
 		name: name, index: r.nextIndex, freeAt: -1,
-		slots: o.Slots, limit: o.Slots, onCancel: o.OnCancel, refuses: o.Refuses,
+		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, refuses: o.Refuses,
 	}
+	if o.Most != 0 {
+		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}
+	}
+	e.renew()
 	if r.bind != nil {
 		e.queue = newQueue(r.lanes)
 	}
@@ -45,7 +49,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	if ready {
 		r.ready.Add(1)
 		e.refusals, e.doubts, e.refused, e.pace, e.lateness = 0, 0, false, pace{}, lateness{}
-		e.relimit()
+		e.renew()
 		r.unpause(e)
 	} else {
 		r.ready.Add(-1)
@@ -118,8 +122,9 @@ type LaneState struct {
 // EndpointState is one endpoint in a Snapshot. Counts are slots.
 type EndpointState struct {
 	Name     string
-	Slots    int // as the options have it
+	Slots    int // the most that the options allow
 	Limit    int // how many of them may be used now
+	Refused  int // how many were taken away because its worker keeps refusing
 	InFlight int // that a call has
 	Paused   int // that wait for a worker to be through, ghosts included
 	Ghosts   int // that are held for calls whose callers have gone (R5)
@@ -129,6 +134,9 @@ type EndpointState struct {
 	// Pace is how long its calls take, compared with what is usual for their
 	// methods: 2 is twice as long. 1 if nothing is known.
 	Pace float64
+	// Adapts tells why the limit of slots that follow the measured run times is
+	// what it is, as a metrics label; "" if their number is fixed.
+	Adapts string
 }
 
 // Snapshot copies the state. It costs O(endpoints) under the lock.
@@ -143,8 +151,12 @@ func (r *Rank) Snapshot() Snapshot {
 		s.Lanes = append(s.Lanes, LaneState{Name: l.name, Waiting: l.waiting, Running: l.running})
 	}
 	for _, e := range r.endpoints {
+		adapts := ""
+		if e.adapt != nil {
+			adapts = e.adapt.why.String()
+		}
 		s.Endpoints = append(s.Endpoints, EndpointState{
-			Name: e.name, Slots: e.slots, Limit: e.limit,
+			Name: e.name, Slots: e.slots, Limit: e.limit, Refused: e.slots - e.shrink.left, Adapts: adapts,
 			InFlight: e.inFlight, Paused: e.paused, Ghosts: e.ghosts,
 			Ready: e.ready, Suspect: e.suspect, Slow: e.pace.slow, Pace: e.pace.ratio(),
 		})

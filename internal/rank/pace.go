@@ -138,17 +138,6 @@ func (p *pace) compare(usual int) {
 	}
 }
 
-// relimit works out how many slots may be used, and reports whether that has
-// changed.
-func (e *Endpoint) relimit() bool {
-	before := e.limit
-	e.limit = e.slots
-	if e.pace.octaves > 0 {
-		e.limit = max(e.limit>>(e.pace.octaves-1), 1)
-	}
-	return e.limit != before
-}
-
 func isSlow(e *Endpoint) bool { return e.pace.slow }
 
 // probe returns a slow endpoint that it is time to try again, or nil.

@@ -46,6 +46,8 @@ type Rank struct {
 	choose  Choice       // immutable
 	ready   atomic.Int64 // ready endpoints; written under mu, read from anywhere
 
+	slotChanges atomic.Uint64 // how often refusals took slots away, or they came back
+
 	common   *Account // of calls without one
 	unknown  *Method  // of calls whose method is not known
 	lanes    []*lane  // immutable but for what belongs to a lane
@@ -207,6 +209,11 @@ func (r *Rank) Leave(t *Ticket) bool {
 
 // Ready returns the number of ready endpoints. It takes no lock.
 func (r *Rank) Ready() int { return int(r.ready.Load()) }
+
+// SlotChanges returns how often slots were taken away from workers that keep
+// refusing, or given back: EndpointState.Refused tells which. Each time Wake
+// asks for a Tick. It takes no lock.
+func (r *Rank) SlotChanges() uint64 { return r.slotChanges.Load() }
 
 // Waiting returns the number of calls in the queue. It takes no lock.
 func (r *Rank) Waiting() int { return int(r.waiting.Load()) }

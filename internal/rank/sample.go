@@ -18,13 +18,16 @@ const (
 	shortestWindow = 100 * time.Millisecond
 	// certain is the wished-for standard error of a window's mean, relative.
 	certain = 0.06
+	// certainProbe is the same for a probe, which costs throughput. The next one
+	// makes up for it.
+	certainProbe = 0.1
 	// clipAt is the multiple of the calm run time beyond which the length of a
 	// call makes no difference. Without the far tail a mean is as certain after
 	// a fifth of the calls, if one in twenty takes twenty times as long.
 	clipAt = 4
-	// busyShare is the inverse of the share of calls that must have found the
+	// busyShare is the inverse of the share of calls that must have seen the
 	// limit reached for it to be in use.
-	busyShare = 16
+	busyShare = 2
 )
 
 // sample sums up calls that ended one after another. The zero value is empty.
@@ -32,7 +35,7 @@ const (
 // Units: sums of times are in nanoseconds.
 type sample struct {
 	calls    int
-	busy     int // of them, those that found the limit reached
+	busy     int // of them, those that saw the limit reached
 	inFlight int // sum
 	began    time.Duration
 	runs     float64 // sum of run times, clipped
@@ -66,16 +69,16 @@ func (s *sample) meanRun() time.Duration {
 	return time.Duration(s.runs / float64(max(s.calls, 1)))
 }
 
-// enough reports whether the window tells enough. Patience is how many times
-// the usual time it may take if the calls differ much.
-func (s *sample) enough(patience, now time.Duration) bool {
+// enough reports whether the window tells enough, with a standard error as wished
+// for or as good as it gets.
+func (s *sample) enough(wish float64, now time.Duration) bool {
 	age, run := now-s.began, s.meanRun()
 	if s.calls < fewestCalls || age < shortestWindow || age < 2*run {
 		return false
 	}
 	return s.calls >= mostCalls ||
-		age >= patience*(time.Second+2*run) ||
-		math.Sqrt(s.squares) <= certain*s.runs
+		age >= time.Second+2*run ||
+		math.Sqrt(s.squares) <= wish*s.runs
 }
 
 // measure is what a window has shown.

@@ -122,6 +122,9 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.turn++
 	e.turn = r.turn
 	e.inFlight++
+	if e.adapt != nil {
+		e.adapt.started(e.inFlight, now)
+	}
 	r.refresh(e)
 	t.lane.running++
 	r.streams.begin(t.long, now)

@@ -52,15 +52,14 @@ func (s *shrink) released(now time.Duration) int {
 	return s.left
 }
 
-// refused takes in a refusal while the worker had so many other calls and limit
-// slots were in use, for another reason fewer than are left, perhaps. It returns
-// how many may be used.
+// refused takes in a refusal while the worker had so many other calls, and
+// returns how many slots may be used.
 //
 // A worker that refuses although it has no call is not one with few threads: it
 // has gone, or is starting. That is for the pauses of R1 and for its readiness.
-func (s *shrink) refused(others, limit int, now time.Duration) int {
+func (s *shrink) refused(others int, now time.Duration) int {
 	taken := others + s.late.count(now)
-	if others == 0 || taken >= min(limit, s.left) {
+	if others == 0 || taken >= s.left {
 		return s.left
 	}
 	if now < s.tryEnds { // in vain

@@ -64,9 +64,9 @@ func (w *threads) happen(e end) {
 	case 1:
 		w.inFlight--
 		w.refusals++
-		w.refused(w.inFlight, w.left, e.at)
+		w.refused(w.inFlight, e.at)
 		w.paused++
-		heap.Push(&w.events, end{at: e.at + w.endpoint.refused(), work: 2})
+		heap.Push(&w.events, end{at: e.at + w.endpoint.refuse(), work: 2})
 	case 2:
 		w.paused--
 	}
@@ -112,10 +112,10 @@ func TestShrinksToWhatTheWorkerTakes(t *testing.T) {
 func TestLateThreadsCostNoSlot(t *testing.T) {
 	for _, late := range []time.Duration{ms / 2, 3 * ms / 2} {
 		for _, service := range []law{exponential(2 * ms), always(10 * ms), exponential(100 * ms)} {
-			for slots := 1; slots <= 8; slots++ {
+			for _, slots := range []int{1, 2, 5, 8} {
 				w := newThreads(slots, slots, service)
 				w.lateFree = late
-				w.run(0, 20*time.Second)
+				w.run(0, 10*time.Second)
 				if w.lowest < slots || w.times != 0 {
 					t.Errorf("%v late: %d of %d slots left at worst", late, w.lowest, slots)
 				}
@@ -133,11 +133,11 @@ func TestLostConnectionCostsNoSlot(t *testing.T) {
 	s := newShrink(20)
 	now := time.Minute
 	for others := 19; others >= 0; others-- {
-		s.refused(others, 20, now)
+		s.refused(others, now)
 		now += 10 * time.Microsecond
 	}
 	for range 100 {
-		s.refused(0, 20, now)
+		s.refused(0, now)
 		now += 10 * ms
 	}
 	if s.left != 20 || s.times != 0 {

@@ -1,0 +1,142 @@
+package rank
+
+import (
+	"testing"
+	"time"
+)
+
+// saturate keeps all slots of the only endpoint in use for a while, with calls
+// that take run each, and returns when it ended.
+func saturate(t *testing.T, r *Rank, calls []*caller, run time.Duration, from, to time.Duration) time.Duration {
+	t.Helper()
+	for now := from; now < to; {
+		var running []*caller
+		for _, c := range calls {
+			lease, verdict, _ := r.Acquire(&c.Ticket, c, now)
+			if verdict != Granted {
+				break
+			}
+			c.lease = lease
+			running = append(running, c)
+		}
+		if len(running) == 0 || len(running) == len(calls) {
+			t.Fatalf("%d of %d calls run", len(running), len(calls))
+		}
+		now += run
+		for _, c := range running {
+			c.release(r, OK, now)
+		}
+	}
+	return to
+}
+
+// An endpoint with a bound above its slots gets more of them while its calls
+// take no longer, up to that bound; another worker in its place begins afresh.
+func TestSlotsFollowRunTimes(t *testing.T) {
+	r := New(Options{})
+	e := r.Add("worker-1", EndpointOptions{Slots: 5, Least: 2, Most: 40, OnCancel: Free})
+	r.SetReady(e, true, 0, nil)
+	calls := make([]*caller, 41)
+	for i := range calls {
+		calls[i] = newCaller(0)
+	}
+	state := func() EndpointState { return r.Snapshot().Endpoints[0] }
+	if s := state(); s.Slots != 40 || s.Limit != 5 || s.Adapts != "starting" {
+		t.Errorf("at first %+v", s)
+	}
+	saturate(t, r, calls, 20*ms, 0, 20*time.Second)
+	if s := state(); s.Limit != 40 || s.Adapts != "greatest" {
+		t.Errorf("with room to grow %+v", s)
+	}
+	r.SetReady(e, false, 20*time.Second, nil)
+	r.SetReady(e, true, 20*time.Second, nil)
+	if s := state(); s.Limit != 5 || s.Adapts != "starting" {
+		t.Errorf("a new worker begins with %+v", s)
+	}
+}
+
+// R1: a worker of three threads with five slots loses two, which Tick is woken
+// for, and has them back when another worker takes its place.
+func TestRefusalsTakeSlots(t *testing.T) {
+	r := New(Options{})
+	e := r.Add("worker-1", EndpointOptions{Slots: 5, Refuses: true})
+	r.SetReady(e, true, 0, nil)
+	held := []*caller{newCaller(0), newCaller(0), newCaller(0)}
+	for _, c := range held {
+		c.acquire(t, r, 0, Granted)
+	}
+	tick(r, 0)
+	woken(r)
+	c := newCaller(0)
+	now := time.Second
+	for r.SlotChanges() == 0 {
+		if now > 5*time.Second {
+			t.Fatal("no slot was taken away")
+		}
+		c.acquire(t, r, now, Granted)
+		c.release(r, RefusedByWorker, now)
+		now += maxPause
+		tick(r, now)
+	}
+	s := r.Snapshot().Endpoints[0]
+	if s.Limit != 3 || s.Refused != 2 || s.Slots != 5 || s.Adapts != "" {
+		t.Errorf("%+v, want 3 of 5 slots", s)
+	}
+	c.acquire(t, r, now, Refused)
+	r.SetReady(e, false, now, nil)
+	r.SetReady(e, true, now, nil)
+	if s := r.Snapshot().Endpoints[0]; s.Limit != 5 || s.Refused != 0 {
+		t.Errorf("a new worker begins with %+v", s)
+	}
+}
+
+// The change of slots asks for a Tick, so that somebody can tell of it.
+func TestSlotChangesWake(t *testing.T) {
+	r := New(Options{})
+	e := r.Add("worker-1", EndpointOptions{Slots: 2, Refuses: true})
+	r.SetReady(e, true, 0, nil)
+	r.mu.Lock()
+	e.shrink.to(1, 0)
+	e.relimit()
+	r.mu.Unlock()
+	c := newCaller(0)
+	c.acquire(t, r, time.Minute, Granted)
+	c.release(r, OK, time.Minute)
+	if !woken(r) || r.SlotChanges() != 1 || e.limit != 2 {
+		t.Errorf("a slot came back: %d changes, %d slots", r.SlotChanges(), e.limit)
+	}
+}
+
+// Slots that make no sense are a mistake of the caller.
+func TestAddRefusesBounds(t *testing.T) {
+	for _, o := range []EndpointOptions{
+		{}, {Slots: 1, Most: 5}, {Slots: 1, Least: 2, Most: 5}, {Slots: 6, Least: 2, Most: 5},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%+v was taken", o)
+				}
+			}()
+			New(Options{}).Add("worker-1", o)
+		}()
+	}
+}
+
+// Slots that adapt cost a call no allocation.
+func TestAdaptingAllocatesNothing(t *testing.T) {
+	r := New(Options{})
+	e := r.Add("worker-1", EndpointOptions{Slots: 1, Least: 1, Most: 20, Refuses: true})
+	r.SetReady(e, true, 0, nil)
+	c := newCaller(0)
+	c.Request.Method = r.Method("m")
+	grants := make([]Grant, 0, 4)
+	now := time.Duration(0)
+	expectNoAllocs(t, "with slots that adapt", func() {
+		lease, _, _ := r.Acquire(&c.Ticket, c, now)
+		now += ms
+		grants = r.Release(lease, OK, now, grants[:0])
+		now += 10 * ms
+		r.Tick(now, grants[:0])
+	})
+}
