@@ -84,7 +84,12 @@ func (s *service) announce() {
 	} else {
 		told = append(told, "workers", s.cfg.Workers.Count, "transport", s.cfg.Workers.Transport)
 	}
-	s.log.Info("starting", append(told, "slots", s.cfg.Workers.PoolSize)...)
+	if s.cfg.Workers.AutoSlots {
+		told = append(told, "slots", "auto")
+	} else {
+		told = append(told, "slots", s.cfg.Workers.PoolSize)
+	}
+	s.log.Info("starting", told...)
 }
 
 // inFlight counts the calls that have a slot.
@@ -176,7 +181,10 @@ func (s *service) fail(err error) {
 }
 
 func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
+	fewest, most := slotBounds(cfg.Workers)
 	return relay.Options{
+		SlotsMin:     fewest,
+		SlotsMax:     most,
 		Shards:       cfg.Shards,
 		QueueLength:  cfg.Queue.Length,
 		QueueTimeout: cfg.Queue.Timeout,

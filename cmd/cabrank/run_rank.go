@@ -19,6 +19,15 @@ func rankOptions(cfg *config.Config) rank.Options {
 	return o
 }
 
+// slotBounds returns between what the slots of an endpoint adapt; 0 and 0 if
+// they are fixed.
+func slotBounds(w config.Workers) (fewest, most int) {
+	if !w.AutoSlots {
+		return 0, 0
+	}
+	return w.SlotsMin, w.SlotsMax
+}
+
 // onCancel translates what becomes of the slot of a call that is cancelled; 0
 // for no word.
 func onCancel(word string) rank.OnCancel {

@@ -18,6 +18,11 @@ const (
 	heldGhost
 	pausedRefusing
 	startedFree
+	tookSlots
+	gaveSlotBack
+	raisedLimit
+	loweredLimit
+	probedLimit
 	decisions // how many there are
 )
 
@@ -36,6 +41,11 @@ func (d decision) String() string {
 		heldGhost:        "held_ghost",
 		pausedRefusing:   "paused_refusing",
 		startedFree:      "started_into_free_slot",
+		tookSlots:        "took_slots_refusing",
+		gaveSlotBack:     "gave_slot_back",
+		raisedLimit:      "raised_slots_auto",
+		loweredLimit:     "lowered_slots_auto",
+		probedLimit:      "probed_slots_auto",
 	}[d]
 }
 

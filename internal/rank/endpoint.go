@@ -86,53 +86,6 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
-// renew forgets all that was learned of a worker's slots.
-func (e *Endpoint) renew() {
-	e.shrink = newShrink(e.slots)
-	if a := e.adapt; a != nil {
-		*a = newAdaptive(a.least, a.start, a.most, e.index)
-	}
-	e.relimit()
-}
-
-// learnSlots takes what a lease's end tells of how many slots there should be.
-// It no longer counts as in flight. It reports whether slots were taken away
-// from a worker that keeps refusing, or given back.
-func (e *Endpoint) learnSlots(o Outcome, run, expected, now time.Duration) (told bool) {
-	before := e.shrink.left
-	switch {
-	case o != RefusedByWorker:
-		e.shrink.released(now)
-		if e.adapt != nil {
-			e.adapt.finished(run, expected, e.inFlight+1, o, now)
-		}
-	case e.refuses:
-		// Ghosts and those that were given up may well have their threads.
-		e.shrink.refused(e.inFlight+e.ghosts+e.doubts, now)
-		fallthrough
-	default:
-		if e.adapt != nil {
-			e.adapt.refused(e.inFlight, now)
-		}
-	}
-	e.relimit()
-	return e.shrink.left != before
-}
-
-// relimit works out how many slots may be used, and reports whether that has
-// changed.
-func (e *Endpoint) relimit() bool {
-	before := e.limit
-	e.limit = e.shrink.left
-	if e.adapt != nil {
-		e.limit = min(e.limit, e.adapt.allowed)
-	}
-	if e.pace.octaves > 0 {
-		e.limit = max(e.limit>>(e.pace.octaves-1), 1)
-	}
-	return e.limit != before
-}
-
 // refuse notes one more refusal in a row and returns how long the slot pauses for
 // it.
 func (e *Endpoint) refuse() time.Duration {

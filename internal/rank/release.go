@@ -70,10 +70,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	case Failed:
 	}
 	r.learnPace(e, o, t.method, run, now)
-	if e.learnSlots(o, run, t.method.occupancy(), now) {
-		r.slotChanges.Add(1)
-		r.poke()
-	}
+	r.learnSlots(e, o, run, t.method.occupancy(), now)
 	if r.bind != nil {
 		e.latency.ran(run, now)
 	}

@@ -27,14 +27,16 @@ type Endpoint struct {
 	doubtful bool
 }
 
-// AddEndpoint brings in an endpoint that may have n calls at a time. It
-// gets none before Up. local says that cabrank has started it, so that a
+// AddEndpoint brings in an endpoint that may have n calls at a time, or begins
+// with so many under Options.SlotsMax. It gets none before Up. local says that cabrank has started it, so that a
 // refusal by the texts of Options.Refusals is one (R1).
 func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	refuses := local && len(r.refusals) > 0
-	slots := r.rank.Add(name, rank.EndpointOptions{Slots: n, OnCancel: r.opts.OnCancel, Refuses: refuses})
+	slots := r.rank.Add(name, rank.EndpointOptions{
+		Slots: n, Least: r.opts.SlotsMin, Most: r.opts.SlotsMax, OnCancel: r.opts.OnCancel, Refuses: refuses,
+	})
 	e := &Endpoint{name: name, slots: slots, local: local}
 	r.each(func(st *stand) {
 		u := &upstream{st: st, endpoint: e}

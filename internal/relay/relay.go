@@ -59,6 +59,9 @@ type Options struct {
 
 	// Rank is the policies of the rank; QueueLength and Lanes go before its own.
 	Rank rank.Options
+	// SlotsMin and SlotsMax make the number of slots of every endpoint follow the
+	// measured run times, between the two; with SlotsMax 0 it is fixed.
+	SlotsMin, SlotsMax int
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 means rank.Hold (R5).
 	OnCancel rank.OnCancel
@@ -208,6 +211,7 @@ func (p *pacer) run(r *Relay) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	var grants []rank.Grant
+	told := refusing{log: r.opts.Log}
 	for {
 		select {
 		case <-p.quit:
@@ -218,6 +222,7 @@ func (p *pacer) run(r *Relay) {
 		var next time.Duration
 		grants, next = r.rank.Tick(r.now(), grants[:0])
 		deliver(grants)
+		told.tell(r.rank)
 		pause := time.Hour
 		if next != 0 {
 			pause = max(next-r.now(), 0)
