@@ -121,17 +121,16 @@ func (a *adaptive) started(inFlight int, now time.Duration) {
 	}
 }
 
-// finished takes in a call that has ended other than by a refusal and returns
-// how many may be in flight from now on.
+// finished takes in a call that has ended other than by a refusal.
 //
 // expected is the mean run time of its method over all endpoints, 0 if that is
 // not known: then the call tells nothing. inFlight are the calls in flight
 // before this one ended.
-func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome, now time.Duration) int {
-	if now < a.settled || expected <= 0 || o == Failed || o == Cancelled && run < expected {
+func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome, now time.Duration) {
+	if now < a.settled || expected <= 0 || o == Failed || o == NotSent || o == Cancelled && run < expected {
 		// What broke or was cancelled early tells nothing. What was cancelled
 		// late counts, lest the deadlines of callers hide how slow it is here.
-		return a.allowed
+		return
 	}
 	// Answers may come in batches, so that the calls in flight at the end tell
 	// little: what counts is whether the limit was reached while this one ran.
@@ -143,21 +142,19 @@ func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome
 	if a.window.calls >= a.look {
 		a.judge(now)
 	}
-	return a.allowed
 }
 
 // refused takes in that the worker refused a call while it had so many others
-// in flight, and returns how many may be from now on.
-func (a *adaptive) refused(others int, now time.Duration) int {
+// in flight.
+func (a *adaptive) refused(others int, now time.Duration) {
 	if now < a.settled || others >= a.allowed {
-		return a.allowed // the call was sent under an earlier limit
+		return // the call was sent under an earlier limit
 	}
 	// To half at most: a connection that breaks counts as one refusal after the
 	// other, with fewer calls in flight each time.
 	a.limit = max(others, a.limit/2, a.least)
 	a.probing, a.why = false, adaptRefused
 	a.begin(a.limit, max(a.window.meanRun(), shortestWindow), now)
-	return a.allowed
 }
 
 // judge ends the window if it tells enough.

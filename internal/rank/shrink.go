@@ -29,11 +29,10 @@ const (
 type shrink struct {
 	slots int // of the endpoint
 	left  int // of them, those that may be used
-	times uint64
 
 	late    lateThreads
-	clear   int           // refusals that tell something, since since
-	since   time.Duration // the first of them
+	told    int           // refusals that tell something
+	since   time.Duration // when the first of them came
 	took    int           // the most calls that the worker had at one of them
 	quiet   time.Duration // how long it must be quiet before the next try
 	quietAt time.Duration // when it will have been
@@ -42,49 +41,44 @@ type shrink struct {
 
 func newShrink(slots int) shrink { return shrink{slots: slots, left: slots, quiet: quietFirst} }
 
-// released takes in that a call has ended other than by a refusal, and returns
-// how many slots may be used.
-func (s *shrink) released(now time.Duration) int {
+// released takes in that a call has ended other than by a refusal.
+func (s *shrink) released(now time.Duration) {
 	s.late.add(now)
 	if s.left < s.slots && now >= s.quietAt {
 		s.grow(now)
 	}
-	return s.left
 }
 
-// refused takes in a refusal while the worker had so many other calls, and
-// returns how many slots may be used.
+// refused takes in a refusal while the worker had so many other calls.
 //
 // A worker that refuses although it has no call is not one with few threads: it
 // has gone, or is starting. That is for the pauses of R1 and for its readiness.
-func (s *shrink) refused(others int, now time.Duration) int {
+func (s *shrink) refused(others int, now time.Duration) {
 	taken := others + s.late.count(now)
 	if others == 0 || taken >= s.left {
-		return s.left
+		return
 	}
 	if now < s.tryEnds { // in vain
 		s.quiet = min(2*s.quiet, quietMost)
 		s.tryEnds = 0
 		s.to(s.left-1, now)
-		return s.left
+		return
 	}
-	if s.clear == 0 || now-s.since > shrinkWithin {
-		s.clear, s.since, s.took = 0, now, 0
+	if s.told == 0 || now-s.since > shrinkWithin {
+		s.told, s.since, s.took = 0, now, 0
 	}
-	s.clear++
+	s.told++
 	s.took = max(s.took, taken)
 	s.quietAt = now + s.quiet
-	if s.clear >= shrinkAfter && now-s.since >= shrinkOver {
+	if s.told >= shrinkAfter && now-s.since >= shrinkOver {
 		s.to(s.took, now)
 	}
-	return s.left
 }
 
 // to takes slots away until so many are left.
 func (s *shrink) to(left int, now time.Duration) {
 	s.left = left
-	s.times++
-	s.clear = 0
+	s.told = 0
 	s.quietAt = now + s.quiet
 }
 
@@ -94,7 +88,7 @@ func (s *shrink) grow(now time.Duration) {
 		s.quiet = quietFirst
 	}
 	s.left++
-	s.clear = 0
+	s.told = 0
 	s.quietAt = now + s.quiet
 	s.tryEnds = s.quietAt
 }
