@@ -58,20 +58,32 @@ type Account struct {
 
 	waiting int
 	running int
-	flows   []*flow // its queues: one for each lane in which it ever waited
+	busy    int     // position in Rank.busy, -1 if none of its calls runs
+	flows   []*flow // its queues: those in which it waits
+	debtor  bool    // is one of Rank.debtors
 
 	// Slot time that it is charged: what calls are expected to take when they
-	// begin, what they took when they end, and meanwhile what they run longer
-	// than expected.
-	settled  time.Duration // by calls that have begun
-	expected time.Duration // of settled, for those that still run
+	// begin, what they took when they end, and meanwhile the longer of the two.
+	// Sums of instants of many calls may be larger than the type; that does no
+	// harm, for only their differences count.
+	done     time.Duration // by calls that have ended
+	expected time.Duration // by those that run
 	starts   time.Duration // sum of the instants at which they were granted
-	billed   time.Duration // what of it is in had and use
+	charged  time.Duration // what of it is in shares and use
+	served   time.Duration // what of it has passed already is in level.clock
 	queued   time.Duration // slot time that calls are expected to take that wait
 
-	had  []time.Duration // by level: slot time by its weight, on the scale of level.clock
-	use  float64         // nanoseconds of slot time, older ones faded
-	seen time.Duration   // when use was last brought up to date
+	shares []share       // by level
+	level  *level        // of the call that began or ended last
+	ahead  float64       // what it adds to the level's
+	use    float64       // nanoseconds of slot time, older ones faded
+	seen   time.Duration // when use was last brought up to date
+}
+
+// share is what an account has had of one level.
+type share struct {
+	had     float64 // slot time by its weight, on the scale of level.clock
+	waiting int     // its calls that wait
 }
 
 // Open returns the account of a key and counts one reference to it; Close gives
@@ -81,7 +93,7 @@ func (r *Rank) Open(key string, terms Terms) *Account {
 	defer r.mu.Unlock()
 	a := r.accounts[key]
 	if a == nil {
-		r.forgive()
+		r.forgive(2)
 		a = r.newAccount(key, terms)
 		r.accounts[key] = a
 	}
@@ -93,8 +105,8 @@ func (r *Rank) newAccount(key string, terms Terms) *Account {
 	if terms.Weight <= 0 {
 		terms.Weight = 1
 	}
-	had := make([]time.Duration, len(r.lanes)) // there are no more levels than lanes
-	return &Account{key: key, terms: terms, rate: newBucket(terms), had: had}
+	shares := make([]share, len(r.lanes)) // there are no more levels than lanes
+	return &Account{key: key, terms: terms, rate: newBucket(terms), busy: -1, shares: shares, level: r.lanes[0].level}
 }
 
 // Close gives back one reference of Open. Calls of the account that wait or run
@@ -109,39 +121,52 @@ func (r *Rank) Close(a *Account) {
 	r.forget(a)
 }
 
+// needed reports whether anybody knows the account but the rank itself.
+func (a *Account) needed() bool { return a.refs > 0 || a.waiting > 0 || a.running > 0 }
+
 // forget drops an account that nobody needs. One that owes slot time stays, or
 // whoever owes would come back as a stranger.
 func (r *Rank) forget(a *Account) {
-	if a.refs > 0 || a.waiting > 0 || a.running > 0 || a == r.common {
+	if a.needed() || r.accounts[a.key] != a {
 		return
 	}
-	if len(r.debtors) < maxDebtors && r.owes(a) {
-		r.debtors = append(r.debtors, a)
+	if r.owes(a) && (a.debtor || len(r.debtors) < maxDebtors) {
+		if !a.debtor {
+			a.debtor = true
+			r.debtors = append(r.debtors, a)
+		}
 		return
 	}
-	if r.accounts[a.key] == a {
-		delete(r.accounts, a.key)
-	}
+	delete(r.accounts, a.key)
 }
 
 // owes reports whether the account has had more than its share.
 func (r *Rank) owes(a *Account) bool {
 	for _, l := range r.lanes {
-		if a.had[l.level.index] > l.clock {
+		if a.shares[l.level.index].had > l.due() {
 			return true
 		}
 	}
 	return false
 }
 
-// forgive looks at the accounts that are kept for their debts.
-func (r *Rank) forgive() {
-	debtors := r.debtors
-	r.debtors = r.debtors[:0]
-	for _, a := range debtors {
+// forgive looks at the next few of the accounts that are kept for their debts.
+func (r *Rank) forgive(few int) {
+	for range min(few, len(r.debtors)) {
+		r.forgiven = (r.forgiven + 1) % len(r.debtors)
+		a := r.debtors[r.forgiven]
+		if !a.needed() && r.owes(a) {
+			continue
+		}
+		a.debtor = false
+		last := len(r.debtors) - 1
+		r.debtors[r.forgiven], r.debtors[last] = r.debtors[last], nil
+		r.debtors = r.debtors[:last]
 		r.forget(a)
+		if last == 0 {
+			return
+		}
 	}
-	clear(debtors[len(r.debtors):])
 }
 
 // admit applies the account's terms to a call that comes.
@@ -172,68 +197,104 @@ func (r *Rank) RateWait(a *Account, now time.Duration) time.Duration {
 func (r *Rank) charge(t *Ticket, now time.Duration) {
 	a := t.account
 	t.expected = t.method.occupancy()
-	a.running++
+	if a.running++; a.running == 1 {
+		a.busy = len(r.busy)
+		r.busy = append(r.busy, a)
+	}
 	a.starts += now
 	a.expected += t.expected
-	a.settled += t.expected
-	r.bill(a, t.lane, now)
+	r.bill(a, t.lane.level, now, now)
 }
 
 // settle corrects the bill of a call that began at began: to the slot time that
 // it had. A call that its worker refused had none.
 func (r *Rank) settle(t *Ticket, began, had, now time.Duration) {
 	a := t.account
-	a.running--
+	if a.running--; a.running == 0 {
+		last := r.busy[len(r.busy)-1]
+		r.busy[a.busy], last.busy = last, a.busy
+		r.busy[len(r.busy)-1] = nil
+		r.busy, a.busy = r.busy[:len(r.busy)-1], -1
+	}
 	a.starts -= began
 	a.expected -= t.expected
-	a.settled += had - t.expected
-	r.bill(a, t.lane, now)
+	a.done += had
+	r.bill(a, t.lane.level, began, now)
 }
 
-// bill brings what the account has had up to date.
-func (r *Rank) bill(a *Account, l *lane, now time.Duration) {
-	over := time.Duration(a.running)*now - a.starts - a.expected
-	total := a.settled + max(over, 0)
-	more := total - a.billed
-	a.billed = total
+// bill brings what the account has had up to date. If it is less than before, it
+// was charged at since.
+func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
+	ages := max(time.Duration(a.running)*now-a.starts, 0)
+	charged := a.done + max(a.expected, ages)
+	served := a.done + ages
+	more, passed := charged-a.charged, served-a.served
+	a.charged, a.served = charged, served
 	if len(r.accounts) < 2 {
+		a.advance(l, 0)
 		return // nothing is shared
 	}
-	a.fade(now)
-	a.use = max(a.use+float64(more), 0)
+	a.used(more, since, now)
 	// The clock runs as fast as the slot time that each of those gets who wait.
-	l.clock += divide(more, max(l.weights, a.terms.Weight))
-	a.had[l.level.index] = min(a.had[l.level.index]+divide(more, a.terms.Weight), l.clock+debtCap)
+	weight := a.terms.Weight
+	weights := max(l.weights, weight)
+	a.advance(l, float64(charged-served)/weights)
+	l.clock += float64(max(passed, 0)) / weights
+	a.shares[l.index].pay(float64(more)/weight, l, float64(debtCap)/weight)
 	for _, f := range a.flows {
-		if f.at >= 0 {
-			f.lane.moved(f)
-		}
+		f.lane.moved(f)
 	}
 }
 
-// divide returns d/by.
-func divide(d time.Duration, by float64) time.Duration {
-	if by == 1 {
-		return d
+// advance notes by how much the account is charged in advance, on the scale of the
+// level's clock.
+func (a *Account) advance(l *level, ahead float64) {
+	a.level.ahead -= a.ahead
+	l.ahead += ahead
+	a.level, a.ahead = l, ahead
+}
+
+// pay adds slot time by weight to what an account has had. It owes not more than
+// debt then; and what is given back to it brings it no further back than to the
+// clock, lest it is given credit for what it never paid.
+func (s *share) pay(more float64, l *level, debt float64) {
+	if more >= 0 {
+		s.had = min(s.had+more, l.due()+debt)
+	} else {
+		s.had = max(s.had+more, min(s.had, l.clock))
 	}
-	return time.Duration(float64(d) / by)
+}
+
+// used adds slot time to the account's use, or takes it away from what was added
+// at since and has faded.
+func (a *Account) used(more, since, now time.Duration) {
+	a.fade(now)
+	change := float64(more)
+	if age := now - since; more < 0 && age >= fadeEvery {
+		change *= faded(age)
+	}
+	a.use = max(a.use+change, 0)
 }
 
 // fade lets the use of slots count less as time goes by.
 func (a *Account) fade(now time.Duration) {
 	if passed := now - a.seen; passed >= fadeEvery {
-		a.use *= math.Exp(-float64(passed) / float64(useFor))
+		a.use *= faded(passed)
 		a.seen = now
 	}
 }
 
-// modest reports whether the account has about its share or less, when it is one
-// of accounts with the given weights who want so many slots.
-func (a *Account) modest(l *lane, weights float64, slots int, now time.Duration) bool {
-	if a.had[l.level.index] > l.clock+lagCap {
+func faded(passed time.Duration) float64 {
+	return math.Exp(-float64(passed) / float64(useFor))
+}
+
+// modest reports whether the account has about its share or less of so many
+// slots, which it shares with those who wait.
+func (a *Account) modest(l *level, slots int, now time.Duration) bool {
+	if (a.shares[l.index].had-l.due())*a.terms.Weight > float64(lagCap) {
 		return false
 	}
 	a.fade(now)
-	share := a.terms.Weight / weights * float64(slots) * float64(useFor)
+	share := a.terms.Weight / l.weights * float64(slots) * float64(useFor)
 	return a.use+float64(a.queued) <= tolerance*share
 }

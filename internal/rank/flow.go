@@ -1,6 +1,9 @@
 package rank
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // flow is the calls of one account that wait in one lane of one queue.
 //
@@ -11,7 +14,7 @@ type flow struct {
 	line    line
 	waiting int
 
-	at     int           // position in one of the heaps of its lane, -1 if none of its calls waits
+	at     int           // position in one of the heaps of its lane
 	modest bool          // in which
 	since  time.Duration // when its next call came
 }
@@ -29,39 +32,70 @@ type laneQueue struct {
 	longest *flow // with about the most calls; nil if nobody waits
 }
 
-// flowOf returns the account's place in the lane.
-func (l *laneQueue) flowOf(a *Account) *flow {
+// find returns the account's flow, or nil if none of its calls waits here.
+//
+// Cost: O(queues in which the account waits): the lanes and, if a policy binds
+// calls, the endpoints.
+func (l *laneQueue) find(a *Account) *flow {
 	for _, f := range a.flows {
 		if f.lane == l {
 			return f
 		}
 	}
-	f := &flow{account: a, lane: l, at: -1}
-	a.flows = append(a.flows, f)
-	return f
+	return nil
 }
 
-// begin brings in a flow whose first call has come to wait.
-func (l *laneQueue) begin(f *flow) {
-	l.weights += f.account.terms.Weight
-	l.lane.weights += f.account.terms.Weight
-	had := &f.account.had[l.lane.level.index]
-	*had = max(*had, l.lane.clock)
-	f.modest, f.since = true, f.line.first.Request.Arrived
+// waitingOf counts the account's calls that wait here.
+func (l *laneQueue) waitingOf(a *Account) int {
+	if f := l.find(a); f != nil {
+		return f.waiting
+	}
+	return 0
+}
+
+// begin brings in the flow of an account whose first call t has come to wait.
+func (l *laneQueue) begin(a *Account, t *Ticket) *flow {
+	f := l.queue.spares.take()
+	f.account, f.lane, f.modest, f.since = a, l, true, t.Request.Arrived
+	a.flows = append(a.flows, f)
+	l.weights += a.terms.Weight
 	l.modest.push(f)
+	return f
 }
 
 // end takes out a flow of which no call waits any more.
 func (l *laneQueue) end(f *flow) {
 	l.heapOf(f).remove(f)
-	l.weights -= f.account.terms.Weight
-	l.lane.weights -= f.account.terms.Weight
+	a := f.account
+	a.flows = slices.DeleteFunc(a.flows, func(x *flow) bool { return x == f })
+	l.weights -= a.terms.Weight
 	if len(l.modest.flows)+len(l.greedy.flows) == 0 {
 		l.weights = 0 // no sum of rounding errors
 	}
-	if l.lane.waiting == 0 {
-		l.lane.weights = 0
+	if l.longest == f {
+		// Any will do: a longer one says so when it grows.
+		l.longest = l.any()
 	}
+	l.queue.spares.give(f)
+}
+
+// spares are flows that are not in use. There are as many as were in use at a
+// time, so that waiting needs no new memory.
+type spares struct{ flows []*flow }
+
+func (s *spares) take() *flow {
+	last := len(s.flows) - 1
+	if last < 0 {
+		return &flow{}
+	}
+	f := s.flows[last]
+	s.flows = s.flows[:last]
+	return f
+}
+
+func (s *spares) give(f *flow) {
+	*f = flow{}
+	s.flows = append(s.flows, f)
 }
 
 // moved puts a flow right whose account or next call has changed.
@@ -87,28 +121,24 @@ func (l *laneQueue) heapOf(f *flow) *flowHeap {
 	return &l.greedy
 }
 
+// mostChanged bounds how many flows one look finds to be modest or no longer
+// so: when somebody comes or goes the shares of all change, and they are looked
+// at when their turn comes.
+const mostChanged = 8
+
 // next returns the flow that is served next, with so many slots in all. At
 // least one call waits.
 func (l *laneQueue) next(slots int, now time.Duration) *flow {
-	if len(l.modest.flows)+len(l.greedy.flows) == 1 {
-		if len(l.modest.flows) == 1 {
-			return l.modest.flows[0]
-		}
-		return l.greedy.flows[0]
+	modest := func(f *flow) bool { return f.account.modest(l.lane.level, slots, now) }
+	left := mostChanged
+	for ; left > 0 && len(l.greedy.flows) > 0 && modest(l.greedy.flows[0]); left-- {
+		l.change(l.greedy.flows[0])
 	}
-	for len(l.greedy.flows) > 0 {
-		f := l.greedy.flows[0]
-		if !f.account.modest(l.lane, l.weights, slots, now) {
-			break
-		}
-		l.change(f)
+	for ; left > 0 && len(l.modest.flows) > 0 && !modest(l.modest.flows[0]); left-- {
+		l.change(l.modest.flows[0])
 	}
-	for len(l.modest.flows) > 0 {
-		f := l.modest.flows[0]
-		if f.account.modest(l.lane, l.weights, slots, now) {
-			return f
-		}
-		l.change(f)
+	if len(l.modest.flows) > 0 {
+		return l.modest.flows[0]
 	}
 	return l.greedy.flows[0]
 }
@@ -132,7 +162,7 @@ func (f *flow) before(g *flow) bool {
 	case f.modest:
 		return f.since < g.since
 	default:
-		return f.account.had[level] < g.account.had[level]
+		return f.account.shares[level].had < g.account.shares[level].had
 	}
 }
 

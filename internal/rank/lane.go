@@ -3,7 +3,6 @@ package rank
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // LaneOptions describe one class of calls beside the default one.
@@ -23,12 +22,43 @@ type LaneOptions struct {
 type level struct {
 	index    int
 	priority int
-	// clock is the slot time that an account of weight 1 would have had that
-	// always waited and always got its share, the virtual time of generalized
-	// processor sharing. Accounts that come to wait are set to it at least: no
-	// one has a claim to the time in which it wanted nothing.
+	waiting  int     // accounts that wait
+	weights  float64 // of these
+	// clock is the slot time, in nanoseconds, that an account of weight 1 would
+	// have had that always waited and always got its share, the virtual time of
+	// generalized processor sharing. Accounts that come to wait are set to it at
+	// least: no one has a claim to the time in which it wanted nothing. It counts
+	// what calls have had, and so it never goes back.
 	// Source: Parekh and Gallager, IEEE/ACM Transactions on Networking 1993.
-	clock time.Duration
+	clock float64
+	// ahead is by how much accounts have been charged in advance, on the same
+	// scale.
+	ahead float64
+}
+
+// due is what an account of weight 1 has been charged that got its share.
+func (l *level) due() float64 { return l.clock + l.ahead }
+
+// begin notes that a call of an account comes to wait.
+func (l *level) begin(a *Account) {
+	s := &a.shares[l.index]
+	if s.waiting++; s.waiting == 1 {
+		l.waiting++
+		l.weights += a.terms.Weight
+		s.had = max(s.had, l.clock)
+	}
+}
+
+// end notes that one waits no more.
+func (l *level) end(a *Account) {
+	s := &a.shares[l.index]
+	if s.waiting--; s.waiting > 0 {
+		return
+	}
+	l.weights -= a.terms.Weight
+	if l.waiting--; l.waiting == 0 {
+		l.weights = 0 // no sum of rounding errors
+	}
 }
 
 // lane is one class of calls.
@@ -41,7 +71,6 @@ type lane struct {
 	reserve int
 	running int
 	waiting int
-	weights float64 // of the accounts that wait
 }
 
 // streamLane is the name of the lane in which calls wait that usually run for

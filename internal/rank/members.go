@@ -25,7 +25,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	}
 	e.renew()
 	if r.bind != nil {
-		e.queue = newQueue(r.lanes)
+		e.queue = newQueue(r.lanes, &r.spares)
 	}
 	r.nextIndex++
 	r.endpoints = append(r.endpoints, e)

@@ -7,10 +7,11 @@ package rank
 type queue struct {
 	lanes   []laneQueue // by lane index
 	waiting int
+	spares  *spares // of all queues
 }
 
-func newQueue(lanes []*lane) *queue {
-	q := &queue{lanes: make([]laneQueue, len(lanes))}
+func newQueue(lanes []*lane, s *spares) *queue {
+	q := &queue{lanes: make([]laneQueue, len(lanes)), spares: s}
 	for i, l := range lanes {
 		q.lanes[i] = laneQueue{queue: q, lane: l}
 	}
@@ -19,22 +20,20 @@ func newQueue(lanes []*lane) *queue {
 
 // join puts t in.
 func (q *queue) join(t *Ticket, at place) {
-	l := &q.lanes[t.lane.index]
-	f := l.flowOf(t.account)
+	l, a := &q.lanes[t.lane.index], t.account
+	l.lane.level.begin(a)
+	f := l.find(a)
+	if f == nil {
+		f = l.begin(a, t)
+	}
 	t.flow = f
 	f.line.join(t, at)
-	t.expected = t.method.occupancy()
-	t.account.queued += t.expected
-	f.waiting++
-	l.waiting++
-	l.lane.waiting++
-	q.waiting++
-	t.account.waiting++
-	if f.at < 0 {
-		l.begin(f)
-	} else if at == head {
+	if at == head {
 		l.moved(f)
 	}
+	t.expected = t.method.occupancy()
+	a.queued += t.expected
+	q.count(t, 1)
 	if l.longest == nil || f.waiting > l.longest.waiting {
 		l.longest = f
 	}
@@ -45,34 +44,37 @@ func (q *queue) remove(t *Ticket) {
 	f := t.flow
 	l := f.lane
 	f.line.remove(t)
-	f.waiting--
-	l.waiting--
-	l.lane.waiting--
-	q.waiting--
-	t.account.waiting--
 	t.account.queued -= t.expected
+	l.lane.level.end(t.account)
+	q.count(t, -1)
 	t.flow = nil
 	if f.waiting > 0 {
 		l.moved(f)
-		return
-	}
-	l.end(f)
-	if l.longest == f {
-		// Any will do: a longer one says so when it grows.
-		l.longest = l.any()
+	} else {
+		l.end(f)
 	}
 }
 
-// victim returns a call that gives up its place for one that would join f, or
-// nil: one of a lane that is served later, else one of the account that has the
-// most waiting, if that has more than f would.
-func (q *queue) victim(f *flow) *Ticket {
+// count notes that there is one call more, or one less.
+func (q *queue) count(t *Ticket, n int) {
+	t.flow.waiting += n
+	t.flow.lane.waiting += n
+	t.lane.waiting += n
+	q.waiting += n
+	t.account.waiting += n
+}
+
+// victim returns a call that gives up its place for one of the account that would
+// join l, or nil: one of a lane that is served later, else one of the account
+// that has the most waiting, if that has more than this one would.
+func (q *queue) victim(l *laneQueue, a *Account) *Ticket {
 	var from *flow
+	own := l.waitingOf(a)
 	for i := range q.lanes {
 		other := q.lanes[i].longest
 		switch {
-		case other == nil || other == f || q.lanes[i].lane.priority > f.lane.lane.priority:
-		case q.lanes[i].lane.priority == f.lane.lane.priority && other.waiting <= f.waiting+1:
+		case other == nil || other.account == a && other.lane == l || q.lanes[i].lane.priority > l.lane.priority:
+		case q.lanes[i].lane.priority == l.lane.priority && other.waiting <= own+1:
 		case from == nil || from.comesBefore(other):
 			from = other
 		}

@@ -71,7 +71,10 @@ type Rank struct {
 	pauses    []pause     // by instant, at most one for each slot
 	nextIndex int
 	accounts  map[string]*Account
+	busy      []*Account // of which calls run
 	debtors   []*Account // that nobody refers to but the slot time they owe
+	forgiven  int        // which of them was looked at last
+	spares    spares
 
 	// Immutable.
 	queueLength int
@@ -104,10 +107,10 @@ func New(o Options) *Rank {
 		lanes:       lanes,
 		ordered:     byPriority(lanes),
 		reserved:    reserves(lanes),
-		queue:       newQueue(lanes),
 		streams:     streams{limit: o.StreamSlots},
 		accounts:    make(map[string]*Account),
 	}
+	r.queue = newQueue(lanes, &r.spares)
 	r.common = r.newAccount("", Terms{})
 	return r
 }
@@ -124,7 +127,7 @@ func (r *Rank) Method(name string) *Method { return &Method{name: name} }
 // the deadline has passed already, RateLimited and TooManyCalls by the terms of
 // its account, otherwise what Options.Admit said.
 // Errors: panics if the ticket waits or has a lease (internal error).
-// Concurrency: allocates nothing, but when an account waits for the first time.
+// Concurrency: allocates nothing, but when more accounts wait than ever did.
 func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,10 +257,10 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 // mayWait decides whether the call may join q, and makes room for it if others
 // have less of a claim to theirs.
 func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
-	f := q.lanes[t.lane.index].flowOf(t.account)
+	l := &q.lanes[t.lane.index]
 	load := Load{
 		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),
-		Wait: r.expectedWait(f),
+		Wait: r.expectedWait(l, t.account),
 	}
 	if t.method.known() {
 		load.Run = time.Duration(t.method.median.Load())
@@ -272,7 +275,7 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 		return reason
 	}
 	if reason == QueueFull && r.queueLength > 0 {
-		if victim := q.victim(f); victim != nil {
+		if victim := q.victim(l, t.account); victim != nil {
 			r.drop(victim)
 			return NoReason
 		}

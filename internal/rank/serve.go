@@ -82,16 +82,16 @@ func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
 	return into
 }
 
-// look charges the accounts that wait for calls that run longer than expected,
-// so that the charge does not come only when it is too late.
+// look charges accounts for calls that run longer than expected, so that the
+// charge does not come only when it is too late.
+//
+// Cost: O(accounts of which calls run), ten times a second.
 func (r *Rank) look(now time.Duration) {
 	r.looked, r.capacity = now, r.slotsReady()
-	for _, a := range r.accounts {
-		if a.running > 0 {
-			r.bill(a, r.lanes[0], now)
-		}
+	for _, a := range r.busy {
+		r.bill(a, a.level, now, now)
 	}
-	r.forgive()
+	r.forgive(maxDebtors / 10)
 }
 
 // pointless tells why a call whose turn has come should not start: its deadline

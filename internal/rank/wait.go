@@ -71,34 +71,34 @@ func (d *demand) exceeds(slots int) bool {
 	return load > 1+significant/math.Sqrt(2*d.calls)
 }
 
-// expectedWait estimates for how long a call would wait that joined f now.
-func (r *Rank) expectedWait(f *flow) time.Duration {
+// expectedWait estimates for how long a call of the account would wait that
+// joined l now.
+func (r *Rank) expectedWait(l *laneQueue, a *Account) time.Duration {
 	if r.handovers.count < enough {
 		return 0
 	}
-	places := r.ahead(f) + 1
+	places := l.ahead(a) + 1
 	if r.bind != nil { // each endpoint has a queue of its own
 		places *= len(r.up)
 	}
 	return time.Duration(places) * r.handovers.mean
 }
 
-// ahead estimates how many calls are served before one that joined f now: those
-// of lanes that come first, and as many of each account in its lane as go with
-// its own by their weights.
-func (r *Rank) ahead(f *flow) int {
-	own := f.waiting
-	if f.line.newest {
-		own = 0
-	}
-	weights, weight := f.lane.weights, f.account.terms.Weight
-	if f.at < 0 {
+// ahead estimates how many calls are served before one of the account that
+// joined now: those of lanes that come first, and as many of each account in this
+// lane as go with its own by their weights.
+func (l *laneQueue) ahead(a *Account) int {
+	own, weights, weight := 0, l.weights, a.terms.Weight
+	switch f := l.find(a); {
+	case f == nil:
 		weights += weight
+	case !f.line.newest:
+		own = f.waiting
 	}
-	shared := min(int(float64(own)*weights/weight), f.lane.waiting)
-	for i := range f.lane.queue.lanes {
-		if l := &f.lane.queue.lanes[i]; l.lane.priority > f.lane.lane.priority {
-			shared += l.waiting
+	shared := min(int(float64(own)*weights/weight), l.waiting)
+	for i := range l.queue.lanes {
+		if other := &l.queue.lanes[i]; other.lane.priority > l.lane.priority {
+			shared += other.waiting
 		}
 	}
 	return shared
