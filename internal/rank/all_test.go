@@ -2,7 +2,9 @@ package rank
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -21,7 +23,7 @@ func TestRankWithEverything(t *testing.T) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(b, " seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				h := newHavoc(t, b, seed)
+				h := newHavoc(t, b, rand.New(rand.NewPCG(seed, uint64(b))))
 				for range steps {
 					h.step()
 					h.check()
@@ -43,12 +45,14 @@ type havoc struct {
 	methods   []*Method
 	calls     map[*havocCall]string // "queue" or "slot"
 	tick      time.Duration
+	made      int // calls so far
 }
 
 type havocCall struct {
 	Ticket
 	*havoc
-	lease Lease
+	number int
+	lease  Lease
 }
 
 func (c *havocCall) Granted(l Lease) {
@@ -65,17 +69,14 @@ func (c *havocCall) Refused(r Reason) {
 	delete(c.calls, c)
 }
 
-func newHavoc(t *testing.T, b Balance, seed uint64) *havoc {
-	h := &havoc{T: t, Rand: rand.New(rand.NewPCG(seed, uint64(b))), calls: map[*havocCall]string{}}
+func newHavoc(t *testing.T, b Balance, random *rand.Rand) *havoc {
+	h := &havoc{T: t, Rand: random, calls: map[*havocCall]string{}}
 	h.rank = New(Options{
 		QueueLength: h.IntN(40), StreamSlots: h.IntN(4), Balance: b, Random: h.Float64,
 		Lanes: []LaneOptions{{Name: "admin", Priority: 5, Reserve: h.IntN(2)}, {Name: "batch", Priority: -5}},
 	})
-	for i := range 4 {
-		e := h.rank.Add(fmt.Sprint("worker-", i+1), EndpointOptions{
-			Slots: 1 + h.IntN(4), OnCancel: Hold + OnCancel(h.IntN(2)), Refuses: h.IntN(2) == 0,
-		})
-		h.endpoints = append(h.endpoints, e)
+	for range 4 {
+		h.add()
 	}
 	h.accounts = []*Account{nil}
 	for i := range 5 {
@@ -87,6 +88,13 @@ func newHavoc(t *testing.T, b Balance, seed uint64) *havoc {
 		h.methods = append(h.methods, h.rank.Method(fmt.Sprint("/a.B/", i)))
 	}
 	return h
+}
+
+func (h *havoc) add() {
+	e := h.rank.Add(fmt.Sprint("worker-", h.rank.nextIndex+1), EndpointOptions{
+		Slots: 1 + h.IntN(4), OnCancel: Hold + OnCancel(h.IntN(2)), Refuses: h.IntN(2) == 0,
+	})
+	h.endpoints = append(h.endpoints, e)
 }
 
 func (h *havoc) step() {
@@ -103,6 +111,8 @@ func (h *havoc) step() {
 		h.leave()
 	case n < 96:
 		h.turn()
+	case n < 97:
+		h.reopen()
 	default:
 		h.doTick()
 	}
@@ -127,7 +137,8 @@ func (h *havoc) deliver(grants []Grant) {
 }
 
 func (h *havoc) arrive() {
-	c := &havocCall{havoc: h}
+	h.made++
+	c := &havocCall{havoc: h, number: h.made}
 	c.Request = Request{
 		Account: h.accounts[h.IntN(len(h.accounts))], Method: h.methods[h.IntN(len(h.methods))],
 		Lane: uint8(h.IntN(4)), Arrived: h.now, Hash: h.Uint64(), Until: h.now + 5*time.Second,
@@ -158,20 +169,17 @@ func (h *havoc) put(c *havocCall, lease Lease, verdict Verdict) {
 
 // some returns a call that is where, or nil.
 func (h *havoc) some(where string) *havocCall {
-	var found *havocCall
-	for c, at := range h.calls { // the earliest, for the order of a map is not the seed's
-		if at == where && (found == nil || c.turnOrArrival() < found.turnOrArrival()) {
-			found = c
+	var there []*havocCall
+	for c, at := range h.calls {
+		if at == where {
+			there = append(there, c)
 		}
 	}
-	return found
-}
-
-func (c *havocCall) turnOrArrival() time.Duration {
-	if c.lease.Valid() {
-		return time.Duration(c.lease.turn)
+	if len(there) == 0 {
+		return nil
 	}
-	return c.Request.Arrived
+	slices.SortFunc(there, func(a, b *havocCall) int { return a.number - b.number }) // a map's order is not the seed's
+	return there[h.IntN(len(there))]
 }
 
 func (h *havoc) end() {
@@ -183,10 +191,16 @@ func (h *havoc) end() {
 	lease := c.lease
 	delete(h.calls, c)
 	c.lease = Lease{}
-	h.deliver(h.rank.Release(lease, outcome, h.now, nil))
-	if outcome == RefusedByWorker {
-		c.Request.Avoid = lease.Endpoint()
+	// Other shards' clocks are slightly ahead, or behind.
+	now := max(h.now+time.Duration(h.IntN(3)-1)*ms, 0)
+	h.deliver(h.rank.ReleaseAt(lease, outcome, now+time.Duration(h.IntN(3)-1)*ms, now, nil))
+	c.Request.Avoid = lease.Endpoint()
+	switch {
+	case outcome == RefusedByWorker:
 		l, verdict := h.rank.Rejoin(&c.Ticket, c, h.now)
+		h.put(c, l, verdict)
+	case outcome == Failed && h.IntN(2) == 0:
+		l, verdict, _ := h.rank.Retry(&c.Ticket, c, h.now)
 		h.put(c, l, verdict)
 	}
 }
@@ -199,14 +213,28 @@ func (h *havoc) leave() {
 
 func (h *havoc) turn() {
 	e := h.endpoints[h.IntN(len(h.endpoints))]
-	switch h.IntN(3) {
-	case 0:
+	switch n := h.IntN(12); {
+	case n < 4:
 		h.deliver(h.rank.SetReady(e, !e.ready, h.now, nil))
-	case 1:
+	case n < 7:
 		h.deliver(h.rank.SetSuspect(e, !e.suspect, h.now, nil))
-	case 2:
+	case n < 11:
 		h.deliver(h.rank.SetReady(e, true, h.now, nil))
+	case len(h.endpoints) < 8: // those that are removed stay in the list
+		h.add()
+		h.rank.Remove(e, h.now)
+		if woken(h.rank) {
+			h.doTick()
+		}
 	}
+}
+
+// reopen has a caller go and come back, while calls of its may be there.
+func (h *havoc) reopen() {
+	i := 1 + h.IntN(len(h.accounts)-1)
+	a := h.accounts[i]
+	h.rank.Close(a)
+	h.accounts[i] = h.rank.Open(a.key, a.terms)
 }
 
 // check compares the rank's counts with the plain ones.
@@ -239,10 +267,80 @@ func (h *havoc) check() {
 	if len(r.free) > 0 && r.bind == nil && r.next(r.queue, h.now) != nil {
 		h.Fatalf("%d wait while %d endpoints have a free slot", r.Waiting(), len(r.free))
 	}
+	h.checkCounts()
+	h.checkQueue(r.queue)
+	for _, e := range r.endpoints {
+		if e.queue != nil {
+			h.checkQueue(e.queue)
+		}
+	}
+}
+
+// checkCounts compares what is counted as it changes with what is there.
+func (h *havoc) checkCounts() {
+	r := h.rank
+	for i, e := range r.free {
+		if e.freeAt != i || !e.open() {
+			h.Fatalf("%s at %d among the free ones: open %v, freeAt %d", e.name, i, e.open(), e.freeAt)
+		}
+	}
+	paused, ghosts := map[*Endpoint]int{}, map[*Endpoint]int{}
+	for _, p := range r.pauses {
+		paused[p.endpoint]++
+		if p.ghost {
+			ghosts[p.endpoint]++
+		}
+	}
+	for _, e := range r.endpoints {
+		if e.open() != (e.freeAt >= 0) || e.paused != paused[e] || e.ghosts != ghosts[e] {
+			h.Fatalf("%s: open %v, freeAt %d; %d paused and %d ghosts, want %d and %d",
+				e.name, e.open(), e.freeAt, e.paused, e.ghosts, paused[e], ghosts[e])
+		}
+	}
+	type count struct{ waiting, running int }
+	counts := map[*Account]count{}
+	for c, where := range h.calls {
+		n := counts[c.account]
+		if where == "queue" {
+			n.waiting++
+		} else {
+			n.running++
+		}
+		counts[c.account] = n
+	}
+	for a, n := range counts {
+		if a.waiting != n.waiting || a.running != n.running {
+			h.Fatalf("account %q has %d waiting and %d running, want %+v", a.key, a.waiting, a.running, n)
+		}
+	}
+}
+
+// checkQueue checks that flows are where they belong.
+func (h *havoc) checkQueue(q *queue) {
+	for i := range q.lanes {
+		l := &q.lanes[i]
+		weights, waiting := 0.0, 0
+		for _, heap := range []*flowHeap{&l.modest, &l.greedy} {
+			for at, f := range heap.flows {
+				weights += f.account.terms.Weight
+				waiting += f.waiting
+				if f.at != at || f.lane != l || f.waiting == 0 || f.since != f.line.first.Request.Arrived || l.heapOf(f) != heap {
+					h.Fatalf("a flow of %q in %s is not where it says: %+v", f.account.key, l.lane.name, f)
+				}
+				if parent := heap.flows[(at-1)/2]; at > 0 && f.before(parent) {
+					h.Fatalf("a flow of %q in %s is below %q", f.account.key, l.lane.name, parent.account.key)
+				}
+			}
+		}
+		if waiting != l.waiting || math.Abs(weights-l.weights) > 1e-6 || (l.longest == nil) != (waiting == 0) {
+			h.Fatalf("lane %s: %d wait with weight %v, want %d with %v", l.lane.name, l.waiting, l.weights, waiting, weights)
+		}
+	}
 }
 
 // finish ends everything and checks that nothing is left.
 func (h *havoc) finish() {
+	h.add() // all others may have been removed
 	for _, e := range h.endpoints {
 		h.deliver(h.rank.SetReady(e, true, h.now, nil))
 	}
@@ -276,7 +374,7 @@ func (h *havoc) finish() {
 		}
 	}
 	for _, l := range h.rank.lanes {
-		if l.weights != 0 || l.running != 0 {
+		if l.weights != 0 || l.level.waiting != 0 || math.Abs(l.ahead) > 1 || l.running != 0 {
 			h.Errorf("lane %s: %+v", l.name, l)
 		}
 	}
