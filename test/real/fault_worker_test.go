@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 package real_test
 
@@ -37,13 +37,22 @@ const callIDKey = "x-call-id"
 const maxFaultMessage = 64 << 20
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == faultWorkerRole {
-		if err := runFaultWorker(os.Args[2:], os.Stdout); err != nil {
-			panic(err) // the worker's log shows it
-		}
+	if len(os.Args) < 2 {
+		m.Run() // its result becomes the exit code
 		return
 	}
-	m.Run() // its result becomes the exit code
+	var err error
+	switch os.Args[1] {
+	case faultWorkerRole:
+		err = runFaultWorker(os.Args[2:], os.Stdout)
+	case oneSlotRole:
+		err = runOneSlot(os.Args[2:])
+	default:
+		m.Run()
+	}
+	if err != nil {
+		panic(err) // the worker's log shows it
+	}
 }
 
 // faultWorker returns the command line of a worker with these flags.
