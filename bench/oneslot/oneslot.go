@@ -13,6 +13,8 @@ package oneslot
 import (
 	"math/rand/v2"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // Call is one call of a trial.
@@ -20,8 +22,10 @@ type Call struct {
 	At      time.Duration // when it is due, since the beginning of the trial
 	Service time.Duration // how long a worker needs for it
 
-	Method   string   // "/package.Service/Method"; empty is Method
-	Metadata []string // keys and values, in turn
+	Method   string        // "/package.Service/Method"; empty is Method
+	Request  proto.Message // nil tells Service; what else a worker understands is for it to say
+	Metadata []string      // keys and values, in turn
+	Leave    time.Duration // after which its caller leaves; 0 for never
 }
 
 // Mix is a distribution of service times: one of two exponential ones.

@@ -143,12 +143,23 @@ func (t Trial) call(ctx context.Context, conn *grpc.ClientConn, index int, o *Ou
 		ctx, cancel = context.WithTimeout(ctx, o.Due+t.Timeout-o.Sent)
 		defer cancel()
 	}
+	if c.Leave > 0 {
+		var leave context.CancelFunc
+		ctx, leave = context.WithCancel(ctx)
+		timer := time.AfterFunc(c.Leave, leave)
+		defer timer.Stop()
+		defer leave()
+	}
 	ctx = metadata.AppendToOutgoingContext(ctx, append([]string{callKey, strconv.Itoa(index)}, c.Metadata...)...)
 	method := c.Method
 	if method == "" {
 		method = Method
 	}
-	err := conn.Invoke(ctx, method, durationpb.New(c.Service), &emptypb.Empty{}, grpc.Header(&o.Header), grpc.Trailer(&o.Trailer))
+	request := c.Request
+	if request == nil {
+		request = durationpb.New(c.Service)
+	}
+	err := conn.Invoke(ctx, method, request, &emptypb.Empty{}, grpc.Header(&o.Header), grpc.Trailer(&o.Trailer))
 	o.Ended = Now()
 	o.Code, o.Message = status.Code(err), status.Convert(err).Message()
 	if names := o.Header.Get("x-worker"); len(names) == 1 {

@@ -17,9 +17,22 @@ import (
 // R9, the bar: 20 callers that send their request a byte at a time do not hold the
 // two slots there are, so that others keep their latency; and they are served, too.
 func TestByteAtATimeCallers(t *testing.T) {
+	t.Run("go", func(t *testing.T) {
+		c := startFault(t, faultWorker(t), "--workers", "2", "--slots", "1")
+		c.waitWorkers(2)
+		byteAtATime(t, c)
+	})
+	for _, lang := range []string{"python", "ruby"} {
+		t.Run(lang, func(t *testing.T) {
+			c, _ := oneThread(t, lang)
+			byteAtATime(t, c)
+		})
+	}
+}
+
+func byteAtATime(t *testing.T, c *Cabrank) {
+	t.Helper()
 	const callers, service, between = 20, 5 * time.Millisecond, 30 * time.Millisecond
-	c := startFault(t, faultWorker(t), "--workers", "2", "--slots", "1")
-	c.waitWorkers(2)
 	conn := dialLang(t, c.Addr)
 	measure := func(calls int) []time.Duration {
 		var took []time.Duration
