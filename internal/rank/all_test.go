@@ -70,6 +70,7 @@ func (c *havocCall) Refused(r Reason) {
 }
 
 func newHavoc(t *testing.T, b Balance, random *rand.Rand) *havoc {
+	t.Helper()
 	h := &havoc{T: t, Rand: random, calls: map[*havocCall]string{}}
 	h.rank = New(Options{
 		QueueLength: h.IntN(40), StreamSlots: h.IntN(4), Balance: b, Random: h.Float64,

@@ -95,14 +95,14 @@ func TestLateSlotsAreWaitedFor(t *testing.T) {
 	e := r.Add("ruby", EndpointOptions{Slots: 1, Refuses: true})
 	r.SetReady(e, true, 0, nil)
 	const late = 500 * time.Microsecond
-	refusals, now, free := 0, time.Duration(0), time.Duration(0)
+	refusals, now := 0, time.Duration(0)
 	running := newCaller(0)
 	running.acquire(t, r, 0, Granted)
 	for range 1000 {
 		waiting := newCaller(now)
 		waiting.acquire(t, r, now, Queued)
 		now += 20 * ms
-		free = now + late
+		free := now + late
 		running.release(r, OK, now)
 		for waiting.granted == 0 || now < free {
 			if waiting.granted == 1 { // too early: it is refused after a moment

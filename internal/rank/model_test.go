@@ -214,7 +214,7 @@ func (c *modelCall) release(o Outcome, until time.Duration) {
 	case RefusedByWorker:
 		until = max(until, c.now+min(ms<<min(e.refusals, 10), 250*ms))
 		e.refusals++
-	case Failed, Cancelled:
+	case Failed, Cancelled, Faulty, NotSent:
 	}
 	if until > c.now && !e.removed {
 		e.pauses = append(e.pauses, until)

@@ -33,10 +33,11 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	r.streams.end(t.long, l.at, now)
 	busy, ghost := r.learn(l, o, now)
 	if until = max(until, busy); until > now {
-		r.pause(e, until, ghost)
-		for o == NotSent && e.open() {
-			r.pause(e, until, false)
+		slots := 1
+		if o == NotSent {
+			slots = e.limit - e.busy()
 		}
+		r.pause(pause{until: until, endpoint: e, slots: slots, ghost: ghost})
 	}
 	r.refresh(e)
 	into = r.serve(now, into)
@@ -53,7 +54,9 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	switch o {
 	case OK, Faulty:
 		e.refusals, e.doubts = 0, 0
-		t.method.observe(run, now)
+		if o == OK { // how soon a call fails says nothing of how long they run
+			t.method.observe(run, now)
+		}
 		until = now + e.answered(now)
 	case RefusedByWorker:
 		until = now + e.refuse()

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// pause is one slot that stays unused until an instant.
+// pause is slots of an endpoint that stay unused until an instant.
 type pause struct {
 	until    time.Duration
 	endpoint *Endpoint
-	ghost    bool // for a call whose caller has gone
+	slots    int
+	ghost    bool // one slot, for a call whose caller has gone
 }
 
 // Tick frees the slots whose pause has ended at now and hands them out. It
@@ -26,7 +27,7 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 	for ended < len(r.pauses) && r.pauses[ended].until <= now {
 		p := r.pauses[ended]
 		e := p.endpoint
-		e.paused--
+		e.paused -= p.slots
 		if p.ghost { // nothing has told that its handler is through
 			e.ghosts--
 			e.doubts++
@@ -52,19 +53,21 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 //	}
 func (r *Rank) Wake() <-chan struct{} { return r.wake }
 
-// pause takes one slot of e out of use until an instant, unless e is removed.
-func (r *Rank) pause(e *Endpoint, until time.Duration, ghost bool) {
-	if e.removed {
+// pause takes slots of an endpoint out of use until an instant, unless it is
+// removed.
+func (r *Rank) pause(p pause) {
+	e := p.endpoint
+	if e.removed || p.slots <= 0 {
 		return
 	}
-	e.paused++
-	if ghost {
+	e.paused += p.slots
+	if p.ghost {
 		e.ghosts++
 	}
-	at, _ := slices.BinarySearchFunc(r.pauses, until, func(p pause, until time.Duration) int {
+	at, _ := slices.BinarySearchFunc(r.pauses, p.until, func(p pause, until time.Duration) int {
 		return cmp.Compare(p.until, until)
 	})
-	r.pauses = slices.Insert(r.pauses, at, pause{until, e, ghost})
+	r.pauses = slices.Insert(r.pauses, at, p)
 	if at == 0 { // else the Tick that an earlier pause asked for will see this one
 		r.poke()
 	}

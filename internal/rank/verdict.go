@@ -69,6 +69,7 @@ func (r Reason) String() string {
 		return "rate_limited"
 	case TooManyCalls:
 		return "too_many_calls"
+	case reasons:
 	}
 	return "reason_" + strconv.Itoa(int(r))
 }

@@ -113,14 +113,29 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	st, lease := a.call.st, a.lease
 	a.lease = rank.Lease{}
 	a.call.work.end(now)
+	if outcome == rank.OK && a.isFault() {
+		outcome = rank.Faulty
+	}
 	switch outcome {
-	case rank.OK:
+	case rank.OK, rank.Faulty:
 		st.touch(lease.Endpoint(), now)
+	case rank.Failed, rank.RefusedByWorker, rank.NotSent:
 	case rank.Cancelled:
 		a.call.work.cut = true
 		st.gaveUp(lease, a.call.method, now)
 	}
 	st.release(lease, outcome, now)
+}
+
+// isFault reports whether the worker's answer tells of a fault of its own, rather
+// than of the request.
+func (a *attempt) isFault() bool {
+	switch a.code {
+	case grpcwire.Unavailable, grpcwire.Internal, grpcwire.Unknown, grpcwire.DataLoss:
+		return true
+	default:
+		return false
+	}
 }
 
 // readStatus keeps the status of the answer for the record.

@@ -69,7 +69,7 @@ func newPair(t *testing.T, local bool) *pair {
 func (p *pair) add(i, slots int) {
 	p.t.Helper()
 	p.ends[i] = p.AddEndpoint([]string{"w1", "w2"}[i], slots, p.local)
-	p.peers[i] = testkit.NewWorker(p.t, p.rig.pipe(p.ends[i]))
+	p.peers[i] = testkit.NewWorker(p.t, p.pipe(p.ends[i]))
 	p.peers[i].Greet()
 	p.peers[i].Skip(testkit.WindowUpdate)
 }
