@@ -285,6 +285,14 @@ func (h *havoc) checkCounts() {
 			h.Fatalf("%s at %d among the free ones: open %v, freeAt %d", e.name, i, e.open(), e.freeAt)
 		}
 	}
+	capacity, free := 0, 0
+	for _, e := range r.up {
+		capacity += e.limit
+		free += max(e.limit-e.busy(), 0)
+	}
+	if r.capacity != capacity || r.slotsFree != free {
+		h.Fatalf("%d slots, %d free, want %d and %d", r.capacity, r.slotsFree, capacity, free)
+	}
 	paused, ghosts := map[*Endpoint]int{}, map[*Endpoint]int{}
 	for _, p := range r.pauses {
 		paused[p.endpoint]++

@@ -76,6 +76,27 @@ func BenchmarkTenThousandWaitingOfManyCallers(b *testing.B) {
 	}
 }
 
+// A call without waiting on one of many endpoints, of which one is slow and a slot
+// is reserved: neither may cost a look at all of them.
+func BenchmarkManyEndpoints(b *testing.B) {
+	for _, endpoints := range []int{10, 1000} {
+		b.Run(fmt.Sprint(endpoints, " endpoints"), func(b *testing.B) {
+			r := New(Options{Lanes: []LaneOptions{{Name: "admin", Reserve: 1}}})
+			for range endpoints {
+				r.SetReady(r.Add("worker", EndpointOptions{Slots: 5}), true, 0, nil)
+			}
+			r.slow, r.up[0].pace.slow = 1, true
+			c := newCaller(0)
+			var grants []Grant
+			b.ReportAllocs()
+			for b.Loop() {
+				lease, _, _ := r.Acquire(&c.Ticket, c, 0)
+				grants = r.Release(lease, OK, 0, grants[:0])
+			}
+		})
+	}
+}
+
 // A call without waiting, of a known method and one of two callers.
 func BenchmarkKnownCaller(b *testing.B) {
 	r, _ := newRank(b, 0, equal(4, 5)...)

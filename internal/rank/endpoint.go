@@ -56,6 +56,8 @@ type Endpoint struct {
 	refusals int    // refusals in a row, at most maxRefusals
 	turn     uint64 // number of the last lease here; the smallest is least recent
 	freeAt   int    // position in Rank.free, -1 if no slot is free
+	usable   int    // what of limit is in Rank.capacity
+	free     int    // what of it is in Rank.slotsFree
 	pace     pace
 	lateness lateness
 	shrink   shrink

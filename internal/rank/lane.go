@@ -15,6 +15,7 @@ type LaneOptions struct {
 	// Reserve is how many slots, of all together, only calls of this lane may
 	// take, so that they are answered while all others are in use. A reserved
 	// slot is not a certain one: which slot is free changes from call to call.
+	// However few endpoints are up, one slot is left to all.
 	Reserve int
 }
 
@@ -120,19 +121,24 @@ func (r *Rank) laneOf(t *Ticket) *lane {
 // are free: slots that others have reserved are not for it, and long calls take
 // a part of all only.
 func (r *Rank) mayStart(l *lane) bool {
-	if l.index == len(r.lanes)-1 && !r.streams.room(r.slotsReady()) {
+	if l.index == len(r.lanes)-1 && !r.streams.room(r.capacity) {
 		return false
 	}
-	if r.reserved == 0 {
-		return true
-	}
-	withheld := 0
-	for _, other := range r.lanes {
+	return r.reserved == 0 || r.slotsFree > r.withheld(l)
+}
+
+// withheld counts the slots that are kept for other lanes. One slot is everybody's,
+// or those without a reserve would starve when most endpoints are down.
+func (r *Rank) withheld(l *lane) (slots int) {
+	left := r.capacity - 1
+	for _, other := range r.ordered {
+		reserve := min(other.reserve, max(left, 0))
+		left -= reserve
 		if other != l {
-			withheld += max(other.reserve-other.running, 0)
+			slots += max(reserve-other.running, 0)
 		}
 	}
-	return r.slotsFree() > withheld
+	return slots
 }
 
 // heldBack tells why a call of the lane waits although there is a free slot.
@@ -141,20 +147,4 @@ func (r *Rank) heldBack(l *lane) decision {
 		return waitedForStreams
 	}
 	return waitedForReserve
-}
-
-// slotsFree counts the slots that a call could have now.
-func (r *Rank) slotsFree() (n int) {
-	for _, e := range r.free {
-		n += e.limit - e.busy()
-	}
-	return n
-}
-
-// slotsReady counts the slots of all endpoints that get calls.
-func (r *Rank) slotsReady() (n int) {
-	for _, e := range r.up {
-		n += e.limit
-	}
-	return n
 }

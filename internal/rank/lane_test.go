@@ -25,6 +25,45 @@ func TestReservedSlots(t *testing.T) {
 	}
 }
 
+// Reserved slots leave one slot to all, however many endpoints are down; and who
+// waited for a reserved slot is served when fewer can be kept.
+func TestReservesLeaveASlot(t *testing.T) {
+	for b := range balances {
+		r := New(Options{
+			QueueLength: 10, Balance: b, Random: func() float64 { return 0 },
+			Lanes: []LaneOptions{{Name: "admin", Reserve: 2}, {Name: "vip", Reserve: 1}},
+		})
+		e := make([]*Endpoint, 2)
+		for i := range e {
+			e[i] = r.Add("worker", EndpointOptions{Slots: 2})
+			r.SetReady(e[i], true, 0, nil)
+		}
+		first, second, third := newCaller(0), newCaller(0), newCaller(0)
+		first.acquire(t, r, 0, Granted)
+		second.acquire(t, r, 0, Queued)
+		r.Remove(e[1-first.lease.Endpoint().Index()], 0)
+		if !woken(r) {
+			t.Fatal("nobody is asked for a Tick")
+		}
+		tick(r, 0)
+		if second.granted != 0 {
+			t.Error("the reserved slot is gone")
+		}
+		first.release(r, OK, ms)
+		if second.granted != 1 {
+			t.Error("of two slots both are kept")
+		}
+		admin := newCaller(0)
+		admin.Request.Lane = 1
+		admin.acquire(t, r, ms, Granted)
+		third.acquire(t, r, ms, Queued)
+		second.release(r, OK, ms)
+		if third.granted != 1 {
+			t.Error("the admin's call has his slot and more is kept for him")
+		}
+	}
+}
+
 // A lane of higher priority is served first.
 func TestPriorities(t *testing.T) {
 	lanes := []LaneOptions{{Name: "batch", Priority: -1}, {Name: "urgent", Priority: 1}}

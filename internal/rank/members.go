@@ -63,7 +63,6 @@ func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	if e.up() {
 		r.up = append(r.up, e)
 	}
-	r.capacity = r.slotsReady()
 	r.refresh(e)
 	if r.bind != nil {
 		r.rebind(e, now)
@@ -86,7 +85,6 @@ func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	e.ready, e.suspect, e.removed = false, false, true
 	r.unpause(e)
 	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
-	r.capacity = r.slotsReady()
 	r.refresh(e)
 	if r.bind != nil {
 		r.rebind(e, now)

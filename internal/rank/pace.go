@@ -140,12 +140,12 @@ func (p *pace) compare(usual int) {
 
 func isSlow(e *Endpoint) bool { return e.pace.slow }
 
-// probe returns a slow endpoint that it is time to try again, or nil.
-func (r *Rank) probe(now time.Duration) *Endpoint {
+// probe returns a slow one of some endpoints that it is time to try again, or nil.
+func (r *Rank) probe(some []*Endpoint, now time.Duration) *Endpoint {
 	if r.slow == 0 {
 		return nil
 	}
-	for _, e := range r.free {
+	for _, e := range some {
 		if e.pace.slow && e.inFlight == 0 && now-e.pace.last >= probeAfter && r.turn-e.pace.turn >= probeRarely {
 			e.pace.turn = r.turn // one at a time
 			return e

@@ -46,6 +46,9 @@ type Rank struct {
 	choose  Choice       // immutable
 	ready   atomic.Int64 // ready endpoints; written under mu, read from anywhere
 
+	capacity  int // slots of all endpoints that get calls
+	slotsFree int // of them, those that a call could have now
+
 	slotChanges atomic.Uint64 // how often refusals took slots away, or they came back
 
 	common   *Account // of calls without one
@@ -63,7 +66,6 @@ type Rank struct {
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
 	looked    time.Duration // when calls that run were last charged
-	capacity  int           // slots of all endpoints that get calls, then
 	dropped   []Grant       // refusals that nobody has been told yet
 
 	up        []*Endpoint // those that get new calls

@@ -87,7 +87,7 @@ func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
 //
 // Cost: O(accounts of which calls run), ten times a second.
 func (r *Rank) look(now time.Duration) {
-	r.looked, r.capacity = now, r.slotsReady()
+	r.looked = now
 	for _, a := range r.busy {
 		r.bill(a, a.level, now, now)
 	}
@@ -146,12 +146,12 @@ func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 		r.swapFree(q.Avoid.freeAt, last)
 		free = free[:last]
 	}
-	if e := r.probe(now); e != nil {
-		r.counts.decided[probedSlow]++
-		return e
-	}
 	if over := len(free) - mostLooked; over > 0 {
 		free = free[r.turn%uint64(over+1):][:mostLooked]
+	}
+	if e := r.probe(free, now); e != nil {
+		r.counts.decided[probedSlow]++
+		return e
 	}
 	e := r.choose(q, free)
 	if e == nil || e.freeAt < 0 {

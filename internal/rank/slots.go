@@ -90,10 +90,17 @@ func (r *Rank) unpause(e *Endpoint) {
 	r.pauses = slices.DeleteFunc(r.pauses, func(p pause) bool { return p.endpoint == e })
 }
 
-// refresh puts e into the list of endpoints with a free slot, or takes it out,
-// after anything that open looks at has changed.
+// refresh counts the slots of e, and puts it into the list of endpoints with a
+// free slot or takes it out, after anything that open looks at has changed.
 func (r *Rank) refresh(e *Endpoint) {
-	open, listed := e.open(), e.freeAt >= 0
+	usable, free := 0, 0
+	if e.up() {
+		usable, free = e.limit, max(e.limit-e.busy(), 0)
+	}
+	r.capacity += usable - e.usable
+	r.slotsFree += free - e.free
+	e.usable, e.free = usable, free
+	open, listed := free > 0, e.freeAt >= 0
 	switch {
 	case open && !listed:
 		e.freeAt = len(r.free)
