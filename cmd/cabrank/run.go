@@ -231,6 +231,7 @@ func methodRules(from []config.MethodRule) []relay.MethodRule {
 		rules[i] = relay.MethodRule{
 			Pattern: rule.Pattern, Idempotent: rule.Idempotent, Retries: rule.Retries,
 			HedgeAfter: rule.HedgeAfter, HedgeAuto: rule.HedgeAuto,
+			OnCancel: onCancel(rule.OnCancel),
 		}
 		for _, name := range rule.RetryOn {
 			if code, known := grpcwire.CodeNamed(name); known {

@@ -42,6 +42,8 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a.spoke(now)
 	a.call.touchAside(now)
 	switch {
+	case a.unheard:
+		a.unheardHeaders(b, end, now)
 	case end && a.call.hedging && a.givesWay(b, now):
 	case end:
 		a.call.answerEnded(b, now)
@@ -53,9 +55,12 @@ func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 }
 
 // TooLarge implements h2.Handler.
-func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
+func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	if !a.loses(rank.Failed, now) {
+	switch {
+	case a.unheard:
+		a.unheardData(nil, end, now)
+	case !a.loses(rank.Failed, now):
 		a.call.fail(endedHeaders, now)
 	}
 }
@@ -64,6 +69,10 @@ func (h workerSide) TooLarge(s *h2.Stream, _ bool) {
 func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	a.spoke(now)
+	if a.unheard {
+		a.unheardData(p, end, now)
+		return
+	}
 	a.stopHolding()
 	a.call.answerData(p, end, now)
 }
@@ -72,11 +81,14 @@ func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
 	a.spoke(now)
-	if a.call.hedging {
+	switch {
+	case a.unheard:
+		a.endUnheard(rank.Failed, now)
+	case a.call.hedging:
 		a.resetInRace(code, broken, now)
-		return
+	default:
+		a.call.workerReset(code, broken, now)
 	}
-	a.call.workerReset(code, broken, now)
 }
 
 // Writable implements h2.Handler.
@@ -342,6 +354,8 @@ func codeOfReset(code h2.ErrCode) grpcwire.Code {
 // the worker provably has not seen it (R4), or if it may run twice.
 func (a *attempt) workerLost(sent bool, now time.Duration) {
 	switch c := a.call; {
+	case a.unheard:
+		a.unheardLost(sent, now)
 	case c.state != callRunning:
 	case a.loses(outcomeOf(endedLost), now):
 	case !sent && c.replayable():

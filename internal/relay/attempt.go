@@ -21,7 +21,7 @@ type attempt struct {
 	call   *call
 	ticket rank.Ticket
 	up     h2.Stream   // towards the worker
-	hold   shard.Timer // end of the wait for a second block, R2
+	hold   shard.Timer // end of the wait for a second block, R2, or for the end of an unheard call, R5
 	effort
 }
 
@@ -36,6 +36,7 @@ type effort struct {
 	previous int
 	held     []byte // response HEADERS that are held back, R2
 	holding  bool
+	unheard  bool // the caller has gone, and the worker has not been told, R5
 
 	answered   bool // by the worker
 	code       grpcwire.Code
@@ -48,8 +49,15 @@ func (a *attempt) belongTo(c *call) {
 	a.up.Owner, a.hold.Owner = a, a
 }
 
-// Expired implements shard.Expirer: no second block has come.
-func (a *attempt) Expired(*shard.Timer, time.Duration) { a.stopHolding() }
+// Expired implements shard.Expirer: no second block has come, or no end of an
+// answer that nobody waits for.
+func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
+	if a.unheard {
+		a.endUnheard(rank.Cancelled, now)
+		return
+	}
+	a.stopHolding()
+}
 
 // start writes the call's request on an upstream connection that takes it, as
 // far as it has come.
@@ -80,6 +88,13 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	a.pumpRequest()
 }
 
+// unsend takes the call back if the worker has not seen it: a call that is still in
+// our buffer never reaches the worker (R14).
+func (a *attempt) unsend() bool {
+	conn := a.up.Conn()
+	return conn != nil && conn.Unsend(&a.up)
+}
+
 // leaveStream ends the worker's stream, if it is still open, and reports whether
 // the worker has never seen it. The worker may have ended it by itself: its
 // connection is told in either case, for it may wait for its last stream.
@@ -89,10 +104,9 @@ func (a *attempt) leaveStream() (unseen bool) {
 		return false
 	}
 	a.via = nil
-	// A call that is still in our buffer never reaches the worker (R14).
-	if conn := uc.link.Conn; a.up.Open() {
-		if unseen = conn.Unsend(&a.up); !unseen {
-			conn.Reset(&a.up, h2.Cancel)
+	if a.up.Open() {
+		if unseen = a.unsend(); !unseen {
+			uc.link.Conn.Reset(&a.up, h2.Cancel)
 		}
 	}
 	uc.streamEnded()

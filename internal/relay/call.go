@@ -173,7 +173,7 @@ func (c *call) enter(now time.Duration) {
 	}
 	c.ticket.Request = rank.Request{
 		Method: c.method.learned(), Account: c.form.account(), Lane: c.form.lane, Hash: c.form.hash,
-		Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
+		OnCancel: c.form.onCancel(), Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
 	}
 	c.placed(c.st.relay.rank.Acquire(&c.ticket, c, now))
 }
@@ -364,14 +364,22 @@ func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) 
 }
 
 // leaveWorker ends the worker's part in the call: its stream is cancelled if
-// it is still open, and the slot is given back.
+// it is still open, and the slot is given back, unless the worker may finish.
 func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 	if c.hedging {
 		c.dropHedge(rank.Cancelled, now)
 	}
-	if c.leaveStream() && outcome == rank.Cancelled {
+	c.heardAgain()
+	unseen := outcome == rank.Cancelled && c.unsend()
+	switch {
+	case unseen:
 		outcome = rank.NotSent
+	case outcome == rank.Cancelled && c.mayFinish():
+		c.goUnheard(now)
+		c.state = callOver
+		return
 	}
+	c.leaveStream()
 	c.releaseLease(outcome, now)
 	c.state = callOver
 	c.dropRequest()
@@ -396,12 +404,16 @@ func (c *call) keep(n int) {
 // finish records a call whose caller has got everything, or has gone.
 func (c *call) finish(now time.Duration) {
 	c.st.StopTimer(&c.clock)
-	c.st.StopTimer(&c.hold)
 	if c.watch {
 		delete(c.st.watches, c)
 	}
 	if c.state != callOver {
 		c.leaveWorker(rank.Cancelled, now)
+	}
+	if c.unheard {
+		c.dropAnswer()
+	} else {
+		c.st.StopTimer(&c.hold)
 	}
 	if conn := c.down.Conn(); conn != nil {
 		// The answer is complete; the caller may be sending still (RFC 9113 8.1).
@@ -410,7 +422,7 @@ func (c *call) finish(now time.Duration) {
 	if !c.done {
 		c.done = true
 		c.st.record(c, now)
-		if !c.watch {
+		if !c.watch && !c.unheard {
 			c.st.callFinished()
 		}
 	}

@@ -12,9 +12,10 @@ import (
 // Endpoint is where calls can be sent: one worker's place, whichever process
 // and address fill it at the time, or an address elsewhere.
 type Endpoint struct {
-	name  string
-	slots *rank.Endpoint
-	local bool // started by cabrank: its refusals are understood (R1)
+	name     string
+	slots    *rank.Endpoint
+	local    bool          // started by cabrank: its refusals are understood (R1)
+	onCancel rank.OnCancel // of calls whose methods have no word of their own (R5)
 
 	ready    atomic.Bool
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
@@ -37,7 +38,7 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	slots := r.rank.Add(name, rank.EndpointOptions{
 		Slots: n, Least: r.opts.SlotsMin, Most: r.opts.SlotsMax, OnCancel: r.opts.OnCancel, Refuses: refuses,
 	})
-	e := &Endpoint{name: name, slots: slots, local: local}
+	e := &Endpoint{name: name, slots: slots, local: local, onCancel: r.opts.OnCancel}
 	r.each(func(st *stand) {
 		u := &upstream{st: st, endpoint: e}
 		if !local {

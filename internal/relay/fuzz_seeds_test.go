@@ -101,7 +101,11 @@ func callerSeeds() (seeds [][]byte) {
 		})
 	}
 	for list := range requests() {
-		add(0, func(r *recipe) { r.ask(list, true).serve().ask(list, false).serve().frame(opCaller, frameRST, 8<<1) })
+		for _, flags := range []byte{0, 64, 128} { // as cancelled has them
+			add(flags, func(r *recipe) {
+				r.ask(list, true).frame(opCaller, frameRST, 8<<1).serve().ask(list, false).serve().frame(opCaller, frameRST, 8<<1)
+			})
+		}
 	}
 	for size := 6; size <= 8; size++ { // of 7 bytes
 		add(0, func(r *recipe) { r.ask(12, false).serve().frame(opCaller, framePadded, size<<4|1, 0) })
@@ -159,7 +163,7 @@ func peerSeeds() (seeds [][]byte) {
 		f(r.ask(0, true).ask(1, false).add(7, 5, 255, 9, 10))
 		seeds = append(seeds, r.serve().serve().b)
 	}
-	for _, flags := range []byte{0, 1, 2, 3, mayRunTwice, mayRunTwice + 1} {
+	for _, flags := range []byte{0, 1, 2, 3, mayRunTwice, mayRunTwice + 1, 64, 128, 64 + mayRunTwice} {
 		for list := range answersOf() {
 			add(flags, func(r *recipe) { r.reply(list, true) })
 			add(flags, func(r *recipe) { r.reply(list, false).frame(opMad, frameData, 8).reply(list, true) })

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // script is the input of a fuzz target, read from the front; at its end it
@@ -175,7 +176,7 @@ func FuzzCaller(f *testing.F) {
 func fuzzCaller(t *testing.T, s script) {
 	t.Helper()
 	flags := s.byte()
-	w := newWorld(t)
+	w := newWorld(t, func(o *Options) { cancelled(o, flags) })
 	slots := 64 // with fewer, calls wait in the rank
 	if flags&16 != 0 {
 		slots = 3
@@ -289,6 +290,16 @@ func FuzzPeers(f *testing.F) {
 	})
 }
 
+// cancelled chooses what becomes of calls whose callers leave (R5).
+func cancelled(o *Options, flags byte) {
+	switch {
+	case flags&64 != 0:
+		o.OnCancel = rank.Finish
+	case flags&128 != 0:
+		o.OnCancel = rank.Hold
+	}
+}
+
 func fuzzPeers(t *testing.T, s script) {
 	t.Helper()
 	flags := s.byte()
@@ -296,6 +307,7 @@ func fuzzPeers(t *testing.T, s script) {
 		if flags&mayRunTwice != 0 {
 			o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: 1000}
 		}
+		cancelled(o, flags)
 	})
 	mad := w.worker("mad", 6, flags&1 == 0)
 	if flags&2 == 0 {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
 )
 
 // MethodRule says what may be done with the calls of a method beside sending
@@ -25,6 +26,9 @@ type MethodRule struct {
 	HedgeAfter time.Duration
 	// HedgeAuto has HedgeAfter follow what most calls of the method take.
 	HedgeAuto bool
+	// OnCancel is what becomes of the slot of a call that is cancelled while it
+	// runs; 0 is as Options.OnCancel has it. It needs no Idempotent.
+	OnCancel rank.OnCancel
 }
 
 // RetryBudget bounds what retries and hedges add to the load of workers:
@@ -43,6 +47,7 @@ type policy struct {
 	codes      uint32 // bit n: answers with code n are tried again
 	hedgeAfter time.Duration
 	hedgeAuto  bool
+	onCancel   rank.OnCancel
 }
 
 // on reports whether a call that was answered so may be tried again.
@@ -59,9 +64,12 @@ func newPolicies(rules []MethodRule) patterns[*policy] {
 
 func newPolicy(rule MethodRule) *policy {
 	if !rule.Idempotent {
-		return nil
+		if rule.OnCancel == 0 {
+			return nil
+		}
+		return &policy{onCancel: rule.OnCancel}
 	}
-	p := &policy{retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
+	p := &policy{onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
 	for _, code := range rule.RetryOn {
 		p.codes |= 1 << code
 	}

@@ -141,6 +141,8 @@ type statsTable struct {
 	refused         [endings]uint64
 	refusedByWorker uint64
 	moved           uint64
+	unheard         uint64 // answers that nobody waited for, R5
+	cutUnheard      uint64 // workers that gave none of them in time
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
 	hedges          [hedgeResults]uint64
@@ -202,6 +204,7 @@ func (r *Relay) Stats() Stats {
 	})
 	out := Stats{Partings: partings, Refusals: map[string]uint64{
 		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
+		"finished_unheard": total.unheard, "unheard_cut": total.cutUnheard,
 	}, Connections: r.connections.Load(), Buffered: r.budget.Used()}
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
@@ -243,6 +246,8 @@ func (t *statsTable) add(from *statsTable) {
 	}
 	t.refusedByWorker += from.refusedByWorker
 	t.moved += from.moved
+	t.unheard += from.unheard
+	t.cutUnheard += from.cutUnheard
 	for i, n := range from.retries {
 		t.retries[i] += n
 	}

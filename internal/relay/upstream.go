@@ -138,6 +138,8 @@ func (uc *upstreamConn) Broken(_ *shard.Link, why *h2.ConnError) {
 		switch {
 		case conn.Unsend(&a.up):
 			a.workerLost(false, now)
+		case a.unheard:
+			a.endUnheard(rank.Failed, now)
 		case !a.loses(rank.Failed, now):
 			a.call.fail(endedBroken, now)
 		}

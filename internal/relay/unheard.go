@@ -1,0 +1,118 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// With on_cancel: finish a worker is not told that its caller has gone (R5). It
+// answers nobody: what it says is read, so that it comes to its end, and dropped.
+// The call stays in memory for its slot, that is all.
+
+// unheardFor bounds for how long a worker may go on so, as long as a ghost may be
+// held. Then it is told.
+const unheardFor = 30 * time.Second
+
+// onCancel returns what the method's rule says, 0 if nothing.
+func (f *form) onCancel() rank.OnCancel {
+	if f.policy == nil {
+		return 0
+	}
+	return f.policy.onCancel
+}
+
+// mayFinish reports whether the worker is to end the call though nobody waits for
+// it any more. It cannot if it would wait for the rest of the request; and it need
+// not when the relay ends.
+func (c *call) mayFinish() bool {
+	if c.state != callRunning || !c.reqEnd || !c.lease.Valid() || !c.up.Open() || c.st.relay.closing.Load() {
+		return false
+	}
+	how := c.form.onCancel()
+	if how == 0 {
+		how = c.st.upstreamOf(c.lease.Endpoint()).endpoint.onCancel
+	}
+	return how == rank.Finish
+}
+
+// goUnheard leaves the worker alone with the call.
+func (c *call) goUnheard(now time.Duration) {
+	pool := c.st.Pool()
+	pool.Put(c.held)
+	c.held, c.holding, c.unheard = nil, false, true
+	c.commit() // nothing is kept for another attempt
+	c.st.SetTimer(&c.hold, now+unheardFor)
+}
+
+// heardAgain ends that, for a call that is to end otherwise.
+func (c *call) heardAgain() {
+	if c.unheard {
+		c.unheard = false
+		c.st.StopTimer(&c.hold)
+	}
+}
+
+// dropAnswer frees what waits for a caller that has gone.
+func (c *call) dropAnswer() {
+	c.st.Pool().Put(c.resp)
+	c.resp, c.respSent = nil, 0
+	c.repay(c.ahead)
+	c.count()
+}
+
+// unheardHeaders takes a header block that nobody waits for.
+func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
+	if !end {
+		return
+	}
+	said := a.effort // the record has its status already, or will have cabrank's own
+	a.readStatus(b)
+	refused := a.isRefusal(b)
+	a.effort = said
+	if refused {
+		a.endUnheard(rank.RefusedByWorker, now)
+		return
+	}
+	a.endUnheard(rank.OK, now)
+}
+
+// unheardData takes bytes that nobody waits for.
+func (a *attempt) unheardData(p []byte, end bool, now time.Duration) {
+	if conn := a.up.Conn(); conn != nil {
+		conn.Credit(&a.up, len(p))
+	}
+	if end {
+		a.endUnheard(rank.OK, now)
+	}
+}
+
+// unheardLost takes the end of the worker's connection.
+func (a *attempt) unheardLost(sent bool, now time.Duration) {
+	if !sent {
+		a.endUnheard(rank.NotSent, now)
+		return
+	}
+	a.endUnheard(outcomeOf(endedLost), now)
+}
+
+// endUnheard gives the slot back. The call may be used again when it returns.
+func (a *attempt) endUnheard(outcome rank.Outcome, now time.Duration) {
+	c := a.call
+	switch outcome {
+	case rank.OK:
+		c.st.stats.unheard++
+	case rank.Cancelled:
+		c.st.stats.cutUnheard++
+	default: // counted where it is about the worker
+	}
+	c.heardAgain()
+	c.leaveStream()
+	c.releaseLease(outcome, now)
+	c.dropRequest()
+	if c.done {
+		c.st.callFinished()
+	}
+	c.settle()
+}

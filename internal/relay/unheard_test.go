@@ -1,0 +1,284 @@
+package relay
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// finishing has workers end the calls of callers that have gone (R5).
+func finishing(o *Options) { o.OnCancel = rank.Finish }
+
+// R5: with finish nobody tells the worker that its caller has gone. It has its slot
+// until it has answered, to nobody; what it says is read to the end.
+func TestWorkerFinishes(t *testing.T) {
+	for name, row := range map[string]struct {
+		timeout string
+		leave   func(caller *testkit.Peer)
+	}{
+		"RST_STREAM":      {"1H", func(caller *testkit.Peer) { caller.WriteRST(1, http2.ErrCodeCancel) }},
+		"connection lost": {"1H", (*testkit.Peer).Close},
+		"deadline": {"1S", func(caller *testkit.Peer) {
+			pass(time.Second)
+			wantStatus(caller, 1, "4", "cabrank: deadline exceeded")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, finishing)
+				_, worker := g.pipeWorker("w1", 1)
+				caller, next := g.pipeCaller(), g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello, "grpc-timeout", row.timeout)...)
+				worker.WantHeaders(1, end)
+				row.leave(caller)
+				next.WriteHeaders(1, end, request(hello)...)
+				worker.WantIdle()
+				g.wantWaiting(1)
+				worker.WriteHeaders(1, noEnd, responseHead()...)
+				if sent := pourSome(worker, 1, 3<<20); sent != 3<<20 {
+					t.Errorf("%d bytes were taken of an answer that nobody waits for", sent)
+				}
+				if used := g.budget.Used(); used > 64<<10 {
+					t.Errorf("%d bytes of it are kept", used)
+				}
+				g.wantWaiting(1)
+				worker.WriteHeaders(1, end, "grpc-status", "0")
+				worker.WantHeaders(3, end)
+				reply(worker, 3)
+				wantReply(next, 1)
+				if n := g.counted("finished_unheard"); n != 1 {
+					t.Errorf("counted %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// pourSome is pour for so many bytes.
+func pourSome(p *testkit.Peer, stream uint32, most int64) (sent int64) {
+	for sent < most {
+		synctest.Wait()
+		room := min(streamWindow+p.Credit(stream)-sent, 16<<10, most-sent)
+		if room == 0 {
+			break
+		}
+		p.WriteData(stream, noEnd, make([]byte, room))
+		sent += room
+	}
+	return sent
+}
+
+// R5: the worker gets what of the request is here, though its caller has gone.
+func TestWorkerGetsTheRestOfTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, finishing)
+		_, worker := g.pipeWorker("w1", 1)
+		worker.WriteSettings(noWindow())
+		worker.WantSettingsAck()
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		caller.WriteData(1, noEnd, hi())
+		caller.WriteHeaders(1, end, "x-last", "1")
+		worker.WantHeaders(1, noEnd)
+		caller.Close()
+		worker.WantIdle()
+		worker.WriteWindowUpdate(1, 2)
+		worker.WantDataBytes(1, hi()[:2], noEnd)
+		worker.WriteWindowUpdate(1, 20)
+		worker.WantDataBytes(1, hi()[2:], noEnd)
+		worker.WantFields(1, end, "x-last", "1")
+		reply(worker, 1)
+		worker.WantIdle()
+		g.wantInFlight(0)
+	})
+}
+
+// R5: a worker is told at once where it would wait for a request that does not
+// come; and not at all of a call that it has not seen, which leaves no ghost.
+func TestWorkerIsTold(t *testing.T) {
+	for name, how := range map[string]rank.OnCancel{"finish": rank.Finish, "hold": rank.Hold, "free": rank.Free} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) { o.OnCancel = how })
+				_, worker := g.pipeWorker("w1", 2)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, noEnd, request(hello)...)
+				worker.WantHeaders(1, noEnd)
+				caller.WriteRST(1, http2.ErrCodeCancel)
+				worker.WantRST(1, http2.ErrCodeCancel)
+				g.wantInFlight(0)
+				ghosts := 0
+				if how == rank.Hold {
+					ghosts = 1
+				}
+				if got := g.Rank().Endpoints[0].Ghosts; got != ghosts {
+					t.Errorf("%d ghosts, want %d", got, ghosts)
+				}
+				worker.StopReading()
+				caller.Batch(func() {
+					caller.WriteHeaders(3, end, request(hello)...)
+					caller.WriteRST(3, http2.ErrCodeCancel)
+				})
+				synctest.Wait()
+				worker.ReadAgain()
+				worker.WantIdle()
+				if got := g.Rank().Endpoints[0].Ghosts; got != ghosts {
+					t.Errorf("%d ghosts, want %d: a call that was never sent has left one", got, ghosts)
+				}
+				g.wantInFlight(0)
+			})
+		})
+	}
+}
+
+// R5: a worker that does not end such a call within half a minute is told.
+func TestUnheardCallsAreCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, finishing)
+		_, worker := g.pipeWorker("w1", 1)
+		worker.Refill()
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.WriteRST(1, http2.ErrCodeCancel)
+		began := time.Now()
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		for range 29 { // it is not silent
+			worker.WriteData(1, noEnd, hi())
+			pass(time.Second)
+			worker.WantIdle()
+		}
+		worker.WantRST(1, http2.ErrCodeCancel)
+		wantTook(t, began, unheardFor)
+		g.wantInFlight(0)
+		if n := g.counted("unheard_cut"); n != 1 {
+			t.Errorf("counted %d times", n)
+		}
+	})
+}
+
+// R5: however the worker ends such a call, its slot comes back and nobody else
+// notices.
+func TestEndsOfUnheardCalls(t *testing.T) {
+	for name, finish := range map[string]func(worker *testkit.Peer){
+		"one block": func(worker *testkit.Peer) { worker.WriteHeaders(1, end, append(responseHead(), "grpc-status", "0")...) },
+		"DATA": func(worker *testkit.Peer) {
+			worker.WriteHeaders(1, noEnd, responseHead()...)
+			worker.WriteData(1, end, hi())
+		},
+		"a refusal":  func(worker *testkit.Peer) { refuseWhole(rubyBusy)(worker, 1) },
+		"RST_STREAM": func(worker *testkit.Peer) { worker.WriteRST(1, http2.ErrCodeInternal) },
+		"headers too large": func(worker *testkit.Peer) {
+			worker.WriteHeaders(1, end, append(responseHead(), "x", string(make([]byte, 20<<10)))...)
+		},
+		"broken stream": func(worker *testkit.Peer) {
+			worker.WriteHeaders(1, noEnd, "x", "y")
+			worker.WantRST(1, http2.ErrCodeProtocol)
+		},
+		"broken connection": func(worker *testkit.Peer) {
+			worker.WriteRaw([]byte{0, 0, 1, 6, 0, 0, 0, 0, 0, 0})
+			worker.WantGoAway(http2.ErrCodeFrameSize)
+		},
+		"GOAWAY":             func(worker *testkit.Peer) { worker.WriteGoAway(0, http2.ErrCodeNo, "") },
+		"connection is lost": (*testkit.Peer).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, finishing)
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				caller.WriteRST(1, http2.ErrCodeCancel)
+				worker.WantIdle()
+				finish(worker)
+				synctest.Wait()
+				g.wantInFlight(0)
+				if n := g.running(); n != 0 {
+					t.Errorf("%d calls are left", n)
+				}
+				if code := g.Stats().of(t, otherMethod).Codes; code["CANCELLED"] != 1 || len(code) != 1 {
+					t.Errorf("recorded as %v", code)
+				}
+			})
+		})
+	}
+}
+
+// R5: a method's own word goes before that for all.
+func TestOnCancelOfAMethod(t *testing.T) {
+	for name, row := range map[string]struct {
+		all, own rank.OnCancel
+		told     bool
+		ghosts   int
+	}{
+		"finish where others are freed": {rank.Free, rank.Finish, false, 0},
+		"free where others finish":      {rank.Finish, rank.Free, true, 0},
+		"hold where others finish":      {rank.Finish, rank.Hold, true, 1},
+		"free where others are held":    {rank.Hold, rank.Free, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) {
+					o.OnCancel, o.Methods = row.all, []MethodRule{{Pattern: "/test.Greeter/*", OnCancel: row.own}}
+				})
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				caller.WriteRST(1, http2.ErrCodeCancel)
+				if row.told {
+					worker.WantRST(1, http2.ErrCodeCancel)
+				} else {
+					worker.WantIdle()
+					reply(worker, 1)
+				}
+				g.wantInFlight(0)
+				if got := g.Rank().Endpoints[0].Ghosts; got != row.ghosts {
+					t.Errorf("%d ghosts, want %d", got, row.ghosts)
+				}
+			})
+		})
+	}
+}
+
+// R17: a drain waits for workers that go on for nobody, like for all that runs, and
+// no longer.
+func TestDrainWaitsForUnheardCalls(t *testing.T) {
+	for name, row := range map[string]struct{ answers, takes time.Duration }{
+		"it ends":     {3 * time.Second, 3 * time.Second},
+		"it does not": {time.Hour, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, finishing)
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				caller.WriteRST(1, http2.ErrCodeCancel)
+				worker.WantIdle()
+				caller.Close()
+				began := time.Now()
+				drained := make(chan struct{})
+				go func() { // ends with the drain
+					defer close(drained)
+					g.Drain(10*time.Second, nil)
+				}()
+				if row.answers < time.Minute {
+					pass(row.answers)
+					reply(worker, 1)
+				}
+				<-drained
+				if took := time.Since(began); took < row.takes || took > row.takes+2*time.Second {
+					t.Errorf("the drain took %v, want %v", took, row.takes)
+				}
+			})
+		})
+	}
+}
