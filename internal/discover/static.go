@@ -22,6 +22,11 @@ import (
 const (
 	// dialTimeout bounds one attempt to reach an address.
 	dialTimeout = 3 * time.Second
+	// redialTimeout and redialPause are the same, and the longest pause before it,
+	// for an address that is up and whose connection has ended: if it does not
+	// answer it is out within a second (R6), and tried on.
+	redialTimeout = 500 * time.Millisecond
+	redialPause   = 400 * time.Millisecond
 	// minPause and maxPause bound the pause between attempts; it doubles, with
 	// a fifth of jitter.
 	minPause = 100 * time.Millisecond
@@ -86,8 +91,11 @@ func (s *Static) watch(ctx context.Context, address string) {
 	network, target := Split(address)
 	pause, now := minPause, unknown
 	for ctx.Err() == nil {
-		began := time.Now()
-		conn, err := dial(ctx, network, target)
+		began, timeout := time.Now(), dialTimeout
+		if now == up {
+			timeout = redialTimeout
+		}
+		conn, err := dial(ctx, network, target, timeout)
 		switch {
 		case err == nil && now != up:
 			s.reached.Store(true)
@@ -108,7 +116,11 @@ func (s *Static) watch(ctx context.Context, address string) {
 			pause = minPause
 			continue
 		}
-		if !sleep(ctx, jitter(pause)) {
+		wait := pause
+		if now == up {
+			wait = min(wait, redialPause)
+		}
+		if !sleep(ctx, jitter(wait)) {
 			return
 		}
 		pause = min(2*pause, maxPause)
@@ -123,8 +135,8 @@ func Split(address string) (network, target string) {
 	return "tcp", address
 }
 
-func dial(ctx context.Context, network, target string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTimeout}
+func dial(ctx context.Context, network, target string, timeout time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
 	return d.DialContext(ctx, network, target)
 }
 

@@ -293,7 +293,10 @@ func (u *upstream) hear(s *sight) {
 // listen adds what this shard is owed by an endpoint that is quiet everywhere.
 func (u *upstream) listen(s *sight) {
 	for _, uc := range u.conns {
-		if usual := uc.askedOf.usualRun(); uc.asked > s.heard && usual > 0 && (s.asked == 0 || uc.asked < s.asked) {
+		switch usual := uc.askedOf.usualRun(); {
+		case usual == 0:
+			uc.asked = 0 // the next call may be of a method that is known
+		case uc.asked > s.heard && (s.asked == 0 || uc.asked < s.asked):
 			s.asked, s.usual = uc.asked, usual
 		}
 		uc.link.Conn.Each(func(stream *h2.Stream) {
@@ -312,14 +315,14 @@ func (u *upstream) listen(s *sight) {
 // excuse forgets what the endpoint was asked.
 func (u *upstream) excuse() {
 	for _, uc := range u.conns {
-		uc.asked, uc.askedOf = 0, nil
+		uc.asked = 0
 	}
 }
 
 // sent notes that a call was sent to its end, if it is the first since the last
 // byte.
 func (uc *upstreamConn) sent(m *method, now time.Duration) {
-	if uc.asked <= uc.heard || uc.askedOf.usualRun() == 0 {
+	if uc.asked <= uc.heard {
 		uc.asked, uc.askedOf = now, m
 		uc.upstream.st.relay.looker.rouse()
 	}

@@ -124,7 +124,7 @@ func (p *pair) speaks(at int) {
 		pass(300 * time.Millisecond)
 		p.answered(at)
 	}
-	pass(lookEvery)
+	pass(lookEvery + time.Millisecond)
 }
 
 func (p *pair) suspects() (of [2]bool) {
@@ -153,7 +153,7 @@ func TestSilentUpstreamIsSuspect(t *testing.T) {
 		reply(p.peers[0], up)
 		wantReply(p.caller, down)
 		upB := p.arrives(0)
-		pass(lookEvery)
+		pass(lookEvery + time.Millisecond)
 		if got := p.suspects(); got[0] || got[1] {
 			t.Errorf("suspects %v after the first byte", got)
 		}
@@ -177,7 +177,7 @@ func TestNobodyIsSuspectWhenAllAreSilent(t *testing.T) {
 			open[i][0], open[i][1] = p.call(at)
 		}
 		for range 40 {
-			pass(lookEvery)
+			pass(lookEvery + time.Millisecond)
 			if got := p.suspects(); got[0] || got[1] {
 				t.Fatalf("suspects %v", got)
 			}
@@ -205,7 +205,7 @@ func TestSuspicionLapses(t *testing.T) {
 			}
 			p.giveUp(0, a, upA)
 			p.giveUp(0, b, upB)
-			pass(suspectFor + lookEvery)
+			pass(suspectFor + 2*lookEvery)
 			if got := p.suspects(); got[0] {
 				t.Fatal("suspect for ever")
 			}
@@ -253,7 +253,7 @@ func TestDoubtIsForWhoWatches(t *testing.T) {
 		if got := p.suspects(); got[0] {
 			t.Error("still suspect after the first byte")
 		}
-		pass(lookEvery)
+		pass(lookEvery + time.Millisecond)
 		if p.Activity(p.ends[0]).Doubtful {
 			t.Error("still doubtful")
 		}
@@ -292,7 +292,7 @@ func TestActivityOwed(t *testing.T) {
 		}
 		left := time.Now()
 		p.giveUp(0, down, up)
-		pass(lookEvery)
+		pass(lookEvery + time.Millisecond)
 		if got := p.Activity(e); got.Left.Before(left) || got.InFlight != 0 {
 			t.Errorf("after the caller has left at %v: %+v", left, got)
 		}

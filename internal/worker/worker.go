@@ -153,9 +153,20 @@ func (w *worker) look(l *life) {
 	w.settle(l)
 	if l.waiting {
 		w.checkBoot(l, now)
-	} else if !l.stopped && w.signs(l, work, now).hung(w.s.options.HangTimeout) {
-		w.doom(l, CauseHung)
+	} else if !l.stopped {
+		w.checkHang(l, work, now)
 	}
+}
+
+// checkHang ends a process that hangs.
+func (w *worker) checkHang(l *life, work Work, now time.Time) {
+	s := w.signs(l, work, now)
+	if !s.hung(w.s.options.HangTimeout) || l.doomed {
+		return
+	}
+	w.log.Warn("worker hung, killed", "pid", l.group, "calls", s.inFlight, "silent", s.silent.Round(time.Millisecond).String(),
+		"checks_missed", s.missed, "reason", l.reason)
+	w.doom(l, CauseHung)
 }
 
 // checkListener takes a worker out whose server has died while its leader, a
@@ -196,9 +207,7 @@ func (w *worker) doom(l *life, cause Cause) {
 		return
 	}
 	l.doomed, l.doom = true, cause
-	if cause == CauseHung {
-		w.log.Warn("worker hung, killed", "pid", l.group, "hang_timeout", w.s.options.HangTimeout, "reason", l.reason)
-	} else {
+	if cause != CauseHung {
 		w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
 	}
 	kill(l.group)
