@@ -28,11 +28,15 @@ func runOneSlot(args []string) error {
 	busy := flags.String("busy", string(oneslot.Run), "what becomes of a call beside another one")
 	flags.DurationVar(&w.Lag, "lag", 0, "how long after its answer a call still takes the slot")
 	flags.DurationVar(&w.Stall, "stall", 0, "what some calls take longer")
+	stalls := flags.String("stalls", "", "the worker where they do")
 	flags.IntVar(&w.StallEvery, "stall-every", 0, "which")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	w.Busy = oneslot.WhenBusy(*busy)
+	if w.Name != *stalls {
+		w.StallEvery = 0
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	return w.Run(ctx, os.Getenv("CABRANK_ADDR"), filepath.Join(*records, w.Name))
@@ -48,9 +52,16 @@ type oneSlots struct {
 	records string // folder
 }
 
-// startOneSlots starts cabrank with flags of the test's own over so many
-// workers, each of one slot, and waits until all are ready.
-func startOneSlots(t *testing.T, number int, worker []string, flags ...string) *oneSlots {
+// oneSlotOptions are what differs between tests.
+type oneSlotOptions struct {
+	worker []string // flags of the workers
+	flags  []string // of cabrank
+	env    []string // "NAME=value", for both
+}
+
+// startOneSlots starts cabrank over so many workers, each of one slot, and waits
+// until all are ready.
+func startOneSlots(t *testing.T, number int, o oneSlotOptions) *oneSlots {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -58,9 +69,9 @@ func startOneSlots(t *testing.T, number int, worker []string, flags ...string) *
 	}
 	records := t.TempDir()
 	n := strconv.Itoa(number)
-	args := slices.Concat([]string{"--transport", "unix", "--workers", n, "--min-ready", n, "--slots", "1"}, flags,
-		[]string{"--", self, oneSlotRole, "-records", records}, worker)
-	s := &oneSlots{Cabrank: StartCabrank(t, args...), number: number, records: records}
+	args := slices.Concat([]string{"--transport", "unix", "--workers", n, "--min-ready", n, "--slots", "1"}, o.flags,
+		[]string{"--", self, oneSlotRole, "-records", records}, o.worker)
+	s := &oneSlots{Cabrank: StartCabrankEnv(t, o.env, args...), number: number, records: records}
 	s.WaitReady(patience)
 	return s
 }
@@ -84,6 +95,16 @@ func (s *oneSlots) try(trial *oneslot.Trial) []oneslot.Outcome {
 // never answered by nobody.
 func (s *oneSlots) finish(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslot.Finding {
 	s.t.Helper()
+	f := s.judge(trial, outcomes)
+	if f.Twice > 0 {
+		s.t.Errorf("%d calls ran twice", f.Twice)
+	}
+	return f
+}
+
+// judge is finish for calls that may run twice.
+func (s *oneSlots) judge(trial oneslot.Trial, outcomes []oneslot.Outcome) oneslot.Finding {
+	s.t.Helper()
 	s.Stop()
 	records, err := oneslot.ReadFolder(s.records)
 	if err != nil {
@@ -91,8 +112,8 @@ func (s *oneSlots) finish(trial oneslot.Trial, outcomes []oneslot.Outcome) onesl
 	}
 	f := oneslot.Judge(trial, outcomes, s.number, records)
 	s.t.Logf("%v", f)
-	if f.Twice > 0 || f.Unseen > 0 {
-		s.t.Errorf("%d calls ran twice, %d ran nowhere and were answered", f.Twice, f.Unseen)
+	if f.Unseen > 0 {
+		s.t.Errorf("%d calls were answered and ran nowhere", f.Unseen)
 	}
 	return f
 }
@@ -110,7 +131,7 @@ const overloadDeadline = 500 * time.Millisecond
 // that of a perfect queue for the same calls, times most.
 func queueTrial(t *testing.T, seed uint64, calls int, most float64, slack time.Duration) {
 	t.Helper()
-	s := startOneSlots(t, 4, nil)
+	s := startOneSlots(t, 4, oneSlotOptions{})
 	trial := oneslot.Trial{Calls: s.demand(seed, calls, 0.7)}
 	f := s.finish(trial, s.try(&trial))
 	if f.InTime != calls {
@@ -133,7 +154,7 @@ func overloadTrial(t *testing.T, seed uint64, calls int, busy oneslot.WhenBusy, 
 	if busy == oneslot.Refuse {
 		worker = append(worker, "-lag", "500us") // as Ruby's
 	}
-	s := startOneSlots(t, 4, worker)
+	s := startOneSlots(t, 4, oneSlotOptions{worker: worker})
 	trial := oneslot.Trial{Timeout: overloadDeadline, Calls: s.demand(seed, calls, 1.4)}
 	f := s.finish(trial, s.try(&trial))
 	if got := f.InTimeShare(); got < least {
