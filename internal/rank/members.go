@@ -64,6 +64,7 @@ func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
 		r.up = append(r.up, e)
 	}
 	r.refresh(e)
+	r.handovers.begin(now) // how long it was away does not tell how long calls take
 	if r.bind != nil {
 		r.rebind(e, now)
 	}

@@ -112,6 +112,9 @@ func (m *Method) estimate() {
 	r := &m.runs
 	m.samples.Store(int64(r.samples()))
 	if r.total == 0 {
+		for _, v := range []*atomic.Int64{&m.mean, &m.median, &m.p95, &m.longest} {
+			v.Store(0)
+		}
 		return
 	}
 	m.mean.Store(int64(r.sum / float64(r.total)))

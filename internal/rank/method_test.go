@@ -52,6 +52,16 @@ func TestEstimatesFade(t *testing.T) {
 	}
 }
 
+// When all is forgotten nothing is known, and not what was known last.
+func TestForgottenIsUnknown(t *testing.T) {
+	m := New(Options{}).Method("/a.B/C")
+	m.observe(time.Hour, 0)
+	m.fade(time.Hour)
+	if got := m.Estimate(); got != (Estimate{}) {
+		t.Errorf("an hour later one run is remembered as %+v", got)
+	}
+}
+
 // A rare long run is not forgotten before the common ones.
 func TestRareRunsFadeLikeOthers(t *testing.T) {
 	m := New(Options{}).Method("/a.B/C")

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -85,6 +86,83 @@ func TestSparedCallsStart(t *testing.T) {
 	running.release(r, OK, 10*ms)
 	if spared.granted != 1 {
 		t.Errorf("the one that was let through was told %v", spared.refused)
+	}
+}
+
+// R16: nor by what was learned long ago, of a method that was not called since or
+// of a queue in which nobody waited since.
+func TestNothingIsShedByOldNews(t *testing.T) {
+	r, m, _ := taught(t, 1000)
+	backlog(t, r, nil, nil, 100, 0)
+	for _, left := range []time.Duration{10 * ms, 500 * ms} { // less than a call, less than the queue
+		c := with(nil, m, 0)
+		c.Request.Deadline = left
+		c.acquire(t, r, 0, Refused)
+		const later = 10 * time.Minute
+		c = with(nil, m, later)
+		c.Request.Deadline = later + left
+		c.acquire(t, r, later, Queued)
+		m.observe(20*ms, later) // one run does not make up for it
+		r.Leave(&c.Ticket)
+		r, m, _ = taught(t, 1000)
+		backlog(t, r, nil, nil, 100, 0)
+	}
+}
+
+// What a place in the queue costs is measured while all slots are in use, not
+// while somebody waits for something else.
+func TestHandoversOfFreeSlotsDoNotCount(t *testing.T) {
+	r := New(Options{QueueLength: 1000, StreamSlots: 1})
+	e := r.Add("worker-1", EndpointOptions{Slots: 2, OnCancel: Free})
+	r.SetReady(e, true, 0, nil)
+	stream := r.Method("/chat.Chat/Stream")
+	now := time.Duration(0)
+	one, two := with(nil, stream, now), with(nil, stream, now)
+	stream.observe(time.Hour, now)
+	one.acquire(t, r, now, Granted)
+	two.acquire(t, r, now, Queued)
+	burst := func() {
+		calls := []*caller{newCaller(now), newCaller(now), newCaller(now)}
+		for i, c := range calls {
+			c.acquire(t, r, now, []Verdict{Granted, Queued, Queued}[i])
+		}
+		for _, c := range calls {
+			now += 10 * ms
+			c.release(r, OK, now)
+		}
+	}
+	for range 20 {
+		burst()
+		now += time.Second
+	}
+	down := newCaller(now)
+	r.SetReady(e, false, now, nil)
+	down.acquire(t, r, now, Queued)
+	now += time.Minute
+	deliver(r.SetReady(e, true, now, nil))
+	down.release(r, OK, now+ms)
+	if mean := r.handovers.mean; mean > 12*ms {
+		t.Errorf("calls that are served every 10 ms seem to be served every %v", mean)
+	}
+}
+
+// Others who wait count, be it one call of each.
+func TestExpectedWaitCountsOtherCallers(t *testing.T) {
+	r, m, _ := taught(t, 1000)
+	for i := range 50 {
+		backlog(t, r, r.Open(fmt.Sprint(i), Terms{}), nil, 1, 0)
+	}
+	l := &r.queue.lanes[0]
+	if n := l.ahead(r.Open("new", Terms{})); n != 50 {
+		t.Errorf("a new caller is expected to wait for %d of 50 calls of others", n)
+	}
+	heavy := r.Open("heavy", Terms{Weight: 5})
+	if n := l.ahead(heavy); n != 10 {
+		t.Errorf("one of weight 5 is expected to wait for %d of 50 calls of others, want 10", n)
+	}
+	backlog(t, r, heavy, m, 4, 0)
+	if n := l.ahead(heavy); n != 54 {
+		t.Errorf("with 4 calls that wait he is expected to wait for %d, want all 54", n)
 	}
 }
 

@@ -232,7 +232,8 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	if t.method = q.Method; t.method == nil {
 		t.method = r.unknown
 	}
-	if t.long = t.method.long(now); t.long {
+	t.method.fade(now)
+	if t.long = t.method.long(); t.long {
 		r.streams.age(now)
 	}
 	t.lane = r.laneOf(t)
@@ -253,6 +254,9 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 		r.counts.decided[r.heldBack(t.lane)]++
 		return nil
 	}
+	if r.waiting.Load() > 0 { // not for this slot
+		r.handovers.begin(now)
+	}
 	return r.pick(&t.Request, now)
 }
 
@@ -262,7 +266,7 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 	l := &q.lanes[t.lane.index]
 	load := Load{
 		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),
-		Wait: r.expectedWait(l, t.account),
+		Wait: r.expectedWait(l, t.account, now),
 	}
 	if t.method.known() {
 		load.Run = time.Duration(t.method.median.Load())

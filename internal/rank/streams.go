@@ -6,12 +6,8 @@ import "time"
 const longAfter = 10 * time.Second
 
 // long reports whether calls of the method usually run for long.
-func (m *Method) long(now time.Duration) bool {
-	if time.Duration(m.median.Load()) < longAfter {
-		return false
-	}
-	m.fade(now)
-	return m.runs.samples() > 0 && time.Duration(m.median.Load()) >= longAfter
+func (m *Method) long() bool {
+	return m.name != "" && time.Duration(m.median.Load()) >= longAfter
 }
 
 // streams counts the calls that are long: those older than longAfter and those

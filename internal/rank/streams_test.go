@@ -43,6 +43,19 @@ func TestLongCallsLeaveASlot(t *testing.T) {
 	}
 }
 
+// R8: calls of which nobody knows the method are not long because others of them
+// were.
+func TestUnknownCallsAreNotLong(t *testing.T) {
+	r, _ := newRank(t, 10, 2)
+	c := newCaller(0)
+	c.acquire(t, r, 0, Granted)
+	c.release(r, OK, time.Hour)
+	c.acquire(t, r, time.Hour, Granted)
+	if n := r.Snapshot().LongCalls; n != 0 {
+		t.Errorf("%d long calls", n)
+	}
+}
+
 // R8: any call older than 10 s counts.
 func TestOldCallsAreLong(t *testing.T) {
 	r, _ := newRank(t, 10, 2)

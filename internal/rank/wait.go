@@ -10,7 +10,8 @@ import (
 //
 // Concurrency: belongs to the rank's lock.
 type handovers struct {
-	last  time.Duration // the last one; when the queue began, if that was later
+	last  time.Duration // the last one; or when a slot was free last, if that was later
+	noted time.Duration // the last one
 	mean  time.Duration // between two of them, smoothed
 	count int           // seen so far, at most enough
 }
@@ -18,13 +19,16 @@ type handovers struct {
 // smoothing is for how many handovers the mean stands, about.
 const smoothing = 64
 
-// begin notes that a call has come to wait where nobody did.
-func (h *handovers) begin(now time.Duration) { h.last = now }
+// begin notes that until now there was a slot for whoever came.
+func (h *handovers) begin(now time.Duration) { h.last = max(h.last, now) }
 
 // note notes that a slot was handed over.
 func (h *handovers) note(now time.Duration) {
+	if h.old(now) {
+		h.count, h.mean = 0, 0
+	}
 	gap := max(now-h.last, 0)
-	h.last = max(h.last, now)
+	h.last, h.noted = max(h.last, now), max(h.noted, now)
 	if h.count < enough {
 		h.count++
 		h.mean += (gap - h.mean) / time.Duration(h.count)
@@ -32,6 +36,15 @@ func (h *handovers) note(now time.Duration) {
 	}
 	h.mean += (gap - h.mean) / smoothing
 }
+
+// old reports whether all of them were long ago, so that they do not tell what
+// a place costs now.
+func (h *handovers) old(now time.Duration) bool {
+	return now-h.noted >= max(halfLife, enough*h.mean)
+}
+
+// known reports whether there are enough of them to decide by.
+func (h *handovers) known(now time.Duration) bool { return h.count >= enough && !h.old(now) }
 
 // demand measures how much work comes: the slot time that calls are expected to
 // take, over the last second (fading).
@@ -72,9 +85,9 @@ func (d *demand) exceeds(slots int) bool {
 }
 
 // expectedWait estimates for how long a call of the account would wait that
-// joined l now.
-func (r *Rank) expectedWait(l *laneQueue, a *Account) time.Duration {
-	if r.handovers.count < enough {
+// joined l now; 0 if that is not known.
+func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Duration {
+	if !r.handovers.known(now) {
 		return 0
 	}
 	places := l.ahead(a) + 1
@@ -85,8 +98,8 @@ func (r *Rank) expectedWait(l *laneQueue, a *Account) time.Duration {
 }
 
 // ahead estimates how many calls are served before one of the account that
-// joined now: those of lanes that come first, and as many of each account in this
-// lane as go with its own by their weights.
+// joined now: those of lanes that come first, and of each account in this lane as
+// many as go with its own, this one included, by their weights.
 func (l *laneQueue) ahead(a *Account) int {
 	own, weights, weight := 0, l.weights, a.terms.Weight
 	switch f := l.find(a); {
@@ -95,7 +108,7 @@ func (l *laneQueue) ahead(a *Account) int {
 	case !f.line.newest:
 		own = f.waiting
 	}
-	shared := min(int(float64(own)*weights/weight), l.waiting)
+	shared := min(int(float64(own+1)*weights/weight)-1, l.waiting)
 	for i := range l.queue.lanes {
 		if other := &l.queue.lanes[i]; other.lane.priority > l.lane.priority {
 			shared += other.waiting
