@@ -84,9 +84,16 @@ func TestEqualEndpointsAreNotSlow(t *testing.T) {
 	}
 }
 
-// An endpoint that fails quickly does not attract calls.
+// An endpoint that fails quickly does not attract calls, be it one of two.
 func TestFastFailuresAttractNobody(t *testing.T) {
-	r, e := newRank(t, 10, 1, 1, 1)
+	for _, slots := range [][]int{{1, 1, 1}, {1, 1}} {
+		fastFailures(t, slots...)
+	}
+}
+
+func fastFailures(t *testing.T, slots ...int) {
+	t.Helper()
+	r, e := newRank(t, 10, slots...)
 	m := r.Method("/a.B/C")
 	served := map[*Endpoint]int{}
 	now := time.Duration(0)
@@ -106,7 +113,7 @@ func TestFastFailuresAttractNobody(t *testing.T) {
 		}
 	}
 	if served[e[0]] > 30 {
-		t.Errorf("the failing endpoint got %d of 2,700 calls", served[e[0]])
+		t.Errorf("the failing one of %d endpoints got %d of 2,700 calls", len(slots), served[e[0]])
 	}
 }
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -144,6 +145,9 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 // isFault reports whether the worker's answer tells of a fault of its own, rather
 // than of the request.
 func (a *attempt) isFault() bool {
+	if !a.call.grpc {
+		return a.httpStatus >= http.StatusInternalServerError
+	}
 	switch a.code {
 	case grpcwire.Unavailable, grpcwire.Internal, grpcwire.Unknown, grpcwire.DataLoss:
 		return true

@@ -91,12 +91,14 @@ func (c *call) startHedge(now time.Duration) {
 	c.hedge, c.hedging = h, true
 	h.previous = c.previous + 1
 	h.hasSlot(lease)
-	conn := st.upstreamOf(lease.Endpoint()).conn(now)
-	if conn == nil || !h.fits(conn) {
-		c.dropHedge(rank.RefusedByWorker, now) // as a call that cannot be sent there
-		return
+	switch conn := st.upstreamOf(lease.Endpoint()).conn(now); {
+	case conn == nil:
+		c.dropHedge(rank.RefusedByWorker, now) // R15: the endpoint pauses
+	case !h.fits(conn):
+		c.dropHedge(rank.NotSent, now)
+	default:
+		h.start(conn, now)
 	}
-	h.start(conn, now)
 }
 
 // choose ends the race: the caller gets what the attempt answers.
@@ -180,8 +182,8 @@ func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
 		outcome = rank.NotSent
 	}
 	c.up.Clear()
-	c.forget()
 	c.freeSlot(outcome, now)
+	c.forget()
 	if conn := h.up.Conn(); conn != nil {
 		conn.Move(&h.up, &c.up)
 	}

@@ -124,8 +124,8 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()
+	c.releaseLease(outcome, now) // which looks at the answer
 	c.forget()
-	c.releaseLease(outcome, now)
 	c.ticket.Request.Avoid = from
 	c.retries++
 	c.previous++

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,6 +72,8 @@ func runFaultWorker(args []string, out io.Writer) error {
 	boot := flags.Duration("boot", 0, "how long it takes until the worker listens")
 	deaf := flags.Bool("deaf", false, "ignore SIGTERM")
 	say := flags.String("say", "", "line to print at the start")
+	staller := flags.String("staller", "", "which worker stalls now and then: CABRANK_WORKER")
+	stall := flags.Duration("stall", 0, "for how long, each 25th time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -91,7 +94,11 @@ func runFaultWorker(args []string, out io.Writer) error {
 		return err
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxFaultMessage), grpc.MaxSendMsgSize(maxFaultMessage))
-	workpb.RegisterWorkServer(server, &faultService{name: os.Getenv("CABRANK_WORKER"), out: out})
+	service := &faultService{name: os.Getenv("CABRANK_WORKER"), out: out}
+	if service.name == *staller {
+		service.stall = *stall
+	}
+	workpb.RegisterWorkServer(server, service)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	if !*deaf {
 		go func() { // ends with the process
@@ -113,16 +120,22 @@ func listenFault(addr string) (net.Listener, error) {
 // and "done ID" for each unary call, so that a test can count what really ran.
 type faultService struct {
 	workpb.UnimplementedWorkServer
-	name string
-	out  io.Writer
+	name  string
+	out   io.Writer
+	stall time.Duration // by how much each 25th call takes longer
+	calls atomic.Uint64
 }
 
 // Io sleeps until the time is up or its caller leaves.
 func (s *faultService) Io(ctx context.Context, req *workpb.IoRequest) (*workpb.IoReply, error) {
 	id := strings.Join(metadata.ValueFromIncomingContext(ctx, callIDKey), ",")
 	fmt.Fprintln(s.out, "took", id)
+	work := time.Duration(req.GetMillis()) * time.Millisecond
+	if s.calls.Add(1)%25 == 0 {
+		work += s.stall
+	}
 	select {
-	case <-time.After(time.Duration(req.GetMillis()) * time.Millisecond):
+	case <-time.After(work):
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
