@@ -188,7 +188,7 @@ func (h *havoc) end() {
 	if c == nil {
 		return
 	}
-	outcome := OK + Outcome(h.IntN(int(Faulty)))
+	outcome := OK + Outcome(h.IntN(int(NotSent)))
 	lease := c.lease
 	delete(h.calls, c)
 	c.lease = Lease{}
@@ -295,7 +295,7 @@ func (h *havoc) checkCounts() {
 	}
 	paused, ghosts := map[*Endpoint]int{}, map[*Endpoint]int{}
 	for _, p := range r.pauses {
-		paused[p.endpoint]++
+		paused[p.endpoint] += p.slots
 		if p.ghost {
 			ghosts[p.endpoint]++
 		}
@@ -304,6 +304,11 @@ func (h *havoc) checkCounts() {
 		if e.open() != (e.freeAt >= 0) || e.paused != paused[e] || e.ghosts != ghosts[e] {
 			h.Fatalf("%s: open %v, freeAt %d; %d paused and %d ghosts, want %d and %d",
 				e.name, e.open(), e.freeAt, e.paused, e.ghosts, paused[e], ghosts[e])
+		}
+	}
+	for i, p := range r.pauses {
+		if p.until < r.pauses[(i-1)/2].until && i > 0 {
+			h.Fatalf("pause %d ends before the one above it", i)
 		}
 	}
 	type count struct{ waiting, running int }

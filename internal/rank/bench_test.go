@@ -97,6 +97,31 @@ func BenchmarkManyEndpoints(b *testing.B) {
 	}
 }
 
+// A refusal and the end of its pause beside many slots that are held for ghosts.
+func BenchmarkPauseBesideGhosts(b *testing.B) {
+	for _, ghosts := range []int{1, 10_000} {
+		b.Run(fmt.Sprint(ghosts, " ghosts"), func(b *testing.B) {
+			r, _ := newRank(b, 0, ghosts+1)
+			var grants []Grant
+			for range ghosts {
+				c := newCaller(0)
+				c.Request.OnCancel = Hold
+				c.acquire(b, r, 0, Granted)
+				c.release(r, Cancelled, 0)
+			}
+			c := newCaller(0)
+			now := time.Duration(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now++
+				lease, _, _ := r.Acquire(&c.Ticket, c, now)
+				grants = r.ReleaseAt(lease, OK, now+1, now, grants[:0])
+				grants, _ = r.Tick(now+1, grants)
+			}
+		})
+	}
+}
+
 // A call without waiting, of a known method and one of two callers.
 func BenchmarkKnownCaller(b *testing.B) {
 	r, _ := newRank(b, 0, equal(4, 5)...)

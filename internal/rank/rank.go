@@ -70,7 +70,7 @@ type Rank struct {
 
 	up        []*Endpoint // those that get new calls
 	endpoints []*Endpoint // not removed, in the order of Add
-	pauses    []pause     // by instant, at most one for each slot
+	pauses    pauses      // at most one for each slot
 	nextIndex int
 	accounts  map[string]*Account
 	busy      []*Account // of which calls run

@@ -1,18 +1,6 @@
 package rank
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
-
-// pause is slots of an endpoint that stay unused until an instant.
-type pause struct {
-	until    time.Duration
-	endpoint *Endpoint
-	slots    int
-	ghost    bool // one slot, for a call whose caller has gone
-}
+import "time"
 
 // Tick frees the slots whose pause has ended at now and hands them out. It
 // appends to into the grants that it made, for the caller to deliver, and
@@ -23,9 +11,8 @@ type pause struct {
 func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := 0
-	for ended < len(r.pauses) && r.pauses[ended].until <= now {
-		p := r.pauses[ended]
+	for len(r.pauses) > 0 && r.pauses[0].until <= now {
+		p := r.pauses.pop()
 		e := p.endpoint
 		e.paused -= p.slots
 		if p.ghost { // nothing has told that its handler is through
@@ -33,9 +20,7 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 			e.doubts++
 		}
 		r.refresh(e)
-		ended++
 	}
-	r.pauses = slices.Delete(r.pauses, 0, ended)
 	into = r.serve(now, into)
 	if len(r.pauses) == 0 {
 		return into, 0
@@ -64,11 +49,9 @@ func (r *Rank) pause(p pause) {
 	if p.ghost {
 		e.ghosts++
 	}
-	at, _ := slices.BinarySearchFunc(r.pauses, p.until, func(p pause, until time.Duration) int {
-		return cmp.Compare(p.until, until)
-	})
-	r.pauses = slices.Insert(r.pauses, at, p)
-	if at == 0 { // else the Tick that an earlier pause asked for will see this one
+	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
+	r.pauses.push(p)
+	if !earlier { // else the Tick that an earlier pause asked for will see this one
 		r.poke()
 	}
 }
@@ -87,7 +70,7 @@ func (r *Rank) unpause(e *Endpoint) {
 		return
 	}
 	e.paused, e.ghosts = 0, 0
-	r.pauses = slices.DeleteFunc(r.pauses, func(p pause) bool { return p.endpoint == e })
+	r.pauses.drop(e)
 }
 
 // refresh counts the slots of e, and puts it into the list of endpoints with a
