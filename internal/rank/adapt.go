@@ -18,8 +18,9 @@ const (
 	// that was wrong.
 	probePause = 30
 	alarmPause = 4
-	// probeApart is for how long a measurement can be compared with another.
-	probeApart = time.Minute
+	// probeApart is for how long a measurement can be compared with another: what
+	// a probe shows after a spell without calls says nothing of the time before.
+	probeApart = 5 * time.Minute
 	// longestSettle bounds how long after a change of the limit calls do not
 	// count yet.
 	longestSettle = 10 * time.Second
@@ -72,6 +73,7 @@ type adaptive struct {
 	before   measure       // what the probe that runs is compared with
 	unused   time.Duration // when calls last did not need the limit
 	probed   time.Duration // end of the last probe, or of calm seen without one
+	length   time.Duration // of the last probe, without spells without calls
 	alarm    time.Duration // after it, before a suspicion may lead to the next
 	patience time.Duration // after it, before the next one comes by itself
 }
@@ -265,13 +267,13 @@ func (a *adaptive) probe(m measure) {
 func (a *adaptive) compare(m measure) {
 	before := a.before
 	a.probing, a.probed = false, m.at
-	length := m.at - before.at
-	a.alarm = min(max(2*a.alarm, alarmPause*length), max(probePause*length, probeEvery))
-	a.patience = max(min(2*a.patience, probeEvery), probePause*length)
+	a.length = settleTime(2*before.meanRun) + m.took
+	a.alarm = min(max(2*a.alarm, alarmPause*a.length), max(probePause*a.length, probeEvery))
+	a.patience = max(min(2*a.patience, probeEvery), probePause*a.length)
 	confirmed := a.learn(m)
 	a.why = adaptHolding
 	waited := before.waiting(a.calm)
-	if waited > allowance(a.limit) && before.surelyAbove(a.calm, m.err) && length < probeApart {
+	if waited > allowance(a.limit) && before.surelyAbove(a.calm, m.err) && m.at-before.at < probeApart {
 		a.shrink(before.inFlight-waited, confirmed, m)
 	}
 	a.trusted = a.limit
@@ -281,7 +283,6 @@ func (a *adaptive) compare(m measure) {
 // shrink lowers the limit after a probe. enough is how many calls in flight do
 // not wait, if calm is what it seems to be, and confirmed that it was so before.
 func (a *adaptive) shrink(enough float64, confirmed bool, m measure) {
-	length := m.at - a.before.at
 	// If half the calls are about as fast in all they may wait for each other
 	// just as well: then what was taken for calm is not.
 	a.doubted = !confirmed && enough < m.inFlight+0.1*a.before.inFlight
@@ -289,10 +290,10 @@ func (a *adaptive) shrink(enough float64, confirmed bool, m measure) {
 		enough += allowance(int(enough))
 	}
 	if enough < 0.75*a.before.inFlight {
-		a.alarm = alarmPause * length // it was right
+		a.alarm = alarmPause * a.length // it was right
 	}
 	if enough < 0.9*a.before.inFlight {
-		a.patience = max(probeSoon, probePause*length)
+		a.patience = max(probeSoon, probePause*a.length)
 	}
 	a.limit = min(max(int(math.Round(enough)), a.allowed), a.limit)
 	a.why = adaptShrunk
@@ -309,11 +310,13 @@ func (a *adaptive) learn(m measure) (confirmed bool) {
 	return false
 }
 
+func settleTime(wish time.Duration) time.Duration { return min(wish, longestSettle) }
+
 // begin starts a window with so many calls allowed in flight. Calls count after
 // settle, when most of those that began earlier have ended.
 func (a *adaptive) begin(allowed int, settle, now time.Duration) {
 	a.allowed = allowed
-	a.settled = now + min(settle, longestSettle)
+	a.settled = now + settleTime(settle)
 	a.window = sample{}
 	a.look = fewestCalls
 }

@@ -213,6 +213,31 @@ func TestAdaptLostConnection(t *testing.T) {
 	}
 }
 
+// A probe that meets a long spell without calls is no reason to wait long for
+// the next one, and its outcome is not compared with what was before.
+func TestAdaptAfterASpellWithoutCalls(t *testing.T) {
+	t.Parallel()
+	a := newAdaptive(1, 40, 200, 0)
+	now := time.Duration(0)
+	work := func(run time.Duration, until func() bool) {
+		t.Helper()
+		for begun := now; !until(); {
+			if now += ms; now-begun > time.Hour {
+				t.Fatal("nothing happens")
+			}
+			a.finished(run, 20*ms, a.allowed, OK, now)
+		}
+	}
+	work(20*ms, func() bool { return a.calm != 0 })
+	work(60*ms, func() bool { return a.probing })
+	limit := a.limit
+	now += time.Hour
+	work(20*ms, func() bool { return !a.probing })
+	if a.limit != limit || a.patience > probeEvery || a.alarm > probeEvery {
+		t.Errorf("limit %d after %d, next probes after %v and %v", a.limit, limit, a.alarm, a.patience)
+	}
+}
+
 // Calls whose method is not known, that broke or that were cancelled early tell
 // nothing; those cancelled late tell how slow it is.
 func TestAdaptWhatTellsNothing(t *testing.T) {

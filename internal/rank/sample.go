@@ -53,7 +53,7 @@ func (s *sample) add(run, expected time.Duration, calm float64, inFlight int, bu
 		calm = 1
 	}
 	usual := calm * float64(expected)
-	clipped := min(float64(run), clipAt*usual)
+	clipped := min(float64(max(run, 1)), clipAt*usual)
 	s.calls++
 	s.inFlight += inFlight
 	s.runs += clipped
@@ -84,6 +84,7 @@ func (s *sample) enough(wish float64, now time.Duration) bool {
 // measure is what a window has shown.
 type measure struct {
 	at       time.Duration // its end
+	took     time.Duration
 	meanRun  time.Duration
 	inFlight float64 // mean
 	ratio    float64 // run times, relative to what the calls take on average
@@ -95,6 +96,7 @@ type measure struct {
 func (s *sample) measure(now time.Duration) measure {
 	return measure{
 		at:       now,
+		took:     now - s.began,
 		meanRun:  s.meanRun(),
 		inFlight: float64(s.inFlight) / float64(s.calls),
 		ratio:    s.runs / s.expected,
