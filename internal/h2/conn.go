@@ -172,6 +172,7 @@ type Conn struct {
 	dataEnd    bool
 	recvWindow int64
 	recvDebt   int64
+	behind     []byte // what was read behind the frame that is being handled
 	lastPeer   uint32 // highest stream the peer has opened (server role)
 	lastReset  uint32 // highest stream of the peer's that we have reset
 	initWindow int64  // our SETTINGS_INITIAL_WINDOW_SIZE

@@ -88,7 +88,21 @@ func (c *Conn) readFrame(p []byte) (int, error) {
 	if len(p) < total {
 		return c.putAside(p), nil
 	}
-	return total, c.handle(h, p[frameHeaderLen:total])
+	c.behind = p[total:]
+	err := c.handle(h, p[frameHeaderLen:total])
+	c.behind = nil
+	return total, err
+}
+
+// Follows reports, inside of Handler.Headers, whether bytes of the stream have been
+// read already and come next: Handler.Data is called before Feed returns, unless
+// they break a rule. It may say no although they have.
+func (c *Conn) Follows(s *Stream) bool {
+	if len(c.behind) <= frameHeaderLen {
+		return false
+	}
+	h := parseFrameHeader(c.behind)
+	return h.kind == frameData && h.stream == s.id && h.length > 0 && h.flags&flagPadded == 0
 }
 
 // putAside keeps the beginning of a frame, from where its time runs (Due).

@@ -30,7 +30,10 @@ func (c *call) gather(now time.Duration) {
 		return
 	}
 	c.state, c.patience = callGathering, now+gatherFor
-	c.setClock(now)
+	// Most calls have their message right behind: no clock is wound for them.
+	if conn := c.down.Conn(); conn == nil || !conn.Follows(&c.down) {
+		c.setClock(now)
+	}
 }
 
 // gathered reports whether there is enough of the request to begin with.
@@ -52,6 +55,9 @@ func (c *call) gatherMore(now time.Duration) {
 		c.enter(now)
 	} else {
 		c.count()
+		if !c.clock.Set() && c.patience != 0 {
+			c.setClock(now)
+		}
 	}
 	st.shed(cc, now)
 }
