@@ -59,6 +59,19 @@ func TestCallsOfARemovedEndpointAreServed(t *testing.T) {
 	}
 }
 
+// A worker that starts anew has no latency of its predecessor.
+func TestANewWorkerHasNoLatency(t *testing.T) {
+	r, e := balanced(PeakEWMA, 1)
+	c := newCaller(0)
+	c.acquire(t, r, 0, Granted)
+	c.release(r, OK, time.Minute)
+	r.SetReady(e[0], false, time.Minute, nil)
+	r.SetReady(e[0], true, time.Minute, nil)
+	if cost := e[0].latency.cost(1, time.Minute); cost != 0 {
+		t.Errorf("it costs %v", time.Duration(cost))
+	}
+}
+
 // Names of policies are those of configuration files.
 func TestBalanceNames(t *testing.T) {
 	for b := range balances {

@@ -141,10 +141,14 @@ func (r *Rank) withheld(l *lane) (slots int) {
 	return slots
 }
 
-// heldBack tells why a call of the lane waits although there is a free slot.
-func (r *Rank) heldBack(l *lane) decision {
-	if l.index == len(r.lanes)-1 {
-		return waitedForStreams
+// heldBack counts why a call waits although there is a free slot where it may run.
+func (r *Rank) heldBack(t *Ticket) {
+	switch l := t.lane; {
+	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
+		// There is none.
+	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
+		r.counts.decided[waitedForStreams]++
+	default:
+		r.counts.decided[waitedForReserve]++
 	}
-	return waitedForReserve
 }

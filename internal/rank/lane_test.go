@@ -64,6 +64,23 @@ func TestReservesLeaveASlot(t *testing.T) {
 	}
 }
 
+// R1: a call that was put back keeps its place whoever comes: its turn had come.
+func TestPutBackCallsAreNotEvicted(t *testing.T) {
+	r := New(Options{QueueLength: 1, Lanes: []LaneOptions{{Name: "urgent", Priority: 1}}})
+	e := r.Add("worker-1", EndpointOptions{Slots: 1})
+	r.SetReady(e, true, 0, nil)
+	back, urgent := newCaller(0), newCaller(0)
+	back.acquire(t, r, 0, Granted)
+	back.release(r, RefusedByWorker, 0)
+	back.rejoin(t, r, 0, Queued)
+	urgent.Request.Lane = 1
+	urgent.acquire(t, r, 0, Refused)
+	tick(r, 0)
+	if len(back.refused) != 0 {
+		t.Errorf("the call that was put back was told %v", back.refused)
+	}
+}
+
 // A lane of higher priority is served first.
 func TestPriorities(t *testing.T) {
 	lanes := []LaneOptions{{Name: "batch", Priority: -1}, {Name: "urgent", Priority: 1}}

@@ -59,9 +59,13 @@ func (l *line) stale(now time.Duration) *Ticket {
 }
 
 // spare returns the ticket that goes if one has to: the newest, that has waited
-// least, or under overload the oldest, that has the least to hope for.
+// least, or under overload the oldest, that has the least to hope for. It is nil if
+// all were put back (R1).
 func (l *line) spare() *Ticket {
-	if l.newest && l.first.place != head {
+	switch {
+	case l.last.place == head:
+		return nil
+	case l.newest && l.first.place != head:
 		return l.first
 	}
 	return l.last

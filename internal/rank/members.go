@@ -48,7 +48,8 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	e.ready, e.suspect = ready, false
 	if ready {
 		r.ready.Add(1)
-		e.refusals, e.doubts, e.refused, e.pace, e.lateness = 0, 0, false, pace{}, lateness{}
+		e.refusals, e.doubts, e.refused = 0, 0, false
+		e.pace, e.lateness, e.latency = pace{}, lateness{}, latency{}
 		e.renew()
 		r.unpause(e)
 	} else {

@@ -247,11 +247,7 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 		return r.bound(t, now)
 	}
 	// By the invariant nobody waits who may have a slot that is free.
-	if len(r.free) == 0 || t.lane.waiting > 0 {
-		return nil
-	}
-	if !r.mayStart(t.lane) {
-		r.counts.decided[r.heldBack(t.lane)]++
+	if len(r.free) == 0 || t.lane.waiting > 0 || !r.mayStart(t.lane) {
 		return nil
 	}
 	if r.waiting.Load() > 0 { // not for this slot
@@ -307,6 +303,7 @@ func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duratio
 	}
 	q.join(t, at)
 	r.counts.decided[queued]++
+	r.heldBack(t)
 }
 
 // dequeue takes t out of the line and returns whom to tell.

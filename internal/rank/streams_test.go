@@ -43,6 +43,28 @@ func TestLongCallsLeaveASlot(t *testing.T) {
 	}
 }
 
+// R8: every call that waits for stream slots is counted by that name, and none that
+// does not wait.
+func TestWaitsForStreamsAreCounted(t *testing.T) {
+	for _, b := range []Balance{LateBinding, LeastRequest} {
+		r := New(Options{QueueLength: 10, StreamSlots: 1, Balance: b, Lanes: []LaneOptions{{Name: "admin", Reserve: 1}}})
+		r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 3}), true, 0, nil)
+		long := r.Method("/chat.Chat/Stream")
+		long.observe(time.Minute, 0)
+		with(nil, long, 0).acquire(t, r, 0, Granted)
+		if _, ok := r.AcquireFree(&with(nil, long, 0).Ticket, 0); ok {
+			t.Fatal("two streams")
+		}
+		with(nil, long, 0).acquire(t, r, 0, Queued)
+		with(nil, long, 0).acquire(t, r, 0, Queued)
+		newCaller(0).acquire(t, r, 0, Granted)
+		newCaller(0).acquire(t, r, 0, Queued)
+		if d := r.Decisions(); d["waited_for_stream_slots"] != 2 || d["waited_for_reserved_slots"] != 1 {
+			t.Errorf("%v: %v", b, d)
+		}
+	}
+}
+
 // R8: calls of which nobody knows the method are not long because others of them
 // were.
 func TestUnknownCallsAreNotLong(t *testing.T) {
