@@ -32,7 +32,7 @@ const (
 // is held until nearly all calls of its method would have ended (R5), or free at
 // once.
 func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost bool) {
-	e := l.endpoint
+	e := l.ticket.endpoint
 	how := l.ticket.Request.OnCancel
 	if how == 0 {
 		how = e.onCancel
@@ -40,7 +40,7 @@ func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost boo
 	if how != Hold {
 		return now + e.answered(now), false // a thread that stops is late, too
 	}
-	if until = l.at + l.ticket.ghostAge(now-l.at, e.refused); until > now {
+	if until = l.ticket.at + l.ticket.ghostAge(now-l.ticket.at, e.refused); until > now {
 		r.counts.decided[heldGhost]++
 		return until, true
 	}

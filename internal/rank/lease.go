@@ -4,28 +4,41 @@ import "time"
 
 // Lease is the right to use one slot of one endpoint for one call.
 //
-// Shape: a small value, made by Acquire, Rejoin or a Grant, ended by exactly
-// one Release. Copies are the same lease. The zero value is no lease.
+// Shape: two words, made by Acquire, Rejoin or a Grant, ended by exactly one
+// Release. Copies are the same lease. The zero value is no lease. What it tells is
+// kept in the ticket, and holds until the ticket has its next lease.
 // Concurrency: a Lease belongs to the call that acquired it.
 // Ordering: the slot is free when Release returns, not before.
 type Lease struct {
-	endpoint *Endpoint
-	ticket   *Ticket
-	turn     uint64 // tells this lease from an earlier one of the same ticket
-	at       time.Duration
-	waited   time.Duration
+	ticket *Ticket
+	turn   uint64 // tells this lease from an earlier one of the same ticket
 }
 
 // Endpoint returns where the call goes; nil for the zero Lease.
-func (l Lease) Endpoint() *Endpoint { return l.endpoint }
+func (l Lease) Endpoint() *Endpoint {
+	if l.ticket == nil {
+		return nil
+	}
+	return l.ticket.endpoint
+}
 
-// At returns the instant at which the lease was granted.
-func (l Lease) At() time.Duration { return l.at }
+// At returns the instant at which the lease was granted; 0 for the zero Lease.
+func (l Lease) At() time.Duration {
+	if l.ticket == nil {
+		return 0
+	}
+	return l.ticket.at
+}
 
 // Waited returns the time that the call has spent in the queue, over all its
 // turns if it was put back. Zero means that it never had to wait. Time at a
 // worker that refused the call is not in it.
-func (l Lease) Waited() time.Duration { return l.waited }
+func (l Lease) Waited() time.Duration {
+	if l.ticket == nil {
+		return 0
+	}
+	return l.ticket.waited
+}
 
 // Valid reports whether l came from the rank. It does not tell whether the
 // lease has been released since.

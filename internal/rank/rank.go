@@ -114,6 +114,7 @@ func New(o Options) *Rank {
 	}
 	r.queue = newQueue(lanes, &r.spares)
 	r.common = r.newAccount("", Terms{})
+	r.common.refs = 1 // for ever
 	return r
 }
 

@@ -26,11 +26,11 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	if !l.held() {
 		broken("release of a lease that is not held")
 	}
-	t, e := l.ticket, l.endpoint
+	t, e := l.ticket, l.ticket.endpoint
 	t.state = idle
 	e.inFlight--
 	t.lane.running--
-	r.streams.end(t.long, l.at, now)
+	r.streams.end(t.long, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
 	if until = max(until, busy); until > now {
 		slots := 1
@@ -48,8 +48,8 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 // learn draws its conclusions from a run that has ended, and returns until when
 // its slot stays busy, and whether with a ghost.
 func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration, ghost bool) {
-	t, e := l.ticket, l.endpoint
-	run := max(now-l.at, 0)
+	t, e := l.ticket, l.ticket.endpoint
+	run := max(now-l.ticket.at, 0)
 	had := run
 	switch o {
 	case OK, Faulty:
@@ -60,15 +60,15 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		until = now + e.answered(now)
 	case RefusedByWorker:
 		until = now + e.refuse()
-		e.lateness.refused(l.at, now)
+		e.lateness.refused(l.ticket.at, now)
 		r.counts.decided[pausedRefusing]++
 		had = 0
 	case Cancelled:
 		t.method.observeAtLeast(run, now)
 		until, ghost = r.haunt(l, now)
-		had = max(had, until-l.at)
+		had = max(had, until-l.ticket.at)
 	case NotSent:
-		r.settle(t, l.at, 0, now)
+		r.settle(t, l.ticket.at, 0, now)
 		return 0, false
 	case Failed:
 	}
@@ -77,6 +77,6 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	if r.bind != nil {
 		e.latency.ran(run, now)
 	}
-	r.settle(t, l.at, had, now)
+	r.settle(t, l.ticket.at, had, now)
 	return until, ghost
 }

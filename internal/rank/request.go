@@ -11,9 +11,6 @@ import (
 // Concurrency: the rank reads it under its own lock from Acquire or Rejoin
 // until the call is granted, refused or has left; nobody writes it meanwhile.
 type Request struct {
-	// Group names the set of endpoints that may serve the call. There is one
-	// set so far, and it serves every group.
-	Group string
 	// Method is what has been learned of such calls; nil if it is not one of
 	// those that are known.
 	Method *Method
@@ -64,6 +61,11 @@ type Ticket struct {
 	joined time.Duration // when it joined the queue, while waiting
 	waited time.Duration // time in the queue of this call, over all its turns
 	turn   uint64        // number of its last lease, unique in the rank
+
+	// Of its last lease; the rank writes them when it grants one, and whoever has
+	// the lease reads them.
+	endpoint *Endpoint
+	at       time.Duration // when it was granted
 
 	account  *Account
 	method   *Method

@@ -129,8 +129,8 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	t.lane.running++
 	r.streams.begin(t.long, now)
 	r.charge(t, now)
-	t.state, t.turn = leased, r.turn
-	return Lease{endpoint: e, ticket: t, turn: r.turn, at: now, waited: t.waited}
+	t.state, t.turn, t.endpoint, t.at = leased, r.turn, e, now
+	return Lease{ticket: t, turn: r.turn}
 }
 
 // mostLooked is how many endpoints with a free slot a choice is offered: the best

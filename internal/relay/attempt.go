@@ -36,12 +36,12 @@ type effort struct {
 	// have provably not started.
 	previous int
 	held     []byte // response HEADERS that are held back, R2
-	holding  bool
-	unheard  bool // the caller has gone, and the worker has not been told, R5
 
-	answered   bool // by the worker
-	code       grpcwire.Code
 	httpStatus int
+	code       grpcwire.Code
+	answered   bool // by the worker
+	holding    bool // held waits
+	unheard    bool // the caller has gone, and the worker has not been told, R5
 }
 
 // belongTo makes the attempt one of a call, for as long as its memory lives.

@@ -38,19 +38,31 @@ type call struct {
 // its memory is used.
 type course struct {
 	caller *callerConn
-	state  callState
+	form   *form
+	method *method // nil until a worker has answered it before
 
 	// A grant on its way from another goroutine; see Granted.
-	awaited bool // the ticket is queued, so a grant or refusal is still to come
 	grant   rank.Lease
 	refused rank.Reason
 
-	// What is known of it.
-	form      *form
-	method    *method // nil until a worker has answered it before
-	grpc      bool
-	aside     bool // reflection, outside the slots
-	watch     bool // Health/Watch
+	// Flags stand together: apart they would each take a word.
+	state       callState
+	awaited     bool  // the ticket is queued, so a grant or refusal is still to come
+	grpc        bool  // it is of gRPC
+	aside       bool  // reflection, outside the slots
+	watch       bool  // Health/Watch
+	hedging     bool  // hedge runs beside the first attempt
+	spent       bool  // bytes were sent that are not kept for a replay
+	reqEnd      bool  // the caller has finished sending
+	committed   bool  // response HEADERS were forwarded, R3
+	respEnd     bool  // the worker has finished sending
+	gotData     bool  // of the answer
+	workerFirst bool  // by a worker that had no byte of the request yet
+	failed      bool  // by an answer of cabrank's own
+	done        bool  // recorded
+	listed      bool  // in the hoard
+	idle        uint8 // looks of stallWatch since the caller has moved a byte
+
 	started   time.Duration
 	deadline  time.Duration // 0: none
 	patience  time.Duration // end of the wait for its request, 0: none, R9
@@ -62,39 +74,28 @@ type course struct {
 	backOffs  int           // those of them that nobody named a time for
 	resumeAt  time.Duration // when the next one is due
 	hedgeAt   time.Duration // when a second attempt is due beside the one that runs, 0: none is
-	hedging   bool          // hedge runs beside the first attempt
 	hedge     *attempt      // the second attempt; once that is over, its memory
 
 	// The request behind its head: bytes that are not sent yet or that a replay
 	// would need.
 	req      []byte
-	reqBase  int  // bytes that were dropped in front of req
-	credited int  // bytes whose credit went back to the caller
-	spent    bool // bytes were sent that are not kept for a replay
-	reqEnd   bool // the caller has finished sending
+	reqBase  int // bytes that were dropped in front of req
+	credited int // bytes whose credit went back to the caller
 	trailers []byte
 	tailList int // size of their list, as in form.list
 	kept     int // bytes counted in stand.replay
 
 	// The answer: bytes and trailers that wait for the caller's window.
-	committed bool // response HEADERS were forwarded, R3
-	resp      []byte
-	respSent  int
-	respTail  []byte // trailers that wait for resp
-	respEnd   bool   // the worker has finished sending
-	ahead     int    // bytes of resp whose credit went back to the worker; see absorb
-	refusals  int    // answers of workers without a free thread
+	resp     []byte
+	respSent int
+	respTail []byte // trailers that wait for resp
+	ahead    int    // bytes of resp whose credit went back to the worker; see absorb
+	refusals int    // answers of workers without a free thread
 
-	gotData     bool  // of the answer
-	workerFirst bool  // by a worker that had no byte of the request yet
-	idle        uint8 // looks of stallWatch since the caller has moved a byte
-	failed      bool  // by an answer of cabrank's own
-	done        bool  // recorded
-	nextFree    *call
-	counted     int // bytes of it in callerConn.held
-	older       *call
-	newer       *call
-	listed      bool
+	nextFree *call
+	counted  int // bytes of it in callerConn.held
+	older    *call
+	newer    *call
 }
 
 // reset gives the call's memory back and makes it ready for its next use.
@@ -171,10 +172,10 @@ func (c *call) enter(now time.Duration) {
 	if c.listed {
 		c.waitsNoMore() // unless it has to wait again
 	}
-	c.ticket.Request = rank.Request{
-		Method: c.method.learned(), Account: c.form.account(), Lane: c.form.lane, Hash: c.form.hash,
-		OnCancel: c.form.onCancel(), Deadline: c.deadline, Until: c.waitUntil, Arrived: now,
-	}
+	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
+	q.Method, q.Account, q.Lane, q.Hash = c.method.learned(), c.form.account(), c.form.lane, c.form.hash
+	q.OnCancel, q.Avoid = c.form.onCancel(), nil
+	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	c.placed(c.st.relay.rank.Acquire(&c.ticket, c, now))
 }
 

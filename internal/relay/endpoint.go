@@ -76,9 +76,9 @@ const touchEvery = time.Millisecond
 
 // touch notes that the endpoint has answered a call to the end.
 func (st *stand) touch(e *rank.Endpoint, now time.Duration) {
-	last := &st.upstreams[e.Index()].endpoint.lastDone
-	if at := time.Duration(last.Load()); at == 0 || now >= at+touchEvery {
-		last.Store(int64(now))
+	if u := st.upstreamOf(e); now >= u.touched+touchEvery || u.touched == 0 {
+		u.touched = now
+		u.endpoint.lastDone.Store(int64(now))
 	}
 }
 

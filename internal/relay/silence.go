@@ -204,8 +204,8 @@ func (r *Relay) Suspect(e *Endpoint, suspect bool) {
 // all threads of the language behind them are stuck.
 func (a *attempt) spoke(now time.Duration) {
 	uc := a.via
-	if uc == nil {
-		return // it was left; what comes late is for nobody
+	if uc == nil || uc.heard == now {
+		return // it was left, and what comes late is for nobody; or that was seen
 	}
 	uc.heard = now
 	if e := uc.upstream.endpoint; e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {

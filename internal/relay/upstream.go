@@ -31,7 +31,8 @@ type upstream struct {
 	conns    []*upstreamConn
 	dials    backOff
 	silence
-	quiet time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
+	touched time.Duration // when it last answered a call to the end, a millisecond old at most
+	quiet   time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
 }
 
 // upstreamConn is one connection to an endpoint.
