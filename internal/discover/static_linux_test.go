@@ -36,7 +36,7 @@ func TestVanishedAddressIsDownSoon(t *testing.T) {
 		if err != nil {
 			break
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	began := time.Now()
 	held.Close()

@@ -134,7 +134,9 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	switch outcome {
 	case rank.OK, rank.Faulty:
 		st.touch(lease.Endpoint(), now)
-	case rank.Failed, rank.RefusedByWorker, rank.NotSent:
+	case rank.Failed, rank.RefusedByWorker:
+	case rank.NotSent:
+		a.call.work.cut = true
 	case rank.Cancelled:
 		a.call.work.cut = true
 		st.gaveUp(lease, a.call.method, now)

@@ -12,10 +12,12 @@ const (
 	// saturatedFor is how long every thread of every worker is kept busy;
 	// SOAK_TIME changes it.
 	saturatedFor = 10 * time.Minute
-	// probeBound is how long a probe may take then. It is asked of all but one in
-	// a thousand, which the prober of the test may itself have slept through: the
-	// workers leave no processor free.
+	// probeBound is how long a probe may take then. It is asked of 99 in a hundred:
+	// the workers leave no processor free, and whatever else the machine does keeps
+	// the prober of the test waiting, too.
 	probeBound = 50 * time.Millisecond
+	// kubeletBound is for all of them: the default timeoutSeconds of Kubernetes.
+	kubeletBound = time.Second
 )
 
 // Ten minutes of calls that compute for 2 s, on workers with one thread whose
@@ -31,8 +33,9 @@ func TestSoakSaturation(t *testing.T) {
 	c.WaitReady(langBound)
 	s := saturate(t, c, 4, 2*time.Second, lasts)
 	s.wantNobodySick(t, c)
-	if slow := s.probes.took[len(s.probes.took)*999/1000]; slow >= probeBound {
-		t.Errorf("one probe in a thousand took %v or more, want less than %v", slow, probeBound)
+	took := s.probes.took
+	if p99, most := took[len(took)*99/100], took[len(took)-1]; p99 >= probeBound || most >= kubeletBound {
+		t.Errorf("99 %% of the probes took less than %v, all less than %v; want %v, %v", p99, most, probeBound, kubeletBound)
 	}
 	c.Stop()
 }

@@ -119,8 +119,8 @@ func saturate(t *testing.T, c *Cabrank, callers int, work, lasts time.Duration) 
 // failed, no worker was out of the rank for a moment, readiness was 200.
 func (s *saturation) wantNobodySick(t *testing.T, c *Cabrank) {
 	t.Helper()
-	t.Logf("%d calls, median %v; %d probes, median %v, p99.9 %v, max %v", len(s.calls), middle(s.calls),
-		len(s.probes.took), middle(s.probes.took), s.probes.took[len(s.probes.took)*999/1000], s.probes.took[len(s.probes.took)-1])
+	t.Logf("%d calls, median %v; %d probes, median %v, p99 %v, p99.9 %v, max %v", len(s.calls), middle(s.calls),
+		len(s.probes.took), middle(s.probes.took), s.probes.took[len(s.probes.took)*99/100], s.probes.took[len(s.probes.took)*999/1000], s.probes.took[len(s.probes.took)-1])
 	if len(s.failed) > 0 || len(s.calls) == 0 {
 		t.Errorf("%d calls, failed by status: %v", len(s.calls), s.failed)
 	}
