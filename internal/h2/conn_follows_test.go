@@ -48,7 +48,7 @@ func TestFollows(t *testing.T) {
 	}
 	all := wire().request(1, false).data(1, false, "xy")
 	whole := all.b.Bytes()
-	for cut := range len(whole) {
+	for cut := range whole {
 		r := newServer(t)
 		f := &follower{Handler: r.conn.h, conn: r.conn}
 		r.conn.h = f

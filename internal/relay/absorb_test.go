@@ -187,3 +187,44 @@ func TestThousandCallersDoNotRead(t *testing.T) {
 		wantReply(other, 1)
 	})
 }
+
+// Answers that lie here untaken, with nothing but memory to hold, stay for as long as
+// there is room for others, and no longer than stall_timeout when there is not.
+func TestForgottenAnswersMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.BufferTotal, o.StallTimeout = 8<<20, stallTimeout })
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.deafCaller()
+		leave := func(stream uint32) {
+			g.askDeaf(caller, worker, stream, stream)
+			caller.WantFields(stream, noEnd, responseHead()...)
+			pour(worker, stream, 0)
+			worker.WriteHeaders(stream, end, "grpc-status", "0")
+			g.wantInFlight(0)
+		}
+		leave(1)
+		leave(3)
+		pass(10 * stallTimeout)
+		if n := g.counted("caller_stalled"); n != 0 {
+			t.Errorf("%d answers were given up though there is room", n)
+		}
+		leave(5)
+		pass(stallTimeout / 2)
+		caller.WriteWindowUpdate(0, 1<<24)
+		caller.WriteWindowUpdate(3, 1) // this one comes back
+		caller.WantData(3, noEnd)
+		pass(stallTimeout - stallTimeout/stallLooks)
+		for _, stream := range []uint32{1, 5} {
+			caller.WantFields(stream, end, "grpc-status", "10", "grpc-message", "cabrank: caller stalled")
+		}
+		if n := g.counted("caller_stalled"); n != 2 {
+			t.Errorf("%d answers were given up", n)
+		}
+		caller.WriteWindowUpdate(3, 1<<24)
+		for total := 1; total < 1<<20; {
+			total += len(caller.WantData(3, noEnd))
+		}
+		caller.WantFields(3, end, "grpc-status", "0")
+		g.wantAbsorbed(0)
+	})
+}

@@ -9,7 +9,7 @@ import (
 
 // A call joins the rank when there is something for a worker to do (R9): when its
 // request has ended, when its first message is whole, or when as much of that is
-// here as the caller may send before it has a slot. How long a call waits for that
+// here as the caller can be sure to send before it has a slot. How long a call waits for that
 // depends on what it has shown; see docs/decisions/013-slow-callers.md.
 const (
 	// gatherFor is the patience with a caller that has sent nothing but HEADERS:
@@ -38,7 +38,8 @@ func (c *call) gather(now time.Duration) {
 
 // gathered reports whether there is enough of the request to begin with.
 func (c *call) gathered() bool {
-	if c.reqEnd || len(c.req) >= int(c.st.conf.down.WindowPressed) {
+	// Half a window: the rest of it may be owed for padding, and would not come.
+	if c.reqEnd || len(c.req) >= c.down.Window()/2 {
 		return true
 	}
 	if !c.grpc {

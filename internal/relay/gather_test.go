@@ -105,6 +105,26 @@ func TestEndsWhileGathering(t *testing.T) {
 	})
 }
 
+// R9: padding takes from the caller's window what its message needs; that leaves
+// no call waiting for bytes which cannot come.
+func TestPaddedBeginningOfALargeMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		worker.Skip(testkit.Data)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, noEnd, request(hello)...)
+		part := make([]byte, 400)
+		copy(part, []byte{0, 0, 1, 0, 0}) // of 64 KiB
+		for sent := int64(0); sent+656 <= streamWindow+caller.Credit(1) && g.Rank().Endpoints[0].InFlight == 0; sent += 656 {
+			caller.WritePadded(1, noEnd, part, 255)
+			synctest.Wait()
+		}
+		worker.WantHeaders(1, noEnd)
+		caller.Close()
+	})
+}
+
 // R9: so do calls for workers that cabrank has not started, and those that are not
 // gRPC, of which only the end tells.
 func TestAllCallsGather(t *testing.T) {

@@ -17,7 +17,8 @@ const stallLooks = 8
 // It costs a call nothing but a mark where its bytes move. Only while calls wait
 // in the rank are those that have a slot looked at, some times a minute; the time
 // in which nobody waits counts for nothing, so that a quiet stream is not cut off
-// for the first call that has to wait a moment.
+// for the first call that has to wait a moment. In the same way it ends calls whose
+// answers lie here, untaken and without a slot, when room for others gets short.
 //
 // Concurrency: guarded by the lock of its shard.
 type stallWatch struct {
@@ -46,14 +47,15 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 		w.wind(now)
 	}
 	if w.st.relay.Waiting() > 0 {
-		w.look(now)
+		for _, u := range w.st.upstreams {
+			for _, uc := range u.conns {
+				uc.link.Conn.Each(w.lookAtSlot)
+			}
+		}
 	}
-}
-
-func (w *stallWatch) look(now time.Duration) {
-	for _, u := range w.st.upstreams {
-		for _, uc := range u.conns {
-			uc.link.Conn.Each(w.lookAt)
+	if w.st.relay.crowded() {
+		for cc := range w.st.callers {
+			cc.link.Conn.Each(w.lookAtAnswer)
 		}
 	}
 	for i, c := range w.stalled {
@@ -63,18 +65,39 @@ func (w *stallWatch) look(now time.Duration) {
 	w.stalled = w.stalled[:0]
 }
 
-func (w *stallWatch) lookAt(s *h2.Stream) {
+// crowded reports whether answers that nobody takes begin to keep others from
+// being read ahead (absorb).
+func (r *Relay) crowded() bool {
+	return r.budget.Pressed() || r.absorbed.Load() > r.opts.BufferTotal/4
+}
+
+// lookAtSlot looks at a call by its stream to a worker.
+func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	a := s.Owner.(*attempt)
 	c := a.call
 	switch {
 	case a != &c.attempt: // a second one of the same call
 	case !c.awaitsCaller():
 		c.idle = 0
-	case c.idle == stallLooks:
-		w.stalled = append(w.stalled, c)
 	default:
-		c.idle++
+		w.lookAt(c)
 	}
+}
+
+// lookAtAnswer looks at a call by its stream to a caller. It holds no slot any more,
+// but memory, until the caller takes what its worker has left here.
+func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
+	if c := s.Owner.(*call); c.state == callOver && c.respSent < len(c.resp) {
+		w.lookAt(c)
+	}
+}
+
+func (w *stallWatch) lookAt(c *call) {
+	if c.idle < stallLooks {
+		c.idle++
+		return
+	}
+	w.stalled = append(w.stalled, c)
 }
 
 // awaitsCaller reports whether a call has a slot and goes on only when its caller
