@@ -230,9 +230,11 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	served := a.done + ages
 	more, passed := charged-a.charged, served-a.served
 	a.charged, a.served = charged, served
-	if len(r.accounts) < 2 {
-		a.advance(l, 0)
-		return // nothing is shared
+	if len(r.accounts) < 2 { // nothing is shared
+		if a.ahead != 0 {
+			a.advance(l, 0)
+		}
+		return
 	}
 	a.used(more, since, now)
 	// The clock runs as fast as the slot time that each of those gets who wait.
