@@ -96,6 +96,7 @@ func (a *async) run(seed uint64, d time.Duration) *async {
 		a.limit = newAdaptive(1, 10, 200, int(seed))
 	}
 	a.slots = newShrink(a.limit.most)
+	a.slots.prompt = true
 	a.seconds = make([]second, d/time.Second)
 	a.arrive()
 	for {

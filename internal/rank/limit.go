@@ -6,6 +6,7 @@ import "time"
 func (e *Endpoint) renew() {
 	e.shrink = newShrink(e.slots)
 	if a := e.adapt; a != nil {
+		e.shrink.prompt = true
 		*a = newAdaptive(a.least, a.start, a.most, e.index)
 	}
 	e.relimit()

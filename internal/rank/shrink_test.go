@@ -87,7 +87,7 @@ func TestShrinksToWhatTheWorkerTakes(t *testing.T) {
 		service law
 		within  time.Duration
 	}{
-		{"short calls", exponential(5 * ms), 5 * time.Second},
+		{"short calls", exponential(10 * ms), 10 * time.Second},
 		{"calls", exponential(50 * ms), 2 * time.Second},
 		{"constant calls", always(50 * ms), 2 * time.Second},
 		{"long calls", exponential(5 * time.Second), 5 * time.Second},
@@ -100,7 +100,7 @@ func TestShrinksToWhatTheWorkerTakes(t *testing.T) {
 			}
 			before := w.refusals
 			w.run(tc.within, tc.within+quietFirst-2*time.Second)
-			if n := w.refusals - before; n > 20 {
+			if n := w.refusals - before; n > 150 {
 				t.Errorf("%s, %d threads: %d refusals afterwards", tc.name, have, n)
 			}
 		}
@@ -108,9 +108,9 @@ func TestShrinksToWhatTheWorkerTakes(t *testing.T) {
 }
 
 // R1: a thread that is free half a millisecond after its answer, as Ruby's is,
-// costs no slot, nor does one that takes three times as long.
+// costs no slot, nor does one that takes eight times as long.
 func TestLateThreadsCostNoSlot(t *testing.T) {
-	for _, late := range []time.Duration{ms / 2, 3 * ms / 2} {
+	for _, late := range []time.Duration{ms / 2, 4 * ms} {
 		for _, service := range []law{exponential(2 * ms), always(10 * ms), exponential(100 * ms)} {
 			for _, slots := range []int{1, 2, 5, 8} {
 				w := newThreads(slots, slots, service)
@@ -180,8 +180,26 @@ func TestTriesInVainBecomeRare(t *testing.T) {
 		if want := time.Duration(quiet) * time.Second; w.quiet != want || w.left != 3 {
 			t.Errorf("quiet for %v with %d slots, want %v with 3", w.quiet, w.left, want)
 		}
-		if n := w.refusals - before; n > 20 {
+		if n := w.refusals - before; n > 80 {
 			t.Errorf("%d refusals for a try", n)
 		}
+	}
+}
+
+// On a busy machine threads are later than anything explains now and then. Few
+// such refusals among many answers cost no slot.
+func TestRareRefusalsCostNoSlot(t *testing.T) {
+	s := newShrink(5)
+	now := time.Duration(0)
+	for i := range 100_000 {
+		now += 10 * ms
+		if i%10 == 0 { // one in ten, and none is explained
+			s.refused(3, now)
+			continue
+		}
+		s.released(now)
+	}
+	if s.left != 5 {
+		t.Errorf("%d of 5 slots left", s.left)
 	}
 }
