@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -72,8 +71,6 @@ func runFaultWorker(args []string, out io.Writer) error {
 	boot := flags.Duration("boot", 0, "how long it takes until the worker listens")
 	deaf := flags.Bool("deaf", false, "ignore SIGTERM")
 	say := flags.String("say", "", "line to print at the start")
-	staller := flags.String("staller", "", "which worker stalls now and then: CABRANK_WORKER")
-	stall := flags.Duration("stall", 0, "for how long, each 25th time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -94,11 +91,7 @@ func runFaultWorker(args []string, out io.Writer) error {
 		return err
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxFaultMessage), grpc.MaxSendMsgSize(maxFaultMessage))
-	service := &faultService{name: os.Getenv("CABRANK_WORKER"), out: out}
-	if service.name == *staller {
-		service.stall = *stall
-	}
-	workpb.RegisterWorkServer(server, service)
+	workpb.RegisterWorkServer(server, &faultService{name: os.Getenv("CABRANK_WORKER"), out: out})
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	if !*deaf {
 		go func() { // ends with the process
@@ -120,22 +113,16 @@ func listenFault(addr string) (net.Listener, error) {
 // and "done ID" for each unary call, so that a test can count what really ran.
 type faultService struct {
 	workpb.UnimplementedWorkServer
-	name  string
-	out   io.Writer
-	stall time.Duration // by how much each 25th call takes longer
-	calls atomic.Uint64
+	name string
+	out  io.Writer
 }
 
 // Io sleeps until the time is up or its caller leaves.
 func (s *faultService) Io(ctx context.Context, req *workpb.IoRequest) (*workpb.IoReply, error) {
 	id := strings.Join(metadata.ValueFromIncomingContext(ctx, callIDKey), ",")
 	fmt.Fprintln(s.out, "took", id)
-	work := time.Duration(req.GetMillis()) * time.Millisecond
-	if s.calls.Add(1)%25 == 0 {
-		work += s.stall
-	}
 	select {
-	case <-time.After(work):
+	case <-time.After(time.Duration(req.GetMillis()) * time.Millisecond):
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 )
@@ -25,68 +22,6 @@ func withMethodRule(t *testing.T, rule string) []string {
 		t.Fatal(err)
 	}
 	return []string{"--config", file}
-}
-
-// Of four workers one stalls at each 25th of its calls. With hedging no caller has
-// to wait for that, for little more work, and no call runs more than twice;
-// without it those calls take as long as they do. The rank sees to it that they
-// are few: a worker that was slow gets little more than a probe now and then.
-func TestHedgesCutTheTail(t *testing.T) {
-	const calls, stall = 600, 3 * time.Second
-	worker := faultWorker(t, "-staller", "worker-1", "-stall", stall.String())
-	run := func(rule string) (took []time.Duration, c *Cabrank) {
-		t.Helper()
-		c = startFault(t, worker, append(withMethodRule(t, rule), "--workers", "4", "--slots", "1")...)
-		c.waitWorkers(4)
-		conn := dialLang(t, c.Addr)
-		var mu sync.Mutex
-		var callers sync.WaitGroup
-		for caller := range 2 { // half of the slots stay free
-			callers.Go(func() {
-				for n := range calls / 2 {
-					began := time.Now()
-					got := callIo(t.Context(), conn, fmt.Sprintf("%d-%d", caller, n), 5*time.Millisecond)
-					mu.Lock()
-					took = append(took, time.Since(began))
-					mu.Unlock()
-					if got.err != nil {
-						t.Errorf("call %s: %v", got.id, got.err)
-					}
-				}
-			})
-		}
-		callers.Wait()
-		slices.Sort(took)
-		return took, c
-	}
-
-	plain, c := run("")
-	if n := c.metric("cabrank_hedges_total"); n != 0 {
-		t.Errorf("%v hedges without a rule", n)
-	}
-	c.Stop()
-	hedged, c := run("    hedge_after: 100ms\n")
-	sent, won := c.metric("cabrank_hedges_total", "result", "sent"), c.metric("cabrank_hedges_total", "result", "won")
-	t.Logf("without hedges %s; with %v, %v of them won, %s", spread(plain), sent, won, spread(hedged))
-	if longest := plain[len(plain)-1]; longest < stall {
-		t.Errorf("nobody stalled: the longest call took %v", longest)
-	}
-	if longest := hedged[len(hedged)-1]; longest > stall/2 { // a busy machine may take a while
-		t.Errorf("with hedges the longest call took %v", longest)
-	}
-	if won == 0 || sent > calls/10 {
-		t.Errorf("%v hedges won of %v, for %d calls", won, sent, calls)
-	}
-	c.Stop()
-	runs := 0
-	for id, times := range c.taken() {
-		if runs += times; times > 2 {
-			t.Errorf("call %s ran %d times", id, times)
-		}
-	}
-	if runs > calls+int(sent) {
-		t.Errorf("%d calls and %v hedges made %d runs", calls, sent, runs)
-	}
 }
 
 // With every slot in use there are no hedges, however late calls are. A moment in
