@@ -134,7 +134,9 @@ func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 		return
 	}
 	c := a.call
-	a.choose(now)
+	if c.hedging {
+		a.choose(now)
+	}
 	c.commit()
 	c.toCaller(b.Enc, false)
 }

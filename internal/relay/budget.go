@@ -93,11 +93,8 @@ func (b *retryBudget) count(calls uint64, now time.Duration) *oneSecond {
 	return this
 }
 
-// countCall counts a call for the budget, if anybody needs that.
+// countCall counts a call for the budget.
 func (st *stand) countCall(now time.Duration) {
-	if len(st.relay.policies) == 0 {
-		return
-	}
 	if st.uncounted++; st.uncounted >= countBatch {
 		st.relay.retryBudget.add(st.uncounted, now)
 		st.uncounted = 0

@@ -176,20 +176,21 @@ func (c *call) enter(now time.Duration) {
 	q.Method, q.Account, q.Lane, q.Hash = c.method.learned(), c.form.account(), c.form.lane, c.form.hash
 	q.OnCancel, q.Avoid = c.form.onCancel(), nil
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
-	c.placed(c.st.relay.rank.Acquire(&c.ticket, c, now))
+	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
+	if verdict == rank.Granted {
+		c.run(lease, now)
+		return
+	}
+	c.notGranted(verdict, reason, now)
 }
 
-// placed takes the rank's first word on a call.
-func (c *call) placed(lease rank.Lease, verdict rank.Verdict, reason rank.Reason) {
-	now := c.st.Now()
-	switch verdict {
-	case rank.Granted:
-		c.run(lease, now)
-	case rank.Queued:
+// notGranted takes the rank's first word on a call that does not start at once.
+func (c *call) notGranted(verdict rank.Verdict, reason rank.Reason, now time.Duration) {
+	if verdict == rank.Queued {
 		c.wait(now)
-	default:
-		c.fail(endingFor(reason), now)
+		return
 	}
+	c.fail(endingFor(reason), now)
 }
 
 // wait puts the call among those that the rank will call.

@@ -56,8 +56,8 @@ func (c *call) planHedge(p *policy, now time.Duration) {
 // mayHedge reports whether a second attempt would be the same as the first: the
 // request is here as a whole and kept, and nothing has come back.
 func (c *call) mayHedge() bool {
-	if c.answered || !c.reqEnd || !c.lease.Valid() {
-		return false
+	if c.answered || !c.reqEnd || !c.lease.Valid() || c.finishes() {
+		return false // with on_cancel: finish nobody could be told that it has lost
 	}
 	c.trimRequest()
 	// What is kept once is kept until the call is committed.

@@ -117,6 +117,7 @@ func TestNoHedge(t *testing.T) {
 			r.w2.WantHeaders(1, end)
 		}, "no_slot"},
 		"no ready endpoint": {plan, func(r *race) { r.rank.SetReady(r.stands[0].upstreams[1].endpoint.slots, false, r.now(), nil) }, "no_slot"},
+		"no cancels":        {func(o *Options) { plan(o); o.Methods[0].OnCancel = rank.Finish }, func(*race) {}, ""},
 		"no budget":         {func(o *Options) { plan(o); o.RetryBudget = RetryBudget{} }, func(*race) {}, "no_budget"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,9 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	case wayAside:
 		c.enterAside(now)
 	default:
-		st.countCall(now)
+		if st.budgeted {
+			st.countCall(now)
+		}
 		c.gather(now)
 	}
 	st.shed(cc, now)

@@ -142,5 +142,10 @@ func (c *call) resume(now time.Duration) {
 	c.state, c.resumeAt = callNew, 0
 	c.waitUntil = now + c.st.relay.opts.QueueTimeout
 	c.ticket.Request.Until = c.waitUntil
-	c.placed(c.st.relay.rank.Retry(&c.ticket, c, now))
+	lease, verdict, reason := c.st.relay.rank.Retry(&c.ticket, c, now)
+	if verdict == rank.Granted {
+		c.run(lease, now)
+		return
+	}
+	c.notGranted(verdict, reason, now)
 }

@@ -110,6 +110,7 @@ type stand struct {
 	stalls        *stallWatch
 	calls         int    // that hold up a drain
 	uncounted     uint64 // calls that the retry budget does not know of yet
+	budgeted      bool   // it wants to know
 	draining      bool
 }
 
@@ -125,6 +126,7 @@ func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
 		stats:       newStatsTable(),
 		partings:    make(partings),
 		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
+		budgeted:    len(r.policies) > 0,
 	}
 	st.stalls = newStallWatch(st, r.opts.StallTimeout)
 	st.keys.init(st)

@@ -30,6 +30,11 @@ func (c *call) mayFinish() bool {
 	if c.state != callRunning || !c.reqEnd || !c.lease.Valid() || !c.up.Open() || c.st.relay.closing.Load() {
 		return false
 	}
+	return c.finishes()
+}
+
+// finishes reports whether the worker is not to be told that a call is given up.
+func (c *call) finishes() bool {
 	how := c.form.onCancel()
 	if how == 0 {
 		how = c.st.upstreamOf(c.lease.Endpoint()).endpoint.onCancel
