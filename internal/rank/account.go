@@ -35,7 +35,8 @@ type Terms struct {
 	// how many at once; a Rate of 0 means any, a Burst of 0 means one.
 	Rate  float64
 	Burst int
-	// Concurrent is how many of its calls may wait or run at a time; 0 means any.
+	// Concurrent is how many of its calls may wait or run at a time, ghosts of
+	// cancelled ones included; 0 means any.
 	Concurrent int
 }
 
@@ -58,6 +59,7 @@ type Account struct {
 
 	waiting int
 	running int
+	ghosts  int     // slots that are held for calls that it has cancelled (R5)
 	busy    int     // position in Rank.busy, -1 if none of its calls runs
 	flows   []*flow // its queues: those in which it waits
 	debtor  bool    // is one of Rank.debtors
@@ -122,7 +124,7 @@ func (r *Rank) Close(a *Account) {
 }
 
 // needed reports whether anybody knows the account but the rank itself.
-func (a *Account) needed() bool { return a.refs > 0 || a.waiting > 0 || a.running > 0 }
+func (a *Account) needed() bool { return a.refs > 0 || a.waiting > 0 || a.running > 0 || a.ghosts > 0 }
 
 // forget drops an account that nobody needs. One that owes slot time stays, or
 // whoever owes would come back as a stranger.
@@ -171,7 +173,7 @@ func (r *Rank) forgive(few int) {
 
 // admit applies the account's terms to a call that comes.
 func (a *Account) admit(now time.Duration) Reason {
-	if most := a.terms.Concurrent; most > 0 && a.waiting+a.running >= most {
+	if most := a.terms.Concurrent; most > 0 && a.waiting+a.running+a.ghosts >= most {
 		return TooManyCalls
 	}
 	if !a.rate.take(now) {

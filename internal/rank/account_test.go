@@ -170,6 +170,28 @@ func TestTermsOfAnAccount(t *testing.T) {
 	}
 }
 
+// R5: cancelled calls whose slots are held still count.
+func TestGhostsCountAsCalls(t *testing.T) {
+	r := New(Options{})
+	r.SetReady(r.Add("worker", EndpointOptions{Slots: 5}), true, 0, nil)
+	a := r.Open("a", Terms{Concurrent: 1})
+	c, next := with(a, nil, 0), with(a, nil, 0)
+	c.acquire(t, r, 0, Granted)
+	c.release(r, Cancelled, ms)
+	r.Close(a)
+	if _, _, reason := r.Acquire(&next.Ticket, next, 2*ms); reason != TooManyCalls {
+		t.Errorf("beside a ghost: %v", reason)
+	}
+	r.Tick(2*time.Second, nil)
+	next.acquire(t, r, 2*time.Second, Granted)
+	next.release(r, Cancelled, 2*time.Second+ms)
+	r.SetReady(next.lease.Endpoint(), false, 3*time.Second, nil)
+	r.SetReady(next.lease.Endpoint(), true, 3*time.Second, nil)
+	if a.ghosts != 0 || r.Snapshot().Accounts != 0 {
+		t.Errorf("%d ghosts, %d accounts", a.ghosts, r.Snapshot().Accounts)
+	}
+}
+
 // An account goes when nobody needs it, and not before.
 func TestAccountsGo(t *testing.T) {
 	r, _ := newRank(t, 10, 1)

@@ -296,7 +296,7 @@ func (h *havoc) checkCounts() {
 	paused, ghosts := map[*Endpoint]int{}, map[*Endpoint]int{}
 	for _, p := range r.pauses {
 		paused[p.endpoint] += p.slots
-		if p.ghost {
+		if p.ghostOf != nil {
 			ghosts[p.endpoint]++
 		}
 	}

@@ -10,6 +10,9 @@ import "strconv"
 // may be idle. They are here to be compared, and for callers that must meet the
 // same worker again (RingHash). All else is the same for all: slots, deadlines,
 // shares, lanes.
+//
+// Their cost is O(endpoints) for each call, and a full queue makes room for others
+// only among the calls of the same endpoint.
 type Balance uint8
 
 const (

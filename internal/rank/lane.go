@@ -108,10 +108,12 @@ func reserves(lanes []*lane) (slots int) {
 	return slots
 }
 
-// laneOf returns the lane of a call that asks for a slot now.
+// laneOf returns the lane of a call that asks for a slot now. Long calls wait in
+// one of their own, or they would be in the way of those that may start; but for
+// those that have been given a lane.
 func (r *Rank) laneOf(t *Ticket) *lane {
 	last := len(r.lanes) - 1
-	if t.long {
+	if t.long && t.Request.Lane == 0 {
 		return r.lanes[last]
 	}
 	return r.lanes[min(int(t.Request.Lane), last-1)]

@@ -1,6 +1,9 @@
 package rank
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Calls of a lane with reserved slots are answered while all others are in use,
 // and nobody else gets these slots.
@@ -78,6 +81,25 @@ func TestPutBackCallsAreNotEvicted(t *testing.T) {
 	tick(r, 0)
 	if len(back.refused) != 0 {
 		t.Errorf("the call that was put back was told %v", back.refused)
+	}
+}
+
+// Long calls of a lane keep to it.
+func TestLongCallsKeepTheirLane(t *testing.T) {
+	r := New(Options{QueueLength: 10, Lanes: []LaneOptions{{Name: "admin", Priority: 1}}})
+	r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 2}), true, 0, nil)
+	m := r.Method("/admin.Admin/Watch")
+	for range enough {
+		m.observe(time.Minute, 0)
+	}
+	for range 2 {
+		c := with(nil, m, 0)
+		c.Request.Lane = 1
+		c.acquire(t, r, 0, Granted)
+	}
+	with(nil, m, 0).acquire(t, r, 0, Queued)
+	if s := r.Snapshot(); s.LongCalls != 2 || s.Lanes[2].Waiting != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -16,6 +16,11 @@ const (
 	// halfLife is after what time each counts half anyway, so that nothing that
 	// was learned locks a method out for ever (R16).
 	halfLife = 10 * time.Second
+	// halfLifeRuns and halfLifeMost say for how much longer that is where calls run
+	// for long: what takes an hour is not forgotten a minute after it has ended
+	// (R8).
+	halfLifeRuns = 4
+	halfLifeMost = 10 * time.Minute
 	// refreshEvery is how many runs may be missing in what Estimate returns.
 	refreshEvery = 32
 )
@@ -90,16 +95,22 @@ func (m *Method) observeAtLeast(run, now time.Duration) {
 	}
 }
 
+// halves returns after what time what was learned counts half.
+func (m *Method) halves() time.Duration {
+	return max(halfLife, min(halfLifeRuns*m.occupancy(), halfLifeMost))
+}
+
 // fade lets what was learned count less as time goes by.
 func (m *Method) fade(now time.Duration) {
-	if now < m.decayed+halfLife && m.runs.samples() < memory {
+	half := m.halves()
+	if now < m.decayed+half && m.runs.samples() < memory {
 		return
 	}
-	for m.decayed+halfLife <= now && m.runs.total > 0 {
+	for m.decayed+half <= now && m.runs.total > 0 {
 		m.runs.halve()
-		m.decayed += halfLife
+		m.decayed += half
 	}
-	m.decayed = max(m.decayed, now-halfLife+1)
+	m.decayed = max(m.decayed, now-half+1)
 	if m.runs.samples() >= memory {
 		m.runs.halve()
 	}

@@ -40,12 +40,12 @@ func TestEstimatesFade(t *testing.T) {
 	if !m.known() {
 		t.Fatal("a thousand runs are not enough")
 	}
-	m.fade(2 * time.Minute)
+	m.fade(2 * time.Hour)
 	if m.known() {
-		t.Errorf("%d runs are known two minutes later", m.Estimate().Samples)
+		t.Errorf("%d runs are known two hours later", m.Estimate().Samples)
 	}
 	for range 100 {
-		m.observe(ms, 2*time.Minute)
+		m.observe(ms, 2*time.Hour)
 	}
 	if e := m.Estimate(); e.Median > 2*ms {
 		t.Errorf("median is %v after the calls have become quick", e.Median)
@@ -56,9 +56,23 @@ func TestEstimatesFade(t *testing.T) {
 func TestForgottenIsUnknown(t *testing.T) {
 	m := New(Options{}).Method("/a.B/C")
 	m.observe(time.Hour, 0)
-	m.fade(time.Hour)
+	m.fade(3 * time.Hour)
 	if got := m.Estimate(); got != (Estimate{}) {
-		t.Errorf("an hour later one run is remembered as %+v", got)
+		t.Errorf("three hours later one run is remembered as %+v", got)
+	}
+}
+
+// R8: what takes an hour is not forgotten a minute after it has ended.
+func TestLongRunsAreRemembered(t *testing.T) {
+	m := New(Options{}).Method("/chat.Chat/Stream")
+	for range enough {
+		m.observe(time.Hour, 0)
+	}
+	if m.fade(20 * time.Minute); !m.long() {
+		t.Error("forgotten after 20 minutes")
+	}
+	if m.fade(10 * time.Hour); m.long() {
+		t.Error("known for ever")
 	}
 }
 

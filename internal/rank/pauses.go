@@ -10,7 +10,7 @@ type pause struct {
 	until    time.Duration
 	endpoint *Endpoint
 	slots    int
-	ghost    bool // one slot, for a call whose caller has gone
+	ghostOf  *Account // one slot, for a call that this account has cancelled (R5)
 }
 
 // pauses are all that last, the one that ends first at the top: a binary heap.
@@ -33,8 +33,13 @@ func (p *pauses) pop() pause {
 	return first
 }
 
-// drop takes out all of an endpoint.
-func (p *pauses) drop(e *Endpoint) {
+// drop takes out all of an endpoint, each after gone has been told of it.
+func (p *pauses) drop(e *Endpoint, gone func(pause)) {
+	for _, x := range *p {
+		if x.endpoint == e {
+			gone(x)
+		}
+	}
 	*p = slices.DeleteFunc(*p, func(x pause) bool { return x.endpoint == e })
 	for i := len(*p)/2 - 1; i >= 0; i-- {
 		p.down(i)

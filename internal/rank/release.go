@@ -37,7 +37,11 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 		if o == NotSent {
 			slots = e.limit - e.busy()
 		}
-		r.pause(pause{until: until, endpoint: e, slots: slots, ghost: ghost})
+		p := pause{until: until, endpoint: e, slots: slots}
+		if ghost {
+			p.ghostOf = t.account
+		}
+		r.pause(p)
 	}
 	r.refresh(e)
 	into = r.serve(now, into)

@@ -15,9 +15,10 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 		p := r.pauses.pop()
 		e := p.endpoint
 		e.paused -= p.slots
-		if p.ghost { // nothing has told that its handler is through
+		if p.ghostOf != nil { // nothing has told that its handler is through
 			e.ghosts--
 			e.doubts++
+			r.exorcise(p)
 		}
 		r.refresh(e)
 	}
@@ -46,8 +47,9 @@ func (r *Rank) pause(p pause) {
 		return
 	}
 	e.paused += p.slots
-	if p.ghost {
+	if p.ghostOf != nil {
 		e.ghosts++
+		p.ghostOf.ghosts++
 	}
 	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
 	r.pauses.push(p)
@@ -70,7 +72,15 @@ func (r *Rank) unpause(e *Endpoint) {
 		return
 	}
 	e.paused, e.ghosts = 0, 0
-	r.pauses.drop(e)
+	r.pauses.drop(e, r.exorcise)
+}
+
+// exorcise ends the ghost of a pause, if it is one, for its account.
+func (r *Rank) exorcise(p pause) {
+	if p.ghostOf != nil {
+		p.ghostOf.ghosts--
+		r.forget(p.ghostOf)
+	}
 }
 
 // refresh counts the slots of e, and puts it into the list of endpoints with a

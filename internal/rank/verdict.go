@@ -47,7 +47,7 @@ const (
 	Overload
 	// RateLimited means that the call's account has begun too many calls.
 	RateLimited
-	// TooManyCalls means that too many calls of its account wait or run.
+	// TooManyCalls means that too many calls of its account wait, run or haunt.
 	TooManyCalls
 	reasons // how many there are
 )
