@@ -40,8 +40,8 @@ type level struct {
 // due is what an account of weight 1 has been charged that got its share.
 func (l *level) due() float64 { return l.clock + l.ahead }
 
-// begin notes that a call of an account comes to wait.
-func (l *level) begin(a *Account) {
+// enter notes that a call of an account comes to wait.
+func (l *level) enter(a *Account) {
 	s := &a.shares[l.index]
 	if s.waiting++; s.waiting == 1 {
 		l.waiting++
@@ -50,8 +50,8 @@ func (l *level) begin(a *Account) {
 	}
 }
 
-// end notes that one waits no more.
-func (l *level) end(a *Account) {
+// exit notes that one waits no more.
+func (l *level) exit(a *Account) {
 	s := &a.shares[l.index]
 	if s.waiting--; s.waiting > 0 {
 		return

@@ -21,7 +21,7 @@ func newQueue(lanes []*lane, s *spares) *queue {
 // join puts t in.
 func (q *queue) join(t *Ticket, at place) {
 	l, a := &q.lanes[t.lane.index], t.account
-	l.lane.level.begin(a)
+	l.lane.enter(a)
 	f := l.find(a)
 	if f == nil {
 		f = l.begin(a, t)
@@ -45,7 +45,7 @@ func (q *queue) remove(t *Ticket) {
 	l := f.lane
 	f.line.remove(t)
 	t.account.queued -= t.expected
-	l.lane.level.end(t.account)
+	l.lane.exit(t.account)
 	q.count(t, -1)
 	t.flow = nil
 	if f.waiting > 0 {
