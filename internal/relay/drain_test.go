@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,13 +252,28 @@ func TestDrainWaitsForReaders(t *testing.T) {
 // After a drain nobody is let in.
 func TestDrainClosesDoor(t *testing.T) {
 	g := newRig(t)
-	g.Drain(time.Second, nil)
-	if conn, err := net.Dial("tcp", g.addr); err == nil {
-		conn.Close()
-		t.Error("the port still accepts")
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	path := filepath.Join(t.TempDir(), "door") // a port could be somebody else's soon
+	ln, err := net.Listen("unix", path)
 	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(ln) }() // ended by the drain
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the door to be open", func() bool { return g.connections.Load() == 1 })
+	conn.Close()
+	g.Drain(time.Second, nil)
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		t.Error("the door still accepts")
+	}
+	if err := <-served; !errors.Is(err, ErrClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+	if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	g.Drain(time.Second, nil) // once more changes nothing
