@@ -59,9 +59,10 @@ lint: .tools/golangci-lint ## Check form: gofmt, modules, vet on Linux and macOS
 	@scripts/lint.sh
 
 .PHONY: test-unit
-test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds; starts no child.
+test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds, simulations without; starts no child.
 	@scripts/install-deps.sh race
 	@$(TEST) -race -timeout 10m ./...
+	@$(TEST) $(call packages,^//go:build .*!race\b)
 
 .PHONY: test-real
 test-real: build tools ## Run interop, real workers and CLI scripts; installs what is missing.
@@ -96,6 +97,10 @@ bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it
 bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@scripts/install-deps.sh peers
 	@go run ./bench/runner -workloads q70,q140,q140skip,q70refuse,q140refuse -peers cabrank-1slot,cabrank-workers,haproxy-maxconn1,haproxy-h2,nghttpx,envoy -repeats 3 $(BENCH_FLAGS)
+
+.PHONY: bars
+bars: ## Hold the simulated rank against its ideals, at length, and print the table.
+	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'
 
 ##@ Housekeeping
 

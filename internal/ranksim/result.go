@@ -59,6 +59,8 @@ type Record struct {
 	Held time.Duration
 	// Starts is the number of handlers that began.
 	Starts uint8
+	// Hedged means that a second attempt began.
+	Hedged bool
 	// Ending is how it ended.
 	Ending Ending
 	// Reason is the rank's, if Ending is Refused.
@@ -73,8 +75,7 @@ type Result struct {
 	Records []Record
 	// Refusals counts answers of workers without a free thread (R1).
 	Refusals int
-	// Hedges counts second attempts, and HedgeTime is what their handlers took.
-	Hedges    int
+	// HedgeTime is what the handlers of second attempts took.
 	HedgeTime time.Duration
 	// Longest is the largest number of calls that waited at once.
 	Longest int

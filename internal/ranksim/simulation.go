@@ -1,6 +1,7 @@
 package ranksim
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -22,29 +23,42 @@ func Run(s System, calls []Call) *Result {
 type simulation struct {
 	System
 
-	r       *Result
-	rank    *rank.Rank
-	workers []worker
-	now     time.Duration
-	arrived int // calls that have come
-	events  events
-	tick    time.Duration // when the rank wants to be looked after; 0 is never
-	grants  []rank.Grant  // scratch
-	told    []*visit      // grants and refusals on their way to their calls
-	hearing []*visit      // memory for the next ones
-	visits  []*visit      // memory for further use
-	runs    []*run        // the same
-	alive   int           // calls and handlers that have not ended
+	r        *Result
+	rank     *rank.Rank
+	workers  []worker
+	methods  []*rank.Method
+	accounts []*rank.Account
+	now      time.Duration
+	arrived  int // calls that have come
+	events   events
+	tick     time.Duration // when the rank wants to be looked after; 0 is never
+	grants   []rank.Grant  // scratch
+	told     []*visit      // grants and refusals on their way to their calls
+	hearing  []*visit      // memory for the next ones
+	visits   []*visit      // memory for further use
+	runs     []*run        // the same
+	alive    int           // calls and handlers that have not ended
 }
+
+// systemStream is the number of the random sequence of a system: none of a
+// workload's.
+const systemStream = 1 << 62
 
 func newSimulation(s System, calls []Call) *simulation {
 	sim := &simulation{System: s, r: newResult(calls)}
+	random := rand.New(rand.NewPCG(s.Seed, systemStream))
+	sim.Rank.Random = random.Float64
 	sim.rank = rank.New(sim.Rank)
+	for i, terms := range s.Accounts {
+		sim.accounts = append(sim.accounts, sim.rank.Open("caller-"+strconv.Itoa(i+1), terms))
+	}
 	sim.workers = make([]worker, len(s.Workers))
 	for i := range sim.workers {
 		w := &sim.workers[i]
 		w.Worker = s.Workers[i]
-		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), rank.EndpointOptions{Slots: w.Slots, OnCancel: rank.Free})
+		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), rank.EndpointOptions{
+			Slots: w.Slots, OnCancel: w.OnCancel, Refuses: !w.Queues,
+		})
 		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
 	}
 	return sim
@@ -135,23 +149,27 @@ func (s *simulation) happens(e event) {
 			e.visit.giveUp()
 		}
 	case hedges:
+		if e.visit.turn == e.turn && e.visit.hedgeAt == e.at && s.rank.Waiting() == 0 {
+			e.visit.tryAgain()
+		}
 	}
 }
 
-// start begins the handler of a call at a worker. False: the worker has no
+// start begins the handler of an attempt at a worker; nil: the worker has no
 // thread for it and refuses.
-func (s *simulation) start(v *visit, w *worker) (*run, bool) {
+func (s *simulation) start(t *try, w *worker) *run {
 	if w.busy == w.Slots && !w.Queues {
-		return nil, false
+		return nil
 	}
 	r := s.newRun()
-	r.worker, r.visit, r.call = w, v, v.call
+	r.worker, r.try, r.call = w, t, t.visit.call
+	r.hedge = t == &t.visit.hedge
 	if w.busy == w.Slots {
 		w.queue = append(w.queue, r)
 	} else {
 		s.begin(r)
 	}
-	return r, true
+	return r
 }
 
 // begin gives a run a thread.
@@ -160,7 +178,7 @@ func (s *simulation) begin(r *run) {
 	r.worker.busy++
 	rec := &s.r.Records[r.call]
 	rec.Starts++
-	if r.visit != nil && rec.Starts == 1 {
+	if rec.Starts == 1 {
 		rec.Wait = s.now - s.r.Calls[r.call].Arrives
 	}
 	s.events.add(event{
@@ -170,17 +188,20 @@ func (s *simulation) begin(r *run) {
 
 // answer ends a handler.
 func (s *simulation) answer(r *run) {
-	v := r.visit
+	t := r.try
 	s.stop(r)
-	if v != nil {
-		v.answered()
+	if t != nil {
+		t.visit.answered(t)
 	}
 }
 
 // stop ends a handler's work; its thread may be free a little later.
 func (s *simulation) stop(r *run) {
 	s.r.Records[r.call].Held += s.now - r.began
-	r.visit = nil
+	if r.hedge {
+		s.r.HedgeTime += s.now - r.began
+	}
+	r.try = nil
 	r.turn++ // its answer is no event any more
 	if r.worker.Late > 0 {
 		s.events.add(event{at: s.now + r.worker.Late, what: frees, run: r})
@@ -191,7 +212,7 @@ func (s *simulation) stop(r *run) {
 
 // cancel tells the worker that nobody waits for a run any more (R5).
 func (s *simulation) cancel(r *run) {
-	r.visit = nil
+	r.try = nil
 	if r.begun && !r.worker.RunsOn {
 		s.stop(r)
 	}
@@ -206,7 +227,7 @@ func (s *simulation) free(r *run) {
 	for len(w.queue) > 0 && w.busy < w.Slots {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
-		if next.visit == nil && !w.RunsOn {
+		if next.try == nil && !w.RunsOn {
 			s.recycleRun(next) // cancelled before it began
 			continue
 		}

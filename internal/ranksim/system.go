@@ -8,13 +8,24 @@ import (
 
 // System is what serves the calls: a rank and its workers.
 type System struct {
-	// Rank are the options of the rank.
+	// Rank are the options of the rank. Its random numbers come from Seed.
 	Rank rank.Options
 	// Workers are the endpoints, in the order in which the rank learns of them.
 	Workers []Worker
 	// QueueTimeout bounds the wait of a call in the queue (R10); 0 means that
 	// nothing does.
 	QueueTimeout time.Duration
+	// Accounts are the terms of the callers, by Call.Caller. Callers beyond
+	// them share the common account.
+	Accounts []rank.Terms
+	// Hedge allows a second attempt of every call, into a free slot that nobody
+	// waits for, when the first one runs for longer than HedgeAfter; 0 means
+	// than 95 % of the calls of its method do.
+	Hedge      bool
+	HedgeAfter time.Duration
+	// Seed chooses the random numbers of the system itself; those of the calls
+	// are drawn before.
+	Seed uint64
 }
 
 // Worker is a simulated worker process.
@@ -30,6 +41,8 @@ type Worker struct {
 	Stall      time.Duration
 	// Late is how long after its answer a handler's thread is free again.
 	Late time.Duration
+	// OnCancel is what the rank is told of it (R5); 0 is the rank's default.
+	OnCancel rank.OnCancel
 	// RunsOn means that a handler runs to its end after its caller has gone;
 	// otherwise it ends with the cancel.
 	RunsOn bool
@@ -74,9 +87,10 @@ func (w *worker) takes(c *Call) time.Duration {
 // Life: made when a lease begins; over when its thread is free.
 type run struct {
 	worker *worker
-	visit  *visit // nil once nobody waits for the answer
+	try    *try   // nil once nobody waits for the answer
 	call   int    // index of the call
 	turn   uint32 // counts the uses of this memory
 	began  time.Duration
 	begun  bool
+	hedge  bool
 }

@@ -1,6 +1,7 @@
 package ranksim
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
@@ -17,13 +18,15 @@ const (
 	between place = iota // on no side
 	queued
 	running
+	over // for its caller; a handler may go on
 )
 
 // visit is one call on its way through the system: what package relay does for
 // a call, without its bytes.
 type visit struct {
-	sim    *simulation
-	ticket rank.Ticket
+	sim   *simulation
+	first try
+	hedge try
 	course
 }
 
@@ -35,13 +38,20 @@ type course struct {
 	gone     time.Duration // when nobody waits any more; 0: never
 	until    time.Duration // end of the queue's timeout; 0: none
 	alarm    time.Duration // the instant of the event that counts, 0: none
-	lease    rank.Lease
-	run      *run // nil while a refusal is on its way back
+	hedgeAt  time.Duration // the same of hedges
 	refusals int
 
 	// What the rank has said, until settle.
 	granted rank.Lease
 	refused rank.Reason
+}
+
+// try is one attempt of a call at a worker.
+type try struct {
+	visit  *visit
+	ticket rank.Ticket
+	lease  rank.Lease
+	run    *run // nil without a handler, and while a refusal is on its way back
 }
 
 // arrive brings a call to the rank.
@@ -53,9 +63,32 @@ func (s *simulation) arrive(call int) {
 	if s.QueueTimeout > 0 {
 		v.until = s.now + s.QueueTimeout
 	}
-	v.ticket.Request = rank.Request{Deadline: c.Deadline, Arrived: s.now}
-	lease, verdict, reason := s.rank.Acquire(&v.ticket, v, s.now)
+	v.first.ticket.Request = rank.Request{
+		Method: s.method(c.Method), Account: s.account(c.Caller),
+		Deadline: c.Deadline, Until: v.until, Arrived: s.now,
+	}
+	lease, verdict, reason := s.rank.Acquire(&v.first.ticket, v, s.now)
 	v.judged(lease, verdict, reason)
+}
+
+// method returns the rank's handle for a method; nil for one that it is not
+// told of.
+func (s *simulation) method(i int) *rank.Method {
+	if i < 0 {
+		return nil
+	}
+	for len(s.methods) <= i {
+		s.methods = append(s.methods, s.rank.Method("method-"+strconv.Itoa(len(s.methods))))
+	}
+	return s.methods[i]
+}
+
+// account returns the rank's account of a caller; nil for the common one.
+func (s *simulation) account(caller int) *rank.Account {
+	if caller >= len(s.accounts) {
+		return nil
+	}
+	return s.accounts[caller]
 }
 
 // judged does what follows from the rank's verdict.
@@ -69,6 +102,7 @@ func (v *visit) judged(lease rank.Lease, verdict rank.Verdict, reason rank.Reaso
 		v.setAlarm()
 	default:
 		v.finish(Refused, reason)
+		v.recycle()
 	}
 }
 
@@ -92,6 +126,7 @@ func (v *visit) hear() {
 	v.place = between
 	if reason != rank.NoReason {
 		v.finish(Refused, reason)
+		v.recycle()
 		return
 	}
 	v.begin(lease)
@@ -100,13 +135,17 @@ func (v *visit) hear() {
 // begin sends the call to the endpoint of the lease.
 func (v *visit) begin(lease rank.Lease) {
 	s := v.sim
-	v.lease, v.place = lease, running
-	w := &s.workers[lease.Endpoint().Index()]
-	r, ok := s.start(v, w)
-	v.run = r
+	v.place = running
+	ok := v.first.start(lease)
 	v.setAlarm()
 	if !ok {
+		w := &s.workers[lease.Endpoint().Index()]
 		s.events.add(event{at: s.now + w.Refusing, what: refuses, visit: v, turn: v.turn})
+		return
+	}
+	if after := s.hedgeAfter(v); after > 0 {
+		v.hedgeAt = s.now + after
+		s.events.add(event{at: v.hedgeAt, what: hedges, visit: v, turn: v.turn})
 	}
 }
 
@@ -115,26 +154,34 @@ func (v *visit) refusedByWorker() {
 	s := v.sim
 	s.r.Refusals++
 	if v.refusals++; v.refusals > maxRefusals {
-		v.release(rank.Failed)
+		v.first.release(rank.Failed)
 		v.finish(Exhausted, rank.NoReason)
+		v.recycle()
 		return
 	}
-	v.ticket.Request.Avoid = v.lease.Endpoint()
-	v.release(rank.RefusedByWorker)
+	v.first.ticket.Request.Avoid = v.first.lease.Endpoint()
+	v.first.release(rank.RefusedByWorker)
 	v.place = between
 	if v.until != 0 && s.now >= v.until {
 		v.finish(WaitedTooLong, rank.NoReason)
+		v.recycle()
 		return
 	}
-	lease, verdict := s.rank.Rejoin(&v.ticket, v, s.now)
+	lease, verdict := s.rank.Rejoin(&v.first.ticket, v, s.now)
 	v.judged(lease, verdict, rank.DeadlineExceeded)
 }
 
-// answered ends a call whose answer has come.
-func (v *visit) answered() {
-	v.run = nil
-	v.release(rank.OK)
-	v.finish(Answered, rank.NoReason)
+// answered ends a call whose answer has come, and the other attempt.
+func (v *visit) answered(by *try) {
+	by.run = nil
+	by.release(rank.OK)
+	for _, other := range []*try{&v.first, &v.hedge} {
+		other.cancel()
+	}
+	if v.place != over {
+		v.finish(Answered, rank.NoReason)
+	}
+	v.recycle()
 }
 
 // giveUp is the call's alarm: its time in the queue, or its caller's patience,
@@ -151,25 +198,53 @@ func (v *visit) giveUp() {
 	}
 	switch {
 	case v.place == queued:
-		s.rank.Leave(&v.ticket)
+		s.rank.Leave(&v.first.ticket)
+		v.finish(ending, rank.NoReason)
+		v.recycle()
 	case ending == WaitedTooLong:
 		v.setAlarm() // it has a slot: only its caller's patience counts
-		return
 	default:
-		if v.run != nil {
-			s.cancel(v.run)
-			v.run = nil
-		}
-		v.release(rank.Cancelled)
+		v.finish(ending, rank.NoReason)
+		v.leaveWorkers()
 	}
-	v.finish(ending, rank.NoReason)
+}
+
+// leaveWorkers cancels what runs for a caller that has gone, unless its worker
+// is to finish it: then the answer releases the slot.
+func (v *visit) leaveWorkers() {
+	v.hedge.cancel()
+	if v.first.run != nil && v.first.run.worker.OnCancel == rank.Finish {
+		return
+	}
+	v.first.cancel()
+	v.recycle()
+}
+
+// start begins the attempt on the endpoint of the lease. False: the worker
+// refuses it.
+func (t *try) start(lease rank.Lease) bool {
+	s := t.visit.sim
+	t.lease = lease
+	t.run = s.start(t, &s.workers[lease.Endpoint().Index()])
+	return t.run != nil
+}
+
+// cancel ends the attempt, if it is under way.
+func (t *try) cancel() {
+	if t.run != nil {
+		t.visit.sim.cancel(t.run)
+		t.run = nil
+	}
+	if t.lease.Valid() {
+		t.release(rank.Cancelled)
+	}
 }
 
 // release ends the lease.
-func (v *visit) release(o rank.Outcome) {
-	s := v.sim
-	lease := v.lease
-	v.lease = rank.Lease{}
+func (t *try) release(o rank.Outcome) {
+	s := t.visit.sim
+	lease := t.lease
+	t.lease = rank.Lease{}
 	s.deliver(s.rank.Release(lease, o, s.now, s.grants[:0]))
 }
 
@@ -188,7 +263,7 @@ func (v *visit) setAlarm() {
 	}
 }
 
-// finish records the end of the call.
+// finish records the end of the call for its caller.
 func (v *visit) finish(e Ending, reason rank.Reason) {
 	s := v.sim
 	if e == Refused && reason == rank.DeadlineExceeded {
@@ -200,9 +275,7 @@ func (v *visit) finish(e Ending, reason rank.Reason) {
 	if rec.Starts == 0 {
 		rec.Wait = rec.Sojourn
 	}
-	s.alive--
-	v.turn++
-	s.visits = append(s.visits, v)
+	v.place, v.alarm, v.hedgeAt = over, 0, 0
 }
 
 func (s *simulation) newVisit() *visit {
@@ -213,5 +286,14 @@ func (s *simulation) newVisit() *visit {
 		v.course = course{turn: v.turn}
 		return v
 	}
-	return &visit{sim: s}
+	v := &visit{sim: s}
+	v.first.visit, v.hedge.visit = v, v
+	return v
+}
+
+// recycle gives the memory back: nothing refers to the visit any more.
+func (v *visit) recycle() {
+	v.turn++
+	v.sim.alive--
+	v.sim.visits = append(v.sim.visits, v)
 }

@@ -39,12 +39,22 @@ func TestWorkers(t *testing.T) {
 		},
 		{
 			// R5: the handler goes on; tries at 4, 5, 7 and 11 ms.
-			name: "ghost", worker: Worker{Slots: 1, RunsOn: true}, calls: gone,
+			name: "ghost", worker: Worker{Slots: 1, RunsOn: true, OnCancel: rank.Free}, calls: gone,
 			wait: 10 * ms, held: 10 * ms, refusals: 3,
 		},
-		{name: "cooperative", worker: Worker{Slots: 1}, calls: gone, wait: 3 * ms, held: 4 * ms},
+		{name: "cooperative", worker: Worker{Slots: 1, OnCancel: rank.Free}, calls: gone, wait: 3 * ms, held: 4 * ms},
 		{
-			name: "ghost before a queue inside", worker: Worker{Slots: 1, RunsOn: true, Queues: true}, calls: gone,
+			name: "ghost before a queue inside", worker: Worker{Slots: 1, RunsOn: true, Queues: true, OnCancel: rank.Free},
+			calls: gone,
+			wait:  9 * ms, held: 10 * ms,
+		},
+		{
+			// R5: nothing is known of the method, so the ghost has a second.
+			name: "hold", worker: Worker{Slots: 1, RunsOn: true, OnCancel: rank.Hold}, calls: gone,
+			wait: 999 * ms, held: 10 * ms,
+		},
+		{
+			name: "finish", worker: Worker{Slots: 1, RunsOn: true, OnCancel: rank.Finish}, calls: gone,
 			wait: 9 * ms, held: 10 * ms,
 		},
 	} {
@@ -104,4 +114,12 @@ func TestEndings(t *testing.T) {
 	if r := Run(impatient, []Call{busy, busy}).Records[1]; r.Ending != WaitedTooLong || r.Sojourn != 30*ms {
 		t.Errorf("queue timeout: %v after %v", r.Ending, r.Sojourn)
 	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	calls := oneCaller(1, 200_000, 0.9, 4, Mixed()).Draw()
+	for b.Loop() {
+		Run(System{Rank: rankOptions(), Workers: Alike(4, Worker{Slots: 1})}, calls)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(calls)), "ns/call")
 }

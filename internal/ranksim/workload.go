@@ -28,6 +28,9 @@ type Caller struct {
 	Rate float64
 	// Service is how long their handlers run.
 	Service Service
+	// Method is a small number for the method that it calls; with a negative one
+	// the rank is not told which, and learns nothing.
+	Method int
 	// Timeout is how long after its arrival a call has its deadline; 0 means
 	// that there is none.
 	Timeout time.Duration
@@ -58,8 +61,8 @@ type Call struct {
 	Leaves time.Duration
 	// Luck is uniform in [0,1); it decides what happens by chance at a worker.
 	Luck float64
-	// Caller is the index of its caller in the workload.
-	Caller int
+	// Caller is the index of its caller in the workload, Method the caller's.
+	Caller, Method int
 }
 
 // gone returns the instant at which nobody waits for the call any more, or 0.
@@ -89,7 +92,7 @@ func (w Workload) draw(caller int, calls []Call) []Call {
 	}
 	random := rand.New(rand.NewPCG(w.Seed, uint64(caller)))
 	for now := w.next(0, c.Rate, random); now <= w.Until; now = w.next(now, c.Rate, random) {
-		call := Call{Arrives: now, Service: c.Service.Draw(random), Luck: random.Float64(), Caller: caller}
+		call := Call{Arrives: now, Service: c.Service.Draw(random), Luck: random.Float64(), Caller: caller, Method: c.Method}
 		if c.Timeout > 0 {
 			call.Deadline = now + c.Timeout
 		}
