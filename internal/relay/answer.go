@@ -83,7 +83,7 @@ func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a.spoke(now)
 	switch {
 	case a.unheard:
-		a.endUnheard(rank.Failed, now)
+		a.unheardReset(now)
 	case a.call.hedging:
 		a.resetInRace(code, broken, now)
 	default:

@@ -54,6 +54,7 @@ func (a *attempt) belongTo(c *call) {
 // answer that nobody waits for.
 func (a *attempt) Expired(_ *shard.Timer, now time.Duration) {
 	if a.unheard {
+		a.call.st.stats.cutUnheard++
 		a.endUnheard(rank.Cancelled, now)
 		return
 	}

@@ -3,6 +3,7 @@ package relay
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 )
@@ -74,13 +75,34 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 	}
 	said := a.effort // the record has its status already, or will have cabrank's own
 	a.readStatus(b)
-	refused := a.isRefusal(b)
+	refused, late := a.isRefusal(b), a.code == grpcwire.DeadlineExceeded
 	a.effort = said
-	if refused {
+	switch {
+	case refused:
 		a.endUnheard(rank.RefusedByWorker, now)
-		return
+	case late:
+		a.endUnheard(a.unlessByClock(rank.OK, now), now)
+	default:
+		a.endUnheard(rank.OK, now)
 	}
-	a.endUnheard(rank.OK, now)
+}
+
+// unheardReset takes the end of the stream by the worker.
+func (a *attempt) unheardReset(now time.Duration) {
+	a.endUnheard(a.unlessByClock(rank.Failed, now), now)
+}
+
+// unlessByClock returns what the end of a stream tells of the worker. At the
+// deadline that it was told its library ends the stream by itself, be it grpc-go or
+// those on gRPC's C core, and its handler goes on: then nobody will ever tell when
+// that is through, and the slot is held as a ghost.
+func (a *attempt) unlessByClock(outcome rank.Outcome, now time.Duration) rank.Outcome {
+	c := a.call
+	if c.deadline == 0 || now < c.deadline {
+		return outcome
+	}
+	c.ticket.Request.OnCancel = rank.Hold
+	return rank.Cancelled
 }
 
 // unheardData takes bytes that nobody waits for.
@@ -105,12 +127,8 @@ func (a *attempt) unheardLost(sent bool, now time.Duration) {
 // endUnheard gives the slot back. The call may be used again when it returns.
 func (a *attempt) endUnheard(outcome rank.Outcome, now time.Duration) {
 	c := a.call
-	switch outcome {
-	case rank.OK:
+	if outcome == rank.OK {
 		c.st.stats.unheard++
-	case rank.Cancelled:
-		c.st.stats.cutUnheard++
-	default: // counted where it is about the worker
 	}
 	c.heardAgain()
 	c.leaveStream()

@@ -59,6 +59,41 @@ func TestWorkerFinishes(t *testing.T) {
 	}
 }
 
+// R5: a worker whose library ends the stream at the deadline has not said that its
+// handler is through; before the deadline an end is an end.
+func TestEndByTheClockLeavesAGhost(t *testing.T) {
+	for name, row := range map[string]struct {
+		passed time.Duration
+		say    func(worker *testkit.Peer)
+		ghosts int
+	}{
+		"reset at the deadline":  {time.Second, func(w *testkit.Peer) { w.WriteRST(1, http2.ErrCodeCancel) }, 1},
+		"status at the deadline": {time.Second, func(w *testkit.Peer) { w.WriteHeaders(1, end, append(responseHead(), "grpc-status", "4")...) }, 1},
+		"answer at the deadline": {time.Second, func(w *testkit.Peer) { w.WriteHeaders(1, end, append(responseHead(), "grpc-status", "0")...) }, 0},
+		"reset before":           {time.Second / 2, func(w *testkit.Peer) { w.WriteRST(1, http2.ErrCodeCancel) }, 0},
+		"status before":          {time.Second / 2, func(w *testkit.Peer) { w.WriteHeaders(1, end, append(responseHead(), "grpc-status", "4")...) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, finishing)
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello, "grpc-timeout", "1S")...)
+				worker.WantHeaders(1, end)
+				pass(row.passed)
+				caller.Close()
+				synctest.Wait()
+				row.say(worker)
+				synctest.Wait()
+				if got := g.Rank().Endpoints[0].Ghosts; got != row.ghosts {
+					t.Errorf("%d ghosts, want %d", got, row.ghosts)
+				}
+				g.wantInFlight(0)
+			})
+		})
+	}
+}
+
 // pourSome is pour for so many bytes.
 func pourSome(p *testkit.Peer, stream uint32, most int64) (sent int64) {
 	for sent < most {
