@@ -18,6 +18,10 @@ const (
 	// debtCap bounds how much slot time an account pays back that it has had
 	// beyond its share.
 	debtCap = 10 * time.Second
+	// queuedFor is for how long the calls that an account has waiting may keep its
+	// share of the slots busy before the calls of others go first: the burst of one
+	// that was quiet so far is told at once.
+	queuedFor = time.Second
 	// fadeEvery is how finely use fades: a four-hundredth of it at a time.
 	fadeEvery = useFor / 400
 	// lookEvery is how often calls are charged that still run.
@@ -299,6 +303,7 @@ func (a *Account) modest(l *level, slots int, now time.Duration) bool {
 		return false
 	}
 	a.fade(now)
-	share := a.terms.Weight / l.weights * float64(slots) * float64(useFor)
-	return a.use+float64(a.queued) <= tolerance*share
+	share := tolerance * a.terms.Weight / l.weights * float64(slots)
+	queued := float64(a.queued)
+	return a.use+queued <= share*float64(useFor) && queued <= share*float64(queuedFor)
 }
