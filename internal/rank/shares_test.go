@@ -67,7 +67,7 @@ func TestWeightsAreProportions(t *testing.T) {
 		for range enough {
 			m.observe(100*ms, now)
 		}
-		running := with(nil, m, now)
+		running := with(r.Open("first", Terms{Weight: scale}), m, now)
 		running.acquire(t, r, now, Granted)
 		var calls []*caller
 		for i, weight := range []float64{7, 2, 1} {
