@@ -6,16 +6,23 @@ import (
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
+// hedgeSamples is how many runs of a method must have been seen, as in package
+// relay.
+const hedgeSamples = 20
+
 // hedgeAfter returns for how long a call runs before a second attempt may
 // start; 0 means that none does.
 func (s *simulation) hedgeAfter(v *visit) time.Duration {
-	if !s.Hedge {
-		return 0
+	if !s.Hedge || v.first.run.worker.OnCancel == rank.Finish {
+		return 0 // Finish: nobody could be told that it has lost
 	}
 	if s.HedgeAfter > 0 {
 		return s.HedgeAfter
 	}
-	return v.first.ticket.Request.Method.Estimate().P95
+	if e := v.first.ticket.Request.Method.Estimate(); e.Samples >= hedgeSamples {
+		return e.P95
+	}
+	return 0
 }
 
 // tryAgain starts a second attempt of a call that takes long, if a slot is free
