@@ -13,6 +13,7 @@ const (
 	spared
 	waitedForStreams
 	waitedForReserve
+	waitedForFaster
 	preferredFaster
 	probedSlow
 	heldGhost
@@ -36,6 +37,7 @@ func (d decision) String() string {
 		spared:           "spared_to_learn",
 		waitedForStreams: "waited_for_stream_slots",
 		waitedForReserve: "waited_for_reserved_slots",
+		waitedForFaster:  "waited_for_faster",
 		preferredFaster:  "preferred_faster",
 		probedSlow:       "probed_slow",
 		heldGhost:        "held_ghost",

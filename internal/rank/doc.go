@@ -6,7 +6,8 @@
 //
 //  1. A call takes a free slot at once: on an endpoint that is not slow, the one
 //     with the smallest share of its slots in use; ties go round ([Fastest]).
-//     Now and then a slow one is tried with a single call.
+//     Now and then a slow one is tried with a single call; a very slow one is
+//     used only when waiting for another would take longer.
 //  2. Without a free slot it waits, and the endpoint is chosen when a slot is
 //     free ([LateBinding]). While no endpoint is ready calls wait like any
 //     others.

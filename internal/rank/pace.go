@@ -108,11 +108,14 @@ func (r *Rank) compare() {
 	}
 	slices.Sort(r.paces)
 	usual := r.paces[(len(r.paces)-1)/2]
-	r.slow = 0
+	r.slow, r.verySlow = 0, 0
 	for _, e := range r.up {
 		e.pace.compare(usual)
 		if e.pace.slow {
 			r.slow++
+		}
+		if e.pace.octaves > 0 {
+			r.verySlow++
 		}
 		if e.relimit() {
 			r.refresh(e)

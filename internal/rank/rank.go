@@ -63,6 +63,8 @@ type Rank struct {
 	handovers handovers
 	demand    demand
 	slow      int           // endpoints that are
+	verySlow  int           // endpoints that have lost slots for it
+	forgone   time.Duration // when it is looked again whether a slow slot is worth having
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
 	looked    time.Duration // when calls that run were last charged
@@ -249,6 +251,10 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 	}
 	// By the invariant nobody waits who may have a slot that is free.
 	if len(r.free) == 0 || t.lane.waiting > 0 || !r.mayStart(t.lane) {
+		return nil
+	}
+	if r.forgo(t.method, now) {
+		r.counts.decided[waitedForFaster]++
 		return nil
 	}
 	if r.waiting.Load() > 0 { // not for this slot

@@ -23,7 +23,7 @@ func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	}
 	for len(r.free) > 0 && r.queue.waiting > 0 {
 		f := r.next(r.queue, now)
-		if f == nil {
+		if f == nil || r.forgo(f.line.first.method, now) {
 			break
 		}
 		into = r.serveNext(f, nil, now, into)

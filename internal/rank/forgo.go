@@ -1,0 +1,55 @@
+package rank
+
+import (
+	"slices"
+	"time"
+)
+
+// forgo reports whether a call of the method had better wait than take one of the
+// slots that are free, because all of them are of endpoints that are very slow:
+// with k slots of the others, a place in the queue costs 1/k of a run, and a slow
+// slot costs as many runs more as it is slower (the slow server problem: a slow
+// server is worth using only while enough calls wait).
+//
+// It is never so when nobody else is up, when the call could not wait, or when no
+// slot has been handed over for as long as the slow one would take more; the rank
+// asks for a Tick then.
+// Source: Lin and Kumar, "Optimal Control of a Queueing System with Two
+// Heterogeneous Servers", IEEE Transactions on Automatic Control 1984.
+func (r *Rank) forgo(m *Method, now time.Duration) bool {
+	if r.verySlow == 0 || slices.ContainsFunc(r.free, isNotVerySlow) {
+		return false
+	}
+	others, more := r.capacity, maxOctaves
+	for _, e := range r.up {
+		if e.pace.octaves > 0 {
+			others -= e.usable
+		}
+	}
+	for _, e := range r.free {
+		more = min(more, 1<<e.pace.octaves-1)
+	}
+	waiting := r.Waiting()
+	if others <= 0 || waiting >= r.queueLength || waiting+1 > others*more {
+		return false
+	}
+	began := now
+	if waiting > 0 {
+		began = r.handovers.last
+	}
+	until := began + time.Duration(more)*m.occupancy()
+	if now >= until {
+		return false
+	}
+	if r.forgone <= now { // one at a time
+		r.forgone = until
+		r.pauses.push(pause{until: until, endpoint: r.free[0]})
+		r.poke()
+	}
+	return true
+}
+
+// maxOctaves bounds how many runs more a slow slot is taken to cost.
+const maxOctaves = 1 << 10
+
+func isNotVerySlow(e *Endpoint) bool { return e.pace.octaves == 0 }
