@@ -49,7 +49,7 @@ func methodRules() entries[MethodRule] {
 				func(r *MethodRule) any { return &r.Retries }},
 			{"retry_on", unavailable, "the failures that are tried again", list{cleanCode, codesLegal, len(statusCodes())},
 				func(r *MethodRule) any { return &r.RetryOn }},
-			{"hedge_after", none, "time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: what most calls of the method take", hedgeDelay{},
+			{"hedge_after", none, "time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end", hedgeDelay{},
 				func(r *MethodRule) any { return r }},
 			{"on_cancel", "as for all", "slot of a cancelled call, as the key on_cancel", oneOf{words: []string{"hold", "free", "finish"}},
 				func(r *MethodRule) any { return &r.OnCancel }},

@@ -33,10 +33,10 @@ func TestCallsForgoVerySlowSlots(t *testing.T) {
 	}
 }
 
-// When as many wait as the slow slot would serve in the time of one, it is used.
+// When so many wait that it relieves them, it is used.
 func TestManyCallsTakeVerySlowSlots(t *testing.T) {
 	r, slow, m, _ := slowRank(t, 100)
-	backlog(t, r, nil, m, 15, 0)
+	backlog(t, r, nil, m, 3, 0)
 	c := with(nil, m, 0)
 	lease, verdict, _ := r.Acquire(&c.Ticket, c, 0)
 	if verdict != Queued { // behind the others, one of whom is served at the next turn

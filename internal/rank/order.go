@@ -21,6 +21,8 @@ type Standing struct {
 	Overloaded bool
 	// Since is memory of the line's own, 0 at first and whenever it was empty.
 	Since time.Duration
+	// Newest is what the order said last.
+	Newest bool
 }
 
 // FIFO is the order that knows no overload: first come, first served.
@@ -59,17 +61,21 @@ const (
 // told from a burst).
 func Adaptive(l *Standing, now time.Duration) bool {
 	if !l.Oldest.waitedPart(standingPart, now) {
-		l.Since = 0
+		l.Since, l.Newest = 0, false
 		return false
 	}
 	if l.Since == 0 {
 		l.Since = max(now, 1)
 	}
 	stood := now - l.Since
-	if l.Overloaded {
-		return stood >= standingFor
+	switch {
+	case l.Newest: // until the queue is short again
+	case l.Overloaded:
+		l.Newest = stood >= standingFor
+	default:
+		l.Newest = l.Oldest.waitedPart(latePart, now) && stood >= lateTimes*l.Oldest.time()
 	}
-	return l.Oldest.waitedPart(latePart, now) && stood >= lateTimes*l.Oldest.time()
+	return l.Newest
 }
 
 // time returns the time in which the call must be served; 0 if it may take any.

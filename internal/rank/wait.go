@@ -124,3 +124,13 @@ func (r *Rank) Drain() time.Duration {
 	defer r.mu.Unlock()
 	return time.Duration(r.Waiting()) * r.handovers.mean
 }
+
+// met notes that a call has found a free slot and nobody waiting: demand does
+// not exceed capacity, whatever came before.
+func (d *demand) met(slots int) {
+	most := float64(slots) * float64(demandFor)
+	if d.work > most {
+		d.calls *= most / d.work
+		d.work = most
+	}
+}
