@@ -44,7 +44,7 @@ func TestCallsDoNotWaitBehindGhosts(t *testing.T) {
 
 func ghosts(t *testing.T, lang string) {
 	t.Helper()
-	const service, calls = 60 * time.Millisecond, 200
+	const service, calls = 300 * time.Millisecond, 60
 	c, records := oneThread(t, lang)
 	trial := oneslot.Trial{Addr: c.Addr, Conns: 4, Calls: oneslot.Demand{
 		Seed: 3, Calls: calls, Workers: 2, Load: 0.6, Mix: oneslot.Mix{Short: service, Long: service},
@@ -75,10 +75,10 @@ func ghosts(t *testing.T, lang string) {
 	t.Logf("%s: %d runs; %d calls waited at a worker, %d of them while the other one was idle", lang, len(all), waited, len(behind))
 	// The slack is for a machine that stands still; if slots were free at a cancel,
 	// a third of the calls would wait at their worker.
-	if waited > calls/20 {
+	if waited > calls/15 {
 		t.Errorf("%d calls waited for others at their worker", waited)
 	}
-	if len(behind) > calls/50 {
+	if len(behind) > calls/30 {
 		t.Errorf("%d calls waited behind others at a worker while the other one was idle:\n%v", len(behind), behind)
 	}
 }
@@ -88,7 +88,7 @@ func ghosts(t *testing.T, lang string) {
 // worker is told by its time in the queue, to the millisecond.
 func behindGhosts(t *testing.T, outcomes []oneslot.Outcome, all []oneslot.Record) (behind []string, waited int) {
 	t.Helper()
-	const tolerance = 20 * time.Millisecond
+	const tolerance = 100 * time.Millisecond // what a busy machine takes to start a thread
 	began := map[int]oneslot.Record{}
 	for _, r := range all {
 		began[r.Call] = r
