@@ -9,7 +9,7 @@ func slowRank(tb testing.TB, queue int) (r *Rank, slow *Endpoint, m *Method, run
 	r, e := newRank(tb, queue, 1, 1)
 	m = knownMethod(r, 20*ms)
 	e[0].pace = pace{count: paceRuns}
-	e[1].pace = pace{count: paceRuns, mean: 4 * 4 * paceUnit, slow: true, octaves: 4}
+	e[1].pace = pace{count: paceRuns, mean: 4 * 4 * paceUnit, runs: longRuns, long: 4 * 4 * paceUnit, slow: true, octaves: 4}
 	r.slow, r.verySlow = 1, 1
 	running = with(nil, m, 0)
 	running.acquire(tb, r, 0, Granted)

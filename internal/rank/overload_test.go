@@ -166,6 +166,23 @@ func TestExpectedWaitCountsOtherCallers(t *testing.T) {
 	}
 }
 
+// R5, R16: a call with little time left is not sent to a worker that may still be
+// busy with a ghost.
+func TestLittleTimeIsNotSpentOnGhosts(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	short, ample := with(nil, m, 0), with(nil, m, 0)
+	short.Request.Deadline, ample.Request.Deadline = 130*ms, time.Second
+	short.acquire(t, r, 0, Queued)
+	ample.acquire(t, r, 0, Queued)
+	running.lease.Endpoint().onCancel = Hold
+	running.release(r, Cancelled, 80*ms)
+	grants, _ := r.Tick(100*ms, nil)
+	deliver(grants)
+	if len(short.refused) != 1 || short.refused[0] != WontFinish || ample.granted != 1 {
+		t.Errorf("with 30 ms for 20, behind a ghost: %v; the next was granted %d times", short.refused, ample.granted)
+	}
+}
+
 // R16: nobody is refused by what has hardly been learned.
 func TestNothingIsShedUnlearned(t *testing.T) {
 	r, _ := newRank(t, 10, 1)

@@ -15,6 +15,8 @@ import (
 type pace struct {
 	mean  int           // smoothed
 	count int           // how many runs it stands for, at most paceRuns
+	long  int           // smoothed over more runs: what must be sure
+	runs  int           // how many runs that stands for, at most longRuns
 	last  time.Duration // when the last run ended
 	turn  uint64        // the rank's turn at the last run
 
@@ -28,6 +30,9 @@ const (
 	// run times that are spread like an exponential's vary by 1.3 octaves or so,
 	// their mean over 16 by a third of one.
 	paceRuns = 16
+	// longRuns is the same for what takes slots away. Chance makes a mean over 64
+	// differ by two octaves in none of many millions of calls.
+	longRuns = 64
 	// paceFault is what counts for a failure: 16 times as long as usual.
 	paceFault = 4 * 4 * paceUnit
 	// slowBy is how much slower than the fastest an endpoint must be to count as
@@ -56,6 +61,8 @@ func (p *pace) add(sample int, now time.Duration) {
 	p.last = now
 	p.count = min(p.count+1, paceRuns)
 	p.mean += (sample - p.mean) / p.count
+	p.runs = min(p.runs+1, longRuns)
+	p.long += (sample - p.long) / p.runs
 }
 
 // learnPace takes what a lease's end tells of the endpoint's pace.
@@ -78,8 +85,10 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 }
 
 const (
-	// compareAfter is how many runs, at least, an endpoint is compared by.
+	// compareAfter is how many runs, at least, an endpoint is compared by, and
+	// sureAfter by how many if it may lose slots.
 	compareAfter = 8
+	sureAfter    = 24
 	// probeAfter and probeRarely say when a slow endpoint is given a single call,
 	// to learn whether it still is: after that time and so many calls elsewhere.
 	// The second keeps the probes out of the slowest thousandth of all calls.
@@ -135,9 +144,11 @@ func (p *pace) compare(usual int) {
 		by = slowBy * 3 / 4
 	}
 	p.slow = behind >= by
-	p.octaves = 0
-	if behind >= shrinkBy {
-		p.octaves = behind / (4 * paceUnit)
+	switch sure := p.runs >= sureAfter && p.long-usual >= shrinkBy; {
+	case behind >= shrinkBy && sure, p.octaves > 0 && behind >= shrinkBy*3/4:
+		p.octaves = max(behind/(4*paceUnit), 1)
+	default:
+		p.octaves = 0
 	}
 }
 

@@ -126,6 +126,7 @@ func TestVerySlowEndpointLosesSlots(t *testing.T) {
 		limit   int
 	}{{0.5, 8}, {1.5, 8}, {2.1, 4}, {3.3, 2}, {6, 1}, {0, 8}} {
 		p.count, p.mean = compareAfter, int(step.octaves*4*paceUnit)
+		p.runs, p.long = longRuns, p.mean
 		p.compare(0)
 		e.pace = p
 		e.relimit()

@@ -106,7 +106,12 @@ func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 	if q.Deadline == 0 || t.spared || !t.method.known() {
 		return NoReason
 	}
-	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: time.Duration(t.method.median.Load())}
+	run := time.Duration(t.method.median.Load())
+	if r.bind == nil && !slices.ContainsFunc(r.free, isSure) {
+		// It would wait inside the worker first, for a ghost to end.
+		run = 2 * time.Duration(t.method.p95.Load())
+	}
+	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: run}
 	if r.admit(q, load) != WontFinish {
 		return NoReason
 	}
@@ -162,3 +167,6 @@ func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 	}
 	return e
 }
+
+// isSure reports whether the free slots of an endpoint are known to be free.
+func isSure(e *Endpoint) bool { return e.doubts == 0 }
