@@ -102,6 +102,10 @@ bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, n
 bars: ## Hold the simulated rank against its ideals, at length, and print the table.
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'
 
+.PHONY: rank-plots
+rank-plots: ## Simulate the pictures of docs/rank.md again; 4 minutes.
+	@go run ./bench/rankplot
+
 ##@ Housekeeping
 
 .PHONY: fmt

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Where things are, in units of the view box.
+const (
+	pictureWidth  = 720
+	pictureHeight = 400
+
+	plotLeft   = 68
+	plotTop    = 84
+	plotBottom = 318
+	margin     = 24
+
+	nameGap   = 16  // between names at line ends, which begin a little after
+	nameAfter = 16  // the line, and
+	nameWidth = 122 // are as wide as this at most
+)
+
+// Colors of what is not data. The panel is white in dark surroundings too: one
+// file serves both, and looks as it was drawn.
+const (
+	ink   = "#1f2328"
+	quiet = "#59636e"
+	rule  = "#e4e8ec"
+	edge  = "#d1d9e0"
+	shade = "#f3f5f7"
+)
+
+// svg returns the picture. The same chart gives the same bytes.
+func (c chart) svg() []byte {
+	d := drawing{chart: c, right: pictureWidth - margin}
+	if slices.ContainsFunc(c.lines, line.namedAtEnd) {
+		d.right -= nameAfter + nameWidth
+	}
+	d.open()
+	d.surroundings()
+	for _, l := range c.lines {
+		d.line(l)
+	}
+	d.names()
+	d.put("</svg>\n")
+	return d.Bytes()
+}
+
+// drawing is a chart on its way to SVG.
+type drawing struct {
+	bytes.Buffer
+
+	chart
+	right int // end of the x axis
+}
+
+// put writes one element, whose text is escaped already.
+func (d *drawing) put(format string, values ...any) { fmt.Fprintf(&d.Buffer, format+"\n", values...) }
+
+func (d *drawing) open() {
+	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc">`,
+		pictureWidth, pictureHeight)
+	d.put(`<title id="title">%s</title>`, escape(d.title))
+	d.put(`<desc id="desc">%s</desc>`, escape(d.inWords()))
+	d.put(`<style>text{font:13px -apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif;fill:%s}`+
+		`.title{font-size:17px;font-weight:600;fill:%s}.tick{font-size:12px}`+
+		`.name{stroke:#fff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}`+
+		`.strong{font-weight:700}polyline{fill:none;stroke-linejoin:round;stroke-linecap:round}</style>`, quiet, ink)
+	d.put(`<rect x=".5" y=".5" width="%d" height="%d" rx="8" fill="#fff" stroke="%s"/>`,
+		pictureWidth-1, pictureHeight-1, edge)
+}
+
+// surroundings are all but the data.
+func (d *drawing) surroundings() {
+	d.put(`<text class="title" x="%d" y="36">%s</text>`, margin, escape(d.title))
+	d.put(`<text x="%d" y="62">%s</text>`, margin, escape(d.y.label))
+	if b := d.band; b.to > b.from {
+		left, right := d.across(b.from), d.across(b.to)
+		d.put(`<rect x="%s" y="%d" width="%s" height="%d" fill="%s"/>`,
+			number(left), plotTop, number(right-left), plotBottom-plotTop, shade)
+		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`,
+			number((left+right)/2), plotTop+15, escape(b.label))
+	}
+	for _, tick := range d.y.ticks {
+		y := number(d.down(tick))
+		d.put(`<path d="M%d %sH%d" stroke="%s"/>`, plotLeft, y, d.right, rule)
+		d.put(`<text class="tick" text-anchor="end" x="%d" y="%s" dy="4">%s</text>`, plotLeft-8, y, d.y.name(tick))
+	}
+	d.put(`<path d="M%d %dH%d" stroke="%s"/>`, plotLeft, plotBottom, d.right, quiet)
+	for _, tick := range d.x.ticks {
+		x := number(d.across(tick))
+		d.put(`<path d="M%s %dv5" stroke="%s"/>`, x, plotBottom, quiet)
+		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, x, plotBottom+20, d.x.name(tick))
+	}
+	d.put(`<text class="tick" text-anchor="middle" x="%d" y="%d">%s</text>`, (plotLeft+d.right)/2, plotBottom+39, escape(d.x.label))
+	d.put(`<text class="tick" x="%d" y="%d">%s</text>`, margin, pictureHeight-16, escape(d.note))
+}
+
+func (d *drawing) line(l line) {
+	var points strings.Builder
+	for i, p := range l.points {
+		if i > 0 {
+			points.WriteByte(' ')
+		}
+		points.WriteString(number(d.across(p.x)) + "," + number(d.down(p.y)))
+	}
+	dash := ""
+	if l.pen == dashed {
+		dash = ` stroke-dasharray="5 5"`
+	}
+	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, points.String(), l.pen.color(), number(l.pen.width()), dash)
+}
+
+// names writes the name of each line beside it: where it says, or at its end,
+// there as far apart as can be read and joined to it where that is elsewhere.
+func (d *drawing) names() {
+	var ends []line
+	for _, l := range d.lines {
+		if l.namedAtEnd() {
+			ends = append(ends, l)
+			continue
+		}
+		dy := -9.0
+		if l.below {
+			dy = 19
+		}
+		d.name(l, d.across(l.at), d.down(l.height(l.at))+dy)
+	}
+	slices.SortStableFunc(ends, func(a, b line) int { return cmp.Compare(d.end(a), d.end(b)) })
+	var wanted []float64
+	for _, l := range ends {
+		wanted = append(wanted, d.end(l))
+	}
+	for i, y := range apart(wanted, nameGap) {
+		l := ends[i]
+		d.put(`<path d="M%d %sL%d %s" stroke="%s"/>`, d.right+3, number(wanted[i]), d.right+nameAfter-4, number(y), l.pen.color())
+		d.name(l, float64(d.right+nameAfter), y+4.5)
+	}
+}
+
+func (d *drawing) name(l line, x, y float64) {
+	class := "name"
+	if l.pen == accent {
+		class += " strong"
+	}
+	d.put(`<text class="%s" x="%s" y="%s" style="fill:%s">%s</text>`, class, number(x), number(y), l.pen.color(), escape(l.label))
+}
+
+// end returns how far down a line ends.
+func (d *drawing) end(l line) float64 { return d.down(l.points[len(l.points)-1].y) }
+
+// across and down return where a value is in the view box.
+func (d *drawing) across(v float64) float64 { return plotLeft + d.x.part(v)*float64(d.right-plotLeft) }
+func (d *drawing) down(v float64) float64   { return plotBottom - d.y.part(v)*(plotBottom-plotTop) }
+
+// number writes a place to a tenth: nobody sees more, and the file is smaller.
+func number(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+// escape makes text safe inside an element.
+func escape(text string) string {
+	var b bytes.Buffer
+	if err := xml.EscapeText(&b, []byte(text)); err != nil {
+		panic("internal error: a buffer takes everything") //nolint:forbidigo // it does
+	}
+	return b.String()
+}
