@@ -62,6 +62,17 @@ func (l *line) height(x float64) float64 {
 	return before.y
 }
 
+// next returns how high a line is at its first point that is not before x, or at
+// its last one.
+func (l *line) next(x float64) float64 {
+	for _, p := range l.points {
+		if p.x >= x {
+			return p.y
+		}
+	}
+	return l.points[len(l.points)-1].y
+}
+
 // band is a part of the x axis in which something is different.
 type band struct {
 	from, to float64

@@ -24,7 +24,7 @@ func shares(e effort) chart {
 		common.add(calls, light(answered(ranksim.Run(defaults(), calls))))
 	}
 	return chart{
-		title: "A caller who asks for too much takes nothing from the others",
+		title: "A caller who asks for too much does not crowd out the others",
 		y: axis{
 			label: "calls of the light caller that are answered within 1 s, %",
 			to:    115, ticks: []float64{0, 25, 50, 75, 100},

@@ -7,7 +7,7 @@ import (
 )
 
 // inWords is the picture for those who do not see it: what the axes are, and
-// the values of each line at the ticks of the x axis.
+// the value of each line at the ticks of the x axis, or at its next point.
 func (c chart) inWords() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Lines of %s over %s.", c.y.label, c.x.label)
@@ -20,7 +20,7 @@ func (c chart) inWords() string {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			fmt.Fprintf(&b, " %s at %s", c.y.name(l.height(tick)), c.x.name(tick))
+			fmt.Fprintf(&b, " %s at %s", c.y.name(l.next(tick)), c.x.name(tick))
 		}
 		b.WriteByte('.')
 	}
