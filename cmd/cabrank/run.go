@@ -222,6 +222,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		OnCancel:    onCancel(cfg.CancelledSlots()),
 		Log:         log,
 		Random:      rand.Float64,
+		Nap:         nap(),
 	}
 }
 

@@ -67,6 +67,11 @@ type Options struct {
 	OnCancel rank.OnCancel
 	Log      *slog.Logger
 
+	// Nap sleeps for less than a millisecond, exactly; nil means that timers do,
+	// which are up to a millisecond late. A worker's thread that is free half a
+	// millisecond after its answer is waited for that long after each call (R1).
+	Nap func(time.Duration)
+
 	// Random spreads times, so that what began together does not end together:
 	// between 0 and 1. It may be called from anywhere.
 	Random func() float64
@@ -227,9 +232,17 @@ func (p *pacer) run(r *Relay) {
 		if next != 0 {
 			pause = max(next-r.now(), 0)
 		}
+		if nap := r.opts.Nap; nap != nil && pause < timerStep {
+			nap(pause)
+			pause = 0
+		}
 		alarm.Reset(pause)
 	}
 }
+
+// timerStep is how coarse Go's timers are in a process that is idle otherwise: it
+// waits for them and for the network by whole milliseconds.
+const timerStep = time.Millisecond
 
 func (p *pacer) stop() {
 	p.once.Do(func() { close(p.quit) })
