@@ -141,7 +141,7 @@ func timeKeys() []Key {
 			Help: "how long a worker has between SIGTERM and SIGKILL",
 			kind: duration{max: time.Hour}, field: func(c *Config) any { return &c.Workers.StopTimeout }},
 		{Name: "health_check.interval", Env: "HEALTH_CHECK_INTERVAL", Default: "5s",
-			Help: "time between two health checks of an endpoint",
+			Help: "silence of a worker after which it is asked how it is",
 			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Interval }},
 		{Name: "health_check.timeout", Env: "HEALTH_CHECK_TIMEOUT", Default: "5s",
 			Help: "how long a health check waits for its answer",
