@@ -32,12 +32,9 @@ func (s *service) follow(server *admin.Server) {
 	}
 }
 
-// Started implements admin.Health: a worker has been ready.
+// Started implements admin.Health: an endpoint has been ready.
 func (s *service) Started() bool {
-	if up := s.upstreams; up != nil {
-		return up.EverReached()
-	}
-	return s.workers != nil && s.workers.EverReady()
+	return s.upstreams != nil && s.upstreams.EverReached() || s.workers != nil && s.workers.EverReady()
 }
 
 // Ready implements admin.Health.
