@@ -72,7 +72,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 		running.Go(func() { soakCaller(ctx, t, c.Addr, tally) })
 	}
 	before := rssKiB(t, c.PID)
-	kills := soakKiller(ctx, t, c)
+	kills := soakKiller(ctx, t, c, workers)
 	running.Wait()
 	after := rssKiB(t, c.PID)
 
@@ -109,9 +109,9 @@ func soakCaller(ctx context.Context, t *testing.T, addr string, tally *soakTally
 	}
 }
 
-// soakKiller kills the workers in turn, each when the one before is back: one
-// that always died soon would be restarted later and later.
-func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
+// soakKiller kills the workers in turn, each when all are back: one that always
+// died soon would be restarted later and later, and a dead one cannot be killed.
+func soakKiller(ctx context.Context, t *testing.T, c *Cabrank, workers int) (kills int) {
 	t.Helper()
 	every := time.NewTicker(5 * time.Second)
 	defer every.Stop()
@@ -121,23 +121,27 @@ func soakKiller(ctx context.Context, t *testing.T, c *Cabrank) (kills int) {
 			return kills
 		case <-every.C:
 		}
-		ready := c.LogLines("worker ready")
-		pid, err := strconv.Atoi(nextVictim(ready).Text("pid"))
+		testkit.Eventually(t, 30*time.Second, "the return of the killed worker", func() bool {
+			return ctx.Err() != nil || c.metric("cabrank_worker_state", "state", "ready") == float64(workers)
+		})
+		if ctx.Err() != nil {
+			return kills
+		}
+		victim := nextVictim(c.LogLines("worker ready"))
+		pid, err := strconv.Atoi(victim.Text("pid"))
 		if err != nil {
-			t.Errorf("pid of %v: %v", nextVictim(ready), err)
+			t.Errorf("pid of %v: %v", victim, err)
 			return kills
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Errorf("kill %d: %v", pid, err)
 		}
 		kills++
-		testkit.Eventually(t, 30*time.Second, "the return of a killed worker", func() bool {
-			return len(c.LogLines("worker ready")) > len(ready) || ctx.Err() != nil
-		})
 	}
 }
 
-// nextVictim returns the line of the worker that has been ready for longest.
+// nextVictim returns the line of the worker that has been ready for longest,
+// by the last readiness of each.
 func nextVictim(ready []LogLine) (victim LogLine) {
 	seen := make(map[string]bool)
 	for _, line := range slices.Backward(ready) {
