@@ -77,8 +77,10 @@ var layers = map[string]layer{
 	},
 
 	// Around it. worker and rank do not know each other: cmd/cabrank joins them.
-	"internal/worker":   {outside: anything},
-	"internal/discover": {outside: anything},
+	// Both ask endpoints how they are by health.
+	"internal/worker":   {inside: []string{"internal/health"}, outside: anything},
+	"internal/discover": {inside: []string{"internal/health"}, outside: anything},
+	"internal/health":   {outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config":   {outside: anything, notStd: []string{"net/http", "os/exec"}},
 	"internal/admin":    {inside: []string{"internal/relay"}, outside: anything},
 	"internal/demo":     {inside: []string{"internal/demo/demopb"}, outside: anything},

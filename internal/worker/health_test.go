@@ -150,34 +150,6 @@ func TestProberAsksOnlyTheSilent(t *testing.T) {
 	}
 }
 
-// R6: who is asked when.
-func TestProberPause(t *testing.T) {
-	const interval = 5 * time.Second
-	asked := time.Now()
-	p := &prober{interval: interval}
-	for _, test := range []struct {
-		name string
-		last verdict
-		work Work
-		want time.Duration
-	}{
-		{"idle", verdict{finding: serving, answered: true}, Work{}, interval},
-		{"a call has finished", verdict{finding: serving, answered: true}, Work{Answered: asked.Add(2 * time.Second)}, interval + 2*time.Second},
-		{"a call had finished before", verdict{finding: serving, answered: true}, Work{Answered: asked.Add(-time.Second)}, interval},
-		{"busy", verdict{finding: busy}, Work{InFlight: 5}, interval},
-		{"out", verdict{finding: notServing, answered: true}, Work{}, sickPoll},
-		{"a fault", verdict{finding: failed, answered: true}, Work{}, sickPoll},
-		{"missed", verdict{finding: failed}, Work{}, sickPoll},
-		{"first doubt", verdict{finding: busy}, Work{InFlight: 1, Doubtful: true}, 0},
-		{"more doubt", verdict{finding: busy, doubted: true}, Work{InFlight: 1, Doubtful: true}, sickPoll},
-	} {
-		test.last.asked = asked
-		if got := p.pause(test.last, test.work); got != test.want {
-			t.Errorf("%s: asked after %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
 // A stopped process is not asked: its silence would say nothing.
 func TestProberPauses(t *testing.T) {
 	p, serve := probe(t, 20*time.Millisecond)

@@ -1,53 +1,10 @@
 package worker
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 )
-
-// R6: saturation is not sickness, and a worker without health service is not
-// sick either.
-func TestJudge(t *testing.T) {
-	const ok, bad, unknown = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
-	for _, test := range []struct {
-		answer        grpc_health_v1.HealthCheckResponse_ServingStatus
-		code          codes.Code
-		idle, working finding
-	}{
-		{ok, codes.OK, serving, serving},
-		{bad, codes.OK, notServing, notServing},
-		{unknown, codes.OK, serving, serving},
-		{0, codes.Unimplemented, serving, serving},
-		{0, codes.NotFound, serving, serving},
-		{0, codes.Unauthenticated, serving, serving},
-		{0, codes.PermissionDenied, serving, serving},
-		{0, codes.ResourceExhausted, failed, busy},
-		{0, codes.Unavailable, failed, busy},
-		{0, codes.DeadlineExceeded, failed, busy},
-		{0, codes.Internal, failed, failed},
-		{0, codes.Unknown, failed, failed},
-	} {
-		var err error
-		if test.code != codes.OK {
-			err = status.Error(test.code, "text")
-		}
-		if got := judge(test.answer, err, false); got.finding != test.idle {
-			t.Errorf("%v %v, idle: finding %d, want %d", test.answer, test.code, got.finding, test.idle)
-		}
-		if got := judge(test.answer, err, true); got.finding != test.working {
-			t.Errorf("%v %v, working: finding %d, want %d", test.answer, test.code, got.finding, test.working)
-		}
-	}
-	if got := judge(0, errors.New("no status"), true); got.finding != failed || got.reason == "" {
-		t.Errorf("got %+v", got)
-	}
-}
 
 // R6: NOT_SERVING counts at once, silence after three checks in a row, busy and
 // a stopped process never.

@@ -1,0 +1,143 @@
+// Package health asks an endpoint how it is and says what the answer is worth.
+//
+// Start from Open, Asker.Due and Asker.Ask. How it goes:
+//
+//  1. An endpoint is asked by the gRPC health protocol, for service "", on a
+//     connection that carries no calls: it takes no slot and waits behind none.
+//  2. It is asked when no call there has finished for an interval, at once when
+//     it is doubtful, and every second while it is out or doubtful (R6).
+//  3. Saturation is no sickness: a refusal, or silence while calls run there,
+//     counts as Busy. An endpoint without health service is Serving as soon as
+//     it answers anything.
+//
+// It draws no conclusions: whether an endpoint gets calls, is suspect or is
+// replaced is for its watchers to say (packages worker and discover).
+package health
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+const (
+	// SickPoll is how often an endpoint is asked that is out, that has missed a
+	// question or is doubtful, unless the interval is shorter.
+	SickPoll = time.Second
+	// doubtTimeout bounds the question to a doubtful endpoint, unless the timeout
+	// is shorter: calls go there until it is known.
+	doubtTimeout = time.Second
+	// firstRedial is the pause before the second attempt to connect.
+	firstRedial = 20 * time.Millisecond
+)
+
+// Work is what must be known of the calls at an endpoint to judge its answers.
+type Work struct {
+	// InFlight is how many calls run there.
+	InFlight int
+	// Answered is when it last answered a call to the end; zero: never.
+	Answered time.Time
+	// Doubtful says that it is silent although calls there should long be over,
+	// while others speak.
+	Doubtful bool
+}
+
+// Options say whom to ask, and how.
+type Options struct {
+	// Network and Address are as net.Dial takes them: "tcp" or "unix".
+	Network, Address string
+	// Interval is the silence after which an endpoint is asked, more than 0.
+	Interval time.Duration
+	// Timeout bounds one question, connecting included, more than 0.
+	Timeout time.Duration
+	// Redial bounds the pause between attempts to connect, which begins at 20 ms.
+	Redial time.Duration
+	// Work tells what is known now. It is called from the goroutines of Due and
+	// Ask and must return at once.
+	Work func() Work
+}
+
+// Asker asks one endpoint.
+//
+// Concurrency: every method may be called from any goroutine.
+type Asker struct {
+	options Options
+	conn    *grpc.ClientConn
+	client  grpc_health_v1.HealthClient
+}
+
+// Open makes an Asker; Close ends it. It does not connect: the first question
+// does. The error is one of options that make no sense.
+//
+// The connection takes, whatever the environment says, no proxy: gruf-relay sent
+// its own checks to HTTPS_PROXY.
+func Open(o Options) (*Asker, error) {
+	target := "passthrough:///" + o.Address
+	if o.Network == "unix" {
+		target = "unix:" + o.Address
+	}
+	conn, err := grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, MaxDelay: max(o.Redial, firstRedial)},
+			MinConnectTimeout: o.Timeout,
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return &Asker{options: o, conn: conn, client: grpc_health_v1.NewHealthClient(conn)}, nil
+}
+
+// Conn is the connection on which questions go, for calls of the same kind that
+// take no slot, too. It belongs to the Asker.
+func (a *Asker) Conn() *grpc.ClientConn { return a.conn }
+
+// Close ends the connection and the questions under way.
+func (a *Asker) Close() { _ = a.conn.Close() } // nothing is lost with it
+
+// Due reports whether the next question is due after the last, whose verdict is
+// given; after the zero Verdict it is.
+func (a *Asker) Due(last Verdict) bool {
+	return time.Since(last.Asked) >= a.pause(last, a.options.Work())
+}
+
+// pause is the least time between the last question and the next: short for an
+// endpoint that is out or doubtful. Another one is asked when no call has
+// finished for an interval (R6).
+func (a *Asker) pause(last Verdict, work Work) time.Duration {
+	soon := min(a.options.Interval, SickPoll)
+	switch {
+	case work.Doubtful && !last.Doubted:
+		return 0
+	case work.Doubtful || !last.Answered && last.Finding != Busy || last.Finding == NotServing || last.Finding == Failed:
+		return soon
+	case work.Answered.After(last.Asked):
+		return work.Answered.Add(a.options.Interval).Sub(last.Asked)
+	default:
+		return a.options.Interval
+	}
+}
+
+// Ask puts the question and waits for the answer, no longer than the timeout.
+func (a *Asker) Ask(ctx context.Context) Verdict {
+	asked, before, timeout := time.Now(), a.options.Work(), a.options.Timeout
+	if before.Doubtful {
+		timeout = min(timeout, doubtTimeout)
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answer, err := a.client.Check(limited, &grpc_health_v1.HealthCheckRequest{})
+	after := a.options.Work()
+	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
+	v := judge(answer.GetStatus(), err, working)
+	v.Asked, v.Doubted = asked, before.Doubtful
+	return v
+}

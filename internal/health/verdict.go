@@ -1,0 +1,63 @@
+package health
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// Finding is what one question told.
+type Finding uint8
+
+const (
+	// Failed is no answer, or one that tells of a fault.
+	Failed Finding = iota
+	// Serving is SERVING, or an endpoint without health service that answers.
+	Serving
+	// NotServing is NOT_SERVING.
+	NotServing
+	// Busy is no answer, which is no wonder while calls run there (R6).
+	Busy
+)
+
+// Verdict is a finding with its ground. The zero value is an endpoint that was
+// never asked.
+type Verdict struct {
+	Finding  Finding
+	Reason   string    // for the log; empty when Serving
+	Asked    time.Time // when the question was put
+	Answered bool      // the endpoint said something, whatever it was
+	Doubted  bool      // it was asked because calls there should long be over
+}
+
+// judge reads the answer of an endpoint that is, or is not, working on calls.
+//
+// Without a statement about service "" (no health service: UNIMPLEMENTED; the
+// service unknown to it: NOT_FOUND, SERVICE_UNKNOWN; asked for credentials) an
+// endpoint that answers is good. Health runs in the worker's own pool, so while
+// calls are in flight a refusal or silence is saturation, not sickness (R6).
+func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, working bool) Verdict {
+	if err == nil {
+		if answer == grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+			return Verdict{Finding: NotServing, Answered: true, Reason: "health service says NOT_SERVING"}
+		}
+		return Verdict{Finding: Serving, Answered: true}
+	}
+	v := Verdict{Finding: Failed, Answered: true, Reason: err.Error()}
+	switch status.Code(err) {
+	case codes.Unimplemented, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
+		return Verdict{Finding: Serving, Answered: true}
+	case codes.Unavailable, codes.DeadlineExceeded:
+		// Both are made on this side when nothing comes from the other.
+		v.Answered = false
+	case codes.ResourceExhausted:
+	default:
+		return v
+	}
+	if working {
+		v.Finding = Busy
+	}
+	return v
+}
