@@ -78,10 +78,15 @@ var layers = map[string]layer{
 
 	// Around it. worker and rank do not know each other: cmd/cabrank joins them.
 	// Both ask endpoints how they are by health.
-	"internal/worker":   {inside: []string{"internal/health"}, outside: anything},
+	"internal/worker":   {inside: []string{"internal/health", "internal/cgroup"}, outside: anything},
 	"internal/discover": {inside: []string{"internal/health"}, outside: anything},
 	"internal/health":   {outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
-	"internal/config":   {outside: anything, notStd: []string{"net/http", "os/exec"}},
+	"internal/config": {
+		inside:  []string{"internal/cgroup"},
+		outside: anything, notStd: []string{"net/http", "os/exec"},
+	},
+	// What it reads is handed in as a file system, so that tests own it.
+	"internal/cgroup":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/admin":    {inside: []string{"internal/relay"}, outside: anything},
 	"internal/demo":     {inside: []string{"internal/demo/demopb"}, outside: anything},
 	"internal/demo/...": {outside: anything},

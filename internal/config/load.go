@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cabrank/cabrank/internal/cgroup"
 )
 
 // Sources is everything that Load looks at.
@@ -30,7 +32,7 @@ func System() Sources {
 	return Sources{
 		Environ:  os.Environ(),
 		ReadFile: readBounded,
-		CPUs:     UsableCPUs(os.DirFS("/"), runtime.NumCPU()),
+		CPUs:     cgroup.UsableCPUs(os.DirFS("/"), runtime.NumCPU()),
 		Procs:    runtime.GOMAXPROCS(0),
 	}
 }

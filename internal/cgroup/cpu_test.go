@@ -1,4 +1,4 @@
-package config
+package cgroup
 
 import (
 	"strings"
@@ -22,36 +22,35 @@ const (
 )
 
 func TestUsableCPUs(t *testing.T) {
-	const self, mounts = "proc/self/cgroup", "proc/self/mountinfo"
 	tests := []struct {
 		name string
 		root fstest.MapFS
 		want int
 	}{
 		{"no control groups", tree(), 8},
-		{"v2, in a container", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "200000 100000\n"), 2},
-		{"v2, no quota", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "max 100000\n"), 8},
-		{"v2, a part is rounded up", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "150000 100000\n"), 2},
-		{"v2, less than one", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "10000 100000\n"), 1},
-		{"v2, more than the machine", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "6400000 100000\n"), 8},
-		{"v2, a group above binds", tree(self, "0::/a.slice/b.scope\n", mounts, mountV2,
+		{"v2, in a container", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "200000 100000\n"), 2},
+		{"v2, no quota", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "max 100000\n"), 8},
+		{"v2, a part is rounded up", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "150000 100000\n"), 2},
+		{"v2, less than one", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "10000 100000\n"), 1},
+		{"v2, more than the machine", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "6400000 100000\n"), 8},
+		{"v2, a group above binds", tree(selfFile, "0::/a.slice/b.scope\n", mountsFile, mountV2,
 			"sys/fs/cgroup/a.slice/cpu.max", "300000 100000\n", "sys/fs/cgroup/a.slice/b.scope/cpu.max", "500000 100000\n"), 3},
-		{"v2, group outside of the namespace", tree(self, "0::/../other\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "400000 100000\n"), 4},
-		{"v2, mounted below its root", tree(self, "0::/docker/abc/init\n",
-			mounts, "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "sys/fs/cgroup/cpu.max", "500000 100000\n"), 5},
-		{"v1", tree(self, "3:memory:/m\n2:cpu,cpuacct:/\n", mounts, mountV1+mountMemoryV1,
+		{"v2, group outside of the namespace", tree(selfFile, "0::/../other\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "400000 100000\n"), 4},
+		{"v2, mounted below its root", tree(selfFile, "0::/docker/abc/init\n",
+			mountsFile, "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n", "sys/fs/cgroup/cpu.max", "500000 100000\n"), 5},
+		{"v1", tree(selfFile, "3:memory:/m\n2:cpu,cpuacct:/\n", mountsFile, mountV1+mountMemoryV1,
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "250000\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"), 3},
-		{"v1, no quota", tree(self, "2:cpu,cpuacct:/\n", mounts, mountV1,
+		{"v1, no quota", tree(selfFile, "2:cpu,cpuacct:/\n", mountsFile, mountV1,
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"), 8},
-		{"v1, the host's path in a container", tree(self, "2:cpu,cpuacct:/docker/abc\n",
-			mounts, "33 32 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n",
+		{"v1, the host's path in a container", tree(selfFile, "2:cpu,cpuacct:/docker/abc\n",
+			mountsFile, "33 32 0:30 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n",
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "50000\n"), 1},
-		{"both versions, v1 has the controller", tree(self, "2:cpu,cpuacct:/\n0::/\n", mounts, mountV2+mountV1,
+		{"both versions, v1 has the controller", tree(selfFile, "2:cpu,cpuacct:/\n0::/\n", mountsFile, mountV2+mountV1,
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "600000\n", "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"), 6},
-		{"a space in the mount point", tree(self, "0::/\n", mounts, "30 23 0:26 / /my\\040groups rw - cgroup2 cgroup2 rw\n",
+		{"a space in the mount point", tree(selfFile, "0::/\n", mountsFile, "30 23 0:26 / /my\\040groups rw - cgroup2 cgroup2 rw\n",
 			"my groups/cpu.max", "200000 100000\n"), 2},
-		{"nonsense", tree(self, "0::\nx\n:::::\n", mounts, mountV2+" - \n- - -\n", "sys/fs/cgroup/cpu.max", "0 0\n"), 8},
-		{"huge numbers", tree(self, "0::/\n", mounts, mountV2, "sys/fs/cgroup/cpu.max", "9223372036854775807 9223372036854775807\n"), 8},
+		{"nonsense", tree(selfFile, "0::\nx\n:::::\n", mountsFile, mountV2+" - \n- - -\n", "sys/fs/cgroup/cpu.max", "0 0\n"), 8},
+		{"huge numbers", tree(selfFile, "0::/\n", mountsFile, mountV2, "sys/fs/cgroup/cpu.max", "9223372036854775807 9223372036854775807\n"), 8},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -74,7 +73,7 @@ func FuzzUsableCPUs(f *testing.F) {
 	f.Add("0::/a/b\n", mountV2, "100000 100000")
 	f.Add("2:cpu:/../x\n", mountV1+strings.Repeat("/", 100), "max")
 	f.Fuzz(func(t *testing.T, groups, mounts, quota string) {
-		root := tree("proc/self/cgroup", groups, "proc/self/mountinfo", mounts, "sys/fs/cgroup/cpu.max", quota)
+		root := tree("proc/self/cgroup", groups, "proc/self/mountinfo", mountsFile, "sys/fs/cgroup/cpu.max", quota)
 		if got := UsableCPUs(root, 4); got < 1 || got > 4 {
 			t.Errorf("got %d CPUs of 4", got)
 		}

@@ -1,0 +1,143 @@
+package cgroup
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	selfFile   = "proc/self/cgroup"
+	mountsFile = "proc/self/mountinfo"
+	groupA     = "sys/fs/cgroup/a/"
+	groupB     = "sys/fs/cgroup/a/b/"
+	memV1      = "sys/fs/cgroup/memory/"
+)
+
+func TestMemory(t *testing.T) {
+	const none = "9223372036854771712\n" // how version 1 says that there is no limit
+	tests := []struct {
+		name  string
+		files []string
+		want  Memory
+		found bool
+	}{
+		{"no control groups", nil, Memory{}, false},
+		{"v2, no limit", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "max\n", groupA + "memory.current", "10\n"}, Memory{}, false},
+		{"v2, without reclaimable cache", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "1000\n",
+			groupA + "memory.current", "600\n", groupA + "memory.stat", "anon 100\ninactive_file_x 7\ninactive_file 150\n"}, Memory{1000, 450}, true},
+		{"v2, slowed down before it is full", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "1000\n",
+			groupA + "memory.high", "800\n", groupA + "memory.current", "600\n"}, Memory{800, 600}, true},
+		{"v2, more cache than use", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "1000\n",
+			groupA + "memory.current", "100\n", groupA + "memory.stat", "inactive_file 150\n"}, Memory{1000, 0}, true},
+		{"v2, the tightest level binds", []string{selfFile, "0::/a/b\n", mountsFile, mountV2,
+			groupA + "memory.max", "10000\n", groupA + "memory.current", "9900\n",
+			groupB + "memory.max", "1000\n", groupB + "memory.current", "600\n"}, Memory{10000, 9900}, true},
+		{"v2, use cannot be read", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "1000\n"}, Memory{}, false},
+		{"v1", []string{selfFile, "2:cpu,cpuacct:/x\n3:memory:/\n", mountsFile, mountV1 + mountMemoryV1,
+			memV1 + "memory.limit_in_bytes", "1000\n", memV1 + "memory.usage_in_bytes", "700\n",
+			memV1 + "memory.stat", "inactive_file 1\ntotal_inactive_file 300\n"}, Memory{1000, 400}, true},
+		{"v1, no limit", []string{selfFile, "3:memory:/\n", mountsFile, mountMemoryV1,
+			memV1 + "memory.limit_in_bytes", none, memV1 + "memory.usage_in_bytes", "700\n"}, Memory{}, false},
+		{"both versions, v1 has the controller", []string{selfFile, "3:memory:/\n0::/\n", mountsFile, mountV2 + mountMemoryV1,
+			memV1 + "memory.limit_in_bytes", "1000\n", memV1 + "memory.usage_in_bytes", "700\n"}, Memory{1000, 700}, true},
+		{"nonsense", []string{selfFile, "0::/a\n", mountsFile, mountV2, groupA + "memory.max", "-5\n", groupA + "memory.current", "x\n"}, Memory{}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, found := Find(tree(test.files...)).Memory()
+			if got != test.want || found != test.found {
+				t.Errorf("got %v, %t, want %v, %t", got, found, test.want, test.found)
+			}
+		})
+	}
+}
+
+func TestMemoryFree(t *testing.T) {
+	if got := (Memory{Limit: 10, Used: 4}).Free(); got != 6 {
+		t.Errorf("got %d", got)
+	}
+	if got := (Memory{Limit: 10, Used: 14}).Free(); got != 0 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestMachine(t *testing.T) {
+	got, known := Machine(tree("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    400 kB\n"))
+	if want := (Memory{1000 << 10, 600 << 10}); got != want || !known {
+		t.Errorf("got %v, %t, want %v", got, known, want)
+	}
+	for _, text := range []string{"", "MemTotal: 10 kB\n", "MemTotal: 10\nMemAvailable: 1 kB\n"} {
+		if _, known := Machine(tree("proc/meminfo", text)); known {
+			t.Errorf("%q was enough", text)
+		}
+	}
+}
+
+func TestReadProcesses(t *testing.T) {
+	stat := func(name, state, group, times string) string {
+		return "1 (" + name + ") " + state + " 1 " + group + " 0 0 -1 0 0 0 0 0 " + times + " 20 0 1 0 5\n"
+	}
+	root := tree(
+		"proc/10/stat", stat("ruby", "S", "10", "100 20 3 7"),
+		"proc/11/stat", stat("a ) (b", "R", "10", "50 0 0 0"),
+		"proc/12/stat", stat("dead", "Z", "10", "5000 0 0 0"),
+		"proc/20/stat", stat("other", "S", "20", "1 1 1 1"),
+		"proc/30/stat", stat("gone", "Z", "30", "1 1 1 1"),
+		"proc/40/stat", "nonsense",
+		"proc/self/stat", stat("self", "S", "10", "9 9 9 9"),
+	)
+	got := ReadProcesses(root, []int{10, 30})
+	if len(got) != 1 || len(got[10].PIDs) != 2 || got[10].CPU != 180*tick {
+		t.Errorf("got %v, want two processes of group 10 with 1.8 s", got)
+	}
+	if none := ReadProcesses(tree(), []int{10}); len(none) != 0 {
+		t.Errorf("without /proc got %v", none)
+	}
+}
+
+func TestMemoryOfProcesses(t *testing.T) {
+	root := tree(
+		"proc/10/smaps_rollup", "00400000-7fff ---p 00000000 00:00 0 [rollup]\nRss:  900 kB\nPss:  100 kB\nPss_Dirty: 5 kB\n",
+		"proc/10/status", "Name:\truby\nVmHWM:\t 999 kB\nVmRSS:\t     900 kB\n",
+		"proc/11/status", "Name:\truby\nVmRSS:\t     50 kB\n",
+	)
+	for _, test := range []struct {
+		name  string
+		pids  []int
+		want  int64
+		known bool
+	}{
+		{"one: resident", []int{10}, 900 << 10, true},
+		{"several: proportional where it can be read", []int{10, 11}, 150 << 10, true},
+		{"one has gone", []int{11, 12}, 50 << 10, true},
+		{"all have gone", []int{12}, 0, false},
+		{"none", nil, 0, false},
+	} {
+		got, known := Processes{PIDs: test.pids}.Memory(root)
+		if got != test.want || known != test.known {
+			t.Errorf("%s: got %d, %t, want %d, %t", test.name, got, known, test.want, test.known)
+		}
+	}
+}
+
+// Nothing in /proc and /sys may make the start fail.
+func FuzzMemory(f *testing.F) {
+	f.Add("0::/a/b\n", mountV2, "100000", "inactive_file 5", "1 (x) S 1 1 0 0 -1 0 0 0 0 0 1 2 3 4 0")
+	f.Add("3:memory:/../x\n", mountMemoryV1+strings.Repeat("/", 100), "max", "MemTotal: 1 kB\nMemAvailable: 1 kB\nPss: 9999999999999999 kB", ") Z")
+	f.Fuzz(func(t *testing.T, groups, mounted, number, fields, stat string) {
+		root := tree(selfFile, groups, mountsFile, mounted, "proc/meminfo", fields, "proc/1/stat", stat, "proc/1/status", fields,
+			"sys/fs/cgroup/memory.max", number, "sys/fs/cgroup/memory.current", number, "sys/fs/cgroup/memory.stat", fields)
+		if m, found := Find(root).Memory(); found && (m.Limit <= 0 || m.Used < 0) {
+			t.Errorf("got %v", m)
+		}
+		if m, known := Machine(root); known && (m.Limit <= 0 || m.Used < 0) {
+			t.Errorf("got %v of the machine", m)
+		}
+		if bytes, _ := (Processes{PIDs: []int{1}}).Memory(root); bytes < 0 {
+			t.Errorf("got %d bytes", bytes)
+		}
+		if got := ReadProcesses(root, []int{1})[1]; got.CPU < 0 {
+			t.Errorf("got %v of CPU", got.CPU)
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package cgroup
+
+import (
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// maxDepth bounds how many nested control groups are looked at; the kernel's own
+// bound (cgroup.max.depth) is larger, what people nest is far below.
+const maxDepth = 64
+
+// directory is one control group as a place in the file system.
+type directory struct {
+	path string
+	v2   bool
+}
+
+// directories returns where a controller's settings for this process are: its
+// own groups and those above them, up to the mounts. Each of them may have a
+// limit, and the lowest one binds.
+func directories(root fs.FS, controller string) []directory {
+	var found []directory
+	groups := readLines(root, "proc/self/cgroup")
+	for _, mount := range mounts(root, controller) {
+		if group, known := groupOf(groups, mount.v2, controller); known {
+			found = append(found, mount.directories(group)...)
+		}
+	}
+	return found
+}
+
+// mount is a place where control groups with a controller are mounted.
+type mount struct {
+	root  string // the group that is mounted, seen from the hierarchy's root
+	point string // where it is mounted
+	v2    bool
+}
+
+// mounts reads /proc/self/mountinfo. Shape of a line (proc(5)): id, parent,
+// device, root, mount point, options, optional fields, "-", file system type,
+// source, super options.
+func mounts(root fs.FS, controller string) []mount {
+	var found []mount
+	for _, line := range readLines(root, "proc/self/mountinfo") {
+		before, after, separated := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !separated || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		m := mount{root: unescape(fields[3]), point: unescape(fields[4]), v2: kind[0] == "cgroup2"}
+		if m.v2 || kind[0] == "cgroup" && hasWord(kind[2], controller) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// groupOf finds this process's group in the lines of /proc/self/cgroup. Shape
+// (cgroups(7)): hierarchy, controllers, path with colons between; version 2 is
+// "0::/path".
+func groupOf(lines []string, v2 bool, controller string) (group string, found bool) {
+	for _, line := range lines {
+		fields := strings.SplitN(line, ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		isV2 := fields[0] == "0" && fields[1] == ""
+		if isV2 == v2 && (v2 || hasWord(fields[1], controller)) {
+			return fields[2], true
+		}
+	}
+	return "", false
+}
+
+// directories returns the group's own directory and those above it, up to the
+// mount.
+func (m mount) directories(group string) []directory {
+	below, inside := strings.CutPrefix(path.Clean(group), strings.TrimSuffix(m.root, "/"))
+	if !inside || strings.HasPrefix(below, "/..") || below != "" && below[0] != '/' {
+		below = "" // a group outside of what is mounted: the mount is all we see
+	}
+	var found []directory
+	for {
+		found = append(found, directory{path: path.Join(m.point, below), v2: m.v2})
+		if below == "" || below == "/" || len(found) == maxDepth {
+			return found
+		}
+		below = path.Dir(below)
+	}
+}
+
+func readText(root fs.FS, name string) string {
+	content, err := fs.ReadFile(root, strings.TrimPrefix(path.Clean(name), "/"))
+	if err != nil {
+		return "" // not there, or not for us: nothing is known
+	}
+	return string(content)
+}
+
+func readLines(root fs.FS, name string) []string {
+	return strings.Split(readText(root, name), "\n")
+}
+
+func hasWord(list, word string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		if item == word {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape undoes the octal escapes (\040 for a space) of mountinfo.
+func unescape(field string) string {
+	var plain strings.Builder
+	for i := 0; i < len(field); i++ {
+		if field[i] == '\\' && i+3 < len(field) {
+			if code, err := strconv.ParseUint(field[i+1:i+4], 8, 8); err == nil {
+				plain.WriteByte(byte(code))
+				i += 3
+				continue
+			}
+		}
+		plain.WriteByte(field[i])
+	}
+	return plain.String()
+}
