@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+// Whatever chance says, a process lives for 90 to 100 % of what was asked for,
+// and at least one call.
+func TestLimitsAreDrawn(t *testing.T) {
+	r := Recycle{Calls: 1000, Age: 10 * time.Hour, Memory: 1 << 30}
+	for _, test := range []struct {
+		chance float64
+		want   limits
+	}{
+		{0, limits{calls: 1000, age: 10 * time.Hour, memory: 1 << 30, steady: time.Minute}},
+		{0.5, limits{calls: 950, age: 9*time.Hour + 30*time.Minute, memory: 1 << 30, steady: time.Minute}},
+		{1, limits{calls: 900, age: 9 * time.Hour, memory: 1 << 30, steady: time.Minute}},
+	} {
+		if got := r.draw(time.Second, test.chance); got != test.want {
+			t.Errorf("chance %v: %+v, want %+v", test.chance, got, test.want)
+		}
+	}
+	if got := r.draw(time.Minute, 0).steady; got != 10*time.Minute {
+		t.Errorf("after a boot of a minute memory counts from %v on, want 10 minutes", got)
+	}
+	if got := (Recycle{Calls: 1}).draw(0, 1).calls; got != 1 {
+		t.Errorf("a limit of one call became %d", got)
+	}
+	if got := (Recycle{}).draw(0, 1); got.calls != 0 || got.age != 0 || got.memory != 0 {
+		t.Errorf("no limits became %+v", got)
+	}
+}
+
+func TestRecycleDue(t *testing.T) {
+	const never = Reason(255)
+	all := limits{calls: 100, age: time.Hour, memory: 1000, steady: time.Minute}
+	for _, test := range []struct {
+		name   string
+		limits limits
+		wear   wear
+		want   Reason
+	}{
+		{"no limits", limits{steady: time.Minute}, wear{1 << 40, 1 << 60, 1 << 50}, never},
+		{"fresh", all, wear{}, never},
+		{"just below", all, wear{99, time.Hour - 1, 999}, never},
+		{"calls", all, wear{100, time.Second, 0}, ReasonCalls},
+		{"age", all, wear{99, time.Hour, 0}, ReasonAge},
+		{"memory", all, wear{99, time.Minute, 1000}, ReasonMemory},
+		{"memory unknown", all, wear{99, time.Minute, 0}, never},
+		{"memory from the start: no loop", all, wear{99, time.Minute - 1, 1 << 40}, never},
+		{"the first reason counts", all, wear{100, time.Hour, 1000}, ReasonCalls},
+	} {
+		got, due := test.limits.due(test.wear)
+		if want := test.want != never; due != want || due && got != test.want {
+			t.Errorf("%s: due %v for %v", test.name, due, got)
+		}
+	}
+	if !all.heavy(wear{memory: 1000}) || all.heavy(wear{memory: 999}) {
+		t.Error("a young process over the limit is not seen")
+	}
+}
+
+func TestRecycleCrowded(t *testing.T) {
+	for _, test := range []struct {
+		share       float64
+		used, limit int64
+		want        bool
+	}{
+		{0, 100, 100, false},
+		{0.9, 89, 100, false},
+		{0.9, 90, 100, true},
+		{0.9, 1 << 40, 0, false},
+	} {
+		if got := (Recycle{Cgroup: test.share}).crowded(test.used, test.limit); got != test.want {
+			t.Errorf("%d of %d at %v: crowded %v", test.used, test.limit, test.share, got)
+		}
+	}
+}
+
+func TestLargest(t *testing.T) {
+	one := func(memory int64, age time.Duration) candidate {
+		return candidate{limits{steady: time.Minute}, wear{memory: memory, age: age}}
+	}
+	for _, test := range []struct {
+		name string
+		of   []candidate
+		want int
+	}{
+		{"nobody", nil, -1},
+		{"nothing known", []candidate{one(0, time.Hour)}, -1},
+		{"the largest", []candidate{one(5, time.Hour), one(7, time.Hour), one(6, time.Hour)}, 1},
+		{"the first of two", []candidate{one(7, time.Hour), one(7, time.Hour)}, 0},
+		{"the largest is young: no loop", []candidate{one(7, time.Second), one(6, time.Hour)}, -1},
+	} {
+		if got := largest(test.of); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestRecycleCheck(t *testing.T) {
+	for _, r := range []Recycle{{Calls: -1}, {Age: -1}, {Memory: -1}, {Cgroup: -0.1}, {Cgroup: 1.1}} {
+		if r.check() == nil {
+			t.Errorf("%+v was accepted", r)
+		}
+	}
+	if err := (Recycle{Calls: 1, Age: 1, Memory: 1, Cgroup: 1}).check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReasonNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, r := range Reasons() {
+		if seen[r.String()] || r.String() == "unknown" {
+			t.Errorf("reason %d is called %q", r, r)
+		}
+		seen[r.String()] = true
+	}
+}
