@@ -70,7 +70,11 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		})
 		return stats
 	}
-	server, err := admin.ServeMetrics("127.0.0.1:0", "/metrics",
+	on, err := admin.Listen("127.0.0.1:0", "--metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers},
 		slog.New(slog.DiscardHandler))
 	if err != nil {

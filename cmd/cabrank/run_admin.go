@@ -7,16 +7,22 @@ import (
 )
 
 // startAdmin opens the probes and the metrics page, where they are wanted.
-func (s *service) startAdmin() (err error) {
+func (s *service) startAdmin() error {
 	if s.cfg.Probes.Enabled {
-		if s.probes, err = admin.ServeProbes(s.cfg.Probes.Addr(), s, s.log); err != nil {
+		on, err := admin.Listen(s.cfg.Probes.Addr(), "--probes")
+		if err != nil {
 			return err
 		}
+		s.probes = admin.ServeProbes(on, s, s.log)
 		s.log.Info("probes listening", "addr", s.probes.Addr().String())
 		go s.follow(s.probes) // ends with the server
 	}
 	if s.cfg.Metrics.Enabled {
-		if s.metrics, err = admin.ServeMetrics(s.cfg.Metrics.Addr(), s.cfg.Metrics.Path, s.sources(), s.log); err != nil {
+		on, err := admin.Listen(s.cfg.Metrics.Addr(), "--metrics")
+		if err != nil {
+			return err
+		}
+		if s.metrics, err = admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log); err != nil {
 			return err
 		}
 		s.log.Info("metrics listening", "addr", s.metrics.Addr().String())

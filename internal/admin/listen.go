@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Listen opens a TCP listener on address, "host:port" with an empty host for
@@ -15,11 +19,32 @@ import (
 // changes it; for a taken port also the process that holds it, if that can be
 // seen. errors.Is still finds the cause.
 func Listen(address, flag string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+	return listen(net.ListenConfig{}, address, flag)
+}
+
+// ListenShared is Listen for an address that several processes of one user
+// listen on at the same time (SO_REUSEPORT): the kernel deals connections out.
+// All of them must have asked for it.
+func ListenShared(address, flag string) (net.Listener, error) {
+	return listen(net.ListenConfig{Control: share}, address, flag)
+}
+
+func listen(how net.ListenConfig, address, flag string) (net.Listener, error) {
+	// The context bounds the lookup of a host name, which the resolver does.
+	listener, err := how.Listen(context.Background(), "tcp", address)
 	if err == nil {
 		return listener, nil
 	}
 	return nil, explain(address, flag, err)
+}
+
+// share sets SO_REUSEPORT before the socket is bound.
+func share(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(err, os.NewSyscallError("setsockopt SO_REUSEPORT", failed))
 }
 
 // bindError keeps the cause of a failed bind beside a line that helps.

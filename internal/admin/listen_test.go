@@ -38,6 +38,23 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
+// Two may share a port if both want to, and only then.
+func TestSharedPort(t *testing.T) {
+	first, err := ListenShared("127.0.0.1:0", "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := ListenShared(first.Addr().String(), "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err = Listen(first.Addr().String(), "--listen"); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a third that does not share: %v", err)
+	}
+}
+
 func TestListenErrorsHelp(t *testing.T) {
 	refused := &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)}
 	for want, err := range map[string]error{

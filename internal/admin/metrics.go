@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"regexp"
 	"runtime"
@@ -70,11 +71,13 @@ type Sources struct {
 	Workers     func() []WorkerSample
 }
 
-// ServeMetrics answers path on address with the metrics page, and 404 on any
-// other path. Errors: those of Listen.
-func ServeMetrics(address, path string, sources Sources, log *slog.Logger) (*Server, error) {
+// ServeMetrics answers path on a listener with the metrics page, and 404 on any
+// other path. The listener belongs to the Server from then on; after an error,
+// which sources that contradict each other bring, it is closed.
+func ServeMetrics(on net.Listener, path string, sources Sources, log *slog.Logger) (*Server, error) {
 	page, err := metricsPage(sources, log)
 	if err != nil {
+		_ = on.Close()
 		return nil, err
 	}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +88,7 @@ func ServeMetrics(address, path string, sources Sources, log *slog.Logger) (*Ser
 		}
 		page.ServeHTTP(w, r)
 	})
-	return serve(address, "--metrics", handler, log)
+	return serve(on, handler, log), nil
 }
 
 // metricsPage makes the handler with a registry of its own.

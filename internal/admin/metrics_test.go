@@ -15,7 +15,7 @@ import (
 
 func startMetrics(t *testing.T, sources Sources) string {
 	t.Helper()
-	s, err := ServeMetrics("127.0.0.1:0", "/metrics", sources, quiet())
+	s, err := ServeMetrics(loopback(t), "/metrics", sources, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestMetricsOnOtherPathsAreNotFound(t *testing.T) {
 
 // Braces are wildcards to net/http's mux; here they are a path like any other.
 func TestOddMetricsPath(t *testing.T) {
-	s, err := ServeMetrics("127.0.0.1:0", "/{m", Sources{}, quiet())
+	s, err := ServeMetrics(loopback(t), "/{m", Sources{}, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 )
 
@@ -20,12 +21,13 @@ type Health interface {
 	Alive() bool
 }
 
-// ServeProbes answers /startup, /readiness and /liveness on address.
+// ServeProbes answers /startup, /readiness and /liveness on a listener, which
+// belongs to the Server from then on.
 //
 // Shape: status 200 or 503 for any method, no body, as gruf-relay did; 404 for
-// any other path. Errors: those of Listen.
-func ServeProbes(address string, health Health, log *slog.Logger) (*Server, error) {
-	return serve(address, "--probes", probes{health}, log)
+// any other path.
+func ServeProbes(on net.Listener, health Health, log *slog.Logger) *Server {
+	return serve(on, probes{health}, log)
 }
 
 type probes struct{ health Health }

@@ -41,12 +41,19 @@ func stopAtEnd(t *testing.T, s *Server) {
 	})
 }
 
-func startProbes(t *testing.T, health Health) *Server {
+// loopback returns a listener on a free port.
+func loopback(t *testing.T) net.Listener {
 	t.Helper()
-	s, err := ServeProbes("127.0.0.1:0", health, quiet())
+	on, err := Listen("127.0.0.1:0", "--probes")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return on
+}
+
+func startProbes(t *testing.T, health Health) *Server {
+	t.Helper()
+	s := ServeProbes(loopback(t), health, quiet())
 	stopAtEnd(t, s)
 	return s
 }
@@ -111,13 +118,10 @@ func TestOtherPathsAreNotFound(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	s, err := serve("127.0.0.1:0", "--probes", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	s := serve(loopback(t), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(entered)
 		<-release
 	}), quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -143,10 +147,7 @@ func TestShutdownIsBounded(t *testing.T) {
 
 // A listener that dies is told of, because its process must not go on.
 func TestDeadListenerIsReported(t *testing.T) {
-	s, err := ServeProbes("127.0.0.1:0", &fakeHealth{}, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := ServeProbes(loopback(t), &fakeHealth{}, quiet())
 	if err := s.listener.Close(); err != nil {
 		t.Fatal(err)
 	}

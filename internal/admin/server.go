@@ -30,15 +30,10 @@ type Server struct {
 	failed   chan error // at most one error, then closed
 }
 
-// serve opens address and answers on it with handler; flag is the command-line
-// flag that would change the address.
-func serve(address, flag string, handler http.Handler, log *slog.Logger) (*Server, error) {
-	listener, err := Listen(address, flag)
-	if err != nil {
-		return nil, err
-	}
+// serve answers on a listener with handler.
+func serve(on net.Listener, handler http.Handler, log *slog.Logger) *Server {
 	s := &Server{
-		listener: listener,
+		listener: on,
 		failed:   make(chan error, 1),
 		http: &http.Server{
 			Handler:           handler,
@@ -52,7 +47,7 @@ func serve(address, flag string, handler http.Handler, log *slog.Logger) (*Serve
 		},
 	}
 	go s.run() // ends by Shutdown, which closes the listener; Failed tells of it
-	return s, nil
+	return s
 }
 
 func (s *Server) run() {
