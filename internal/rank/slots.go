@@ -75,6 +75,17 @@ func (r *Rank) unpause(e *Endpoint) {
 	r.pauses.drop(e, r.exorcise)
 }
 
+// EndPauses frees the slots of an endpoint that wait for its worker, those of
+// ghosts included, for the process ends and takes its handlers with it. It appends
+// to into the grants that it made, for the caller to deliver.
+func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unpause(e)
+	r.refresh(e)
+	return r.serve(now, into)
+}
+
 // exorcise ends the ghost of a pause, if it is one, for its account.
 func (r *Rank) exorcise(p pause) {
 	if p.ghostOf != nil {

@@ -132,15 +132,20 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	if outcome == rank.OK && a.isFault() {
 		outcome = rank.Faulty
 	}
+	u := st.upstreamOf(lease.Endpoint())
 	switch outcome {
 	case rank.OK, rank.Faulty:
-		st.touch(lease.Endpoint(), now)
-	case rank.Failed, rank.RefusedByWorker:
+		u.served++
+		u.touch(now)
+	case rank.Failed:
+		u.served++
+	case rank.RefusedByWorker:
 	case rank.NotSent:
 		a.call.work.cut = true
 	case rank.Cancelled:
+		u.served++
 		a.call.work.cut = true
-		st.gaveUp(lease, a.call.method, now)
+		u.gaveUp(a.call.method, now)
 	}
 	st.release(lease, outcome, now)
 }

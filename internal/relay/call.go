@@ -279,8 +279,8 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	switch conn := u.conn(now); {
 	case conn != nil:
 		c.open(conn, now)
-	case u.dials.waits(now):
-		return false
+	case u.dials.waits(now), u.cutOff:
+		return false // or the grant was on its way when the endpoint was cut off
 	default: // the relay ends; another turn in the rank would find the same
 		c.fail(endedShutdown, now)
 	}

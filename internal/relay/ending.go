@@ -33,6 +33,7 @@ const (
 	endedRate
 	endedTooMany
 	endedStalled
+	endedDraining
 	endings // how many there are
 )
 
@@ -68,7 +69,8 @@ func answerOf(r ending) answer {
 		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
 		// ABORTED is for what the caller has to begin anew from further up: sending
 		// the same once more would only stall again (gRPC's status codes).
-		endedStalled: {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
+		endedStalled:  {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
+		endedDraining: {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
 	}[r]
 }
 

@@ -75,8 +75,8 @@ func (r *Relay) Down(e *Endpoint) {
 const touchEvery = time.Millisecond
 
 // touch notes that the endpoint has answered a call to the end.
-func (st *stand) touch(e *rank.Endpoint, now time.Duration) {
-	if u := st.upstreamOf(e); now >= u.touched+touchEvery || u.touched == 0 {
+func (u *upstream) touch(now time.Duration) {
+	if now >= u.touched+touchEvery || u.touched == 0 {
 		u.touched = now
 		u.endpoint.lastDone.Store(int64(now))
 	}

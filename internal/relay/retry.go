@@ -21,14 +21,15 @@ const (
 type retryReason uint8
 
 const (
-	retryLost   retryReason = iota // its connection died with the call on it
-	retryStatus                    // the worker's answer is one of the policy's codes
-	retryReset                     // the worker reset its stream, which is as much
+	retryLost    retryReason = iota // its connection died with the call on it
+	retryStatus                     // the worker's answer is one of the policy's codes
+	retryReset                      // the worker reset its stream, which is as much
+	retryDrained                    // the worker was to go, and the call had not ended in time
 	retryReasons
 )
 
 func (r retryReason) String() string {
-	return [...]string{retryLost: "worker_lost", retryStatus: "status", retryReset: "reset"}[r]
+	return [...]string{retryLost: "worker_lost", retryStatus: "status", retryReset: "reset", retryDrained: "worker_draining"}[r]
 }
 
 // retryDenial is why a call is not tried again that has a retry left.
@@ -77,6 +78,13 @@ func (c *call) retryLost(now time.Duration) bool {
 	return c.hasRetry() && c.putOff(retryLost, c.backOff(), outcomeOf(endedLost), now)
 }
 
+// retryDrained does so for a call that Cabrank itself takes from its worker. That
+// adds no load in an outage, which is what the budget is there for, nor does
+// anything speak for a wait.
+func (c *call) retryDrained(now time.Duration) bool {
+	return c.hasRetry() && c.putOff(retryDrained, 0, rank.Failed, now)
+}
+
 // hasRetry reports whether the call may be sent once more by its method's policy,
 // and can (R3).
 func (c *call) hasRetry() bool {
@@ -115,11 +123,13 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 	case c.deadline != 0 && now+pause >= c.deadline:
 		c.st.stats.retriesDenied[deniedDeadline]++
 		return false
+	case why == retryDrained:
 	case !c.st.mayTry(now):
 		c.st.stats.retriesDenied[deniedBudget]++
 		return false
+	default:
+		c.st.relay.retryBudget.spend(now)
 	}
-	c.st.relay.retryBudget.spend(now)
 	c.st.stats.retries[why]++
 	from := c.lease.Endpoint()
 	c.leaveStream()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
-	"github.com/cabrank/cabrank/internal/rank"
 )
 
 const (
@@ -215,33 +214,6 @@ func (a *attempt) spoke(now time.Duration) {
 	}
 }
 
-// Sight is what Activity tells of an endpoint. A zero time is never.
-type Sight struct {
-	InFlight int       // calls that run there
-	Answered time.Time // when it last answered a call to the end
-	Heard    time.Time // when the last byte of an answer came from it
-	Owed     time.Time // when the oldest call there began that was sent to its end and is not answered with a byte; seen after a second of silence
-	Left     time.Time // when a call there was last given up by its caller or its deadline
-	Longest  time.Duration
-	Doubtful bool // it is silent although a call should long be over, and others speak
-}
-
-// Activity tells what is known of an endpoint's work (R6). InFlight and
-// Answered are of now, the rest is up to 250 ms old. Longest is the longest run
-// ever seen of the methods of the calls that Owed and Left are about. A call
-// that its caller or its deadline ended is no sign of life.
-func (r *Relay) Activity(e *Endpoint) Sight {
-	e.mu.Lock()
-	s, doubtful := e.seen, e.doubtful
-	e.mu.Unlock()
-	return Sight{
-		InFlight: r.rank.InFlight(e.slots),
-		Answered: r.at(time.Duration(e.lastDone.Load())),
-		Heard:    r.at(s.heard), Owed: r.at(s.owed), Left: r.at(s.left),
-		Longest: s.longest, Doubtful: doubtful,
-	}
-}
-
 // at turns an instant into a time, 0 into the zero time.
 func (r *Relay) at(now time.Duration) time.Time {
 	if now == 0 {
@@ -328,9 +300,8 @@ func (uc *upstreamConn) sent(m *method, now time.Duration) {
 	}
 }
 
-// gaveUp notes that a call was cancelled at the worker of the lease.
-func (st *stand) gaveUp(l rank.Lease, m *method, now time.Duration) {
-	u := st.upstreamOf(l.Endpoint())
+// gaveUp notes that a call was cancelled there.
+func (u *upstream) gaveUp(m *method, now time.Duration) {
 	u.left, u.leftOf = now, m
-	st.relay.looker.rouse()
+	u.st.relay.looker.rouse()
 }

@@ -31,6 +31,8 @@ type upstream struct {
 	conns    []*upstreamConn
 	dials    backOff
 	silence
+	served  uint64        // calls that have ended there
+	cutOff  bool          // its calls were taken away and it gets none, see Relay.Cut
 	touched time.Duration // when it last answered a call to the end, a millisecond old at most
 	quiet   time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
 }
@@ -52,10 +54,13 @@ type upstreamConn struct {
 func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
 
 // conn returns a connection with room for another stream, a new one where
-// there is none (R14, R15); nil if the endpoint was never up, cannot be reached
-// just now (see backOff), or the relay ends. A new connection can be written at
+// there is none (R14, R15); nil if the endpoint was never up or was cut off, cannot
+// be reached just now (see backOff), or the relay ends. A new connection can be written at
 // once: its streams leave when the endpoint has greeted.
 func (u *upstream) conn(now time.Duration) *h2.Conn {
+	if u.cutOff {
+		return nil
+	}
 	for _, uc := range slices.Backward(u.conns) {
 		if !uc.retired && !uc.resting && uc.takes(now) {
 			return uc.link.Conn
@@ -108,7 +113,7 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 
 // move turns new calls to another address, or to another process at the same.
 func (u *upstream) move(network, address string) {
-	u.network, u.address, u.dials, u.left = network, address, backOff{}, 0
+	u.network, u.address, u.dials, u.left, u.cutOff = network, address, backOff{}, 0, false
 	for _, uc := range slices.Clone(u.conns) {
 		uc.retire()
 	}

@@ -144,6 +144,11 @@ type Work struct {
 	// Doubtful says that the worker is silent although calls there should long
 	// be over, while others speak: its health is asked at once.
 	Doubtful bool
+	// Served is how many calls have ended in this place, in whatever way, since
+	// cabrank began. It does not begin anew with the process.
+	Served uint64
+	// Oldest is when the oldest call that runs there was sent; zero: none does.
+	Oldest time.Time
 }
 
 // metricsOffset is added to a worker's port to get that of its metrics page, as
