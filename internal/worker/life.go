@@ -230,7 +230,7 @@ func (w *worker) attend(l *life) {
 		close(l.exited)
 	}()
 	for _, pipe := range l.pipes {
-		w.s.helpers.Go(func() { pump(pipe, w.output) })
+		w.s.helpers.Go(func() { pump(pipe, w.output.line) })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel

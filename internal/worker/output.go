@@ -94,7 +94,7 @@ func (s *sink) take(spare []byte) []byte {
 	for _, from := range s.sources {
 		if from.dropped > 0 {
 			notice := "… " + strconv.Itoa(from.dropped) + " lines dropped"
-			s.pending = s.output.append(s.pending, from.worker, []byte(notice), time.Now())
+			s.pending = s.output.append(s.pending, from.worker, "", []byte(notice), time.Now())
 			from.dropped = 0
 		}
 		from.writing, from.pending = from.pending, 0
@@ -125,13 +125,20 @@ func (s *sink) close() {
 	}
 }
 
-// line adds one line, given without its end. It never blocks.
-func (f *source) line(text []byte) {
+// line adds one line of the worker, given without its end. It never blocks.
+func (f *source) line(text []byte) { f.add("", text) }
+
+// hook returns what line is for the lines of a hook.
+func (f *source) hook(name string) func([]byte) {
+	return func(text []byte) { f.add(name, text) }
+}
+
+func (f *source) add(hook string, text []byte) {
 	s := f.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.pending)
-	s.pending = s.output.append(s.pending, f.worker, text, time.Now())
+	s.pending = s.output.append(s.pending, f.worker, hook, text, time.Now())
 	size := len(s.pending) - before
 	if f.dropped > 0 || f.pending+f.writing+size > maxPending {
 		s.pending = s.pending[:before]
@@ -145,16 +152,20 @@ func (f *source) line(text []byte) {
 	}
 }
 
-// append adds one formatted line with its end.
-func (o Output) append(to []byte, worker string, text []byte, now time.Time) []byte {
+// append adds one formatted line with its end. hook is empty for what the worker
+// itself writes.
+func (o Output) append(to []byte, worker, hook string, text []byte, now time.Time) []byte {
 	switch {
 	case !o.JSON:
-		to = append(append(to, worker...), " | "...)
-		to = append(to, text...)
+		to = append(to, worker...)
+		if hook != "" {
+			to = append(append(to, ' '), hook...)
+		}
+		to = append(append(to, " | "...), text...)
 	case isObject(text):
 		to = append(to, text...)
 	default:
-		to = append(to, wrap(worker, text, now)...)
+		to = append(to, wrap(worker, hook, text, now)...)
 	}
 	return append(to, '\n')
 }
@@ -164,14 +175,15 @@ func isObject(text []byte) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(text)
 }
 
-func wrap(worker string, text []byte, now time.Time) []byte {
+func wrap(worker, hook string, text []byte, now time.Time) []byte {
 	// Bytes that are not UTF-8 become U+FFFD.
 	wrapped, err := json.Marshal(struct {
 		Time   string `json:"time"`
 		Level  string `json:"level"`
 		Msg    string `json:"msg"`
 		Worker string `json:"worker"`
-	}{now.Format(time.RFC3339Nano), slog.LevelInfo.String(), string(text), worker})
+		Hook   string `json:"hook,omitempty"`
+	}{now.Format(time.RFC3339Nano), slog.LevelInfo.String(), string(text), worker, hook})
 	if err != nil { // strings cannot fail
 		return text
 	}
@@ -226,10 +238,10 @@ type deadlineReader interface {
 	SetReadDeadline(time.Time) error
 }
 
-// pump reads one pipe to its end, or until its deadline, into a source. It
-// never waits for anything but the pipe, so a worker never waits for it.
-func pump(pipe deadlineReader, to *source) {
-	lines := splitter{line: to.line}
+// pump reads one pipe to its end, or until its deadline, and passes its lines on.
+// It never waits for anything but the pipe, so a worker never waits for it.
+func pump(pipe deadlineReader, line func([]byte)) {
+	lines := splitter{line: line}
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := pipe.Read(buffer)

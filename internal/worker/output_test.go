@@ -48,17 +48,20 @@ func TestOutputFormats(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	for _, test := range []struct {
 		json       bool
+		hook       string
 		text, want string
 	}{
-		{false, `plain`, `worker-1 | plain`},
-		{false, ``, `worker-1 | `},
-		{true, `{"a": [1, {}]}`, `{"a": [1, {}]}`},
-		{true, `plain "x"`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"plain \"x\"","worker":"worker-1"}`},
-		{true, `{broken`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"{broken","worker":"worker-1"}`},
-		{true, `[1]`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"[1]","worker":"worker-1"}`},
-		{true, "\xff", `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"\ufffd","worker":"worker-1"}`},
+		{false, "", `plain`, `worker-1 | plain`},
+		{false, "", ``, `worker-1 | `},
+		{false, "before_stop", `plain`, `worker-1 before_stop | plain`},
+		{true, "before_stop", `plain`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"plain","worker":"worker-1","hook":"before_stop"}`},
+		{true, "", `{"a": [1, {}]}`, `{"a": [1, {}]}`},
+		{true, "", `plain "x"`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"plain \"x\"","worker":"worker-1"}`},
+		{true, "", `{broken`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"{broken","worker":"worker-1"}`},
+		{true, "", `[1]`, `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"[1]","worker":"worker-1"}`},
+		{true, "", "\xff", `{"time":"2026-01-02T03:04:05.000006Z","level":"INFO","msg":"\ufffd","worker":"worker-1"}`},
 	} {
-		got := string(Output{JSON: test.json}.append(nil, "worker-1", []byte(test.text), now))
+		got := string(Output{JSON: test.json}.append(nil, "worker-1", test.hook, []byte(test.text), now))
 		if got != test.want+"\n" {
 			t.Errorf("%q: got %q, want %q", test.text, got, test.want)
 		}
@@ -173,7 +176,7 @@ func TestPumpEndsAtItsDeadline(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pump(ours, s.source("worker-1"))
+		pump(ours, s.source("worker-1").line)
 	}()
 	if _, err := io.WriteString(theirs, "one\ntw"); err != nil {
 		t.Fatal(err)

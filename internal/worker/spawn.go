@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"runtime"
@@ -10,7 +11,7 @@ import (
 // errStopping says that no worker is started any more.
 var errStopping = errors.New("stopping")
 
-// spawner starts every worker from one OS thread.
+// spawner starts every worker and every hook from one OS thread.
 //
 // The kernel sends the parent-death signal when the thread that forked ends
 // (golang/go#27505), not the process. So one goroutine locks its thread, makes
@@ -19,6 +20,7 @@ type spawner struct {
 	reaper   *reaper
 	stopping <-chan struct{} // closed when nothing is to be started any more
 	requests chan *spawning
+	errands  chan *spawning // of hooks; whoever sends here may wait
 	stop     chan struct{}
 	done     chan struct{} // closed when the thread ends; nil before open
 }
@@ -29,6 +31,7 @@ type spawning struct {
 	cmd       *exec.Cmd
 	result    chan error
 	abandoned chan struct{}
+	late      bool // made although nothing else is any more
 }
 
 // newSpawner makes a spawner for so many workers, each of which has at most one
@@ -36,7 +39,7 @@ type spawning struct {
 func newSpawner(r *reaper, workers int, stopping <-chan struct{}) *spawner {
 	return &spawner{
 		reaper: r, stopping: stopping,
-		requests: make(chan *spawning, workers), stop: make(chan struct{}),
+		requests: make(chan *spawning, workers), errands: make(chan *spawning), stop: make(chan struct{}),
 	}
 }
 
@@ -54,6 +57,8 @@ func (s *spawner) run() {
 		select {
 		case request := <-s.requests:
 			s.serve(request)
+		case errand := <-s.errands:
+			s.serve(errand)
 		case <-s.stop:
 			return
 		}
@@ -61,7 +66,7 @@ func (s *spawner) run() {
 }
 
 func (s *spawner) serve(request *spawning) {
-	err := s.start(request.cmd)
+	err := s.start(request)
 	select {
 	case request.result <- err:
 	case <-request.abandoned:
@@ -73,22 +78,48 @@ func (s *spawner) serve(request *spawning) {
 	}
 }
 
-func (s *spawner) start(cmd *exec.Cmd) error {
+func (s *spawner) start(request *spawning) error {
 	select {
 	case <-s.stopping:
-		return errStopping
+		if !request.late {
+			return errStopping
+		}
 	default:
-		return s.reaper.start(cmd)
 	}
+	return s.reaper.start(request.cmd)
 }
 
 // spawn has cmd started in a process group of its own. It returns at once; the
 // result may never come: an exec hangs as long as the file system under it.
 func (s *spawner) spawn(cmd *exec.Cmd) *spawning {
-	cmd.SysProcAttr = groupLeader()
-	request := &spawning{cmd: cmd, result: make(chan error), abandoned: make(chan struct{})}
+	request := newSpawning(cmd)
 	s.requests <- request
 	return request
+}
+
+func newSpawning(cmd *exec.Cmd) *spawning {
+	cmd.SysProcAttr = groupLeader()
+	return &spawning{cmd: cmd, result: make(chan error), abandoned: make(chan struct{})}
+}
+
+// errand has the cmd of a hook started as spawn does and waits for it, no longer
+// than ctx. late ones are started also while Stop goes on. The exec of an errand
+// that ctx ended may go on for a while; what it starts is killed.
+func (s *spawner) errand(ctx context.Context, cmd *exec.Cmd, late bool) error {
+	request := newSpawning(cmd)
+	request.late = late
+	select {
+	case s.errands <- request:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-request.result:
+		return err
+	case <-ctx.Done():
+		close(request.abandoned)
+		return context.Cause(ctx)
+	}
 }
 
 // close ends the thread, and with it, by signal, whatever it started that is

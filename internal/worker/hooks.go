@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The names of the hooks, as in the configuration and in CABRANK_HOOK.
+const (
+	beforeStart = "before_start"
+	afterReady  = "after_ready"
+	beforeStop  = "before_stop"
+)
+
+// defaultHookTimeout is Hooks.Timeout if nothing is said: long enough for a
+// migration that checks that there is nothing to do, short enough for people who
+// wait for a restart.
+const defaultHookTimeout = 30 * time.Second
+
+// Hooks are commands around the life of each worker process. An empty one is
+// none.
+//
+// In arguments {addr}, {host}, {port}, {index} and {worker} are replaced as in
+// the worker's own. A hook runs in the worker's environment with CABRANK_HOOK,
+// its name, and CABRANK_WORKER_PID while there is a process. It leads a process
+// group of its own; what is left of it when the hook exits is killed. Its output
+// goes where the worker's goes, marked.
+type Hooks struct {
+	// BeforeStart runs before every start of the process. If it fails there is no
+	// process: the start has failed, for CauseHookFailed.
+	BeforeStart []string
+	// AfterReady runs when the process takes calls, for the first time. Its
+	// failure is logged. It is ended with its process.
+	AfterReady []string
+	// BeforeStop runs when a process is to be ended that has no calls left,
+	// before it gets TERM. Its failure is logged. Processes that end or are killed
+	// for a fault have none.
+	BeforeStop []string
+	// Timeout is how long a hook may run until its group is killed. Default 30 s.
+	Timeout time.Duration
+}
+
+// complete fills in the default and refuses what cannot work.
+func (h *Hooks) complete() error {
+	for _, hook := range []struct {
+		name    string
+		command []string
+	}{{beforeStart, h.BeforeStart}, {afterReady, h.AfterReady}, {beforeStop, h.BeforeStop}} {
+		if len(hook.command) > 0 && hook.command[0] == "" {
+			return fmt.Errorf("hook %s has an empty program", hook.name)
+		}
+	}
+	if h.Timeout < 0 {
+		return fmt.Errorf("hook timeout of workers is %v: it cannot be negative", h.Timeout)
+	}
+	if h.Timeout == 0 {
+		h.Timeout = defaultHookTimeout
+	}
+	return nil
+}
+
+// errHookFailed marks a start that failed because its hook did.
+var errHookFailed = errors.New("hook failed")
+
+// hookRunner runs hooks. They are made and reaped as workers are (R18).
+type hookRunner struct {
+	spawner *spawner
+	reaper  *reaper
+	leash   *leash
+	running sync.WaitGroup // every hook and the reader of its output
+}
+
+// hookCall is a hook that is to run.
+type hookCall struct {
+	name    string
+	command []string     // filled in
+	environ []string     // complete
+	line    func([]byte) // takes its output
+	limit   time.Duration
+	late    bool // runs also while Stop goes on
+}
+
+// hookRun is a hook under way.
+type hookRun struct {
+	ended  chan struct{} // closed when it is over
+	err    error         // how it failed; to be read after ended
+	cancel func()        // kills it; it may be called at any time
+}
+
+// hookEnviron is the environment of a hook: the worker's, and ours. pid is 0 without
+// a process.
+func hookEnviron(worker []string, name string, pid int) []string {
+	env := append(worker[:len(worker):len(worker)], "CABRANK_HOOK="+name)
+	if pid > 0 {
+		env = append(env, "CABRANK_WORKER_PID="+strconv.Itoa(pid))
+	}
+	return env
+}
+
+// start starts a hook and returns at once. It is over, whatever it does, within
+// its limit and 3 s.
+func (h *hookRunner) start(call hookCall) *hookRun {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	run := &hookRun{ended: make(chan struct{}), cancel: func() { cancel(errStopping) }}
+	h.running.Go(func() {
+		defer close(run.ended)
+		defer cancel(nil)
+		if err := h.run(ctx, call); err != nil {
+			run.err = fmt.Errorf("hook %s: %w", call.name, err)
+		}
+	})
+	return run
+}
+
+// run runs a hook to its end.
+func (h *hookRunner) run(ctx context.Context, call hookCall) error {
+	late := fmt.Errorf("not over after %v, killed", call.limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, call.limit, late)
+	defer cancel()
+	pipe, end, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(call.command[0], call.command[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = call.environ, end, end
+	err = h.spawner.errand(ctx, cmd, call.late)
+	// An exec that hangs may still need it.
+	if err == nil || ctx.Err() == nil {
+		_ = end.Close()
+	}
+	if err != nil {
+		_ = pipe.Close()
+		return err
+	}
+	h.running.Go(func() { pump(pipe, call.line) })
+	err = h.watch(ctx, cmd)
+	// A pump that has finished has closed its pipe: nothing to limit then.
+	_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
+	return err
+}
+
+// watch follows a hook's process to its burial.
+func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
+	group := cmd.Process.Pid
+	h.leash.add(group)
+	exited := make(chan struct{})
+	go func() {
+		h.reaper.await(cmd)
+		close(exited)
+	}()
+	var cut error
+	select {
+	case <-exited:
+	case <-ctx.Done():
+		cut = context.Cause(ctx)
+		kill(group)
+		select {
+		case <-exited:
+		case <-time.After(killLimit):
+			// The keeper keeps it; there is nothing to be had by waiting.
+			return fmt.Errorf("%w, but does not die of KILL", cut)
+		}
+	}
+	state := buryGroup(cmd, h.reaper, h.leash)
+	switch {
+	case cut != nil:
+		return cut
+	case !state.Success():
+		return errors.New(state.String())
+	}
+	return nil
+}
+
+// buryGroup ends what is left of a group whose leader has exited, and returns
+// how the leader ended. It takes at most restLimit.
+func buryGroup(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
+	// The leader is still a zombie (Linux), so the number of the group cannot
+	// have been used again (R18).
+	group := cmd.Process.Pid
+	kill(group)
+	alive := groupAlive(group)
+	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
+		time.Sleep(restPoll)
+		alive = groupAlive(group)
+	}
+	// The keeper keeps what KILL did not end.
+	if !alive {
+		l.del(group)
+	}
+	return r.collect(cmd)
+}

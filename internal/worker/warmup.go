@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	defaultWarmUpTimeout = 5 * time.Second
+	// warmUpPause is the least time between two warm-up calls: unlike a health
+	// check they are work for the worker.
+	warmUpPause = 250 * time.Millisecond
+	// maxWarmUpAnswer bounds what is read of an answer nobody looks at.
+	maxWarmUpAnswer = 64 << 20
+)
+
+// WarmUp is a unary call that a worker must answer with OK before it takes
+// others, so that classes are loaded, caches filled and connections opened
+// before callers wait for it. It comes after the health check, on the same
+// connection, and is repeated until it succeeds or Options.BootTimeout is over.
+type WarmUp struct {
+	// Method is "/package.Service/Method". Empty means no warm-up call.
+	Method string
+	// Message is the request in the method's own encoding. Empty is a message
+	// without fields.
+	Message []byte
+	// Timeout bounds one attempt. Default 5 s.
+	Timeout time.Duration
+}
+
+// complete fills in the default and refuses what cannot work.
+func (w *WarmUp) complete() error {
+	if w.Method != "" {
+		service, method, found := strings.Cut(strings.TrimPrefix(w.Method, "/"), "/")
+		if !found || service == "" || method == "" || w.Method[0] != '/' || strings.ContainsAny(w.Method, " ?#") || strings.Contains(method, "/") {
+			return fmt.Errorf("warm-up method is %q: it must be as in /package.Service/Method", w.Method)
+		}
+	}
+	if w.Timeout < 0 {
+		return fmt.Errorf("warm-up timeout of workers is %v: it cannot be negative", w.Timeout)
+	}
+	if w.Timeout == 0 {
+		w.Timeout = defaultWarmUpTimeout
+	}
+	return nil
+}
+
+// call makes one warm-up call. The error says why the worker is not warm, for
+// the log; unknown reports that the worker has no such method, which no waiting
+// will mend.
+func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unknown bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	err = conn.Invoke(ctx, w.Method, w.Message, nil, grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(maxWarmUpAnswer))
+	code := status.Code(err)
+	switch {
+	case err == nil:
+		return false, nil
+	case code == codes.Unimplemented:
+		return true, fmt.Errorf("warm-up: the worker has no method %s", w.Method)
+	}
+	return false, fmt.Errorf("warm-up: %s answered %v: %s", w.Method, code, status.Convert(err).Message())
+}
+
+// rawCodec sends bytes as they are and reads no answer. Its name is empty so
+// that the content type is application/grpc, which every server takes.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "" }
+
+func (rawCodec) Marshal(message any) (mem.BufferSlice, error) {
+	raw, ok := message.([]byte)
+	if !ok {
+		return nil, fmt.Errorf("raw codec: got %T, want bytes", message)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(raw)}, nil
+}
+
+func (rawCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
