@@ -1,10 +1,14 @@
-// Package admin shows what goes on: the probes for an orchestrator and the
-// metrics page for Prometheus.
+// Package admin shows what goes on, and passes on what is asked for: the probes
+// for an orchestrator, the metrics page for Prometheus, the control socket for
+// the commands of cabrank (docs/control.md).
 //
-// Start from ServeProbes and ServeMetrics; both answer on a listener, which Listen
-// opens, at once. The package decides nothing: what it shows comes from a Health and
-// from the functions of Sources, which it asks anew for every request.
+// Start from ServeProbes, ServeMetrics and ServeControl; each answers at once, on
+// a listener that Listen or ListenControl opens. The package decides nothing:
+// what it shows comes from a Health, an Observer and the functions of Sources,
+// which it asks anew for every request, and what it is told to do it tells a
+// Fleet or a Process.
 //
-// Limits, per Server: 256 connections, 5 s for a request's header, 16 KiB of
-// it, 10 s for a page; further connections wait in the kernel.
+// Limits, per Server: 256 connections (control: 64, and 32 commands at work),
+// 5 s for a request's header, 16 KiB of it (control: 256 KiB of body), 10 s for a
+// page or one event; further connections wait in the kernel.
 package admin

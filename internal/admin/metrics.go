@@ -88,7 +88,7 @@ func ServeMetrics(on net.Listener, path string, sources Sources, log *slog.Logge
 		}
 		page.ServeHTTP(w, r)
 	})
-	return serve(on, handler, log), nil
+	return serve(on, handler, maxConnections, log), nil
 }
 
 // metricsPage makes the handler with a registry of its own.

@@ -27,7 +27,7 @@ type Health interface {
 // Shape: status 200 or 503 for any method, no body, as gruf-relay did; 404 for
 // any other path.
 func ServeProbes(on net.Listener, health Health, log *slog.Logger) *Server {
-	return serve(on, probes{health}, log)
+	return serve(on, probes{health}, maxConnections, log)
 }
 
 type probes struct{ health Health }

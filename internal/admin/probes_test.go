@@ -121,7 +121,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	s := serve(loopback(t), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(entered)
 		<-release
-	}), quiet())
+	}), maxConnections, quiet())
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ type Server struct {
 	failed   chan error // at most one error, then closed
 }
 
-// serve answers on a listener with handler.
-func serve(on net.Listener, handler http.Handler, log *slog.Logger) *Server {
+// serve answers on a listener with handler, at most connections callers at a time.
+func serve(on net.Listener, handler http.Handler, connections int, log *slog.Logger) *Server {
 	s := &Server{
 		listener: on,
 		failed:   make(chan error, 1),
@@ -42,7 +42,7 @@ func serve(on net.Listener, handler http.Handler, log *slog.Logger) *Server {
 			WriteTimeout:      2 * pageTimeout, // above pageTimeout, so that a late page is still a 503
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ConnState:         newCrowd(maxConnections).changed,
+			ConnState:         newCrowd(connections).changed,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}

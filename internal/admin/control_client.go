@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxEventLine bounds one line of an answer. The longest has the faults of a
+// configuration.
+const maxEventLine = 4 << 20
+
+// Client gives orders to a running cabrank over its control socket.
+//
+// Shape: made by NewClient, used from anywhere, ended by Close.
+type Client struct {
+	path string
+	http *http.Client
+}
+
+// NewClient returns a client for the socket at path. It does not connect yet.
+func NewClient(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "unix", path)
+	}
+	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// Path returns where the client asks.
+func (c *Client) Path() string { return c.path }
+
+// Close ends connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// NobodyError says that there is no cabrank to talk to at a path.
+type NobodyError struct {
+	Path  string
+	cause error
+}
+
+// Error implements error: one line that says what to do.
+func (e *NobodyError) Error() string {
+	if errors.Is(e.cause, fs.ErrPermission) {
+		return fmt.Sprintf("not allowed to use the control socket %s: only its user and root are", e.Path)
+	}
+	return fmt.Sprintf("nothing listens on %s; is cabrank running? --control names another socket", e.Path)
+}
+
+// Unwrap returns the cause.
+func (e *NobodyError) Unwrap() error { return e.cause }
+
+// LostError says that the answer ended before its last line: cabrank has ended,
+// or has been ended.
+type LostError struct{ cause error }
+
+// Error implements error.
+func (e *LostError) Error() string { return "cabrank went away before it had answered" }
+
+// Unwrap returns the cause, nil if the connection just ended.
+func (e *LostError) Unwrap() error { return e.cause }
+
+// RemoteError is cabrank's own word that a command has failed.
+type RemoteError struct {
+	Reason string
+	Faults []string // of a configuration, one line each
+	Misuse bool     // the request makes no sense there; nothing was begun
+}
+
+// Error implements error: the reason, then the faults, each on a line.
+func (e *RemoteError) Error() string {
+	return strings.Join(append([]string{e.Reason}, e.Faults...), "\n")
+}
+
+// Status asks how things are. raw is the answer as it came, fields that this
+// client does not know included.
+func (c *Client) Status(ctx context.Context) (status Status, raw []byte, err error) {
+	answer, err := c.ask(ctx, http.MethodGet, "status", nil)
+	if err != nil {
+		return Status{}, nil, err
+	}
+	defer answer.Body.Close()
+	raw, err = io.ReadAll(io.LimitReader(answer.Body, maxEventLine))
+	if err != nil {
+		return Status{}, nil, c.lost(ctx, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return Status{}, nil, fmt.Errorf("%s answers status %s: is it the control socket of a cabrank?", c.path, answer.Status)
+	}
+	if err := json.Unmarshal(raw, &status); err != nil {
+		return Status{}, nil, fmt.Errorf("answer of %s: %w", c.path, err)
+	}
+	return status, raw, nil
+}
+
+// Do gives a command ("restart", with a RestartRequest) and hands every line of
+// the answer to each, as it came and decoded, the last one too.
+//
+// Errors: *NobodyError, *RemoteError, *LostError, or that of ctx. A command that
+// has begun goes on in all but the second case.
+func (c *Client) Do(ctx context.Context, command string, request any, each func(line []byte, e Event)) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	answer, err := c.ask(ctx, http.MethodPost, command, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxEventLine)
+	for lines.Scan() {
+		var e Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("answer of %s with status %s: %w", c.path, answer.Status, err)
+		}
+		each(lines.Bytes(), e)
+		switch {
+		case e.Error != "":
+			return &RemoteError{Reason: e.Error, Faults: e.Faults, Misuse: answer.StatusCode == http.StatusBadRequest}
+		case e.Done:
+			return nil
+		}
+	}
+	return c.lost(ctx, lines.Err())
+}
+
+func (c *Client) ask(ctx context.Context, method, name string, body io.Reader) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://cabrank/v1/"+name, body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(request)
+	if err == nil {
+		return answer, nil
+	}
+	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" && ctx.Err() == nil {
+		return nil, &NobodyError{Path: c.path, cause: operation}
+	}
+	return nil, c.lost(ctx, err)
+}
+
+// lost explains an answer that broke off.
+func (c *Client) lost(ctx context.Context, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &LostError{cause}
+}
+
+// FindControl returns the sockets in the folders on which somebody listens, in
+// the order of their names. Folders that are not this user's alone are left out:
+// what is in them could be anybody's.
+func FindControl(folders []string) []string {
+	var found []string
+	for _, folder := range folders {
+		if !isPrivate(folder) {
+			continue
+		}
+		// The pattern is well-formed unless the folder's own name has brackets,
+		// and then --control helps.
+		paths, _ := filepath.Glob(filepath.Join(folder, "*.sock"))
+		for _, path := range paths {
+			if listens(path) && !slices.Contains(found, path) {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+func isPrivate(folder string) bool {
+	var stat unix.Stat_t
+	return unix.Lstat(folder, &stat) == nil && checkPrivate(folder, &stat) == nil
+}
+
+func listens(path string) bool {
+	conn, err := knock(path)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// Gone says whether a process of this machine has ended.
+func Gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -1,0 +1,118 @@
+package admin
+
+import "time"
+
+// Status is the answer to GET /v1/status: all that is known of a running
+// cabrank at one moment.
+//
+// Names and meanings stay as they are within /v1; fields may be added. Units
+// are in the names: seconds as a number, bytes as a whole number, times in UTC
+// after RFC 3339. docs/control.md describes it field by field.
+type Status struct {
+	Version    string     `json:"version"`
+	PID        int        `json:"pid"`
+	Started    time.Time  `json:"started"`
+	State      string     `json:"state"`      // starting, serving, stopping, handing over
+	Generation int        `json:"generation"` // of the command that new workers run
+	Listeners  []Listener `json:"listeners"`
+
+	Wanted  int      `json:"wanted"`            // workers, without the spares of a roll
+	Ready   int      `json:"ready"`             // workers that take calls
+	Scaling *Scaling `json:"scaling,omitempty"` // absent unless the number of workers adapts
+
+	Workers   []WorkerStatus   `json:"workers"`
+	Upstreams []UpstreamStatus `json:"upstreams"`
+	InFlight  int              `json:"in_flight"` // calls that have a slot
+	Queue     QueueStatus      `json:"queue"`
+	Roll      *RollStatus      `json:"roll,omitempty"` // the one that runs, or the last one
+	Config    ConfigStatus     `json:"config"`
+}
+
+// Listener is one address on which this cabrank listens.
+type Listener struct {
+	Kind    string `json:"kind"` // calls, probes, metrics or control
+	Address string `json:"address"`
+}
+
+// Scaling is what adapts the number of workers, and why it is what it is.
+type Scaling struct {
+	Min    int    `json:"min"`
+	Max    int    `json:"max"`
+	Held   bool   `json:"held"` // by `cabrank scale N`, until `cabrank scale auto`
+	Reason string `json:"reason,omitempty"`
+}
+
+// WorkerStatus is one place for a worker that is in use.
+type WorkerStatus struct {
+	Name       string    `json:"name"`
+	Index      int       `json:"index"`
+	State      string    `json:"state"` // as in cabrank_worker_state
+	Since      time.Time `json:"since"` // in that state
+	PID        int       `json:"pid"`   // 0 without a process
+	Started    time.Time `json:"started,omitzero"`
+	Address    string    `json:"address"`
+	Generation int       `json:"generation"`
+	Spare      bool      `json:"spare,omitempty"`     // above the wanted number, during a roll
+	Replacing  string    `json:"replacing,omitempty"` // the worker that it will replace
+
+	Slots    int    `json:"slots"`
+	InFlight int    `json:"in_flight"`
+	Ghosts   int    `json:"ghosts"`
+	Served   uint64 `json:"served"` // calls that ended there in this life
+
+	Restarts    map[string]int `json:"restarts"` // by cause; those that never happened are absent
+	Recycles    map[string]int `json:"recycles"` // by reason
+	LastExit    string         `json:"last_exit,omitempty"`
+	MemoryBytes int64          `json:"memory_bytes,omitempty"` // resident; absent where it is not known
+}
+
+// UpstreamStatus is one endpoint that someone else runs.
+type UpstreamStatus struct {
+	Address  string    `json:"address"`
+	State    string    `json:"state"` // reached, not reached, drained
+	Since    time.Time `json:"since,omitzero"`
+	Source   string    `json:"source,omitempty"` // the entry of the configuration, where that is not the address
+	Slots    int       `json:"slots"`
+	InFlight int       `json:"in_flight"`
+	Ghosts   int       `json:"ghosts"`
+	Served   uint64    `json:"served"`
+}
+
+// QueueStatus is what waits for a slot.
+type QueueStatus struct {
+	Waiting       int     `json:"waiting"`
+	OldestSeconds float64 `json:"oldest_seconds"` // how long the oldest has waited
+}
+
+// RollStatus is a rolling restart.
+type RollStatus struct {
+	Running   bool      `json:"running"`
+	Started   time.Time `json:"started"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Completed int       `json:"completed"` // workers replaced
+	Total     int       `json:"total"`
+	Step      string    `json:"step,omitempty"` // what happens now, or did last
+	Worker    string    `json:"worker,omitempty"`
+	Error     string    `json:"error,omitempty"` // why it stopped; empty if it did not
+}
+
+// ConfigStatus is where the configuration came from.
+type ConfigStatus struct {
+	File   string        `json:"file,omitempty"` // empty: no file
+	Reload *ReloadStatus `json:"reload,omitempty"`
+}
+
+// ReloadStatus is the last reload of the configuration.
+type ReloadStatus struct {
+	Time  time.Time `json:"time"`
+	Error string    `json:"error,omitempty"` // why nothing was changed
+	Reload
+}
+
+// Reload is what a reload found. The lists hold names of keys.
+type Reload struct {
+	Applied      []string `json:"applied"`       // changed, and in force
+	NeedsRestart []string `json:"needs_restart"` // changed, for workers that start from now on
+	NeedsUpgrade []string `json:"needs_upgrade"` // changed, for the next cabrank
+	Warnings     []string `json:"warnings,omitempty"`
+}
