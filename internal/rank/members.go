@@ -51,7 +51,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 		e.refusals, e.doubts, e.refused = 0, 0, false
 		e.pace, e.lateness, e.latency = pace{}, lateness{}, latency{}
 		e.renew()
-		r.unpause(e)
+		r.unpause(e, now)
 	} else {
 		r.ready.Add(-1)
 	}
@@ -85,7 +85,7 @@ func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 		r.ready.Add(-1)
 	}
 	e.ready, e.suspect, e.removed = false, false, true
-	r.unpause(e)
+	r.unpause(e, now)
 	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
 	r.refresh(e)
 	if r.bind != nil {

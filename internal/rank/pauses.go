@@ -7,6 +7,7 @@ import (
 
 // pause is slots of an endpoint that stay unused until an instant.
 type pause struct {
+	since    time.Duration // of a ghost: when its call was cancelled
 	until    time.Duration
 	endpoint *Endpoint
 	slots    int

@@ -48,6 +48,7 @@ type Rank struct {
 
 	capacity  int // slots of all endpoints that get calls
 	slotsFree int // of them, those that a call could have now
+	use       use
 
 	slotChanges atomic.Uint64 // how often refusals took slots away, or they came back
 
@@ -146,6 +147,7 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 		return r.refuse(reason)
 	}
 	r.demand.add(t.method.occupancy(), now)
+	r.use.arrived++
 	return r.begin(t, w, now)
 }
 
@@ -195,6 +197,7 @@ func (r *Rank) AcquireFree(t *Ticket, now time.Duration) (Lease, bool) {
 		return Lease{}, false
 	}
 	r.counts.decided[startedFree]++
+	r.use.arrived++
 	return r.lease(t, e, now), true
 }
 

@@ -31,6 +31,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	e.inFlight--
 	t.lane.running--
 	r.streams.end(t.long, l.ticket.at, now)
+	r.use.released(o, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
 	if until = max(until, busy); until > now {
 		slots := 1
@@ -39,7 +40,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 		}
 		p := pause{until: until, endpoint: e, slots: slots}
 		if ghost {
-			p.ghostOf = t.account
+			p.since, p.ghostOf = now, t.account
 		}
 		r.pause(p)
 	}

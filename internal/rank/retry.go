@@ -18,6 +18,7 @@ func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Re
 		return r.refuse(DeadlineExceeded)
 	}
 	r.prepare(t, now)
+	r.use.arrived++
 	return r.begin(t, w, now)
 }
 

@@ -134,6 +134,7 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	t.lane.running++
 	r.streams.begin(t.long, now)
 	r.charge(t, now)
+	r.use.begin(now)
 	t.state, t.turn, t.endpoint, t.at = leased, r.turn, e, now
 	return Lease{ticket: t, turn: r.turn}
 }

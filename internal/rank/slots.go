@@ -18,7 +18,7 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 		if p.ghostOf != nil { // nothing has told that its handler is through
 			e.ghosts--
 			e.doubts++
-			r.exorcise(p)
+			r.exorcise(p, now)
 		}
 		r.refresh(e)
 	}
@@ -50,6 +50,7 @@ func (r *Rank) pause(p pause) {
 	if p.ghostOf != nil {
 		e.ghosts++
 		p.ghostOf.ghosts++
+		r.use.begin(p.since)
 	}
 	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
 	r.pauses.push(p)
@@ -67,12 +68,12 @@ func (r *Rank) poke() {
 }
 
 // unpause forgets all pauses of e.
-func (r *Rank) unpause(e *Endpoint) {
+func (r *Rank) unpause(e *Endpoint, now time.Duration) {
 	if e.paused == 0 {
 		return
 	}
 	e.paused, e.ghosts = 0, 0
-	r.pauses.drop(e, r.exorcise)
+	r.pauses.drop(e, func(p pause) { r.exorcise(p, now) })
 }
 
 // EndPauses frees the slots of an endpoint that wait for its worker, those of
@@ -81,14 +82,15 @@ func (r *Rank) unpause(e *Endpoint) {
 func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unpause(e)
+	r.unpause(e, now)
 	r.refresh(e)
 	return r.serve(now, into)
 }
 
-// exorcise ends the ghost of a pause, if it is one, for its account.
-func (r *Rank) exorcise(p pause) {
+// exorcise ends the ghost of a pause, if it is one.
+func (r *Rank) exorcise(p pause, now time.Duration) {
 	if p.ghostOf != nil {
+		r.use.end(p.since, now)
 		p.ghostOf.ghosts--
 		r.forget(p.ghostOf)
 	}
