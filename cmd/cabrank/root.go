@@ -163,6 +163,8 @@ func newConfigurationTopic() *cobra.Command {
 
 const configurationHelp = `Flags win over variables, variables over the file, the file over defaults. The
 file is the first of --config, CONFIG_PATH, ./cabrank.yml and ./gruf-relay.yml.
-cabrank run --help has the flags; cabrank check shows the effective values.
+cabrank run --help has the flags; cabrank check shows the effective values. CHANGE
+says what makes a changed value hold in a cabrank that runs: reload (at once),
+restart (with the next process of each worker), or upgrade (with a new cabrank).
 
 `

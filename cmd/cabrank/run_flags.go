@@ -14,7 +14,8 @@ const runHelp = `Start workers and relay calls to them until a signal asks to st
 
 CMD is started once per worker, directly and not by a shell. In its arguments
 {addr} stands for the worker's address (127.0.0.1:9000 or unix:/path), {host} and
-{port} for its parts; the environment has CABRANK_ADDR and PORT. Without CMD it is:
+{port} for its parts, {index} for its number from 0 and {worker} for its name; the
+environment has CABRANK_ADDR and PORT. Without CMD it is workers.command, or:
 
   %s
 

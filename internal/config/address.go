@@ -46,33 +46,6 @@ func cleanPath(path string) (string, error) {
 	return path, nil
 }
 
-// cleanUpstream accepts host:port and unix:/path.
-//
-// An address with an @ is refused without being repeated: what stands before
-// it may be a password, and secrets never reach an output.
-func cleanUpstream(address string) (string, error) {
-	if path, found := strings.CutPrefix(address, "unix:"); found {
-		return address, checkSocketPath(address, path)
-	}
-	if strings.Contains(address, "@") {
-		return "", errors.New("an address with user information (before the @) is refused")
-	}
-	if strings.Contains(address, "://") {
-		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
-	}
-	host, port, err := splitHostPort(address)
-	if err != nil {
-		return "", err
-	}
-	if host == "" {
-		return "", fmt.Errorf("%s has no host", quote(address))
-	}
-	if port == 0 {
-		return "", fmt.Errorf("%s has port 0", quote(address))
-	}
-	return joinHostPort(host, port), nil
-}
-
 func checkSocketPath(address, path string) error {
 	if !strings.HasPrefix(path, "/") {
 		return fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
@@ -107,4 +80,22 @@ func cleanText(text string) (string, error) {
 		return "", fmt.Errorf("%s has a line break or another control character", quote(text))
 	}
 	return text, nil
+}
+
+const controlLegal = "auto, off, or the path of a unix socket, with a /"
+
+// cleanControl accepts where the control socket is. A word without a slash is
+// more likely a slip than the name of a file.
+func cleanControl(path string) (string, error) {
+	switch {
+	case path == automatic || path == "off":
+		return path, nil
+	case !strings.Contains(path, "/") || strings.HasSuffix(path, "/"):
+		return "", fmt.Errorf("%s is not the path of a socket", quote(path))
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return "", fmt.Errorf("%s has a control character", quote(path))
+	case len(path) > maxSocketPath:
+		return "", fmt.Errorf("%s has more than %d bytes", quote(path), maxSocketPath)
+	}
+	return path, nil
 }

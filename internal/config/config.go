@@ -16,8 +16,12 @@ type Config struct {
 	Log         Log
 	Server      Server
 	Workers     Workers
-	Upstreams   []string // "host:port" or "unix:/path"; not empty: no workers are started
+	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
+	DNS         DNS
 	HealthCheck HealthCheck
+	Hooks       Hooks
+	WarmUp      WarmUp
+	Recycle     Recycle
 	Probes      Probes
 	Metrics     Metrics
 	Queue       Queue
@@ -37,6 +41,11 @@ type Config struct {
 	StallTimeout time.Duration // of a caller that moves no byte while others wait (R9); 0: never
 	HangTimeout  time.Duration // of a worker that is silent with calls in flight (R6); 0: never
 
+	MaxRunTime time.Duration // of CPU that a worker burns for one call; 0: no limit
+
+	Control        string // auto, off, or the path of a unix socket
+	UpgradeWorkers int    // workers of a new cabrank while the old one runs; 0: all
+
 	DrainTimeout         time.Duration
 	PreStopDelay         time.Duration
 	Refusals             []string // grpc-message texts of a worker without a free thread (R1)
@@ -47,8 +56,9 @@ type Config struct {
 	Limits               Limits
 	Shards               int
 
-	// Command is what each worker runs, with its placeholders {addr}, {host}
-	// and {port} still in place. It is empty when Upstreams is not.
+	// Command is what each worker runs, with its placeholders still in place (see
+	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
+	// and nobody gave a command.
 	Command []string
 
 	// File is the file that was read, as it was named; empty if there is none.
@@ -81,6 +91,7 @@ type Server struct {
 	Host         string        // empty: every interface
 	Port         int           // 0: the system chooses
 	ProxyTimeout time.Duration // 0: none; else it bounds every call
+	ReusePort    bool          // SO_REUSEPORT
 }
 
 // Addr returns the address to listen on, for net.Listen.
@@ -88,15 +99,22 @@ func (s Server) Addr() string { return joinHostPort(s.Host, s.Port) }
 
 // Workers describes the child processes.
 type Workers struct {
-	Count       int
-	PoolSize    int    // slots per endpoint, also of upstreams; under AutoSlots the number to begin with
-	AutoSlots   bool   // slots follow the measured latency, between SlotsMin and SlotsMax
-	SlotsMin    int    // only under AutoSlots
-	SlotsMax    int    // only under AutoSlots
-	Transport   string // tcp or unix
+	Count       int               // under AutoCount the number to begin with
+	AutoCount   bool              // as many as the calls need, between Min and Max
+	Min         int               // only under AutoCount
+	Max         int               // only under AutoCount; 0: not given
+	Command     []string          // of the file; what holds is Config.Command
+	Env         map[string]string // placeholders are still in place; values may be secrets
+	PoolSize    int               // slots per endpoint, also of upstreams; under AutoSlots the number to begin with
+	AutoSlots   bool              // slots follow the measured latency, between SlotsMin and SlotsMax
+	SlotsMin    int               // only under AutoSlots
+	SlotsMax    int               // only under AutoSlots
+	Transport   string            // tcp or unix
 	StartPort   int
 	MetricsPath string
 	MinReady    int
+	MaxSurge    int // processes of a roll above Count
+	MaxDraining int
 	BootTimeout time.Duration
 	StopTimeout time.Duration
 }
@@ -105,6 +123,38 @@ type Workers struct {
 type HealthCheck struct {
 	Interval time.Duration
 	Timeout  time.Duration
+}
+
+// Hooks are commands around the life of each worker, with their placeholders
+// still in place (see Placeholders); an empty one is none.
+type Hooks struct {
+	BeforeStart []string
+	AfterReady  []string
+	BeforeStop  []string
+	Timeout     time.Duration // of each run
+}
+
+// WarmUp is the call that a worker must answer before it gets others.
+type WarmUp struct {
+	Method  string // "/package.Service/Method"; empty: none
+	Message []byte // serialized, without the prefix of gRPC
+	Timeout time.Duration
+}
+
+// Recycle says when a worker is replaced by a fresh one although it serves. Zero
+// values mean never.
+type Recycle struct {
+	Calls         int           // served
+	Age           time.Duration // of the process
+	Memory        Size          // resident, of the worker's processes
+	CgroupPercent int           // of the control group's memory limit, 1 to 100
+}
+
+// DNS says how the names among the upstreams are looked up.
+type DNS struct {
+	Servers []string // "address:port"; empty: those of the system
+	MinTTL  time.Duration
+	MaxTTL  time.Duration
 }
 
 // Probes is the listener of /startup, /readiness and /liveness.

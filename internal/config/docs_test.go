@@ -79,7 +79,8 @@ place it came from and starts nothing.
 - Sizes are bytes, or have a unit: ` + "`65536`, `64KiB`, `64MiB`" + `.
 - Lists have commas between their items in variables and flags, and are YAML
   lists in the file. The word ` + "`none`" + ` is the empty list.
-- Values with entries of your own naming (` + "`fair.weights`, `lanes`, `methods`" + `) are
+- Values with entries of your own (` + "`workers.env`, `fair.weights`, `lanes`," + `
+  ` + "`methods`" + `) are
   nested in the file, and the same as YAML or JSON text in a variable; [below](#weights-lanes-and-methods).
   The variable takes the place of all that the file has under that key.
 - A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log.
@@ -87,15 +88,27 @@ place it came from and starts nothing.
 - Port 0 lets the system choose; the log line ` + "`listening`" + ` has the real address.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the
   CPU quota of the control group (v1 or v2) take away, rounded up. The default
-  of ` + "`workers.count`" + ` goes up to 100, that of ` + "`shards`" + ` not above GOMAXPROCS.
-- The command of the workers follows ` + "`--`" + ` on the command line. Without one it is
-  ` + "`%s`" + `.
+  of ` + "`workers.count`" + ` goes up to 99, that of ` + "`shards`" + ` not above GOMAXPROCS.
+- The command of the workers follows ` + "`--`" + ` on the command line, or is
+  ` + "`workers.command`" + `. Without both it is
+  ` + "`%s`" + `, or with
+  ` + "`upstreams`" + ` nothing: then there are no workers.
+- Commands and hooks are lists of words, or text that is split at blanks; no shell
+  reads them. In them and in the values of ` + "`workers.env`" + ` ` + "`{addr}`" + ` stands for the
+  worker's address (` + "`127.0.0.1:9000` or `unix:/path`" + `), ` + "`{host}` and `{port}`" + ` for its
+  parts (tcp only), ` + "`{index}`" + ` for the number of its place from 0, ` + "`{worker}`" + ` for its
+  name. What is nearly one of these, such as ` + "`{prot}`" + `, is refused.
+- The values of ` + "`workers.env`" + ` are shown nowhere.
 
 [examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
 is for.
 
-| key | flag | variable | default | allowed | meaning |
-|---|---|---|---|---|---|
+The column *change* says what makes a changed value hold while cabrank runs:
+` + "`reload`" + ` (at once), ` + "`restart`" + ` (with the next process of each worker; it reloads
+first) or ` + "`upgrade`" + ` (with the next cabrank).
+
+| key | flag | variable | default | change | allowed | meaning |
+|---|---|---|---|---|---|---|
 `
 
 const documentRules = `
@@ -160,7 +173,7 @@ func writeDocument(w io.Writer) {
 			flagName = "`--" + key.Flag + "`"
 		}
 		allowed := strings.ReplaceAll(key.Allowed(), "|", "\\|")
-		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s |\n", name, flagName, key.Env, key.ShownDefault(), allowed, key.Help)
+		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s | %s |\n", name, flagName, key.Env, key.ShownDefault(), key.Applies, allowed, key.Help)
 	}
 	io.WriteString(w, documentRules)
 	for _, key := range Keys() {

@@ -14,18 +14,18 @@ func TestFileFaults(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
-		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, drain_timeout, explain, fair, hang_timeout, health_check, lanes, " +
-			"limits, log, max_concurrent_streams, max_header_list, max_hops, methods, metrics, on_cancel, pre_stop_delay, probes, queue, refusals, replay_bytes, " +
-			"retry_budget, server, shards, stall_timeout, stream_slots, upstreams, workers"},
+		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout, reuse_port"},
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
+			"limits, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, queue, recycle, refusals, replay_bytes, " +
+			"retry_budget, server, shards, stall_timeout, stream_slots, upgrade_workers, upstreams, warm_up, workers"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
 		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},
 		{"name of a flag for two keys", "listen: ':8080'", "cabrank.yml:1: listen: unknown key; did you mean server.host and server.port?"},
 		{"tab", "workers:\n\tcount: 2", "cabrank.yml:2: is not valid YAML, here or below: found character that cannot start any token" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
-		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000`},
-		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000"},
+		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or auto`},
+		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or auto"},
 		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
 		{"negative slots", "slots: -1", "cabrank.yml:1: workers.pool_size: -1 is out of range; allowed: 1 to 100000, or auto"},
 		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
@@ -43,21 +43,21 @@ func TestFileFaults(t *testing.T) {
 		{"path without slash", "metrics: {path: metrics}", `cabrank.yml:1: metrics.path: "metrics" does not begin with /; allowed: a path that begins with /`},
 		{"list for one value", "server: {port: [1, 2]}", "cabrank.yml:1: server.port: is a list, not one value; allowed: 0 to 65535"},
 		{"section for a value", "server:\n  port:\n    a: 1", "cabrank.yml:2: server.port: is a section, not a value; allowed: 0 to 65535"},
-		{"value for a section", "server: 8080", "cabrank.yml:1: server: is a section, not a value; allowed: keys under it: host, port, proxy_timeout"},
+		{"value for a section", "server: 8080", "cabrank.yml:1: server: is a section, not a value; allowed: keys under it: host, port, proxy_timeout, reuse_port"},
 		{"no value", "server:\n  port:\n", "cabrank.yml:2: server.port: has no value; allowed: 0 to 65535"},
 		{"twice", "slots: 1\nworkers:\n  pool_size: 2", "cabrank.yml:3: workers.pool_size: is set twice, first on line 1; allowed: once"},
 		{"twice by an alias", "workers:\n  pool_size: 2\nslots: 1", "cabrank.yml:3: slots: is workers.pool_size, set twice, first on line 2; allowed: once"},
 		{"not a mapping", "- a\n- b", "cabrank.yml:1: is not a list of keys; allowed: lines of the form key: value"},
 		{"second document", "slots: 1\n---\nslots: 2", "cabrank.yml:2: a second YAML document begins here; allowed: one document per file"},
 		{"upstream with a password", "upstreams: ['http://me:secret@a:1']",
-			"cabrank.yml:1: upstreams: an address with user information (before the @) is refused; allowed: host:port or unix:/path, at most 1000, or none"},
-		{"upstream as a URL", "upstreams: ['http://a:1']", `cabrank.yml:1: upstreams: "http://a:1" is a URL, not an address; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"upstream without port", "upstreams: a", `cabrank.yml:1: upstreams: "a" is not HOST:PORT; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"upstream on port 0", "upstreams: a:0", `cabrank.yml:1: upstreams: "a:0" has port 0; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"upstream without host", "upstreams: ':1'", `cabrank.yml:1: upstreams: ":1" has no host; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"upstream on half an address", "upstreams: 'a/b:1'", `cabrank.yml:1: upstreams: "a/b" is not a host; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"relative socket", "upstreams: 'unix:a.sock'", `cabrank.yml:1: upstreams: "unix:a.sock" needs an absolute path, such as unix:/run/worker.sock; allowed: host:port or unix:/path, at most 1000, or none`},
-		{"socket with a long path", "upstreams: 'unix:/" + strings.Repeat("x", 100) + "'", `cabrank.yml:1: upstreams: "unix:/` + strings.Repeat("x", 54) + `"... has a path of more than 100 bytes; allowed: host:port or unix:/path, at most 1000, or none`},
+			"cabrank.yml:1: upstreams: an address with user information (before the @) is refused; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none"},
+		{"upstream as a URL", "upstreams: ['http://a:1']", `cabrank.yml:1: upstreams: "http://a:1" is a URL, not an address; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"upstream without port", "upstreams: a", `cabrank.yml:1: upstreams: "a" is not HOST:PORT; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"upstream on port 0", "upstreams: a:0", `cabrank.yml:1: upstreams: "a:0" has port 0; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"upstream without host", "upstreams: ':1'", `cabrank.yml:1: upstreams: ":1" has no host; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"upstream on half an address", "upstreams: 'a/b:1'", `cabrank.yml:1: upstreams: "a/b" is not a host; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"relative socket", "upstreams: 'unix:a.sock'", `cabrank.yml:1: upstreams: "unix:a.sock" needs an absolute path, such as unix:/run/worker.sock; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"socket with a long path", "upstreams: 'unix:/" + strings.Repeat("x", 100) + "'", `cabrank.yml:1: upstreams: "unix:/` + strings.Repeat("x", 54) + `"... has a path of more than 100 bytes; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
 		{"path with a query", "metrics: {path: '/m?a'}", `cabrank.yml:1: metrics.path: "/m?a" is not a plain path; allowed: a path that begins with /`},
 		{"empty text", "refusals: ['']", "cabrank.yml:1: refusals: an item is empty; allowed: texts, at most 100, or none"},
 		{"text on two lines", `refusals: ["a\nb"]`, `cabrank.yml:1: refusals: "a\nb" has a line break or another control character; allowed: texts, at most 100, or none`},
@@ -85,9 +85,9 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000"},
+		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000, or auto"},
 		{"variable", nil, "SERVER_PORT=abc", `variable SERVER_PORT: server.port: "abc" is not a whole number; allowed: 0 to 65535`},
-		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000`},
+		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000, or auto`},
 		{"new variable", nil, "CABRANK_WORKERS_MIN_READY=-1", "variable CABRANK_WORKERS_MIN_READY: workers.min_ready: -1 is out of range; allowed: 1 to 1000"},
 		{"listen without port", map[string]string{"listen": "8080"}, "", `flag --listen: server: "8080" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535`},
 		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: server: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535`},
@@ -121,10 +121,8 @@ func TestContradictions(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		{"upstream and command", map[string]string{"upstream": "a:1"}, "", []string{"ruby", "w.rb"},
-			[]string{`flag --upstream: upstreams: is set together with a command after -- ("ruby"); allowed: one of the two`}},
 		{"port of a socket", map[string]string{"transport": "unix"}, "", []string{"w", "--port={port}"}, // R19
-			[]string{`flag --transport: workers.transport: a unix socket has no {port}, which the command asks for in "--port={port}"; allowed: {addr} in the command, or transport tcp`}},
+			[]string{`flag --transport: workers.transport: a unix socket has no {port}, which workers.command "--port={port}" asks for; allowed: {addr} in its place, or transport tcp`}},
 		{"too many to be ready", map[string]string{"min-ready": "3", "workers": "2"}, "", nil,
 			[]string{"flag --min-ready: workers.min_ready: 3 can never be ready: workers.count gives 2 (flag --workers); allowed: 1 to 2"}},
 		{"too few upstreams", map[string]string{"upstream": "a:1"}, "CABRANK_WORKERS_MIN_READY=2", nil,
@@ -134,13 +132,13 @@ func TestContradictions(t *testing.T) {
 		{"metrics on the probes", map[string]string{"metrics": "127.0.0.1:5555"}, "", nil,
 			[]string{"flag --metrics: metrics.port: 5555 is also probes.port (default); allowed: a port of its own, or 0"}},
 		{"door among the workers", map[string]string{"listen": ":9001"}, "", nil,
-			[]string{"flag --listen: server.port: 9001 is among the workers' ports 9000 to 9003 (workers.start_port 9000, default); allowed: a port outside them"}},
+			[]string{"flag --listen: server.port: 9001 is among the workers' ports 9000 to 9004 (workers.start_port 9000, default); allowed: a port outside them"}},
 		{"metrics among the workers' metrics", nil, "WORKERS_START_PORT=9294", nil,
-			[]string{"default: metrics.port: 9394 is among the workers' metrics ports 9394 to 9397 (workers.start_port 9294, variable WORKERS_START_PORT); allowed: a port outside them"}},
+			[]string{"default: metrics.port: 9394 is among the workers' metrics ports 9394 to 9398 (workers.start_port 9294, variable WORKERS_START_PORT); allowed: a port outside them"}},
 		{"no room above", map[string]string{"start-port": "65530"}, "", nil,
-			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers: the last metrics port would be 65633; allowed: 1 to 65432"}},
+			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers and 1 more in a roll: the last metrics port would be 65634; allowed: 1 to 65431"}},
 		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
-			[]string{"flag --workers: workers.count: 101 workers on tcp run into their own metrics ports, 100 above; allowed: 1 to 100, or workers.transport unix"}},
+			[]string{"flag --workers: workers.count: 101 workers and 1 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 99, or workers.transport unix"}},
 		{"window above its end", nil, "CABRANK_LIMITS_WINDOW=1MiB", nil, nil},
 		{"buffer below the window", map[string]string{"config": "c.yml"}, "CABRANK_LIMITS_WINDOW=256KiB", nil, // R11
 			[]string{"c.yml:2: limits.buffer_per_connection: 128KiB for all calls of a connection is below limits.window, 256KiB for one that waits (variable CABRANK_LIMITS_WINDOW); allowed: 256KiB to 16GiB"}},
@@ -190,7 +188,7 @@ func TestEveryFaultIsReported(t *testing.T) {
 	want := []string{
 		`cabrank.yml:1: workers.pool_size: "x" is not a whole number; allowed: 1 to 100000, or auto`,
 		`cabrank.yml:3: server.port: "y" is not a whole number; allowed: 0 to 65535`,
-		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000`,
+		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000, or auto`,
 		`flag --queue: queue.length: "q" is not a whole number; allowed: 0 to 1000000`,
 	}
 	if got := faultsOf(t, from); !slices.Equal(got, want) {

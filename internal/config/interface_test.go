@@ -23,6 +23,11 @@ func ways() []way {
 	return []way{
 		{"listen", "127.0.0.1:7000", "server.host server.port", "SERVER_HOST SERVER_PORT", "127.0.0.1 7000", "0.0.0.0 8080"},
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
+		{"workers-min", "2", "workers.min", "CABRANK_WORKERS_MIN", "2", "1"},
+		{"workers-max", "7", "workers.max", "CABRANK_WORKERS_MAX", "7", "none"},
+		{"control", "/run/c.sock", "control", "CABRANK_CONTROL", "/run/c.sock", "auto"},
+		{"control", "off", "control", "CABRANK_CONTROL", "off", "auto"},
+		{"upgrade-workers", "2", "upgrade_workers", "CABRANK_UPGRADE_WORKERS", "2", "all"},
 		{"slots", "7", "workers.pool_size", "WORKERS_POOL_SIZE", "7", "5"},
 		{"slots", "7", "slots", "", "7", ""},
 		{"slots", "auto", "workers.pool_size", "WORKERS_POOL_SIZE", "auto", "5"},

@@ -154,6 +154,12 @@ func (k freeText) show(field any) string {
 
 func (k freeText) allowed() string { return k.legal }
 
+// itemized is a kind whose value is a list in the file.
+type itemized interface {
+	kind
+	setItems(field any, items []string) error
+}
+
 // none is the word for an empty list where text has to be written.
 const none = "none"
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sort"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -75,13 +76,13 @@ func Load(sources Sources) (*Config, error) {
 	fromFlags, found := flagSettings(sources.Flags)
 	faults = append(faults, found...)
 	faults = append(faults, config.apply(fromFlags)...)
+	config.setCommand(sources.Command)
 	if len(faults) == 0 {
-		faults = config.contradictions(sources.Command)
+		faults = config.contradictions()
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.setCommand(sources.Command)
 	config.Workers.settle()
 	config.Warnings = append(nearlyVariables(environ), config.withoutEffect()...)
 	return config, nil
@@ -89,12 +90,11 @@ func Load(sources Sources) (*Config, error) {
 
 func (c *Config) setDefaults(m machine) {
 	for _, key := range Keys() {
-		field := key.field(c)
+		text := key.Default
 		if key.measured != nil {
-			*field.(*int) = key.measured(m)
-			continue
+			text = strconv.Itoa(key.measured(m))
 		}
-		if err := key.kind.set(field, key.Default); err != nil {
+		if err := key.kind.set(key.field(c), text); err != nil {
 			panic("internal error: default of " + key.Name + ": " + err.Error()) //nolint:forbidigo // the table of keys is wrong
 		}
 	}
@@ -140,7 +140,7 @@ func (c *Config) applyParts(parts structure, s setting) Faults {
 
 // store puts the value in a field of a kind without parts.
 func (r raw) store(k kind, field any) error {
-	items, takesItems := k.(list)
+	items, takesItems := k.(itemized)
 	switch {
 	case r.list && takesItems:
 		return items.setItems(field, r.items)
@@ -159,12 +159,16 @@ func (s setting) serviceLinkHint() string {
 	return " (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it)"
 }
 
+// setCommand decides what workers run: without a command of the operator's there
+// are none beside upstreams.
 func (c *Config) setCommand(command []string) {
 	switch {
-	case len(c.Upstreams) > 0:
-		c.Command = nil
 	case len(command) > 0:
 		c.Command, c.commandOrigin = command, Origin{Command: true}
+	case len(c.Workers.Command) > 0:
+		c.Command, c.commandOrigin = c.Workers.Command, c.origins["workers.command"]
+	case len(c.Upstreams) > 0:
+		c.Command = nil
 	default:
 		c.Command = DefaultCommand()
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,21 +49,31 @@ func faultsOf(t *testing.T, from Sources) []string {
 func TestDefaults(t *testing.T) {
 	config := mustLoad(t, sources(nil))
 	want := Config{
-		Log:         Log{"info", "auto"},
-		Server:      Server{"0.0.0.0", 8080, 0},
-		Workers:     Workers{4, 5, false, 1, 200, "tcp", 9000, "/metrics", 1, time.Minute, 5 * time.Second},
+		Log:    Log{"info", "auto"},
+		Server: Server{Host: "0.0.0.0", Port: 8080},
+		Workers: Workers{
+			Count: 4, Min: 1, PoolSize: 5, SlotsMin: 1, SlotsMax: 200, Transport: "tcp", StartPort: 9000,
+			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, MaxDraining: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
+		},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
 		Probes:      Probes{true, "", 5555},
 		Metrics:     Metrics{true, "", 9394, "/metrics", 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: "peer"}},
 		RetryBudget: RetryBudget{0.1, 10},
+		Hooks:       Hooks{Timeout: 30 * time.Second},
+		WarmUp:      WarmUp{Timeout: 5 * time.Second},
+		DNS:         DNS{Servers: []string{}, MinTTL: time.Second, MaxTTL: 5 * time.Minute},
 	}
-	if config.Log != want.Log || config.Server != want.Server || config.Workers != want.Workers ||
+	if config.Log != want.Log || config.Server != want.Server || !reflect.DeepEqual(config.Workers, want.Workers) ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
 		config.Metrics != want.Metrics || config.Queue != want.Queue ||
 		config.Fair.Key != want.Fair.Key || len(config.Fair.Weights)+len(config.Lanes)+len(config.Methods) != 0 || config.RetryBudget != want.RetryBudget {
 		t.Errorf("defaults are %+v, want %+v", config, want)
+	}
+	if !reflect.DeepEqual(config.Hooks, want.Hooks) || !reflect.DeepEqual(config.WarmUp, want.WarmUp) || !reflect.DeepEqual(config.DNS, want.DNS) ||
+		config.Recycle != want.Recycle || config.MaxRunTime != 0 || config.Control != "auto" || config.UpgradeWorkers != 0 {
+		t.Errorf("defaults are %+v", config)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
 		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.MaxHeaderList != 64*KiB ||
@@ -93,7 +104,7 @@ func TestMeasuredDefaultsStayWithinTheirRanges(t *testing.T) {
 	from := sources(nil)
 	from.CPUs, from.Procs = 512, 384
 	config := mustLoad(t, from)
-	if config.Workers.Count != maxPortSpan || config.Shards != maxShards {
+	if config.Workers.Count != maxPortSpan-1 || config.Shards != maxShards {
 		t.Errorf("512 CPUs give %d workers and %d shards", config.Workers.Count, config.Shards)
 	}
 	from.CPUs, from.Procs = 8, 2
@@ -125,7 +136,7 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustLoad(t, from)
-			if c.Log != (Log{"warn", "text"}) || c.Server != (Server{"127.0.0.1", 7000, 6 * time.Second}) ||
+			if c.Log != (Log{"warn", "text"}) || c.Server != (Server{"127.0.0.1", 7000, 6 * time.Second, false}) ||
 				c.Workers.Count != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.PoolSize != 7 ||
 				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Probes{false, "", 7001}) ||
 				c.Metrics != (Metrics{false, "", 7002, "/m", 9 * time.Second}) {

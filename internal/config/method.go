@@ -110,6 +110,27 @@ func cleanPattern(pattern string) (string, error) {
 	return pattern, nil
 }
 
+// methodName is the kind of *string fields that name one method, or are empty.
+type methodName struct{}
+
+func (k methodName) set(field any, text string) error {
+	switch {
+	case text == none:
+		text = ""
+	case isPattern(text) && isWild(text):
+		return fmt.Errorf("%s is all methods of a service, not one", quote(text))
+	default:
+		if _, err := cleanPattern(text); err != nil {
+			return err
+		}
+	}
+	*field.(*string) = text
+	return nil
+}
+
+func (k methodName) show(field any) string { return headerName{}.show(field) }
+func (k methodName) allowed() string       { return "/package.Service/Method, or " + none }
+
 // isPattern knows /SERVICE/METHOD by its form: gRPC itself does not say of
 // which characters names consist, so all that can stand in a path are taken.
 func isPattern(pattern string) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // decimal is the kind of *float64 fields.
@@ -68,6 +69,67 @@ func (k numberOr) show(field any) string {
 
 func (k numberOr) allowed() string { return k.number.allowed() + ", or " + k.word }
 
+// percent is the kind of *int fields that hold a share, written as "90%". Zero
+// is allowed, and written without a sign.
+type percent struct {
+	min, max int
+	zero     string // what zero means
+}
+
+func (k percent) set(field any, text string) error {
+	digits, signed := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(digits)
+	if share, parse := strconv.ParseFloat(text, 64); err != nil && parse == nil && share > 0 && share < 1 {
+		return fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is not a share in whole percent", quote(text))
+	case n != 0 && !signed:
+		return fmt.Errorf("%s has no sign; did you mean %d%%?", quote(text), n)
+	case n != 0 && (n < k.min || n > k.max):
+		return fmt.Errorf("%d%% is out of range", n)
+	}
+	*field.(*int) = n
+	return nil
+}
+
+func (k percent) show(field any) string {
+	if n := *field.(*int); n != 0 {
+		return strconv.Itoa(n) + "%"
+	}
+	return "0"
+}
+
+func (k percent) allowed() string { return fmt.Sprintf("%d%% to %d%%, or 0: %s", k.min, k.max, k.zero) }
+
+// workerCount is the kind of workers.count, which decides two fields of
+// *Workers.
+type workerCount struct{ number wholeNumber }
+
+func (k workerCount) set(field any, text string) error {
+	workers := field.(*Workers)
+	if text == automatic {
+		workers.AutoCount = true // Count stays for settle
+		return nil
+	}
+	if err := k.number.set(&workers.Count, text); err != nil {
+		return err
+	}
+	workers.AutoCount = false
+	return nil
+}
+
+func (k workerCount) show(field any) string {
+	workers := field.(*Workers)
+	if workers.AutoCount {
+		return automatic
+	}
+	return k.number.show(&workers.Count)
+}
+
+func (k workerCount) allowed() string { return k.number.allowed() + ", or " + automatic }
+
 // firstAutoSlots is where slots that adapt begin: few enough for any worker,
 // and so many more can be had within a second.
 const firstAutoSlots = 5
@@ -88,11 +150,14 @@ func (k slots) set(field any, text string) error {
 	return nil
 }
 
-// settle brings the slots to begin with between their bounds, which may be
-// known later than they are.
+// settle brings the slots and the workers to begin with between their bounds,
+// which may be known later than they are.
 func (w *Workers) settle() {
 	if w.AutoSlots {
 		w.PoolSize = min(max(firstAutoSlots, w.SlotsMin), w.SlotsMax)
+	}
+	if w.AutoCount {
+		w.Count = min(max(w.Count, w.Min), w.Max)
 	}
 }
 

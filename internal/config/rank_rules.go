@@ -5,26 +5,19 @@ import (
 	"math"
 )
 
-// endpoints returns how many there are, and the key that says so.
-func (c *Config) endpoints() (count int, key string) {
-	if len(c.Upstreams) > 0 {
-		return len(c.Upstreams), "upstreams"
-	}
-	return c.Workers.Count, "workers.count"
-}
-
 // allSlots returns the most slots that all endpoints together may have, and how
-// that number comes about.
-func (c *Config) allSlots() (count int, reason string) {
-	endpoints, key := c.endpoints()
+// that number comes about; known is false if that depends on what a name
+// resolves to.
+func (c *Config) allSlots() (count int, reason string, known bool) {
+	endpoints, key, known := c.endpoints(c.Workers.most())
 	each, name := c.Workers.PoolSize, "workers.pool_size"
 	if c.Workers.AutoSlots {
 		each, name = c.Workers.SlotsMax, "workers.slots_max"
 	}
-	return endpoints * each, fmt.Sprintf("%s %d x %s %d", key, endpoints, name, each)
+	return endpoints * each, fmt.Sprintf("%s %d x %s %d", key, endpoints, name, each), known
 }
 
-func (c *Config) slotsGrow([]string) *Fault {
+func (c *Config) slotsGrow() *Fault {
 	if c.Workers.SlotsMin <= c.Workers.SlotsMax {
 		return nil
 	}
@@ -32,16 +25,16 @@ func (c *Config) slotsGrow([]string) *Fault {
 	return c.faultAt("workers.slots_min", what, fmt.Sprintf("1 to %d", c.Workers.SlotsMax))
 }
 
-func (c *Config) streamSlotsFit([]string) *Fault {
-	all, reason := c.allSlots()
-	if c.StreamSlots <= all {
+func (c *Config) streamSlotsFit() *Fault {
+	all, reason, known := c.allSlots()
+	if !known || c.StreamSlots <= all {
 		return nil
 	}
 	what := fmt.Sprintf("%d is more than all slots, %d (%s)", c.StreamSlots, all, reason)
 	return c.faultAt("stream_slots", what, fmt.Sprintf("1 to %d, or %s", all, automatic))
 }
 
-func (c *Config) ringHasKey([]string) *Fault {
+func (c *Config) ringHasKey() *Fault {
 	if c.Balance != ringHash || c.BalanceKey != "" {
 		return nil
 	}
@@ -53,7 +46,7 @@ func (c *Config) ringHasKey([]string) *Fault {
 // who are far slower on average.
 const shortestBurst = 0.01
 
-func (c *Config) burstFits([]string) *Fault {
+func (c *Config) burstFits() *Fault {
 	least := int(math.Ceil(c.Limits.RatePerKey * shortestBurst))
 	if c.Limits.BurstPerKey == 0 || c.Limits.BurstPerKey >= least {
 		return nil
@@ -65,7 +58,10 @@ func (c *Config) burstFits([]string) *Fault {
 
 // reservesFit sees to it that calls in no lane can be served.
 func (c *Config) reservesFit() Faults {
-	all, reason := c.allSlots()
+	all, reason, known := c.allSlots()
+	if !known {
+		return nil
+	}
 	var faults Faults
 	sum := 0
 	for _, lane := range c.Lanes {
@@ -120,7 +116,7 @@ func (c *Config) withoutEffect() []string {
 		idle = append(idle, idleSetting{spent && rule.Retries > 0, path + ".retries", "retry_budget is 0", "retry_budget.ratio"},
 			idleSetting{spent && rule.Hedged(), path + ".hedge_after", "retry_budget is 0", "retry_budget.ratio"})
 	}
-	return c.warningsOf(idle)
+	return c.warningsOf(append(idle, c.workersWithoutEffect()...))
 }
 
 // idleSetting is a key that has no effect if so, with the reason and the key

@@ -1,22 +1,15 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-)
-
-// workerMetricsOffset is the distance from a worker's port to the port of its
-// metrics page, as gruf-relay laid them out.
-const workerMetricsOffset = maxPortSpan
+import "fmt"
 
 // contradictions looks for values that are right alone and wrong together.
-func (c *Config) contradictions(command []string) Faults {
-	var faults Faults
-	for _, rule := range []func([]string) *Fault{
-		c.oneKindOfEndpoint, c.placeholdersFit, c.enoughWorkers, c.replayFits, c.absorbFits, c.windowGrows, c.windowFits,
-		c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits,
+func (c *Config) contradictions() Faults {
+	faults := c.placeholdersFit()
+	for _, rule := range []func() *Fault{
+		c.upstreamsDiffer, c.autoHasBounds, c.countGrows, c.enoughWorkers, c.surgeFits, c.upgradeFits, c.ttlGrows,
+		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits,
 	} {
-		if fault := rule(command); fault != nil {
+		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)
 		}
 	}
@@ -24,7 +17,7 @@ func (c *Config) contradictions(command []string) Faults {
 	faults = append(faults, c.losersCanStop()...)
 	faults = append(faults, c.tidyCallers()...)
 	faults = append(faults, c.sharedPorts()...)
-	if len(c.Upstreams) == 0 {
+	if c.RunsWorkers() {
 		faults = append(faults, c.workerPorts()...)
 	}
 	return faults
@@ -34,40 +27,7 @@ func (c *Config) faultAt(key, what, allowed string) *Fault {
 	return &Fault{Origin: c.origins[key], Key: key, What: what, Allowed: allowed}
 }
 
-func (c *Config) oneKindOfEndpoint(command []string) *Fault {
-	if len(c.Upstreams) == 0 || len(command) == 0 {
-		return nil
-	}
-	what := fmt.Sprintf("is set together with a command after -- (%s)", quote(command[0]))
-	return c.faultAt("upstreams", what, "one of the two")
-}
-
-// placeholdersFit refuses what a unix socket does not have (R19).
-func (c *Config) placeholdersFit(command []string) *Fault {
-	if c.Workers.Transport != "unix" {
-		return nil
-	}
-	for _, argument := range command {
-		for _, placeholder := range []string{"{port}", "{host}"} {
-			if strings.Contains(argument, placeholder) {
-				what := fmt.Sprintf("a unix socket has no %s, which the command asks for in %s", placeholder, quote(argument))
-				return c.faultAt("workers.transport", what, "{addr} in the command, or transport tcp")
-			}
-		}
-	}
-	return nil
-}
-
-func (c *Config) enoughWorkers([]string) *Fault {
-	endpoints, key := c.endpoints()
-	if c.Workers.MinReady <= endpoints {
-		return nil
-	}
-	what := fmt.Sprintf("%d can never be ready: %s gives %d (%s)", c.Workers.MinReady, key, endpoints, c.origins[key])
-	return c.faultAt("workers.min_ready", what, fmt.Sprintf("1 to %d", endpoints))
-}
-
-func (c *Config) replayFits([]string) *Fault {
+func (c *Config) replayFits() *Fault {
 	if c.ReplayBytes <= c.BufferTotal {
 		return nil
 	}
@@ -75,7 +35,7 @@ func (c *Config) replayFits([]string) *Fault {
 	return c.faultAt("replay_bytes", what, "0 to "+c.BufferTotal.String())
 }
 
-func (c *Config) absorbFits([]string) *Fault {
+func (c *Config) absorbFits() *Fault {
 	if c.AbsorbBytes <= c.BufferTotal {
 		return nil
 	}
@@ -83,7 +43,7 @@ func (c *Config) absorbFits([]string) *Fault {
 	return c.faultAt("absorb_bytes", what, "0 to "+c.BufferTotal.String())
 }
 
-func (c *Config) windowGrows([]string) *Fault {
+func (c *Config) windowGrows() *Fault {
 	if c.Limits.Window <= c.Limits.MaxWindow {
 		return nil
 	}
@@ -94,7 +54,7 @@ func (c *Config) windowGrows([]string) *Fault {
 
 // windowFits sees to it that one call alone, sending what it may before it has a
 // slot, is not refused for it (R11).
-func (c *Config) windowFits([]string) *Fault {
+func (c *Config) windowFits() *Fault {
 	if c.Limits.Window <= c.Limits.Buffer {
 		return nil
 	}
@@ -150,41 +110,3 @@ func hostsMeet(a, b string) bool {
 }
 
 func isWildcard(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
-
-// workerPorts checks the ports that workers are given: start_port and up for
-// calls (tcp only), the same plus 100 for their metrics pages.
-func (c *Config) workerPorts() Faults {
-	first, count := c.Workers.StartPort, c.Workers.Count
-	highest := first + workerMetricsOffset + count - 1
-	if highest > maxPort {
-		what := fmt.Sprintf("%d leaves no room for %d workers: the last metrics port would be %d", first, count, highest)
-		allowed := fmt.Sprintf("1 to %d", maxPort-workerMetricsOffset-count+1)
-		return Faults{*c.faultAt("workers.start_port", what, allowed)}
-	}
-	tcp := c.Workers.Transport == "tcp"
-	if tcp && count > maxPortSpan {
-		what := fmt.Sprintf("%d workers on tcp run into their own metrics ports, %d above", count, workerMetricsOffset)
-		return Faults{*c.faultAt("workers.count", what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan))}
-	}
-	var faults Faults
-	for _, l := range c.listeners() {
-		if use := portUse(l.port, first, count, tcp); use != "" {
-			what := fmt.Sprintf("%d is among the workers' %s (workers.start_port %d, %s)", l.port, use, first, c.origins["workers.start_port"])
-			faults = append(faults, *c.faultAt(l.key, what, "a port outside them"))
-		}
-	}
-	return faults
-}
-
-// portUse names the range of worker ports that a port lies in, or "".
-func portUse(port, first, count int, tcp bool) string {
-	within := func(low int) bool { return port >= low && port < low+count }
-	switch {
-	case tcp && within(first):
-		return fmt.Sprintf("ports %d to %d", first, first+count-1)
-	case within(first + workerMetricsOffset):
-		low := first + workerMetricsOffset
-		return fmt.Sprintf("metrics ports %d to %d", low, low+count-1)
-	}
-	return ""
-}

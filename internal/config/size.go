@@ -33,7 +33,10 @@ func (s Size) String() string {
 
 // byteSize is the kind of *Size fields: a whole number, plain or with KiB, MiB
 // or GiB.
-type byteSize struct{ min, max Size }
+type byteSize struct {
+	min, max Size
+	zero     string // what zero means, if that needs saying; it is then allowed, whatever min is
+}
 
 func (k byteSize) set(field any, text string) error {
 	digits, unit := text, Size(1)
@@ -47,7 +50,7 @@ func (k byteSize) set(field any, text string) error {
 		return fmt.Errorf("%s is not a size in bytes, KiB, MiB or GiB", quote(text))
 	}
 	// Comparing before multiplying keeps the product in range.
-	if n < 0 || n > int64(k.max/unit) || Size(n)*unit < k.min {
+	if n < 0 || n > int64(k.max/unit) || Size(n)*unit < k.min && (n != 0 || k.zero == "") {
 		return fmt.Errorf("%s is out of range", text)
 	}
 	*field.(*Size) = Size(n) * unit
@@ -55,4 +58,11 @@ func (k byteSize) set(field any, text string) error {
 }
 
 func (k byteSize) show(field any) string { return field.(*Size).String() }
-func (k byteSize) allowed() string       { return k.min.String() + " to " + k.max.String() }
+
+func (k byteSize) allowed() string {
+	text := k.min.String() + " to " + k.max.String()
+	if k.zero != "" {
+		text += ", or 0: " + k.zero
+	}
+	return text
+}

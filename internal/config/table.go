@@ -73,11 +73,11 @@ func (c *Config) WriteTable(w io.Writer) error {
 // what.
 func WriteKeys(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "KEY\tVARIABLE\tDEFAULT\tALLOWED")
+	fmt.Fprintln(table, "KEY\tVARIABLE\tDEFAULT\tCHANGE\tALLOWED")
 	for _, key := range Keys() {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", key.Name, key.Env, key.ShownDefault(), key.Allowed())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", key.Name, key.Env, key.ShownDefault(), key.Applies, key.Allowed())
 		for _, part := range key.parts() {
-			fmt.Fprintf(table, "%s\t\t%s\t%s\n", part.name, part.standard, part.allowed)
+			fmt.Fprintf(table, "%s\t\t%s\t\t%s\n", part.name, part.standard, part.allowed)
 		}
 	}
 	return table.Flush()

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// maxArguments bounds a command.
+const maxArguments = 1000
+
+// commandLine is the kind of *[]string fields that hold a program and its
+// arguments: a list in the file, words with blanks between them elsewhere. No
+// shell reads it.
+type commandLine struct{}
+
+func (k commandLine) set(field any, text string) error {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == none:
+		return k.setItems(field, nil)
+	case strings.HasPrefix(text, "["):
+		return k.setList(field, text)
+	case strings.ContainsAny(text, `"'\`): // the text is not repeated: it may hold secrets
+		return errors.New(`has quotes or backslashes, which no shell reads; did you mean a list, as ["program", "an argument"]?`)
+	case text == "":
+		return errors.New("is empty")
+	}
+	return k.setItems(field, strings.Fields(text))
+}
+
+// setList takes the text of a YAML list, for arguments that have blanks.
+func (k commandLine) setList(field any, text string) error {
+	node, err := parseText(text)
+	if err != nil {
+		return err
+	}
+	content, what := rawOf(node)
+	if what != "" {
+		return errors.New(what)
+	}
+	return k.setItems(field, content.items)
+}
+
+func (k commandLine) setItems(field any, items []string) error {
+	switch {
+	case len(items) > maxArguments:
+		return fmt.Errorf("%d words are too many", len(items))
+	case len(items) > 0 && strings.TrimSpace(items[0]) == "":
+		return errors.New("has no program: its first word is empty")
+	}
+	for _, item := range items {
+		if strings.ContainsRune(item, 0) {
+			return errors.New("has a zero byte, which no argument can have")
+		}
+	}
+	*field.(*[]string) = items
+	return nil
+}
+
+func (k commandLine) show(field any) string {
+	words := *field.(*[]string)
+	if len(words) == 0 {
+		return none
+	}
+	for _, word := range words {
+		if word == "" || strings.ContainsAny(word, `"'\[]`) || strings.ContainsFunc(word, unicode.IsSpace) {
+			return "[" + joinQuoted(words) + "]"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (k commandLine) allowed() string {
+	return fmt.Sprintf("a program and its arguments, at most %d words, or %s", maxArguments, none)
+}

@@ -1,0 +1,141 @@
+package config
+
+import "time"
+
+const hostLegal = "a host name or address, empty for every interface"
+
+// allWorkers is the word for no smaller number of them.
+const allWorkers = "all"
+
+func doorKeys() []Key {
+	return []Key{
+		{Name: "server.host", Env: "SERVER_HOST", Flag: "listen", Arg: "HOST:PORT", Default: "0.0.0.0",
+			FlagFor: "where callers come in",
+			Applies: ByUpgrade, Help: "interface on which callers come in",
+			kind: freeText{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Server.Host }},
+		{Name: "server.port", Env: "SERVER_PORT", Flag: "listen", Default: "8080",
+			Applies: ByUpgrade, Help: "port on which callers come in (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Server.Port }},
+		{Name: "server.proxy_timeout", Env: "SERVER_PROXY_TIMEOUT", Default: "0s",
+			Applies: ByReload, Help: "bound on every call, on top of the caller's own deadline",
+			kind: duration{0, 24 * time.Hour, "none"}, field: func(c *Config) any { return &c.Server.ProxyTimeout }},
+		{Name: "server.reuse_port", Default: "false",
+			Applies: ByUpgrade, Help: "whether another cabrank may listen on the same port, so that the system shares the connections out (SO_REUSEPORT)",
+			kind: toggle{}, field: func(c *Config) any { return &c.Server.ReusePort }},
+		{Name: "control", Flag: "control", Arg: "auto|off|PATH", Default: automatic,
+			Applies: ByUpgrade, Help: "unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory",
+			kind: freeText{cleanControl, controlLegal}, field: func(c *Config) any { return &c.Control }},
+		{Name: "upgrade_workers", Flag: "upgrade-workers", Arg: "N", Default: allWorkers,
+			Applies: ByUpgrade, Help: "workers that a new cabrank starts while the old one still runs; the others follow when that is gone",
+			kind: numberOr{allWorkers, wholeNumber{1, maxWorkers}}, field: func(c *Config) any { return &c.UpgradeWorkers }},
+	}
+}
+
+func pageKeys() []Key {
+	return []Key{
+		{Name: "probes.enabled", Env: "PROBES_ENABLED", Flag: "probes", Arg: "HOST:PORT|off", Default: "true",
+			FlagFor: "where /startup, /readiness and /liveness answer",
+			Applies: ByUpgrade, Help: "whether /startup, /readiness and /liveness answer",
+			kind: toggle{}, field: func(c *Config) any { return &c.Probes.Enabled }},
+		{Name: "probes.host", Flag: "probes", Default: "",
+			Applies: ByUpgrade, Help: "interface of the probes (empty: every one)",
+			kind: freeText{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Probes.Host }},
+		{Name: "probes.port", Env: "PROBES_PORT", Flag: "probes", Default: "5555",
+			Applies: ByUpgrade, Help: "port of the probes (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Probes.Port }},
+		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Flag: "metrics", Arg: "HOST:PORT|off", Default: "true",
+			FlagFor: "where the metrics page answers",
+			Applies: ByUpgrade, Help: "whether the metrics page answers",
+			kind: toggle{}, field: func(c *Config) any { return &c.Metrics.Enabled }},
+		{Name: "metrics.host", Flag: "metrics", Default: "",
+			Applies: ByUpgrade, Help: "interface of the metrics page (empty: every one)",
+			kind: freeText{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Metrics.Host }},
+		{Name: "metrics.port", Env: "METRICS_PORT", Flag: "metrics", Default: "9394",
+			Applies: ByUpgrade, Help: "port of the metrics page (0: the system chooses)",
+			kind: wholeNumber{0, maxPort}, field: func(c *Config) any { return &c.Metrics.Port }},
+		{Name: "metrics.path", Env: "METRICS_PATH", Default: "/metrics",
+			Applies: ByUpgrade, Help: "path of the metrics page",
+			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s",
+			Applies: ByUpgrade, Help: "taken from gruf-relay's files and without effect: the workers' own metrics pages are not read yet",
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
+		{Name: "log.level", Env: "LOG_LEVEL", Flag: "log-level", Arg: "LEVEL", Default: "info",
+			Applies: ByReload, Help: "least severe lines that are logged",
+			kind: oneOf{words: []string{"debug", "info", "warn", "error"}}, field: func(c *Config) any { return &c.Log.Level }},
+		{Name: "log.format", Env: "LOG_FORMAT", Flag: "log-format", Arg: "FORMAT", Default: "auto",
+			Applies: ByUpgrade, Help: "form of the lines; auto is text on a terminal, else json",
+			kind:  oneOf{[]string{"auto", "text", "json"}, map[string]string{"pretty": "text"}}, // gruf-relay's word
+			field: func(c *Config) any { return &c.Log.Format }},
+	}
+}
+
+func limitKeys() []Key {
+	return []Key{
+		{Name: "refusals", Default: "No free threads in thread pool, Concurrent RPC limit exceeded!",
+			Applies: ByReload, Help: "grpc-message texts by which a worker says that it has no free thread",
+			kind: list{cleanText, "texts", 100}, field: func(c *Config) any { return &c.Refusals }},
+		{Name: "replay_bytes", Default: "64KiB",
+			Applies: ByReload, Help: "request bytes kept per call so that it can be sent to another worker",
+			kind: byteSize{min: 0, max: 16 * MiB}, field: func(c *Config) any { return &c.ReplayBytes }},
+		{Name: "buffer_total", Default: "64MiB",
+			Applies: ByReload, Help: "bytes of all calls together that may be held in memory",
+			kind: byteSize{min: MiB, max: 64 * GiB}, field: func(c *Config) any { return &c.BufferTotal }},
+		{Name: "max_header_list", Default: "64KiB",
+			Applies: ByReload, Help: "largest header list of a call, as HTTP/2 counts it",
+			kind: byteSize{min: 4 * KiB, max: MiB}, field: func(c *Config) any { return &c.MaxHeaderList }},
+		{Name: "max_concurrent_streams", Default: "250",
+			Applies: ByReload, Help: "calls that one caller's connection may have open",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.MaxConcurrentStreams }},
+		{Name: "limits.connections", Default: "20000",
+			Applies: ByReload, Help: "callers' connections at a time; fewer where the system allows fewer open files",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Limits.Connections }},
+		{Name: "limits.handshake_timeout", Default: "5s",
+			Applies: ByReload, Help: "how long a caller's connection may take to begin",
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Limits.HandshakeTimeout }},
+		{Name: "limits.header_timeout", Default: "10s",
+			Applies: ByReload, Help: "how long a caller may take to send a call's headers, or another frame without data, to the end",
+			kind: duration{100 * time.Millisecond, time.Hour, "for ever"}, field: func(c *Config) any { return &c.Limits.HeaderTimeout }},
+		{Name: "limits.idle_timeout", Default: "1h",
+			Applies: ByReload, Help: "how long a caller's connection may be without a call, a tenth more or less",
+			kind: duration{time.Second, 30 * 24 * time.Hour, "for ever"}, field: func(c *Config) any { return &c.Limits.IdleTimeout }},
+		{Name: "limits.connection_age", Default: "0s",
+			Applies: ByReload, Help: "how old a caller's connection may be, a tenth more or less; its calls finish",
+			kind: duration{time.Second, 30 * 24 * time.Hour, "any age"}, field: func(c *Config) any { return &c.Limits.ConnectionAge }},
+		{Name: "limits.keepalive", Default: "5m",
+			Applies: ByReload, Help: "silence of an endpoint elsewhere, while calls run there, after which it has 20 s to answer a PING; many servers punish less than 5m",
+			kind: duration{10 * time.Second, 24 * time.Hour, "never"}, field: func(c *Config) any { return &c.Limits.KeepAlive }},
+		{Name: "limits.frame_size", Default: "16KiB",
+			Applies: ByReload, Help: "longest HTTP/2 frame that callers and workers may send",
+			kind: byteSize{min: 16 * KiB, max: MiB}, field: func(c *Config) any { return &c.Limits.FrameSize }},
+		{Name: "limits.window", Default: "64KiB",
+			Applies: ByReload, Help: "bytes that a call may send before it has a slot",
+			kind: byteSize{min: 16 * KiB, max: MiB}, field: func(c *Config) any { return &c.Limits.Window }},
+		{Name: "limits.max_window", Default: "1MiB",
+			Applies: ByReload, Help: "bytes of a running call that may be on their way or held, in each direction",
+			kind: byteSize{min: 64 * KiB, max: 16 * MiB}, field: func(c *Config) any { return &c.Limits.MaxWindow }},
+		{Name: "limits.buffer_per_connection", Default: "16MiB",
+			Applies: ByReload, Help: "bytes held for one caller's connection beyond which its newest waiting calls, and new ones, are refused",
+			kind: byteSize{min: 64 * KiB, max: 16 * GiB}, field: func(c *Config) any { return &c.Limits.Buffer }},
+		{Name: "limits.resets_per_second", Default: "1000",
+			Applies: ByReload, Help: "calls that one caller's connection may cancel in a second in the long run, twice as many at once; each call that is answered allows one more",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Limits.ResetsPerSecond }},
+		{Name: "shards", Default: "usable CPUs",
+			Applies: ByUpgrade, Help: "parts that share the connections, each served by one CPU at a time",
+			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },
+			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
+	}
+}
+
+func nameKeys() []Key {
+	return []Key{
+		{Name: "dns.servers", Default: none,
+			Applies: ByUpgrade, Help: "name servers for upstreams that are names; none is those of the system",
+			kind: list{cleanNameServer, nameServerLegal, maxNameServers}, field: func(c *Config) any { return &c.DNS.Servers }},
+		{Name: "dns.min_ttl", Default: "1s",
+			Applies: ByUpgrade, Help: "shortest time for which an answer is kept, whatever it says",
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.DNS.MinTTL }},
+		{Name: "dns.max_ttl", Default: "5m",
+			Applies: ByUpgrade, Help: "longest time for which an answer is kept, whatever it says",
+			kind: duration{min: 100 * time.Millisecond, max: 24 * time.Hour}, field: func(c *Config) any { return &c.DNS.MaxTTL }},
+	}
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Placeholders returns what {addr} and the like may be called, without braces.
+//
+// They stand for the worker's address ("127.0.0.1:9000" or "unix:/path"), the
+// parts of it, which only tcp has, the number of its place from 0, and its name
+// ("worker-1"). They are replaced in the command of the workers, in the values
+// of Workers.Env and in Hooks.
+func Placeholders() []string { return []string{"addr", "host", "port", "index", "worker"} }
+
+// braced matches a word in braces that may be meant as a placeholder. What a
+// shell would replace, ${PORT}, is told apart by its dollar.
+var braced = regexp.MustCompile(`\$?\{\s*[A-Za-z_]+\s*\}`)
+
+// filled is one text in which placeholders are replaced.
+type filled struct {
+	origin Origin
+	key    string
+	text   string
+	secret bool // the text must not be repeated
+}
+
+// filledTexts returns all texts with placeholders, in the order of the table.
+func (c *Config) filledTexts() []filled {
+	var all []filled
+	for _, argument := range c.Command {
+		all = append(all, filled{c.commandOrigin, "workers.command", argument, false})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Workers.Env)) {
+		path := entryPath("workers.env", name)
+		all = append(all, filled{c.origins[path], path, c.Workers.Env[name], true})
+	}
+	for _, hook := range []struct {
+		key   string
+		words []string
+	}{
+		{"hooks.before_start", c.Hooks.BeforeStart},
+		{"hooks.after_ready", c.Hooks.AfterReady},
+		{"hooks.before_stop", c.Hooks.BeforeStop},
+	} {
+		for _, word := range hook.words {
+			all = append(all, filled{c.origins[hook.key], hook.key, word, false})
+		}
+	}
+	return all
+}
+
+// placeholdersFit refuses what a unix socket does not have (R19), and what is
+// nearly a placeholder: workers would be told to listen on {prot}.
+func (c *Config) placeholdersFit() Faults {
+	var faults Faults
+	for _, f := range c.filledTexts() {
+		for _, word := range braced.FindAllString(f.text, -1) {
+			if fault := c.placeholderFault(f, word); fault != nil {
+				faults = append(faults, *fault)
+				break // one line per text
+			}
+		}
+	}
+	return faults
+}
+
+func (c *Config) placeholderFault(f filled, word string) *Fault {
+	if strings.HasPrefix(word, "$") {
+		return nil
+	}
+	if known := nearlyPlaceholder(strings.Trim(word, "{} \t")); known != "" && word != "{"+known+"}" {
+		what := fmt.Sprintf("%s is no placeholder; did you mean {%s}?", f.repeat(word), known)
+		return &Fault{f.origin, f.key, what, "{" + strings.Join(Placeholders(), "}, {") + "}"}
+	}
+	if c.Workers.Transport == "unix" && (word == "{port}" || word == "{host}") {
+		what := fmt.Sprintf("a unix socket has no %s, which %s asks for", word, f.asking())
+		return c.faultAt("workers.transport", what, "{addr} in its place, or transport tcp")
+	}
+	return nil
+}
+
+// repeat names a word in the text that has it, as far as that may be told.
+func (f filled) repeat(word string) string {
+	if f.secret || f.text == word {
+		return word
+	}
+	return fmt.Sprintf("%s in %s", word, quote(f.text))
+}
+
+func (f filled) asking() string {
+	if f.secret {
+		return f.key
+	}
+	return fmt.Sprintf("%s %s", f.key, quote(f.text))
+}
+
+// nearlyPlaceholder returns the placeholder that a word is, or nearly is: but
+// for one letter, or for capitals. It is strict, because other programs have
+// words in braces too.
+func nearlyPlaceholder(word string) string {
+	lower := strings.ToLower(word)
+	for _, known := range Placeholders() {
+		if lower == known || len(lower) >= len(known)-1 && distance(lower, known) <= 1 {
+			return known
+		}
+	}
+	switch lower {
+	case "address":
+		return "addr"
+	case "hostname":
+		return "host"
+	}
+	return ""
+}

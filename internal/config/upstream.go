@@ -1,0 +1,126 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+const (
+	maxUpstreams   = 1000
+	maxNameServers = 8
+	// maxDNSName and maxLabel bound a name and its parts, in bytes (RFC 1035
+	// 2.3.4).
+	maxDNSName = 253
+	maxLabel   = 63
+
+	dnsPort         = 53
+	upstreamLegal   = "host:port, unix:/path, dns:name:port or srv:name"
+	nameServerLegal = "ADDRESS or ADDRESS:PORT"
+)
+
+// Marks of upstreams that are looked up: a name that has addresses, and one
+// that has SRV records (RFC 2782).
+const (
+	dnsMark = "dns:"
+	srvMark = "srv:"
+)
+
+// IsName reports whether an upstream is looked up, so that it may be any number
+// of endpoints.
+func IsName(upstream string) bool {
+	return strings.HasPrefix(upstream, dnsMark) || strings.HasPrefix(upstream, srvMark)
+}
+
+// cleanUpstream accepts host:port, unix:/path, dns:name:port and srv:name.
+//
+// An address with an @ is refused without being repeated: what stands before
+// it may be a password, and secrets never reach an output.
+func cleanUpstream(address string) (string, error) {
+	if path, found := strings.CutPrefix(address, "unix:"); found {
+		return address, checkSocketPath(address, path)
+	}
+	if strings.Contains(address, "@") {
+		return "", errors.New("an address with user information (before the @) is refused")
+	}
+	if IsName(address) {
+		return cleanLookup(address)
+	}
+	if strings.Contains(address, "://") {
+		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
+	}
+	host, port, err := upstreamHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	return joinHostPort(host, port), nil
+}
+
+// upstreamHostPort takes an address apart of which both parts are needed.
+func upstreamHostPort(address string) (host string, port int, err error) {
+	host, port, err = splitHostPort(address)
+	switch {
+	case err != nil:
+		return "", 0, err
+	case host == "":
+		return "", 0, fmt.Errorf("%s has no host", quote(address))
+	case port == 0:
+		return "", 0, fmt.Errorf("%s has port 0", quote(address))
+	}
+	return host, port, nil
+}
+
+// cleanLookup accepts what is looked up; one name has one form.
+func cleanLookup(address string) (string, error) {
+	if name, found := strings.CutPrefix(address, "dns:///"); found { // as gRPC clients write targets
+		return "", fmt.Errorf("%s has slashes; did you mean %s%s?", quote(address), dnsMark, name)
+	}
+	if name, found := strings.CutPrefix(address, srvMark); found {
+		if strings.Contains(name, ":") {
+			return "", fmt.Errorf("%s has a port, and SRV records have their own", quote(address))
+		}
+		name, err := cleanDNSName(name)
+		return srvMark + name, err
+	}
+	host, port, err := upstreamHostPort(strings.TrimPrefix(address, dnsMark))
+	if err != nil {
+		return "", err
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return "", fmt.Errorf("%s is an address, not a name; did you mean %s?", quote(address), joinHostPort(host, port))
+	}
+	if host, err = cleanDNSName(host); err != nil {
+		return "", err
+	}
+	return dnsMark + joinHostPort(host, port), nil
+}
+
+// cleanDNSName accepts the name of a host or of a service, in any case, and with
+// or without the dot at its end that makes it absolute.
+func cleanDNSName(name string) (string, error) {
+	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
+	lower := strings.ToLower(name)
+	if len(lower) > maxDNSName {
+		return "", fmt.Errorf("%s is longer than %d characters", quote(name), maxDNSName)
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(lower, "."), ".") {
+		if label == "" || len(label) > maxLabel || strings.ContainsFunc(label, odd) {
+			return "", fmt.Errorf("%s is not a name that can be looked up", quote(name))
+		}
+	}
+	return lower, nil
+}
+
+// cleanNameServer accepts the address of a name server: a name would have to be
+// looked up first.
+func cleanNameServer(text string) (string, error) {
+	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return netip.AddrPortFrom(address, dnsPort).String(), nil
+	}
+	server, err := netip.ParseAddrPort(text)
+	if err != nil || server.Port() == 0 {
+		return "", fmt.Errorf("%s is not the address of a name server", quote(text))
+	}
+	return server.String(), nil
+}

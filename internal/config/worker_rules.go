@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// workerMetricsOffset is the distance from a worker's port to the port of its
+// metrics page, as gruf-relay laid them out.
+const workerMetricsOffset = maxPortSpan
+
+// RunsWorkers reports whether cabrank starts workers of its own: always, unless
+// there are upstreams and nobody gave a command.
+func (c *Config) RunsWorkers() bool { return len(c.Command) > 0 }
+
+// fewest and most return how many workers there are meant to be, and the key
+// that says so.
+func (w Workers) fewest() (count int, key string) {
+	if w.AutoCount {
+		return w.Min, "workers.min"
+	}
+	return w.Count, "workers.count"
+}
+
+func (w Workers) most() (count int, key string) {
+	if w.AutoCount {
+		return w.Max, "workers.max"
+	}
+	return w.Count, "workers.count"
+}
+
+// places says how many workers there may be at a time, for people.
+func (c *Config) places(workers int) string {
+	if c.Workers.MaxSurge == 0 {
+		return fmt.Sprintf("%d workers", workers)
+	}
+	return fmt.Sprintf("%d workers and %d more in a roll", workers, c.Workers.MaxSurge)
+}
+
+// endpoints returns how many there are beside so many workers, and the key that
+// says so; known is false if that depends on what a name resolves to.
+func (c *Config) endpoints(workers int, by string) (count int, key string, known bool) {
+	known = !slices.ContainsFunc(c.Upstreams, IsName)
+	if !c.RunsWorkers() {
+		return len(c.Upstreams), "upstreams", known
+	}
+	return workers + len(c.Upstreams), by, known
+}
+
+func (c *Config) upstreamsDiffer() *Fault {
+	seen := map[string]bool{}
+	for _, upstream := range c.Upstreams {
+		if seen[upstream] {
+			return c.faultAt("upstreams", quote(upstream)+" is there twice", "each once")
+		}
+		seen[upstream] = true
+	}
+	return nil
+}
+
+func (c *Config) autoHasBounds() *Fault {
+	if !c.Workers.AutoCount || c.Workers.Max > 0 {
+		return nil
+	}
+	return c.faultAt("workers.count", "auto needs workers.max, the most workers that the machine has memory for", "workers.max: 1 to 1000 beside it")
+}
+
+func (c *Config) countGrows() *Fault {
+	w := c.Workers
+	if w.Max == 0 || w.Min <= w.Max {
+		return nil
+	}
+	what := fmt.Sprintf("%d is above workers.max, %d (%s)", w.Min, w.Max, c.origins["workers.max"])
+	return c.faultAt("workers.min", what, fmt.Sprintf("1 to %d", w.Max))
+}
+
+func (c *Config) enoughWorkers() *Fault {
+	least, key := c.Workers.fewest()
+	endpoints, key, known := c.endpoints(least, key)
+	if !known || c.Workers.MinReady <= endpoints {
+		return nil
+	}
+	others := ""
+	if key != "upstreams" && len(c.Upstreams) > 0 {
+		others = " with the upstreams"
+	}
+	what := fmt.Sprintf("%d can never be ready: %s gives %d%s (%s)", c.Workers.MinReady, key, endpoints, others, c.origins[key])
+	return c.faultAt("workers.min_ready", what, fmt.Sprintf("1 to %d", endpoints))
+}
+
+// surgeFits sees to it that a roll can begin: either with one worker more, or
+// with one less.
+func (c *Config) surgeFits() *Fault {
+	least, key := c.Workers.fewest()
+	if !c.RunsWorkers() || c.Workers.MaxSurge > 0 || c.Workers.MinReady < least {
+		return nil
+	}
+	what := fmt.Sprintf("0 lets no roll begin: workers.min_ready %d (%s) is all of %s %d",
+		c.Workers.MinReady, c.origins["workers.min_ready"], key, least)
+	return c.faultAt("workers.max_surge", what, fmt.Sprintf("1 to %d, or less min_ready", maxWorkers))
+}
+
+// upgradeFits sees to it that the new side of an upgrade becomes ready (R20).
+func (c *Config) upgradeFits() *Fault {
+	most, key := c.Workers.most()
+	n := c.UpgradeWorkers
+	switch {
+	case n == 0 || !c.RunsWorkers():
+		return nil
+	case n > most:
+		what := fmt.Sprintf("%d is above %s, %d (%s)", n, key, most, c.origins[key])
+		return c.faultAt("upgrade_workers", what, fmt.Sprintf("1 to %d, or %s", most, allWorkers))
+	case n < c.Workers.MinReady && len(c.Upstreams) == 0:
+		what := fmt.Sprintf("%d can never be ready enough to take over: workers.min_ready is %d (%s)",
+			n, c.Workers.MinReady, c.origins["workers.min_ready"])
+		return c.faultAt("upgrade_workers", what, fmt.Sprintf("%d to %d, or %s", c.Workers.MinReady, most, allWorkers))
+	}
+	return nil
+}
+
+func (c *Config) ttlGrows() *Fault {
+	if c.DNS.MinTTL <= c.DNS.MaxTTL {
+		return nil
+	}
+	what := fmt.Sprintf("%s is above dns.max_ttl, %s (%s)", showDuration(c.DNS.MinTTL), showDuration(c.DNS.MaxTTL), c.origins["dns.max_ttl"])
+	return c.faultAt("dns.min_ttl", what, "100ms to "+showDuration(c.DNS.MaxTTL))
+}
+
+// workersWithoutEffect are the settings of workers, and of names, that others
+// make idle.
+func (c *Config) workersWithoutEffect() []idleSetting {
+	const noWorkers = "there are upstreams and no command, so that no workers run"
+	fixed := "workers.count is not auto"
+	idle := []idleSetting{
+		{!c.Workers.AutoCount, "workers.min", fixed, "workers.count"},
+		{!c.Workers.AutoCount && c.Workers.Max > 0, "workers.max", fixed, "workers.count"},
+		{c.WarmUp.Method == "" && len(c.WarmUp.Message) > 0, "warm_up.message", "warm_up.method is none", "warm_up.method"},
+	}
+	for _, key := range Keys() {
+		forWorkers := key.section() == "hooks" || key.section() == "recycle" || key.section() == "warm_up" || key.Name == "workers.env"
+		if forWorkers && !c.RunsWorkers() {
+			idle = append(idle, idleSetting{true, key.Name, noWorkers, "upstreams"})
+		}
+		if key.section() == "dns" && !slices.ContainsFunc(c.Upstreams, IsName) {
+			idle = append(idle, idleSetting{true, key.Name, "no upstream begins with dns: or srv:", "upstreams"})
+		}
+	}
+	return idle
+}
+
+// workerPorts checks the ports that workers are given: start_port and up for
+// calls (tcp only), the same plus 100 for their metrics pages. The spares of a
+// roll have ports, too.
+func (c *Config) workerPorts() Faults {
+	most, key := c.Workers.most()
+	first, count := c.Workers.StartPort, most+c.Workers.MaxSurge
+	highest := first + workerMetricsOffset + count - 1
+	if highest > maxPort {
+		what := fmt.Sprintf("%d leaves no room for %s: the last metrics port would be %d", first, c.places(most), highest)
+		allowed := fmt.Sprintf("1 to %d", maxPort-workerMetricsOffset-count+1)
+		return Faults{*c.faultAt("workers.start_port", what, allowed)}
+	}
+	tcp := c.Workers.Transport == "tcp"
+	if tcp && count > maxPortSpan {
+		what := fmt.Sprintf("%s on tcp run into their own metrics ports, %d above", c.places(most), workerMetricsOffset)
+		if c.Workers.MaxSurge >= maxPortSpan { // no number of workers would fit
+			return Faults{*c.faultAt("workers.max_surge", what, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))}
+		}
+		return Faults{*c.faultAt(key, what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
+	}
+	var faults Faults
+	for _, l := range c.listeners() {
+		if use := portUse(l.port, first, count, tcp); use != "" {
+			what := fmt.Sprintf("%d is among the workers' %s (workers.start_port %d, %s)", l.port, use, first, c.origins["workers.start_port"])
+			faults = append(faults, *c.faultAt(l.key, what, "a port outside them"))
+		}
+	}
+	return faults
+}
+
+// portUse names the range of worker ports that a port lies in, or "".
+func portUse(port, first, count int, tcp bool) string {
+	within := func(low int) bool { return port >= low && port < low+count }
+	switch {
+	case tcp && within(first):
+		return fmt.Sprintf("ports %d to %d", first, first+count-1)
+	case within(first + workerMetricsOffset):
+		low := first + workerMetricsOffset
+		return fmt.Sprintf("metrics ports %d to %d", low, low+count-1)
+	}
+	return ""
+}
