@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 	switch os.Args[1] {
 	case faultWorkerRole:
 		err = runFaultWorker(os.Args[2:], os.Stdout)
+	case chaosWorkerRole:
+		err = runChaosWorker(os.Args[2:])
 	case oneSlotRole:
 		err = runOneSlot(os.Args[2:])
 	default:

@@ -1,0 +1,154 @@
+//go:build real || soak
+
+package real_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// A chaosFault is what was done to one process of a worker.
+type chaosFault struct {
+	kind     faultKind
+	worker   string
+	pid      int
+	at       time.Time
+	detected time.Time // of a stop: when cabrank told of it; zero if it was draining the worker
+	over     time.Time // of a stop: when it was continued or killed
+}
+
+type faultKind string
+
+const (
+	faultKill     faultKind = "kill -9"
+	faultStop     faultKind = "SIGSTOP, then SIGCONT"
+	faultStopKill faultKind = "SIGSTOP, then kill -9"
+)
+
+// killed returns when the process was killed, zero if it was not.
+func (f *chaosFault) killed() time.Time {
+	switch f.kind {
+	case faultKill:
+		return f.at
+	case faultStopKill:
+		return f.over
+	default:
+		return time.Time{}
+	}
+}
+
+// chaosFaults hurts processes of workers and remembers it.
+type chaosFaults struct {
+	c      *Cabrank
+	ledger string
+	random *rand.Rand // used by one goroutine at a time
+
+	mu   sync.Mutex
+	done []chaosFault // guarded by mu
+}
+
+// detectBound is R6's second until a stopped process is out of the rank.
+const detectBound = time.Second
+
+// do hurts a random process that has booted: ready, draining or about to be
+// either.
+func (f *chaosFaults) do(t *testing.T, kind faultKind) {
+	t.Helper()
+	fault := chaosFault{kind: kind}
+	first := syscall.SIGSTOP
+	if kind == faultKill {
+		first = syscall.SIGKILL
+	}
+	seen := len(f.c.Log())
+	testkit.Eventually(t, patience, "a process to hurt", func() bool {
+		living := livingWorkers(t, f.ledger)
+		if len(living) == 0 {
+			return false
+		}
+		victim := living[f.random.IntN(len(living))]
+		fault.worker, fault.pid, fault.at = victim.worker, victim.pid, time.Now()
+		return syscall.Kill(victim.pid, first) == nil
+	})
+	if kind != faultKill {
+		f.hold(t, &fault, seen)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = append(f.done, fault)
+}
+
+// hold keeps a process stopped until cabrank has seen it, and some more.
+func (f *chaosFaults) hold(t *testing.T, fault *chaosFault, seen int) {
+	t.Helper()
+	pid := fmt.Sprintf(`"pid":%d,`, fault.pid)
+	testkit.Eventually(t, patience, fmt.Sprintf("cabrank to see that process %d is stopped", fault.pid), func() bool {
+		for line := range strings.Lines(f.c.Log()[seen:]) {
+			if strings.Contains(line, pid) && strings.Contains(line, "worker takes no calls") {
+				fault.detected = time.Now()
+			}
+		}
+		// One that was on its way out already is ended all the same, and nothing said.
+		return !fault.detected.IsZero() || !alive(fault.pid)
+	})
+	<-time.After(time.Duration(f.random.Int64N(int64(time.Second)))) // the length is part of the fault
+	last := syscall.SIGCONT
+	if fault.kind == faultStopKill {
+		last = syscall.SIGKILL
+	}
+	fault.over = time.Now()
+	_ = syscall.Kill(fault.pid, last) // it may have been ended meanwhile
+}
+
+// faults returns what was done so far, the earliest first.
+func (f *chaosFaults) faults() []chaosFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.SortedFunc(slices.Values(f.done), func(a, b chaosFault) int { return a.at.Compare(b.at) })
+}
+
+type livingWorker struct {
+	worker string
+	pid    int
+}
+
+// livingWorkers returns the processes that have booted and run, by name and
+// then by age, so that equal seeds choose equal victims.
+func livingWorkers(t testing.TB, path string) []livingWorker {
+	t.Helper()
+	boots := readLedger(t, path+bootsSuffix).boots
+	var living []livingWorker
+	for pid, boot := range boots {
+		if alive(pid) && stateOf(pid) != 'T' {
+			living = append(living, livingWorker{boot.worker, pid})
+		}
+	}
+	slices.SortFunc(living, func(a, b livingWorker) int {
+		return cmp.Or(cmp.Compare(a.worker, b.worker), boots[a.pid].at.Compare(boots[b.pid].at))
+	})
+	return living
+}
+
+// stateOf returns the state of a process, 0 if there is none.
+// Source: proc(5), the field behind the name in parentheses.
+func stateOf(pid int) byte {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	behind := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if err != nil || len(behind) == 0 {
+		return 0
+	}
+	return behind[0]
+}
+
+// alive reports whether a process has not ended; it may be stopped.
+func alive(pid int) bool { return !bytes.Contains([]byte{0, 'Z', 'X'}, []byte{stateOf(pid)}) }

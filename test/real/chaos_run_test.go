@@ -1,0 +1,230 @@
+//go:build real || soak
+
+package real_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// The house of the chaos test. The load is for the slots that remain when one
+// worker is away.
+const (
+	chaosWorkers, chaosSlots = 4, 4
+	chaosShare               = 0.6 // of the slots that remain
+	chaosDrain               = 10 * time.Second
+)
+
+// chaosRate is the calls a second that keep chaosShare of the slots busy.
+func chaosRate(slots int) float64 { return chaosShare * float64(slots) / meanSlotTime.Seconds() }
+
+// A chaosPlan says what happens in a run. The moments and their order come from
+// the seed.
+type chaosPlan struct {
+	seed                 uint64
+	calm, planned, storm time.Duration
+	changes              map[changeKind]int // in the phase of planned changes alone
+	stormChanges         map[changeKind]int // and beside faults
+	faults               map[faultKind]int
+	limits               chaosLimits
+}
+
+// chaosSeed is CHAOS_SEED, to repeat a run, or the given one.
+func chaosSeed(t *testing.T, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv("CHAOS_SEED")
+	if text == "" {
+		return otherwise
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("CHAOS_SEED: %v", err)
+	}
+	return seed
+}
+
+// chaosRun is one run of the chaos test.
+//
+// Life: startChaos; phase as often as wanted; finish ends it and judges.
+type chaosRun struct {
+	*Cabrank
+
+	plan    chaosPlan
+	ledger  string // path
+	runtime string // folder of sockets
+	faults  *chaosFaults
+	changes *chaosChanges
+	callers *openCallers
+	phases  []chaosPhase
+	before  footprint // with nothing under way, after the calm phase
+}
+
+// chaosPhase is a part of a run under load.
+type chaosPhase struct {
+	name  string
+	calls []chaosCall
+}
+
+// startChaos starts cabrank over workers that keep a ledger, and callers.
+func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
+	t.Helper()
+	t.Logf("CHAOS_SEED=%d", plan.seed)
+	dir, runtime := t.TempDir(), shortTempDir(t)
+	r := &chaosRun{plan: plan, ledger: filepath.Join(dir, "ledger"), runtime: runtime}
+	file := newChaosFile(t, dir)
+	args := slices.Concat([]string{"--config", file.path, "--"}, chaosWorker(t, r.ledger))
+	r.Cabrank = StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
+	r.faults = &chaosFaults{c: r.Cabrank, ledger: r.ledger, random: rand.New(rand.NewPCG(plan.seed, 2))}
+	r.changes = newChaosChanges(r, file, rand.New(rand.NewPCG(plan.seed, 3)))
+	r.callers = dialOpenCallers(t, r.Addr)
+	r.waitWhole(t)
+	return r
+}
+
+// waitWhole waits until all workers are ready.
+func (r *chaosRun) waitWhole(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, 60*time.Second, "all workers to be ready", func() bool { return len(r.readyNow()) >= chaosWorkers })
+}
+
+// readyNow returns the processes that cabrank has called ready, live and are not
+// stopped.
+func (r *chaosRun) readyNow() []int {
+	var pids []int
+	for line := range strings.Lines(r.Log()) {
+		if !strings.Contains(line, `"worker ready"`) {
+			continue
+		}
+		_, behind, _ := strings.Cut(line, `"pid":`)
+		digits, _, _ := strings.Cut(behind, ",")
+		pid, err := strconv.Atoi(digits)
+		if err == nil && alive(pid) && stateOf(pid) != 'T' && !slices.Contains(pids, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// phase has calls made for at least so long, and until all changes and faults
+// of the phase are done.
+func (r *chaosRun) phase(t *testing.T, name string, lasts time.Duration, changes map[changeKind]int, faults map[faultKind]int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(r.plan.seed, uint64(4+len(r.phases))))
+	planned, unplanned := schedule(random, lasts, changes), schedule(random, lasts, faults)
+	load := r.callers.start(t, name, chaosRate((chaosWorkers-1)*chaosSlots), random.Uint64())
+	began := time.Now()
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		for _, next := range planned {
+			<-time.After(time.Until(began.Add(next.at)))
+			if err := r.changes.do(next.kind); err != nil {
+				t.Errorf("phase %s, %v: %s: %v", name, next.at.Round(time.Millisecond), next.kind, err)
+			}
+		}
+	})
+	for _, next := range unplanned {
+		<-time.After(time.Until(began.Add(next.at)))
+		r.waitWhole(t) // one fault at a time: so many slots remain as the load is for
+		r.faults.do(t, next.kind)
+	}
+	changing.Wait()
+	<-time.After(time.Until(began.Add(lasts)))
+	r.waitWhole(t)
+	r.phases = append(r.phases, chaosPhase{name, load.stop()})
+}
+
+// A moment is when something of a schedule is due.
+type moment[K ~string] struct {
+	at   time.Duration
+	kind K
+}
+
+// schedule spreads so many of each kind over a time, in random order and with
+// random gaps, all of it given by random alone.
+func schedule[K ~string](random *rand.Rand, lasts time.Duration, counts map[K]int) []moment[K] {
+	var all []moment[K]
+	for kind, count := range counts {
+		all = append(all, slices.Repeat([]moment[K]{{kind: kind}}, count)...)
+	}
+	// Maps have no order, and the shuffle must begin from the same one.
+	slices.SortFunc(all, func(a, b moment[K]) int { return strings.Compare(string(a.kind), string(b.kind)) })
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i := range all {
+		all[i].at = time.Duration((float64(i) + random.Float64()) / float64(len(all)) * float64(lasts))
+	}
+	return all
+}
+
+// runChaos is the whole of a run.
+func runChaos(t *testing.T, plan chaosPlan) {
+	t.Helper()
+	r := startChaos(t, plan)
+	r.phase(t, "warm-up", time.Second, nil, nil)
+	r.phase(t, phaseCalm, plan.calm, nil, nil)
+	r.before = r.footprint(t)
+	r.phase(t, phasePlanned, plan.planned, plan.changes, nil)
+	r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)
+	r.finish(t)
+}
+
+// The phases that are judged.
+const (
+	phaseCalm    = "calm"
+	phasePlanned = "planned changes alone"
+	phaseStorm   = "everything"
+)
+
+// footprint is what cabrank holds of the system.
+type footprint struct {
+	files, goroutines, processes, kibibytes int
+}
+
+// footprint counts when nothing is under way.
+func (r *chaosRun) footprint(t *testing.T) footprint {
+	t.Helper()
+	r.waitMetric("cabrank_in_flight", 0)
+	r.waitMetric("cabrank_queue_length", 0)
+	r.waitMetric("cabrank_ghosts", 0)
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return footprint{
+		files: len(files), goroutines: int(r.metric("go_goroutines")),
+		processes: len(r.Family()), kibibytes: rssKiB(t, r.PID),
+	}
+}
+
+// grownBy returns an error if something was more afterwards.
+func (before footprint) grownBy(after footprint) error {
+	// Connections to workers are made when they are needed, those for health
+	// questions now and then.
+	const spare = 4
+	var grown []error
+	for _, item := range []struct {
+		name          string
+		before, after int
+	}{
+		{"descriptors", before.files, after.files},
+		{"goroutines", before.goroutines, after.goroutines},
+	} {
+		if item.after > item.before+spare {
+			grown = append(grown, fmt.Errorf("%s: %d, then %d", item.name, item.before, item.after))
+		}
+	}
+	if after.processes > before.processes {
+		grown = append(grown, fmt.Errorf("processes: %d, then %d", before.processes, after.processes))
+	}
+	return errors.Join(grown...)
+}
