@@ -58,9 +58,6 @@ type chaosFaults struct {
 	done []chaosFault // guarded by mu
 }
 
-// detectBound is R6's second until a stopped process is out of the rank.
-const detectBound = time.Second
-
 // do hurts a random process that has booted: ready, draining or about to be
 // either.
 func (f *chaosFaults) do(t *testing.T, kind faultKind) {
@@ -129,7 +126,7 @@ func livingWorkers(t testing.TB, path string) []livingWorker {
 	boots := readLedger(t, path+bootsSuffix).boots
 	var living []livingWorker
 	for pid, boot := range boots {
-		if alive(pid) && stateOf(pid) != 'T' {
+		if alive(pid) && stateOf(pid) != 'T' && strings.HasPrefix(boot.worker, "worker-") {
 			living = append(living, livingWorker{boot.worker, pid})
 		}
 	}
@@ -151,4 +148,7 @@ func stateOf(pid int) byte {
 }
 
 // alive reports whether a process has not ended; it may be stopped.
-func alive(pid int) bool { return !bytes.Contains([]byte{0, 'Z', 'X'}, []byte{stateOf(pid)}) }
+func alive(pid int) bool {
+	state := stateOf(pid)
+	return state != 0 && state != 'Z' && state != 'X'
+}

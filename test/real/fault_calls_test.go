@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 package real_test
 
@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,5 +203,33 @@ func wantStatus(t *testing.T, err error, code codes.Code, message string) {
 	t.Helper()
 	if got := status.Convert(err); got.Code() != code || got.Message() != message {
 		t.Errorf("got %v %q, want %v %q", got.Code(), got.Message(), code, message)
+	}
+}
+
+// kill ends one process of the family by SIGKILL.
+func (c *Cabrank) kill(pid int) { c.t.Helper(); c.signal(pid, syscall.SIGKILL) }
+
+// signal sends a signal to one process of the family.
+func (c *Cabrank) signal(pid int, sig syscall.Signal) {
+	c.t.Helper()
+	if err := syscall.Kill(pid, sig); err != nil {
+		c.t.Fatalf("signal %v to %d: %v", sig, pid, err)
+	}
+}
+
+// wantTakenOnce holds that no call ran twice and that what was answered ran. It
+// is for after the end, when all output has been written.
+func (c *Cabrank) wantTakenOnce(all []outcome) {
+	c.t.Helper()
+	taken := c.taken()
+	for id, times := range taken {
+		if times > 1 {
+			c.t.Errorf("call %s ran %d times", id, times)
+		}
+	}
+	for _, o := range all {
+		if o.err == nil && taken[o.id] == 0 {
+			c.t.Errorf("call %s was answered and never ran", o.id)
+		}
 	}
 }

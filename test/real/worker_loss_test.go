@@ -15,17 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// kill ends one process of the family by SIGKILL.
-func (c *Cabrank) kill(pid int) { c.t.Helper(); c.signal(pid, syscall.SIGKILL) }
-
-// signal sends a signal to one process of the family.
-func (c *Cabrank) signal(pid int, sig syscall.Signal) {
-	c.t.Helper()
-	if err := syscall.Kill(pid, sig); err != nil {
-		c.t.Fatalf("signal %v to %d: %v", sig, pid, err)
-	}
-}
-
 // A worker that dies under steady load takes with it only the calls that it had,
 // each of which is told so, once; the other worker goes on, and the dead one
 // comes back (R4).
@@ -68,23 +57,6 @@ func killUnderLoad(t *testing.T, transport string) {
 	}
 	c.Stop()
 	c.wantTakenOnce(all)
-}
-
-// wantTakenOnce holds that no call ran twice and that what was answered ran. It
-// is for after the end, when all output has been written.
-func (c *Cabrank) wantTakenOnce(all []outcome) {
-	c.t.Helper()
-	taken := c.taken()
-	for id, times := range taken {
-		if times > 1 {
-			c.t.Errorf("call %s ran %d times", id, times)
-		}
-	}
-	for _, o := range all {
-		if o.err == nil && taken[o.id] == 0 {
-			c.t.Errorf("call %s was answered and never ran", o.id)
-		}
-	}
 }
 
 // Calls that come while the only worker is away wait for its return.

@@ -1,0 +1,141 @@
+//go:build real || soak
+
+package real_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/status"
+)
+
+// Timeouts of the stops below, and what they may take in all.
+const (
+	stopDrain   = time.Second
+	stopWorkers = 500 * time.Millisecond
+	stopEnd     = stopDrain + stopWorkers + 5*time.Second
+)
+
+// A stopMoment is a situation in which SIGTERM comes, after a random time.
+type stopMoment struct {
+	name   string
+	worker []string
+	env    []string
+	// begin brings the situation about and returns what must hold after the end.
+	begin func(t *testing.T, c *Cabrank) (after func())
+}
+
+// stopAtAnyMoment sends SIGTERM so often to each situation, after a random time:
+// it ends cabrank in time with 0 and leaves nothing of its workers, whatever
+// these do (R17).
+func stopAtAnyMoment(t *testing.T, seed uint64, rounds int) {
+	t.Helper()
+	t.Logf("CHAOS_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds {
+		for _, moment := range stopMoments(t) {
+			wait := time.Duration(random.Int64N(int64(400 * time.Millisecond)))
+			t.Run(fmt.Sprintf("%s %d after %v", moment.name, round+1, wait.Round(time.Millisecond)), func(t *testing.T) {
+				stopAt(t, moment, wait)
+			})
+		}
+	}
+}
+
+func stopMoments(t *testing.T) []stopMoment {
+	t.Helper()
+	return []stopMoment{
+		{name: "boot", worker: faultWorker(t, "-boot", "200ms")},
+		{name: "health check", worker: faultWorker(t), env: []string{"HEALTH_CHECK_INTERVAL=10ms"}, begin: whenReady},
+		{name: "crash loop", worker: []string{"sh", "-c", "exit 3"}},
+		{name: "load", worker: faultWorker(t), begin: underLoad},
+		{name: "drain begun", worker: faultWorker(t), begin: alreadyDraining},
+		{name: "frozen worker", worker: faultWorker(t), begin: frozen},
+		{name: "deaf worker", worker: faultWorker(t, "-deaf"), begin: whenReady},
+	}
+}
+
+func stopAt(t *testing.T, moment stopMoment, wait time.Duration) {
+	t.Helper()
+	flags := []string{
+		"--transport", "unix", "--workers", "2", "--slots", "3",
+		"--drain-timeout", stopDrain.String(), "--stop-timeout", stopWorkers.String(), "--",
+	}
+	runtime := shortTempDir(t)
+	c := StartCabrankEnv(t, append(moment.env, "XDG_RUNTIME_DIR="+runtime), append(flags, moment.worker...)...)
+	after := func() {}
+	if moment.begin != nil {
+		after = moment.begin(t, c)
+	}
+	<-time.After(wait) // the moment is what is tested, not an event to wait for
+	c.stopWithin(stopEnd)
+	after()
+	if left := filesIn(t, runtime); len(left) > 0 {
+		t.Errorf("left in the runtime directory: %v", left)
+	}
+}
+
+// stopWithin is Stop for a cabrank with other timeouts.
+func (c *Cabrank) stopWithin(bound time.Duration) {
+	c.t.Helper()
+	c.ended = true
+	c.Signal(syscall.SIGTERM)
+	if code := c.ExitCode(bound); code != 0 {
+		c.t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	c.WaitNoneLeft(3 * time.Second)
+}
+
+func whenReady(_ *testing.T, c *Cabrank) func() {
+	c.waitWorkers(2)
+	return func() {}
+}
+
+// underLoad has callers that never pause. What a worker has taken, and what
+// waits in the queue, is answered; a caller that comes later finds nobody.
+func underLoad(t *testing.T, c *Cabrank) func() {
+	t.Helper()
+	c.waitWorkers(2)
+	load := startLoad(t, c.Addr, 10, shortWork)
+	load.waitAnswered(t, "", 10)
+	return func() {
+		all := load.stop()
+		for _, o := range failures(all) {
+			if message := status.Convert(o.err).Message(); strings.HasPrefix(message, "cabrank: ") {
+				t.Errorf("call %s of %d: %s", o.id, len(all), message)
+			}
+		}
+		c.wantTakenOnce(all)
+	}
+}
+
+// alreadyDraining holds a call that outlives the drain, which has begun.
+func alreadyDraining(t *testing.T, c *Cabrank) func() {
+	t.Helper()
+	c.waitWorkers(2)
+	held := make(chan outcome, 1)
+	go func() { held <- callIo(t.Context(), dialLang(t, c.Addr), "held", callBound) }()
+	c.waitTaken(1)
+	c.Signal(syscall.SIGTERM)
+	c.wait(patience, "the drain", func() bool { return len(c.LogLines("stopping")) > 0 })
+	return func() {
+		// The second signal, or the end of the drain, has it answered, not reset.
+		if got := <-held; status.Convert(got.err).Message() != "cabrank: shutting down" {
+			t.Errorf("the held call: %v", got.err)
+		}
+	}
+}
+
+// frozen stops a worker that has calls.
+func frozen(t *testing.T, c *Cabrank) func() {
+	t.Helper()
+	pid := c.waitWorkers(2)
+	load := startLoad(t, c.Addr, 4, shortWork)
+	load.waitAnswered(t, "worker-1", 1)
+	c.signal(pid, syscall.SIGSTOP)
+	return func() { load.stop() }
+}
