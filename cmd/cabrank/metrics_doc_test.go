@@ -44,6 +44,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, cause := range worker.Causes() {
 		names = append(names, cause.String())
 	}
+	for _, reason := range worker.Reasons() {
+		names = append(names, reason.String())
+	}
 	for _, name := range append(names, stateNames()...) {
 		if !strings.Contains(string(document), "\n| `"+name+"` |") {
 			t.Errorf("docs/metrics.md has no row for %q", name)
@@ -59,7 +62,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		return admin.RankSample{Lanes: []admin.LaneSample{{Lane: "default"}}, Decisions: house.Decisions()}
 	}
 	workers := func() []admin.WorkerSample {
-		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}}}
+		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}, Retired: map[string]uint64{"roll": 1}}}
 	}
 	calls := func() relay.Stats {
 		stats := house.Stats()
@@ -99,8 +102,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 26 {
-		t.Fatalf("metrics on the page: %v, want twenty-six", names)
+	if len(slices.Compact(names)) != 27 {
+		t.Fatalf("metrics on the page: %v, want 27", names)
 	}
 	return names
 }

@@ -46,6 +46,9 @@ func (p *pool) Down(name string) { p.relay.Down(p.endpoint(name)) }
 // Suspect implements worker.Registry.
 func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoint(name), suspect) }
 
+// Cut implements worker.Registry and discover.Registry.
+func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name)) }
+
 // Activity implements worker.Activity.
 func (p *pool) Activity(name string) worker.Work {
 	return worker.Work(p.relay.Activity(p.endpoint(name)))

@@ -70,14 +70,32 @@ func stateNames() []string {
 }
 
 func (s *service) slotSamples() []admin.SlotSample {
+	vacant := s.vacantPlaces()
 	var samples []admin.SlotSample
 	for _, e := range s.relay.Rank().Endpoints {
+		if vacant[e.Name] {
+			continue // nobody is there who could have a slot
+		}
 		samples = append(samples, admin.SlotSample{
 			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
 			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect, Pace: e.Pace,
 		})
 	}
 	return samples
+}
+
+// vacantPlaces returns the places of workers that have none now, by name.
+func (s *service) vacantPlaces() map[string]bool {
+	vacant := make(map[string]bool)
+	if s.workers == nil {
+		return vacant
+	}
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.Vacant {
+			vacant[w.Name] = true
+		}
+	}
+	return vacant
 }
 
 func (s *service) rankSample() admin.RankSample {
@@ -95,7 +113,7 @@ func (s *service) workerSamples() []admin.WorkerSample {
 	}
 	var samples []admin.WorkerSample
 	for _, w := range s.workers.Workers() {
-		samples = append(samples, admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: restarts(w)})
+		samples = append(samples, admin.WorkerSample{Worker: w.Name, State: w.State.String(), Restarts: restarts(w), Retired: retired(w)})
 	}
 	return samples
 }
@@ -106,4 +124,12 @@ func restarts(w worker.Status) map[string]uint64 {
 		byCause[cause.String()] = uint64(n)
 	}
 	return byCause
+}
+
+func retired(w worker.Status) map[string]uint64 {
+	byReason := make(map[string]uint64)
+	for reason, n := range w.Retired {
+		byReason[reason.String()] = uint64(n)
+	}
+	return byReason
 }

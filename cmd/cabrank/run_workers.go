@@ -36,8 +36,9 @@ func (s *service) makeWorkers(out io.Writer) error {
 		BootTimeout: cfg.Workers.BootTimeout, StopTimeout: cfg.Workers.StopTimeout,
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		HangTimeout: cfg.HangTimeout,
-		Output:      worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
-		Logger:      s.log, Rank: pool, Activity: pool,
+		MaxSurge:    1, MaxDraining: 1, MinReady: cfg.Workers.MinReady, DrainTimeout: cfg.DrainTimeout,
+		Output: worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
+		Logger: s.log, Rank: pool, Activity: pool,
 	})
 	if err != nil {
 		return usageError(err)

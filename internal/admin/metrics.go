@@ -48,6 +48,7 @@ type WorkerSample struct {
 	Worker   string            // "worker-1"
 	State    string            // one of Sources.States
 	Restarts map[string]uint64 // since the process began, by cause
+	Retired  map[string]uint64 // ended on purpose since the process began, by reason
 }
 
 // Build names the binary.
@@ -122,15 +123,16 @@ func lockWaits() collectors.GoRuntimeMetricsRule {
 type collector struct {
 	sources Sources
 
-	calls, seconds, wait, work       *prometheus.Desc
-	refusals                         *prometheus.Desc
-	ended, connections, buffered     *prometheus.Desc
-	retries, retriesDenied, hedges   *prometheus.Desc
-	queueLength, inFlight, slots     *prometheus.Desc
-	usable, ghosts, suspect, pace    *prometheus.Desc
-	laneWaiting, laneRunning         *prometheus.Desc
-	longCalls, callers, decisions    *prometheus.Desc
-	workerState, restarts, buildInfo *prometheus.Desc
+	calls, seconds, wait, work     *prometheus.Desc
+	refusals                       *prometheus.Desc
+	ended, connections, buffered   *prometheus.Desc
+	retries, retriesDenied, hedges *prometheus.Desc
+	queueLength, inFlight, slots   *prometheus.Desc
+	usable, ghosts, suspect, pace  *prometheus.Desc
+	laneWaiting, laneRunning       *prometheus.Desc
+	longCalls, callers, decisions  *prometheus.Desc
+	workerState, restarts, retired *prometheus.Desc
+	buildInfo                      *prometheus.Desc
 }
 
 func newCollector(sources Sources) *collector {
@@ -164,6 +166,7 @@ func newCollector(sources Sources) *collector {
 		decisions:     desc("decisions_total", "What the rank decided about calls, by name.", "decision"),
 		workerState:   desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
 		restarts:      desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
+		retired:       desc("worker_retired_total", "Workers of a place that were ended on purpose, by reason.", "worker", "reason"),
 		buildInfo:     desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
 	}
 }
@@ -174,7 +177,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.hedges, c.ended, c.connections, c.buffered,
 		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
 		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.decisions,
-		c.workerState, c.restarts, c.buildInfo,
+		c.workerState, c.restarts, c.retired, c.buildInfo,
 	} {
 		descs <- desc
 	}
@@ -274,5 +277,8 @@ func (c *collector) collectWorker(out emitter, sample WorkerSample) {
 	}
 	for cause, restarts := range sample.Restarts {
 		out.counter(c.restarts, restarts, sample.Worker, cause)
+	}
+	for reason, workers := range sample.Retired {
+		out.counter(c.retired, workers, sample.Worker, reason)
 	}
 }

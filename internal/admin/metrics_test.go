@@ -80,7 +80,7 @@ func fullSources() Sources {
 			}
 		},
 		Workers: func() []WorkerSample {
-			return []WorkerSample{{"worker-1", "ready", map[string]uint64{"exit": 4}}}
+			return []WorkerSample{{"worker-1", "ready", map[string]uint64{"exit": 4}, map[string]uint64{"roll": 2}}}
 		},
 	}
 }
@@ -188,7 +188,7 @@ func TestOddSamples(t *testing.T) {
 		return stats
 	}
 	sources.Workers = func() []WorkerSample {
-		return []WorkerSample{{"w", "a state nobody announced", nil}, {"\xff", "", nil}}
+		return []WorkerSample{{Worker: "w", State: "a state nobody announced"}, {Worker: "\xff"}}
 	}
 	status, _, body := get(t, startMetrics(t, sources)+"/metrics")
 	if status != 200 {

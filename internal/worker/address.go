@@ -11,7 +11,7 @@ import (
 
 // place is where one life of a worker listens.
 type place struct {
-	index       int    // 0 for worker-1's own place; Count and above are spares
+	index       int    // 0 for worker-1's own; from Count + MaxSurge on they are spares
 	network     string // "tcp" or "unix"
 	address     string // as net.Dial takes it
 	metricsPort int
@@ -80,23 +80,23 @@ func (p place) environ(inherited []string, worker string, o *Options) []string {
 	)
 }
 
-// places hands out addresses (R19). claim returns the place for the next life
+// addresses hands out places to listen at (R19). claim returns the place for the next life
 // of worker number (0 for worker-1), which had index current until now.
 //
 // claim may be called from several goroutines; open comes before, close after.
-type places interface {
+type addresses interface {
 	open() error
 	claim(number, current int) (place, error)
 	close()
 }
 
-func newPlaces(o *Options) places {
+func newAddresses(o *Options) addresses {
 	if o.Transport == "unix" {
-		return &socketDir{base: runtimeDir(), startPort: o.StartPort, count: o.Count}
+		return &socketDir{base: runtimeDir(), startPort: o.StartPort}
 	}
 	// complete has parsed it.
 	host, _ := netip.ParseAddr(o.Host)
-	return &ports{host: host, start: o.StartPort, count: o.Count, holder: make(map[int]int), bindable: bindable}
+	return &ports{host: host, start: o.StartPort, count: o.Count + o.MaxSurge, holder: make(map[int]int), bindable: bindable}
 }
 
 // runtimeDir is the folder for what lives as long as this process.

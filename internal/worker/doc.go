@@ -3,7 +3,9 @@
 // them. It knows no call: what the data plane sees comes in through Activity,
 // what the rank must know goes out through Registry.
 //
-// Start from Supervisor (New, Start, Stop) and Status. RunKeeper is the body of
+// Start from Supervisor (New, Start, Stop; Roll, Replace, Scale) and Status. Who
+// decides which places have a worker is the foreman; what it may do next is a
+// pure function, plan.next. RunKeeper is the body of
 // the hidden subcommand "cabrank keeper".
 //
 // By default:

@@ -93,7 +93,7 @@ func (w *worker) signs(l *life, work Work, now time.Time) signs {
 		}
 	}
 	s.silent = now.Sub(since)
-	every := min(s.limit(w.s.options.HangTimeout)/hangLooks, hangLookMax)
+	every := min(s.limit(w.s.settings().HangTimeout)/hangLooks, hangLookMax)
 	switch still := &l.hang.still; {
 	case s.silent < every:
 		*still = stillness{}

@@ -44,11 +44,13 @@ type life struct {
 	pipes    []*os.File // read ends; each closed by its pump
 
 	watched   []int     // processes that answer calls: stopped if all of them are
+	began     time.Time // when it was started
 	booted    time.Time // when the wait for readiness began: at the start, or when nobody listened any more
 	waiting   bool      // for readiness
 	readyAt   time.Time // first readiness; zero before
 	serving   bool      // by the last word of the prober
 	stopped   bool      // in state T
+	stoppedAt time.Time // since when, if it is
 	suspect   bool      // silent: gets no new calls, R6
 	suspected time.Time // when the question was sent that was not answered
 	up        bool      // Registry.Up was the last call
@@ -190,15 +192,15 @@ func (l *life) cause(state *os.ProcessState) Cause {
 }
 
 // startLife places the worker, makes its process and sets the four goroutines
-// to work. The error is errStopping if Stop came first.
-func (w *worker) startLife() (*life, error) {
+// to work. What it runs with is in o. The error is errStopping if Stop came first.
+func (w *worker) startLife(o *Options) (*life, error) {
 	at, err := w.place()
 	if err != nil {
 		return nil, err
 	}
-	args := at.fill(w.s.options.Command)
+	args := at.fill(o.Command)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = at.environ(os.Environ(), w.name, &w.s.options)
+	cmd.Env = at.environ(os.Environ(), w.name, o)
 	pipes, ends, err := outputPipes()
 	if err != nil {
 		return nil, err
@@ -214,9 +216,10 @@ func (w *worker) startLife() (*life, error) {
 		return nil, err
 	}
 	w.s.leash.add(cmd.Process.Pid)
+	now := time.Now()
 	l := &life{
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes,
-		booted: time.Now(), waiting: true, patient: w.s.options.HangTimeout == 0,
+		began: now, booted: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
 	}
 	w.attend(l)
@@ -236,7 +239,7 @@ func (w *worker) attend(l *life) {
 	l.cancel = cancel
 	l.prober = &prober{
 		group: l.group, place: l.place, verdicts: l.verdicts,
-		interval: w.s.options.HealthInterval, timeout: w.s.options.HealthTimeout,
+		interval: w.s.settings().HealthInterval, timeout: w.s.settings().HealthTimeout,
 		activity: w.activity,
 	}
 	w.s.helpers.Go(func() { l.prober.run(ctx) })

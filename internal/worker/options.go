@@ -64,6 +64,22 @@ type Options struct {
 	// replaced for its silence, also no idle one.
 	HangTimeout time.Duration
 
+	// MaxSurge is how many processes there may be above Count while workers are
+	// replaced, those that drain and stop included. With 0 one drains before its
+	// successor starts.
+	MaxSurge int
+
+	// MaxDraining is how many workers may drain and stop at a time. Default 1.
+	MaxDraining int
+
+	// MinReady is how many workers stay ready when one more begins to drain. It
+	// has to be less than Count if MaxSurge is 0.
+	MinReady int
+
+	// DrainTimeout is how long a worker that is replaced, or one too many, may
+	// finish its calls. 0: they are cut at once.
+	DrainTimeout time.Duration
+
 	// Output takes what workers write to stdout and stderr.
 	Output Output
 
@@ -97,7 +113,7 @@ type Output struct {
 // Registry is told which workers can take calls.
 //
 // Calls for one worker come from one goroutine, calls for different workers
-// overlap. Both must return at once (they hold up the watching of the worker)
+// overlap. All must return at once (they hold up the watching of the worker)
 // and must not call the Supervisor.
 type Registry interface {
 	// Up says that the worker takes calls at this address (network "tcp" or
@@ -107,6 +123,10 @@ type Registry interface {
 	// Down says that the worker gets no new calls from now on. It comes after
 	// every Up, may come more than once, and may come without an Up.
 	Down(worker string)
+
+	// Cut says that the worker is about to be ended on purpose: calls that it
+	// still has are answered. It comes after Down and returns at once.
+	Cut(worker string)
 
 	// Suspect says that the worker, which is up, is silent and gets no new calls
 	// for the time being, or that it has spoken again (R6). Up and Down end the
@@ -157,6 +177,9 @@ const metricsOffset = 100
 
 const maxPort = 65535
 
+// maxPlaces bounds workers and spares together.
+const maxPlaces = 2000
+
 // complete fills in defaults and refuses what cannot work, one line per fault.
 func (o *Options) complete() error {
 	if o.Count < 1 {
@@ -171,6 +194,9 @@ func (o *Options) complete() error {
 	if o.Rank == nil {
 		return errors.New("worker registry is missing")
 	}
+	if err := o.completeReplacement(); err != nil {
+		return err
+	}
 	if err := o.completeTransport(); err != nil {
 		return err
 	}
@@ -180,12 +206,30 @@ func (o *Options) complete() error {
 	return o.completeParts()
 }
 
+// completeReplacement checks how workers may be replaced.
+func (o *Options) completeReplacement() error {
+	if o.MaxDraining == 0 {
+		o.MaxDraining = 1
+	}
+	switch {
+	case o.MaxSurge < 0 || o.MaxDraining < 0 || o.MinReady < 0:
+		return fmt.Errorf("surge %d, draining %d, min ready %d: none can be negative", o.MaxSurge, o.MaxDraining, o.MinReady)
+	case o.Count+o.MaxSurge > maxPlaces:
+		return fmt.Errorf("worker count is %d with a surge of %d: %d in all are allowed", o.Count, o.MaxSurge, maxPlaces)
+	case o.MinReady > o.Count:
+		return fmt.Errorf("min ready is %d: there are %d workers", o.MinReady, o.Count)
+	case o.MaxSurge == 0 && o.MinReady >= o.Count:
+		return fmt.Errorf("min ready is %d of %d workers: without a surge none could ever be replaced", o.MinReady, o.Count)
+	}
+	return nil
+}
+
 // completeTransport checks the address settings (R19).
 func (o *Options) completeTransport() error {
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
-	if last := o.StartPort + o.Count - 1 + metricsOffset; o.StartPort < 1 || last > maxPort {
+	if last := o.StartPort + o.Count + o.MaxSurge - 1 + metricsOffset; o.StartPort < 1 || last > maxPort {
 		return fmt.Errorf("start port is %d: workers and their metrics pages need the ports from there to %d, within 1 to %d",
 			o.StartPort, last, maxPort)
 	}
@@ -217,6 +261,7 @@ func (o *Options) completeDurations() error {
 		{"health interval", &o.HealthInterval, 5 * time.Second},
 		{"health timeout", &o.HealthTimeout, 5 * time.Second},
 		{"hang timeout", &o.HangTimeout, 0},
+		{"drain timeout", &o.DrainTimeout, 0},
 	} {
 		if *d.value < 0 {
 			return fmt.Errorf("%s of workers is %v: it cannot be negative", d.name, *d.value)

@@ -11,6 +11,7 @@ type deafRegistry struct{}
 func (deafRegistry) Up(string, string, string) {}
 func (deafRegistry) Down(string)               {}
 func (deafRegistry) Suspect(string, bool)      {}
+func (deafRegistry) Cut(string)                {}
 
 func validOptions() Options {
 	return Options{
@@ -85,7 +86,10 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, cause := range Causes() {
 		seen[cause.String()] = true
 	}
-	if len(seen) != 14 || seen["unknown"] {
+	for _, reason := range Reasons() {
+		seen[reason.String()] = true
+	}
+	if len(seen) != 24 || seen["unknown"] {
 		t.Errorf("labels %v", seen)
 	}
 }

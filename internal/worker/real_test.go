@@ -170,6 +170,7 @@ type printer struct{}
 func (printer) Up(string, string, string) { fmt.Fprintln(os.Stdout, "ready") }
 func (printer) Down(string)               {}
 func (printer) Suspect(string, bool)      {}
+func (printer) Cut(string)                {}
 
 // recorder is a Registry that remembers, and an Activity that is told.
 type recorder struct {
@@ -177,6 +178,7 @@ type recorder struct {
 	up      map[string]string // worker -> address
 	suspect map[string]bool   // Suspect's last words since Up or Down
 	everUp  []string          // addresses, in order
+	cut     []string          // workers, in order
 	work    Work
 }
 
@@ -195,10 +197,23 @@ func (r *recorder) Down(worker string) {
 	delete(r.suspect, worker)
 }
 
+func (r *recorder) Cut(worker string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = append(r.cut, worker)
+	r.work.InFlight = 0
+}
+
 func (r *recorder) Suspect(worker string, suspect bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.suspect[worker] = suspect
+}
+
+func (r *recorder) cuts() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.cut)
 }
 
 func (r *recorder) suspects(worker string) bool {

@@ -57,40 +57,6 @@ func (r Recycle) check() error {
 // weighs reports whether memory has to be known.
 func (r Recycle) weighs() bool { return r.Memory > 0 || r.Cgroup > 0 }
 
-// Reason is why a worker that was well was replaced. Its String is the value of
-// the reason label of cabrank_worker_recycles_total; there are no others than
-// these four.
-type Reason uint8
-
-const (
-	// ReasonCalls is a process that served as many calls as it may.
-	ReasonCalls Reason = iota
-	// ReasonAge is a process that is as old as it may become.
-	ReasonAge
-	// ReasonMemory is a process group that holds more memory than it may.
-	ReasonMemory
-	// ReasonCgroupMemory is the largest worker of a control group that comes
-	// near its memory limit.
-	ReasonCgroupMemory
-)
-
-func (r Reason) String() string {
-	switch r {
-	case ReasonCalls:
-		return "calls"
-	case ReasonAge:
-		return "age"
-	case ReasonMemory:
-		return "memory"
-	case ReasonCgroupMemory:
-		return "cgroup memory"
-	}
-	return "unknown"
-}
-
-// Reasons returns every Reason, in order.
-func Reasons() []Reason { return []Reason{ReasonCalls, ReasonAge, ReasonMemory, ReasonCgroupMemory} }
-
 // limits are the limits of one process.
 type limits struct {
 	calls  uint64        // 0: none

@@ -38,7 +38,6 @@ const (
 type socketDir struct {
 	base      string
 	startPort int
-	count     int
 
 	// Set by open.
 	path string
@@ -46,7 +45,7 @@ type socketDir struct {
 }
 
 func (d *socketDir) open() error {
-	longest := filepath.Join(d.base, socketDirPrefix+"0123456789"[:maxRandomDigits], socketName(d.count-1))
+	longest := filepath.Join(d.base, socketDirPrefix+"0123456789"[:maxRandomDigits], socketName(maxPlaces-1))
 	if len(longest) > maxSocketPath {
 		return fmt.Errorf("unix socket paths below %s would have up to %d bytes, %d are allowed: set XDG_RUNTIME_DIR or TMPDIR to a shorter path, or use transport tcp",
 			d.base, len(longest), maxSocketPath)

@@ -21,7 +21,7 @@ func shortTemp(t *testing.T) string {
 
 func openSocketDir(t *testing.T, base string) *socketDir {
 	t.Helper()
-	d := &socketDir{base: base, startPort: 9000, count: 2}
+	d := &socketDir{base: base, startPort: 9000}
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSocketDirSweepsTheDeadOnly(t *testing.T) {
 // R19: a path that does not fit into a socket address is refused by name.
 func TestSocketDirRefusesLongPaths(t *testing.T) {
 	base := filepath.Join(shortTemp(t), strings.Repeat("x", 80))
-	d := &socketDir{base: base, count: 1}
+	d := &socketDir{base: base}
 	err := d.open()
 	if err == nil || !strings.Contains(err.Error(), base) || !strings.Contains(err.Error(), "100 are allowed") {
 		t.Errorf("got %v", err)

@@ -23,7 +23,10 @@ const (
 	NotServing
 	// Stopped is a process in the kernel's state T (SIGSTOP).
 	Stopped
-	// Stopping is a worker that Stop is ending or has ended.
+	// Draining is a worker that gets no new calls and finishes those it has: it
+	// is replaced, or one too many.
+	Draining
+	// Stopping is a worker that was asked to end, by Stop or after its drain.
 	Stopping
 	// BackOff is a worker without a process, waiting for its next start.
 	BackOff
@@ -31,6 +34,8 @@ const (
 	// the next readiness, and comes back with the next exit unless the worker
 	// was ready for 60 s.
 	CrashLoop
+	// Vacant is a place without a worker: one of a spare, or of one too many.
+	Vacant
 )
 
 func (s State) String() string {
@@ -45,19 +50,23 @@ func (s State) String() string {
 		return "not serving"
 	case Stopped:
 		return "stopped"
+	case Draining:
+		return "draining"
 	case Stopping:
 		return "stopping"
 	case BackOff:
 		return "back-off"
 	case CrashLoop:
 		return "crash loop"
+	case Vacant:
+		return "vacant"
 	}
 	return "unknown"
 }
 
 // States returns every State, in order, for whoever shows one row per state.
 func States() []State {
-	return []State{Starting, Ready, Suspect, NotServing, Stopped, Stopping, BackOff, CrashLoop}
+	return []State{Starting, Ready, Suspect, NotServing, Stopped, Draining, Stopping, BackOff, CrashLoop, Vacant}
 }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
@@ -105,9 +114,64 @@ func Causes() []Cause {
 	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung}
 }
 
-// Status is what is known of one worker at one moment.
+// Reason is why a worker was ended on purpose. Its String is the value of the
+// reason label of cabrank_worker_retired_total.
+type Reason uint8
+
+const (
+	// ReasonRoll is a rolling restart.
+	ReasonRoll Reason = iota
+	// ReasonScale is a worker that was one too many.
+	ReasonScale
+	// ReasonDrain is a worker that somebody wanted to be replaced.
+	ReasonDrain
+	// ReasonFailed is a new worker of a replacement that was given up.
+	ReasonFailed
+	// ReasonCalls is a process that served as many calls as it may.
+	ReasonCalls
+	// ReasonAge is a process that is as old as it may become.
+	ReasonAge
+	// ReasonMemory is a process group that holds more memory than it may.
+	ReasonMemory
+	// ReasonCgroupMemory is the largest worker of a control group that comes
+	// near its memory limit.
+	ReasonCgroupMemory
+)
+
+func (r Reason) String() string {
+	switch r {
+	case ReasonRoll:
+		return "roll"
+	case ReasonScale:
+		return "scale"
+	case ReasonDrain:
+		return "drain"
+	case ReasonFailed:
+		return "not ready"
+	case ReasonCalls:
+		return "calls"
+	case ReasonAge:
+		return "age"
+	case ReasonMemory:
+		return "memory"
+	case ReasonCgroupMemory:
+		return "cgroup memory"
+	}
+	return "unknown"
+}
+
+// Reasons returns every Reason, in order.
+func Reasons() []Reason {
+	return []Reason{
+		ReasonRoll, ReasonScale, ReasonDrain, ReasonFailed,
+		ReasonCalls, ReasonAge, ReasonMemory, ReasonCgroupMemory,
+	}
+}
+
+// Status is what is known of one place, and of the worker in it, at one moment.
 type Status struct {
 	Name     string        // "worker-1"
+	Index    int           // of the place, from 0
 	State    State         //
 	PID      int           // leader of the process group; 0 without a process
 	Network  string        // "tcp" or "unix"; empty before the first start
@@ -115,24 +179,40 @@ type Status struct {
 	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
 	Since    time.Time     // when State was entered
 	LastExit string        // how the last process ended ("exit status 7"), or why there was none
+
+	Generation int            // of what it runs; each roll is one more
+	Started    time.Time      // when the present process was started; zero without one
+	LastCause  Cause          // of the last of Restarts
+	Retired    map[Reason]int // workers of this place that were ended on purpose; the caller's own copy
 }
 
 // board holds the published Status of one worker. The worker's goroutine
 // writes, anybody reads.
 type board struct {
+	changed func() // called after a new state, without the lock
+
 	mu     sync.Mutex
 	status Status
 }
 
 // change applies edit to the status and stamps a new state.
 func (b *board) change(edit func(*Status)) {
+	if b.edit(edit) {
+		b.changed()
+	}
+}
+
+// edit reports whether the state is a new one.
+func (b *board) edit(edit func(*Status)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := b.status.State
 	edit(&b.status)
-	if b.status.State != before {
-		b.status.Since = time.Now()
+	if b.status.State == before {
+		return false
 	}
+	b.status.Since = time.Now()
+	return true
 }
 
 func (b *board) read() Status {
@@ -140,5 +220,6 @@ func (b *board) read() Status {
 	defer b.mu.Unlock()
 	status := b.status
 	status.Restarts = maps.Clone(status.Restarts)
+	status.Retired = maps.Clone(status.Retired)
 	return status
 }

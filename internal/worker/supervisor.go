@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 // than 1 s by itself; a machine that swaps makes it slower.
 const stuckAfter = 10 * time.Second
 
-// Supervisor keeps Options.Count workers running.
+// Supervisor keeps as many workers running as are wanted, and replaces them.
 //
 // Shape: New, Start once, Stop; it cannot be started again.
 //
@@ -28,24 +29,31 @@ const stuckAfter = 10 * time.Second
 // under a lock.
 type Supervisor struct {
 	// Set by New, never changed.
-	options Options
-	began   time.Time
-	workers []*worker
-	places  places
-	reaper  *reaper
-	spawner *spawner
-	leash   *leash
-	sink    *sink
+	options   Options // but for what settings has anew
+	began     time.Time
+	addresses addresses
+	reaper    *reaper
+	spawner   *spawner
+	leash     *leash
+	sink      *sink
+
+	latest   atomic.Pointer[Options]  // see settings
+	overview atomic.Pointer[Overview] // written by the foreman
+	orders   chan func(*foreman)      // done by the foreman between two looks
+	nudge    chan struct{}            // capacity 1: a worker has something for the foreman
 
 	stopping chan struct{} // closed by the first Stop
 	killing  chan struct{} // closed when the first context of a Stop ends
 	started  chan struct{} // closed when Start has done what it will do
 	ended    chan struct{} // closed when nothing is left
 
-	running   sync.WaitGroup // goroutines of worker.run
+	running   sync.WaitGroup // goroutines of worker.run, and the foreman
 	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its life
 	everReady atomic.Bool
 	killOnce  sync.Once
+
+	placesMu sync.Mutex
+	workers  []*worker // by number of their places; only ever longer
 
 	mu      sync.Mutex
 	begun   bool // Start was called
@@ -60,16 +68,71 @@ func New(options Options) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		options: options, began: time.Now(),
-		places: newPlaces(&options), reaper: newReaper(), sink: newSink(options.Output),
+		addresses: newAddresses(&options), reaper: newReaper(), sink: newSink(options.Output),
+		orders: make(chan func(*foreman)), nudge: make(chan struct{}, 1),
 		stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.spawner = newSpawner(s.reaper, options.Count, s.stopping)
+	s.latest.Store(&options)
+	s.overview.Store(&Overview{Wanted: options.Count, Generation: 1})
+	s.spawner = newSpawner(s.reaper, maxPlaces, s.stopping)
 	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
 	for number := range options.Count {
-		s.workers = append(s.workers, newWorker(s, number, "worker-"+strconv.Itoa(number+1)))
+		s.place(number)
 	}
 	return s, nil
+}
+
+// settings are the options of now: what is read anew whenever it is needed.
+// Others than those that Configure can change are in Supervisor.options, and
+// those that a process was started with in its version.
+func (s *Supervisor) settings() *Options { return s.latest.Load() }
+
+// Configure changes the options. What is about the watching and the replacement
+// of workers counts at once; what a process is started with (Command, …) counts
+// from the next roll on. Transport, Host, StartPort, Slots and what cabrank itself
+// is asked through (Output, Logger, Rank, Activity, Executable) stay as they were.
+// A changed Count is for Scale. The error is one line about one fault; nothing
+// has changed then.
+func (s *Supervisor) Configure(options Options) error {
+	o := &s.options
+	options.Transport, options.Host, options.StartPort, options.Slots = o.Transport, o.Host, o.StartPort, o.Slots
+	options.Output, options.Logger, options.Rank, options.Activity, options.Executable = o.Output, o.Logger, o.Rank, o.Activity, o.Executable
+	if err := options.complete(); err != nil {
+		return err
+	}
+	s.latest.Store(&options)
+	s.wake()
+	return nil
+}
+
+// Settings returns a copy of the options of now, for Configure to be given back
+// with changes.
+func (s *Supervisor) Settings() Options { return *s.settings() }
+
+// place returns the worker of a place, which is made if nobody has ever had it.
+func (s *Supervisor) place(number int) *worker {
+	s.placesMu.Lock()
+	defer s.placesMu.Unlock()
+	for next := len(s.workers); next <= number; next++ {
+		s.workers = append(s.workers, newWorker(s, next, "worker-"+strconv.Itoa(next+1)))
+	}
+	return s.workers[number]
+}
+
+// places returns all places that anybody has ever had, by number.
+func (s *Supervisor) places() []*worker {
+	s.placesMu.Lock()
+	defer s.placesMu.Unlock()
+	return slices.Clip(s.workers)
+}
+
+// wake has the foreman look around.
+func (s *Supervisor) wake() {
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
 }
 
 // Start starts the keeper and all workers and returns when worker-1's program
@@ -96,7 +159,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 }
 
 func (s *Supervisor) start(ctx context.Context) error {
-	if err := s.places.open(); err != nil {
+	if err := s.addresses.open(); err != nil {
 		return err
 	}
 	if err := s.reaper.open(); err != nil {
@@ -107,19 +170,19 @@ func (s *Supervisor) start(ctx context.Context) error {
 	if err := s.leash.open(); err != nil {
 		return err
 	}
-	first := make(chan error, 1)
-	s.running.Go(func() { s.workers[0].run(first) })
+	// The first start is waited for: what is wrong with it, people should see at
+	// once. The foreman starts the others.
+	boss, first := newForeman(s), make(chan error, 1)
+	boss.start(0, first)
 	select {
 	case err := <-first:
 		if err != nil {
-			return fmt.Errorf("start %s: %w", s.workers[0].name, err)
+			return fmt.Errorf("start %s: %w", s.place(0).name, err)
 		}
 	case <-ctx.Done():
-		return fmt.Errorf("start %s: %w", s.workers[0].name, context.Cause(ctx))
+		return fmt.Errorf("start %s: %w", s.place(0).name, context.Cause(ctx))
 	}
-	for _, w := range s.workers[1:] {
-		s.running.Go(func() { w.run(nil) })
-	}
+	s.running.Go(boss.run)
 	return nil
 }
 
@@ -163,13 +226,15 @@ func (s *Supervisor) shutDown(begun bool) {
 	s.sink.close()
 	s.spawner.close()
 	s.reaper.close()
-	s.places.close()
+	s.addresses.close()
 }
 
-// Workers returns the status of every worker, in order.
+// Workers returns the status of every place that ever had a worker, in order;
+// those without one now are Vacant.
 func (s *Supervisor) Workers() []Status {
-	all := make([]Status, len(s.workers))
-	for i, w := range s.workers {
+	workers := s.places()
+	all := make([]Status, len(workers))
+	for i, w := range workers {
 		all[i] = w.board.read()
 	}
 	return all
@@ -180,7 +245,7 @@ func (s *Supervisor) Workers() []Status {
 // but no worker. For the liveness probe; it takes no lock.
 func (s *Supervisor) Alive() bool {
 	now := time.Since(s.began)
-	for _, w := range s.workers {
+	for _, w := range s.places() {
 		if now-time.Duration(w.beat.Load()) > stuckAfter {
 			return false
 		}

@@ -27,7 +27,8 @@ const (
 // or has ended.
 const noBeat = math.MaxInt64
 
-// worker is one place in the supervisor: a name whose processes come and go.
+// worker is one place in the supervisor: a name whose processes come and go. One
+// tenure after the other has it, with times between them in which it is vacant.
 type worker struct {
 	// Set by newWorker, never changed.
 	s      *Supervisor
@@ -36,12 +37,14 @@ type worker struct {
 	log    *slog.Logger
 	output *source
 
-	// Owned by the goroutine of run; no lock.
-	index   int // of the current place
+	// Owned by the goroutine of run, of which there is one at a time; no lock.
+	tenure  *tenure
+	index   int // of the current address
 	backOff backOff
 	tick    *time.Ticker
 
-	// Written by the goroutine of run, read by anybody.
+	// Written by the goroutine of run and, while the place is vacant, by the
+	// foreman; read by anybody.
 	board board
 	beat  atomic.Int64 // time since Supervisor.began of the last tick, or noBeat
 }
@@ -53,21 +56,44 @@ func newWorker(s *Supervisor, number int, name string) *worker {
 		output: s.sink.source(name),
 	}
 	w.beat.Store(noBeat)
-	w.board.status = Status{Name: name, Since: s.began, Restarts: make(map[Cause]int)}
+	w.board.changed = s.wake
+	w.board.status = Status{
+		Name: name, Index: number, State: Vacant, Since: s.began,
+		Restarts: make(map[Cause]int), Retired: make(map[Reason]int),
+	}
 	return w
 }
 
-// run makes one life after the other until Stop. first, if not nil, gets the
-// result of the first exec; if that failed there is no second.
-func (w *worker) run(first chan<- error) {
+// occupy gives the vacant place to a tenure, before its goroutine runs.
+func (w *worker) occupy(t *tenure) {
+	w.tenure, w.backOff = t, backOff{}
+	w.board.change(func(s *Status) { s.State, s.Generation = Starting, t.version.generation })
+}
+
+// vacate is the last thing that the goroutine of a tenure does.
+func (w *worker) vacate() {
+	w.tick.Stop()
+	w.beat.Store(noBeat)
+	t := w.tenure
+	select {
+	case <-t.leave:
+		w.log.Info("worker retired", "reason", t.reason.String(), "generation", t.version.generation)
+		w.board.change(func(s *Status) { s.Retired[t.reason]++ })
+	default:
+	}
+	w.board.change(func(s *Status) { s.State, s.PID, s.Started = Vacant, 0, time.Time{} })
+}
+
+// run makes one life after the other until Stop or the end of the tenure. first,
+// if not nil, gets the result of the first exec; if that failed there is no
+// second.
+func (w *worker) run(t *tenure, first chan<- error) {
 	w.tick = time.NewTicker(tickEvery)
-	defer w.tick.Stop()
-	defer w.beat.Store(noBeat)
-	defer w.enter(Stopping)
+	defer w.vacate()
 	for {
 		w.showBeat()
 		w.enter(w.looping(Starting))
-		l, err := w.startLife()
+		l, err := w.startLife(t.version.options)
 		if first != nil {
 			first <- err
 			if err != nil {
@@ -83,8 +109,8 @@ func (w *worker) run(first chan<- error) {
 			end = ending{cause: CauseExecFailed, how: err.Error()}
 		default:
 			w.begin(l)
-			var stopping bool
-			if end, stopping = w.live(l); stopping {
+			var over bool
+			if end, over = w.live(l); over {
 				return
 			}
 		}
@@ -105,14 +131,14 @@ type ending struct {
 func (w *worker) begin(l *life) {
 	w.log.Debug("worker started", "pid", l.group, "address", l.place.address)
 	w.board.change(func(s *Status) {
-		s.State, s.PID = l.state(w.looping(Starting)), l.group
+		s.State, s.PID, s.Started = l.state(w.looping(Starting)), l.group, l.began
 		s.Network, s.Address = l.place.network, l.place.address
 	})
 }
 
-// live watches a process until it has exited and is buried, or until Stop has
-// ended it.
-func (w *worker) live(l *life) (end ending, stopping bool) {
+// live watches a process until it has exited and is buried, or until Stop or the
+// end of the tenure has ended it; over reports the latter two.
+func (w *worker) live(l *life) (end ending, over bool) {
 	for {
 		select {
 		case <-l.exited:
@@ -132,6 +158,9 @@ func (w *worker) live(l *life) (end ending, stopping bool) {
 		case <-w.tick.C:
 			w.showBeat()
 			w.look(l)
+		case <-w.tenure.leave:
+			w.retire(l)
+			return end, true
 		case <-w.s.stopping:
 			w.end(l)
 			return end, true
@@ -143,11 +172,7 @@ func (w *worker) live(l *life) (end ending, stopping bool) {
 // does not listen any more, is silent for too long, or takes too long to boot.
 func (w *worker) look(l *life) {
 	now, work := time.Now(), w.activity()
-	l.stopped = allStopped(l.watched)
-	l.prober.paused.Store(l.stopped)
-	if l.stopped {
-		l.hang = hang{excused: now} // its silence says nothing
-	}
+	w.lookIfStopped(l, now)
 	w.checkListener(l, now)
 	l.speak(work.Heard)
 	w.settle(l)
@@ -158,10 +183,29 @@ func (w *worker) look(l *life) {
 	}
 }
 
+// lookIfStopped notes whether the process is stopped by a signal. One that nobody
+// continues for the hang timeout is replaced: its calls wait for nothing (R6).
+func (w *worker) lookIfStopped(l *life, now time.Time) {
+	was := l.stopped
+	l.stopped = allStopped(l.watched)
+	l.prober.paused.Store(l.stopped)
+	if !l.stopped {
+		return
+	}
+	l.hang = hang{excused: now} // its silence says nothing
+	if !was {
+		l.stoppedAt = now
+	}
+	if limit := w.s.settings().HangTimeout; limit > 0 && now.Sub(l.stoppedAt) >= limit && !l.doomed {
+		w.log.Warn("worker stopped by a signal for too long, killed", "pid", l.group, "hang_timeout", limit)
+		w.doom(l, CauseHung)
+	}
+}
+
 // checkHang ends a process that hangs.
 func (w *worker) checkHang(l *life, work Work, now time.Time) {
 	s := w.signs(l, work, now)
-	if !s.hung(w.s.options.HangTimeout) || l.doomed {
+	if !s.hung(w.s.settings().HangTimeout) || l.doomed {
 		return
 	}
 	w.log.Warn("worker hung, killed", "pid", l.group, "calls", s.inFlight, "silent", s.silent.Round(time.Millisecond).String(),
@@ -191,7 +235,7 @@ func (w *worker) checkListener(l *life, now time.Time) {
 
 // checkBoot ends a process that is not ready in time.
 func (w *worker) checkBoot(l *life, now time.Time) {
-	age, limit := now.Sub(l.booted), w.s.options.BootTimeout
+	age, limit := now.Sub(l.booted), w.s.settings().BootTimeout
 	if age > min(slowBoot, limit/2) && !l.slow {
 		l.slow = true
 		w.log.Info("worker not ready yet", l.delay("boot_timeout", limit)...)
@@ -248,13 +292,14 @@ func (w *worker) settleSuspicion(l *life) {
 // activity is what the data plane sees of the worker now.
 func (w *worker) activity() Work { return w.s.options.Activity.Activity(w.name) }
 
-// rest waits before the next start and reports false if Stop came first.
+// rest waits before the next start and reports false if Stop or the end of the
+// tenure came first.
 func (w *worker) rest(end ending) bool {
 	wasLooping := w.backOff.looping
 	wait := w.backOff.exited(time.Since(w.s.began), end.served, rand.Float64())
 	state := w.looping(BackOff)
 	w.board.change(func(s *Status) {
-		s.State, s.PID, s.LastExit = state, 0, end.how
+		s.State, s.PID, s.Started, s.LastExit, s.LastCause = state, 0, time.Time{}, end.how, end.cause
 		s.Restarts[end.cause]++
 	})
 	w.log.Warn("worker ended", "cause", end.cause.String(), "how", end.how, "restart_in", wait.Round(time.Millisecond))
@@ -269,59 +314,17 @@ func (w *worker) rest(end ending) bool {
 			return true
 		case <-w.tick.C:
 			w.showBeat()
+		case <-w.tenure.leave:
+			return false
 		case <-w.s.stopping:
 			return false
 		}
 	}
 }
 
-// end is Stop's part in a life: TERM to the group, and KILL when the time is
-// up. Afterwards nothing of the group is left, unless the kernel holds it. A
-// leader that leaves first takes nothing from the others' time: npm and shells
-// go before the server that they started has finished.
-func (w *worker) end(l *life) {
-	w.s.options.Rank.Down(w.name)
-	w.enter(Stopping)
-	terminate(l.group)
-	killing, overtime := w.s.killing, time.After(w.s.options.StopTimeout)
-	var stuck <-chan time.Time
-	exited := (<-chan struct{})(l.exited)
-	poll := time.NewTicker(endPoll)
-	defer poll.Stop()
-	for {
-		select {
-		case <-exited:
-			exited = nil
-		case <-poll.C:
-			w.showBeat()
-		case <-killing:
-			killing, overtime, stuck = nil, nil, w.killNow(l)
-		case <-overtime:
-			killing = nil
-			w.log.Warn("worker ignores TERM, killed", "pid", l.group, "stop_timeout", w.s.options.StopTimeout)
-			stuck = w.killNow(l)
-		case <-stuck:
-			w.log.Error("worker does not die of KILL, left behind", "pid", l.group)
-			w.abandon(l)
-			return
-		}
-		if exited == nil && (stuck != nil || !groupAlive(l.group)) {
-			state := w.bury(l)
-			w.board.change(func(s *Status) { s.PID, s.LastExit = 0, state.String() })
-			return
-		}
-	}
-}
-
-// killNow returns the end of the time that KILL may take.
-func (w *worker) killNow(l *life) <-chan time.Time {
-	kill(l.group)
-	return time.After(killLimit)
-}
-
 // place claims the address for the next life.
 func (w *worker) place() (place, error) {
-	at, err := w.s.places.claim(w.number, w.index)
+	at, err := w.s.addresses.claim(w.number, w.index)
 	if err == nil && at.index != w.index {
 		w.log.Warn("port is taken, using a spare one", "taken", w.s.options.StartPort+w.index, "address", at.address)
 		w.index = at.index
@@ -341,7 +344,7 @@ func (w *worker) awaitSpawn(request *spawning) error {
 		case <-w.tick.C:
 			w.showBeat()
 		case <-stopping:
-			stopping, giveUp = nil, time.After(w.s.options.StopTimeout)
+			stopping, giveUp = nil, time.After(w.s.settings().StopTimeout)
 		case <-w.s.killing:
 			close(request.abandoned)
 			return errStopping

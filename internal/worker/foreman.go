@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+)
+
+// foremanTick is how often the foreman looks around without being called:
+// recycling by age and memory has no other event.
+const foremanTick = time.Second
+
+// maxRollEnds is how many processes of a replacement may end by themselves
+// before it is given up.
+const maxRollEnds = 3
+
+// foreman decides which places have a process: it starts and retires tenures as
+// the plan says, and carries out one operation (a roll, a replacement) at a
+// time.
+//
+// Concurrency: everything belongs to the goroutine of run. Others hand it
+// functions through Supervisor.orders, and read what show publishes.
+type foreman struct {
+	s          *Supervisor
+	wanted     int
+	tenures    map[int]*tenure // by number of the place
+	lastTenure uint64
+	generation int      // the newest
+	good       *version // what processes run that no operation started
+	op         *operation
+	result     string // of the last operation, for people
+}
+
+// version is what the processes of one generation run with.
+type version struct {
+	generation int
+	options    *Options
+}
+
+// tenure is one occupation of a place, by one process after the other, from the
+// start of the first to the end of the last. The foreman makes it, the goroutine
+// of worker.run lives it.
+type tenure struct {
+	// Set when it is made.
+	number  uint64
+	version *version
+	ended   int // ends of processes of the place before it, Status.Restarts
+
+	// Set by the foreman before it closes leave.
+	reason Reason
+	force  bool
+	leave  chan struct{}
+
+	// The foreman's alone.
+	retiring bool
+	hopeless bool
+	wasReady bool
+}
+
+func newForeman(s *Supervisor) *foreman {
+	settings := s.settings()
+	f := &foreman{s: s, wanted: settings.Count, tenures: make(map[int]*tenure), generation: 1}
+	f.good = &version{1, settings}
+	f.show(nil)
+	return f
+}
+
+// run is the foreman's life. It ends with Stop.
+func (f *foreman) run() {
+	tick := time.NewTicker(foremanTick)
+	defer tick.Stop()
+	for {
+		f.work()
+		select {
+		case order := <-f.s.orders:
+			order(f)
+		case <-f.s.nudge:
+		case <-tick.C:
+		case <-f.s.stopping:
+			f.giveUp(errStopping)
+			return
+		}
+	}
+}
+
+// work does what is due now.
+func (f *foreman) work() {
+	seats := f.look()
+	f.follow(seats)
+	p := f.plan()
+	due := p.next(seats)
+	for _, number := range due.retire {
+		f.retire(number)
+	}
+	for _, number := range due.start {
+		f.start(number, nil)
+	}
+	if len(due.start)+len(due.retire) > 0 {
+		seats = f.look()
+	}
+	f.finish(p, seats)
+	f.show(seats)
+}
+
+func (f *foreman) plan() plan {
+	o := f.s.settings()
+	return plan{wanted: f.wanted, surge: o.MaxSurge, draining: o.MaxDraining, minReady: o.MinReady}
+}
+
+// look reads what the places are doing.
+func (f *foreman) look() []seat {
+	workers := f.s.places()
+	seats := make([]seat, len(workers))
+	for number, w := range workers {
+		seats[number] = f.seat(number, w.board.read())
+	}
+	return seats
+}
+
+// seat is one place as the plan sees it.
+func (f *foreman) seat(number int, status Status) seat {
+	s := seat{number: number}
+	t := f.tenures[number]
+	if t != nil && status.State == Vacant {
+		delete(f.tenures, number)
+		t = nil
+	}
+	if t == nil {
+		return s
+	}
+	s.tenure, s.retiring, s.hopeless = t.number, t.retiring, t.hopeless
+	s.ready = status.State == Ready && !t.retiring
+	s.lost = status.State == BackOff || status.State == CrashLoop
+	s.doubtful = t.version.generation > f.good.generation && f.op == nil
+	if f.op != nil {
+		s.young = t.number >= f.op.first
+		s.stale = f.op.replaces(number, t)
+	}
+	return s
+}
+
+// start gives a vacant place to a new tenure. first is told of the first exec.
+func (f *foreman) start(number int, first chan<- error) {
+	w := f.s.place(number)
+	v := f.good
+	if f.op != nil {
+		v = f.op.version
+		f.op.tell(Progress{Step: StepStart, Worker: w.name})
+	}
+	f.lastTenure++
+	t := &tenure{number: f.lastTenure, version: v, leave: make(chan struct{})}
+	t.ended = ends(w.board.read())
+	f.tenures[number] = t
+	w.occupy(t)
+	f.s.running.Go(func() { w.run(t, first) })
+}
+
+// retire has a tenure end.
+func (f *foreman) retire(number int) {
+	t, w := f.tenures[number], f.s.place(number)
+	t.retiring, t.reason = true, ReasonScale
+	switch {
+	case t.hopeless:
+		t.reason, t.force = ReasonFailed, true
+	case f.op != nil && f.op.replaces(number, t):
+		t.reason, t.force = f.op.reason, f.op.force
+		f.op.tell(Progress{Step: StepDrain, Worker: w.name, Note: string(inFlightNote(w.activity().InFlight))})
+	}
+	close(t.leave)
+}
+
+func inFlightNote(calls int) string {
+	switch calls {
+	case 0:
+		return "no calls"
+	case 1:
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", calls)
+}
+
+// ends is how many processes of a place have ended without being asked to.
+func ends(status Status) (n int) {
+	for _, times := range status.Restarts {
+		n += times
+	}
+	return n
+}
+
+// show publishes what is going on.
+func (f *foreman) show(seats []seat) {
+	o := Overview{Wanted: f.wanted, Generation: f.generation, LastResult: f.result}
+	o.Settled = f.op == nil && f.plan().settled(seats)
+	if op := f.op; op != nil {
+		o.Operation, o.Done, o.Total, o.Step = op.reason.String(), op.done, op.total, op.step
+	}
+	f.s.overview.Store(&o)
+}

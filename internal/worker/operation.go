@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// operation is a replacement under way: of all workers (a roll), or of one.
+//
+// Shape: the foreman makes it and asks it at every change; it ends by finish,
+// with an answer for who waits.
+// Concurrency: the foreman's alone, but for the two channels.
+type operation struct {
+	reason  Reason
+	first   uint64 // tenures from this number on are its own
+	only    int    // the place that is replaced, everyPlace for all
+	force   bool
+	version *version
+	began   time.Time
+
+	total int // tenures to replace
+	done  int // of them gone
+	step  string
+
+	progress chan Progress // who waits reads it; what it is too slow for is not said
+	answer   chan error    // capacity 1
+	answered bool
+}
+
+// everyPlace is operation.only of a roll.
+const everyPlace = -1
+
+// maxProgress is how many steps of an operation may wait to be told.
+const maxProgress = 256
+
+var (
+	errTakenOver = errors.New("another restart took over")
+	errBusy      = errors.New("workers are being replaced already")
+)
+
+func (op *operation) isRoll() bool { return op.only == everyPlace }
+
+// replaces reports whether the tenure at a place is one that has to go.
+func (op *operation) replaces(number int, t *tenure) bool {
+	return t.number < op.first && (op.isRoll() || op.only == number)
+}
+
+func (op *operation) tell(p Progress) {
+	p.Done, p.Total = op.done, op.total
+	op.step = p.String()
+	select {
+	case op.progress <- p:
+	default:
+	}
+}
+
+// begin starts an operation.
+func (f *foreman) begin(op *operation) {
+	op.first = f.lastTenure + 1
+	op.began = time.Now()
+	op.progress, op.answer = make(chan Progress, maxProgress), make(chan error, 1)
+	f.op = op
+	for number, t := range f.tenures {
+		t.wasReady = false
+		if !t.retiring && op.replaces(number, t) {
+			op.total++
+		}
+	}
+	f.s.options.Logger.Info("replacing workers", "reason", op.reason.String(), "workers", op.total,
+		"generation", op.version.generation, "force", op.force)
+}
+
+// follow notes how the operation gets on, and gives it up if it does not.
+func (f *foreman) follow(seats []seat) {
+	op := f.op
+	if op == nil {
+		return
+	}
+	left, ended := 0, 0
+	for _, s := range seats {
+		t := f.tenures[s.number]
+		switch {
+		case t == nil:
+		case op.replaces(s.number, t):
+			left++
+		case s.young:
+			if s.ready && !t.wasReady {
+				t.wasReady = true
+				op.tell(Progress{Step: StepReady, Worker: f.s.place(s.number).name})
+			}
+			n, why := f.troubles(s.number, t)
+			if ended += n; ended >= maxRollEnds || why != "" && !t.wasReady {
+				f.fail(fmt.Errorf("%s: %s", f.s.place(s.number).name, why))
+				return
+			}
+		}
+	}
+	if done := op.total - left; done > op.done {
+		op.done = done
+		op.tell(Progress{Step: StepEnded})
+	}
+}
+
+// troubles returns how many processes of a tenure have ended by themselves, and
+// why there is no point in waiting for another: it was not ready in time, or
+// could not be made.
+func (f *foreman) troubles(number int, t *tenure) (n int, why string) {
+	status := f.s.place(number).board.read()
+	if n = ends(status) - t.ended; n == 0 {
+		return 0, ""
+	}
+	if status.LastCause == CauseBootTimeout || status.LastCause == CauseExecFailed || n >= maxRollEnds {
+		return n, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
+	}
+	return n, ""
+}
+
+// fail gives the operation up: what serves goes on, what does not yet goes.
+func (f *foreman) fail(why error) {
+	op := f.op
+	for _, t := range f.tenures {
+		if t.number >= op.first && !t.retiring && !t.wasReady {
+			t.hopeless = true
+		}
+	}
+	err := fmt.Errorf("the new workers do not get ready, the others go on: %w", why)
+	if !op.isRoll() {
+		err = fmt.Errorf("the spare worker does not get ready, %s goes on: %w", f.s.place(op.only).name, why)
+	}
+	f.s.options.Logger.Error("replacing workers stopped", "reason", op.reason.String(), "replaced", op.done, "of", op.total, "error", why)
+	f.end(err)
+}
+
+// finish ends an operation that has nothing left to do.
+func (f *foreman) finish(p plan, seats []seat) {
+	if f.op == nil || !p.settled(seats) {
+		return
+	}
+	if f.op.isRoll() {
+		f.good = f.op.version
+	}
+	f.s.options.Logger.Info("workers replaced", "reason", f.op.reason.String(), "workers", f.op.total,
+		"took", time.Since(f.op.began).Round(time.Millisecond).String())
+	f.op.done = f.op.total
+	f.end(nil)
+}
+
+// giveUp answers who waits without ending what has been begun.
+func (f *foreman) giveUp(why error) {
+	if f.op != nil {
+		f.end(why)
+	}
+}
+
+// end answers who waits.
+func (f *foreman) end(err error) {
+	op := f.op
+	f.op = nil
+	f.result = "done"
+	if err != nil {
+		f.result = strings.TrimSpace(err.Error())
+	}
+	f.result = fmt.Sprintf("%s: %s", op.reason, f.result)
+	op.answer <- err
+	close(op.progress)
+}

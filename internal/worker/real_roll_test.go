@@ -1,0 +1,281 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// rollingHouse is a house of workers that may be replaced.
+func rollingHouse(t *testing.T, edit func(*Options)) *house {
+	return startHouse(t, func(o *Options) {
+		o.Count, o.MaxSurge, o.MinReady = 3, 1, 2
+		o.DrainTimeout = 5 * time.Second
+		if edit != nil {
+			edit(o)
+		}
+	})
+}
+
+// pids returns the processes of workers that are not vacant, by name.
+func (h *house) pids() map[string]int {
+	pids := make(map[string]int)
+	for _, s := range h.Workers() {
+		if s.State != Vacant {
+			pids[s.Name] = s.PID
+		}
+	}
+	return pids
+}
+
+// watch looks at the workers until stop is called, and remembers the extremes.
+func (h *house) watch() (stop func() (fewestReady, mostProcesses int)) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	fewest, most := 1<<20, 0
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			fewest = min(fewest, h.rank.ready())
+			processes := 0
+			for _, s := range h.Workers() {
+				if s.PID != 0 {
+					processes++
+				}
+			}
+			most = max(most, processes)
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() (int, int) {
+		close(quit)
+		<-done
+		return fewest, most
+	}
+}
+
+// A roll replaces every process, has never fewer ready workers than before and
+// never more than one process too many, and says what it does.
+func TestRoll(t *testing.T) {
+	h := rollingHouse(t, nil)
+	h.waitReady(3)
+	old := h.pids()
+	stop := h.watch()
+	var steps []Progress
+	if err := h.Roll(t.Context(), Change{}, func(p Progress) { steps = append(steps, p) }); err != nil {
+		t.Fatal(err)
+	}
+	if fewest, most := stop(); fewest < 3 || most > 4 {
+		t.Errorf("at least %d ready and at most %d processes; want 3 and 4", fewest, most)
+	}
+	for name, pid := range h.pids() {
+		if slices.Contains(slices.Collect(maps.Values(old)), pid) {
+			t.Errorf("%s still has the old process %d", name, pid)
+		}
+	}
+	if got := h.Overview(); got.Wanted != 3 || got.Generation != 2 || got.Operation != "" || !got.Settled || got.LastResult != "roll: done" {
+		t.Errorf("overview %+v", got)
+	}
+	if got := len(h.pids()); got != 3 {
+		t.Errorf("%d workers, want 3", got)
+	}
+	last := steps[len(steps)-1]
+	if len(steps) != 12 || steps[0].String() != "starting worker-4" || steps[1].String() != "ready worker-4" ||
+		steps[2].String() != "draining worker-1 (no calls)" || last.Done != 3 || last.Total != 3 {
+		t.Errorf("steps %v", steps)
+	}
+	for _, s := range h.Workers() {
+		if s.State != Vacant && s.Generation != 2 {
+			t.Errorf("%s is of generation %d", s.Name, s.Generation)
+		}
+	}
+}
+
+// A worker with calls is waited for; what is left after the drain timeout is cut.
+func TestRollWaitsForCalls(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, 300*time.Millisecond })
+	h.waitReady(1)
+	h.rank.setWork(Work{InFlight: 2})
+	began := time.Now()
+	if err := h.Roll(t.Context(), Change{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("the roll took %v, less than the drain timeout", took)
+	}
+	if got := h.rank.cuts(); !slices.Equal(got, []string{"worker-1"}) {
+		t.Errorf("cut: %v", got)
+	}
+	if !strings.Contains(h.logs.String(), "calls=2") {
+		t.Error("the log does not tell how many calls were left")
+	}
+}
+
+// --force does not wait for calls.
+func TestRollByForce(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h.waitReady(1)
+	h.rank.setWork(Work{InFlight: 1})
+	if err := h.Roll(t.Context(), Change{Force: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.rank.cuts(); !slices.Equal(got, []string{"worker-1"}) {
+		t.Errorf("cut: %v", got)
+	}
+}
+
+// A new version that does not get ready stops the roll; the old workers serve on
+// and, when they crash, come back as what they were.
+func TestRollOfABadVersion(t *testing.T) {
+	for name, bad := range map[string][]string{
+		"exits":             {"sh", "-c", "exit 7"},
+		"never ready":       {"sleep", "60"},
+		"cannot be started": {"/no/such/program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := rollingHouse(t, func(o *Options) { o.BootTimeout = 2 * time.Second })
+			h.waitReady(3)
+			old := h.pids()
+			err := h.Roll(t.Context(), Change{Command: bad}, nil)
+			if err == nil || !strings.Contains(err.Error(), "worker-4") {
+				t.Fatalf("error %v", err)
+			}
+			h.eventually("the spare to go", func() bool { return len(h.pids()) == 3 })
+			if got := h.pids(); fmt.Sprint(got) != fmt.Sprint(old) {
+				t.Errorf("workers %v, were %v", got, old)
+			}
+			if h.rank.ready() != 3 {
+				t.Errorf("%d ready", h.rank.ready())
+			}
+			if got := h.Overview(); got.Operation != "" || !strings.HasPrefix(got.LastResult, "roll: the new workers") {
+				t.Errorf("overview %+v", got)
+			}
+			h.signal(unix.SIGKILL)
+			h.eventually("the old worker to come back", func() bool { return h.first().PID != old["worker-1"] && h.rank.ready() == 3 })
+		})
+	}
+}
+
+// A second roll takes over from the first, with its own command.
+func TestRollTakesOver(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
+	h.waitReady(2)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	first := make(chan error, 1)
+	waiting.Go(func() { first <- h.Roll(context.Background(), Change{Command: []string{"sleep", "60"}}, nil) })
+	h.eventually("the first roll", func() bool { return h.Overview().Operation == "roll" })
+	if err := h.Roll(t.Context(), Change{Command: self("serve")}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := <-first; !errors.Is(err, errTakenOver) {
+		t.Errorf("the first roll ended with %v", err)
+	}
+	if got := len(h.pids()); got != 2 || h.rank.ready() != 2 {
+		t.Errorf("%d workers, %d ready", got, h.rank.ready())
+	}
+}
+
+// Who does not wait any more does not stop a roll. Stop does.
+func TestRollGoesOnAlone(t *testing.T) {
+	h := rollingHouse(t, nil)
+	h.waitReady(3)
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Roll(impatient, Change{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	h.rank.setWork(Work{InFlight: 1})
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.Roll(context.Background(), Change{}, nil) }()
+	h.eventually("a worker to drain", func() bool {
+		return slices.ContainsFunc(h.Workers(), func(s Status) bool { return s.State == Draining })
+	})
+	h.Stop(context.Background())
+	if err := <-stopped; !errors.Is(err, errStopping) {
+		t.Errorf("the roll ended with %v", err)
+	}
+}
+
+// One worker can be replaced alone.
+func TestReplace(t *testing.T) {
+	h := rollingHouse(t, nil)
+	h.waitReady(3)
+	old := h.pids()
+	if err := h.Replace(t.Context(), "worker-9", false, nil); err == nil {
+		t.Error("a worker was replaced that there is not")
+	}
+	if err := h.Replace(t.Context(), "worker-2", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	now := h.pids()
+	if now["worker-1"] != old["worker-1"] || now["worker-3"] != old["worker-3"] || now["worker-2"] != 0 || now["worker-4"] == 0 {
+		t.Errorf("workers %v, were %v", now, old)
+	}
+	if got := h.Workers()[1].Retired[ReasonDrain]; got != 1 {
+		t.Errorf("worker-2 counts %d ends for a drain", got)
+	}
+}
+
+// Workers come and go with the number that is wanted.
+func TestScale(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
+	h.waitReady(2)
+	for _, n := range []int{0, -1, maxPlaces} {
+		if err := h.Scale(n); err == nil {
+			t.Errorf("scaled to %d", n)
+		}
+	}
+	for _, n := range []int{5, 1, 3} {
+		if err := h.Scale(n); err != nil {
+			t.Fatal(err)
+		}
+		h.eventually(fmt.Sprintf("%d workers", n), func() bool {
+			return h.rank.ready() == n && len(h.pids()) == n && h.Overview().Settled
+		})
+	}
+	if got := h.Workers()[4].State; got != Vacant {
+		t.Errorf("worker-5 is %v", got)
+	}
+}
+
+// Without a surge a worker leaves before its successor comes, and min_ready holds.
+func TestRollWithoutSurge(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.MaxSurge = 0 })
+	h.waitReady(3)
+	stop := h.watch()
+	if err := h.Roll(t.Context(), Change{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if fewest, most := stop(); fewest < 2 || most > 3 {
+		t.Errorf("at least %d ready and at most %d processes; want 2 and 3", fewest, most)
+	}
+}
+
+// R6: a process that stays stopped by a signal is replaced; its calls wait for
+// nothing.
+func TestStoppedForTooLong(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.HangTimeout = 500 * time.Millisecond })
+	h.waitReady(1)
+	old := h.first().PID
+	h.signal(unix.SIGSTOP)
+	h.eventually("another process", func() bool { return h.first().PID != old && h.rank.ready() == 1 })
+	if got := h.first().Restarts[CauseHung]; got != 1 {
+		t.Errorf("%d restarts for a hang, want 1", got)
+	}
+}

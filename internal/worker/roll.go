@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Step is what happens in a replacement.
+type Step string
+
+// The steps of a replacement, in the order in which a worker goes through them.
+const (
+	StepStart Step = "starting"
+	StepReady Step = "ready"
+	StepDrain Step = "draining"
+	StepEnded Step = "ended"
+)
+
+// Progress is one step of a replacement, for people who wait.
+type Progress struct {
+	Step   Step
+	Worker string // empty at StepEnded
+	Note   string // calls that are waited for
+	Done   int    // workers replaced, and their old processes gone
+	Total  int    // workers to replace
+}
+
+// String returns one line, "draining worker-2 (3 calls)".
+func (p Progress) String() string {
+	switch {
+	case p.Worker == "":
+		return fmt.Sprintf("%d of %d replaced", p.Done, p.Total)
+	case p.Note == "":
+		return fmt.Sprintf("%s %s", p.Step, p.Worker)
+	}
+	return fmt.Sprintf("%s %s (%s)", p.Step, p.Worker, p.Note)
+}
+
+// Change is what a roll brings.
+type Change struct {
+	Command []string // what workers run from now on; nil: as configured
+	Force   bool     // calls are not waited for: they are cut at once
+}
+
+// Overview is what the supervisor is about.
+type Overview struct {
+	Wanted     int    // workers
+	Generation int    // the newest
+	Settled    bool   // nothing is left to do: as many workers as wanted, none booting in a replacement
+	Operation  string // a Reason while workers are being replaced, else empty
+	Done       int    // of Total
+	Total      int    // workers to replace
+	Step       string // the last Progress
+	LastResult string // of the last operation; empty if there was none
+}
+
+// Overview returns what the supervisor is about.
+func (s *Supervisor) Overview() Overview { return *s.overview.Load() }
+
+// Wanted is the number of workers that there should be.
+func (s *Supervisor) Wanted() int { return s.Overview().Wanted }
+
+// Roll replaces all workers by new ones that run with the options of now, a few
+// at a time: a spare one becomes ready, then an old one drains and ends. It
+// returns when all are replaced and the old ones gone. tell is called for each
+// step, from this goroutine; nil is allowed.
+//
+// Errors: the new workers do not become ready (then the old ones go on), another
+// roll took over, Stop came, or ctx ended; in that case alone the roll goes on.
+// A roll that comes while another replacement is under way takes its place.
+func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress)) error {
+	if change.Command != nil {
+		o := *s.settings()
+		o.Command = slices.Clone(change.Command)
+		if err := s.Configure(o); err != nil {
+			return err
+		}
+	}
+	return s.operate(ctx, tell, func(f *foreman) (*operation, error) {
+		f.giveUp(errTakenOver)
+		f.generation++
+		return &operation{
+			reason: ReasonRoll, only: everyPlace, force: change.Force,
+			version: &version{f.generation, s.settings()},
+		}, nil
+	})
+}
+
+// Replace replaces one worker by a new one of the same kind: the spare one first,
+// as in Roll. The error is one of Roll's, or that there is no such worker, or
+// that another replacement is under way.
+func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tell func(Progress)) error {
+	return s.operate(ctx, tell, func(f *foreman) (*operation, error) {
+		if f.op != nil {
+			return nil, errBusy
+		}
+		for number, w := range s.places() {
+			if t := f.tenures[number]; w.name == worker && t != nil && !t.retiring {
+				return &operation{reason: ReasonDrain, only: number, force: force, version: f.good}, nil
+			}
+		}
+		return nil, fmt.Errorf("there is no worker %q", worker)
+	})
+}
+
+// operate hands the foreman an operation and waits for its end.
+func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare func(*foreman) (*operation, error)) error {
+	var op *operation
+	var refused error
+	err := s.order(ctx, func(f *foreman) {
+		if op, refused = prepare(f); refused == nil {
+			f.begin(op)
+		}
+	})
+	if err = errors.Join(err, refused); err != nil {
+		return err
+	}
+	for {
+		select {
+		case p, more := <-op.progress:
+			switch {
+			case !more:
+				return <-op.answer
+			case tell != nil:
+				tell(p)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// order has the foreman do something, and waits until it has.
+func (s *Supervisor) order(ctx context.Context, do func(*foreman)) error {
+	done := make(chan struct{})
+	select {
+	case s.orders <- func(f *foreman) { do(f); close(done) }:
+		<-done
+		return nil
+	case <-s.stopping:
+		return errStopping
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Scale changes how many workers there should be. It returns at once; workers
+// come and go as Overview tells.
+func (s *Supervisor) Scale(n int) error {
+	o := s.settings()
+	most := min(maxPlaces-o.MaxSurge, maxPort-metricsOffset-o.StartPort+1-o.MaxSurge)
+	if least := max(1, o.MinReady); n < least || n > most {
+		return fmt.Errorf("%d workers: %d to %d are possible (min_ready is %d)", n, least, most, o.MinReady)
+	}
+	return s.order(context.Background(), func(f *foreman) {
+		if f.wanted != n {
+			s.options.Logger.Info("scaling", "from", f.wanted, "to", n)
+		}
+		f.wanted = n
+	})
+}
+
+// RollLimit is the longest time that a roll begun now can take: per turn a boot,
+// and a drain with its stop.
+func (s *Supervisor) RollLimit() time.Duration {
+	o, workers := s.settings(), s.Wanted()
+	turns := func(atOnce int) time.Duration {
+		atOnce = max(1, atOnce)
+		return time.Duration((workers + atOnce - 1) / atOnce)
+	}
+	leave := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
+	return turns(o.MaxSurge)*o.BootTimeout + turns(o.MaxDraining)*leave
+}
