@@ -28,23 +28,29 @@ func (s *service) makeEndpoints(out io.Writer) error {
 }
 
 func (s *service) makeWorkers(out io.Writer) error {
-	cfg := s.cfg
-	pool := newPool(s.relay, cfg.Workers.PoolSize, true)
-	workers, err := worker.New(worker.Options{
-		Count: cfg.Workers.Count, Command: cfg.Command, Transport: cfg.Workers.Transport,
-		StartPort: cfg.Workers.StartPort, Slots: cfg.Workers.PoolSize, MetricsPath: cfg.Workers.MetricsPath,
-		BootTimeout: cfg.Workers.BootTimeout, StopTimeout: cfg.Workers.StopTimeout,
-		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		HangTimeout: cfg.HangTimeout,
-		MaxSurge:    1, MaxDraining: 1, MinReady: cfg.Workers.MinReady, DrainTimeout: cfg.DrainTimeout,
-		Output: worker.Output{Writer: out, JSON: logFormat(cfg.Log, os.Stderr) == "json"},
-		Logger: s.log, Rank: pool, Activity: pool,
-	})
+	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true)
+	options := workerOptions(s.cfg)
+	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
+	options.Logger, options.Rank, options.Activity = s.log, pool, pool
+	workers, err := worker.New(options)
 	if err != nil {
 		return usageError(err)
 	}
 	s.workers = workers
 	return nil
+}
+
+// workerOptions translates the settings of workers.
+func workerOptions(cfg *config.Config) worker.Options {
+	w := cfg.Workers
+	return worker.Options{
+		Count: w.Count, Command: cfg.Command, Transport: w.Transport,
+		StartPort: w.StartPort, Slots: w.PoolSize, MetricsPath: w.MetricsPath,
+		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
+		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, w.Count),
+		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+		HangTimeout: cfg.HangTimeout,
+	}
 }
 
 func (s *service) startWorkers(ctx context.Context) error {
