@@ -1,0 +1,49 @@
+package handover
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// sameAddress reports whether a socket that is bound to addr is what a
+// configuration asks for with the given words: a path for unix, "host:port" for
+// tcp, where all spellings of "every interface" are one. Port 0 asks for any.
+func sameAddress(addr net.Addr, asked string) bool {
+	switch addr := addr.(type) {
+	case *net.UnixAddr:
+		return addr.Name == asked
+	case *net.TCPAddr:
+		return sameTCP(addr.AddrPort(), asked)
+	}
+	return false
+}
+
+func sameTCP(bound netip.AddrPort, asked string) bool {
+	host, number, err := net.SplitHostPort(asked)
+	if err != nil {
+		return false
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || port != 0 && port != uint64(bound.Port()) {
+		return false
+	}
+	ip := bound.Addr().Unmap()
+	switch host {
+	case "":
+		return ip.IsUnspecified()
+	case "localhost":
+		return ip.IsLoopback()
+	}
+	want, err := netip.ParseAddr(host)
+	if err != nil {
+		return false // a name: only the words can be compared
+	}
+	return want.IsUnspecified() && ip.IsUnspecified() || want.Unmap() == ip
+}
+
+// anyPort reports whether an address leaves the port to the system.
+func anyPort(asked string) bool {
+	_, port, err := net.SplitHostPort(asked)
+	return err == nil && port == "0"
+}

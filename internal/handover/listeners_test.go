@@ -1,0 +1,187 @@
+package handover
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// given is a socket as a service manager or a predecessor would have made it.
+func given(t *testing.T, l *Listeners, s *socket, network, address string) net.Addr {
+	t.Helper()
+	on, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unixOn, isUnix := on.(*net.UnixListener); isUnix {
+		unixOn.SetUnlinkOnClose(false)
+	}
+	t.Cleanup(func() { on.Close() })
+	fd, err := copyOf(on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.give(s, os.NewFile(uintptr(fd), "given")); err != nil {
+		t.Fatal(err)
+	}
+	return on.Addr()
+}
+
+var errUnbound = errors.New("would have been bound")
+
+func unbound() (net.Listener, error) { return nil, errUnbound }
+
+func TestOpenTakesWhatIsMeant(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for what, tc := range map[string]struct {
+		socket         socket
+		network, at    string
+		name, asked    string // asked "ADDR" stands for the address that was bound
+		taken, mistake bool
+	}{
+		"manager, by name":                {socket{name: Traffic, manager: true}, "tcp", "127.0.0.1:0", Traffic, "0.0.0.0:1", true, false},
+		"manager, other name of ours":     {socket{name: Probes, manager: true}, "tcp", "127.0.0.1:0", Traffic, "ADDR", false, true},
+		"manager, by address":             {socket{name: "cabrank.socket", manager: true}, "tcp", "127.0.0.1:0", Traffic, "ADDR", true, false},
+		"manager, nameless":               {socket{manager: true}, "tcp", "127.0.0.1:0", Metrics, "ADDR", true, false},
+		"manager, other address":          {socket{name: "cabrank.socket", manager: true}, "tcp", "127.0.0.1:0", Traffic, "127.0.0.1:1", false, true},
+		"manager, any port is no address": {socket{name: "cabrank.socket", manager: true}, "tcp", "127.0.0.1:0", Traffic, "127.0.0.1:0", false, true},
+		"manager, unix":                   {socket{name: Control, manager: true}, "unix", path + "1", Control, path + "1", true, false},
+		"manager, unix for a port":        {socket{name: Traffic, manager: true}, "unix", path + "2", "tcp", "0.0.0.0:1", false, true},
+		"before, same words":              {socket{name: Traffic, asked: "host:0"}, "tcp", "127.0.0.1:0", Traffic, "host:0", true, false},
+		"before, same address":            {socket{name: Traffic, asked: "127.0.0.1:0"}, "tcp", "127.0.0.1:0", Traffic, "ADDR", true, false},
+		"before, other address":           {socket{name: Traffic, asked: "127.0.0.1:0"}, "tcp", "127.0.0.1:0", Traffic, "127.0.0.1:1", false, false},
+		"before, other name":              {socket{name: Probes, asked: "127.0.0.1:0"}, "tcp", "127.0.0.1:0", Traffic, "ADDR", false, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := &Listeners{}
+			addr := given(t, l, &tc.socket, tc.network, tc.at)
+			asked := strings.ReplaceAll(tc.asked, "ADDR", addr.String())
+			on, taken, err := l.Open(tc.name, tc.network, asked, unbound)
+			if taken != tc.taken || !taken && !errors.Is(err, errUnbound) {
+				t.Fatalf("taken %t, %v", taken, err)
+			}
+			if taken {
+				on.Close()
+			}
+			dropped, err := l.Rest()
+			if (err != nil) != tc.mistake || (len(dropped) > 0) == (tc.taken || tc.mistake) {
+				t.Errorf("rest %q, %v", dropped, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), addr.String()) {
+				t.Errorf("%v does not name %v", err, addr)
+			}
+		})
+	}
+}
+
+// The path of a control socket is removed by the last owner, and by no other.
+func TestUnixPathHasOneOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control.sock")
+	before, after := &Listeners{}, &Listeners{}
+	first, _, err := before.Open(Control, "unix", path, func() (net.Listener, error) { return net.Listen("unix", path) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, descriptors, err := before.notes()
+	if err != nil || len(notes) != 1 || !notes[0].Unlink {
+		t.Fatalf("%+v, %v", notes, err)
+	}
+	err = after.give(&socket{name: notes[0].Name, asked: notes[0].Asked, unlink: notes[0].Unlink}, os.NewFile(uintptr(descriptors[0]), "given"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, taken, err := after.Open(Control, "unix", path, unbound)
+	if err != nil || !taken {
+		t.Fatal(taken, err)
+	}
+	before.Keep()
+	first.Close()
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("after the first close: %v", err)
+	}
+	second.Close()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the last close: %v", err)
+	}
+}
+
+// What was closed meanwhile is not handed over.
+func TestClosedListenerIsNotHandedOver(t *testing.T) {
+	l := &Listeners{}
+	on, _, err := l.Open(Metrics, "tcp", "127.0.0.1:0", func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.Close()
+	if notes, descriptors, err := l.notes(); err != nil || len(notes)+len(descriptors) > 0 {
+		t.Errorf("%+v, %v, %v", notes, descriptors, err)
+	}
+}
+
+// A connection, a file and a number that is none are told apart from a listener.
+func TestOnlyListenersAreTaken(t *testing.T) {
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	conn, err := net.Dial("tcp", on.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	connected, err := conn.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, file := range map[string]*os.File{
+		"does not listen": connected,
+		"is no socket":    null,
+	} {
+		if _, err := listenerOf(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestSameAddress(t *testing.T) {
+	tcp := func(address string) net.Addr {
+		addr, err := net.ResolveTCPAddr("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return addr
+	}
+	for _, tc := range []struct {
+		addr  net.Addr
+		asked string
+		same  bool
+	}{
+		{tcp("[::]:80"), ":80", true},
+		{tcp("[::]:80"), "0.0.0.0:80", true},
+		{tcp("0.0.0.0:80"), "[::]:80", true},
+		{tcp("0.0.0.0:80"), ":0", true},
+		{tcp("0.0.0.0:80"), ":81", false},
+		{tcp("127.0.0.1:80"), ":80", false},
+		{tcp("127.0.0.1:80"), "localhost:80", true},
+		{tcp("[::1]:80"), "localhost:80", true},
+		{tcp("[::ffff:127.0.0.1]:80"), "127.0.0.1:80", true},
+		{tcp("127.0.0.1:80"), "somewhere:80", false},
+		{tcp("127.0.0.1:80"), "127.0.0.1", false},
+		{tcp("127.0.0.1:80"), "127.0.0.1:http", false},
+		{&net.UnixAddr{Name: "/a", Net: "unix"}, "/a", true},
+		{&net.UnixAddr{Name: "/a", Net: "unix"}, "/b", false},
+		{&net.UDPAddr{}, ":0", false},
+	} {
+		if got := sameAddress(tc.addr, tc.asked); got != tc.same {
+			t.Errorf("%v for %s: %t", tc.addr, tc.asked, got)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package handover
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// notifyLimit bounds a datagram to a service manager that does not read.
+const notifyLimit = time.Second
+
+// Notifier tells the service manager what goes on.
+//
+// A nil Notifier tells nobody. What cannot be told is logged once and does not
+// matter otherwise. All methods may be called from any goroutine.
+// Source: sd_notify(3).
+type Notifier struct {
+	address  *net.UnixAddr
+	watchdog time.Duration // 0: not wanted
+	log      *slog.Logger
+	failed   sync.Once
+}
+
+func newNotifier(env map[string]string, log *slog.Logger) *Notifier {
+	path := env[notifySocket]
+	// An absolute path, or an abstract name after @, which net understands.
+	if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "@") {
+		return nil
+	}
+	n := &Notifier{address: &net.UnixAddr{Name: path, Net: "unixgram"}, log: log}
+	// WATCHDOG_PID names the process that was started, whose successors go on
+	// with its duties, so it is not looked at.
+	if usec, err := strconv.ParseInt(env[watchdogTime], 10, 64); err == nil && usec > 0 {
+		n.watchdog = time.Duration(usec) * time.Microsecond
+	}
+	return n
+}
+
+// Ready says that calls are served.
+func (n *Notifier) Ready() { n.tell("READY=1") }
+
+// Reloading says that the configuration is read again; Ready must follow.
+func (n *Notifier) Reloading() {
+	// Since when must be told, too, or a manager of Type=notify-reload waits.
+	n.tell("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(monotonic().Microseconds(), 10))
+}
+
+// Stopping says that the service ends.
+func (n *Notifier) Stopping() { n.tell("STOPPING=1") }
+
+// Status sets the line that people see.
+func (n *Notifier) Status(text string) { n.tell("STATUS=" + oneLine(text)) }
+
+// MainPID makes another process the one that the manager watches. The present
+// one must say it; the other is heard from then on.
+func (n *Notifier) MainPID(pid int) { n.tell("MAINPID=" + strconv.Itoa(pid)) }
+
+// Watch says twice per interval of the manager's watchdog that alive is true,
+// and nothing while it is not, until stop is closed. Without a watchdog it
+// returns at once.
+func (n *Notifier) Watch(stop <-chan struct{}, alive func() bool) {
+	if n == nil || n.watchdog == 0 {
+		return
+	}
+	beat := time.NewTicker(n.watchdog / 2)
+	defer beat.Stop()
+	for {
+		if alive() {
+			n.tell("WATCHDOG=1")
+		}
+		select {
+		case <-beat.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (n *Notifier) tell(state string) {
+	if n == nil {
+		return
+	}
+	if err := n.send(state); err != nil {
+		n.failed.Do(func() { n.log.Warn("service manager cannot be told", "error", err) })
+	}
+}
+
+func (n *Notifier) send(state string) error {
+	conn, err := net.DialUnix("unixgram", nil, n.address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", notifySocket, err)
+	}
+	defer func() { _ = conn.Close() }() // a datagram is sent or not
+	if err := conn.SetWriteDeadline(time.Now().Add(notifyLimit)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(state))
+	return err
+}
