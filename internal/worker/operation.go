@@ -90,9 +90,9 @@ func (f *foreman) follow(seats []seat) {
 				t.wasReady = true
 				op.tell(Progress{Step: StepReady, Worker: f.s.place(s.number).name})
 			}
-			n, why := f.troubles(s.number, t)
-			if ended += n; ended >= maxRollEnds || why != "" && !t.wasReady {
-				f.fail(fmt.Errorf("%s: %s", f.s.place(s.number).name, why))
+			n, hopeless, how := f.troubles(s.number, t)
+			if ended += n; n > 0 && ended >= maxRollEnds || hopeless && !t.wasReady {
+				f.fail(fmt.Errorf("%s: %s", f.s.place(s.number).name, how))
 				return
 			}
 		}
@@ -103,18 +103,16 @@ func (f *foreman) follow(seats []seat) {
 	}
 }
 
-// troubles returns how many processes of a tenure have ended by themselves, and
-// why there is no point in waiting for another: it was not ready in time, or
-// could not be made.
-func (f *foreman) troubles(number int, t *tenure) (n int, why string) {
+// troubles returns how many processes of a tenure have ended by themselves, how
+// the last one did, and whether there is no point in waiting for another: it was
+// not ready in time, or could not be made.
+func (f *foreman) troubles(number int, t *tenure) (n int, hopeless bool, how string) {
 	status := f.s.place(number).board.read()
 	if n = ends(status) - t.ended; n == 0 {
-		return 0, ""
+		return 0, false, ""
 	}
-	if status.LastCause == CauseBootTimeout || status.LastCause == CauseExecFailed || n >= maxRollEnds {
-		return n, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
-	}
-	return n, ""
+	hopeless = status.LastCause == CauseBootTimeout || status.LastCause == CauseExecFailed
+	return n, hopeless, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
 }
 
 // fail gives the operation up: what serves goes on, what does not yet goes.
