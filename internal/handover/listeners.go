@@ -37,17 +37,39 @@ type socket struct {
 	name     string
 	asked    string // address that was asked for when it was bound; empty from a service manager
 	manager  bool   // a service manager has made it
-	unlink   bool   // its path is ours to remove
 	listener net.Listener
+}
+
+// Origin is where a listener comes from.
+type Origin uint8
+
+const (
+	// Bound is a listener that this process has made.
+	Bound Origin = iota
+	// Received is one that the predecessor has handed over, and had made.
+	Received
+	// Activated is one that a service manager has made, also if it came through
+	// a predecessor. Its path is not cabrank's to remove.
+	Activated
+)
+
+func (o Origin) String() string {
+	switch o {
+	case Received:
+		return "predecessor"
+	case Activated:
+		return "service manager"
+	default:
+		return "bound"
+	}
 }
 
 // Open returns the listener with a name: one that was given, or what bind makes.
 //
 // A socket of a service manager is meant by its name whatever its address, or
 // by the address if its name says nothing; one of the predecessor by its name
-// if the configuration still asks for that address. given says which it was, so
-// that the log can tell. Errors: those of bind.
-func (l *Listeners) Open(name, network, asked string, bind func() (net.Listener, error)) (on net.Listener, given bool, err error) {
+// if the configuration still asks for that address. Errors: those of bind.
+func (l *Listeners) Open(name, network, asked string, bind func() (net.Listener, error)) (net.Listener, Origin, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, s := range l.given {
@@ -55,15 +77,22 @@ func (l *Listeners) Open(name, network, asked string, bind func() (net.Listener,
 			l.given = slices.Delete(l.given, i, i+1)
 			s.name, s.asked = name, asked
 			l.open = append(l.open, s)
-			return s.listener, true, nil
+			return s.listener, s.origin(), nil
 		}
 	}
 	listener, err := bind()
 	if err != nil {
-		return nil, false, err
+		return nil, Bound, err
 	}
-	l.open = append(l.open, &socket{name: name, asked: asked, unlink: network == "unix", listener: listener})
-	return listener, false, nil
+	l.open = append(l.open, &socket{name: name, asked: asked, listener: listener})
+	return listener, Bound, nil
+}
+
+func (s *socket) origin() Origin {
+	if s.manager {
+		return Activated
+	}
+	return Received
 }
 
 // meant reports whether a socket is the one that is to be opened.
@@ -107,22 +136,6 @@ func (l *Listeners) Rest() (dropped []string, err error) {
 	return dropped, err
 }
 
-// Keep leaves the paths of unix listeners alone when they are closed from now
-// on: they are the successor's.
-func (l *Listeners) Keep() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.open {
-		s.unlinkOnClose(false)
-	}
-}
-
-func (s *socket) unlinkOnClose(unlink bool) {
-	if on, isUnix := s.listener.(*net.UnixListener); isUnix {
-		on.SetUnlinkOnClose(unlink)
-	}
-}
-
 // give takes in a socket; it closes file, also with an error.
 func (l *Listeners) give(s *socket, file *os.File) error {
 	listener, err := listenerOf(file)
@@ -130,7 +143,6 @@ func (l *Listeners) give(s *socket, file *os.File) error {
 		return fmt.Errorf("socket %q: %w", s.name, err)
 	}
 	s.listener = listener
-	s.unlinkOnClose(s.unlink)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.given = append(l.given, s)
@@ -171,7 +183,7 @@ func (l *Listeners) notes() (notes []socketNote, descriptors []int, err error) {
 			closeDescriptors(descriptors)
 			return nil, nil, fmt.Errorf("listener %s: %w", s.name, err)
 		}
-		notes = append(notes, socketNote{Name: s.name, Asked: s.asked, Unlink: s.unlink})
+		notes = append(notes, socketNote{Name: s.name, Asked: s.asked, Manager: s.manager})
 		descriptors = append(descriptors, fd)
 	}
 	if len(notes) > maxSockets {

@@ -59,7 +59,8 @@ func TestOpenTakesWhatIsMeant(t *testing.T) {
 			l := &Listeners{}
 			addr := given(t, l, &tc.socket, tc.network, tc.at)
 			asked := strings.ReplaceAll(tc.asked, "ADDR", addr.String())
-			on, taken, err := l.Open(tc.name, tc.network, asked, unbound)
+			on, origin, err := l.Open(tc.name, tc.network, asked, unbound)
+			taken := origin != Bound
 			if taken != tc.taken || !taken && !errors.Is(err, errUnbound) {
 				t.Fatalf("taken %t, %v", taken, err)
 			}
@@ -77,35 +78,28 @@ func TestOpenTakesWhatIsMeant(t *testing.T) {
 	}
 }
 
-// The path of a control socket is removed by the last owner, and by no other.
-func TestUnixPathHasOneOwner(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "control.sock")
+// What a service manager has made stays its own in the hands of a successor.
+func TestOriginSurvivesHandover(t *testing.T) {
 	before, after := &Listeners{}, &Listeners{}
-	first, _, err := before.Open(Control, "unix", path, func() (net.Listener, error) { return net.Listen("unix", path) })
-	if err != nil {
-		t.Fatal(err)
+	given(t, before, &socket{name: Traffic, manager: true}, "tcp", "127.0.0.1:0")
+	first, origin, err := before.Open(Traffic, "tcp", ":1", unbound)
+	if err != nil || origin != Activated {
+		t.Fatal(origin, err)
 	}
+	defer first.Close()
 	notes, descriptors, err := before.notes()
-	if err != nil || len(notes) != 1 || !notes[0].Unlink {
+	if err != nil || len(notes) != 1 {
 		t.Fatalf("%+v, %v", notes, err)
 	}
-	err = after.give(&socket{name: notes[0].Name, asked: notes[0].Asked, unlink: notes[0].Unlink}, os.NewFile(uintptr(descriptors[0]), "given"))
-	if err != nil {
+	s := &socket{name: notes[0].Name, asked: notes[0].Asked, manager: notes[0].Manager}
+	if err := after.give(s, os.NewFile(uintptr(descriptors[0]), "given")); err != nil {
 		t.Fatal(err)
 	}
-	second, taken, err := after.Open(Control, "unix", path, unbound)
-	if err != nil || !taken {
-		t.Fatal(taken, err)
-	}
-	before.Keep()
-	first.Close()
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("after the first close: %v", err)
+	second, origin, err := after.Open(Traffic, "tcp", ":2", unbound)
+	if err != nil || origin != Activated || second.Addr().String() != first.Addr().String() {
+		t.Fatal(origin, err)
 	}
 	second.Close()
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after the last close: %v", err)
-	}
 }
 
 // What was closed meanwhile is not handed over.

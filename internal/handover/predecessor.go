@@ -86,7 +86,7 @@ func (p *Predecessor) Take(l *Listeners) error {
 		return fmt.Errorf("the process that is to be replaced said %q in place of its listeners", got.message.Kind)
 	}
 	for i, note := range got.message.Sockets {
-		s := &socket{name: note.Name, asked: note.Asked, unlink: note.Unlink}
+		s := &socket{name: note.Name, asked: note.Asked, manager: note.Manager}
 		if err := l.give(s, got.files[i]); err != nil {
 			closeAll(got.files[i+1:])
 			return err

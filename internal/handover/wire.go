@@ -83,9 +83,9 @@ type message struct {
 
 // socketNote describes a listener that changes hands.
 type socketNote struct {
-	Name   string `json:"name"`
-	Asked  string `json:"asked"`            // address that the configuration asked for
-	Unlink bool   `json:"unlink,omitempty"` // its path is cabrank's to remove
+	Name    string `json:"name"`
+	Asked   string `json:"asked"`             // address that the configuration asked for
+	Manager bool   `json:"manager,omitempty"` // a service manager has made it
 }
 
 // errForeign says that the other side does not speak this language at all.

@@ -182,7 +182,7 @@ func TestLinkOfSomethingElse(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	for _, m := range []message{
 		{Kind: kindHello, Oldest: 1, Newest: 2, Program: "v1.2.3", PID: 4711, Limit: 1, Workers: 2},
-		{Kind: kindListeners, Sockets: []socketNote{{Name: Control, Asked: "/x", Unlink: true}}},
+		{Kind: kindListeners, Sockets: []socketNote{{Name: Control, Asked: "/x", Manager: true}}},
 		{Kind: kindFailed, Error: "a\nb"},
 	} {
 		frame, err := newFrame(&m)

@@ -9,11 +9,11 @@ import (
 // farewell bounds the wait for callers to take their last bytes.
 const farewell = 1500 * time.Millisecond
 
-// StopServing has Health/Check and readiness say no from now on. Everything
-// else goes on.
+// StopServing has Health/Check and readiness say no from now on, unless the
+// listeners were released. Everything else goes on.
 func (r *Relay) StopServing() {
 	r.mu.Lock()
-	r.stopping = true
+	r.stopping = !r.released
 	r.mu.Unlock()
 	r.checkServing()
 }

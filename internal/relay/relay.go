@@ -117,6 +117,7 @@ type Relay struct {
 	methods   map[string]*method
 	unproven  int // of them
 	stopping  bool
+	released  bool // the listeners are another process's
 
 	partingLogs map[parting]partingLog
 

@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// R20: after ReleaseListeners whoever else holds the socket has all who connect,
+// also those who wait in the kernel, while calls here go on and health checks say
+// what they said until the connection ends.
+func TestReleaseListeners(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	shared, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := shared.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	successor, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer successor.Close()
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(shared) }() // ended by ReleaseListeners
+	caller := g.caller()
+	caller.AnyOrder()
+	askHealth(caller, 1, watchPath, "")
+	wantHealth(caller, 1, grpcwire.HealthServing)
+	caller.WriteHeaders(3, end, request(hello)...)
+	worker := accept()
+	worker.WantHeaders(1, end)
+
+	g.ReleaseListeners()
+	if err := <-served; !errors.Is(err, ErrClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+	for range 10 {
+		conn, err := net.Dial("tcp", shared.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := successor.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken.RemoteAddr().String() != conn.LocalAddr().String() {
+			t.Error("another connection was taken")
+		}
+		taken.Close()
+		conn.Close()
+	}
+	wait := g.drain(soon, nil)
+	caller.WantGoAway(http2.ErrCodeNo)
+	if !g.Serving() {
+		t.Error("it says that it does not serve")
+	}
+	ping := caller.WantPing()
+	reply(worker, 1)
+	wantReply(caller, 3)
+	caller.WritePingAck(ping)
+	caller.WantGoAway(http2.ErrCodeNo)
+	wait()
+}
