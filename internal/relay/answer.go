@@ -190,6 +190,15 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	if c.state != callRunning {
 		return
 	}
+	more := false // behind what is still wanted
+	if c.partAt != 0 {
+		if n := c.boundary.Rest(p); n < len(p) {
+			p, end, more = p[:n], false, true
+		}
+	}
+	if c.grpc {
+		c.boundary.Take(p)
+	}
 	c.respEnd = end
 	down := c.down.Conn()
 	if down == nil {
@@ -210,9 +219,12 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 		c.absorb()
 		down.Want(&c.down)
 	}
-	if end {
+	switch {
+	case end:
 		c.workerDone(now)
 		c.finishIfDelivered(now)
+	case c.partAt != 0:
+		c.messagePassed(more, now)
 	}
 }
 
@@ -299,6 +311,8 @@ func (c *call) toCaller(block []byte, end bool) {
 func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	switch {
 	case c.state != callRunning:
+	case c.partAt != 0:
+		c.fail(c.partAs, now)
 	case broken:
 		c.fail(endedBroken, now)
 	case code == h2.Cancel && c.late(now):
@@ -359,6 +373,8 @@ func (a *attempt) workerLost(sent bool, now time.Duration) {
 	case a.unheard:
 		a.unheardLost(sent, now)
 	case c.state != callRunning:
+	case c.partAt != 0:
+		c.fail(c.partAs, now)
 	case a.loses(outcomeOf(endedLost), now):
 	case !sent && c.replayable():
 		c.again(now)

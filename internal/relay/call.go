@@ -3,6 +3,7 @@ package relay
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -47,21 +48,22 @@ type course struct {
 
 	// Flags stand together: apart they would each take a word.
 	state       callState
-	awaited     bool  // the ticket is queued, so a grant or refusal is still to come
-	grpc        bool  // it is of gRPC
-	aside       bool  // reflection, outside the slots
-	watch       bool  // Health/Watch
-	hedging     bool  // hedge runs beside the first attempt
-	spent       bool  // bytes were sent that are not kept for a replay
-	reqEnd      bool  // the caller has finished sending
-	committed   bool  // response HEADERS were forwarded, R3
-	respEnd     bool  // the worker has finished sending
-	gotData     bool  // of the answer
-	workerFirst bool  // by a worker that had no byte of the request yet
-	failed      bool  // by an answer of cabrank's own
-	done        bool  // recorded
-	listed      bool  // in the hoard
-	idle        uint8 // looks of stallWatch since the caller has moved a byte
+	awaited     bool   // the ticket is queued, so a grant or refusal is still to come
+	grpc        bool   // it is of gRPC
+	aside       bool   // reflection, outside the slots
+	watch       bool   // Health/Watch
+	hedging     bool   // hedge runs beside the first attempt
+	spent       bool   // bytes were sent that are not kept for a replay
+	reqEnd      bool   // the caller has finished sending
+	committed   bool   // response HEADERS were forwarded, R3
+	respEnd     bool   // the worker has finished sending
+	gotData     bool   // of the answer
+	workerFirst bool   // by a worker that had no byte of the request yet
+	failed      bool   // by an answer of cabrank's own
+	done        bool   // recorded
+	listed      bool   // in the hoard
+	partAs      ending // as what it ends at partAt
+	idle        uint8  // looks of stallWatch since the caller has moved a byte
 
 	started   time.Duration
 	deadline  time.Duration // 0: none
@@ -73,6 +75,7 @@ type course struct {
 	retries   int           // attempts by its method's policy
 	backOffs  int           // those of them that nobody named a time for
 	resumeAt  time.Duration // when the next one is due
+	partAt    time.Duration // end of the wait for the rest of a message, see endWhole; 0: none
 	hedgeAt   time.Duration // when a second attempt is due beside the one that runs, 0: none is
 	hedge     *attempt      // the second attempt; once that is over, its memory
 
@@ -89,8 +92,9 @@ type course struct {
 	resp     []byte
 	respSent int
 	respTail []byte // trailers that wait for resp
-	ahead    int    // bytes of resp whose credit went back to the worker; see absorb
-	refusals int    // answers of workers without a free thread
+	boundary grpcwire.Boundary
+	ahead    int // bytes of resp whose credit went back to the worker; see absorb
+	refusals int // answers of workers without a free thread
 
 	nextFree *call
 	counted  int // bytes of it in callerConn.held
@@ -131,6 +135,8 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 		} else {
 			c.fail(endedDeadline, now)
 		}
+	case c.partAt != 0 && now >= c.partAt:
+		c.fail(c.partAs, now)
 	case c.state == callGathering:
 		c.patienceEnds(now)
 	case c.state == callPausing:
@@ -152,6 +158,8 @@ func (c *call) setClock(now time.Duration) {
 		at = c.patience
 	case c.state == callPausing && (at == 0 || c.resumeAt < at):
 		at = c.resumeAt
+	case c.partAt != 0 && (at == 0 || c.partAt < at):
+		at = c.partAt
 	case c.hedgeAt != 0 && c.state == callRunning && (at == 0 || c.hedgeAt < at):
 		at = c.hedgeAt
 	case c.aside && (at == 0 || now+asideIdle < at):

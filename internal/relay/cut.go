@@ -12,10 +12,12 @@ import (
 // process is about to end. Calls that have provably not started there (R4), and
 // those that may be tried again by their method's rule and have not been
 // answered, move; neither waits for the retry budget. The others are answered
-// UNAVAILABLE `cabrank: worker draining`. Slots that wait for handlers of calls
-// whose callers have gone are free.
+// UNAVAILABLE `cabrank: worker draining`: at once, or if the caller has the
+// beginning of a message when that is whole, but after a second at the latest.
+// Slots that wait for handlers of calls whose callers have gone are free.
 //
-// Nothing is sent there until Up. It waits for nothing.
+// Nothing is sent there until Up. It waits for nothing: Activity.InFlight is 0
+// when all of it is over.
 func (r *Relay) Cut(e *Endpoint) {
 	r.Down(e)
 	r.each(func(st *stand) { st.upstreamOf(e.slots).cut(st.Now()) })
@@ -55,6 +57,6 @@ func (a *attempt) cut(now time.Duration) {
 		c.again(now)
 	case c.retryDrained(now):
 	default:
-		c.fail(endedDraining, now)
+		c.endWhole(endedDraining, now)
 	}
 }

@@ -23,6 +23,9 @@ func (r *Relay) StopServing() {
 // answered UNAVAILABLE, connections are flushed, half-closed, closed. hurry,
 // when closed, skips the wait for calls.
 //
+// Callers that read get what their workers have answered, up to the end of a
+// message, for a second.
+//
 // It takes at most timeout plus three seconds, and does not end the relay's
 // goroutines: Close does.
 func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
@@ -40,6 +43,8 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 	}
 	r.closing.Store(true)
 	r.each((*stand).answerRest)
+	r.await(messageTime, nil, r.allAnswered)
+	r.each((*stand).endRest)
 	r.await(farewell, nil, r.allGone)
 }
 
@@ -79,16 +84,45 @@ func (r *Relay) allGone() bool {
 	return left == 0
 }
 
-// answerRest answers the calls that are left and ends the connections.
+// allAnswered reports whether every caller has all that it will get.
+func (r *Relay) allAnswered() bool {
+	left := 0
+	r.each(func(st *stand) {
+		for cc := range st.callers {
+			left += cc.link.Conn.Streams()
+		}
+	})
+	return left == 0
+}
+
+// answerRest answers the calls that are left. Their connections end with them.
 func (st *stand) answerRest() {
 	now := st.Now()
 	for cc := range st.callers {
 		cc.finalGoAway()
-		var rest []*call
-		cc.link.Conn.Each(func(s *h2.Stream) { rest = append(rest, s.Owner.(*call)) })
-		for _, c := range rest {
+		for _, c := range cc.open() {
+			if !c.respEnd { // else the caller has only to take it
+				c.endWhole(endedShutdown, now)
+			}
+		}
+	}
+}
+
+// endRest ends the connections that are left, and tells their callers what can be
+// told without their reading.
+func (st *stand) endRest() {
+	now := st.Now()
+	for cc := range st.callers {
+		for _, c := range cc.open() {
+			c.dropAnswer()
 			c.fail(endedShutdown, now)
 		}
 		cc.link.Finish(errDrained)
 	}
+}
+
+// open returns the connection's calls.
+func (cc *callerConn) open() (calls []*call) {
+	cc.link.Conn.Each(func(s *h2.Stream) { calls = append(calls, s.Owner.(*call)) })
+	return calls
 }

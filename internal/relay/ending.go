@@ -138,6 +138,10 @@ func (c *call) fail(why ending, now time.Duration) {
 	c.leaveWorker(outcomeOf(why), now)
 	a := &c.st.relay.answers[why]
 	c.code, c.httpStatus = a.code, a.status
+	if c.partAt != 0 {
+		c.partAt = 0
+		c.setClock(now)
+	}
 	if !c.failed { // an answer that is still being delivered can fail once more
 		c.failed = true
 		c.st.stats.refused[why]++
@@ -167,8 +171,9 @@ func outcomeOf(why ending) rank.Outcome {
 // be written as the caller's window allows.
 func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
 	a, behind := &c.st.relay.answers[why], c.postscript(why, now)
+	c.dropPart()
 	switch sent := c.down.SentHead(); {
-	case c.grpc && sent && c.respSent < len(c.resp) && outcomeOf(why) != rank.Cancelled:
+	case c.grpc && sent && c.respSent < len(c.resp) && keepsAnswer(why):
 		// What the worker had answered before it was lost is the caller's.
 		c.respTail = c.st.Pool().Append(c.respTail[:0], a.trailers)
 		c.respTail = c.st.Pool().Append(c.respTail, behind)
