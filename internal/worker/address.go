@@ -2,9 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,6 +17,10 @@ type place struct {
 	network     string // "tcp" or "unix"
 	address     string // as net.Dial takes it
 	metricsPort int
+
+	// Whose it is; set by worker.place.
+	worker string // "worker-1"
+	number int    // 0 for worker-1, whatever its address
 }
 
 // target is the place as gRPC servers and clients write it: the value of {addr}
@@ -45,22 +51,24 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// fill returns the command with {addr}, {host} and {port} replaced.
-func (p place) fill(command []string) []string {
+// fill returns the texts with {addr}, {host}, {port}, {index} and {worker}
+// replaced.
+func (p place) fill(texts []string) []string {
 	host, port := p.hostPort()
-	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port)
-	filled := make([]string, len(command))
-	for i, arg := range command {
-		filled[i] = replacer.Replace(arg)
+	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
+		"{index}", strconv.Itoa(p.number), "{worker}", p.worker)
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = replacer.Replace(text)
 	}
 	return filled
 }
 
-// environ returns the environment of a worker: inherited, then ours, because of
-// equal names the last one counts (os/exec).
-func (p place) environ(inherited []string, worker string, o *Options) []string {
-	env := make([]string, 0, len(inherited)+6)
-	for _, entry := range inherited {
+// environ returns the environment of a worker: inherited, then what was
+// configured, then ours, because of equal names the last one counts (os/exec).
+func (p place) environ(inherited []string, o *Options) []string {
+	env := make([]string, 0, len(inherited)+len(o.Environment)+7)
+	for _, entry := range append(inherited[:len(inherited):len(inherited)], p.configured(o.Environment)...) {
 		// With unix there is no port for the worker, and an inherited one is
 		// most likely cabrank's own.
 		if p.network == "unix" && strings.HasPrefix(entry, "PORT=") {
@@ -73,11 +81,23 @@ func (p place) environ(inherited []string, worker string, o *Options) []string {
 	}
 	return append(env,
 		"CABRANK_ADDR="+p.target(),
-		"CABRANK_WORKER="+worker,
+		"CABRANK_WORKER="+p.worker,
+		"CABRANK_WORKER_INDEX="+strconv.Itoa(p.number),
 		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
 		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
 		"RAILS_MAX_THREADS="+strconv.Itoa(o.Slots),
 	)
+}
+
+// configured returns the entries of Options.Environment, filled in, in the order
+// of their names.
+func (p place) configured(environment map[string]string) []string {
+	names := slices.Sorted(maps.Keys(environment))
+	entries := make([]string, len(names))
+	for i, name := range names {
+		entries[i] = name + "=" + p.fill([]string{environment[name]})[0]
+	}
+	return entries
 }
 
 // addresses hands out places to listen at (R19). claim returns the place for the next life

@@ -66,37 +66,49 @@ func TestPortsRunOut(t *testing.T) {
 }
 
 func TestPlaceFillsCommand(t *testing.T) {
-	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{other}"}
+	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{other}"}
 	for _, test := range []struct {
 		at   place
 		want []string
 	}{
-		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "{other}"}},
-		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "{other}"}},
-		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "{other}"}},
+		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "{other}"}},
+		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "{other}"}},
+		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "{other}"}},
 	} {
+		test.at.worker, test.at.number = "worker-2", 1
 		if got := test.at.fill(command); !slices.Equal(got, test.want) {
 			t.Errorf("%v: got %q, want %q", test.at, got, test.want)
 		}
 	}
 }
 
-// Ours come after what is inherited; with unix nothing says PORT.
+// What is configured comes after what is inherited, ours after both; with unix
+// nothing says PORT.
 func TestPlaceEnvironment(t *testing.T) {
 	inherited := []string{"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99"}
-	options := &Options{Slots: 5, MetricsPath: "/metrics"}
+	options := &Options{Slots: 5, MetricsPath: "/metrics", Environment: map[string]string{
+		"SHARD": "{index} of 4", "ME": "{worker} at {addr}", "RAILS_MAX_THREADS": "98", "PORT": "1",
+	}}
 	ours := []string{
-		"CABRANK_WORKER=worker-2", "PROMETHEUS_EXPORTER_PORT=9101",
+		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "PROMETHEUS_EXPORTER_PORT=9101",
 		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=5",
 	}
-	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101}
-	want := append([]string{"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99", "PORT=9001", "CABRANK_ADDR=127.0.0.1:9001"}, ours...)
-	if got := tcp.environ(inherited, "worker-2", options); !slices.Equal(got, want) {
+	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1}
+	want := append([]string{
+		"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99",
+		"ME=worker-2 at 127.0.0.1:9001", "PORT=1", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",
+		"PORT=9001", "CABRANK_ADDR=127.0.0.1:9001",
+	}, ours...)
+	if got := tcp.environ(inherited, options); !slices.Equal(got, want) {
 		t.Errorf("tcp: got %q\nwant %q", got, want)
 	}
-	unix := place{network: "unix", address: "/run/w", metricsPort: 9101}
-	want = append([]string{"PATH=/bin", "PORTAL=x", "RAILS_MAX_THREADS=99", "CABRANK_ADDR=unix:/run/w"}, ours...)
-	if got := unix.environ(inherited, "worker-2", options); !slices.Equal(got, want) {
+	unix := place{network: "unix", address: "/run/w", metricsPort: 9101, worker: "worker-2", number: 1}
+	want = append([]string{
+		"PATH=/bin", "PORTAL=x", "RAILS_MAX_THREADS=99",
+		"ME=worker-2 at unix:/run/w", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",
+		"CABRANK_ADDR=unix:/run/w",
+	}, ours...)
+	if got := unix.environ(inherited, options); !slices.Equal(got, want) {
 		t.Errorf("unix: got %q\nwant %q", got, want)
 	}
 }

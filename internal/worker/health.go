@@ -44,6 +44,7 @@ type verdict struct {
 	asked    time.Time // when the question was sent
 	answered bool      // the worker said something, whatever it was
 	doubted  bool      // it was asked because calls there should long be over
+	unknown  bool      // the worker has no such method as the warm-up call wants
 }
 
 // said is the verdict that an answer to the health question makes.
@@ -58,6 +59,7 @@ type prober struct {
 	place    place
 	interval time.Duration
 	timeout  time.Duration
+	warmUp   WarmUp
 	activity func() Work
 	verdicts chan<- verdict // read by the worker's goroutine
 
@@ -67,6 +69,8 @@ type prober struct {
 	// deserted is set when the processes that listened are gone: another one may
 	// come, and is looked for as at the boot.
 	deserted atomic.Bool
+
+	warmed bool // a warm-up call was made; run's alone
 }
 
 // run looks quickly until the worker serves, then asks it when it is silent.
@@ -93,10 +97,14 @@ func (p *prober) work() health.Work {
 	return health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful}
 }
 
-// boot reports whether the worker came to serve before ctx ended.
+// boot reports whether the worker came to serve before ctx ended: its health
+// says so and, if there is one, it has answered the warm-up call.
 func (p *prober) boot(ctx context.Context, asker *health.Asker) bool {
 	for pause := bootPollFirst; ; pause = min(pause*5/4, bootPollMax) {
 		v := p.look(ctx, asker)
+		if v.finding == serving && p.warmUp.Method != "" {
+			v = p.warm(ctx, asker, v)
+		}
 		if !p.tell(ctx, v) {
 			return false
 		}

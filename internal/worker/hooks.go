@@ -65,8 +65,16 @@ func (h *Hooks) complete() error {
 	return nil
 }
 
-// errHookFailed marks a start that failed because its hook did.
-var errHookFailed = errors.New("hook failed")
+// hookError is how a hook failed.
+type hookError struct {
+	hook string
+	err  error
+	made bool // its program was executed
+}
+
+func (e *hookError) Error() string { return "hook " + e.hook + ": " + e.err.Error() }
+
+func (e *hookError) Unwrap() error { return e.err }
 
 // hookRunner runs hooks. They are made and reaped as workers are (R18).
 type hookRunner struct {
@@ -111,21 +119,21 @@ func (h *hookRunner) start(call hookCall) *hookRun {
 	h.running.Go(func() {
 		defer close(run.ended)
 		defer cancel(nil)
-		if err := h.run(ctx, call); err != nil {
-			run.err = fmt.Errorf("hook %s: %w", call.name, err)
+		if made, err := h.run(ctx, call); err != nil {
+			run.err = &hookError{call.name, err, made}
 		}
 	})
 	return run
 }
 
-// run runs a hook to its end.
-func (h *hookRunner) run(ctx context.Context, call hookCall) error {
+// run runs a hook to its end; made reports that its program was executed.
+func (h *hookRunner) run(ctx context.Context, call hookCall) (made bool, err error) {
 	late := fmt.Errorf("not over after %v, killed", call.limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, call.limit, late)
 	defer cancel()
 	pipe, end, err := os.Pipe()
 	if err != nil {
-		return err
+		return false, err
 	}
 	cmd := exec.Command(call.command[0], call.command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = call.environ, end, end
@@ -136,13 +144,13 @@ func (h *hookRunner) run(ctx context.Context, call hookCall) error {
 	}
 	if err != nil {
 		_ = pipe.Close()
-		return err
+		return false, err
 	}
 	h.running.Go(func() { pump(pipe, call.line) })
 	err = h.watch(ctx, cmd)
 	// A pump that has finished has closed its pipe: nothing to limit then.
 	_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))
-	return err
+	return true, err
 }
 
 // watch follows a hook's process to its burial.
@@ -167,7 +175,7 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 			return fmt.Errorf("%w, but does not die of KILL", cut)
 		}
 	}
-	state := buryGroup(cmd, h.reaper, h.leash)
+	state := bury(cmd, h.reaper, h.leash)
 	switch {
 	case cut != nil:
 		return cut
@@ -177,21 +185,83 @@ func (h *hookRunner) watch(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// buryGroup ends what is left of a group whose leader has exited, and returns
-// how the leader ended. It takes at most restLimit.
-func buryGroup(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
-	// The leader is still a zombie (Linux), so the number of the group cannot
-	// have been used again (R18).
-	group := cmd.Process.Pid
-	kill(group)
-	alive := groupAlive(group)
-	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
-		time.Sleep(restPoll)
-		alive = groupAlive(group)
+// hook starts one of the worker's hooks, or returns nil if it has none of that
+// name. pid is 0 without a process.
+func (w *worker) hook(name string, at place, environ []string, pid int) *hookRun {
+	hooks := &w.tenure.version.options.Hooks
+	command := map[string][]string{
+		beforeStart: hooks.BeforeStart, afterReady: hooks.AfterReady, beforeStop: hooks.BeforeStop,
+	}[name]
+	if len(command) == 0 {
+		return nil
 	}
-	// The keeper keeps what KILL did not end.
-	if !alive {
-		l.del(group)
+	w.log.Debug("hook started", "hook", name, "pid", pid)
+	return w.s.hooks.start(hookCall{
+		name: name, command: at.fill(command), environ: hookEnviron(environ, name, pid),
+		line: w.output.hook(name), limit: hooks.Timeout, late: name == beforeStop,
+	})
+}
+
+// hookBeforeStart runs the hook and returns how it failed; errStopping if Stop or
+// the end of the tenure came first.
+func (w *worker) hookBeforeStart(at place, environ []string) error {
+	run := w.hook(beforeStart, at, environ, 0)
+	if run == nil {
+		return nil
 	}
-	return r.collect(cmd)
+	if w.awaitHook(run, w.s.stopping, w.tenure.leave) {
+		return errStopping
+	}
+	return run.err
+}
+
+// hookAfterReady starts the hook of a process that has become ready for the
+// first time. abandon ends it.
+func (w *worker) hookAfterReady(l *life) {
+	l.hook = w.hook(afterReady, l.place, l.environ, l.group)
+	if run := l.hook; run != nil {
+		w.s.helpers.Go(func() {
+			<-run.ended
+			w.logHook(run)
+		})
+	}
+}
+
+// hookBeforeStop runs the hook of a process that is about to get TERM, if it was
+// ever ready and lives.
+func (w *worker) hookBeforeStop(l *life) {
+	if l.readyAt.IsZero() || l.gone() {
+		return
+	}
+	run := w.hook(beforeStop, l.place, l.environ, l.group)
+	if run == nil {
+		return
+	}
+	w.awaitHook(run, w.s.killing, nil)
+	w.logHook(run)
+}
+
+// logHook tells of a hook that is over and failed, unless we ended it.
+func (w *worker) logHook(run *hookRun) {
+	if run.err != nil && !errors.Is(run.err, errStopping) {
+		w.log.Warn("hook failed", "error", run.err)
+	}
+}
+
+// awaitHook waits for the end of a hook without missing a beat, and cancels it
+// when one of the channels is closed first; it reports the latter.
+func (w *worker) awaitHook(run *hookRun, stop, leave <-chan struct{}) (cancelled bool) {
+	for {
+		select {
+		case <-run.ended:
+			return cancelled
+		case <-w.tick.C:
+			w.showBeat()
+			continue
+		case <-stop:
+		case <-leave:
+		}
+		cancelled, stop, leave = true, nil, nil
+		run.cancel()
+	}
 }

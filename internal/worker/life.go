@@ -42,6 +42,8 @@ type life struct {
 	prober   *prober // shared with its own goroutine; only its flags are touched here
 	cancel   context.CancelFunc
 	pipes    []*os.File // read ends; each closed by its pump
+	environ  []string   // the process's, for its hooks
+	hook     *hookRun   // after_ready; nil before
 
 	watched   []int     // processes that answer calls: stopped if all of them are
 	began     time.Time // when it was started
@@ -63,6 +65,7 @@ type life struct {
 	taken     int       // looks in a row that found a stranger
 	reason    string    // why it does not serve, or is suspect
 	hang      hang
+	burn      burn
 }
 
 // gone reports whether the leader has exited.
@@ -200,7 +203,13 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	}
 	args := at.fill(o.Command)
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = at.environ(os.Environ(), w.name, o)
+	cmd.Env = at.environ(os.Environ(), o)
+	if cmd.Err != nil {
+		return nil, cmd.Err // no hook for a program that is not there
+	}
+	if err := w.hookBeforeStart(at, cmd.Env); err != nil {
+		return nil, err
+	}
 	pipes, ends, err := outputPipes()
 	if err != nil {
 		return nil, err
@@ -218,7 +227,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	w.s.leash.add(cmd.Process.Pid)
 	now := time.Now()
 	l := &life{
-		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes,
+		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
 		began: now, booted: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
 	}
@@ -240,7 +249,7 @@ func (w *worker) attend(l *life) {
 	l.prober = &prober{
 		group: l.group, place: l.place, verdicts: l.verdicts,
 		interval: w.s.settings().HealthInterval, timeout: w.s.settings().HealthTimeout,
-		activity: w.activity,
+		warmUp: w.tenure.version.options.WarmUp, activity: w.activity,
 	}
 	w.s.helpers.Go(func() { l.prober.run(ctx) })
 }
@@ -248,27 +257,37 @@ func (w *worker) attend(l *life) {
 // bury ends what is left of a life whose leader has exited, and returns how the
 // leader ended. It takes at most restLimit.
 func (w *worker) bury(l *life) *os.ProcessState {
-	// The leader is still a zombie (Linux), so the number of the group cannot
-	// have been used again (R18).
-	kill(l.group)
-	alive := groupAlive(l.group)
-	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
-		time.Sleep(restPoll)
-		alive = groupAlive(l.group)
-	}
-	// The keeper keeps what KILL did not end.
-	if !alive {
-		w.s.leash.del(l.group)
-	}
-	state := w.s.reaper.collect(l.cmd)
+	state := bury(l.cmd, w.s.reaper, w.s.leash)
 	w.abandon(l)
 	return state
 }
 
-// abandon lets the helpers of a life end: the prober now, the output within
-// drainLimit.
+// bury ends what is left of a group whose leader has exited, and returns how the
+// leader ended. It takes at most restLimit.
+func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
+	// The leader is still a zombie (Linux), so the number of the group cannot
+	// have been used again (R18).
+	group := cmd.Process.Pid
+	kill(group)
+	alive := groupAlive(group)
+	for deadline := time.Now().Add(restLimit); alive && time.Now().Before(deadline); {
+		time.Sleep(restPoll)
+		alive = groupAlive(group)
+	}
+	// The keeper keeps what KILL did not end.
+	if !alive {
+		l.del(group)
+	}
+	return r.collect(cmd)
+}
+
+// abandon lets the helpers of a life end: the prober and the hook now, the output
+// within drainLimit.
 func (w *worker) abandon(l *life) {
 	l.cancel()
+	if l.hook != nil {
+		l.hook.cancel()
+	}
 	for _, pipe := range l.pipes {
 		// A pump that has finished has closed its pipe: nothing to limit then.
 		_ = pipe.SetReadDeadline(time.Now().Add(drainLimit))

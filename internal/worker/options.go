@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,9 +24,24 @@ type Options struct {
 
 	// Command is the program and its arguments. In arguments {addr} is the
 	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
-	// its parts, which only tcp has. The program is looked up in PATH at every
+	// its parts, which only tcp has, {worker} is the worker's name ("worker-1")
+	// and {index} the number of its place, from 0. The program is looked up in PATH at every
 	// start, so one that is replaced or comes back is found.
 	Command []string
+
+	// Environment is added to what workers inherit. In values the same is replaced
+	// as in Command. Names that cabrank sets itself (PORT, CABRANK_ADDR, …) have
+	// its values.
+	Environment map[string]string
+
+	// Hooks are commands that run around the life of each process.
+	Hooks Hooks
+
+	// WarmUp is a call that a process must answer before it takes others.
+	WarmUp WarmUp
+
+	// Recycle says when a worker that is well is replaced.
+	Recycle Recycle
 
 	// Transport is "tcp" or "unix".
 	Transport string
@@ -63,6 +81,10 @@ type Options struct {
 	// methods that run there, if that is more. 0 means that no worker is ever
 	// replaced for its silence, also no idle one.
 	HangTimeout time.Duration
+
+	// MaxRunTime is how long a call may run while its worker computes, until the
+	// worker is killed and replaced (runtime.go). 0 means for ever.
+	MaxRunTime time.Duration
 
 	// MaxSurge is how many processes there may be above Count while workers are
 	// replaced, those that drain and stop included. With 0 one drains before its
@@ -239,13 +261,40 @@ func (o *Options) completeTransport() error {
 			return fmt.Errorf("worker host is %q: an IP address is needed", o.Host)
 		}
 	case "unix":
-		for _, arg := range o.Command {
-			if strings.Contains(arg, "{port}") || strings.Contains(arg, "{host}") {
-				return fmt.Errorf("argument %q of the worker command: a unix socket has no {host} or {port}, use {addr} or transport tcp", arg)
-			}
-		}
+		return o.refuseTCPWords()
 	default:
 		return fmt.Errorf("worker transport is %q: tcp and unix are allowed", o.Transport)
+	}
+	return nil
+}
+
+// refuseTCPWords refuses {host} and {port} where there is only a socket.
+func (o *Options) refuseTCPWords() error {
+	for _, place := range []struct {
+		name  string
+		texts []string
+	}{
+		{"the worker command", o.Command},
+		{"the workers' environment", slices.Sorted(maps.Values(o.Environment))},
+		{"hook " + beforeStart, o.Hooks.BeforeStart},
+		{"hook " + afterReady, o.Hooks.AfterReady},
+		{"hook " + beforeStop, o.Hooks.BeforeStop},
+	} {
+		for _, text := range place.texts {
+			if strings.Contains(text, "{port}") || strings.Contains(text, "{host}") {
+				return fmt.Errorf("argument %q of %s: a unix socket has no {host} or {port}, use {addr} or transport tcp", text, place.name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkEnvironment refuses names that no environment can have.
+func (o *Options) checkEnvironment() error {
+	for _, name := range slices.Sorted(maps.Keys(o.Environment)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(o.Environment[name], "\x00") {
+			return fmt.Errorf("variable %q of the workers' environment: a name without = is needed, and no zero bytes", name)
+		}
 	}
 	return nil
 }
@@ -262,6 +311,7 @@ func (o *Options) completeDurations() error {
 		{"health timeout", &o.HealthTimeout, 5 * time.Second},
 		{"hang timeout", &o.HangTimeout, 0},
 		{"drain timeout", &o.DrainTimeout, 0},
+		{"max run time", &o.MaxRunTime, 0},
 	} {
 		if *d.value < 0 {
 			return fmt.Errorf("%s of workers is %v: it cannot be negative", d.name, *d.value)
@@ -274,6 +324,9 @@ func (o *Options) completeDurations() error {
 }
 
 func (o *Options) completeParts() error {
+	if err := cmp.Or(o.checkEnvironment(), o.Hooks.complete(), o.WarmUp.complete(), o.Recycle.check()); err != nil {
+		return err
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -37,6 +37,14 @@ func TestNewRefusesBadOptions(t *testing.T) {
 		{"negative time", func(o *Options) { o.StopTimeout = -time.Second }, "stop timeout of workers is -1s"},
 		{"{port} with unix", func(o *Options) { o.Transport = "unix"; o.Command = []string{"serve", "-p", "{port}"} }, `"{port}"`},
 		{"{host} with unix", func(o *Options) { o.Transport = "unix"; o.Command = []string{"serve", "{host}:1"} }, `"{host}:1"`},
+		{"{port} in a hook with unix", func(o *Options) { o.Transport = "unix"; o.Hooks.BeforeStop = []string{"say", "{port}"} }, "of hook before_stop: a unix"},
+		{"{port} in the environment with unix", func(o *Options) { o.Transport, o.Environment = "unix", map[string]string{"A": "{port}"} }, "of the workers' environment: a unix"},
+		{"variable without a name", func(o *Options) { o.Environment = map[string]string{"A=B": "c"} }, `variable "A=B"`},
+		{"hook without a program", func(o *Options) { o.Hooks.AfterReady = []string{"", "x"} }, "hook after_ready has an empty program"},
+		{"hook in no time", func(o *Options) { o.Hooks.Timeout = -1 }, "hook timeout"},
+		{"warm-up method", func(o *Options) { o.WarmUp.Method = "Cart.List" }, `"Cart.List"`},
+		{"recycling", func(o *Options) { o.Recycle.Calls = -1 }, "recycled are -1"},
+		{"run time", func(o *Options) { o.MaxRunTime = -1 }, "max run time of workers is -1ns"},
 	} {
 		options := validOptions()
 		test.edit(&options)
@@ -89,7 +97,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, reason := range Reasons() {
 		seen[reason.String()] = true
 	}
-	if len(seen) != 24 || seen["unknown"] {
+	if len(seen) != 26 || seen["unknown"] {
 		t.Errorf("labels %v", seen)
 	}
 }

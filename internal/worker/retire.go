@@ -58,6 +58,7 @@ func (w *worker) awaitCalls(l *life, limit time.Duration) {
 func (w *worker) end(l *life) {
 	w.s.options.Rank.Down(w.name)
 	w.enter(Stopping)
+	w.hookBeforeStop(l)
 	terminate(l.group)
 	killing, overtime := w.s.killing, time.After(w.s.settings().StopTimeout)
 	var stuck <-chan time.Time

@@ -80,3 +80,24 @@ func (b *burn) over(limit time.Duration, now time.Time) bool {
 	return limit > 0 && !b.since.IsZero() && now.Sub(b.since) >= limit &&
 		!b.from.IsZero() && b.last.Sub(b.from) >= burnFor
 }
+
+// checkRunTime ends a process that computes for a call that should be over.
+func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
+	limit := w.s.settings().MaxRunTime
+	if limit == 0 || l.doomed {
+		return
+	}
+	b := &l.burn
+	b.owes(work, l.hang.excused)
+	if b.due(limit, now) {
+		if ticks, known := groupTicks(l.group); known {
+			b.look(ticks, now)
+		}
+	}
+	if !b.over(limit, now) {
+		return
+	}
+	w.log.Warn("worker computes for too long, killed", "pid", l.group, "calls", work.InFlight,
+		"running", now.Sub(b.since).Round(time.Millisecond).String(), "max_run_time", limit.String())
+	w.doom(l, CauseRunTime)
+}

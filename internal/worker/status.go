@@ -70,7 +70,7 @@ func States() []State {
 }
 
 // Cause is why a worker is restarted. Its String is the value of the cause
-// label of cabrank_worker_restarts_total; there are no others than these six.
+// label of cabrank_worker_restarts_total; there are no others than these.
 type Cause uint8
 
 const (
@@ -89,6 +89,12 @@ const (
 	// CauseHung is a process killed because it was silent and still for too long
 	// with calls in flight, or idle and deaf to three health checks (R6).
 	CauseHung
+	// CauseHookFailed is a process that was not made because its hook
+	// before_start failed.
+	CauseHookFailed
+	// CauseRunTime is a process killed because a call ran there for too long,
+	// and it computed (Options.MaxRunTime).
+	CauseRunTime
 )
 
 func (c Cause) String() string {
@@ -105,13 +111,17 @@ func (c Cause) String() string {
 		return "exec failed"
 	case CauseHung:
 		return "hung"
+	case CauseHookFailed:
+		return "hook failed"
+	case CauseRunTime:
+		return "run time"
 	}
 	return "unknown"
 }
 
 // Causes returns every Cause, in order.
 func Causes() []Cause {
-	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung}
+	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung, CauseHookFailed, CauseRunTime}
 }
 
 // Reason is why a worker was ended on purpose. Its String is the value of the

@@ -35,6 +35,7 @@ type Supervisor struct {
 	reaper    *reaper
 	spawner   *spawner
 	leash     *leash
+	hooks     *hookRunner
 	sink      *sink
 
 	latest   atomic.Pointer[Options]  // see settings
@@ -77,6 +78,7 @@ func New(options Options) (*Supervisor, error) {
 	s.overview.Store(&Overview{Wanted: options.Count, Generation: 1})
 	s.spawner = newSpawner(s.reaper, maxPlaces, s.stopping)
 	s.leash = newLeash(options.Executable, s.reaper, options.Logger)
+	s.hooks = &hookRunner{spawner: s.spawner, reaper: s.reaper, leash: s.leash}
 	for number := range options.Count {
 		s.place(number)
 	}
@@ -190,7 +192,8 @@ func (s *Supervisor) start(ctx context.Context) error {
 // as soon as ctx ends. It returns when nothing is left: no worker, no keeper, no
 // socket directory, no goroutine, and the last output is written.
 //
-// It takes at most StopTimeout + 7 s whatever a worker does; a process that the
+// It takes at most Hooks.Timeout (if there is a BeforeStop) + StopTimeout + 7 s
+// whatever a worker does; a process that the
 // kernel does not let die of KILL, an exec that hangs, and a reader of the
 // output that stalls are left behind. Calling it again waits for the same end,
 // and the first ctx that ends counts for all.
@@ -221,6 +224,7 @@ func (s *Supervisor) shutDown(begun bool) {
 	}
 	<-s.started
 	s.running.Wait()
+	s.hooks.running.Wait()
 	s.leash.close()
 	s.helpers.Wait()
 	s.sink.close()

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 const (
@@ -67,6 +69,36 @@ func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unkno
 		return true, fmt.Errorf("warm-up: the worker has no method %s", w.Method)
 	}
 	return false, fmt.Errorf("warm-up: %s answered %v: %s", w.Method, code, status.Convert(err).Message())
+}
+
+// warm makes the warm-up call of a worker whose health is v, and returns v or why
+// the worker is not warm.
+func (p *prober) warm(ctx context.Context, asker *health.Asker, v verdict) verdict {
+	cold := verdict{finding: failed, asked: time.Now(), answered: true, reason: "warm-up: waiting for the answer of " + p.warmUp.Method}
+	if !p.warmed {
+		p.warmed = true // a later attempt leaves the reason that the first one found
+		p.tell(ctx, cold)
+	}
+	unknown, err := p.warmUp.call(ctx, asker.Conn())
+	if err == nil {
+		return v
+	}
+	cold.unknown, cold.reason = unknown, err.Error()
+	sleep(ctx, warmUpPause)
+	return cold
+}
+
+// hearWarmUp tells once that the warm-up method does not exist: it is a fault of
+// the configuration, or of what was deployed, and no restart will mend it.
+func (w *worker) hearWarmUp(v verdict) {
+	method := w.tenure.version.options.WarmUp.Method
+	switch {
+	case v.finding == serving:
+		w.faulty = ""
+	case v.unknown && w.faulty != method:
+		w.faulty = method
+		w.log.Error("worker has no method for the warm-up call and will not be ready", "method", method)
+	}
 }
 
 // rawCodec sends bytes as they are and reads no answer. Its name is empty so

@@ -39,7 +39,8 @@ type worker struct {
 
 	// Owned by the goroutine of run, of which there is one at a time; no lock.
 	tenure  *tenure
-	index   int // of the current address
+	index   int    // of the current address
+	faulty  string // method of a warm-up call of which the log has told that there is none
 	backOff backOff
 	tick    *time.Ticker
 
@@ -95,8 +96,9 @@ func (w *worker) run(t *tenure, first chan<- error) {
 		w.enter(w.looping(Starting))
 		l, err := w.startLife(t.version.options)
 		if first != nil {
-			first <- err
-			if err != nil {
+			fault := faultOf(err)
+			first <- fault
+			if fault != nil {
 				return
 			}
 			first = nil
@@ -106,7 +108,7 @@ func (w *worker) run(t *tenure, first chan<- error) {
 		case errors.Is(err, errStopping):
 			return
 		case err != nil:
-			end = ending{cause: CauseExecFailed, how: err.Error()}
+			end = ending{cause: causeOf(err), how: err.Error()}
 		default:
 			w.begin(l)
 			var over bool
@@ -118,6 +120,24 @@ func (w *worker) run(t *tenure, first chan<- error) {
 			return
 		}
 	}
+}
+
+// faultOf is what makes the first start the last: all that is wrong with it, but
+// for a hook that was made and failed. It may wait for a database.
+func faultOf(err error) error {
+	var hook *hookError
+	if errors.As(err, &hook) && hook.made && !errors.Is(err, errStopping) {
+		return nil
+	}
+	return err
+}
+
+// causeOf is why a start failed.
+func causeOf(err error) Cause {
+	if hook := (*hookError)(nil); errors.As(err, &hook) {
+		return CauseHookFailed
+	}
+	return CauseExecFailed
 }
 
 // ending is how a life ended, or why there was none.
@@ -150,6 +170,7 @@ func (w *worker) live(l *life) (end ending, over bool) {
 			return end, false
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
+			w.hearWarmUp(v)
 			l.speak(w.activity().Heard)
 			w.settle(l)
 			if l.taken >= maxTaken {
@@ -180,6 +201,7 @@ func (w *worker) look(l *life) {
 		w.checkBoot(l, now)
 	} else if !l.stopped {
 		w.checkHang(l, work, now)
+		w.checkRunTime(l, work, now)
 	}
 }
 
@@ -251,7 +273,7 @@ func (w *worker) doom(l *life, cause Cause) {
 		return
 	}
 	l.doomed, l.doom = true, cause
-	if cause != CauseHung {
+	if cause == CauseBootTimeout || cause == CauseAddressTaken {
 		w.log.Warn("worker killed before it was ready", l.delay("cause", cause.String())...)
 	}
 	kill(l.group)
@@ -265,6 +287,9 @@ func (w *worker) settle(l *life) {
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
 		w.s.everReady.Store(true)
 		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.booted).Round(time.Millisecond).String())
+		if l.hook == nil {
+			w.hookAfterReady(l)
+		}
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.reason)
@@ -329,6 +354,7 @@ func (w *worker) place() (place, error) {
 		w.log.Warn("port is taken, using a spare one", "taken", w.s.options.StartPort+w.index, "address", at.address)
 		w.index = at.index
 	}
+	at.worker, at.number = w.name, w.number
 	return at, err
 }
 
