@@ -49,7 +49,12 @@ func workerOptions(cfg *config.Config) worker.Options {
 		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
 		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, w.Count),
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		HangTimeout: cfg.HangTimeout,
+		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
+		Environment: w.Env, Hooks: worker.Hooks(cfg.Hooks), WarmUp: worker.WarmUp(cfg.WarmUp),
+		Recycle: worker.Recycle{
+			Calls: cfg.Recycle.Calls, Age: cfg.Recycle.Age, Memory: int64(cfg.Recycle.Memory),
+			Cgroup: float64(cfg.Recycle.CgroupPercent) / 100,
+		},
 	}
 }
 

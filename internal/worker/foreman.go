@@ -27,6 +27,7 @@ type foreman struct {
 	generation int      // the newest
 	good       *version // what processes run that no operation started
 	op         *operation
+	recycling  recycling
 	result     string // of the last operation, for people
 }
 
@@ -98,6 +99,7 @@ func (f *foreman) work() {
 		seats = f.look()
 	}
 	f.finish(p, seats)
+	f.recycle(p, seats)
 	f.show(seats)
 }
 

@@ -43,13 +43,14 @@ type life struct {
 	cancel   context.CancelFunc
 	pipes    []*os.File // read ends; each closed by its pump
 	environ  []string   // the process's, for its hooks
-	hook     *hookRun   // after_ready; nil before
+	hook     *hookRun   // after_ready; nil if there is none, or not yet
 
 	watched   []int     // processes that answer calls: stopped if all of them are
 	began     time.Time // when it was started
 	booted    time.Time // when the wait for readiness began: at the start, or when nobody listened any more
 	waiting   bool      // for readiness
 	readyAt   time.Time // first readiness; zero before
+	welcomed  bool      // was up once
 	serving   bool      // by the last word of the prober
 	stopped   bool      // in state T
 	stoppedAt time.Time // since when, if it is
@@ -66,6 +67,8 @@ type life struct {
 	reason    string    // why it does not serve, or is suspect
 	hang      hang
 	burn      burn
+
+	servedBefore uint64 // calls that the place had served when it was started
 }
 
 // gone reports whether the leader has exited.
@@ -230,6 +233,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
 		began: now, booted: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
+		servedBefore: w.activity().Served,
 	}
 	w.attend(l)
 	return l, nil
@@ -285,6 +289,7 @@ func bury(cmd *exec.Cmd, r *reaper, l *leash) *os.ProcessState {
 // within drainLimit.
 func (w *worker) abandon(l *life) {
 	l.cancel()
+	w.odometer.Store(nil)
 	if l.hook != nil {
 		l.hook.cancel()
 	}

@@ -161,6 +161,7 @@ func (f *foreman) end(err error) {
 		f.result = strings.TrimSpace(err.Error())
 	}
 	f.result = fmt.Sprintf("%s: %s", op.reason, f.result)
+	f.recycled(op.reason, err)
 	op.answer <- err
 	close(op.progress)
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -17,6 +18,11 @@ const (
 	// steadyBoots is the same in boot times: who takes a minute to start is not
 	// replaced every minute.
 	steadyBoots = 10
+	// A spare that does not become ready puts recycling off for recyclePause, and
+	// each further one in a row for twice as long as the one before, up to
+	// recyclePauseMax: old workers serve better than none.
+	recyclePause    = time.Minute
+	recyclePauseMax = time.Hour
 )
 
 // Recycle says when a worker that is well is replaced by a fresh one: against
@@ -32,7 +38,7 @@ type Recycle struct {
 	// limit.
 	Age time.Duration
 	// Memory is how many bytes the processes of a worker's group may hold
-	// resident together; pages that they share count for each. 0 means no limit.
+	// resident together; what several share counts once. 0 means no limit.
 	Memory int64
 	// Cgroup is the share, 0 to 1, of the control group's memory limit beyond
 	// which the largest worker is replaced. 0 means no limit; without a limit of
@@ -128,4 +134,109 @@ func largest(of []candidate) int {
 		return -1
 	}
 	return found
+}
+
+// odometer is what one process is measured by. It is not changed once it is
+// made, when the process is ready first.
+type odometer struct {
+	group   int
+	readyAt time.Time
+	boot    time.Duration
+	served  uint64  // by the place, when the process was started
+	chance  float64 // for its limits, 0 to 1
+}
+
+func newOdometer(l *life) *odometer {
+	return &odometer{
+		group: l.group, readyAt: l.readyAt, boot: l.readyAt.Sub(l.began),
+		served: l.servedBefore, chance: rand.Float64(),
+	}
+}
+
+// read returns the limits and the wear of a process now. served is the count of
+// its place, memory 0 if nobody knows it.
+func (o *odometer) read(r Recycle, served uint64, memory int64, now time.Time) candidate {
+	return candidate{
+		limits: r.draw(o.boot, o.chance),
+		wear:   wear{calls: served - min(o.served, served), age: now.Sub(o.readyAt), memory: memory},
+	}
+}
+
+// recycling is what the foreman remembers of it.
+type recycling struct {
+	after  time.Time     // not before
+	pause  time.Duration // the last one; 0 after a success
+	warned map[int]bool  // groups of which the log has told that they are too heavy from the start
+}
+
+// failed puts recycling off after a replacement that failed.
+func (r *recycling) failed(now time.Time) {
+	r.pause = min(max(recyclePause, 2*r.pause), recyclePauseMax)
+	r.after = now.Add(r.pause)
+}
+
+// recycle begins to replace one worker that is used up, if nothing else is
+// going on.
+func (f *foreman) recycle(p plan, seats []seat) {
+	now, r := time.Now(), f.s.settings().Recycle
+	if r == (Recycle{}) || f.op != nil || now.Before(f.recycling.after) || !p.settled(seats) {
+		return
+	}
+	weights := f.s.weights.Load()
+	var numbers []int
+	var candidates []candidate
+	for _, s := range seats {
+		w := f.s.place(s.number)
+		o := w.odometer.Load()
+		if !s.ready || o == nil {
+			continue
+		}
+		c := o.read(r, w.activity().Served, weights.of(o.group), now)
+		if reason, due := c.limits.due(c.wear); due {
+			f.replace(s.number, reason, c.wear)
+			return
+		}
+		f.warnOfWeight(w, o.group, c)
+		numbers, candidates = append(numbers, s.number), append(candidates, c)
+	}
+	if weights == nil || !r.crowded(weights.used, weights.limit) {
+		return
+	}
+	if i := largest(candidates); i >= 0 {
+		f.replace(numbers[i], ReasonCgroupMemory, candidates[i].wear)
+	}
+}
+
+// replace begins to replace the worker of one place.
+func (f *foreman) replace(number int, reason Reason, w wear) {
+	f.s.place(number).log.Info("worker is recycled", "reason", reason.String(), "calls", w.calls,
+		"age", w.age.Round(time.Second).String(), "memory", w.memory)
+	f.begin(&operation{reason: reason, only: number, version: f.good})
+	f.s.wake()
+}
+
+// warnOfWeight tells, once for each process, of one that is over the limit of
+// memory while it is too young to be replaced for it.
+func (f *foreman) warnOfWeight(w *worker, group int, c candidate) {
+	if !c.limits.heavy(c.wear) || f.recycling.warned[group] {
+		return
+	}
+	if f.recycling.warned == nil || len(f.recycling.warned) > maxPlaces {
+		f.recycling.warned = make(map[int]bool)
+	}
+	f.recycling.warned[group] = true
+	w.log.Warn("worker is above the limit of memory soon after its start; a fresh one will hardly be below it", "pid", group,
+		"memory", c.wear.memory, "limit", c.limits.memory, "not_recycled_before", c.limits.steady.String())
+}
+
+// recycled takes in how the replacement of a worker ended.
+func (f *foreman) recycled(reason Reason, err error) {
+	switch {
+	case reason < ReasonCalls || errors.Is(err, errTakenOver) || errors.Is(err, errStopping):
+	case err == nil:
+		f.recycling.pause = 0
+	default:
+		f.recycling.failed(time.Now())
+		f.s.options.Logger.Warn("recycling is put off", "for", f.recycling.pause.String())
+	}
 }

@@ -164,13 +164,19 @@ func (s *Supervisor) Scale(n int) error {
 }
 
 // RollLimit is the longest time that a roll begun now can take: per turn a boot,
-// and a drain with its stop.
+// and a drain with its stop, each with its hook.
 func (s *Supervisor) RollLimit() time.Duration {
 	o, workers := s.settings(), s.Wanted()
 	turns := func(atOnce int) time.Duration {
 		atOnce = max(1, atOnce)
 		return time.Duration((workers + atOnce - 1) / atOnce)
 	}
-	leave := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
-	return turns(o.MaxSurge)*o.BootTimeout + turns(o.MaxDraining)*leave
+	enter, leave := o.BootTimeout, o.DrainTimeout+cutLimit+o.StopTimeout+killLimit
+	if len(o.Hooks.BeforeStart) > 0 {
+		enter += o.Hooks.Timeout
+	}
+	if len(o.Hooks.BeforeStop) > 0 {
+		leave += o.Hooks.Timeout
+	}
+	return turns(o.MaxSurge)*enter + turns(o.MaxDraining)*leave
 }

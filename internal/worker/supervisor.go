@@ -40,6 +40,7 @@ type Supervisor struct {
 
 	latest   atomic.Pointer[Options]  // see settings
 	overview atomic.Pointer[Overview] // written by the foreman
+	weights  atomic.Pointer[weights]  // written by weigh; nil while nobody asks
 	orders   chan func(*foreman)      // done by the foreman between two looks
 	nudge    chan struct{}            // capacity 1: a worker has something for the foreman
 
@@ -185,6 +186,7 @@ func (s *Supervisor) start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", s.place(0).name, context.Cause(ctx))
 	}
 	s.running.Go(boss.run)
+	s.running.Go(s.weigh)
 	return nil
 }
 

@@ -48,6 +48,8 @@ type worker struct {
 	// foreman; read by anybody.
 	board board
 	beat  atomic.Int64 // time since Supervisor.began of the last tick, or noBeat
+
+	odometer atomic.Pointer[odometer] // of the present process; nil before its first readiness
 }
 
 func newWorker(s *Supervisor, number int, name string) *worker {
@@ -287,9 +289,7 @@ func (w *worker) settle(l *life) {
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
 		w.s.everReady.Store(true)
 		w.log.Info("worker ready", "pid", l.group, "address", l.place.address, "after", time.Since(l.booted).Round(time.Millisecond).String())
-		if l.hook == nil {
-			w.hookAfterReady(l)
-		}
+		w.welcome(l)
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.reason)
@@ -298,6 +298,16 @@ func (w *worker) settle(l *life) {
 	l.up = able
 	w.settleSuspicion(l)
 	w.enter(l.state(w.looping(Starting)))
+}
+
+// welcome does what is due when a process is ready for the first time.
+func (w *worker) welcome(l *life) {
+	if l.welcomed {
+		return
+	}
+	l.welcomed = true
+	w.odometer.Store(newOdometer(l))
+	w.hookAfterReady(l)
 }
 
 // settleSuspicion tells the rank of a worker that is up whether it is suspect.

@@ -1,0 +1,315 @@
+//go:build real && linux
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"golang.org/x/sys/unix"
+)
+
+// sh is a hook that runs a script, with the placeholders as its arguments.
+func sh(script string) []string {
+	return []string{"sh", "-c", script, "{worker}", "{index}", "{addr}", "{host}", "{port}"}
+}
+
+// said returns what the house's log has behind a prefix, line by line.
+func (h *house) said(prefix string) []string {
+	var found []string
+	for line := range strings.Lines(h.logs.String()) {
+		if text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), prefix); ok {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// Each hook runs once in the life of a process, where its name says, with the
+// worker's environment, and is told what there is to tell.
+func TestHooksRunAroundALife(t *testing.T) {
+	const tell = `echo "$0 $1 $2 $3:$4 $SHARD $CABRANK_WORKER $CABRANK_HOOK pid=$CABRANK_WORKER_PID" >&2`
+	h := startHouse(t, func(o *Options) {
+		o.Environment = map[string]string{"SHARD": "part-{index}"}
+		o.Hooks = Hooks{BeforeStart: sh(tell), AfterReady: sh(tell), BeforeStop: sh(tell)}
+	})
+	h.waitReady(1)
+	at := h.first().Address
+	h.eventually("hook after_ready", func() bool { return len(h.said("worker-1 after_ready | ")) == 1 })
+	pid := h.first().PID
+	h.Stop(context.Background())
+	common := fmt.Sprintf("worker-1 0 %s %s part-0 worker-1 ", at, at)
+	for hook, pid := range map[string]string{
+		"before_start": "", "after_ready": fmt.Sprint(pid), "before_stop": fmt.Sprint(pid),
+	} {
+		got := h.said("worker-1 " + hook + " | ")
+		if want := common + hook + " pid=" + pid; len(got) != 1 || got[0] != want {
+			t.Errorf("%s said %q, want %q once", hook, got, want)
+		}
+	}
+}
+
+// A hook before_start that fails is a failed start: it counts, and is tried again.
+func TestHookBeforeStartFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tried")
+	h := startHouse(t, func(o *Options) {
+		o.Hooks.BeforeStart = []string{"sh", "-c", `[ -e "$0" ] || { touch "$0"; exit 7; }`, file}
+	})
+	h.waitReady(1)
+	got := h.first()
+	if got.Restarts[CauseHookFailed] != 1 || got.LastExit != "hook before_start: exit status 7" {
+		t.Errorf("restarts %v, last exit %q", got.Restarts, got.LastExit)
+	}
+}
+
+// A hook that takes too long is killed with all that it started, while the
+// worker's goroutine goes on to show that it is alive.
+func TestHookTakesTooLong(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.Hooks = Hooks{BeforeStart: []string{"sh", "-c", `sleep 1000 & sleep 1000`}, Timeout: 700 * time.Millisecond}
+	})
+	h.eventually("the failed start", func() bool { return h.first().Restarts[CauseHookFailed] > 0 })
+	if got := h.first().LastExit; got != "hook before_start: not over after 700ms, killed" {
+		t.Errorf("last exit %q", got)
+	}
+	beat := h.place(0).beat.Load()
+	h.eventually("beats", func() bool { return h.place(0).beat.Load() > beat+int64(time.Second) })
+}
+
+// A hook that cannot be made is a fault of the configuration: Start says so.
+func TestHookIsNotThere(t *testing.T) {
+	h := newHouse(t, func(o *Options) { o.Hooks.BeforeStart = []string{"/no/such/program"} })
+	err := h.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "hook before_start: fork/exec /no/such/program") {
+		t.Errorf("Start: %v", err)
+	}
+	h.checkNothingLeft()
+}
+
+// Failures of the other hooks are logged, and change nothing.
+func TestOtherHooksFail(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.Hooks = Hooks{AfterReady: []string{"false"}, BeforeStop: []string{"/no/such/program"}}
+	})
+	h.waitReady(1)
+	h.eventually("the failure", func() bool {
+		return strings.Contains(h.logs.String(), `msg="hook failed" worker=worker-1 error="hook after_ready: exit status 1"`)
+	})
+	if got := h.first(); got.State != Ready || len(got.Restarts) != 0 {
+		t.Errorf("state %v, restarts %v", got.State, got.Restarts)
+	}
+	h.Stop(context.Background())
+	if !strings.Contains(h.logs.String(), "hook before_stop: fork/exec /no/such/program") {
+		t.Error("the failure of before_stop is not in the log")
+	}
+}
+
+// Stop waits for no hook but before_stop, and for that one until it is told to
+// hurry.
+func TestStopEndsHooks(t *testing.T) {
+	endless := []string{"sh", "-c", `echo begun; sleep 1000 & wait`}
+	for _, test := range []struct {
+		name  string
+		hooks Hooks
+		ctx   func() context.Context
+	}{
+		{beforeStart, Hooks{BeforeStart: endless}, context.Background},
+		{afterReady, Hooks{AfterReady: endless}, context.Background},
+		{beforeStop, Hooks{BeforeStop: endless}, func() context.Context {
+			ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHouse(t, func(o *Options) { o.Hooks = test.hooks; o.Hooks.Timeout = time.Hour })
+			failed := make(chan error, 1)
+			go func() { failed <- h.Start(context.Background()) }()
+			if test.name == beforeStop {
+				h.waitReady(1)
+			} else {
+				h.eventually("the hook", func() bool { return len(h.said("worker-1 "+test.name+" | begun")) == 1 })
+			}
+			began := time.Now()
+			h.Stop(test.ctx())
+			if took := time.Since(began); took > patience {
+				t.Errorf("Stop took %v", took)
+			}
+			<-failed
+			h.checkNothingLeft()
+		})
+	}
+}
+
+// A worker that is replaced has its hook after its last call and before TERM.
+func TestHookBeforeStopInARoll(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) {
+		o.Count, o.MinReady = 1, 1
+		o.Hooks.BeforeStop = []string{"sh", "-c", `kill -0 "$CABRANK_WORKER_PID" && echo "$CABRANK_WORKER_PID lives"`}
+	})
+	h.waitReady(1)
+	old := h.first().PID
+	if err := h.Roll(t.Context(), Change{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the hook's word", func() bool {
+		got := h.said("worker-1 before_stop | ")
+		return len(got) == 1 && got[0] == fmt.Sprintf("%d lives", old)
+	})
+}
+
+// R18: a hook does not outlive cabrank either.
+func TestHookDoesNotOutliveKill9(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", shortTemp(t))
+	t.Setenv("CABRANK_TEST_HOOK", `trap "" TERM; sleep 1000 & sleep 1000 & wait; wait`)
+	mark, port := plantMark(t), freePorts(t, 8)
+	cmd := startSupervisor(t, "tcp", port, self("serve"))
+	// Supervisor, keeper, two workers, two hooks of three processes.
+	testkit.Eventually(t, patience, "all processes", func() bool { return len(marked(mark)) == 10 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	died := time.Now()
+	testkit.Eventually(t, patience, "nothing to be left", func() bool { return len(marked(mark)) == 0 })
+	if took := time.Since(died); took > 3*time.Second {
+		t.Errorf("it took %v, at most 3 s are allowed", took)
+	}
+}
+
+// A worker takes no call before it has answered the warm-up call, and the log
+// tells why it is not ready.
+func TestWarmUpComesBeforeReadiness(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.Command, o.BootTimeout = self("cold"), 2*time.Second
+		o.WarmUp.Method = "/shop.Cart/Warm"
+	})
+	h.eventually("the reason", func() bool {
+		return strings.Contains(h.logs.String(), "warm-up: /shop.Cart/Warm answered Unavailable: caches are empty")
+	})
+	if h.rank.ready() != 0 {
+		t.Error("a cold worker gets calls")
+	}
+	h.signal(unix.SIGUSR2)
+	h.waitReady(1)
+}
+
+// A method that does not exist is told once, clearly, and nobody is ready.
+func TestWarmUpMethodIsUnknown(t *testing.T) {
+	h := startHouse(t, func(o *Options) {
+		o.BootTimeout = 500 * time.Millisecond
+		o.WarmUp.Method = "/shop.Cart/Gone"
+	})
+	h.eventually("two attempts", func() bool { return h.first().Restarts[CauseBootTimeout] >= 2 })
+	const line = `worker has no method for the warm-up call and will not be ready`
+	if got := strings.Count(h.logs.String(), line); got != 1 {
+		t.Errorf("%d lines, want 1", got)
+	}
+	if len(h.rank.history()) != 0 {
+		t.Error("the worker was ready")
+	}
+}
+
+// A worker that computes for a call that should be over is replaced; one whose
+// handler waits is left alone.
+func TestRunTime(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command []string
+		over    bool
+	}{
+		{"computes", shell(`while :; do :; done & "$0" test-worker serve`), true},
+		{"sleeps", self("serve"), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) { o.Command, o.MaxRunTime = test.command, time.Second })
+			h.waitReady(1)
+			pid, began := h.first().PID, time.Now()
+			h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
+			if test.over {
+				testkit.Eventually(t, 6*burnFor, "another process", func() bool { s := h.first(); return s.PID != pid && s.PID != 0 })
+				h.rank.setWork(Work{})
+				if got := h.first().Restarts; got[CauseRunTime] != 1 || len(got) != 1 {
+					t.Errorf("restarts %v, want one for the run time", got)
+				}
+				return
+			}
+			testkit.Eventually(t, 6*burnFor, "twice the time", func() bool { return time.Since(began) > 2*burnFor })
+			if got := h.first(); got.PID != pid || got.State != Ready {
+				t.Errorf("a worker that waits is %v, process %d, was %d", got.State, got.PID, pid)
+			}
+		})
+	}
+}
+
+// A worker that has served its calls is replaced, the spare first, and its
+// successor begins at zero.
+func TestRecycleByCalls(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.Recycle.Calls = 2, 2, 100 })
+	h.waitReady(2)
+	old := h.pids()
+	stop := h.watch()
+	h.rank.setWork(Work{Served: 100})
+	h.eventually("both recycled", func() bool {
+		retired := 0
+		for _, s := range h.Workers() {
+			retired += s.Retired[ReasonCalls]
+		}
+		return retired == 2 && h.Overview().Settled && h.rank.ready() == 2
+	})
+	if fewest, most := stop(); fewest < 2 || most > 3 {
+		t.Errorf("at least %d ready and at most %d processes; want 2 and 3", fewest, most)
+	}
+	for name, pid := range h.pids() {
+		if old[name] == pid {
+			t.Errorf("%s still has process %d", name, pid)
+		}
+	}
+	// The fresh ones have served nothing: two looks of the foreman find nothing.
+	began, fresh := time.Now(), h.pids()
+	h.eventually("two looks", func() bool { return time.Since(began) > 2*foremanTick+500*time.Millisecond })
+	for name, pid := range h.pids() {
+		if fresh[name] != pid {
+			t.Errorf("%s was recycled again", name)
+		}
+	}
+}
+
+// Age counts from the readiness.
+func TestRecycleByAge(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.Recycle.Age = 1, 1, 1500*time.Millisecond })
+	h.waitReady(1)
+	h.eventually("its successor", func() bool {
+		retired := 0
+		for _, s := range h.Workers() {
+			retired += s.Retired[ReasonAge]
+		}
+		return retired > 0
+	})
+}
+
+// A spare that does not become ready costs nobody, and puts recycling off.
+func TestRecycleFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "broken")
+	h := rollingHouse(t, func(o *Options) {
+		o.Count, o.MinReady, o.Recycle.Calls = 1, 1, 10
+		o.Command = append(shell(`[ -e "$1" ] && exit 3; exec "$0" test-worker serve`), file)
+	})
+	h.waitReady(1)
+	pid := h.first().PID
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.rank.setWork(Work{Served: 10})
+	h.eventually("the end of it", func() bool { return strings.Contains(h.logs.String(), "recycling is put off") })
+	h.eventually("peace", func() bool { return h.Overview().Settled })
+	if got := h.first(); got.PID != pid || got.State != Ready {
+		t.Errorf("the old worker is %v, process %d, was %d", got.State, got.PID, pid)
+	}
+}
