@@ -313,3 +313,21 @@ func TestRecycleFails(t *testing.T) {
 		t.Errorf("the old worker is %v, process %d, was %d", got.State, got.PID, pid)
 	}
 }
+
+// What workers hold in memory is read for those that are ready.
+func TestWeights(t *testing.T) {
+	h := startHouse(t, func(o *Options) { o.Count = 2 })
+	h.waitReady(2)
+	h.eventually("both weights", func() bool {
+		weights := h.readWeights()
+		for _, s := range h.Workers() {
+			if weights.of(s.PID) < 1<<20 {
+				return false
+			}
+		}
+		return true
+	})
+	if got := (*weights)(nil).of(1); got != 0 {
+		t.Errorf("nobody knows, but it is %d", got)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,8 +26,10 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 )
 
 // The tests of this tag start children: this binary again, in one of the roles
@@ -62,13 +65,19 @@ func play(m *testing.M) int {
 //
 // Kinds: serve (with health: USR1 says NOT_SERVING, USR2 SERVING, HUP stops
 // answering until the next HUP), share (serve, with SO_REUSEPORT), plain (gRPC
-// without health), stubborn (serve, but deaf to TERM), silent (never listens).
+// without health), stubborn (serve, but deaf to TERM), silent (never listens), cold
+// (serve, but every other method answers UNAVAILABLE until USR2).
 func testWorker(args []string) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGHUP)
 	checks := &slowHealth{Server: health.NewServer()}
 	if args[0] != "silent" {
-		server := grpc.NewServer()
+		var others []grpc.ServerOption
+		if args[0] == "cold" {
+			checks.cold.Store(true)
+			others = append(others, grpc.UnknownServiceHandler(checks.answer))
+		}
+		server := grpc.NewServer(others...)
 		if args[0] != "plain" {
 			grpc_health_v1.RegisterHealthServer(server, checks)
 		}
@@ -98,6 +107,7 @@ func testWorker(args []string) int {
 			checks.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 		case unix.SIGUSR2:
 			checks.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
+			checks.cold.Store(false)
 		case unix.SIGHUP:
 			checks.toggle()
 		}
@@ -119,8 +129,17 @@ func listenShared(network, address string) (net.Listener, error) {
 // slowHealth can be told not to answer.
 type slowHealth struct {
 	*health.Server
+	cold   atomic.Bool
 	mu     sync.Mutex
 	silent bool
+}
+
+// answer answers the methods of other services.
+func (h *slowHealth) answer(_ any, stream grpc.ServerStream) error {
+	if h.cold.Load() {
+		return status.Error(codes.Unavailable, "caches are empty")
+	}
+	return stream.SendMsg(&grpc_health_v1.HealthCheckResponse{})
 }
 
 func (h *slowHealth) toggle() {
@@ -147,9 +166,13 @@ func testSupervisor(args []string) int {
 	if err != nil {
 		return 2
 	}
+	var hooks Hooks
+	if script := os.Getenv("CABRANK_TEST_HOOK"); script != "" {
+		hooks.AfterReady = []string{"sh", "-c", script}
+	}
 	s, err := New(Options{
 		Count: 2, Transport: args[0], StartPort: startPort, Slots: 1, Command: args[2:],
-		Rank: printer{}, Output: Output{Writer: os.Stderr},
+		Rank: printer{}, Output: Output{Writer: os.Stderr}, Hooks: hooks,
 	})
 	if err == nil {
 		err = s.Start(context.Background())

@@ -119,3 +119,33 @@ func TestReasonNames(t *testing.T) {
 		seen[r.String()] = true
 	}
 }
+
+// What a place served before the process counts for nothing, and its age is that
+// of its readiness.
+func TestOdometer(t *testing.T) {
+	began := time.Now()
+	l := &life{group: 7, began: began, readyAt: began.Add(10 * time.Second), servedBefore: 500}
+	o := newOdometer(l)
+	c := o.read(Recycle{Calls: 1000}, 520, 77, began.Add(70*time.Second))
+	if c.wear != (wear{20, time.Minute, 77}) || c.limits.steady != 100*time.Second || o.group != 7 {
+		t.Errorf("got %+v", c)
+	}
+	if o.chance < 0 || o.chance >= 1 {
+		t.Errorf("chance %v", o.chance)
+	}
+	// A place that was taken anew counts from zero.
+	if got := o.read(Recycle{}, 3, 0, began).wear.calls; got != 0 {
+		t.Errorf("%d calls, want 0", got)
+	}
+}
+
+// Spares that fail put recycling off for ever longer, up to an hour.
+func TestRecyclingIsPutOff(t *testing.T) {
+	var r recycling
+	now := time.Now()
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if r.failed(now); r.pause != want*time.Minute || r.after != now.Add(r.pause) {
+			t.Errorf("put off for %v, want %v minutes", r.pause, want)
+		}
+	}
+}
