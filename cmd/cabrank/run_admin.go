@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -9,23 +10,21 @@ import (
 // startAdmin opens the probes and the metrics page, where they are wanted.
 func (s *service) startAdmin() error {
 	if s.cfg.Probes.Enabled {
-		on, err := admin.Listen(s.cfg.Probes.Addr(), "--probes")
+		on, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", admin.Listen)
 		if err != nil {
 			return err
 		}
 		s.probes = admin.ServeProbes(on, s, s.log)
-		s.log.Info("probes listening", "addr", s.probes.Addr().String())
 		go s.follow(s.probes) // ends with the server
 	}
 	if s.cfg.Metrics.Enabled {
-		on, err := admin.Listen(s.cfg.Metrics.Addr(), "--metrics")
+		on, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", admin.Listen)
 		if err != nil {
 			return err
 		}
 		if s.metrics, err = admin.ServeMetrics(on, s.cfg.Metrics.Path, s.sources(), s.log); err != nil {
 			return err
 		}
-		s.log.Info("metrics listening", "addr", s.metrics.Addr().String())
 		go s.follow(s.metrics) // ends with the server
 	}
 	return nil

@@ -30,6 +30,9 @@ func (s *service) makeEndpoints(out io.Writer) error {
 func (s *service) makeWorkers(out io.Writer) error {
 	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true)
 	options := workerOptions(s.cfg)
+	if s.firstWorkers > 0 {
+		options.Count, options.MinReady = s.firstWorkers, s.fewest(options.MinReady)
+	}
 	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
 	workers, err := worker.New(options)

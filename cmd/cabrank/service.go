@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -26,12 +27,41 @@ type service struct {
 	cfg *config.Config
 	log *slog.Logger
 
+	// Set before anything is started, never changed.
+	inherited *handover.Inherited // what this process was given: listeners, a predecessor
+	program   string              // path that an upgrade starts
+	began     time.Time
+
 	relay     *relay.Relay
+	door      net.Addr // where the calls come in
 	probes    *admin.Server
 	metrics   *admin.Server
 	workers   *worker.Supervisor // nil if only others run endpoints
 	upstreams *discover.Static   // nil if nobody else runs any
 	failed    chan error         // a part that must not end has ended
+	quit      chan struct{}      // closed when the service ends
+
+	upgrades     upgrades
+	firstWorkers int // with how many a successor begins; 0: as configured
+}
+
+// newService makes a service, with what this process was given by the one that
+// started it. A predecessor is talked to; nothing is started yet.
+func newService(cfg *config.Config, log *slog.Logger) (*service, error) {
+	inherited, err := handover.Inherit(log)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	program, err := handover.Program()
+	if err != nil {
+		return nil, fmt.Errorf("path of this program: %w", err)
+	}
+	s := &service{
+		cfg: cfg, log: log, inherited: inherited, program: program, began: time.Now(),
+		failed: make(chan error, 1), quit: make(chan struct{}),
+		upgrades: upgrades{over: make(chan struct{})},
+	}
+	return s, s.greet()
 }
 
 // announce says what is about to run, above all what nobody wrote down: the
@@ -60,19 +90,37 @@ func (s *service) announce() {
 // It gives up when ctx ends.
 func (s *service) start(ctx context.Context, out io.Writer) error {
 	s.announce()
+	if s.inherited.Predecessor != nil {
+		return s.takeOver(ctx, out)
+	}
 	s.relay = relay.New(relayOptions(s.cfg, s.log))
-	listener, err := admin.Listen(s.cfg.Server.Addr(), "--listen")
-	if err != nil {
+	if err := s.openDoor(); err != nil {
 		return err
 	}
-	s.log.Info("listening", "addr", listener.Addr().String())
-	go s.watch(s.relay.Serve, listener) // ends with the listener
 	if err := s.makeEndpoints(out); err != nil {
 		return err
 	}
 	if err := s.startAdmin(); err != nil {
 		return err
 	}
+	if err := s.dropRest(); err != nil {
+		return err
+	}
+	return s.startEndpoints(ctx)
+}
+
+// openAll opens every listener, of a service whose endpoints are ready.
+func (s *service) openAll() error {
+	if err := s.openDoor(); err != nil {
+		return err
+	}
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	return s.dropRest()
+}
+
+func (s *service) startEndpoints(ctx context.Context) error {
 	if s.upstreams != nil {
 		s.upstreams.Start()
 	}
@@ -105,8 +153,30 @@ func (s *service) inFlight() int {
 	return calls
 }
 
+// tellManager reports to a service manager, if there is one, until the end: that
+// calls can be served, and twice per interval of its watchdog that all is well.
+func (s *service) tellManager() {
+	if s.inherited.Notifier == nil {
+		return
+	}
+	go s.inherited.Notifier.Watch(s.quit, s.Alive)
+	look := time.NewTicker(readyPoll)
+	defer look.Stop()
+	for !s.relay.Serving() {
+		select {
+		case <-look.C:
+		case <-s.quit:
+			return
+		}
+	}
+	s.inherited.Notifier.Ready()
+}
+
 // stop ends the service in the order of R17. A second signal skips the waits.
+// One that has handed over, or never took over, has nobody to wait for who
+// might still come, and nobody to tell.
 func (s *service) stop(signals <-chan os.Signal) {
+	s.upgrades.stop()
 	hurry := make(chan struct{})
 	done := make(chan struct{})
 	defer close(done)
@@ -119,16 +189,33 @@ func (s *service) stop(signals <-chan os.Signal) {
 		}
 	}()
 	s.relay.StopServing()
-	select {
-	case <-time.After(s.cfg.PreStopDelay):
-	case <-hurry:
+	if s.isPublic() {
+		s.inherited.Notifier.Stopping()
+		select {
+		case <-time.After(s.cfg.PreStopDelay):
+		case <-hurry:
+		}
 	}
 	s.relay.Drain(s.cfg.DrainTimeout, hurry)
 	s.end()
 }
 
+// isPublic reports whether the address of the service is its own: it has opened
+// its door, and has not handed it over.
+func (s *service) isPublic() bool {
+	select {
+	case <-s.upgrades.over:
+		return false
+	default:
+		return s.door != nil
+	}
+}
+
 // end stops whatever was started.
 func (s *service) end() {
+	close(s.quit)
+	s.upgrades.stop()
+	s.upgrades.wait()
 	if s.upstreams != nil {
 		s.upstreams.Stop()
 	}
@@ -136,6 +223,11 @@ func (s *service) end() {
 		s.workers.Stop(context.Background())
 	}
 	s.relay.Close()
+	s.closeAdmin()
+}
+
+// closeAdmin ends the pages that tell of the service.
+func (s *service) closeAdmin() {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
 	defer cancel()
 	for _, server := range []*admin.Server{s.probes, s.metrics} {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/handover"
+)
+
+// openDoor takes callers from now on: before a worker is ready they wait.
+func (s *service) openDoor() error {
+	server := s.cfg.Server
+	bind := admin.Listen
+	if server.ReusePort {
+		bind = admin.ListenShared
+	}
+	on, err := s.listen(handover.Traffic, "listening", server.Addr(), "--listen", bind)
+	if err != nil {
+		return err
+	}
+	s.door = on.Addr()
+	go s.watch(s.relay.Serve, on) // ends with the listener
+	return nil
+}
+
+// listen opens a listener by its name: one that was given, or what bind makes.
+// The log says where it is, under msg.
+func (s *service) listen(name, msg, address, flag string, bind func(address, flag string) (net.Listener, error)) (net.Listener, error) {
+	on, origin, err := s.inherited.Listeners.Open(name, "tcp", address, func() (net.Listener, error) {
+		return bind(address, flag)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.tellListener(msg, on, origin)
+	return on, nil
+}
+
+func (s *service) tellListener(msg string, on net.Listener, origin handover.Origin) {
+	told := []any{"addr", on.Addr().String()}
+	if origin != handover.Bound {
+		told = append(told, "from", origin.String())
+	}
+	s.log.Info(msg, told...) //nolint:sloglint // callers have constants
+}
+
+// listenControl opens the control socket, of the path that the configuration
+// names, or named by the port of the traffic.
+func (s *service) listenControl() (*admin.ControlListener, error) {
+	_, port, _ := net.SplitHostPort(s.door.String()) // what listens has a port
+	asked := s.cfg.Control
+	if asked == "auto" {
+		asked += ":" + port // another port is another socket
+	}
+	on, origin, err := s.inherited.Listeners.Open(handover.Control, "unix", asked, func() (net.Listener, error) {
+		return s.bindControl(port)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.tellListener("control listening", on, origin)
+	given, isUnix := on.(*net.UnixListener)
+	if !isUnix {
+		bound, _ := on.(*admin.ControlListener) // nothing else is made
+		return bound, nil
+	}
+	control, err := admin.InheritControl(given)
+	if err == nil && origin == handover.Activated {
+		control.Release() // its path belongs to the service manager
+	}
+	return control, err
+}
+
+func (s *service) bindControl(port string) (net.Listener, error) {
+	if s.cfg.Control != "auto" {
+		return admin.ListenControl(s.cfg.Control)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("port of %s: %w", s.door, err)
+	}
+	return admin.ListenControlAuto(admin.ControlFolders()[0], number)
+}
+
+// dropRest says what has become of listeners that were given and are not used.
+func (s *service) dropRest() error {
+	dropped, err := s.inherited.Listeners.Rest()
+	for _, listener := range dropped {
+		s.log.Warn("listener closed, the configuration does not ask for it any more", "listener", listener)
+	}
+	return usageError(err)
+}

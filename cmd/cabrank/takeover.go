@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+const (
+	// readyPoll is how often a new process looks whether it is ready.
+	readyPoll = 20 * time.Millisecond
+	// bootTime is added to boot_timeout, within which workers are ready or
+	// replaced, as the limit for a new process.
+	bootTime = 5 * time.Second
+)
+
+// greet exchanges the first words with the process that this one is to replace,
+// if there is one.
+func (s *service) greet() error {
+	p := s.inherited.Predecessor
+	if p == nil {
+		return nil
+	}
+	if err := p.Greet(version, s.bootLimit()); err != nil {
+		p.Fail(err)
+		return err
+	}
+	s.beginWith(p.Workers)
+	return nil
+}
+
+// bootLimit is how long this process may take to be ready to take over.
+func (s *service) bootLimit() time.Duration { return s.cfg.Workers.BootTimeout + bootTime }
+
+// takeOver starts as the successor of a process that serves (R20): first the
+// workers, then, when enough of them are ready, the listeners.
+func (s *service) takeOver(ctx context.Context, out io.Writer) error {
+	p := s.inherited.Predecessor
+	options := relayOptions(s.cfg, s.log)
+	options.MinReady = s.fewest(options.MinReady)
+	s.relay = relay.New(options)
+	if err := s.makeEndpoints(out); err != nil {
+		return err
+	}
+	if err := s.startEndpoints(ctx); err != nil {
+		return err
+	}
+	if err := s.awaitReady(ctx, p, s.bootLimit()); err != nil {
+		return err
+	}
+	if err := p.Take(s.inherited.Listeners); err != nil {
+		return err
+	}
+	if err := s.openAll(); err != nil {
+		return err
+	}
+	if err := p.Serving(); err != nil {
+		return err
+	}
+	s.log.Info("took over", "predecessor", p.PID, "version_before", p.Program, "after", time.Since(s.began).Round(time.Millisecond).String())
+	s.inherited.Notifier.Ready()
+	go s.growUp(p) // ends with the old process, or with this one
+	return nil
+}
+
+// beginWith has the new process start with fewer workers than configured, while
+// those of the old one need the memory: as many as were asked for by the
+// command, else by upgrade_workers.
+func (s *service) beginWith(asked int) {
+	if asked == 0 {
+		asked = s.cfg.UpgradeWorkers
+	}
+	if count := s.cfg.Workers.Count; asked > 0 && asked < count {
+		s.firstWorkers = asked
+	}
+}
+
+// fewest bounds a number of ready workers by how many there are at first.
+func (s *service) fewest(ready int) int {
+	if s.firstWorkers > 0 {
+		return min(ready, s.firstWorkers)
+	}
+	return ready
+}
+
+// awaitReady returns when calls could be served, and tells the old process of
+// every step. Workers that die one after the other are not waited for.
+func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit time.Duration) error {
+	timer, look := time.NewTimer(limit), time.NewTicker(readyPoll)
+	defer timer.Stop()
+	defer look.Stop()
+	told := make(map[string]bool)
+	for !s.relay.Serving() {
+		if err := s.crashing(); err != nil {
+			return err
+		}
+		s.tellReady(p, told)
+		select {
+		case <-look.C:
+		case <-timer.C:
+			return fmt.Errorf("not ready within %v: %s", limit, s.readiness())
+		case <-p.Gone():
+			return p.Lost()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-s.failed:
+			return err
+		}
+	}
+	s.tellReady(p, told)
+	return nil
+}
+
+// crashing is an error if a worker is in a crash loop.
+func (s *service) crashing() error {
+	if s.workers == nil {
+		return nil
+	}
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.CrashLoop {
+			return fmt.Errorf("%s ends as soon as it is started: %s", w.Name, w.LastExit)
+		}
+	}
+	return nil
+}
+
+// tellReady tells of the workers that have become ready since.
+func (s *service) tellReady(p *handover.Predecessor, told map[string]bool) {
+	if s.workers == nil {
+		return
+	}
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.Ready && !told[w.Name] {
+			told[w.Name] = true
+			p.Tell(handover.Progress{Step: handover.StepWorker, Worker: w.Name, Done: len(told), Total: s.workers.Wanted()})
+		}
+	}
+}
+
+// readiness says how many endpoints are ready, for an error.
+func (s *service) readiness() string {
+	endpoints := s.relay.Rank().Endpoints
+	ready := 0
+	for _, e := range endpoints {
+		if e.Ready {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d of %d endpoints are, min_ready is %d", ready, len(endpoints), s.fewest(s.cfg.Workers.MinReady))
+}
+
+// growUp goes from the number of workers that an upgrade begins with to the
+// configured one, when the old process has gone.
+func (s *service) growUp(p *handover.Predecessor) {
+	select {
+	case <-p.Gone():
+	case <-s.quit:
+		return
+	}
+	s.log.Info("the old process has ended", "predecessor", p.PID)
+	if s.firstWorkers == 0 || s.workers == nil {
+		return
+	}
+	err := s.workers.Configure(workerOptions(s.cfg))
+	if err = errors.Join(err, s.workers.Scale(s.cfg.Workers.Count)); err != nil {
+		s.log.Error("workers cannot be added", "error", err)
+	}
+}
+
+// failTakeOver tells the old process that this one gives up, as long as it has
+// not taken over.
+func (s *service) failTakeOver(why error) {
+	if p := s.inherited.Predecessor; p != nil {
+		p.Fail(why)
+	}
+}

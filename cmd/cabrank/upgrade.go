@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/handover"
+)
+
+// endTime is added to stop_timeout for a new process that ends again.
+const endTime = 10 * time.Second
+
+// errStopping is why an upgrade is given up when cabrank itself stops: SIGTERM
+// wins.
+var errStopping = errors.New("cabrank stops")
+
+// upgrades are the attempts to hand over, one at a time.
+type upgrades struct {
+	over chan struct{} // closed when another process has taken over
+
+	mu        sync.Mutex
+	stopping  bool                    // nothing is begun any more
+	cancel    context.CancelCauseFunc // of the one under way; nil if none is
+	running   sync.WaitGroup
+	successor *handover.Successor // held, not used: see there
+}
+
+// upgrade starts the program again and hands the listeners to the new process
+// (R20). workers is how many that one begins with, 0: as configured.
+//
+// It returns nil when the new process serves; from then on this one drains and
+// ends by itself. After an error it goes on as before. Ending ctx gives it up.
+func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
+	if err := s.mayUpgrade(); err != nil {
+		return err
+	}
+	ctx, err := s.upgrades.begin(ctx)
+	if err != nil {
+		return err
+	}
+	s.log.Info("upgrading", "program", s.program)
+	successor, err := handover.Upgrade(ctx, s.upgradeOptions(workers), tell)
+	s.upgrades.done(successor)
+	if err != nil {
+		s.log.Error("upgrade failed, nothing has changed", "error", err)
+		return err
+	}
+	return nil
+}
+
+// mayUpgrade says why there is no upgrade here and now.
+func (s *service) mayUpgrade() error {
+	if os.Getpid() == 1 {
+		return errors.New("cabrank is PID 1, with which the container would end: roll the container instead (cabrank restart replaces the workers)")
+	}
+	if p := s.inherited.Predecessor; p != nil {
+		select {
+		case <-p.Gone():
+		default:
+			return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
+		}
+	}
+	return nil
+}
+
+func (s *service) upgradeOptions(workers int) handover.Options {
+	return handover.Options{
+		Version: version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
+		Workers: workers, Listeners: s.inherited.Listeners,
+		Start: s.launch, Over: s.handedOver, EndLimit: s.cfg.Workers.StopTimeout + endTime,
+	}
+}
+
+// launch starts a process that is no worker, by the one place that reaps.
+func (s *service) launch(cmd *exec.Cmd) (wait func() *os.ProcessState, err error) {
+	if s.workers != nil {
+		return s.workers.Launch(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() *os.ProcessState {
+		_ = cmd.Wait() // the state says it better
+		return cmd.ProcessState
+	}, nil
+}
+
+// handedOver is called when the new process serves, before that one hears that
+// it is alone.
+func (s *service) handedOver(pid int) {
+	s.inherited.Notifier.MainPID(pid)
+	s.relay.ReleaseListeners()
+	s.log.Info("handed over", "successor", pid, "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
+}
+
+// begin claims the one place for an upgrade.
+func (u *upgrades) begin(ctx context.Context) (context.Context, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.stopping:
+		return nil, errStopping
+	case u.successor != nil:
+		return nil, errors.New("another process has taken over already")
+	case u.cancel != nil:
+		return nil, errors.New("an upgrade is under way already")
+	}
+	ctx, u.cancel = context.WithCancelCause(ctx)
+	u.running.Add(1)
+	return ctx, nil
+}
+
+// done frees the place. successor is nil if nobody has taken over.
+func (u *upgrades) done(successor *handover.Successor) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cancel(nil)
+	u.cancel = nil
+	u.running.Done()
+	if u.successor = successor; successor != nil {
+		close(u.over)
+	}
+}
+
+// stop gives up what is under way; wait returns when it is undone.
+func (u *upgrades) stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stopping = true
+	if u.cancel != nil {
+		u.cancel(errStopping)
+	}
+}
+
+func (u *upgrades) wait() { u.running.Wait() }
