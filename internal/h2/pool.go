@@ -17,18 +17,23 @@ const (
 // the process can keep a total bound. Safe for concurrent use.
 type Budget struct {
 	used  atomic.Int64
-	Total int64 // bytes; the bound itself is enforced by whoever asks Used
+	Total int64 // bytes; the bound itself is enforced by whoever asks. See SetTotal
 }
+
+// SetTotal changes the bound while the budget is in use.
+func (b *Budget) SetTotal(bytes int64) { atomic.StoreInt64(&b.Total, bytes) }
+
+func (b *Budget) total() int64 { return atomic.LoadInt64(&b.Total) }
 
 // Used returns the bytes that are in use now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // Pressed reports whether more than half of the budget is in use: the time to
 // announce smaller windows (R11).
-func (b *Budget) Pressed() bool { return b.used.Load() > b.Total/2 }
+func (b *Budget) Pressed() bool { return b.used.Load() > b.total()/2 }
 
 // Exceeded reports whether more than the budget is in use.
-func (b *Budget) Exceeded() bool { return b.used.Load() > b.Total }
+func (b *Budget) Exceeded() bool { return b.used.Load() > b.total() }
 
 // Pool hands out byte buffers by size class (powers of two from 1 KiB to
 // 2 MiB). It keeps at most 4 MiB of returned ones, and of those only what was

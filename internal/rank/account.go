@@ -44,6 +44,14 @@ type Terms struct {
 	Concurrent int
 }
 
+// complete puts the default in place of a weight that is not given.
+func (t Terms) complete() Terms {
+	if t.Weight <= 0 {
+		t.Weight = 1
+	}
+	return t
+}
+
 // Account is one caller's share of the slot time. Callers are told apart by the
 // keys given to Rank.Open.
 //
@@ -108,9 +116,7 @@ func (r *Rank) Open(key string, terms Terms) *Account {
 }
 
 func (r *Rank) newAccount(key string, terms Terms) *Account {
-	if terms.Weight <= 0 {
-		terms.Weight = 1
-	}
+	terms = terms.complete()
 	shares := make([]share, len(r.lanes)) // there are no more levels than lanes
 	return &Account{key: key, terms: terms, rate: newBucket(terms), busy: -1, shares: shares, level: r.lanes[0].level}
 }

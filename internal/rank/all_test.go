@@ -112,8 +112,10 @@ func (h *havoc) step() {
 		h.leave()
 	case n < 96:
 		h.turn()
-	case n < 97:
+	case n < 97 && h.IntN(3) > 0:
 		h.reopen()
+	case n < 97:
+		h.reconfigure()
 	default:
 		h.doTick()
 	}
@@ -236,6 +238,19 @@ func (h *havoc) reopen() {
 	a := h.accounts[i]
 	h.rank.Close(a)
 	h.accounts[i] = h.rank.Open(a.key, a.terms)
+}
+
+// reconfigure has the operator change what may change.
+func (h *havoc) reconfigure() {
+	s := Settings{QueueLength: h.IntN(40), StreamSlots: h.IntN(4), Admit: BoundedLength, Order: FIFO}
+	if h.IntN(2) == 0 {
+		s.Admit, s.Order = nil, nil
+	}
+	h.deliver(h.rank.Configure(s, h.now, nil))
+	weight := h.IntN(5)
+	h.rank.Retune(func(key string) Terms {
+		return Terms{Weight: float64(weight*len(key)) / 3, Concurrent: 10 * weight}
+	}, h.now)
 }
 
 // check compares the rank's counts with the plain ones.

@@ -81,30 +81,28 @@ type Rank struct {
 	forgiven  int        // which of them was looked at last
 	spares    spares
 
-	// Immutable.
+	// See Configure.
 	queueLength int
 	order       Order
 	admit       Admission
-	bind        binder        // nil with LateBinding
-	wake        chan struct{} // holds one token
+
+	// Immutable.
+	bind binder        // nil with LateBinding
+	wake chan struct{} // holds one token
 }
 
 // New returns a rank without endpoints.
 func New(o Options) *Rank {
-	if o.Order == nil {
-		o.Order = Adaptive
-	}
-	if o.Admit == nil {
-		o.Admit = InTime
-	}
+	s := Settings{QueueLength: o.QueueLength, StreamSlots: o.StreamSlots, Order: o.Order, Admit: o.Admit}
+	s.complete()
 	if o.Choose == nil {
 		o.Choose = Fastest
 	}
 	lanes := newLanes(o.Lanes)
 	r := &Rank{
-		queueLength: o.QueueLength,
-		order:       o.Order,
-		admit:       o.Admit,
+		queueLength: s.QueueLength,
+		order:       s.Order,
+		admit:       s.Admit,
 		choose:      o.Choose,
 		bind:        newBinder(o.Balance, o.Random),
 		wake:        make(chan struct{}, 1),
@@ -112,7 +110,7 @@ func New(o Options) *Rank {
 		lanes:       lanes,
 		ordered:     byPriority(lanes),
 		reserved:    reserves(lanes),
-		streams:     streams{limit: o.StreamSlots},
+		streams:     streams{limit: s.StreamSlots},
 		accounts:    make(map[string]*Account),
 	}
 	r.queue = newQueue(lanes, &r.spares)

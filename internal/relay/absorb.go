@@ -25,7 +25,7 @@ func (c *call) absorb() {
 	if step == 0 || unpaid < step {
 		return
 	}
-	o, cc := &c.st.relay.opts, c.caller
+	o, cc := c.st.relay.settings(), c.caller
 	room := min(o.AbsorbBytes-c.up.Window()-c.ahead, o.Limits.Buffer/2-cc.ahead) + owed
 	n := min(unpaid, room) / step * step
 	loan := max(n-owed, 0)
@@ -51,7 +51,7 @@ func (c *call) repay(n int) int {
 
 // lend notes credit for n bytes in the ledger of the process, if it has room.
 func (r *Relay) lend(n int) bool {
-	if r.absorbed.Add(int64(n)) <= r.opts.BufferTotal/2 {
+	if r.absorbed.Add(int64(n)) <= r.settings().BufferTotal/2 {
 		return true
 	}
 	r.absorbed.Add(int64(-n))

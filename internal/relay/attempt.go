@@ -184,7 +184,7 @@ func (a *attempt) readStatus(b *h2.Block) {
 // no free thread are known (R1).
 func (a *attempt) understandsRefusals() bool {
 	st := a.call.st
-	return a.call.grpc && a.lease.Valid() && len(st.relay.refusals) > 0 &&
+	return a.call.grpc && a.lease.Valid() && len(st.relay.settings().refusals) > 0 &&
 		st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 
@@ -210,7 +210,7 @@ func (a *attempt) isRefusal(b *h2.Block) bool {
 	}
 	st := a.call.st
 	st.scratch = grpcwire.DecodeMessage(st.scratch[:0], message.Value)
-	return st.relay.refusals[string(st.scratch)]
+	return st.relay.settings().refusals[string(st.scratch)]
 }
 
 // holdBack keeps response HEADERS from the caller that may be the first half of

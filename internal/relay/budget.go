@@ -20,10 +20,10 @@ const (
 //
 // Concurrency: may be used from anywhere; its lock is a leaf.
 type retryBudget struct {
+	mu        sync.Mutex
 	ratio     float64
 	perSecond float64
 
-	mu      sync.Mutex
 	second  int64                   // the one that now is in
 	seconds [budgetWindow]oneSecond // by second modulo budgetWindow
 	calls   uint64                  // sums of seconds
@@ -37,6 +37,17 @@ type oneSecond struct{ calls, spent uint64 }
 
 func newRetryBudget(o RetryBudget) retryBudget {
 	return retryBudget{ratio: o.Ratio, perSecond: o.PerSecond, tokens: mostTokens(o.PerSecond)}
+}
+
+// setTerms changes what the budget allows. What was spent of the ratio is not
+// forgotten; another rate begins with a second's worth.
+func (b *retryBudget) setTerms(o RetryBudget) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.perSecond != o.PerSecond {
+		b.tokens = mostTokens(o.PerSecond)
+	}
+	b.ratio, b.perSecond = o.Ratio, o.PerSecond
 }
 
 // mostTokens is how many attempts may be made at once. A rate below one a second

@@ -176,13 +176,13 @@ func (c *call) setClock(now time.Duration) {
 
 // enter brings the call to the rank for the first time.
 func (c *call) enter(now time.Duration) {
-	c.waitUntil = now + c.st.relay.opts.QueueTimeout
+	c.waitUntil = now + c.st.relay.settings().QueueTimeout
 	if c.listed {
 		c.waitsNoMore() // unless it has to wait again
 	}
 	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
 	q.Method, q.Account, q.Lane, q.Hash = c.method.learned(), c.form.account(), c.form.lane, c.form.hash
-	q.OnCancel, q.Avoid = c.form.onCancel(), nil
+	q.OnCancel, q.Avoid = c.onCancel(), nil
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
 	if verdict == rank.Granted {
@@ -297,7 +297,7 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 
 // boundRun applies Options.CallTimeout.
 func (c *call) boundRun(now time.Duration) {
-	if d := c.st.relay.opts.CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
+	if d := c.st.relay.settings().CallTimeout; d > 0 && (c.deadline == 0 || now+d < c.deadline) {
 		c.deadline = now + d
 	}
 }

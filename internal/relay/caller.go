@@ -50,7 +50,7 @@ func (st *stand) accept(nc net.Conn) {
 		st.callers[cc] = struct{}{}
 		now := st.Now()
 		cc.life = st.newLife(now)
-		st.SetTimer(&cc.timer, now+st.relay.opts.Limits.Handshake)
+		st.SetTimer(&cc.timer, now+st.relay.settings().Limits.Handshake)
 		cc.link.Attach(nc)
 		if st.draining {
 			cc.leave()
@@ -119,7 +119,7 @@ func (cc *callerConn) Broken(l *shard.Link, why *h2.ConnError) {
 func (r *Relay) warnOfTLS(now time.Duration) {
 	if unsaid, say := r.sayParting(parting{ofCaller, partingForeign}, now); say {
 		// Not under the shard's lock: whoever reads the log may be slow.
-		go r.opts.Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it", "unsaid", unsaid) // ends with the line
+		go r.settings().Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it", "unsaid", unsaid) // ends with the line
 	}
 }
 

@@ -48,6 +48,6 @@ func (uc *upstreamConn) noteEnd(now time.Duration) {
 		u.dials.failures = 0
 	default:
 		uc.failed = true
-		u.dials.failed(now, u.st.relay.opts.Random())
+		u.dials.failed(now, u.st.relay.settings().Random())
 	}
 }

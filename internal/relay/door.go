@@ -61,7 +61,7 @@ func (d *door) accept(ln net.Listener) error {
 		}
 		// Out of descriptors: wait for some to come back, at most a second.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		d.relay.opts.Log.Warn("cannot accept a connection", "error", err, "retry_in", pause.String())
+		d.relay.settings().Log.Warn("cannot accept a connection", "error", err, "retry_in", pause.String())
 		time.Sleep(pause)
 	}
 }

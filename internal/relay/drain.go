@@ -39,7 +39,7 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 	})
 	r.await(timeout, hurry, func() bool { return r.allLeft() && r.running() == 0 })
 	if left := r.running(); left > 0 {
-		r.opts.Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
+		r.settings().Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
 	r.closing.Store(true)
 	r.each((*stand).answerRest)

@@ -12,10 +12,9 @@ import (
 // Endpoint is where calls can be sent: one worker's place, whichever process
 // and address fill it at the time, or an address elsewhere.
 type Endpoint struct {
-	name     string
-	slots    *rank.Endpoint
-	local    bool          // started by cabrank: its refusals are understood (R1)
-	onCancel rank.OnCancel // of calls whose methods have no word of their own (R5)
+	name  string
+	slots *rank.Endpoint
+	local bool // started by cabrank: its refusals are understood (R1)
 
 	ready    atomic.Bool
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
@@ -34,15 +33,16 @@ type Endpoint struct {
 func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	refuses := local && len(r.refusals) > 0
+	o := r.settings()
+	refuses := local && len(o.refusals) > 0
 	slots := r.rank.Add(name, rank.EndpointOptions{
-		Slots: n, Least: r.opts.SlotsMin, Most: r.opts.SlotsMax, OnCancel: r.opts.OnCancel, Refuses: refuses,
+		Slots: n, Least: o.SlotsMin, Most: o.SlotsMax, OnCancel: o.OnCancel, Refuses: refuses,
 	})
-	e := &Endpoint{name: name, slots: slots, local: local, onCancel: r.opts.OnCancel}
+	e := &Endpoint{name: name, slots: slots, local: local}
 	r.each(func(st *stand) {
 		u := &upstream{st: st, endpoint: e}
 		if !local {
-			u.quiet = r.opts.KeepAlive
+			u.quiet = o.KeepAlive
 		}
 		st.upstreams = append(st.upstreams, u)
 	})

@@ -18,7 +18,7 @@ const (
 // Options.Explain says otherwise, and for callers that do not speak gRPC, which
 // rarely look at trailers. It is valid until the stand's scratch is used again.
 func (c *call) explanation() []byte {
-	if !c.st.relay.opts.Explain || !c.grpc {
+	if !c.st.relay.settings().Explain || !c.grpc {
 		return nil
 	}
 	block := c.st.appendQueueTime(c.st.scratch[:0], c.waited)

@@ -132,7 +132,7 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	}
 	f.own = bytes.HasPrefix(path.Value, pathOwn)
 	if f.method = cc.methodOf(path.Value); f.method != nil {
-		f.policy = f.method.policy
+		f.policy = f.method.policy.Load()
 	} else {
 		f.policy = cc.st.relay.policyOf(path.Value)
 	}
@@ -208,7 +208,7 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 	case fieldTries:
 		return f.policy != nil
 	default:
-		return cc.st.relay.opts.MaxHops > 0
+		return cc.st.relay.settings().MaxHops > 0
 	}
 }
 
@@ -217,7 +217,7 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 // it, the caller's address is appended to x-forwarded-for, and the call has one
 // hop more. Where grpc-previous-rpc-attempts stands is noted.
 func (f *form) keepHead(cc *callerConn, b *h2.Block) {
-	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + len(cc.st.relay.firstHop) + 64)
+	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + len(cc.st.relay.settings().firstHop) + 64)
 	var room [4]cut
 	from, hasXFF, hasHops := 0, false, false
 	for _, at := range f.cuts(cc, b, room[:0]) {
@@ -241,7 +241,7 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 		head = append(head, cc.xff...)
 	}
 	if !hasHops {
-		head = append(head, cc.st.relay.firstHop...)
+		head = append(head, cc.st.relay.settings().firstHop...)
 	}
 	f.head = head
 }

@@ -20,7 +20,7 @@ const (
 
 // enters counts a caller's connection in, or reports that there is no room.
 func (r *Relay) enters() bool {
-	if r.connections.Add(1) <= int64(r.opts.Limits.Connections) {
+	if r.connections.Add(1) <= int64(r.settings().Limits.Connections) {
 		return true
 	}
 	r.connections.Add(-1)
@@ -33,8 +33,8 @@ func (st *stand) turnAway(nc net.Conn) {
 	r := st.relay
 	st.do(func() { st.partings[parting{ofCaller, partingFull}]++ })
 	if unsaid, say := r.sayParting(parting{ofCaller, partingFull}, r.now()); say {
-		r.opts.Log.Warn("turned a connection away", "peer", callerAddress(nc),
-			"limit", r.opts.Limits.Connections, "unsaid", unsaid)
+		r.settings().Log.Warn("turned a connection away", "peer", callerAddress(nc),
+			"limit", r.settings().Limits.Connections, "unsaid", unsaid)
 	}
 	if r.turning.Add(1) > maxTurnedAway {
 		r.turning.Add(-1)

@@ -70,7 +70,7 @@ func (c *call) gatherMore(now time.Duration) {
 // one waits for the rest of it: a caller that sends byte by byte must not hold a
 // worker meanwhile. It is given up if no byte has come for stall_timeout.
 func (c *call) patienceEnds(now time.Duration) {
-	limit := c.st.relay.opts.StallTimeout
+	limit := c.st.relay.settings().StallTimeout
 	switch {
 	case c.grpc && len(c.req) > 0 && c.idle > 0:
 		c.fail(endedStalled, now)

@@ -32,7 +32,7 @@ func (r *Relay) Serving() bool { return r.serving.Load() }
 // checkServing brings the answer up to date and tells those who watch it.
 func (r *Relay) checkServing() {
 	r.mu.Lock()
-	serving := !r.stopping && r.rank.Ready() >= r.opts.MinReady
+	serving := !r.stopping && r.rank.Ready() >= r.settings().MinReady
 	changed := r.serving.Swap(serving) != serving
 	r.mu.Unlock()
 	if !changed {

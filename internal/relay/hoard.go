@@ -39,7 +39,7 @@ func (c *call) holds(n int) {
 // the connection and of the process are kept again; a running call is never
 // touched (R11). If running calls alone fill them, it ends at once.
 func (st *stand) shed(cc *callerConn, now time.Duration) {
-	limit := st.relay.opts.Limits.Buffer
+	limit := st.relay.settings().Limits.Buffer
 	c := st.hoard.tail
 	for look := 0; c != nil && cc.held > limit && look < maxShedLook; look++ {
 		older := c.older
@@ -55,7 +55,7 @@ func (st *stand) shed(cc *callerConn, now time.Duration) {
 
 // overdrawn reports whether the caller holds up so many bytes that it gets no
 // new calls: it must take its answers first.
-func (cc *callerConn) overdrawn() bool { return cc.held > cc.st.relay.opts.Limits.Buffer }
+func (cc *callerConn) overdrawn() bool { return cc.held > cc.st.relay.settings().Limits.Buffer }
 
 // callList is a list of calls, oldest first.
 type callList struct{ head, tail *call }

@@ -18,7 +18,7 @@ const maxHopsRead = 1 << 20
 // more than a chain of services that is none too long can have. A queue hides a
 // cycle of calls: nothing fails, all slots wait for each other (R10).
 func (f *form) readHops(cc *callerConn, b *h2.Block) {
-	most := cc.st.relay.opts.MaxHops
+	most := cc.st.relay.settings().MaxHops
 	field, found := b.Watched(fieldHops)
 	if !found || most == 0 {
 		return

@@ -73,10 +73,6 @@ type naming struct {
 	seed  maphash.Seed     // nobody outside can choose two long keys that are taken for one
 }
 
-func newNaming(o Options) naming {
-	return naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: maphash.MakeSeed()}
-}
-
 // name returns what a key is known by here: itself or, if it is long, something
 // short in its place that is appended to into.
 func (n *naming) name(text, into []byte) []byte {
@@ -108,7 +104,7 @@ func (n *naming) text(cc *callerConn) string {
 // the last call is looked at first.
 func (cc *callerConn) keyOf(b *h2.Block) *key {
 	st := cc.st
-	n := &st.relay.naming
+	n := &st.relay.settings().naming
 	switch field := st.conf.fieldKey; {
 	case !n.matter():
 		return nil
@@ -125,7 +121,7 @@ func (cc *callerConn) keyOf(b *h2.Block) *key {
 // setKey makes the connection one of the caller with this key.
 func (cc *callerConn) setKey(text []byte) {
 	st := cc.st
-	name := st.relay.naming.name(text, st.digits[:0])
+	name := st.relay.settings().naming.name(text, st.digits[:0])
 	if cc.key != nil && cc.key.name == string(name) {
 		return
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"net"
 	"slices"
@@ -168,7 +169,7 @@ func TestPeersAreBoundedByConnections(t *testing.T) {
 
 // Long keys take little memory and are told apart.
 func TestLongKeys(t *testing.T) {
-	n := newNaming(Options{})
+	n := newSettings(Options{}, maphash.MakeSeed()).naming
 	long := []byte(strings.Repeat("x", maxKeyText+1))
 	one, same, short := string(n.name(long, nil)), string(n.name(long, nil)), n.name(long[1:], nil)
 	long[7] = 'y'

@@ -80,13 +80,13 @@ func (ks *keyring) open(name, text []byte) *key {
 		return k
 	}
 	r := ks.st.relay
-	if r.keysInUse.Add(1) > r.opts.keyLimit() {
+	if r.keysInUse.Add(1) > r.settings().keyLimit() {
 		r.keysInUse.Add(-1)
 		return ks.openOthers()
 	}
 	if k == nil {
-		k = &key{name: string(name), lane: r.naming.lanes[string(text)]}
-		k.account = r.rank.Open(k.name, r.naming.terms(text))
+		k = &key{name: string(name), lane: r.settings().naming.lanes[string(text)]}
+		k.account = r.rank.Open(k.name, r.settings().naming.terms(text))
 		ks.byName[k.name] = k
 	} else {
 		ks.unlink(k)
@@ -99,7 +99,7 @@ func (ks *keyring) open(name, text []byte) *key {
 func (ks *keyring) openOthers() *key {
 	if ks.others == nil {
 		r := ks.st.relay
-		ks.others = &key{name: otherKey, account: r.rank.Open(otherKey, r.naming.terms([]byte(otherKey)))}
+		ks.others = &key{name: otherKey, account: r.rank.Open(otherKey, r.settings().naming.terms([]byte(otherKey)))}
 	}
 	ks.others.refs++
 	return ks.others
@@ -117,7 +117,7 @@ func (ks *keyring) drop(k *key) {
 	k.idle, k.older = ks.st.Now(), ks.newest
 	if ks.newest == nil {
 		ks.oldest = k
-		ks.st.SetTimer(&ks.clock, k.idle+ks.st.relay.opts.keyIdle())
+		ks.st.SetTimer(&ks.clock, k.idle+ks.st.relay.settings().keyIdle())
 	} else {
 		ks.newest.newer = k
 	}
@@ -150,7 +150,7 @@ func (ks *keyring) forget(k *key) {
 
 // Expired implements shard.Expirer: keys that nobody has come back to go.
 func (ks *keyring) Expired(_ *shard.Timer, now time.Duration) {
-	keep := ks.st.relay.opts.keyIdle()
+	keep := ks.st.relay.settings().keyIdle()
 	for ks.oldest != nil && ks.oldest.idle+keep <= now {
 		ks.forget(ks.oldest)
 	}

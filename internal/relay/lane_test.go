@@ -16,7 +16,7 @@ func TestLanes(t *testing.T) {
 			{LaneOptions: rank.LaneOptions{Name: "batch"}, Methods: []string{"/test.Admin/Export"}, Keys: []string{"nightly"}},
 		}
 	})
-	nightly := &key{lane: g.naming.lanes["nightly"]}
+	nightly := &key{lane: g.settings().naming.lanes["nightly"]}
 	for _, c := range []struct {
 		path string
 		key  *key

@@ -29,7 +29,7 @@ type life struct {
 }
 
 func (st *stand) newLife(now time.Duration) life {
-	o := &st.relay.opts
+	o := st.relay.settings()
 	l := life{quiet: now}
 	if o.Limits.Idle > 0 {
 		l.idle = spread(o.Limits.Idle, lifeSpread, o.Random())

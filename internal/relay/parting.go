@@ -80,7 +80,7 @@ func (st *stand) parted(s side, name string, why *h2.ConnError) {
 	st.partings[parting{s, reason}]++
 	if n, say := st.relay.sayParting(parting{s, reason}, st.Now()); say {
 		// Not under the shard's lock: whoever reads the log may be slow.
-		go st.relay.opts.Log.Warn("ended a connection for what its peer did", // ends with the line
+		go st.relay.settings().Log.Warn("ended a connection for what its peer did", // ends with the line
 			slog.String("side", string(s)), slog.String("peer", name), slog.String("reason", reason),
 			slog.String("error", why.Error()), slog.Int("unsaid", n))
 	}

@@ -81,6 +81,6 @@ func newPolicy(rule MethodRule) *policy {
 
 // policyOf returns the policy of the method of a path, nil if it has none.
 func (r *Relay) policyOf(path []byte) *policy {
-	p, _ := r.policies.find(path)
+	p, _ := r.settings().policies.find(path)
 	return p
 }

@@ -61,7 +61,7 @@ func (c *call) retryAfter(why ending, now time.Duration) time.Duration {
 	if after == 0 {
 		return 0
 	}
-	after = spread(after, pushSpread, c.st.relay.opts.Random())
+	after = spread(after, pushSpread, c.st.relay.settings().Random())
 	if c.deadline != 0 && now+after >= c.deadline {
 		return -1
 	}
@@ -76,7 +76,7 @@ func (c *call) postscript(why ending, now time.Duration) []byte {
 	if after := c.retryAfter(why, now); after != 0 {
 		block = c.st.appendRetry(block, after, c.grpc)
 	}
-	if c.st.relay.opts.Explain {
+	if c.st.relay.settings().Explain {
 		block = c.st.appendQueueTime(block, c.waited)
 	}
 	c.st.scratch = block

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -32,7 +33,7 @@ type method struct {
 	name   string
 	id     int // dense, from 1
 	inRank *rank.Method
-	policy *policy // nil: its calls are sent once
+	policy atomic.Pointer[policy] // nil: its calls are sent once
 	order  order
 	runs   runs
 }
@@ -84,7 +85,8 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 		}
 		r.unproven++
 	}
-	m := &method{name: string(path), id: len(r.methods) + 1, policy: r.policyOf(path)}
+	m := &method{name: string(path), id: len(r.methods) + 1}
+	m.policy.Store(r.policyOf(path))
 	m.inRank = r.rank.Method(m.name)
 	r.methods[m.name] = m
 	return m

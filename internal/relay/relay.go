@@ -19,6 +19,7 @@ package relay
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -82,18 +83,14 @@ type Options struct {
 // Life: New, Serve for each listener, then Drain and Close.
 // Concurrency: every method may be called from anywhere.
 type Relay struct {
-	opts     Options
-	rank     *rank.Rank
-	budget   *h2.Budget
-	stands   []*stand
-	door     door
-	answers  answers
-	naming   naming
-	lanes    patterns[uint8] // by method
-	firstHop []byte          // x-cabrank-hops for calls that have none, encoded
-	refusals map[string]bool
-	policies patterns[*policy]
-	start    time.Time
+	set     atomic.Pointer[settings] // never nil
+	rank    *rank.Rank
+	budget  *h2.Budget
+	stands  []*stand
+	door    door
+	answers answers
+	lanes   patterns[uint8] // by method
+	start   time.Time
 
 	retryBudget retryBudget
 
@@ -129,31 +126,22 @@ type Relay struct {
 // New returns a relay without endpoints; its shards run at once.
 func New(o Options) *Relay {
 	r := &Relay{
-		opts:        o,
 		rank:        rank.New(o.rank()),
 		budget:      &h2.Budget{Total: o.BufferTotal},
-		refusals:    make(map[string]bool),
 		methods:     make(map[string]*method),
 		partingLogs: make(map[parting]partingLog),
-		policies:    newPolicies(o.Methods),
 		retryBudget: newRetryBudget(o.RetryBudget),
 		start:       time.Now(),
 		idle:        make(chan struct{}, 1),
 	}
-	for _, text := range o.Refusals {
-		r.refusals[text] = true
-	}
+	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.health = newAnswers(), newHealthBlocks()
-	r.naming, r.lanes = newNaming(o), lanesOfMethods(o.Lanes)
-	if o.MaxHops > 0 {
-		r.firstHop = h2.AppendField(nil, hopsName, "1")
-	}
+	r.lanes = lanesOfMethods(o.Lanes)
 	r.door.relay = r
 	group := shard.NewGroup(r.start, r.budget)
-	configs := newConfigs(o)
 	for range o.Shards {
-		r.stands = append(r.stands, newStand(r, group.New(), configs))
+		r.stands = append(r.stands, newStand(r, group.New()))
 	}
 	r.pacer.start(r)
 	r.looker.start(r)
@@ -217,7 +205,7 @@ func (p *pacer) run(r *Relay) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	var grants []rank.Grant
-	told := refusing{log: r.opts.Log}
+	told := refusing{log: r.settings().Log}
 	for {
 		select {
 		case <-p.quit:
@@ -233,7 +221,7 @@ func (p *pacer) run(r *Relay) {
 		if next != 0 {
 			pause = max(next-r.now(), 0)
 		}
-		if nap := r.opts.Nap; nap != nil && pause < timerStep {
+		if nap := r.settings().Nap; nap != nil && pause < timerStep {
 			nap(pause)
 			pause = 0
 		}

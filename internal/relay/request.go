@@ -206,7 +206,7 @@ func (c *call) trimRequest() {
 // keeps reports whether the first n bytes of the request are to be kept for a
 // replay.
 func (c *call) keeps(n int) bool {
-	if !c.replayable() || n > c.st.relay.opts.ReplayBytes {
+	if !c.replayable() || n > c.st.relay.settings().ReplayBytes {
 		return false
 	}
 	extra := int64(max(n, cap(c.req)) - c.kept)

@@ -55,7 +55,7 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 	}
 	pause, asked := pushbackIn(b)
 	switch {
-	case pause < 0 || pause > c.st.relay.opts.QueueTimeout:
+	case pause < 0 || pause > c.st.relay.settings().QueueTimeout:
 		c.st.stats.retriesDenied[deniedPushback]++
 		return false
 	case asked:
@@ -113,7 +113,7 @@ func pushbackIn(b *h2.Block) (wait time.Duration, asked bool) {
 func (c *call) backOff() time.Duration {
 	longest := min(firstBackOff<<c.backOffs, lastBackOff)
 	c.backOffs++
-	return time.Duration(c.st.relay.opts.Random() * float64(longest))
+	return time.Duration(c.st.relay.settings().Random() * float64(longest))
 }
 
 // putOff ends an attempt that has failed and has the call wait for its next one,
@@ -150,7 +150,7 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 func (c *call) resume(now time.Duration) {
 	c.waitsNoMore()
 	c.state, c.resumeAt = callNew, 0
-	c.waitUntil = now + c.st.relay.opts.QueueTimeout
+	c.waitUntil = now + c.st.relay.settings().QueueTimeout
 	c.ticket.Request.Until = c.waitUntil
 	lease, verdict, reason := c.st.relay.rank.Retry(&c.ticket, c, now)
 	if verdict == rank.Granted {

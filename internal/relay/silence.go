@@ -175,12 +175,12 @@ func (r *Relay) doubt(e *Endpoint, s *sight, doubtful bool, now time.Duration) {
 	switch {
 	case e.suspectAt == 0 && doubtful:
 		e.suspectAt = now
-		r.opts.Log.Warn("upstream is silent and gets no new calls", "upstream", e.name)
+		r.settings().Log.Warn("upstream is silent and gets no new calls", "upstream", e.name)
 		r.Suspect(e, true)
 	case e.suspectAt == 0:
 	case s.heard > e.suspectAt || !e.suspect.Load():
 		e.suspectAt = 0
-		r.opts.Log.Info("upstream speaks again", "upstream", e.name)
+		r.settings().Log.Info("upstream speaks again", "upstream", e.name)
 		r.Suspect(e, false)
 	case now >= e.suspectAt+suspectFor:
 		e.suspectAt = 0

@@ -68,7 +68,7 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 // crowded reports whether answers that nobody takes begin to keep others from
 // being read ahead (absorb).
 func (r *Relay) crowded() bool {
-	return r.budget.Pressed() || r.absorbed.Load() > r.opts.BufferTotal/4
+	return r.budget.Pressed() || r.absorbed.Load() > r.settings().BufferTotal/4
 }
 
 // lookAtSlot looks at a call by its stream to a worker.

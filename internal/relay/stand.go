@@ -117,18 +117,19 @@ type stand struct {
 // maxFree bounds the calls, forms and attempts that a shard keeps for their next use.
 const maxFree = 1024
 
-func newStand(r *Relay, s *shard.Shard, c *configs) *stand {
+func newStand(r *Relay, s *shard.Shard) *stand {
+	o := r.settings()
 	st := &stand{
-		Shard: s, relay: r, conf: c,
+		Shard: s, relay: r, conf: o.conf,
 		callers:     make(map[*callerConn]struct{}),
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),
 		stats:       newStatsTable(),
 		partings:    make(partings),
-		replayTotal: r.opts.ReplayTotal / int64(r.opts.Shards),
-		budgeted:    len(r.policies) > 0,
+		replayTotal: o.ReplayTotal / int64(o.Shards),
+		budgeted:    len(o.policies) > 0,
 	}
-	st.stalls = newStallWatch(st, r.opts.StallTimeout)
+	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.keys.init(st)
 	return st
 }

@@ -16,12 +16,13 @@ import (
 // held. Then it is told.
 const unheardFor = 30 * time.Second
 
-// onCancel returns what the method's rule says, 0 if nothing.
-func (f *form) onCancel() rank.OnCancel {
-	if f.policy == nil {
-		return 0
+// onCancel returns what becomes of the call's slot if it is cancelled: what the
+// method's rule says, or what holds for all.
+func (c *call) onCancel() rank.OnCancel {
+	if p := c.form.policy; p != nil && p.onCancel != 0 {
+		return p.onCancel
 	}
-	return f.policy.onCancel
+	return c.st.relay.settings().OnCancel
 }
 
 // mayFinish reports whether the worker is to end the call though nobody waits for
@@ -36,11 +37,7 @@ func (c *call) mayFinish() bool {
 
 // finishes reports whether the worker is not to be told that a call is given up.
 func (c *call) finishes() bool {
-	how := c.form.onCancel()
-	if how == 0 {
-		how = c.st.upstreamOf(c.lease.Endpoint()).endpoint.onCancel
-	}
-	return how == rank.Finish
+	return c.ticket.Request.OnCancel == rank.Finish
 }
 
 // goUnheard leaves the worker alone with the call.

@@ -1,0 +1,113 @@
+package rank
+
+import (
+	"slices"
+	"time"
+)
+
+// Settings are those of the Options that may change while calls wait and run.
+// They mean the same there.
+type Settings struct {
+	QueueLength int
+	StreamSlots int
+	Order       Order
+	Admit       Admission
+}
+
+// complete puts the defaults in place of what is not given.
+func (s *Settings) complete() {
+	if s.Order == nil {
+		s.Order = Adaptive
+	}
+	if s.Admit == nil {
+		s.Admit = InTime
+	}
+}
+
+// Configure replaces the settings. Calls that wait go on to wait, also those
+// that a shorter queue would not have let in. It appends to into the grants that
+// it made, for the caller to deliver.
+func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
+	s.complete()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queueLength, r.order, r.admit = s.QueueLength, s.Order, s.Admit
+	r.streams.limit = s.StreamSlots
+	return r.serve(now, into) // more streams may run
+}
+
+// SetRefuses changes what EndpointOptions.Refuses said of an endpoint.
+func (r *Rank) SetRefuses(e *Endpoint, refuses bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.refuses = refuses
+}
+
+// retuneBatch is how many accounts get new terms before calls have their turn.
+const retuneBatch = 64
+
+// Retune gives every account the terms of its key, those without calls included.
+// What an account owes it goes on to owe, and the calls that it has begun count
+// against its new rate. Accounts that are opened meanwhile have the terms that
+// their Open gave them.
+func (r *Rank) Retune(terms func(key string) Terms, now time.Duration) {
+	r.mu.Lock()
+	all := make([]*Account, 0, len(r.accounts))
+	for _, a := range r.accounts {
+		all = append(all, a)
+	}
+	r.mu.Unlock()
+	for batch := range slices.Chunk(all, retuneBatch) {
+		r.retune(batch, terms, now)
+	}
+}
+
+func (r *Rank) retune(accounts []*Account, terms func(key string) Terms, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range accounts {
+		if t := terms(a.key).complete(); t != a.terms {
+			r.setTerms(a, t, now)
+		}
+	}
+}
+
+// setTerms changes what an account may have, with all sums in which its weight
+// is counted.
+func (r *Rank) setTerms(a *Account, t Terms, now time.Duration) {
+	before := a.terms.Weight
+	a.rate = a.rate.with(t, now)
+	a.terms = t
+	if t.Weight == before {
+		return
+	}
+	for i, l := range r.lanes {
+		if slices.IndexFunc(r.lanes, func(o *lane) bool { return o.level == l.level }) == i {
+			l.level.reweigh(&a.shares[l.level.index], before, t.Weight)
+		}
+	}
+	for _, f := range a.flows {
+		f.lane.weights += t.Weight - before
+		f.lane.moved(f)
+	}
+}
+
+// reweigh brings the share of an account to the scale of its new weight: the same
+// slot time is less of a larger share.
+func (l *level) reweigh(s *share, before, now float64) {
+	if s.waiting > 0 {
+		l.weights += now - before
+	}
+	s.had = l.due() + (s.had-l.due())*before/now
+}
+
+// with returns the bucket by other terms, with as many tokens missing as before
+// if it can miss so many.
+func (b bucket) with(t Terms, now time.Duration) bucket {
+	changed := newBucket(t)
+	if b.every > 0 {
+		missing := float64(max(b.full-now, 0)) / float64(b.every)
+		changed.full = now + min(time.Duration(missing*float64(changed.every)), changed.depth)
+	}
+	return changed
+}

@@ -1,0 +1,130 @@
+package relay
+
+import (
+	"hash/maphash"
+	"maps"
+
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// settings are the options, with what is worked out from them. A reload puts
+// others in their place as a whole, so that whoever reads several of them from
+// one settings reads what belongs together.
+//
+// Concurrency: immutable.
+type settings struct {
+	Options
+
+	naming   naming
+	refusals map[string]bool
+	policies patterns[*policy]
+	firstHop []byte // x-cabrank-hops for calls that have none, encoded
+	conf     *configs
+}
+
+func newSettings(o Options, seed maphash.Seed) *settings {
+	s := &settings{
+		Options:  o,
+		naming:   naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
+		refusals: make(map[string]bool),
+		policies: newPolicies(o.Methods),
+		conf:     newConfigs(o),
+	}
+	for _, text := range o.Refusals {
+		s.refusals[text] = true
+	}
+	if o.MaxHops > 0 {
+		s.firstHop = h2.AppendField(nil, hopsName, "1")
+	}
+	return s
+}
+
+// settings returns those that hold now. Calls read them as they go along: what
+// they have begun with, and keep, is in the call.
+func (r *Relay) settings() *settings { return r.set.Load() }
+
+// keepFixed takes from the options of before what cannot change: what the shape
+// of a running relay, or what callers are known by, follows from.
+func (o *Options) keepFixed(before *Options) {
+	o.Shards, o.ReplayTotal = before.Shards, before.ReplayTotal
+	o.Keys.By, o.Keys.Metadata = before.Keys.By, before.Keys.Metadata
+	o.Lanes, o.BalanceKey = before.Lanes, before.BalanceKey
+	o.Rank.Balance, o.Rank.Choose, o.Rank.Random = before.Rank.Balance, before.Rank.Choose, before.Rank.Random
+	o.SlotsMin, o.SlotsMax = before.SlotsMin, before.SlotsMax
+	o.Log, o.Random, o.Nap = before.Log, before.Random, before.Nap
+}
+
+// rankSettings returns what of the options the rank takes while it runs.
+func (o *Options) rankSettings() rank.Settings {
+	return rank.Settings{QueueLength: o.QueueLength, StreamSlots: o.Rank.StreamSlots, Order: o.Rank.Order, Admit: o.Rank.Admit}
+}
+
+// Reconfigure replaces the options while calls wait and run, but for those that
+// stay as New was given them: Shards, ReplayTotal, Keys.By and Metadata, Lanes,
+// BalanceKey, the policy of Rank that places calls, SlotsMin and SlotsMax, Log,
+// Random and Nap.
+//
+// No connection ends, no call fails and none is refused that was let in. A call
+// keeps the rule of its method and the time that it may wait; a connection its
+// windows, its limits and when it ends; what stands elsewhere holds from now on.
+// Concurrency: may be called from anywhere, also while endpoints come and go.
+func (r *Relay) Reconfigure(o Options) {
+	r.adding.Lock()
+	defer r.adding.Unlock()
+	before := r.settings()
+	o.keepFixed(&before.Options)
+	next := newSettings(o, before.naming.seed)
+	r.publish(next)
+	r.budget.SetTotal(o.BufferTotal)
+	r.retryBudget.setTerms(o.RetryBudget)
+	r.each(func(st *stand) { st.adopt(before, next) })
+	// Only now does no shard know the terms of before.
+	if !sameTerms(&before.Keys, &next.Keys) {
+		r.rank.Retune(func(key string) rank.Terms { return next.naming.terms([]byte(key)) }, r.now())
+	}
+	deliver(r.rank.Configure(o.rankSettings(), r.now(), nil))
+	for _, e := range r.allEndpoints() {
+		r.rank.SetRefuses(e.slots, e.local && len(next.refusals) > 0)
+	}
+	r.checkServing()
+}
+
+// publish has calls that come find the settings, and the rules of methods that
+// are known already.
+func (r *Relay) publish(s *settings) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set.Store(s)
+	for _, m := range r.methods {
+		rule, _ := s.policies.find([]byte(m.name))
+		m.policy.Store(rule)
+	}
+}
+
+// sameTerms reports whether every key may have the same by both.
+func sameTerms(a, b *Keys) bool {
+	return a.Rate == b.Rate && a.Burst == b.Burst && a.Concurrent == b.Concurrent && maps.Equal(a.Weights, b.Weights)
+}
+
+// adopt has the shard's connections go by new settings, as far as they have a
+// copy of the old ones.
+func (st *stand) adopt(before, next *settings) {
+	st.conf = next.conf
+	st.budgeted = len(next.policies) > 0
+	st.stalls.every = next.StallTimeout / stallLooks
+	for cc := range st.callers {
+		if cc.form != nil { // the next call may be another one by these
+			st.drop(cc.form)
+			cc.form = nil
+		}
+	}
+	if next.KeepAlive == before.KeepAlive {
+		return // an endpoint may have asked for less
+	}
+	for _, u := range st.upstreams {
+		if !u.endpoint.local {
+			u.quiet = next.KeepAlive
+		}
+	}
+}
