@@ -131,10 +131,13 @@ func (k entries[T]) lines(field any) []line {
 	lines := make([]line, len(all))
 	for i := range all {
 		name := *k.name(&all[i])
-		lines[i] = line{name, yamlText(name) + ": {" + strings.Join(k.shownParts(&all[i]), ", ") + "}"}
+		lines[i] = line{name, yamlText(name) + ": " + k.line(all[i])}
 	}
 	return lines
 }
+
+// line writes what an entry consists of.
+func (k entries[T]) line(entry T) string { return "{" + strings.Join(k.shownParts(&entry), ", ") + "}" }
 
 // shownParts leaves out what is as if it had not been written.
 func (k entries[T]) shownParts(entry *T) []string {

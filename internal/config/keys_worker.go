@@ -19,7 +19,7 @@ func workerKeys() []Key {
 			Applies: ByRestart, Secret: true, Help: "variables that each worker gets beside those of cabrank",
 			kind: variables{}, field: func(c *Config) any { return &c.Workers.Env }},
 		{Name: "workers.pool_size", Aliases: []string{"workers.slots", "slots"}, Env: "WORKERS_POOL_SIZE", Flag: "slots", Arg: "N|auto", Default: "5",
-			Applies: ByRestart, Help: "calls that one worker or upstream serves at a time: its threads, or auto for asynchronous ones",
+			Applies: ByUpgrade, Help: "calls that one worker or upstream serves at a time: its threads, or auto for asynchronous ones",
 			kind: slots{wholeNumber{1, maxSlots}}, field: func(c *Config) any { return &c.Workers }},
 		{Name: "workers.slots_min", Aliases: []string{"slots_min"}, Default: "1",
 			Applies: ByUpgrade, Help: "fewest slots of an endpoint under slots: auto",

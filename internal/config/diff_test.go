@@ -1,0 +1,132 @@
+package config
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// two loads a file before and after a change.
+func two(t *testing.T, before, after string) (*Config, *Config) {
+	t.Helper()
+	return mustLoad(t, sources(map[string]string{"cabrank.yml": before})), mustLoad(t, sources(map[string]string{"cabrank.yml": after}))
+}
+
+// A difference is told by key and entry, with both values and with what makes it
+// hold; what may be secret is not told.
+func TestDiff(t *testing.T) {
+	for _, test := range []struct {
+		before, after string
+		want          string // lines "class key: old to new"
+	}{
+		{"", "", ""},
+		{"queue: {length: 1000}", "# the default, by another way\n", ""},
+		{"", "queue: {length: 50}\nlog.level: debug", "reload queue.length: 1000 to 50\nreload log.level: info to debug"},
+		{"", "shards: 2\nworkers: {count: 2}", "reload workers.count: 4 to 2\nupgrade shards: 4 to 2"},
+		{"", "workers: {count: auto, max: 9}", "reload workers.count: 4 to auto\nreload workers.max: none to 9"},
+		{"slots: 5", "slots: auto", "upgrade workers.pool_size: 5 to auto"},
+		{"", "workers.command: [a, secret]", "restart workers.command: (hidden) to (hidden)"},
+		{"workers.command: a", "workers.command: [a]", ""},
+		{"hooks.before_stop: [a, secret]", "", "restart hooks.before_stop: (hidden) to none"},
+		{"warm_up.message: AAAA", "warm_up.message: AAAB\nwarm_up.method: /a.B/C", "restart warm_up.method: none to /a.B/C\nrestart warm_up.message: (hidden) to (hidden)"},
+		{"workers.env: {A: secret, B: secret, C: same}", "workers.env: {B: other, C: same, D: secret}",
+			"restart workers.env[A]: (hidden) to none\nrestart workers.env[B]: (hidden) to (hidden)\nrestart workers.env[D]: none to (hidden)"},
+		{"fair: {key: metadata:x-key, weights: {secret: 4}}", "fair: {key: metadata:x-key, weights: {secret: 3, other: 2}}", "reload fair.weights: 1 entry to 2 entries"},
+		{"lanes: {a: {keys: [10.0.0.1]}, b: {methods: [/a.B/*]}}", "lanes: {a: {keys: [10.0.0.2], priority: 3}, b: {methods: [/a.B/*]}}",
+			`upgrade lanes[a]: {keys: ["1 of them"]} to {keys: ["1 of them"], priority: 3}`},
+		{"lanes: {a: {keys: [10.0.0.1]}}", "lanes: {a: {keys: [10.0.0.2]}}", `upgrade lanes[a]: {keys: ["1 of them"]} to {keys: ["1 of them"]}`},
+		{"methods: {/a.B/*: {idempotent: true, retries: 2}, /a.B/C: {on_cancel: free}}", "methods: {/a.B/*: {idempotent: true, retries: 3}, /a.B/D: {on_cancel: hold}}",
+			"reload methods[/a.B/*]: {idempotent: true, retries: 2, retry_on: [UNAVAILABLE]} to {idempotent: true, retries: 3, retry_on: [UNAVAILABLE]}\n" +
+				"reload methods[/a.B/C]: {on_cancel: free} to none\nreload methods[/a.B/D]: none to {on_cancel: hold}"},
+		{"upstreams: [a:1]", "upstreams: [a:1, b:2]", "reload upstreams: a:1 to a:1, b:2"},
+		{"upstreams: [a:1]", "", "upgrade workers.command: none to (hidden)\nupgrade upstreams: a:1 to none"},
+		{"upstreams: [a:1]\nworkers.command: a", "workers.command: a", "reload upstreams: a:1 to none"},
+	} {
+		before, now := two(t, test.before, test.after)
+		changes := Diff(before, now)
+		lines := make([]string, len(changes))
+		for i, c := range changes {
+			lines[i] = c.Applies.String() + " " + c.String()
+		}
+		if got := strings.Join(lines, "\n"); got != test.want {
+			t.Errorf("from %q to %q\ngot\n%s\nwant\n%s", test.before, test.after, got, test.want)
+		}
+		if got := len(changes.By(ByReload)) + len(changes.By(ByRestart)) + len(changes.By(ByUpgrade)); got != len(changes) || len(changes.Keys()) != len(changes) {
+			t.Errorf("%d of %d changes have a class", got, len(changes))
+		}
+	}
+}
+
+// What only an upgrade changes stays as it runs, with the place that it came from;
+// all else is that of the file.
+func TestMerge(t *testing.T) {
+	running, loaded := two(t, `
+server.port: 7000
+slots: 7
+workers.count: 3
+lanes: {a: {keys: [10.0.0.1]}}
+`, `
+server.port: 7001
+slots: auto
+workers.count: 2
+queue.length: 5
+lanes: {b: {keys: [10.0.0.2]}}
+workers.command: other
+`)
+	merged, err := Merge(running, loaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := merged.Workers
+	if merged.Server.Port != 7000 || w.PoolSize != 7 || w.AutoSlots || w.Count != 2 || merged.Queue.Length != 5 ||
+		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != "hold" {
+		t.Errorf("got %+v", merged)
+	}
+	if o := merged.origins; o["server.port"].Line != 2 || o["queue.length"].Line != 5 || o["lanes[b]"] != (Origin{}) || o["lanes[a]"].Line != 5 {
+		t.Errorf("origins are %v", o)
+	}
+	if got := Diff(running, merged).By(ByUpgrade); len(got) > 0 {
+		t.Errorf("an upgrade seems to have happened: %v", got)
+	}
+	if got, want := Diff(merged, loaded).Keys(), []string{"server.port", "workers.pool_size", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("still to be upgraded: %q", got)
+	}
+	if loaded.Server.Port != 7001 || len(loaded.Lanes) != 1 || loaded.Lanes[0].Name != "b" {
+		t.Errorf("the loaded one has changed: %+v", loaded)
+	}
+}
+
+// Whether there are workers at all is decided when cabrank starts.
+func TestMergeKeepsWorkersApart(t *testing.T) {
+	running, loaded := two(t, "upstreams: [a:1]", "upstreams: [b:1]\nworkers.command: b")
+	merged, err := Merge(running, loaded)
+	if err != nil || merged.RunsWorkers() || merged.Upstreams[0] != "a:1" {
+		t.Errorf("got %+v, %v", merged, err)
+	}
+}
+
+// What is right by itself and wrong beside what stays is refused.
+func TestMergeFaults(t *testing.T) {
+	running, loaded := two(t, "slots: 2", "slots: 50\nstream_slots: 100")
+	merged, err := Merge(running, loaded)
+	const want = "cabrank.yml:2: stream_slots: 100 is more than all slots, 8 (workers.count 4 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 8, or auto"
+	if merged != nil || err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Every key finds its own value again: one that differs is told, and taken.
+func TestDiffAndMergeKnowEveryKey(t *testing.T) {
+	standard := mustLoad(t, sources(nil))
+	for _, key := range Keys() {
+		other := *standard
+		other.origins = maps.Clone(standard.origins)
+		if found := key.changes(standard, &other); len(found) != 0 {
+			t.Errorf("%s differs from itself: %v", key.Name, found)
+		}
+		key.take(&other, standard)
+		if found := Diff(standard, &other); len(found) != 0 {
+			t.Errorf("%s taken over makes a difference: %v", key.Name, found)
+		}
+	}
+}

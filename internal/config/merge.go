@@ -1,0 +1,77 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+)
+
+// Merge returns what holds in a cabrank that runs with running once it has
+// reloaded loaded: loaded, but for the values that only an upgrade changes.
+//
+// Errors: Faults, if these do not go together with what is new.
+func Merge(running, loaded *Config) (*Config, error) {
+	merged := *loaded
+	merged.origins = maps.Clone(loaded.origins)
+	for _, key := range Keys() {
+		if key.appliesBetween(running, loaded) == ByUpgrade {
+			key.take(&merged, running)
+		}
+	}
+	// What contradictions tidies must not be changed in loaded.
+	merged.Lanes = cloneLanes(merged.Lanes)
+	faults := merged.contradictions()
+	for i := range faults {
+		faults[i].What += ", unless cabrank is upgraded"
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	merged.Workers.settle()
+	return &merged, nil
+}
+
+// taker is a kind whose field holds more than its own value.
+type taker interface{ take(to, from any) }
+
+// take gives the key the value, and the origin, that it has in another
+// configuration.
+func (k Key) take(to, from *Config) {
+	if kind, partly := k.kind.(taker); partly {
+		kind.take(k.field(to), k.field(from))
+	} else {
+		reflect.ValueOf(k.field(to)).Elem().Set(reflect.ValueOf(k.field(from)).Elem())
+	}
+	if k.Name == "workers.command" {
+		to.Command, to.commandOrigin = from.Command, from.commandOrigin
+	}
+	maps.DeleteFunc(to.origins, func(name string, _ Origin) bool { return k.covers(name) })
+	for name, origin := range from.origins {
+		if k.covers(name) {
+			to.origins[name] = origin
+		}
+	}
+}
+
+// covers reports whether an origin is that of the key, or of an entry of it.
+func (k Key) covers(name string) bool {
+	return name == k.Name || len(name) > len(k.Name) && name[:len(k.Name)] == k.Name && name[len(k.Name)] == '['
+}
+
+func (slots) take(to, from any) {
+	a, b := to.(*Workers), from.(*Workers)
+	a.PoolSize, a.AutoSlots = b.PoolSize, b.AutoSlots
+}
+
+func (workerCount) take(to, from any) {
+	a, b := to.(*Workers), from.(*Workers)
+	a.Count, a.AutoCount = b.Count, b.AutoCount
+}
+
+func cloneLanes(lanes []LaneRule) []LaneRule {
+	cloned := make([]LaneRule, len(lanes))
+	for i, lane := range lanes {
+		lane.Keys = append([]string(nil), lane.Keys...)
+		cloned[i] = lane
+	}
+	return cloned
+}
