@@ -3,6 +3,7 @@ module github.com/cabrank/cabrank
 go 1.26.0
 
 require (
+	github.com/miekg/dns v1.1.73
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/common v0.66.1
 	github.com/rogpeppe/go-internal v1.16.0

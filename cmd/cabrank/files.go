@@ -17,6 +17,9 @@ const (
 	// connsOfEndpoint is how many connections each shard may want to have to an
 	// endpoint, with old ones that finish their calls.
 	connsOfEndpoint = 2
+	// endpointsOfName is how many endpoints a name is taken to stand for. It is a
+	// guess: names may come to stand for a thousand.
+	endpointsOfName = 32
 	// leastConnections are taken however few files may be open.
 	leastConnections = 16
 )
@@ -36,11 +39,7 @@ func openFiles() uint64 {
 // files is 0 if their limit is not known.
 func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 	wanted := cfg.Limits.Connections
-	endpoints := len(cfg.Upstreams)
-	if endpoints == 0 {
-		endpoints = cfg.Workers.Count
-	}
-	own := filesOfProcess + endpoints*(filesOfEndpoint+connsOfEndpoint*cfg.Shards)
+	own := filesOfProcess + mostEndpoints(cfg)*(filesOfEndpoint+connsOfEndpoint*cfg.Shards)
 	if files == 0 || files > uint64(wanted+own) {
 		return wanted
 	}
@@ -55,4 +54,19 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 	log.Log(context.Background(), level, "fewer connections than configured: the limit on open files is lower",
 		"configured", wanted, "taken", fits, "open_files", files)
 	return fits
+}
+
+// mostEndpoints returns how many endpoints there may be at a time.
+func mostEndpoints(cfg *config.Config) int {
+	endpoints := 0
+	if len(cfg.Command) > 0 {
+		endpoints = max(cfg.Workers.Count, cfg.Workers.Max) + cfg.Workers.MaxSurge
+	}
+	for _, upstream := range cfg.Upstreams {
+		endpoints++
+		if config.IsName(upstream) {
+			endpoints += endpointsOfName - 1
+		}
+	}
+	return endpoints
 }

@@ -27,7 +27,7 @@ func TestOpenable(t *testing.T) {
 		{5, 4, 2, 50, 5, ""},
 	} {
 		var log strings.Builder
-		cfg := &config.Config{Shards: test.shards}
+		cfg := &config.Config{Shards: test.shards, Command: []string{"worker"}}
 		cfg.Limits.Connections, cfg.Workers.Count = test.wanted, test.workers
 		if got := openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))); got != test.taken {
 			t.Errorf("%+v: got %d", test, got)
@@ -38,5 +38,24 @@ func TestOpenable(t *testing.T) {
 	}
 	if openFiles() < 16 {
 		t.Errorf("%d files may be open", openFiles())
+	}
+}
+
+// All endpoints count that there may be at a time: workers, those of a roll, and
+// what names may stand for.
+func TestMostEndpoints(t *testing.T) {
+	command := []string{"worker"}
+	for _, test := range []struct {
+		cfg  config.Config
+		want int
+	}{
+		{config.Config{Command: command, Workers: config.Workers{Count: 4, MaxSurge: 1}}, 5},
+		{config.Config{Command: command, Workers: config.Workers{Count: 4, Max: 16, MaxSurge: 1}}, 17},
+		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Count: 4}}, 2},
+		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: config.Workers{Count: 4}}, 5 + 2*endpointsOfName},
+	} {
+		if got := mostEndpoints(&test.cfg); got != test.want {
+			t.Errorf("%+v: got %d, want %d", test.cfg, got, test.want)
+		}
 	}
 }

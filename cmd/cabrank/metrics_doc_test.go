@@ -47,6 +47,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, reason := range worker.Reasons() {
 		names = append(names, reason.String())
 	}
+	names = append(names, upstreamStates()...)
+	names = append(names, "answered", "empty", "failed") // results of lookups
 	for _, name := range append(names, stateNames()...) {
 		if !strings.Contains(string(document), "\n| `"+name+"` |") {
 			t.Errorf("docs/metrics.md has no row for %q", name)
@@ -64,6 +66,10 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	workers := func() []admin.WorkerSample {
 		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}, Retired: map[string]uint64{"roll": 1}}}
 	}
+	upstreams := func() []admin.UpstreamSample { return []admin.UpstreamSample{{Worker: "10.0.0.1:1", State: "ready"}} }
+	lookups := func() []admin.LookupSample {
+		return []admin.LookupSample{{Name: "dns:w:1", Addresses: 1, Results: map[string]uint64{"answered": 1}}}
+	}
 	calls := func() relay.Stats {
 		stats := house.Stats()
 		stats.Methods = append(stats.Methods, relay.MethodStats{
@@ -78,7 +84,10 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		t.Fatal(err)
 	}
 	server, err := admin.ServeMetrics(on, "/metrics",
-		admin.Sources{States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers},
+		admin.Sources{
+			States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
+			UpstreamStates: upstreamStates(), Upstreams: upstreams, Lookups: lookups,
+		},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +111,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 27 {
-		t.Fatalf("metrics on the page: %v, want 27", names)
+	if len(slices.Compact(names)) != 30 {
+		t.Fatalf("metrics on the page: %v, want 30", names)
 	}
 	return names
 }

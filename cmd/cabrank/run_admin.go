@@ -57,6 +57,10 @@ func (s *service) sources() admin.Sources {
 		Slots:       s.slotSamples,
 		Rank:        s.rankSample,
 		Workers:     s.workerSamples,
+
+		UpstreamStates: upstreamStates(),
+		Upstreams:      s.upstreamSamples,
+		Lookups:        s.lookupSamples,
 	}
 }
 

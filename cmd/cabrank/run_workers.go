@@ -12,14 +12,13 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // makeEndpoints prepares what the probes and the metrics page will look at.
 func (s *service) makeEndpoints(out io.Writer) error {
-	if len(s.cfg.Upstreams) > 0 {
-		s.makeUpstreams()
+	if err := s.makeUpstreams(); err != nil {
+		return err
 	}
 	if len(s.cfg.Command) > 0 {
 		return s.makeWorkers(out)
@@ -82,12 +81,4 @@ func startHint(command []string, err error) string {
 		return "what follows -- is started directly, not by a shell"
 	}
 	return ""
-}
-
-func (s *service) makeUpstreams() {
-	pool := newPool(s.relay, s.cfg.Workers.PoolSize, false)
-	for _, address := range s.cfg.Upstreams {
-		pool.endpoint(address) // so that it is seen before it is reached
-	}
-	s.upstreams = discover.NewStatic(s.cfg.Upstreams, pool, s.log)
 }

@@ -37,7 +37,7 @@ type service struct {
 	probes    *admin.Server
 	metrics   *admin.Server
 	workers   *worker.Supervisor // nil if only others run endpoints
-	upstreams *discover.Static   // nil if nobody else runs any
+	upstreams *discover.Roster   // endpoints that someone else runs, may be none
 	failed    chan error         // a part that must not end has ended
 	quit      chan struct{}      // closed when the service ends
 
@@ -121,9 +121,7 @@ func (s *service) openAll() error {
 }
 
 func (s *service) startEndpoints(ctx context.Context) error {
-	if s.upstreams != nil {
-		s.upstreams.Start()
-	}
+	s.upstreams.Start()
 	if s.workers != nil {
 		return s.startWorkers(ctx)
 	}

@@ -70,6 +70,10 @@ type Sources struct {
 	Slots       func() []SlotSample
 	Rank        func() RankSample
 	Workers     func() []WorkerSample
+
+	UpstreamStates []string // every state that an endpoint elsewhere can have
+	Upstreams      func() []UpstreamSample
+	Lookups        func() []LookupSample
 }
 
 // ServeMetrics answers path on a listener with the metrics page, and 404 on any
@@ -97,6 +101,7 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	for _, collector := range []prometheus.Collector{
 		newCollector(sources),
+		newUpstreamCollector(sources),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(lockWaits())),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {

@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -143,6 +144,23 @@ func TestAskHears(t *testing.T) {
 	}
 }
 
+// A server of HTTP/2 that answers anything to anything has no health service.
+func TestAskHearsHTTP(t *testing.T) {
+	listener := listen(t)
+	server := &http.Server{
+		Handler:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }),
+		Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	if v := ask(t, listener, 10*time.Second, Work{}); v.Finding != Serving || !v.Answered {
+		t.Errorf("%+v", v)
+	}
+	server.Close()
+	<-done
+}
+
 // R6: who accepts and is silent has not answered; while calls run there it is
 // busy.
 func TestAskHearsSilence(t *testing.T) {
@@ -165,5 +183,61 @@ func TestAskHearsNobody(t *testing.T) {
 	gone.Close()
 	if v := ask(t, gone, 10*time.Second, Work{}); v.Finding != Failed || v.Answered {
 		t.Errorf("%+v", v)
+	}
+}
+
+// R6: what is thought of an endpoint after all that it has said.
+func TestStanding(t *testing.T) {
+	good := Verdict{Finding: Serving, Answered: true}
+	missed := Verdict{Finding: Failed}
+	fault := Verdict{Finding: Failed, Answered: true}
+	refused := Verdict{Finding: Busy, Answered: true}
+	occupied := Verdict{Finding: Busy}
+	doubtful := Verdict{Finding: Busy, Doubted: true}
+	out := Verdict{Finding: NotServing, Answered: true}
+	for _, test := range []struct {
+		name             string
+		heard            []Verdict
+		serving, suspect bool
+	}{
+		{"nothing yet", nil, false, false},
+		{"silent from the beginning", []Verdict{missed, missed, missed, missed}, false, false},
+		{"well", []Verdict{good}, true, false},
+		{"not serving", []Verdict{good, out}, false, false},
+		{"back", []Verdict{good, out, good}, true, false},
+		{"idle and silent", []Verdict{good, missed}, true, true},
+		{"idle and silent three times", []Verdict{good, missed, missed, missed}, false, false},
+		{"answers again", []Verdict{good, missed, missed, good}, true, false},
+		{"two faults", []Verdict{good, fault, fault}, true, false},
+		{"three faults", []Verdict{good, fault, fault, fault}, false, false},
+		{"a fault is an answer", []Verdict{good, missed, fault}, true, false},
+		{"busy for ever", []Verdict{good, occupied, refused, occupied, occupied}, true, false},
+		{"busy does not bring back", []Verdict{good, out, occupied}, false, false},
+		{"overdue, no answer", []Verdict{good, doubtful}, true, true},
+		{"calls came after a missed question", []Verdict{good, missed, occupied}, true, true},
+		{"silent, busy, silent", []Verdict{good, missed, missed, occupied, missed}, true, true},
+	} {
+		var s Standing
+		for _, v := range test.heard {
+			s.Hear(v)
+		}
+		if s.Serving != test.serving || s.Suspect != test.suspect {
+			t.Errorf("%s: serving %v, suspect %v", test.name, s.Serving, s.Suspect)
+		}
+	}
+}
+
+// R6: a byte of an answer ends a suspicion if it came after the question.
+func TestStandingSpeaks(t *testing.T) {
+	asked := time.Now()
+	s := Standing{Serving: true}
+	s.Hear(Verdict{Finding: Failed, Asked: asked})
+	s.Speak(asked.Add(-time.Second))
+	if !s.Suspect {
+		t.Error("a byte from before the question")
+	}
+	s.Speak(asked.Add(time.Second))
+	if s.Suspect {
+		t.Error("a byte that came after it")
 	}
 }

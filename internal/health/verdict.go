@@ -1,6 +1,7 @@
 package health
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -32,11 +33,15 @@ type Verdict struct {
 	Doubted  bool      // it was asked because calls there should long be over
 }
 
+// notGRPC is what grpc-go says of an answer of HTTP that is none of gRPC; no code
+// tells it from a handler's failure.
+const notGRPC = "received unexpected content-type"
+
 // judge reads the answer of an endpoint that is, or is not, working on calls.
 //
 // Without a statement about service "" (no health service: UNIMPLEMENTED; the
-// service unknown to it: NOT_FOUND, SERVICE_UNKNOWN; asked for credentials) an
-// endpoint that answers is good. Health runs in the worker's own pool, so while
+// service unknown to it: NOT_FOUND, SERVICE_UNKNOWN; asked for credentials; no
+// gRPC at all) an endpoint that answers is good. Health runs in the worker's own pool, so while
 // calls are in flight a refusal or silence is saturation, not sickness (R6).
 func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, working bool) Verdict {
 	if err == nil {
@@ -53,6 +58,11 @@ func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, w
 		// Both are made on this side when nothing comes from the other.
 		v.Answered = false
 	case codes.ResourceExhausted:
+	case codes.Unknown:
+		if strings.Contains(err.Error(), notGRPC) {
+			return Verdict{Finding: Serving, Answered: true}
+		}
+		return v
 	default:
 		return v
 	}

@@ -7,11 +7,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 )
 
@@ -112,18 +116,77 @@ func TestChainDoesNotMultiplyCalls(t *testing.T) {
 // would have accepted its bytes. When it dies its calls move; so they do when
 // nobody accepts it in time, or who does is silent (R4, R10).
 func TestCallsOfABacklogMove(t *testing.T) {
-	t.Run("closed", func(t *testing.T) { moveFromBacklog(t, func(silent net.Listener) { silent.Close() }) })
-	t.Run("left alone", func(t *testing.T) { moveFromBacklog(t, func(net.Listener) {}) })
+	t.Run("closed", func(t *testing.T) { moveFromBacklog(t, func(silent *listless) { silent.vanish() }) })
+	t.Run("left alone", func(t *testing.T) { moveFromBacklog(t, func(*listless) {}) })
 }
 
-func moveFromBacklog(t *testing.T, then func(silent net.Listener)) {
+// listless accepts the two connections by which an endpoint is watched, answers
+// questions for its health there, and leaves all others to the kernel.
+type listless struct {
+	net.Listener
+
+	gone chan struct{}
+
+	mu    sync.Mutex
+	conns []net.Conn
+	ended bool
+}
+
+func startListless(t *testing.T) *listless {
 	t.Helper()
-	const calls = 20
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	l := &listless{Listener: listener, gone: make(chan struct{})}
+	server := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	t.Cleanup(func() {
+		l.vanish()
+		server.Stop()
+		<-done
+	})
+	return l
+}
+
+func (l *listless) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	enough := len(l.conns) == 2
+	l.mu.Unlock()
+	if enough {
+		<-l.gone
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+// vanish ends all connections, also those that nobody has accepted.
+func (l *listless) vanish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	close(l.gone)
+	l.Listener.Close()
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+func moveFromBacklog(t *testing.T, then func(silent *listless)) {
+	t.Helper()
+	const calls = 20
+	silent := startListless(t)
 	behind := startFault(t, faultWorker(t), "--workers", "1", "--slots", "100")
 	behind.waitWorkers(1)
 	c := StartCabrank(t, "--upstream", silent.Addr().String()+","+behind.Addr, "--slots", "100", "--min-ready", "2")

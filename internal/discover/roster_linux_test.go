@@ -1,49 +1,49 @@
 package discover
 
 import (
-	"log/slog"
 	"net"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // R6: an address whose connection has ended and that does not answer any more
 // is out within a second, not after the patience for one that never did.
 func TestVanishedAddressIsDownSoon(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	address := ln.Addr().String()
-	b := &board{state: map[string]string{}}
-	s := NewStatic([]string{address}, b, slog.New(slog.DiscardHandler))
-	s.Start()
-	defer s.Stop()
-	held, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := listen(t, "tcp", "127.0.0.1:0")
+	address := server.Addr().String()
+	_, b := start(t, address)
 	b.await(t, address, "up at tcp "+address)
 
-	// With its queue full the kernel drops further SYNs.
-	shrinkBacklog(t, ln)
-	for {
-		conn, err := net.DialTimeout("tcp", address, 300*time.Millisecond)
-		if err != nil {
-			break
-		}
-		t.Cleanup(func() { _ = conn.Close() })
+	// With its queue full and nobody who takes from it the kernel drops further
+	// SYNs.
+	server.deaf.Store(true)
+	shrinkBacklog(t, server.Listener)
+	before, last := server.held(), dialOnce(t, address)
+	testkit.Eventually(t, 10*time.Second, "the last connection that is taken", func() bool { return server.held() > before })
+	for last {
+		last = dialOnce(t, address)
 	}
 	began := time.Now()
-	held.Close()
+	server.drop()
 	b.await(t, address, "down")
 	if took := time.Since(began); took > dialTimeout-500*time.Millisecond {
 		t.Errorf("down after %v", took)
 	}
+}
+
+// dialOnce reports whether a connection can be had, which is left open.
+func dialOnce(t *testing.T, address string) bool {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, 300*time.Millisecond)
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	return err == nil
 }
 
 // shrinkBacklog has a listener keep one connection that nobody accepts.

@@ -1,0 +1,298 @@
+package discover
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
+)
+
+const (
+	// lookEvery is how often an endpoint is looked at: whether it is to be asked,
+	// has spoken, or has ended its last call.
+	lookEvery = 250 * time.Millisecond
+	// askRedial bounds the pause between attempts to connect for a question.
+	askRedial = time.Second
+	// cutGrace is how long calls that were cut may take to be answered: one in the
+	// middle of a message is given a second for the rest of it.
+	cutGrace = 1500 * time.Millisecond
+)
+
+// wish is what the roster wants of a member.
+type wish uint8
+
+const (
+	serve   wish = iota // take calls if it can
+	standBy             // be ready to
+	leave               // end the calls that run and go
+)
+
+// asker is health.Asker, for tests to replace.
+type asker interface {
+	Due(last health.Verdict) bool
+	Ask(ctx context.Context) health.Verdict
+	Close()
+}
+
+// answer is a verdict and who has brought it.
+type answer struct {
+	from    asker
+	verdict health.Verdict
+}
+
+// member is one endpoint, for as long as any upstream names it.
+//
+// Concurrency: what the comments do not give away belongs to the goroutine of
+// run.
+type member struct {
+	// Set by the roster, never changed.
+	roster           *Roster
+	name             string
+	network, address string
+	log              *slog.Logger
+	wake             chan struct{} // one token: the wish has changed
+
+	// Guarded by Roster.mu.
+	wish    wish
+	held    bool     // by the operator: gets no calls
+	from    []string // upstreams that name it
+	hopeful bool     // it may be that it can take calls: nothing speaks against it yet
+	state   State
+	since   time.Time
+	reason  string
+
+	contacts chan contact
+	answers  chan answer
+	helpers  sync.WaitGroup
+
+	tried    bool   // an attempt to reach it has ended
+	judged   bool   // it is known whether it can take calls, or was once
+	reached  bool   // the held connection stands
+	lost     string // why it does not
+	asker    asker  // nil while it cannot
+	asking   bool
+	last     health.Verdict
+	standing health.Standing
+
+	up      bool      // Registry.Up was the last call
+	toldOf  bool      // Registry.Suspect was told so since
+	leaving time.Time // when it was first seen that it is to leave; zero: it is not
+	cut     time.Time // when what was left was cut
+}
+
+func newMember(r *Roster, name string) *member {
+	network, address := split(name)
+	return &member{
+		roster: r, name: name, network: network, address: address,
+		log: r.options.Logger.With("upstream", name), wake: make(chan struct{}, 1),
+		hopeful: true, since: time.Now(),
+		contacts: make(chan contact), answers: make(chan answer),
+	}
+}
+
+// run watches the endpoint until it has left or ctx ends.
+func (m *member) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer m.helpers.Wait()
+	defer m.closeAsker()
+	defer cancel()
+	m.roster.options.Membership.Add(m.name)
+	reach := reacher{network: m.network, address: m.address, dial: m.roster.dial, contacts: m.contacts}
+	m.helpers.Go(func() { reach.run(ctx) })
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-m.contacts:
+			m.meet(c)
+		case a := <-m.answers:
+			m.hear(a)
+		case <-m.wake:
+		case <-tick.C:
+		}
+		work := m.roster.options.Activity.Activity(m.name)
+		m.ask(ctx)
+		m.standing.Speak(work.Heard)
+		m.settle(work)
+		if m.hasLeft(work) {
+			return
+		}
+	}
+}
+
+// meet takes in what the held connection tells.
+func (m *member) meet(c contact) {
+	m.tried = true
+	m.last = health.Verdict{} // whoever is there now is asked at once
+	if m.reached = c.err == nil; !m.reached {
+		m.lost, m.judged = reason(c.err), true
+		m.standing = health.Standing{}
+		m.closeAsker()
+		return
+	}
+	if m.asker == nil {
+		m.openAsker()
+	}
+}
+
+func (m *member) openAsker() {
+	o := &m.roster.options
+	opened, err := m.roster.open(health.Options{
+		Network: m.network, Address: m.address,
+		Interval: o.HealthInterval, Timeout: o.HealthTimeout, Redial: askRedial,
+		Work: func() health.Work { return o.Activity.Activity(m.name).Work },
+	})
+	if err != nil { // the address is none; the dial would have failed
+		m.reached, m.lost = false, err.Error()
+		return
+	}
+	m.asker = opened
+}
+
+func (m *member) closeAsker() {
+	if m.asker != nil {
+		m.asker.Close()
+		m.asker = nil
+	}
+}
+
+// ask puts the next question if it is due. One is under way at a time.
+func (m *member) ask(ctx context.Context) {
+	if m.asker == nil || m.asking || !m.asker.Due(m.last) {
+		return
+	}
+	m.asking = true
+	from := m.asker
+	m.helpers.Go(func() { // ends with its question, which the end of the asker ends
+		a := answer{from, from.Ask(ctx)}
+		select {
+		case m.answers <- a:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// hear takes in an answer, unless the connection was lost meanwhile.
+func (m *member) hear(a answer) {
+	m.asking = false
+	if a.from == m.asker {
+		m.last, m.judged = a.verdict, true
+		m.standing.Hear(a.verdict)
+	}
+}
+
+// settle tells the rank, the log and the roster what has changed.
+func (m *member) settle(work Work) {
+	wanted, held := m.roster.orders(m)
+	able := m.standing.Serving && wanted == serve && !held
+	registry := m.roster.options.Registry
+	switch {
+	case able && !m.up:
+		registry.Up(m.name, m.network, m.address)
+		m.roster.reached.Store(true)
+	case !able && m.up:
+		registry.Down(m.name)
+	}
+	fell := m.up && !able && wanted == serve && !held
+	m.toldOf = m.toldOf && able == m.up
+	if m.up = able; m.up && m.standing.Suspect != m.toldOf {
+		m.toldOf = m.standing.Suspect
+		registry.Suspect(m.name, m.toldOf)
+	}
+	now := m.stateFor(wanted, held)
+	m.tell(now, work)
+	well := m.standing.Serving && !m.standing.Suspect && !held
+	m.roster.note(m, now, m.why(now), well || !m.judged)
+	if fell {
+		m.roster.fell(m)
+	}
+}
+
+// stateFor says what the endpoint is doing.
+func (m *member) stateFor(wanted wish, held bool) State {
+	switch {
+	case wanted == leave:
+		return Draining
+	case !m.tried:
+		return Starting
+	case !m.reached:
+		return Unreachable
+	case !m.standing.Serving && m.standing.Reason == "":
+		return Starting
+	case !m.standing.Serving:
+		return NotServing
+	case held:
+		return Drained
+	case wanted == standBy:
+		return Standby
+	case m.standing.Suspect:
+		return Suspect
+	default:
+		return Ready
+	}
+}
+
+// why gives the ground of a state.
+func (m *member) why(state State) string {
+	switch state {
+	case Unreachable:
+		return m.lost
+	case NotServing, Suspect:
+		return m.standing.Reason
+	default:
+		return ""
+	}
+}
+
+// tell logs a change of state.
+func (m *member) tell(now State, work Work) {
+	before := m.state // only this goroutine writes it
+	if now == before {
+		return
+	}
+	switch now {
+	case Ready:
+		if before == Suspect {
+			m.log.Info("upstream speaks again")
+		} else {
+			m.log.Info("upstream is up", "was", before.String())
+		}
+	case Suspect:
+		m.log.Warn("upstream is silent and gets no new calls", "reason", m.standing.Reason)
+	case NotServing:
+		m.log.Warn("upstream takes no calls", "reason", m.standing.Reason)
+	case Unreachable:
+		m.log.Warn("upstream is down", "error", m.lost)
+	case Drained, Standby:
+		m.log.Info("upstream gets no new calls", "state", now.String())
+	case Draining:
+		m.log.Info("upstream is named no more", "calls", work.InFlight)
+	case Starting:
+	}
+}
+
+// hasLeft ends the calls of an endpoint that is to leave, and reports whether it
+// has gone.
+func (m *member) hasLeft(work Work) bool {
+	if m.state != Draining {
+		m.leaving, m.cut = time.Time{}, time.Time{}
+		return false
+	}
+	now, o := time.Now(), &m.roster.options
+	if m.leaving.IsZero() {
+		m.leaving = now
+	}
+	switch {
+	case work.InFlight == 0 || !m.cut.IsZero() && now.Sub(m.cut) >= cutGrace:
+		return m.roster.retire(m)
+	case m.cut.IsZero() && now.Sub(m.leaving) >= o.DrainTimeout:
+		m.cut = now
+		m.log.Warn("upstream has not ended its calls in time, they are cut", "calls", work.InFlight, "drain_timeout", o.DrainTimeout.String())
+		o.Membership.Cut(m.name)
+	}
+	return false
+}

@@ -1,0 +1,381 @@
+package discover
+
+import (
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	cabhealth "github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// board is a Registry, Membership and Activity that remembers all words about
+// each endpoint.
+type board struct {
+	mu    sync.Mutex
+	words map[string][]string
+	work  map[string]Work
+}
+
+func newBoard() *board {
+	return &board{words: make(map[string][]string), work: make(map[string]Work)}
+}
+
+func (b *board) note(name, word string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.words[name] = append(b.words[name], word)
+}
+
+func (b *board) Up(name, network, dial string) { b.note(name, "up at "+network+" "+dial) }
+func (b *board) Down(name string)              { b.note(name, "down") }
+func (b *board) Add(name string)               { b.note(name, "add") }
+func (b *board) Cut(name string)               { b.note(name, "cut") }
+func (b *board) Remove(name string)            { b.note(name, "remove") }
+
+func (b *board) Suspect(name string, suspect bool) {
+	if suspect {
+		b.note(name, "suspect")
+	} else {
+		b.note(name, "trusted")
+	}
+}
+
+func (b *board) Activity(name string) Work {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.work[name]
+}
+
+// setWork says what the data plane sees of an endpoint.
+func (b *board) setWork(name string, w Work) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.work[name] = w
+}
+
+// told returns all words about an endpoint, in order.
+func (b *board) told(name string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.words[name])
+}
+
+func (b *board) await(t *testing.T, name, want string) {
+	t.Helper()
+	testkit.Eventually(t, 20*time.Second, name+" is "+want, func() bool {
+		told := b.told(name)
+		return len(told) > 0 && told[len(told)-1] == want
+	})
+}
+
+// wantTold holds all that was said about an endpoint.
+func (b *board) wantTold(t *testing.T, name string, want ...string) {
+	t.Helper()
+	if got := b.told(name); !slices.Equal(got, want) {
+		t.Errorf("%s: told %q, want %q", name, got, want)
+	}
+}
+
+// endpoint is a gRPC server with a health service, whose connections a test can
+// count and end.
+type endpoint struct {
+	net.Listener
+
+	checks *health.Server
+	server *grpc.Server
+	done   chan struct{}
+
+	deaf     atomic.Bool // accepts no more
+	ending   chan struct{}
+	stopping sync.Once
+
+	mu      sync.Mutex
+	conns   []net.Conn
+	stopped bool
+}
+
+func listen(t *testing.T, network, address string) *endpoint {
+	t.Helper()
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &endpoint{Listener: ln, checks: health.NewServer(), server: grpc.NewServer(), done: make(chan struct{}), ending: make(chan struct{})}
+	grpc_health_v1.RegisterHealthServer(e.server, e.checks)
+	go func() { // ends with the listener
+		defer close(e.done)
+		_ = e.server.Serve(e)
+	}()
+	t.Cleanup(e.stop)
+	return e
+}
+
+func (e *endpoint) Accept() (net.Conn, error) {
+	if e.deaf.Load() {
+		<-e.ending
+		return nil, net.ErrClosed
+	}
+	conn, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		_ = conn.Close()
+	}
+	e.conns = append(e.conns, conn)
+	return conn, nil
+}
+
+// drop ends the connections that are open.
+func (e *endpoint) drop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, conn := range e.conns {
+		_ = conn.Close() // a second close changes nothing
+	}
+	e.conns = nil
+}
+
+func (e *endpoint) stop() {
+	e.stopping.Do(func() { close(e.ending) })
+	_ = e.Close() // a second close changes nothing
+	e.mu.Lock()
+	e.stopped = true
+	e.mu.Unlock()
+	e.drop() // the server would wait for the silent ones
+	e.server.Stop()
+	<-e.done
+}
+
+func (e *endpoint) held() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.conns)
+}
+
+func (e *endpoint) say(serving bool) {
+	status := grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	if serving {
+		status = grpc_health_v1.HealthCheckResponse_SERVING
+	}
+	e.checks.SetServingStatus("", status)
+}
+
+// testOptions are those of a roster whose board is b.
+func testOptions(b *board, upstreams ...string) Options {
+	return Options{
+		Upstreams: upstreams, MinTTL: time.Second, MaxTTL: time.Minute, DrainTimeout: time.Minute,
+		HealthInterval: 50 * time.Millisecond, HealthTimeout: 10 * time.Second,
+		Registry: b, Membership: b, Activity: b, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func newRoster(t *testing.T, o Options) *Roster {
+	t.Helper()
+	r, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Stop)
+	return r
+}
+
+func start(t *testing.T, upstreams ...string) (*Roster, *board) {
+	t.Helper()
+	b := newBoard()
+	r := newRoster(t, testOptions(b, upstreams...))
+	r.Start()
+	return r, b
+}
+
+// An endpoint is up while it can be reached, down when it cannot, and up again
+// when it is back; nothing is left after Stop.
+func TestRosterFollowsAnEndpoint(t *testing.T) {
+	testkit.CheckLeaks(t)
+	first := listen(t, "tcp", "127.0.0.1:0")
+	address := first.Addr().String()
+	r, b := start(t, address)
+	b.await(t, address, "up at tcp "+address)
+	if !r.EverReached() {
+		t.Error("EverReached is false")
+	}
+	first.stop()
+	b.await(t, address, "down")
+	if got := r.Endpoints(); len(got) != 1 || got[0].State != Unreachable || got[0].Reason == "" || !slices.Equal(got[0].From, []string{address}) {
+		t.Errorf("status %+v", got)
+	}
+	listen(t, "tcp", address)
+	b.await(t, address, "up at tcp "+address)
+	r.Stop()
+	b.wantTold(t, address, "add", "up at tcp "+address, "down", "up at tcp "+address)
+}
+
+// A server that ends silent connections and takes new ones stays up.
+func TestRosterForgivesADroppedConnection(t *testing.T) {
+	server := listen(t, "tcp", "127.0.0.1:0")
+	address := server.Addr().String()
+	_, b := start(t, address)
+	b.await(t, address, "up at tcp "+address)
+	for range 3 {
+		testkit.Eventually(t, 10*time.Second, "a held connection", func() bool { return server.held() > 0 })
+		server.drop()
+	}
+	testkit.Eventually(t, 10*time.Second, "a held connection", func() bool { return server.held() > 0 })
+	if told := b.told(address); slices.Contains(told, "down") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// Each address has a state of its own; Unix sockets are written unix:/path.
+func TestRosterWatchesEachAddress(t *testing.T) {
+	gone := listen(t, "tcp", "127.0.0.1:0")
+	nobody := gone.Addr().String()
+	gone.stop()
+	path := filepath.Join(t.TempDir(), "s")
+	listen(t, "unix", path)
+	_, b := start(t, nobody, "unix:"+path, nobody) // twice is once
+	b.await(t, "unix:"+path, "up at unix "+path)
+	b.wantTold(t, nobody, "add")
+}
+
+// R6: NOT_SERVING takes an endpoint out, SERVING brings it back.
+func TestRosterHearsHealth(t *testing.T) {
+	server := listen(t, "tcp", "127.0.0.1:0")
+	server.say(false)
+	address := server.Addr().String()
+	r, b := start(t, address)
+	testkit.Eventually(t, 20*time.Second, "a first answer", func() bool { return r.Endpoints()[0].State == NotServing })
+	b.wantTold(t, address, "add")
+	for range 2 {
+		server.say(true)
+		b.await(t, address, "up at tcp "+address)
+		server.say(false)
+		b.await(t, address, "down")
+	}
+}
+
+// R6: who accepts and is silent gets no calls at first, and none any more once it
+// falls silent; it is not taken for dead. Its first byte ends the suspicion.
+func TestRosterHearsSilence(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	address := silent.Addr().String()
+	b := newBoard()
+	o := testOptions(b, address)
+	o.HealthTimeout = 100 * time.Millisecond
+	r := newRoster(t, o)
+	r.Start()
+	testkit.Eventually(t, 20*time.Second, "a missed question", func() bool { return r.Endpoints()[0].State == NotServing })
+	b.wantTold(t, address, "add")
+}
+
+// An operator's word takes an endpoint out and brings it back.
+func TestRosterHold(t *testing.T) {
+	server := listen(t, "tcp", "127.0.0.1:0")
+	address := server.Addr().String()
+	r, b := start(t, address)
+	b.await(t, address, "up at tcp "+address)
+	if err := r.Hold(address, true); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, address, "down")
+	testkit.Eventually(t, 10*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
+	if err := r.Hold(address, false); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, address, "up at tcp "+address)
+	if err := r.Hold("10.0.0.1:1", true); err == nil || !strings.Contains(err.Error(), "10.0.0.1:1") {
+		t.Errorf("a name that nobody knows: %v", err)
+	}
+}
+
+// What is named no more ends its calls and goes; what is named still stays as it
+// is; and who is named again in the meantime is up again.
+func TestRosterReplace(t *testing.T) {
+	var names []string
+	for range 3 {
+		names = append(names, listen(t, "tcp", "127.0.0.1:0").Addr().String())
+	}
+	r, b := start(t, names[0], names[1])
+	for _, name := range names[:2] {
+		b.await(t, name, "up at tcp "+name)
+	}
+	b.setWork(names[0], Work{Work: cabhealth.Work{InFlight: 1}})
+	if err := r.Replace([]string{"dns:"}); err == nil {
+		t.Error("nonsense was taken")
+	}
+	if err := r.Replace(names[1:]); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, names[2], "up at tcp "+names[2])
+	b.await(t, names[0], "down")
+	if got := r.Endpoints(); len(got) != 3 {
+		t.Errorf("while a call runs: %+v", got)
+	}
+	if err := r.Replace(names); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, names[0], "up at tcp "+names[0])
+	if err := r.Replace(names[1:]); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, names[0], "down")
+	b.setWork(names[0], Work{})
+	b.await(t, names[0], "remove")
+	testkit.Eventually(t, 10*time.Second, "its end", func() bool { return len(r.Endpoints()) == 2 })
+	b.wantTold(t, names[1], "add", "up at tcp "+names[1])
+	if err := r.Replace(names); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, names[0], "up at tcp "+names[0])
+}
+
+// What has not ended after the drain timeout is cut.
+func TestRosterCuts(t *testing.T) {
+	server := listen(t, "tcp", "127.0.0.1:0")
+	address := server.Addr().String()
+	b := newBoard()
+	o := testOptions(b, address)
+	o.DrainTimeout = 20 * time.Millisecond
+	r := newRoster(t, o)
+	r.Start()
+	b.await(t, address, "up at tcp "+address)
+	b.setWork(address, Work{Work: cabhealth.Work{InFlight: 1}})
+	if err := r.Replace(nil); err != nil {
+		t.Fatal(err)
+	}
+	b.await(t, address, "remove")
+	b.wantTold(t, address, "add", "up at tcp "+address, "down", "cut", "remove")
+}
+
+// Stop ends a watch that waits, and one that was never started.
+func TestRosterStops(t *testing.T) {
+	testkit.CheckLeaks(t)
+	b := newBoard()
+	newRoster(t, testOptions(b)).Stop()
+	r := newRoster(t, testOptions(b, "127.0.0.1:1", "dns:nowhere.invalid.:1"))
+	r.Start()
+	r.Stop()
+	if r.EverReached() {
+		t.Error("EverReached is true")
+	}
+	if err := r.Replace([]string{"127.0.0.1:2"}); err == nil {
+		t.Error("Replace after Stop")
+	}
+}

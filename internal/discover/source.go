@@ -1,0 +1,172 @@
+package discover
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// retryMax bounds the pause between lookups that fail; it doubles from MinTTL.
+	retryMax = 30 * time.Second
+	// spreadPart of the time for which an answer holds is added to it at most, so
+	// that instances that began together do not ask together.
+	spreadPart = 0.1
+)
+
+// source looks one name up for as long as it is configured.
+//
+// Concurrency: run is its goroutine, to which all belongs that is not said to be
+// otherwise.
+type source struct {
+	// Set by newSource, never changed.
+	entry    entry
+	lookup   *lookup
+	min, max time.Duration
+	random   func() float64 // between 0 and 1
+	log      *slog.Logger
+	publish  func([]target) // takes the endpoints that the name stands for now
+	poked    chan struct{}  // one token
+
+	targets    []target
+	emptySince time.Time // when the name was first found without addresses; zero: it has some
+	failures   int       // lookups in a row
+	cut        bool      // the log has told that there are too many addresses
+
+	// Read by anybody.
+	count     [failed + 1]atomic.Uint64 // lookups by outcome
+	addresses atomic.Int64              // len(targets)
+}
+
+// run looks the name up until ctx ends.
+func (s *source) run(ctx context.Context) {
+	for {
+		found := s.lookup.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		now := time.Now()
+		if !s.rest(ctx, now, s.take(found, now)) {
+			return
+		}
+	}
+}
+
+// poke asks for a lookup at once: an endpoint of the name has failed, and may
+// have been replaced. It may be called from anywhere.
+func (s *source) poke() {
+	select {
+	case s.poked <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// rest waits until the next lookup is due, or a poke comes, but never less than
+// the least time between two lookups. It reports false when ctx ended first.
+func (s *source) rest(ctx context.Context, asked time.Time, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for poked := s.poked; ; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-poked:
+			poked = nil
+			if soon := time.Until(asked.Add(s.min)); soon < time.Until(asked.Add(wait)) {
+				timer.Reset(max(soon, 0))
+			}
+		}
+	}
+}
+
+// take draws the conclusions from a lookup and returns how long to wait for the
+// next.
+func (s *source) take(found result, now time.Time) time.Duration {
+	s.count[found.outcome].Add(1)
+	if found.outcome == failed {
+		return s.takeFailure(found)
+	}
+	if s.failures > 0 {
+		s.log.Info("name can be looked up again", "name", s.entry.name, "failures", s.failures)
+	}
+	s.failures = 0
+	wait := min(max(found.ttl, s.min), s.max)
+	wait += time.Duration(float64(wait) * spreadPart * s.random())
+	if found.outcome == empty {
+		return min(wait, s.takeEmpty(now))
+	}
+	s.emptySince = time.Time{}
+	s.tellCut(found.left)
+	s.set(found.targets)
+	return wait
+}
+
+// takeFailure keeps what was known before. What some servers have answered
+// counts.
+func (s *source) takeFailure(found result) time.Duration {
+	if s.failures++; s.failures == 1 {
+		s.log.Warn("name cannot be looked up, its last addresses stay", "name", s.entry.name, "addresses", len(s.targets), "error", found.err)
+	}
+	if len(found.targets) > 0 {
+		s.set(found.targets)
+	}
+	pause := s.min
+	for i := 1; i < s.failures && pause < retryMax; i++ {
+		pause *= 2
+	}
+	pause = min(pause, retryMax, s.max)
+	return pause + time.Duration(float64(pause)*spreadPart*s.random())
+}
+
+// takeEmpty keeps the last addresses for a time, and returns how much of it is
+// left. An empty answer is more often a slip of whoever keeps the zone (a Service
+// without ready pods, a zone that is written anew) than the end of all endpoints;
+// and endpoints that have really gone cannot be reached anyway.
+func (s *source) takeEmpty(now time.Time) time.Duration {
+	if s.emptySince.IsZero() {
+		s.emptySince = now
+		s.log.Warn("name has no addresses", "name", s.entry.name, "last_ones", len(s.targets), "stay_for", s.max.String())
+	}
+	left := s.emptySince.Add(s.max).Sub(now)
+	if len(s.targets) == 0 {
+		return s.max
+	}
+	if left <= 0 {
+		s.log.Warn("name has had no addresses for too long, its last ones are given up", "name", s.entry.name, "addresses", len(s.targets))
+		s.set(nil)
+		return s.max
+	}
+	return left
+}
+
+// set publishes the endpoints of the name.
+func (s *source) set(targets []target) {
+	s.targets = targets
+	s.addresses.Store(int64(len(targets)))
+	s.publish(targets)
+}
+
+func (s *source) tellCut(left int) {
+	if left > 0 && !s.cut {
+		s.log.Warn("name has too many addresses, the rest is not used", "name", s.entry.name, "used", maxAddresses, "left", left)
+	}
+	s.cut = left > 0
+}
+
+// Lookups is what became of the lookups of one name.
+type Lookups struct {
+	Name      string            // as it was written: "dns:NAME:PORT" or "srv:NAME"
+	Addresses int               // endpoints that the name stands for now
+	Results   map[string]uint64 // lookups since the process began, by "answered", "empty" or "failed"
+}
+
+func (s *source) lookups() Lookups {
+	told := Lookups{Name: s.entry.text, Addresses: int(s.addresses.Load()), Results: make(map[string]uint64)}
+	for i := range s.count {
+		told.Results[outcome(i).String()] = s.count[i].Load()
+	}
+	return told
+}

@@ -1,0 +1,190 @@
+package discover
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// watched is a source in a bubble of its own time, with all that it published.
+type watched struct {
+	*source
+
+	script *script
+	log    *strings.Builder
+
+	mu  sync.Mutex
+	got [][]string
+}
+
+// watchName runs a source of "w" until the test ends.
+func watchName(t *testing.T, s *script, least, most time.Duration) *watched {
+	t.Helper()
+	w := &watched{script: s, log: new(strings.Builder)}
+	e := byName(t, "dns:w:1")
+	w.source = &source{
+		entry: e, lookup: newLookup(s, e), min: least, max: most, random: func() float64 { return 0 },
+		log: slog.New(slog.NewTextHandler(w.log, nil)), poked: make(chan struct{}, 1),
+		publish: func(targets []target) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.got = append(w.got, shown(targets))
+		},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	synctest.Wait()
+	return w
+}
+
+// after lets time pass and returns what the name stands for then, and how often
+// it has been looked up.
+func (w *watched) after(d time.Duration) ([]string, int) {
+	<-time.After(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.got) == 0 {
+		return nil, w.script.rounds("A w.")
+	}
+	return w.got[len(w.got)-1], w.script.rounds("A w.")
+}
+
+func (w *watched) want(t *testing.T, what string, d time.Duration, rounds int, targets ...string) {
+	t.Helper()
+	got, looked := w.after(d)
+	if !slices.Equal(got, targets) || looked != rounds {
+		t.Errorf("%s: %q after %d lookups, want %q after %d", what, got, looked, targets, rounds)
+	}
+}
+
+// A name is looked up when its answer's time is over, within the bounds.
+func TestSourceObeysTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.say("A w.", 10*time.Second, "10.0.0.1")
+		s.say("AAAA w.", time.Hour)
+		w := watchName(t, s, 2*time.Second, 30*time.Second)
+		w.want(t, "at once", 0, 1, "10.0.0.1:1")
+		s.say("A w.", time.Millisecond, "10.0.0.2")
+		w.want(t, "while it holds", 9*time.Second, 1, "10.0.0.1:1")
+		w.want(t, "when it is over", 2*time.Second, 2, "10.0.0.2:1")
+		s.say("A w.", time.Hour, "10.0.0.3")
+		w.want(t, "never sooner than MinTTL", 500*time.Millisecond, 2, "10.0.0.2:1")
+		w.want(t, "after MinTTL", 1500*time.Millisecond, 3, "10.0.0.3:1")
+		w.want(t, "before MaxTTL", 28*time.Second, 3, "10.0.0.3:1")
+		w.want(t, "after MaxTTL", 2*time.Second, 4, "10.0.0.3:1")
+	})
+}
+
+// The time between lookups is spread over a tenth of it.
+func TestSourceSpreads(t *testing.T) {
+	s := &source{min: time.Second, max: time.Minute, random: func() float64 { return 0.5 }, publish: func([]target) {}}
+	if got := s.take(result{ttl: 20 * time.Second}, time.Now()); got != 21*time.Second {
+		t.Errorf("next lookup after %v", got)
+	}
+}
+
+// A poke has the name looked up at once, but never sooner than MinTTL after the
+// last time.
+func TestSourceIsPoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.say("A w.", time.Hour, "10.0.0.1")
+		s.say("AAAA w.", time.Hour)
+		w := watchName(t, s, 2*time.Second, time.Hour)
+		w.want(t, "at first", 10*time.Second, 1, "10.0.0.1:1")
+		s.say("A w.", time.Hour, "10.0.0.2")
+		w.poke()
+		w.want(t, "poked", 0, 2, "10.0.0.2:1")
+		for range 100 {
+			w.poke()
+			<-time.After(10 * time.Millisecond)
+		}
+		w.want(t, "poked a hundred times", 0, 2, "10.0.0.2:1")
+		w.want(t, "after MinTTL", 1100*time.Millisecond, 3, "10.0.0.2:1")
+	})
+}
+
+// Lookups that fail change nothing, are tried again ever more rarely, and are
+// counted and told once.
+func TestSourceKeepsWhatItKnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.say("A w.", 5*time.Second, "10.0.0.1")
+		s.say("AAAA w.", time.Hour)
+		w := watchName(t, s, time.Second, time.Hour)
+		s.fail("A w.")
+		s.fail("AAAA w.")
+		w.want(t, "first failure", 5*time.Second, 2, "10.0.0.1:1")
+		w.want(t, "after 1, 2, 4, 8 s", 15*time.Second, 6, "10.0.0.1:1")
+		w.want(t, "after a day, every 30 s", 24*time.Hour, 6+1+2880-1, "10.0.0.1:1")
+		s.say("A w.", 5*time.Second, "10.0.0.2")
+		s.say("AAAA w.", time.Hour)
+		w.after(30 * time.Second)
+		if got, _ := w.after(0); !slices.Equal(got, []string{"10.0.0.2:1"}) {
+			t.Errorf("afterwards: %q", got)
+		}
+		told := w.lookups()
+		if told.Name != "dns:w:1" || told.Addresses != 1 || told.Results["failed"] < 2880 || told.Results["answered"] < 2 || told.Results["empty"] != 0 {
+			t.Errorf("%+v", told)
+		}
+		if n := strings.Count(w.log.String(), "\n"); n != 2 {
+			t.Errorf("%d lines:\n%s", n, w.log)
+		}
+	})
+}
+
+// A name without addresses keeps its last ones for MaxTTL, and no longer; if it
+// gets some before, nothing has happened.
+func TestSourceForgivesEmptiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.say("A w.", time.Second, "10.0.0.1")
+		s.say("AAAA w.", time.Second)
+		w := watchName(t, s, time.Second, time.Minute)
+		for range 2 {
+			s.say("A w.", time.Second)
+			if got, _ := w.after(59 * time.Second); !slices.Equal(got, []string{"10.0.0.1:1"}) {
+				t.Errorf("for a time: %q", got)
+			}
+			s.say("A w.", time.Second, "10.0.0.1")
+			w.after(5 * time.Second)
+		}
+		s.say("A w.", time.Second)
+		if got, _ := w.after(62 * time.Second); len(got) != 0 {
+			t.Errorf("in the end: %q", got)
+		}
+		if n := strings.Count(w.log.String(), "name has no addresses"); n != 3 {
+			t.Errorf("%d times without addresses:\n%s", n, w.log)
+		}
+		s.say("A w.", time.Second, "10.0.0.2")
+		if got, _ := w.after(2 * time.Second); !slices.Equal(got, []string{"10.0.0.2:1"}) {
+			t.Errorf("after the end: %q", got)
+		}
+	})
+}
+
+// A name that never had an address is no reason to stop looking.
+func TestSourceStartsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.fail("A w.")
+		w := watchName(t, s, time.Second, time.Minute)
+		w.want(t, "at first", 0, 1)
+		s.say("A w.", time.Second)
+		w.want(t, "empty", time.Second, 2)
+		s.say("A w.", time.Minute, "10.0.0.1")
+		w.want(t, "at last", time.Second, 3, "10.0.0.1:1")
+	})
+}

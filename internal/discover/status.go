@@ -1,0 +1,64 @@
+package discover
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Status is what is known of one endpoint at one moment.
+type Status struct {
+	Name   string    // the address as it was written, or "ip:port"
+	From   []string  // the upstreams that name it, as they were written; none while it is draining
+	State  State     //
+	Since  time.Time // when State was entered
+	Reason string    // why it gets no calls, if that is its own fault
+}
+
+// Endpoints returns the status of every endpoint, by name.
+func (r *Roster) Endpoints() []Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Status, 0, len(r.members))
+	for _, name := range slices.Sorted(maps.Keys(r.members)) {
+		m := r.members[name]
+		all = append(all, Status{Name: name, From: slices.Clone(m.from), State: m.state, Since: m.since, Reason: m.reason})
+	}
+	return all
+}
+
+// Lookups returns what became of the lookups of every name, in the order of the
+// upstreams.
+func (r *Roster) Lookups() []Lookups {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []Lookups
+	for _, n := range r.entries {
+		if n.source != nil {
+			all = append(all, n.source.lookups())
+		}
+	}
+	return all
+}
+
+// EverReached reports whether any endpoint could ever take calls. For the
+// startup probe; it takes no lock.
+func (r *Roster) EverReached() bool { return r.reached.Load() }
+
+// Hold takes an endpoint out for as long as it is named, or with out false gives
+// it back: it gets no new calls, those that run there go on. The error is a name
+// that there is not.
+func (r *Roster) Hold(name string, out bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, known := r.members[name]
+	if !known || m.wish == leave {
+		return fmt.Errorf("there is no upstream %q", name)
+	}
+	if m.held != out {
+		m.held = out
+		m.rouse()
+	}
+	return nil
+}
