@@ -3,49 +3,187 @@
 package real_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"strconv"
 	"sync"
-	"testing"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // A changeKind is something that an operator does.
 type changeKind string
 
+const (
+	changeRoll     changeKind = "cabrank restart"
+	changeHangUp   changeKind = "SIGHUP (reload and roll)"
+	changeScale    changeKind = "cabrank scale (up, later down)"
+	changeReload   changeKind = "cabrank reload"
+	changeBadFile  changeKind = "cabrank reload of a bad file"
+	changeDrain    changeKind = "cabrank drain of a worker"
+	changeNames    changeKind = "change of DNS"
+	changeUpgrade  changeKind = "cabrank upgrade"
+	changeUpSignal changeKind = "SIGUSR2 (upgrade)"
+)
+
+// changeLimit is how long a change may take: a roll waits for faults to heal.
+const changeLimit = 2 * time.Minute
+
 // chaosChanges does what operators do, and remembers how often and how long it
-// took.
+// took. Concurrency: do is called by one goroutine at a time, all else by any.
 type chaosChanges struct {
-	r      *chaosRun
-	file   *chaosFile
-	random *rand.Rand // used by one goroutine at a time
-	ways   map[changeKind]func() error
+	r        *chaosRun
+	operator *operator
+	file     *chaosFile
+	random   *rand.Rand
+	names    *chaosNames
+	wanted   atomic.Int64 // workers; the greater number while it changes
+	serving  atomic.Int64 // pid of the cabrank that has the listeners
 
 	mu   sync.Mutex
 	done map[changeKind][]time.Duration // guarded by mu
 }
 
-func newChaosChanges(r *chaosRun, file *chaosFile, random *rand.Rand) *chaosChanges {
-	c := &chaosChanges{r: r, file: file, random: random, done: map[changeKind][]time.Duration{}}
-	c.ways = map[changeKind]func() error{}
-	return c
-}
-
 // do makes one change and returns when it is done.
 func (c *chaosChanges) do(kind changeKind) error {
-	way, known := c.ways[kind]
-	if !known {
-		return fmt.Errorf("no change of the kind %q", kind)
-	}
 	began := time.Now()
-	err := way()
+	err := c.make(kind)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done[kind] = append(c.done[kind], time.Since(began))
 	return err
+}
+
+func (c *chaosChanges) make(kind changeKind) error {
+	switch kind {
+	case changeRoll:
+		return c.operator.run(changeLimit, "restart")
+	case changeHangUp:
+		return c.hangUp()
+	case changeScale:
+		return c.scale()
+	case changeReload:
+		return errors.Join(c.file.vary(c.random), c.operator.run(changeLimit, "reload"))
+	case changeBadFile:
+		return c.reloadBadFile()
+	case changeDrain:
+		return c.drain()
+	case changeNames:
+		return c.names.change(c.operator)
+	case changeUpgrade:
+		return c.upgrade(func() error { return c.operator.run(changeLimit, "upgrade") })
+	case changeUpSignal:
+		return c.upgrade(func() error { return syscall.Kill(c.r.pid(), syscall.SIGUSR2) })
+	default:
+		return fmt.Errorf("no change of the kind %q", kind)
+	}
+}
+
+// hangUp has all workers replaced by a signal, which tells nothing back.
+func (c *chaosChanges) hangUp() error {
+	before, err := c.operator.status()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(before.PID, syscall.SIGHUP); err != nil {
+		return err
+	}
+	return c.operator.await(changeLimit, "the end of the roll", func(s *operatorStatus) bool {
+		return s.Generation > before.Generation && s.Roll != nil && !s.Roll.Running
+	})
+}
+
+// scale goes up by one or two workers, or back.
+func (c *chaosChanges) scale() error {
+	before, after := c.wanted.Load(), int64(chaosWorkers)
+	if before == chaosWorkers {
+		after += 1 + c.random.Int64N(2)
+	}
+	c.wanted.Store(max(before, after))
+	err := errors.Join(
+		c.operator.run(changeLimit, "scale", fmt.Sprint(after)),
+		c.operator.await(changeLimit, fmt.Sprintf("%d workers", after), func(s *operatorStatus) bool {
+			return s.Wanted == int(after) && len(s.Workers) == int(after)
+		}))
+	c.wanted.Store(after)
+	return err
+}
+
+// reloadBadFile holds that a bad file is refused.
+func (c *chaosChanges) reloadBadFile() error {
+	good, err := c.file.spoil()
+	if err != nil {
+		return err
+	}
+	refused := c.operator.run(changeLimit, "reload")
+	if refused == nil {
+		refused = errors.New("a bad file was not refused")
+	} else {
+		refused = nil
+	}
+	return errors.Join(refused, c.file.write(good))
+}
+
+// drain has one worker replaced.
+func (c *chaosChanges) drain() error {
+	s, err := c.operator.status()
+	if err != nil {
+		return err
+	}
+	var ready []string
+	for _, w := range s.Workers {
+		if w.State == "ready" {
+			ready = append(ready, w.Name)
+		}
+	}
+	if len(ready) == 0 {
+		return errors.New("no worker is ready")
+	}
+	return c.operator.run(changeLimit, "drain", ready[c.random.IntN(len(ready))])
+}
+
+// upgrade returns when the old cabrank has gone.
+func (c *chaosChanges) upgrade(ask func() error) error {
+	old, before := c.r.pid(), len(c.r.LogLines(handedOver))
+	c.r.ended = true // its end is not that of the run
+	if err := ask(); err != nil {
+		return err
+	}
+	pid, err := c.successor(old, before)
+	if err != nil {
+		return err
+	}
+	c.serving.Store(int64(pid))
+	deadline := time.After(changeLimit)
+	for pause := time.NewTicker(50 * time.Millisecond); alive(old); {
+		select {
+		case <-pause.C:
+		case <-deadline:
+			return fmt.Errorf("the old cabrank, process %d, is still there", old)
+		}
+	}
+	return nil
+}
+
+// handedOver is the line that tells who has taken over.
+const handedOver = "handed over"
+
+// successor waits for one more line that tells that a process has handed over.
+func (c *chaosChanges) successor(old, before int) (pid int, err error) {
+	enough := time.After(changeLimit)
+	for pause := time.NewTicker(50 * time.Millisecond); ; {
+		if lines := c.r.LogLines(handedOver); len(lines) > before {
+			return strconv.Atoi(lines[len(lines)-1].Text("successor"))
+		}
+		select {
+		case <-pause.C:
+		case <-enough:
+			return 0, fmt.Errorf("process %d has not handed over", old)
+		}
+	}
 }
 
 // times returns how long each change took, by kind.
@@ -53,26 +191,4 @@ func (c *chaosChanges) times() map[changeKind][]time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.done)
-}
-
-// chaosFile is the configuration of the run.
-type chaosFile struct {
-	path string
-}
-
-const chaosConfig = `
-workers: {count: %d, slots: %d, transport: unix, min_ready: 2}
-drain_timeout: %s
-methods:
-  /cabrank.example.v1.Work/Cpu: {idempotent: true, retries: 2}
-  /cabrank.example.v1.Work/Count: {idempotent: true, retries: 2}
-`
-
-func newChaosFile(t *testing.T, dir string) *chaosFile {
-	t.Helper()
-	f := &chaosFile{path: filepath.Join(dir, "cabrank.yml")}
-	if err := os.WriteFile(f.path, fmt.Appendf(nil, chaosConfig, chaosWorkers, chaosSlots, chaosDrain), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type chaosVerdict struct {
 	ledger *ledger
 	faults []chaosFault
 	rows   []barRow
+
+	retired map[string]float64 // processes of workers that cabrank itself ended, by reason
 }
 
 // barRow is a row of the table of bars.
@@ -50,7 +53,7 @@ type barRow struct {
 }
 
 // finish waits for the end of what is under way, judges, prints and stops.
-func (r *chaosRun) finish(t *testing.T) {
+func (r *chaosRun) finish(t *testing.T, watch *chaosWatch) {
 	t.Helper()
 	v := &chaosVerdict{chaosRun: r, t: t, ledger: readLedger(t, r.ledger), faults: r.faults.faults()}
 	for _, phase := range r.phases {
@@ -60,13 +63,29 @@ func (r *chaosRun) finish(t *testing.T) {
 	v.judgeLatency()
 	v.judgeStops()
 	v.judgeCounters()
-	after := r.footprint(t)
+	watch.judge(v)
+	after := footprintOf(r.Cabrank, r.pid())
 	growth := r.before.grownBy(after)
 	v.row("descriptors, goroutines, processes before and after", "no more", fmt.Sprintf("%+v, then %+v", r.before, after), growth == nil)
-	r.Stop()
+	r.stopLast(t)
 	left := filesIn(t, r.runtime)
 	v.row("socket files left at the end", "0", fmt.Sprint(len(left), left), len(left) == 0)
 	v.print()
+}
+
+// stopLast ends the cabrank that serves, which is not the test's child after an
+// upgrade.
+func (r *chaosRun) stopLast(t *testing.T) {
+	t.Helper()
+	if r.pid() == r.PID {
+		r.Stop()
+		return
+	}
+	if code := r.ExitCode(patience); code != 0 {
+		t.Errorf("the old cabrank has ended with %d after the upgrade, want 0", code)
+	}
+	r.signal(r.pid(), syscall.SIGTERM)
+	r.WaitNoneLeft(stopBound)
 }
 
 // row adds a row and fails the test if the bar was missed.
@@ -118,19 +137,17 @@ func (v *chaosVerdict) judgeCalls() {
 	v.none("streams that neither finished nor got UNAVAILABLE with the reason", nameless)
 	v.none("calls that were never answered", unanswered)
 	v.none("calls that were answered and never ran", unran)
-	for _, phase := range v.phases {
-		if phase.name == phasePlanned {
-			v.none("failures of any kind in planned changes alone", v.failures(phase.calls))
-		}
-	}
+	v.none("failures of any kind in planned changes alone", v.failures(phasePlanned, phaseCalm))
 	most := v.ledger.most()
 	v.row("calls at a time in one worker", fmt.Sprintf("<= %d slots", chaosSlots), fmt.Sprint(most), most <= chaosSlots)
 }
 
-func (v *chaosVerdict) failures(calls []chaosCall) (failed []string) {
-	for i := range calls {
-		if calls[i].err != nil {
-			failed = append(failed, v.describe(&calls[i]))
+func (v *chaosVerdict) failures(phases ...string) (failed []string) {
+	for _, phase := range v.phases {
+		for i := range phase.calls {
+			if c := &phase.calls[i]; c.err != nil && slices.Contains(phases, phase.name) {
+				failed = append(failed, v.describe(c))
+			}
 		}
 	}
 	return failed
@@ -158,7 +175,7 @@ func (v *chaosVerdict) matched(c *chaosCall) bool {
 		there := slices.ContainsFunc(attempts, func(a attempt) bool {
 			return a.pid == f.pid && a.began.Before(killed.Add(matchSlack)) && (a.ended.IsZero() || a.ended.After(killed.Add(-matchSlack)))
 		})
-		return there || len(attempts) == 0 && c.intended.Before(killed)
+		return there || len(attempts) == 0
 	})
 }
 
@@ -271,6 +288,10 @@ func (v *chaosVerdict) judgeCounters() {
 		if v.calls[i].err != nil && status.Convert(v.calls[i].err).Message() == lostWords {
 			lost++
 		}
+	}
+	v.retired = map[string]float64{}
+	for _, s := range v.samples()["cabrank_worker_retired_total"] {
+		v.retired[s.labels["reason"]] += s.value
 	}
 	counted := v.metric("cabrank_refusals_total", "reason", "worker_lost")
 	v.row("calls that cabrank counts as worker_lost", fmt.Sprintf("%d, as callers saw", lost), fmt.Sprint(counted), counted == float64(lost))

@@ -3,8 +3,8 @@
 package real_test
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -24,7 +24,12 @@ const (
 	chaosWorkers, chaosSlots = 4, 4
 	chaosShare               = 0.6 // of the slots that remain
 	chaosDrain               = 10 * time.Second
+	chaosSurge               = 1 // processes above chaosWorkers
 )
+
+// slotsThatRemain when one worker is away, beside the one upstream that is always
+// there.
+const slotsThatRemain = (chaosWorkers - 1 + 1) * chaosSlots
 
 // chaosRate is the calls a second that keep chaosShare of the slots busy.
 func chaosRate(slots int) float64 { return chaosShare * float64(slots) / meanSlotTime.Seconds() }
@@ -33,10 +38,14 @@ func chaosRate(slots int) float64 { return chaosShare * float64(slots) / meanSlo
 // the seed.
 type chaosPlan struct {
 	seed                 uint64
+	rounds               int // of all three phases, so that what else the machine does hits all alike
 	calm, planned, storm time.Duration
-	changes              map[changeKind]int // in the phase of planned changes alone
-	stormChanges         map[changeKind]int // and beside faults
-	faults               map[faultKind]int
+	recycle              int                // calls after which a worker is replaced
+	changes              map[changeKind]int // in each phase of planned changes alone
+	stormChanges         map[changeKind]int // in each phase of everything
+	faults               map[faultKind]int  // beside them
+	names                bool               // upstreams beside the workers, found by DNS
+	upgrade              bool               // one of cabrank itself, half-way
 	limits               chaosLimits
 }
 
@@ -82,15 +91,30 @@ func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
 	t.Logf("CHAOS_SEED=%d", plan.seed)
 	dir, runtime := t.TempDir(), shortTempDir(t)
 	r := &chaosRun{plan: plan, ledger: filepath.Join(dir, "ledger"), runtime: runtime}
-	file := newChaosFile(t, dir)
-	args := slices.Concat([]string{"--config", file.path, "--"}, chaosWorker(t, r.ledger))
+	var names *chaosNames
+	upstreams := ""
+	if plan.names {
+		names = startChaosNames(t, r.ledger)
+		upstreams = names.config()
+	}
+	file := newChaosFile(t, dir, plan.recycle, upstreams)
+	socket := filepath.Join(runtime, "control.sock")
+	args := slices.Concat([]string{"--config", file.path, "--control", socket, "--"}, chaosWorker(t, r.ledger))
 	r.Cabrank = StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
 	r.faults = &chaosFaults{c: r.Cabrank, ledger: r.ledger, random: rand.New(rand.NewPCG(plan.seed, 2))}
-	r.changes = newChaosChanges(r, file, rand.New(rand.NewPCG(plan.seed, 3)))
+	r.changes = &chaosChanges{
+		r: r, operator: newOperator(t, socket), file: file, names: names,
+		random: rand.New(rand.NewPCG(plan.seed, 3)), done: map[changeKind][]time.Duration{},
+	}
+	r.changes.wanted.Store(chaosWorkers)
+	r.changes.serving.Store(int64(r.PID))
 	r.callers = dialOpenCallers(t, r.Addr)
 	r.waitWhole(t)
 	return r
 }
+
+// pid is the process that serves: another one after an upgrade.
+func (r *chaosRun) pid() int { return int(r.changes.serving.Load()) }
 
 // waitWhole waits until all workers are ready.
 func (r *chaosRun) waitWhole(t *testing.T) {
@@ -122,7 +146,7 @@ func (r *chaosRun) phase(t *testing.T, name string, lasts time.Duration, changes
 	t.Helper()
 	random := rand.New(rand.NewPCG(r.plan.seed, uint64(4+len(r.phases))))
 	planned, unplanned := schedule(random, lasts, changes), schedule(random, lasts, faults)
-	load := r.callers.start(t, name, chaosRate((chaosWorkers-1)*chaosSlots), random.Uint64())
+	load := r.callers.start(t, fmt.Sprintf("%s-%d", name, len(r.phases)), chaosRate(slotsThatRemain), random.Uint64())
 	began := time.Now()
 	var changing sync.WaitGroup
 	changing.Go(func() {
@@ -171,11 +195,20 @@ func runChaos(t *testing.T, plan chaosPlan) {
 	t.Helper()
 	r := startChaos(t, plan)
 	r.phase(t, "warm-up", time.Second, nil, nil)
-	r.phase(t, phaseCalm, plan.calm, nil, nil)
-	r.before = r.footprint(t)
-	r.phase(t, phasePlanned, plan.planned, plan.changes, nil)
-	r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)
-	r.finish(t)
+	r.before = footprintOf(r.Cabrank, r.pid())
+	watch := r.watch(t)
+	for round := range plan.rounds {
+		r.phase(t, phaseCalm, plan.calm, nil, nil)
+		changes := map[changeKind]int{}
+		maps.Copy(changes, plan.changes)
+		if round == plan.rounds/2 && plan.upgrade {
+			changes[changeUpSignal] = 1
+		}
+		r.phase(t, phasePlanned, plan.planned, changes, nil)
+		r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)
+	}
+	watch.stop()
+	r.finish(t, watch)
 }
 
 // The phases that are judged.
@@ -184,47 +217,3 @@ const (
 	phasePlanned = "planned changes alone"
 	phaseStorm   = "everything"
 )
-
-// footprint is what cabrank holds of the system.
-type footprint struct {
-	files, goroutines, processes, kibibytes int
-}
-
-// footprint counts when nothing is under way.
-func (r *chaosRun) footprint(t *testing.T) footprint {
-	t.Helper()
-	r.waitMetric("cabrank_in_flight", 0)
-	r.waitMetric("cabrank_queue_length", 0)
-	r.waitMetric("cabrank_ghosts", 0)
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.PID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return footprint{
-		files: len(files), goroutines: int(r.metric("go_goroutines")),
-		processes: len(r.Family()), kibibytes: rssKiB(t, r.PID),
-	}
-}
-
-// grownBy returns an error if something was more afterwards.
-func (before footprint) grownBy(after footprint) error {
-	// Connections to workers are made when they are needed, those for health
-	// questions now and then.
-	const spare = 4
-	var grown []error
-	for _, item := range []struct {
-		name          string
-		before, after int
-	}{
-		{"descriptors", before.files, after.files},
-		{"goroutines", before.goroutines, after.goroutines},
-	} {
-		if item.after > item.before+spare {
-			grown = append(grown, fmt.Errorf("%s: %d, then %d", item.name, item.before, item.after))
-		}
-	}
-	if after.processes > before.processes {
-		grown = append(grown, fmt.Errorf("processes: %d, then %d", before.processes, after.processes))
-	}
-	return errors.Join(grown...)
-}

@@ -16,7 +16,7 @@ import (
 func (v *chaosVerdict) print() {
 	v.t.Helper()
 	var out strings.Builder
-	fmt.Fprintf(&out, "seed %d, %d workers of %d slots, %.0f calls/s\n\n", v.plan.seed, chaosWorkers, chaosSlots, chaosRate((chaosWorkers-1)*chaosSlots))
+	fmt.Fprintf(&out, "seed %d, %d workers of %d slots, %.0f calls/s\n\n", v.plan.seed, chaosWorkers, chaosSlots, chaosRate(slotsThatRemain))
 	v.printPhases(&out)
 	v.printEvents(&out)
 	fmt.Fprint(&out, "\n| bar | wanted | seen | |\n|---|---|---|---|\n")
@@ -37,18 +37,24 @@ func (v *chaosVerdict) print() {
 
 func (v *chaosVerdict) printPhases(out *strings.Builder) {
 	fmt.Fprint(out, "| phase | calls | streams | failed | unary p50 | p99 | max |\n|---|---|---|---|---|---|---|\n")
-	for _, phase := range v.phases {
-		streams, failed := 0, 0
-		for i := range phase.calls {
-			if phase.calls[i].kind.streams() {
-				streams++
-			}
-			if phase.calls[i].err != nil {
-				failed++
+	for _, name := range []string{phaseCalm, phasePlanned, phaseStorm} {
+		calls, streams, failed := 0, 0, 0
+		for _, phase := range v.phases {
+			for i := range phase.calls {
+				if phase.name != name {
+					continue
+				}
+				calls++
+				if phase.calls[i].kind.streams() {
+					streams++
+				}
+				if phase.calls[i].err != nil {
+					failed++
+				}
 			}
 		}
-		times := v.latencies(phase.name, func(*chaosCall) bool { return true })
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %s | %s | %s |\n", phase.name, len(phase.calls), streams, failed,
+		times := v.latencies(name, func(*chaosCall) bool { return true })
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %s | %s | %s |\n", name, calls, streams, failed,
 			millis(percentile(times, 50)), millis(percentile(times, 99)), millis(percentile(times, 100)))
 	}
 }
@@ -58,6 +64,9 @@ func (v *chaosVerdict) printEvents(out *strings.Builder) {
 	times := v.changes.times()
 	for _, kind := range slices.Sorted(maps.Keys(times)) {
 		fmt.Fprintf(out, "| %s | %d | %v |\n", kind, len(times[kind]), slices.Max(times[kind]).Round(time.Millisecond))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(v.retired)) {
+		fmt.Fprintf(out, "| worker retired: %s | %v | |\n", reason, v.retired[reason])
 	}
 	count := map[faultKind]int{}
 	for i := range v.faults {

@@ -146,7 +146,7 @@ func (g *crowd) close() {
 }
 
 // rssKiB returns the resident memory of a process.
-func rssKiB(t *testing.T, pid int) int {
+func rssKiB(t testing.TB, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

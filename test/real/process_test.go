@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,13 +39,14 @@ const patience = 20 * time.Second
 type Process struct {
 	PID int
 
-	t      testing.TB
-	name   string
-	cmd    *exec.Cmd
-	mark   string
-	stdout output
-	stderr output
-	exited chan struct{} // closed when the process has been waited for
+	t       testing.TB
+	name    string
+	cmd     *exec.Cmd
+	mark    string
+	stdout  output
+	stderr  output
+	outputs []chan struct{} // each closed when one of them is read to its end
+	exited  chan struct{}   // closed when the process has been waited for
 }
 
 // StartProcess starts a program, given by its path, with the arguments and the
@@ -55,20 +57,57 @@ func StartProcess(t testing.TB, env []string, path string, args ...string) *Proc
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir = root(t)
 	p.cmd.Env = append(os.Environ(), append(env, markVariable+"="+p.mark)...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	// A grandchild that keeps a pipe open must not keep Wait from seeing the
-	// end of the process itself.
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
+	stdout, stderr := p.collect(&p.stdout), p.collect(&p.stderr)
+	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
+	t.Cleanup(p.cleanup)
+	err := p.cmd.Start()
+	stdout.Close()
+	stderr.Close()
+	if err != nil {
+		close(p.exited)
 		t.Fatalf("start %s: %v", p.name, err)
 	}
 	p.PID = p.cmd.Process.Pid
 	go func() { // ends with the process, which cleanup ends
 		_ = p.cmd.Wait()
+		p.awaitOutput(outputDelay)
 		close(p.exited)
 	}()
-	t.Cleanup(p.cleanup)
 	return p
+}
+
+// outputDelay is how long the output of a process is waited for after its end.
+// Who holds its pipes for longer, a grandchild or a successor, is read on.
+const outputDelay = time.Second
+
+// collect makes a pipe for an output of the process and reads it until all who
+// have its other end, which it returns, are gone.
+func (p *Process) collect(into *output) *os.File {
+	p.t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	read := make(chan struct{})
+	p.outputs = append(p.outputs, read)
+	go func() { // cleanup ends all writers
+		defer close(read)
+		defer reader.Close()
+		_, _ = io.Copy(into, reader)
+	}()
+	return writer
+}
+
+// awaitOutput waits until all of the output is read, but not for ever.
+func (p *Process) awaitOutput(within time.Duration) {
+	enough := time.After(within)
+	for _, read := range p.outputs {
+		select {
+		case <-read:
+		case <-enough:
+			return
+		}
+	}
 }
 
 // Log returns what the process has written to stderr so far.
@@ -164,11 +203,14 @@ func (p *Process) Family() []int { return family(p.mark) }
 
 // cleanup leaves nothing behind, whatever the test has done.
 func (p *Process) cleanup() {
-	_ = p.cmd.Process.Kill()
+	if p.cmd.Process != nil {
+		_ = p.cmd.Process.Kill()
+	}
 	<-p.exited
 	for _, pid := range family(p.mark) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+	p.awaitOutput(patience)
 	if p.t.Failed() {
 		p.t.Logf("stderr of %s (pid %d):\n%s", p.name, p.PID, tail(p.Log(), 200))
 	}

@@ -5,12 +5,16 @@ package real_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Timeouts of the stops below, and what they may take in all.
@@ -26,7 +30,7 @@ type stopMoment struct {
 	worker []string
 	env    []string
 	// begin brings the situation about and returns what must hold after the end.
-	begin func(t *testing.T, c *Cabrank) (after func())
+	begin func(t *testing.T, c *Cabrank, o *operator) (after func())
 }
 
 // stopAtAnyMoment sends SIGTERM so often to each situation, after a random time:
@@ -56,23 +60,28 @@ func stopMoments(t *testing.T) []stopMoment {
 		{name: "drain begun", worker: faultWorker(t), begin: alreadyDraining},
 		{name: "frozen worker", worker: faultWorker(t), begin: frozen},
 		{name: "deaf worker", worker: faultWorker(t, "-deaf"), begin: whenReady},
+		{name: "roll", worker: faultWorker(t, "-boot", "100ms"), begin: amid("restart")},
+		{name: "reload", worker: faultWorker(t), begin: amid("reload")},
+		{name: "upgrade", worker: faultWorker(t, "-boot", "100ms"), begin: amid("upgrade")},
 	}
 }
 
 func stopAt(t *testing.T, moment stopMoment, wait time.Duration) {
 	t.Helper()
+	runtime := shortTempDir(t)
+	socket := filepath.Join(runtime, "control.sock")
 	flags := []string{
-		"--transport", "unix", "--workers", "2", "--slots", "3",
+		"--control", socket, "--transport", "unix", "--workers", "2", "--slots", "3",
 		"--drain-timeout", stopDrain.String(), "--stop-timeout", stopWorkers.String(), "--",
 	}
-	runtime := shortTempDir(t)
 	c := StartCabrankEnv(t, append(moment.env, "XDG_RUNTIME_DIR="+runtime), append(flags, moment.worker...)...)
 	after := func() {}
 	if moment.begin != nil {
-		after = moment.begin(t, c)
+		after = moment.begin(t, c, newOperator(t, socket))
 	}
 	<-time.After(wait) // the moment is what is tested, not an event to wait for
 	c.stopWithin(stopEnd)
+	c.stopSuccessor()
 	after()
 	if left := filesIn(t, runtime); len(left) > 0 {
 		t.Errorf("left in the runtime directory: %v", left)
@@ -87,17 +96,29 @@ func (c *Cabrank) stopWithin(bound time.Duration) {
 	if code := c.ExitCode(bound); code != 0 {
 		c.t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
+}
+
+// stopSuccessor ends the process that has taken over if the signal came after
+// an upgrade, and holds that otherwise nothing is left.
+func (c *Cabrank) stopSuccessor() {
+	c.t.Helper()
+	for _, line := range c.LogLines(handedOver) {
+		if pid, err := strconv.Atoi(line.Text("successor")); err == nil && alive(pid) {
+			c.signal(pid, syscall.SIGTERM)
+			testkit.Eventually(c.t, stopEnd, "the end of the successor", func() bool { return !alive(pid) })
+		}
+	}
 	c.WaitNoneLeft(3 * time.Second)
 }
 
-func whenReady(_ *testing.T, c *Cabrank) func() {
+func whenReady(_ *testing.T, c *Cabrank, _ *operator) func() {
 	c.waitWorkers(2)
 	return func() {}
 }
 
 // underLoad has callers that never pause. What a worker has taken, and what
 // waits in the queue, is answered; a caller that comes later finds nobody.
-func underLoad(t *testing.T, c *Cabrank) func() {
+func underLoad(t *testing.T, c *Cabrank, _ *operator) func() {
 	t.Helper()
 	c.waitWorkers(2)
 	load := startLoad(t, c.Addr, 10, shortWork)
@@ -114,7 +135,7 @@ func underLoad(t *testing.T, c *Cabrank) func() {
 }
 
 // alreadyDraining holds a call that outlives the drain, which has begun.
-func alreadyDraining(t *testing.T, c *Cabrank) func() {
+func alreadyDraining(t *testing.T, c *Cabrank, _ *operator) func() {
 	t.Helper()
 	c.waitWorkers(2)
 	held := make(chan outcome, 1)
@@ -130,8 +151,25 @@ func alreadyDraining(t *testing.T, c *Cabrank) func() {
 	}
 }
 
+// amid begins a command under load, and does not wait for its end.
+func amid(command string) func(*testing.T, *Cabrank, *operator) func() {
+	return func(t *testing.T, c *Cabrank, o *operator) func() {
+		t.Helper()
+		after := underLoad(t, c, o)
+		ended := make(chan struct{})
+		go func() { // ends with cabrank
+			defer close(ended)
+			_ = o.run(changeLimit, command) // it may end before it is done
+		}()
+		return func() {
+			<-ended
+			after()
+		}
+	}
+}
+
 // frozen stops a worker that has calls.
-func frozen(t *testing.T, c *Cabrank) func() {
+func frozen(t *testing.T, c *Cabrank, _ *operator) func() {
 	t.Helper()
 	pid := c.waitWorkers(2)
 	load := startLoad(t, c.Addr, 4, shortWork)

@@ -16,7 +16,7 @@ import (
 
 // SIGTERM at 20 random moments. The seed is fixed, CHAOS_SEED gives another.
 func TestStopAtAnyMoment(t *testing.T) {
-	stopAtAnyMoment(t, chaosSeed(t, 20261121), 3)
+	stopAtAnyMoment(t, chaosSeed(t, 20261121), 2)
 }
 
 // Each signal that asks to stop does, with exit code 0 and nothing left, the
