@@ -2,21 +2,22 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A command that is not there gets the hint that fits how it was written.
@@ -62,18 +63,46 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// nohup keeps cabrank running when its terminal goes.
-func TestHangupStopsUnlessIgnored(t *testing.T) {
-	if signal.Ignored(syscall.SIGHUP) {
-		t.Skip("the tests themselves run under nohup")
+// SIGHUP restarts the workers, unless it means that the terminal has gone.
+func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
+	for lost, want := range map[bool]int{false: 0, true: 1} {
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+		ctx, cancel := context.WithCancel(t.Context())
+		s.obey(ctx, syscall.SIGHUP, func() bool { return lost })
+		cancel()
+		if got := len(s.orders.stop); got != want {
+			t.Errorf("terminal lost %t: %d stops asked for, want %d", lost, got, want)
+		}
 	}
-	if !slices.Contains(stopSignals(), os.Signal(syscall.SIGHUP)) {
-		t.Error("a hangup does not stop")
-	}
-	signal.Ignore(syscall.SIGHUP)
-	defer signal.Reset(syscall.SIGHUP)
-	if slices.Contains(stopSignals(), os.Signal(syscall.SIGHUP)) {
-		t.Error("an ignored hangup stops")
+}
+
+// A second signal is in a hurry; who stops politely waits with the others.
+func TestWhoIsInAHurry(t *testing.T) {
+	for _, test := range []struct {
+		second os.Signal
+		want   bool
+	}{{syscall.SIGTERM, true}, {syscall.SIGINT, true}, {stopRequest{now: true}, true}, {stopRequest{}, false}} {
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+		hurry, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			s.awaitHurry(hurry, done)
+			close(ended)
+		}()
+		s.orders.askToStop(test.second)
+		if test.want {
+			<-hurry
+		} else {
+			testkit.Eventually(t, 20*time.Second, "the request to be seen", func() bool { return len(s.orders.stop) == 0 })
+			close(done)
+		}
+		<-ended
+		select {
+		case <-hurry:
+			if !test.want {
+				t.Errorf("%v is in a hurry", test.second)
+			}
+		default:
+		}
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // some where there were none.
 func (s *service) makeUpstreams() (err error) {
 	cfg := s.cfg
-	pool := elsewhere{newPool(s.relay, cfg.Workers.PoolSize, false)}
+	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false)
+	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
 		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,

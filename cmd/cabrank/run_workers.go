@@ -28,7 +28,7 @@ func (s *service) makeEndpoints(out io.Writer) error {
 
 func (s *service) makeWorkers(out io.Writer) error {
 	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true)
-	options := workerOptions(s.cfg)
+	options := s.workerOptions(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count, options.MinReady = s.firstWorkers, s.fewest(options.MinReady)
 	}
@@ -38,15 +38,19 @@ func (s *service) makeWorkers(out io.Writer) error {
 	if err != nil {
 		return usageError(err)
 	}
-	s.workers = workers
+	s.workers, s.places = workers, pool
 	return nil
 }
 
-// workerOptions translates the settings of workers.
-func workerOptions(cfg *config.Config) worker.Options {
-	w := cfg.Workers
+// workerOptions translates the settings of workers. A command that a restart has
+// brought wins over the configured one.
+func (s *service) workerOptions(cfg *config.Config) worker.Options {
+	w, command := cfg.Workers, cfg.Command
+	if brought := s.orders.command.Load(); brought != nil {
+		command = *brought
+	}
 	return worker.Options{
-		Count: w.Count, Command: cfg.Command, Transport: w.Transport,
+		Count: w.Count, Command: command, Transport: w.Transport,
 		StartPort: w.StartPort, Slots: w.PoolSize, MetricsPath: w.MetricsPath,
 		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
 		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, w.Count),

@@ -32,22 +32,28 @@ type service struct {
 	program   string              // path that an upgrade starts
 	began     time.Time
 
-	relay     *relay.Relay
-	door      net.Addr // where the calls come in
-	probes    *admin.Server
-	metrics   *admin.Server
-	workers   *worker.Supervisor // nil if only others run endpoints
-	upstreams *discover.Roster   // endpoints that someone else runs, may be none
-	failed    chan error         // a part that must not end has ended
-	quit      chan struct{}      // closed when the service ends
+	relay         *relay.Relay
+	door          net.Addr // where the calls come in
+	probes        *admin.Server
+	metrics       *admin.Server
+	control       *admin.Server // nil without a control, as the next
+	controlSocket *admin.ControlListener
+	workers       *worker.Supervisor // nil if only others run endpoints
+	places        *pool              // of the workers
+	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
+	outside       *pool              // of the upstreams
+	failed        chan error         // a part that must not end has ended
+	quit          chan struct{}      // closed when the service ends
 
 	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured
+
+	orders *orders
 }
 
 // newService makes a service, with what this process was given by the one that
 // started it. A predecessor is talked to; nothing is started yet.
-func newService(cfg *config.Config, log *slog.Logger) (*service, error) {
+func newService(cfg *config.Config, log *slog.Logger, asked *orders) (*service, error) {
 	inherited, err := handover.Inherit(log)
 	if err != nil {
 		return nil, usageError(err)
@@ -59,7 +65,7 @@ func newService(cfg *config.Config, log *slog.Logger) (*service, error) {
 	s := &service{
 		cfg: cfg, log: log, inherited: inherited, program: program, began: time.Now(),
 		failed: make(chan error, 1), quit: make(chan struct{}),
-		upgrades: upgrades{over: make(chan struct{})},
+		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
 	}
 	return s, s.greet()
 }
@@ -103,6 +109,9 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 	if err := s.startAdmin(); err != nil {
 		return err
 	}
+	if err := s.startControl(); err != nil {
+		return err
+	}
 	if err := s.dropRest(); err != nil {
 		return err
 	}
@@ -115,6 +124,9 @@ func (s *service) openAll() error {
 		return err
 	}
 	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	if err := s.startControl(); err != nil {
 		return err
 	}
 	return s.dropRest()
@@ -170,22 +182,21 @@ func (s *service) tellManager() {
 	s.inherited.Notifier.Ready()
 }
 
-// stop ends the service in the order of R17. A second signal skips the waits.
+// stop ends the service in the order of R17. first is the signal that has asked
+// for it, nil if none has; one more skips the waits.
 // One that has handed over, or never took over, has nobody to wait for who
 // might still come, and nobody to tell.
-func (s *service) stop(signals <-chan os.Signal) {
+func (s *service) stop(first os.Signal) {
+	s.orders.stopping.Store(true)
 	s.upgrades.stop()
 	hurry := make(chan struct{})
 	done := make(chan struct{})
 	defer close(done)
-	go func() { // ends with the first of the two
-		select {
-		case got := <-signals:
-			s.log.Warn("not waiting for calls", "signal", got.String())
-			close(hurry)
-		case <-done:
-		}
-	}()
+	if first == (stopRequest{now: true}) {
+		close(hurry)
+	} else {
+		go s.awaitHurry(hurry, done)
+	}
 	s.relay.StopServing()
 	if s.isPublic() {
 		s.inherited.Notifier.Stopping()
@@ -209,7 +220,7 @@ func (s *service) isPublic() bool {
 	}
 }
 
-// end stops whatever was started.
+// end stops whatever was started. The control tells of it to the last.
 func (s *service) end() {
 	close(s.quit)
 	s.upgrades.stop()
@@ -221,14 +232,15 @@ func (s *service) end() {
 		s.workers.Stop(context.Background())
 	}
 	s.relay.Close()
+	close(s.orders.ended)
 	s.closeAdmin()
 }
 
-// closeAdmin ends the pages that tell of the service.
+// closeAdmin ends the pages that tell of the service, and the control.
 func (s *service) closeAdmin() {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
 	defer cancel()
-	for _, server := range []*admin.Server{s.probes, s.metrics} {
+	for _, server := range []*admin.Server{s.probes, s.metrics, s.control} {
 		if server != nil {
 			_ = server.Shutdown(ctx) // the time limit is the answer to an error
 		}

@@ -167,7 +167,7 @@ func (s *service) growUp(p *handover.Predecessor) {
 	if s.firstWorkers == 0 || s.workers == nil {
 		return
 	}
-	err := s.workers.Configure(workerOptions(s.cfg))
+	err := s.workers.Configure(s.workerOptions(s.cfg))
 	if err = errors.Join(err, s.workers.Scale(s.cfg.Workers.Count)); err != nil {
 		s.log.Error("workers cannot be added", "error", err)
 	}

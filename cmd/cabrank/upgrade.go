@@ -94,6 +94,9 @@ func (s *service) launch(cmd *exec.Cmd) (wait func() *os.ProcessState, err error
 func (s *service) handedOver(pid int) {
 	s.inherited.Notifier.MainPID(pid)
 	s.relay.ReleaseListeners()
+	if s.controlSocket != nil {
+		s.controlSocket.Release()
+	}
 	s.log.Info("handed over", "successor", pid, "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 }
 

@@ -171,11 +171,7 @@ func operation[T any](c *control, name string, do func(context.Context, T, func(
 		// It ends by itself, or when Shutdown has ended living.
 		go func() {
 			defer func() { <-c.places }()
-			tell := func(e Event) {
-				e.Operation = name
-				told.Add(e)
-			}
-			told.Add(ending(name, do(c.living, request, tell)))
+			_ = c.Journal.Run(name, told.Add, func(tell func(Event)) error { return do(c.living, request, tell) }) // told has it
 			told.close()
 		}()
 		newStream(w).follow(told, 0, r.Context().Done(), nil)

@@ -97,6 +97,21 @@ func (j *Journal) Add(e Event) {
 	j.tell()
 }
 
+// Run does something that takes time and has the journal tell of it: each step,
+// and how it ended. also, if not nil, is told the same.
+func (j *Journal) Run(operation string, also func(Event), do func(tell func(Event)) error) error {
+	tell := func(e Event) {
+		e.Operation, e.Time = operation, time.Now().UTC()
+		j.Add(e)
+		if also != nil {
+			also(e)
+		}
+	}
+	err := do(tell)
+	tell(ending(operation, err))
+	return err
+}
+
 // close ends the journal.
 func (j *Journal) close() {
 	j.mu.Lock()

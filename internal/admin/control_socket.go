@@ -71,7 +71,8 @@ func (e *TakenError) Error() string {
 func ControlFolders() []string {
 	name := "cabrank-" + strconv.Itoa(os.Geteuid())
 	folders := []string{filepath.Join(os.TempDir(), name)}
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
+	runtime := os.Getenv("XDG_RUNTIME_DIR")
+	if info, err := os.Stat(runtime); err == nil && info.IsDir() {
 		folders = append([]string{filepath.Join(runtime, name)}, folders...)
 	}
 	return folders
@@ -83,7 +84,17 @@ func ControlFolders() []string {
 // The folder is made if it is missing and must be ours alone: a folder of mode
 // 0700 that this user owns, no symbolic link. Its path can be guessed, so that
 // anybody could have made it before us.
-func ListenControlAuto(folder string, port int) (*ControlListener, error) {
+func ListenControlAuto(folder string, port int) (listener *ControlListener, err error) {
+	for range 3 {
+		// An empty folder of this name may be swept away as a dead process's.
+		if listener, err = listenAuto(folder, port); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return listener, err
+}
+
+func listenAuto(folder string, port int) (*ControlListener, error) {
 	if err := ensurePrivate(folder); err != nil {
 		return nil, err
 	}

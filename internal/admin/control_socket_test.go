@@ -25,7 +25,7 @@ func shortFolder(t *testing.T) string {
 	return folder
 }
 
-func listenAuto(t *testing.T, folder string) *ControlListener {
+func listenSomewhere(t *testing.T, folder string) *ControlListener {
 	t.Helper()
 	l, err := ListenControlAuto(folder, 8080)
 	if err != nil {
@@ -56,7 +56,7 @@ func exists(path string) bool {
 func TestControlSocketIsPrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	folder := filepath.Join(shortFolder(t), "new")
-	l := listenAuto(t, folder)
+	l := listenSomewhere(t, folder)
 	for path, want := range map[string]os.FileMode{
 		folder:   os.ModeDir | 0o700,
 		l.Path(): os.ModeSocket | 0o600,
@@ -175,7 +175,7 @@ func TestControlSocketOfAPredecessor(t *testing.T) {
 // SO_REUSEPORT.
 func TestControlOfASecondCabrank(t *testing.T) {
 	folder := shortFolder(t)
-	first, second := listenAuto(t, folder), listenAuto(t, folder)
+	first, second := listenSomewhere(t, folder), listenSomewhere(t, folder)
 	if want := fmt.Sprintf("8080-%d.sock", os.Getpid()); filepath.Base(second.Path()) != want {
 		t.Errorf("the second listens on %s, want %s", second.Path(), want)
 	}
@@ -271,7 +271,7 @@ func TestControlPathThatIsTooLong(t *testing.T) {
 
 // A connection tells whose it is, where the kernel does.
 func TestControlPeer(t *testing.T) {
-	l := listenAuto(t, shortFolder(t))
+	l := listenSomewhere(t, shortFolder(t))
 	client, err := net.Dial("unix", l.Path())
 	if err != nil {
 		t.Fatal(err)

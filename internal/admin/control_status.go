@@ -24,7 +24,7 @@ type Status struct {
 	Upstreams []UpstreamStatus `json:"upstreams"`
 	InFlight  int              `json:"in_flight"` // calls that have a slot
 	Queue     QueueStatus      `json:"queue"`
-	Roll      *RollStatus      `json:"roll,omitempty"` // the one that runs, or the last one
+	Roll      *RollStatus      `json:"roll,omitempty"` // the replacement that runs, or the last one
 	Config    ConfigStatus     `json:"config"`
 }
 
@@ -52,8 +52,6 @@ type WorkerStatus struct {
 	Started    time.Time `json:"started,omitzero"`
 	Address    string    `json:"address"`
 	Generation int       `json:"generation"`
-	Spare      bool      `json:"spare,omitempty"`     // above the wanted number, during a roll
-	Replacing  string    `json:"replacing,omitempty"` // the worker that it will replace
 
 	Slots    int    `json:"slots"`
 	InFlight int    `json:"in_flight"`
@@ -61,7 +59,7 @@ type WorkerStatus struct {
 	Served   uint64 `json:"served"` // calls that ended there in this life
 
 	Restarts    map[string]int `json:"restarts"` // by cause; those that never happened are absent
-	Recycles    map[string]int `json:"recycles"` // by reason
+	Retired     map[string]int `json:"retired"`  // workers of this place that were ended on purpose, by reason
 	LastExit    string         `json:"last_exit,omitempty"`
 	MemoryBytes int64          `json:"memory_bytes,omitempty"` // resident; absent where it is not known
 }
@@ -69,9 +67,10 @@ type WorkerStatus struct {
 // UpstreamStatus is one endpoint that someone else runs.
 type UpstreamStatus struct {
 	Address  string    `json:"address"`
-	State    string    `json:"state"` // reached, not reached, drained
+	State    string    `json:"state"` // as in cabrank_upstream_state
 	Since    time.Time `json:"since,omitzero"`
-	Source   string    `json:"source,omitempty"` // the entry of the configuration, where that is not the address
+	From     []string  `json:"from,omitempty"`   // the upstreams that name it, where that is not its address
+	Reason   string    `json:"reason,omitempty"` // why it gets no calls, if that is its own fault
 	Slots    int       `json:"slots"`
 	InFlight int       `json:"in_flight"`
 	Ghosts   int       `json:"ghosts"`
@@ -84,15 +83,15 @@ type QueueStatus struct {
 	OldestSeconds float64 `json:"oldest_seconds"` // how long the oldest has waited
 }
 
-// RollStatus is a rolling restart.
+// RollStatus is a replacement of workers: a rolling restart, or of one worker.
 type RollStatus struct {
+	Reason    string    `json:"reason"` // roll, drain, or what a worker had too much of
 	Running   bool      `json:"running"`
-	Started   time.Time `json:"started"`
+	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Completed int       `json:"completed"` // workers replaced
 	Total     int       `json:"total"`
-	Step      string    `json:"step,omitempty"` // what happens now, or did last
-	Worker    string    `json:"worker,omitempty"`
+	Step      string    `json:"step,omitempty"`  // what happens now, or did last: "draining worker-2 (3 calls)"
 	Error     string    `json:"error,omitempty"` // why it stopped; empty if it did not
 }
 

@@ -28,7 +28,7 @@ type foreman struct {
 	good       *version // what processes run that no operation started
 	op         *operation
 	recycling  recycling
-	result     string // of the last operation, for people
+	last       Outcome // of the last operation
 }
 
 // version is what the processes of one generation run with.
@@ -190,10 +190,10 @@ func ends(status Status) (n int) {
 
 // show publishes what is going on.
 func (f *foreman) show(seats []seat) {
-	o := Overview{Wanted: f.wanted, Generation: f.generation, LastResult: f.result}
+	o := Overview{Wanted: f.wanted, Generation: f.generation, Last: f.last}
 	o.Settled = f.op == nil && f.plan().settled(seats)
 	if op := f.op; op != nil {
-		o.Operation, o.Done, o.Total, o.Step = op.reason.String(), op.done, op.total, op.step
+		o.Operation, o.Done, o.Total, o.Step, o.Began = op.reason.String(), op.done, op.total, op.step, op.began
 	}
 	f.s.overview.Store(&o)
 }

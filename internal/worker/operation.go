@@ -3,7 +3,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -35,9 +34,11 @@ const everyPlace = -1
 // maxProgress is how many steps of an operation may wait to be told.
 const maxProgress = 256
 
+// ErrTakenOver is why Roll returns when another Roll came.
+var ErrTakenOver = errors.New("another restart took over")
+
 var (
-	errTakenOver = errors.New("another restart took over")
-	errBusy      = errors.New("workers are being replaced already")
+	errBusy = errors.New("workers are being replaced already")
 )
 
 func (op *operation) isRoll() bool { return op.only == everyPlace }
@@ -156,11 +157,10 @@ func (f *foreman) giveUp(why error) {
 func (f *foreman) end(err error) {
 	op := f.op
 	f.op = nil
-	f.result = "done"
+	f.last = Outcome{Operation: op.reason.String(), Done: op.done, Total: op.total, Began: op.began, Ended: time.Now()}
 	if err != nil {
-		f.result = strings.TrimSpace(err.Error())
+		f.last.Error = err.Error()
 	}
-	f.result = fmt.Sprintf("%s: %s", op.reason, f.result)
 	f.recycled(op.reason, err)
 	op.answer <- err
 	close(op.progress)

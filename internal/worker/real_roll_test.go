@@ -88,7 +88,7 @@ func TestRoll(t *testing.T) {
 			t.Errorf("%s still has the old process %d", name, pid)
 		}
 	}
-	if got := h.Overview(); got.Wanted != 3 || got.Generation != 2 || got.Operation != "" || !got.Settled || got.LastResult != "roll: done" {
+	if got := h.Overview(); got.Wanted != 3 || got.Generation != 2 || got.Operation != "" || !got.Settled || got.Last.Operation != "roll" || got.Last.Error != "" {
 		t.Errorf("overview %+v", got)
 	}
 	if got := len(h.pids()); got != 3 {
@@ -162,7 +162,7 @@ func TestRollOfABadVersion(t *testing.T) {
 			if h.rank.ready() != 3 {
 				t.Errorf("%d ready", h.rank.ready())
 			}
-			if got := h.Overview(); got.Operation != "" || !strings.HasPrefix(got.LastResult, "roll: the new workers") {
+			if got := h.Overview(); got.Operation != "" || !strings.HasPrefix(got.Last.Error, "the new workers") {
 				t.Errorf("overview %+v", got)
 			}
 			h.signal(unix.SIGKILL)
@@ -183,7 +183,7 @@ func TestRollTakesOver(t *testing.T) {
 	if err := h.Roll(t.Context(), Change{Command: self("serve")}, nil); err != nil {
 		t.Error(err)
 	}
-	if err := <-first; !errors.Is(err, errTakenOver) {
+	if err := <-first; !errors.Is(err, ErrTakenOver) {
 		t.Errorf("the first roll ended with %v", err)
 	}
 	if got := len(h.pids()); got != 2 || h.rank.ready() != 2 {

@@ -232,7 +232,7 @@ func (f *foreman) warnOfWeight(w *worker, group int, c candidate) {
 // recycled takes in how the replacement of a worker ended.
 func (f *foreman) recycled(reason Reason, err error) {
 	switch {
-	case reason < ReasonCalls || errors.Is(err, errTakenOver) || errors.Is(err, errStopping):
+	case reason < ReasonCalls || errors.Is(err, ErrTakenOver) || errors.Is(err, errStopping):
 	case err == nil:
 		f.recycling.pause = 0
 	default:

@@ -47,14 +47,23 @@ type Change struct {
 
 // Overview is what the supervisor is about.
 type Overview struct {
-	Wanted     int    // workers
-	Generation int    // the newest
-	Settled    bool   // nothing is left to do: as many workers as wanted, none booting in a replacement
-	Operation  string // a Reason while workers are being replaced, else empty
-	Done       int    // of Total
-	Total      int    // workers to replace
-	Step       string // the last Progress
-	LastResult string // of the last operation; empty if there was none
+	Wanted     int       // workers
+	Generation int       // the newest
+	Settled    bool      // nothing is left to do: as many workers as wanted, none booting in a replacement
+	Operation  string    // a Reason while workers are being replaced, else empty
+	Done       int       // of Total
+	Total      int       // workers to replace
+	Step       string    // the last Progress
+	Began      time.Time // of Operation
+	Last       Outcome   // of the last operation; the zero value if there was none
+}
+
+// Outcome is how a replacement of workers ended.
+type Outcome struct {
+	Operation    string // a Reason
+	Error        string // why it was given up; empty if all were replaced
+	Done, Total  int    // workers
+	Began, Ended time.Time
 }
 
 // Overview returns what the supervisor is about.
@@ -80,7 +89,7 @@ func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress
 		}
 	}
 	return s.operate(ctx, tell, func(f *foreman) (*operation, error) {
-		f.giveUp(errTakenOver)
+		f.giveUp(ErrTakenOver)
 		f.generation++
 		return &operation{
 			reason: ReasonRoll, only: everyPlace, force: change.Force,

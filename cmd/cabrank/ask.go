@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+// controlVariable names the socket when no flag does. It is also the variable of
+// the key control, so that one line in an environment serves both sides.
+const controlVariable = "CABRANK_CONTROL"
+
+// asking is what all commands share that talk to a running cabrank.
+type asking struct {
+	control string
+	json    bool
+}
+
+func (a *asking) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.control, "control", "", "`PATH` of its control socket ["+controlVariable+"] (default the only one of this user)")
+	cmd.Flags().BoolVar(&a.json, "json", false, "print what cabrank answers, one JSON object a line")
+}
+
+// client finds the cabrank that is meant. The error is one line, with the exit
+// status of a wrong command line: there was nobody to do anything.
+func (a *asking) client() (*admin.Client, error) {
+	path := a.control
+	if path == "" {
+		path = os.Getenv(controlVariable)
+	}
+	switch path {
+	case "", "auto":
+		return onlyClient(admin.ControlFolders())
+	case "off":
+		return nil, usageError(fmt.Errorf("%s is off; --control names the socket of a cabrank", controlVariable))
+	}
+	return admin.NewClient(path), nil
+}
+
+// onlyClient finds the only cabrank of this user.
+func onlyClient(folders []string) (*admin.Client, error) {
+	switch found := admin.FindControl(folders); len(found) {
+	case 0:
+		return nil, usageError(fmt.Errorf("nothing listens in %s; is cabrank running? --control names a socket elsewhere", strings.Join(folders, " or ")))
+	case 1:
+		return admin.NewClient(found[0]), nil
+	default:
+		return nil, usageError(fmt.Errorf("several cabranks run: choose one with --control, of %s", strings.Join(found, ", ")))
+	}
+}
+
+// ask gives a command and shows what comes of it, until it is done or the user
+// does not want to wait any longer.
+func (a *asking) ask(cmd *cobra.Command, command string, request any) error {
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return a.askOf(cmd, client, command, request)
+}
+
+func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string, request any) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	show := newProgress(cmd.OutOrStdout(), command, time.Now())
+	err := client.Do(ctx, command, request, func(line []byte, e admin.Event) {
+		if a.json {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+		} else {
+			show.event(e)
+		}
+	})
+	show.end()
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("not waiting any longer: the %s goes on; cabrank status shows how far it is", command)
+	}
+	return answered(err)
+}
+
+// answered gives an error of a client the exit status that it means.
+func answered(err error) error {
+	if nobody, ok := errors.AsType[*admin.NobodyError](err); ok {
+		return usageError(nobody)
+	}
+	if remote, ok := errors.AsType[*admin.RemoteError](err); ok && remote.Misuse {
+		return usageError(remote)
+	}
+	return err
+}
+
+// progress shows the events of a command: a line for each, or on a terminal one
+// line that changes.
+type progress struct {
+	out     io.Writer
+	command string
+	began   time.Time
+	screen  screen
+	open    bool // a line stands that the next one replaces
+}
+
+func newProgress(out io.Writer, command string, now time.Time) *progress {
+	return &progress{out: out, command: command, began: now, screen: screenOf(out)}
+}
+
+// event shows one event. The last one of a failed command is left to the error.
+func (p *progress) event(e admin.Event) {
+	switch {
+	case e.Error != "":
+	case e.Reload != nil:
+		p.lasting(reloadText(*e.Reload))
+	case e.Done:
+		p.lasting(fmt.Sprintf("%s done in %s\n", p.command, brief(time.Since(p.began))))
+	case e.LimitSeconds > 0: // what is promised stays to be read
+		p.lasting(stepText(e) + fmt.Sprintf(", at most %s\n", brief(time.Duration(e.LimitSeconds*float64(time.Second)))))
+	default:
+		p.passing(stepText(e))
+	}
+}
+
+// lasting writes lines that stay.
+func (p *progress) lasting(lines string) {
+	p.clear()
+	fmt.Fprint(p.out, lines)
+}
+
+// passing writes a line that the next one replaces, where there is a terminal.
+func (p *progress) passing(line string) {
+	if !p.screen.terminal {
+		fmt.Fprintln(p.out, line)
+		return
+	}
+	p.clear()
+	fmt.Fprint(p.out, p.screen.fit(line))
+	p.open = true
+}
+
+func (p *progress) clear() {
+	if p.open {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.open = false
+	}
+}
+
+// end leaves the cursor at the beginning of a line, below what was shown last.
+func (p *progress) end() {
+	if p.open {
+		fmt.Fprintln(p.out)
+		p.open = false
+	}
+}
+
+// stepText is an event in words: "1/4 draining worker-2 (3 calls)".
+func stepText(e admin.Event) string {
+	var words []string
+	if e.Total > 0 {
+		words = append(words, fmt.Sprintf("%d/%d", e.Completed, e.Total))
+	}
+	for _, word := range []string{e.Step, e.Worker} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	if e.Note != "" {
+		words = append(words, "("+e.Note+")")
+	}
+	return strings.Join(words, " ")
+}
+
+// completeWorkers offers what can be drained, to shells that ask.
+func (a *asking) completeWorkers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	client, err := a.client()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+	defer cancel()
+	status, _, err := client.Status(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, worker := range status.Workers {
+		names = append(names, worker.Name)
+	}
+	for _, upstream := range status.Upstreams {
+		names = append(names, upstream.Address)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+const drainHelp = `Take one worker out: a fresh one starts in its place, then it gets no new calls,
+finishes those that it has, and ends. cabrank status has the names.
+
+An upstream, named by its address, gets no new calls until cabrank drain --undo;
+the command returns when its calls have ended.
+
+Exit status: 0 when it is done; 1 if the fresh worker does not become ready, and
+then the old one goes on; 2 if there is no such worker, upstream or cabrank.`
+
+const drainExamples = `  cabrank drain worker-2
+  cabrank drain 10.0.0.7:50051
+  cabrank drain --undo 10.0.0.7:50051`
+
+func newDrainCommand() *cobra.Command {
+	var with asking
+	var request admin.DrainRequest
+	cmd := &cobra.Command{
+		Use:     "drain WORKER|ADDRESS",
+		Short:   "Replace one worker, or keep calls from an upstream",
+		Long:    drainHelp,
+		Example: drainExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request.Target = args[0]
+			return with.ask(cmd, "drain", request)
+		},
+		ValidArgsFunction: with.completeWorkers,
+	}
+	with.addTo(cmd)
+	cmd.Flags().BoolVar(&request.Undo, "undo", false, "give calls to the upstream again")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	cmd.MarkFlagsMutuallyExclusive("undo", "force")
+	return cmd
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+const restartHelp = `Reload the configuration, then replace all workers, a few at a time: a new one
+starts beside the others and becomes ready, then an old one gets no new calls,
+finishes those that it has, and ends. No call is lost. It returns when all are
+replaced; how long that can take is said at the beginning.
+
+With -- CMD the workers run another command from now on, until cabrank itself is
+started again. --force cuts the calls of old workers (UNAVAILABLE) instead of
+waiting for them. A second restart takes over: it begins anew with what is asked
+for then, and the first one returns.
+
+If the new workers do not become ready (one is not within workers.boot_timeout, or
+they end three times) the restart stops, the workers that serve go on, and new
+ones run the command before. Ctrl-C only stops waiting. SIGHUP does the same as
+this command without arguments.
+
+Exit status: 0 if all workers are replaced; 1 with the reason if not; 2 if the
+command line is wrong or there is no cabrank.`
+
+const restartExamples = `  cabrank restart
+  cabrank restart -- bundle exec gruf --host {addr} --health-check --no-cache
+  cabrank restart --force --json`
+
+func newRestartCommand() *cobra.Command {
+	var with asking
+	var request admin.RestartRequest
+	cmd := &cobra.Command{
+		Use:                   "restart [flags] [-- CMD ARGS...]",
+		Short:                 "Replace all workers without losing a call",
+		Long:                  restartHelp,
+		Example:               restartExamples,
+		DisableFlagsInUseLine: true,
+		Args:                  commandAfterDash,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() == 0 && len(args) == 0 {
+				return usageError(errors.New("nothing follows --: name the command of the workers, or leave out the --"))
+			}
+			request.Command = args
+			return with.ask(cmd, "restart", request)
+		},
+	}
+	with.addTo(cmd)
+	cmd.Flags().BoolVar(&request.Force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	return cmd
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// scripted is a cabrank that answers as a test says: it implements the
+// interfaces of the control.
+type scripted struct {
+	status admin.Status
+	events []admin.Event // told by every command
+	err    error         // of every command
+	hangs  bool          // every command waits for the end of the control
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (s *scripted) Status() admin.Status { return s.status }
+
+func (s *scripted) Restart(ctx context.Context, r admin.RestartRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "restart", r.Command, r.Force)
+}
+
+func (s *scripted) Drain(ctx context.Context, r admin.DrainRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "drain", r.Target, r.Undo, r.Force)
+}
+
+func (s *scripted) Scale(ctx context.Context, r admin.ScaleRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "scale", r.Workers, r.Auto)
+}
+
+func (s *scripted) Reload(ctx context.Context, _ admin.ReloadRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "reload")
+}
+
+func (s *scripted) Upgrade(ctx context.Context, r admin.UpgradeRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "upgrade", r.Workers)
+}
+
+func (s *scripted) Stop(ctx context.Context, r admin.StopRequest, tell func(admin.Event)) error {
+	return s.act(ctx, tell, "stop", r.Now)
+}
+
+func (s *scripted) act(ctx context.Context, tell func(admin.Event), asked ...any) error {
+	s.mu.Lock()
+	s.asked = append(s.asked, strings.TrimSpace(fmt.Sprintln(asked...)))
+	s.mu.Unlock()
+	for _, e := range s.events {
+		tell(e)
+	}
+	if s.hangs {
+		<-ctx.Done()
+		return errors.New("cabrank is stopping")
+	}
+	return s.err
+}
+
+// lastAsked returns the last command that came.
+func (s *scripted) lastAsked() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) == 0 {
+		return ""
+	}
+	return s.asked[len(s.asked)-1]
+}
+
+// listen serves the script on a socket, until the end of the test.
+func (s *scripted) listen(t *testing.T) (path string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "ctl") //nolint:usetesting // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := admin.ListenControl(filepath.Join(folder, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := admin.ServeControl(listener, admin.Controls{Observer: s, Fleet: s, Process: s, Journal: admin.NewJournal()}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(folder)
+	})
+	return listener.Path()
+}
+
+// says runs a command line and returns all that it printed.
+func says(ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = execute(ctx, args, &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+// Each command asks for what was written, and nothing is left out.
+func TestCommandsAskForWhatWasWritten(t *testing.T) {
+	testkit.CheckLeaks(t)
+	cabrank := &scripted{}
+	path := cabrank.listen(t)
+	for line, want := range map[string]string{
+		"restart":                     "restart [] false",
+		"restart --force -- ruby -v":  "restart [ruby -v] true",
+		"scale 8":                     "scale 8 false",
+		"scale auto":                  "scale 0 true",
+		"drain worker-2":              "drain worker-2 false false",
+		"drain --undo 10.0.0.7:50051": "drain 10.0.0.7:50051 true false",
+		"drain --force worker-2":      "drain worker-2 false true",
+		"reload":                      "reload",
+		"upgrade --upgrade-workers 2": "upgrade 2",
+	} {
+		args := strings.Fields(line)
+		args = slices.Insert(args, 1, "--control", path)
+		status, _, stderr := says(t.Context(), args...)
+		if status != exitDone || stderr != "" {
+			t.Errorf("%s: status %d, %s", line, status, stderr)
+		}
+		if got := cabrank.lastAsked(); got != want {
+			t.Errorf("%s asks for %q, want %q", line, got, want)
+		}
+	}
+	// The variable is as good as the flag.
+	t.Setenv("CABRANK_CONTROL", path)
+	if status, _, stderr := says(t.Context(), "scale", "3"); status != exitDone || cabrank.lastAsked() != "scale 3 false" {
+		t.Errorf("by the variable: status %d, %s", status, stderr)
+	}
+}
+
+// What takes long says at once how long it can take, and then each step.
+func TestRestartShowsItsSteps(t *testing.T) {
+	cabrank := &scripted{events: []admin.Event{
+		{Step: "replacing workers", Total: 2, LimitSeconds: 172},
+		{Step: "starting", Worker: "worker-3", Total: 2},
+		{Step: "draining", Worker: "worker-1", Total: 2, Note: "3 calls"},
+		{Step: "ended", Completed: 1, Total: 2},
+	}}
+	path := cabrank.listen(t)
+	status, stdout, stderr := says(t.Context(), "restart", "--control", path)
+	want := "0/2 replacing workers, at most 2m52s\n0/2 starting worker-3\n0/2 draining worker-1 (3 calls)\n1/2 ended\nrestart done in 0"
+	if status != exitDone || stderr != "" || !strings.HasPrefix(stdout, want) {
+		t.Errorf("status %d, %s\n%s\nwant\n%s", status, stderr, stdout, want)
+	}
+	_, stdout, _ = says(t.Context(), "restart", "--json", "--control", path)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != 5 || !strings.Contains(lines[0], `"limit_seconds":172`) || !strings.Contains(lines[4], `"done":true`) {
+		t.Errorf("as JSON:\n%s", stdout)
+	}
+}
+
+func TestReloadSaysWhatItFound(t *testing.T) {
+	cabrank := &scripted{events: []admin.Event{{Reload: &admin.Reload{
+		Applied: []string{"queue.length", "lanes"}, NeedsRestart: []string{"workers.pool_size"}, NeedsUpgrade: []string{"shards"}, Warnings: []string{"slow"},
+	}}}}
+	_, stdout, _ := says(t.Context(), "reload", "--control", cabrank.listen(t))
+	want := "applied: queue.length, lanes\napplies to workers that start from now on (cabrank restart): workers.pool_size\n" +
+		"needs a new cabrank (cabrank upgrade): shards\nwarning: slow\nreload done in "
+	if !strings.HasPrefix(stdout, want) {
+		t.Errorf("got\n%s\nwant\n%s", stdout, want)
+	}
+	if got := reloadText(admin.Reload{}); got != "nothing has changed\n" {
+		t.Errorf("without changes: %q", got)
+	}
+}
+
+// Failures: 1 for what cabrank says of its work, 2 for what nobody could do.
+func TestCommandsFail(t *testing.T) {
+	failing := (&scripted{err: errors.New("the new workers do not get ready")}).listen(t)
+	refusing := (&scripted{err: &admin.MisuseError{Reason: "there is no worker-9"}}).listen(t)
+	faulty := (&scripted{err: &admin.FaultsError{Reason: "nothing was changed", Faults: []string{"c.yml:1: a", "c.yml:2: b"}}}).listen(t)
+	gone := filepath.Join(t.TempDir(), "none")
+	for _, test := range []struct {
+		args   []string
+		status int
+		stderr string
+	}{
+		{[]string{"restart", "--control", failing}, exitFailed, "cabrank: the new workers do not get ready\n"},
+		{[]string{"drain", "worker-9", "--control", refusing}, exitUsage, "cabrank: there is no worker-9\n"},
+		{[]string{"reload", "--control", faulty}, exitFailed, "cabrank: nothing was changed\ncabrank: c.yml:1: a\ncabrank: c.yml:2: b\n"},
+		{[]string{"status", "--control", gone}, exitUsage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
+		{[]string{"stop", "--control", gone}, exitUsage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
+		{[]string{"scale", "many"}, exitUsage, "cabrank: \"many\" is no number of workers; allowed: 1 and more, or auto\n"},
+		{[]string{"restart", "ruby"}, exitUsage, "cabrank: unexpected argument \"ruby\"; the command of the workers follows --, as in cabrank restart -- ruby\n"},
+		{[]string{"restart", "--control", failing, "--"}, exitUsage, "cabrank: nothing follows --: name the command of the workers, or leave out the --\n"},
+		{[]string{"status", "--watch=1ms"}, exitUsage, "cabrank: flag --watch: 1ms is too often; allowed: 100ms and more\n"},
+	} {
+		status, _, stderr := says(t.Context(), test.args...)
+		if status != test.status || stderr != test.stderr {
+			t.Errorf("%v: status %d, %q; want %d, %q", test.args, status, stderr, test.status, test.stderr)
+		}
+	}
+}
+
+// Without --control the only cabrank of this user is meant.
+func TestWhichCabrank(t *testing.T) {
+	runtime, err := os.MkdirTemp("", "run") //nolint:usetesting // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(runtime)
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	t.Setenv("TMPDIR", runtime)
+	t.Setenv("CABRANK_CONTROL", "auto")
+	folder := admin.ControlFolders()[0]
+	status, _, stderr := says(t.Context(), "status")
+	if status != exitUsage || !strings.HasPrefix(stderr, "cabrank: nothing listens in "+folder) {
+		t.Errorf("with none: status %d, %s", status, stderr)
+	}
+	var paths []string
+	for port := range 2 {
+		listener, err := admin.ListenControlAuto(folder, 8080+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := admin.ServeControl(listener, admin.Controls{Observer: &scripted{status: calm()}, Fleet: &scripted{}, Process: &scripted{}, Journal: admin.NewJournal()}, slog.New(slog.DiscardHandler))
+		t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
+		paths = append(paths, listener.Path())
+		status, stdout, stderr := says(t.Context(), "status")
+		if port == 0 && (status != exitDone || !strings.HasPrefix(stdout, "ready 2 of 2, queue 0, calls 3\n")) {
+			t.Errorf("with one: status %d, %s%s", status, stdout, stderr)
+		}
+		if want := "cabrank: several cabranks run: choose one with --control, of " + strings.Join(paths, ", ") + "\n"; port == 1 && (status != exitUsage || stderr != want) {
+			t.Errorf("with two: status %d, %s", status, stderr)
+		}
+	}
+	t.Setenv("CABRANK_CONTROL", "off")
+	if status, _, stderr := says(t.Context(), "status"); status != exitUsage || !strings.Contains(stderr, "CABRANK_CONTROL is off") {
+		t.Errorf("with off: status %d, %s", status, stderr)
+	}
+}
+
+// Who does not want to wait any longer leaves, and what was begun goes on.
+func TestLeavingARestart(t *testing.T) {
+	cabrank := &scripted{hangs: true, events: []admin.Event{{Step: "replacing workers", Total: 2, LimitSeconds: 60}}}
+	ctx, leave := context.WithCancel(t.Context())
+	path := cabrank.listen(t)
+	done := make(chan string)
+	go func() {
+		status, _, stderr := says(ctx, "restart", "--control", path)
+		done <- fmt.Sprint(status, " ", stderr)
+	}()
+	testkit.Eventually(t, 20*time.Second, "the restart to begin", func() bool { return cabrank.lastAsked() != "" })
+	leave()
+	if got, want := <-done, "1 cabrank: not waiting any longer: the restart goes on; cabrank status shows how far it is\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Blocks for files, and whole objects for programs, one for each interval.
+func TestStatusWatch(t *testing.T) {
+	path := (&scripted{status: calm()}).listen(t)
+	for _, test := range []struct {
+		args []string
+		mark string
+	}{
+		{[]string{"status", "--watch=100ms"}, "ready 2 of 2"},
+		{[]string{"status", "--watch=100ms", "--json"}, `{"version":"1.2.3"`},
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		out := &lockedBuffer{}
+		done := make(chan int)
+		go func() {
+			done <- execute(ctx, append(test.args, "--control", path), out, out)
+		}()
+		testkit.Eventually(t, 20*time.Second, "three looks", func() bool { return strings.Count(out.String(), test.mark) >= 3 })
+		leave()
+		if status := <-done; status != exitDone {
+			t.Errorf("%v: status %d", test.args, status)
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%v: escapes in a file: %q", test.args, out.String())
+		}
+	}
+}
+
+// lockedBuffer is written by a command while a test reads it.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// On a terminal a step replaces the one before; what is promised stays.
+func TestProgressInPlace(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, "restart", time.Now())
+	p.screen = screen{terminal: true, width: 20}
+	p.event(admin.Event{Step: "replacing workers", Total: 2, LimitSeconds: 60})
+	p.event(admin.Event{Step: "starting", Worker: "worker-3", Total: 2})
+	p.event(admin.Event{Step: "draining", Worker: "worker-1", Total: 2, Note: "3 calls"})
+	p.event(admin.Event{Error: "no"})
+	p.end()
+	want := "0/2 replacing workers, at most 1m00s\n0/2 starting worker\r\x1b[K0/2 draining worker\n"
+	if out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+}
+
+// A shell is offered the names of what can be drained.
+func TestCompletionOfWorkers(t *testing.T) {
+	s := calm()
+	s.Upstreams = upstreamsOnly().Upstreams[:1]
+	path := (&scripted{status: s}).listen(t)
+	_, stdout, _ := says(t.Context(), "__complete", "drain", "--control", path, "")
+	if want := "worker-1\nworker-2\n10.0.0.7:50051\n"; !strings.HasPrefix(stdout, want) {
+		t.Errorf("got %q, want %q", stdout, want)
+	}
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+const upgradeHelp = `Have a new cabrank take over: the program is started again, from the path, with the
+arguments and in the environment of the running one. The new process starts workers
+of its own; when enough are ready it takes the listeners, and the old process
+finishes its calls and ends. No call is lost and no connection refused. If the new
+one fails before it has taken over, the old one goes on.
+
+Both sides' workers run at the same time. Where memory does not suffice for that,
+--upgrade-workers N has the new side begin with N, until the old one has gone.
+
+Exit status: 0 when the new cabrank has taken over; 1 with the reason if not; 2 if
+the command line is wrong or there is no cabrank.`
+
+func newUpgradeCommand() *cobra.Command {
+	var with asking
+	var request admin.UpgradeRequest
+	cmd := &cobra.Command{
+		Use:     "upgrade",
+		Short:   "Have a new cabrank take over without losing a call",
+		Long:    upgradeHelp,
+		Example: "  install -m 755 cabrank-new /usr/local/bin/cabrank && cabrank upgrade\n  cabrank upgrade --upgrade-workers 1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with.ask(cmd, "upgrade", request)
+		},
+	}
+	with.addTo(cmd)
+	cmd.Flags().IntVar(&request.Workers, "upgrade-workers", 0, "`N` workers on the new side at first, 0: as configured")
+	return cmd
+}

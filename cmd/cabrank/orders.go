@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+// orders are what signals and the control ask a service for, and what has come
+// of it.
+//
+// Concurrency: everything in it may be used from anywhere.
+type orders struct {
+	stop    chan os.Signal // who asks to stop
+	giveUp  func()         // ends a start that hangs
+	started chan struct{}  // closed when start has returned
+	ended   chan struct{}  // closed when nothing is left but the control
+
+	stopping atomic.Bool
+	journal  *admin.Journal
+	command  atomic.Pointer[[]string]           // of the workers, in place of the configured one; nil: that
+	reloaded atomic.Pointer[admin.ReloadStatus] // nil before the first reload
+}
+
+func newOrders(giveUp func()) *orders {
+	return &orders{
+		stop: make(chan os.Signal, 2), giveUp: giveUp, started: make(chan struct{}), ended: make(chan struct{}),
+		journal: admin.NewJournal(),
+	}
+}
+
+// askToStop has serve stop, or stop faster.
+func (o *orders) askToStop(why os.Signal) {
+	o.giveUp()
+	select {
+	case o.stop <- why:
+	default: // it has been asked twice already
+	}
+}
+
+// stopRequest is a stop that the control asks for. It goes the way of the
+// signals, and implements os.Signal for that.
+type stopRequest struct{ now bool }
+
+// Signal implements os.Signal.
+func (stopRequest) Signal() {}
+
+// String implements os.Signal.
+func (r stopRequest) String() string {
+	if r.now {
+		return "cabrank stop --now"
+	}
+	return "cabrank stop"
+}
+
+// stopSignals are the signals that ask to stop, whatever else is going on.
+func stopSignals() []os.Signal {
+	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
+}
+
+// heed does what signals ask for, until it is told to stop.
+func (s *service) heed() (stop func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGUSR2)...)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup: Notify would undo that
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	lost := hangup()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { // ends by stop
+		defer close(done)
+		for {
+			select {
+			case got := <-signals:
+				s.obey(ctx, got, lost)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		cancel()
+		<-done
+	}
+}
+
+// obey does what one signal asks for. lost tells whether the terminal has gone.
+func (s *service) obey(ctx context.Context, got os.Signal, lost func() bool) {
+	switch {
+	case got == syscall.SIGUSR2:
+		go s.whenStarted(ctx, s.upgradeBySignal)
+	case got == syscall.SIGHUP && !lost():
+		go s.whenStarted(ctx, s.restartBySignal)
+	default:
+		s.orders.askToStop(got)
+	}
+}
+
+// whenStarted does something that needs all parts. ctx ends with the service.
+func (s *service) whenStarted(ctx context.Context, do func(context.Context)) {
+	select {
+	case <-s.orders.started:
+		do(ctx)
+	case <-ctx.Done():
+	}
+}
+
+// awaitHurry closes hurry when somebody asks again, and is in a hurry. It ends with
+// that or with done.
+func (s *service) awaitHurry(hurry, done chan struct{}) {
+	for {
+		select {
+		case got := <-s.orders.stop:
+			if got != (stopRequest{}) { // who only waits with the others
+				s.log.Warn("not waiting for calls", "signal", got.String())
+				close(hurry)
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}

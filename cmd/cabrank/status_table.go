@@ -1,0 +1,316 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cabrank/cabrank/internal/admin"
+)
+
+// statusText is what cabrank status prints: a summary, what it is about, a table
+// of workers and one of upstreams, as far as there are any. It fits the screen.
+func statusText(s admin.Status, now time.Time, on screen) string {
+	lines := summary(s, now, on)
+	if len(s.Workers) > 0 {
+		lines = append(append(lines, ""), workerTable(s.Workers, now).lines(on)...)
+	}
+	if len(s.Upstreams) > 0 {
+		lines = append(append(lines, ""), upstreamTable(s.Upstreams, now).lines(on)...)
+	}
+	// Lines that scroll away could not be replaced; the cursor needs one.
+	if most := on.height - 1; on.height > 1 && len(lines) > most {
+		left := len(lines) - most + 1
+		lines = append(lines[:most-1], fmt.Sprintf("and %d lines more", left))
+	}
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString(on.fit(strings.TrimRight(line, " ")) + "\n")
+	}
+	return text.String()
+}
+
+// summary is what one wants to know at a glance, then who answers.
+func summary(s admin.Status, now time.Time, on screen) []string {
+	parts := []string{readiness(s, on)}
+	queue := fmt.Sprintf("queue %d", s.Queue.Waiting)
+	if s.Queue.Waiting > 0 {
+		queue += fmt.Sprintf(" (oldest %s)", brief(seconds(s.Queue.OldestSeconds)))
+	}
+	parts = append(parts, queue, fmt.Sprintf("calls %d", s.InFlight))
+	if s.State != "serving" {
+		parts = append(parts, on.paint(changing, s.State))
+	}
+	lines := []string{strings.Join(append(parts, rollParts(s.Roll, on)...), ", ")}
+
+	who := []string{fmt.Sprintf("cabrank %s (pid %d)", s.Version, s.PID), "up " + brief(now.Sub(s.Started))}
+	if s.Generation > 1 {
+		who = append(who, fmt.Sprintf("generation %d", s.Generation))
+	}
+	for _, listener := range s.Listeners {
+		if listener.Kind == "calls" {
+			who = append(who, "on "+listener.Address)
+		}
+	}
+	if scaling := s.Scaling; scaling != nil {
+		how := "auto"
+		if scaling.Held {
+			how = "held"
+		}
+		who = append(who, fmt.Sprintf("workers %s (%d to %d)", how, scaling.Min, scaling.Max))
+	}
+	lines = append(lines, strings.Join(who, ", "))
+	return append(lines, troubles(s, now, on)...)
+}
+
+// readiness is "ready 3 of 4", with upstreams beside workers both.
+func readiness(s admin.Status, on screen) string {
+	var parts []string
+	if s.Wanted > 0 || len(s.Upstreams) == 0 {
+		parts = append(parts, share(s.Ready, s.Wanted, "", on))
+	}
+	if len(s.Upstreams) > 0 {
+		reached := 0
+		for _, upstream := range s.Upstreams {
+			if upstream.State == "ready" {
+				reached++
+			}
+		}
+		parts = append(parts, share(reached, len(s.Upstreams), " upstreams", on))
+	}
+	return "ready " + strings.Join(parts, ", ")
+}
+
+func share(n, of int, what string, on screen) string {
+	text := fmt.Sprintf("%d of %d%s", n, of, what)
+	if n < of {
+		return on.paint(changing, text)
+	}
+	return text
+}
+
+// rollParts is the replacement that runs.
+func rollParts(roll *admin.RollStatus, on screen) []string {
+	if roll == nil || !roll.Running {
+		return nil
+	}
+	text := fmt.Sprintf("%s %d/%d", roll.Reason, roll.Completed, roll.Total)
+	if roll.Step != "" {
+		text += ": " + roll.Step
+	}
+	return []string{on.paint(changing, text)}
+}
+
+// troubles are lines about what went wrong last.
+func troubles(s admin.Status, now time.Time, on screen) []string {
+	var lines []string
+	if roll := s.Roll; roll != nil && !roll.Running && roll.Error != "" {
+		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
+	}
+	if reload := s.Config.Reload; reload != nil && reload.Error != "" {
+		lines = append(lines, on.paint(bad, fmt.Sprintf("the last reload was refused%s: %s", ago(reload.Time, now), reload.Error)))
+	}
+	return lines
+}
+
+func ago(then, now time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return " " + brief(now.Sub(then)) + " ago"
+}
+
+func workerTable(workers []admin.WorkerStatus, now time.Time) table {
+	t := table{
+		{title: "WORKER"}, {title: "STATE"}, {title: "FOR", right: true}, {title: "PID", right: true}, {title: "GEN", right: true},
+		{title: "ADDRESS"}, {title: "CALLS", right: true}, {title: "SERVED", right: true}, {title: "MEMORY", right: true},
+		{title: "RESTARTS"}, {title: "NOTE"},
+	}
+	for _, w := range workers {
+		t.add(
+			cell{text: w.Name}, cell{text: w.State, color: stateColor(w.State)}, cell{text: since(w.Since, now)},
+			cell{text: number(w.PID)}, cell{text: strconv.Itoa(w.Generation)}, cell{text: w.Address},
+			cell{text: fmt.Sprintf("%d/%d", w.InFlight, w.Slots)}, cell{text: strconv.FormatUint(w.Served, 10)},
+			cell{text: bytesText(w.MemoryBytes)}, cell{text: counts(w.Restarts)}, cell{text: workerNote(w)},
+		)
+	}
+	return t
+}
+
+// workerNote is what is out of the ordinary about a worker.
+func workerNote(w admin.WorkerStatus) string {
+	var notes []string
+	if w.Ghosts > 0 {
+		notes = append(notes, plural(w.Ghosts, "ghost"))
+	}
+	// A worker that serves has no use for its predecessor's last words.
+	if w.LastExit != "" && stateColor(w.State) != good {
+		notes = append(notes, "last exit: "+w.LastExit)
+	}
+	return strings.Join(notes, ", ")
+}
+
+func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
+	t := table{
+		{title: "UPSTREAM"}, {title: "STATE"}, {title: "FOR", right: true},
+		{title: "CALLS", right: true}, {title: "SERVED", right: true}, {title: "NOTE"},
+	}
+	for _, u := range upstreams {
+		var notes []string
+		if len(u.From) > 0 {
+			notes = append(notes, "from "+strings.Join(u.From, " and "))
+		}
+		if u.Reason != "" {
+			notes = append(notes, u.Reason)
+		}
+		if u.Ghosts > 0 {
+			notes = append(notes, plural(u.Ghosts, "ghost"))
+		}
+		t.add(
+			cell{text: u.Address}, cell{text: u.State, color: stateColor(u.State)}, cell{text: since(u.Since, now)},
+			cell{text: fmt.Sprintf("%d/%d", u.InFlight, u.Slots)}, cell{text: strconv.FormatUint(u.Served, 10)},
+			cell{text: strings.Join(notes, ", ")},
+		)
+	}
+	return t
+}
+
+// stateColor says at a glance whether a state is one to look at.
+func stateColor(state string) color {
+	switch state {
+	case "ready":
+		return good
+	case "crash loop", "not serving", "stopped", "unreachable":
+		return bad
+	default:
+		return changing
+	}
+}
+
+// table is columns of text, aligned.
+type table []column
+
+type column struct {
+	title string
+	right bool // numbers
+	cells []cell
+}
+
+type cell struct {
+	text  string
+	color color
+}
+
+// add adds a row: one cell for each column.
+func (t table) add(row ...cell) {
+	for i := range t {
+		t[i].cells = append(t[i].cells, row[i])
+	}
+}
+
+// lines returns the titles and the rows. A column without any text is left out.
+func (t table) lines(on screen) []string {
+	rows := make([]strings.Builder, 1+len(t[0].cells))
+	for _, column := range t {
+		width := 0
+		for _, cell := range column.cells {
+			width = max(width, utf8.RuneCountInString(cell.text))
+		}
+		if width == 0 {
+			continue
+		}
+		width = max(width, len(column.title))
+		column.write(&rows[0], cell{column.title, heading}, width, on)
+		for i, cell := range column.cells {
+			column.write(&rows[i+1], cell, width, on)
+		}
+	}
+	lines := make([]string, len(rows))
+	for i := range rows {
+		lines[i] = rows[i].String()
+	}
+	return lines
+}
+
+func (c column) write(row *strings.Builder, content cell, width int, on screen) {
+	if row.Len() > 0 {
+		row.WriteString("  ")
+	}
+	padding := strings.Repeat(" ", width-utf8.RuneCountInString(content.text))
+	text := on.paint(content.color, content.text)
+	if c.right {
+		row.WriteString(padding + text)
+	} else {
+		row.WriteString(text + padding)
+	}
+}
+
+// number is a number that 0 stands for none of.
+func number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+func since(then, now time.Time) string {
+	if then.IsZero() {
+		return "-"
+	}
+	return brief(now.Sub(then))
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// brief is a duration in its two largest units, "3h12m", below 10 s with a
+// tenth.
+func brief(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// bytesText is a size in MiB, empty if it is not known.
+func bytesText(n int64) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n < 10<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	default:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+}
+
+// counts is "17 exit, 1 hung", the most frequent first, or "0".
+func counts(of map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d %s", of[name], name))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "0")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
