@@ -25,6 +25,8 @@ type EndpointOptions struct {
 	// OnCancel is what becomes of the slot of a call that is cancelled while it
 	// runs; 0 means Hold.
 	OnCancel OnCancel
+	// Owner is the caller's own; the rank does not look at it.
+	Owner any
 	// Refuses says that the endpoint tells when it has no free thread: its
 	// refusals teach by how much later its slots are free than its answers say,
 	// and how many slots it has indeed.
@@ -36,7 +38,7 @@ type EndpointOptions struct {
 // Life: Add makes it, not ready; SetReady opens and closes it, any number of
 // times; Remove ends it. A worker that is restarted in its place keeps its
 // Endpoint.
-// Concurrency: Name and Index never change and may be read from anywhere; the
+// Concurrency: Name, Index and Owner never change and may be read from anywhere; the
 // rest belongs to the rank's lock.
 type Endpoint struct {
 	// What every lease looks at stands together; what anybody may read is at the
@@ -68,11 +70,15 @@ type Endpoint struct {
 	_     [64]byte
 	name  string
 	index int
-	_     [40]byte
+	owner any
+	_     [24]byte
 }
 
 // Name returns the name given to Add.
 func (e *Endpoint) Name() string { return e.name }
+
+// Owner returns what the options had.
+func (e *Endpoint) Owner() any { return e.owner }
 
 // Index returns a small number that is this endpoint's alone: endpoints count
 // from 0 in the order of Add, and a removed one's number is not given again.

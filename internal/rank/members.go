@@ -18,7 +18,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	defer r.mu.Unlock()
 	e := &Endpoint{
 		name: name, index: r.nextIndex, freeAt: -1,
-		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, refuses: o.Refuses,
+		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, refuses: o.Refuses, owner: o.Owner,
 	}
 	if o.Most != 0 {
 		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}

@@ -21,7 +21,7 @@ const draining = "cabrank: worker draining"
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t)
-		e, worker := g.pipeWorker("w1", 3)
+		e, worker := g.pipeWorker("w1", 4)
 		caller := g.pipeCaller()
 		caller.AnyOrder()
 		caller.WriteHeaders(1, end, request(hello)...)
@@ -32,23 +32,27 @@ func TestCut(t *testing.T) {
 		worker.WriteData(3, noEnd, hi())
 		caller.WantFields(3, noEnd, responseHead()...)
 		caller.WantDataBytes(3, hi(), noEnd)
-		worker.StopReading() // a third call stays in our buffer
-		caller.WriteHeaders(5, end, request(hello)...)
-		g.wantInFlight(3)
+		worker.StopReading()
+		for _, stream := range []uint32{5, 7} { // one is being written, one stays in our buffer
+			caller.WriteHeaders(stream, end, request(hello)...)
+			synctest.Wait()
+		}
+		g.wantInFlight(4)
 		g.Cut(e)
 		wantStatus(caller, 1, "14", draining)
+		wantStatus(caller, 5, "14", draining)
 		caller.WantFields(3, end, "grpc-status", "14", "grpc-message", draining)
 		g.wantInFlight(0)
 		g.wantWaiting(1)
 		_, other := g.pipeWorker("w2", 1)
 		other.WantHeaders(1, end)
 		reply(other, 1)
-		wantReply(caller, 5)
-		if n := g.counted("worker_draining"); n != 2 {
-			t.Errorf("counted %d times, want 2", n)
+		wantReply(caller, 7)
+		if n := g.counted("worker_draining"); n != 3 {
+			t.Errorf("counted %d times, want 3", n)
 		}
-		if a := g.Activity(e); a.Served != 2 || !a.Oldest.IsZero() {
-			t.Errorf("served %d, oldest %v; want 2, none", a.Served, a.Oldest)
+		if a := g.Activity(e); a.Served != 3 || !a.Oldest.IsZero() {
+			t.Errorf("served %d, oldest %v; want 3, none", a.Served, a.Oldest)
 		}
 	})
 }

@@ -11,11 +11,15 @@ import (
 
 // Endpoint is where calls can be sent: one worker's place, whichever process
 // and address fill it at the time, or an address elsewhere.
+//
+// Life: AddEndpoint, then Up, Down and Cut in any order, then RemoveEndpoint.
 type Endpoint struct {
-	name  string
-	slots *rank.Endpoint
-	local bool // started by cabrank: its refusals are understood (R1)
+	upstreams []*upstream // by the number of the stand; immutable, each belongs to its shard
+	name      string
+	slots     *rank.Endpoint
+	local     bool // started by cabrank: its refusals are understood (R1)
 
+	_        [64]byte // what changes is on other lines of the processor's cache
 	ready    atomic.Bool
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 	suspect  atomic.Bool  // the rank was told so
@@ -28,28 +32,44 @@ type Endpoint struct {
 }
 
 // AddEndpoint brings in an endpoint that may have n calls at a time, or begins
-// with so many under Options.SlotsMax. It gets none before Up. local says that cabrank has started it, so that a
-// refusal by the texts of Options.Refusals is one (R1).
+// with so many under Options.SlotsMax. It gets none before Up. local says that
+// cabrank has started it, so that a refusal by the texts of Options.Refusals is one
+// (R1). It may be called at any time.
 func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	o := r.settings()
-	refuses := local && len(o.refusals) > 0
-	slots := r.rank.Add(name, rank.EndpointOptions{
-		Slots: n, Least: o.SlotsMin, Most: o.SlotsMax, OnCancel: o.OnCancel, Refuses: refuses,
-	})
-	e := &Endpoint{name: name, slots: slots, local: local}
-	r.each(func(st *stand) {
+	e := &Endpoint{name: name, local: local}
+	for _, st := range r.stands {
 		u := &upstream{st: st, endpoint: e}
 		if !local {
 			u.quiet = o.KeepAlive
 		}
-		st.upstreams = append(st.upstreams, u)
+		e.upstreams = append(e.upstreams, u)
+	}
+	e.slots = r.rank.Add(name, rank.EndpointOptions{
+		Slots: n, Least: o.SlotsMin, Most: o.SlotsMax, OnCancel: o.OnCancel,
+		Refuses: local && len(o.refusals) > 0, Owner: e,
 	})
+	r.each(func(st *stand) { st.upstreams = append(st.upstreams, e.upstreams[st.number]) })
 	r.mu.Lock()
 	r.endpoints = append(slices.Clip(r.endpoints), e)
 	r.mu.Unlock()
 	return e
+}
+
+// RemoveEndpoint takes an endpoint out for good, after a Cut: it is in no metrics
+// any more, and its memory goes with the last call that has been there. It waits
+// for nothing. Nothing may be asked of the endpoint afterwards.
+func (r *Relay) RemoveEndpoint(e *Endpoint) {
+	r.Cut(e)
+	r.rank.Remove(e.slots, r.now())
+	r.each(func(st *stand) {
+		st.upstreams = slices.DeleteFunc(st.upstreams, func(u *upstream) bool { return u.endpoint == e })
+	})
+	r.mu.Lock()
+	r.endpoints = slices.DeleteFunc(slices.Clone(r.endpoints), func(x *Endpoint) bool { return x == e })
+	r.mu.Unlock()
 }
 
 // Up opens the endpoint at an address ("tcp" or "unix"). Connections to an

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"log/slog"
+	"maps"
 
 	"github.com/cabrank/cabrank/internal/rank"
 )
@@ -27,7 +28,9 @@ func (f *refusing) tell(r *rank.Rank) {
 	if f.left == nil {
 		f.left = make(map[string]int)
 	}
+	names := make(map[string]bool)
 	for _, e := range r.Snapshot().Endpoints {
+		names[e.Name] = true
 		left, told := f.left[e.Name]
 		if !told {
 			left = e.Slots
@@ -41,4 +44,5 @@ func (f *refusing) tell(r *rank.Rank) {
 			delete(f.left, e.Name)
 		}
 	}
+	maps.DeleteFunc(f.left, func(name string, _ int) bool { return !names[name] }) // removed meanwhile
 }

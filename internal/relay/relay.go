@@ -107,10 +107,10 @@ type Relay struct {
 	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel      context.CancelFunc
 
-	adding sync.Mutex // keeps the order of endpoints the same in the rank and in the stands
+	adding sync.Mutex // an endpoint comes before other settings, or after
 
 	mu        sync.Mutex  // guards what follows; a leaf
-	endpoints []*Endpoint // by index; replaced, not changed
+	endpoints []*Endpoint // not removed, in the order of AddEndpoint; replaced, not changed
 	methods   map[string]*method
 	unproven  int // of them
 	stopping  bool

@@ -135,8 +135,8 @@ func (l *looker) look(r *Relay, now time.Duration) {
 	all := r.allEndpoints()
 	l.sights = append(l.sights[:0], make([]sight, len(all))...)
 	r.each(func(st *stand) {
-		for i := range all {
-			st.upstreams[i].hear(&l.sights[i])
+		for i, e := range all {
+			e.upstreams[st.number].hear(&l.sights[i])
 		}
 	})
 	l.quiet = l.quiet[:0]
@@ -148,7 +148,7 @@ func (l *looker) look(r *Relay, now time.Duration) {
 	if len(l.quiet) > 0 {
 		r.each(func(st *stand) {
 			for _, i := range l.quiet {
-				st.upstreams[i].listen(&l.sights[i])
+				all[i].upstreams[st.number].listen(&l.sights[i])
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func (l *looker) look(r *Relay, now time.Duration) {
 	}
 }
 
-// allEndpoints returns them by their index. The slice is not changed any more.
+// allEndpoints returns those not removed. The slice is not changed any more.
 func (r *Relay) allEndpoints() []*Endpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -89,7 +89,8 @@ type stand struct {
 	conf  *configs
 
 	callers       map[*callerConn]struct{}
-	upstreams     []*upstream // by the endpoint's index in the rank
+	number        int         // in Relay.stands and in Endpoint.upstreams
+	upstreams     []*upstream // of endpoints that are not removed, in no order
 	watches       map[*call]struct{}
 	hoard         callList // calls that wait in the rank and hold bytes, oldest first
 	free          *call    // ready for their next use
@@ -120,7 +121,7 @@ const maxFree = 1024
 func newStand(r *Relay, s *shard.Shard) *stand {
 	o := r.settings()
 	st := &stand{
-		Shard: s, relay: r, conf: o.conf,
+		Shard: s, relay: r, conf: o.conf, number: len(r.stands),
 		callers:     make(map[*callerConn]struct{}),
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),

@@ -54,15 +54,18 @@ func wildHouse(t *testing.T, seed uint64) (g *rig, endpoints []*Endpoint, addres
 	for i := range uint64(3) {
 		worker := newWildWorker(t, seed<<8+i)
 		addresses = append(addresses, worker.ln.Addr().String())
-		slots := 4
-		if seed == spareSeed {
-			slots = 100
-		}
-		e := g.AddEndpoint(fmt.Sprint("w", i), slots, i > 0)
+		e := g.AddEndpoint(fmt.Sprint("w", i), wildSlots(seed), i > 0)
 		g.Up(e, "tcp", addresses[i])
 		endpoints = append(endpoints, e)
 	}
 	return g, endpoints, addresses
+}
+
+func wildSlots(seed uint64) int {
+	if seed == spareSeed {
+		return 100
+	}
+	return 4
 }
 
 func stress(t *testing.T, seed uint64) {
@@ -99,7 +102,7 @@ func stress(t *testing.T, seed uint64) {
 	g.each(wantFreeListSane(t))
 }
 
-// flap opens, closes and moves endpoints.
+// flap opens, closes, moves, cuts off and replaces endpoints.
 func (g *rig) flap(seed uint64, endpoints []*Endpoint, addresses []string, quit <-chan struct{}) {
 	dice := rand.New(rand.NewPCG(seed, 99))
 	for {
@@ -108,12 +111,19 @@ func (g *rig) flap(seed uint64, endpoints []*Endpoint, addresses []string, quit 
 			return
 		case <-time.After(time.Duration(1+dice.IntN(10)) * time.Millisecond):
 		}
-		e := endpoints[dice.IntN(len(endpoints))]
-		switch dice.IntN(4) {
+		i := dice.IntN(len(endpoints))
+		e := endpoints[i]
+		switch dice.IntN(8) {
 		case 0:
 			g.Down(e)
 		case 1:
 			g.Up(e, "tcp", "127.0.0.1:1") // nobody is there
+		case 2:
+			g.Cut(e)
+		case 3:
+			g.RemoveEndpoint(e)
+			endpoints[i] = g.AddEndpoint(e.name, wildSlots(seed), e.local)
+			g.Up(endpoints[i], "tcp", addresses[i])
 		default:
 			g.Up(e, "tcp", addresses[dice.IntN(len(addresses))])
 		}

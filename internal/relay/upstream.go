@@ -51,7 +51,11 @@ type upstreamConn struct {
 	clock      shard.Timer   // end of the wait for the greeting, then keepalive
 }
 
-func (st *stand) upstreamOf(e *rank.Endpoint) *upstream { return st.upstreams[e.Index()] }
+// upstreamOf returns what this shard has of an endpoint. It outlives RemoveEndpoint
+// for as long as a call refers to it.
+func (st *stand) upstreamOf(e *rank.Endpoint) *upstream {
+	return e.Owner().(*Endpoint).upstreams[st.number]
+}
 
 // conn returns a connection with room for another stream, a new one where
 // there is none (R14, R15); nil if the endpoint was never up or was cut off, cannot
