@@ -235,6 +235,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served,
 	}
+	l.burn.served = l.servedBefore
 	w.attend(l)
 	return l, nil
 }

@@ -18,47 +18,65 @@ const (
 )
 
 // burn is what a worker's goroutine remembers in order to tell whether its
-// process computes for too long. The zero value has seen nothing.
+// process computes for too long, for one of two:
+//
+//   - a call that was sent to its end and has not been answered with a byte. A
+//     stream that is being answered may live as long as it likes;
+//   - nobody, since the last call there ended: most callers have a deadline, and
+//     the handler that they leave behind is the one that loops (R5). Beside other
+//     calls such a handler cannot be told from the work on them.
+//
+// The zero value has seen nothing.
 type burn struct {
-	since time.Time // when the oldest call was sent that the worker owes an answer; zero if none
-	from  time.Time // of the first look in a row that saw it compute; zero if there is none
-	last  time.Time // of the last look
-	ticks int64     // CPU time of the group then
+	since  time.Time // when the call was sent, or the last one ended; zero: neither
+	nobody bool      // it is the latter
+	from   time.Time // of the first look in a row that saw it compute; zero if there is none
+	last   time.Time // of the last look
+	ticks  int64     // CPU time of the group then
+
+	served uint64    // Work.Served when it was seen last
+	ended  time.Time // when that changed; zero if the worker has been calm since
 }
 
-// owes takes in what the data plane sees. said is when the worker last answered
-// a health check, or could not.
-//
-// A call counts that was sent to its end and has not been answered with a byte.
-// A stream that is being answered may live as long as it likes. A call that its
-// caller gave up counts until the worker says anything: most callers have a
-// deadline, and the handler that it leaves behind is the one that loops (R5).
-func (b *burn) owes(work Work, said time.Time) {
-	word := said
-	for _, t := range []time.Time{work.Heard, work.Answered} {
-		if t.After(word) {
-			word = t
-		}
+// see takes in what the data plane sees.
+func (b *burn) see(work Work, now time.Time) {
+	if work.Served != b.served {
+		b.served, b.ended = work.Served, now
 	}
-	spoke := !word.Before(b.since)
+	word := work.Heard
+	if work.Answered.After(word) {
+		word = work.Answered
+	}
+	mute := !b.since.IsZero() && !b.nobody && word.Before(b.since)
 	switch {
 	case !work.Owed.IsZero():
-		if b.since.IsZero() || spoke || work.Owed.Before(b.since) {
-			b.since = work.Owed
+		if !mute || work.Owed.Before(b.since) {
+			b.begin(work.Owed, false)
 		}
-	case spoke || work.Left.Before(b.since):
-		b.since = time.Time{}
+	case mute && !work.Left.Before(b.since):
+		// The call was given up, and not a word has come since it was sent: what
+		// others wait for there is the same handler.
+	case work.InFlight > 0:
+		b.begin(time.Time{}, false)
+	default:
+		b.begin(b.ended, true)
+	}
+}
+
+func (b *burn) begin(since time.Time, nobody bool) {
+	if !b.since.Equal(since) || b.nobody != nobody {
+		b.since, b.nobody, b.from, b.last = since, nobody, time.Time{}, time.Time{}
 	}
 }
 
 // due reports whether the CPU time is to be read now: as soon as it can matter
 // for the limit, and not too often.
 func (b *burn) due(limit time.Duration, now time.Time) bool {
-	if b.since.IsZero() || now.Sub(b.since) < limit-burnFor {
-		b.from, b.last = time.Time{}, time.Time{}
-		return false
+	wait := limit - burnFor
+	if b.nobody {
+		wait = burnEvery
 	}
-	return now.Sub(b.last) >= burnEvery
+	return !b.since.IsZero() && now.Sub(b.since) >= wait && now.Sub(b.last) >= burnEvery
 }
 
 // look takes in the CPU time of the group, in clock ticks. A group that lost a
@@ -66,8 +84,12 @@ func (b *burn) due(limit time.Duration, now time.Time) bool {
 func (b *burn) look(ticks int64, now time.Time) {
 	needed := int64(now.Sub(b.last) * ticksPerSecond / burnPart / time.Second)
 	switch {
-	case b.last.IsZero() || ticks-b.ticks < needed:
+	case b.last.IsZero():
+	case ticks-b.ticks < needed:
 		b.from = time.Time{}
+		if b.nobody {
+			b.ended = time.Time{} // what computes later is something else
+		}
 	case b.from.IsZero():
 		b.from = b.last
 	}
@@ -75,10 +97,17 @@ func (b *burn) look(ticks int64, now time.Time) {
 }
 
 // over decides whether the worker is to be replaced: it owes an answer for
-// longer than the limit, and has computed all the time that it was looked at.
+// longer than the limit and has computed without a pause for the last 5 s, or it
+// has computed for nobody all the time that the limit allows.
 func (b *burn) over(limit time.Duration, now time.Time) bool {
-	return limit > 0 && !b.since.IsZero() && now.Sub(b.since) >= limit &&
-		!b.from.IsZero() && b.last.Sub(b.from) >= burnFor
+	if limit == 0 || b.since.IsZero() || b.from.IsZero() {
+		return false
+	}
+	computed := b.last.Sub(b.from)
+	if b.nobody {
+		return computed >= max(limit, burnFor)
+	}
+	return now.Sub(b.since) >= limit && computed >= burnFor
 }
 
 // checkRunTime ends a process that computes for a call that should be over.
@@ -88,7 +117,7 @@ func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
 		return
 	}
 	b := &l.burn
-	b.owes(work, l.hang.excused)
+	b.see(work, now)
 	if b.due(limit, now) {
 		if ticks, known := groupTicks(l.group); known {
 			b.look(ticks, now)
@@ -98,6 +127,6 @@ func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
 		return
 	}
 	w.log.Warn("worker computes for too long, killed", "pid", l.group, "calls", work.InFlight,
-		"running", now.Sub(b.since).Round(time.Millisecond).String(), "max_run_time", limit.String())
+		"since", now.Sub(b.since).Round(time.Millisecond).String(), "for_nobody", b.nobody, "max_run_time", limit.String())
 	w.doom(l, CauseRunTime)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// R5: which call a worker is held to. Times are seconds; 0 is never.
-func TestBurnOwes(t *testing.T) {
+// R5: what a worker is held to. Times are seconds; 0 is never.
+func TestBurnSees(t *testing.T) {
 	began := time.Now()
 	at := func(second int) time.Time {
 		if second == 0 {
@@ -14,24 +14,22 @@ func TestBurnOwes(t *testing.T) {
 		}
 		return began.Add(time.Duration(second) * time.Second)
 	}
-	type step struct{ owed, heard, left, said, want int }
+	type step struct{ now, owed, heard, left, running, served, want int }
 	for name, steps := range map[string][]step{
-		"idle":                                {{0, 5, 3, 9, 0}},
-		"a call, then its answer":             {{7, 5, 0, 6, 7}, {7, 5, 0, 6, 7}, {0, 9, 0, 6, 0}},
-		"others are answered":                 {{7, 9, 0, 0, 7}, {7, 12, 0, 11, 7}},
-		"the next of one after the other":     {{7, 5, 0, 0, 7}, {9, 8, 0, 0, 9}},
-		"given up, nothing said since":        {{7, 5, 0, 0, 7}, {0, 5, 10, 0, 7}, {0, 5, 10, 0, 7}},
-		"given up, the next call waits":       {{7, 5, 0, 0, 7}, {11, 5, 10, 0, 7}, {0, 5, 20, 0, 7}},
-		"given up, then a word":               {{7, 5, 0, 0, 7}, {0, 11, 10, 0, 0}},
-		"given up, then a health check":       {{7, 5, 0, 0, 7}, {0, 5, 10, 12, 0}},
-		"given up, then others are answered":  {{7, 5, 0, 0, 7}, {12, 11, 10, 0, 12}},
-		"an older call is seen late":          {{9, 5, 0, 0, 9}, {7, 5, 0, 0, 7}},
-		"ended between two looks, with words": {{7, 5, 4, 0, 7}, {0, 8, 4, 0, 0}},
-		"its stream begins to be answered":    {{7, 5, 4, 0, 7}, {0, 7, 4, 0, 0}},
+		"never called":                   {{9, 0, 0, 0, 0, 0, 0}},
+		"a call, then its answer":        {{8, 7, 5, 0, 1, 0, 7}, {9, 7, 5, 0, 1, 0, 7}, {12, 0, 11, 0, 0, 1, 12}, {13, 0, 11, 0, 0, 1, 12}},
+		"beside calls that are answered": {{9, 7, 9, 0, 3, 4, 7}, {13, 7, 12, 0, 2, 9, 7}},
+		"one after the other":            {{8, 7, 5, 0, 1, 0, 7}, {10, 9, 8, 0, 1, 1, 9}},
+		"streams that are answered":      {{9, 0, 9, 0, 2, 0, 0}, {20, 0, 19, 0, 2, 0, 0}, {30, 0, 19, 0, 2, 1, 0}},
+		"given up, not a word since":     {{9, 7, 5, 0, 1, 0, 7}, {11, 0, 5, 10, 0, 1, 7}, {12, 0, 5, 10, 1, 1, 7}, {14, 11, 5, 10, 1, 1, 7}},
+		"given up, then a word":          {{9, 7, 5, 0, 1, 0, 7}, {12, 0, 11, 10, 0, 1, 12}},
+		"given up, others are answered":  {{9, 7, 5, 0, 1, 0, 7}, {12, 0, 11, 10, 2, 1, 0}},
+		"given up before it was seen":    {{8, 0, 5, 7, 0, 1, 8}, {9, 0, 5, 7, 0, 1, 8}},
+		"an older call is seen late":     {{9, 8, 5, 0, 1, 0, 8}, {10, 7, 5, 0, 2, 0, 7}},
 	} {
 		var b burn
 		for i, s := range steps {
-			b.owes(Work{Owed: at(s.owed), Heard: at(s.heard), Left: at(s.left)}, at(s.said))
+			b.see(Work{Owed: at(s.owed), Heard: at(s.heard), Left: at(s.left), InFlight: s.running, Served: uint64(s.served)}, at(s.now))
 			if !b.since.Equal(at(s.want)) {
 				t.Errorf("%s, step %d: since %v, want second %d", name, i, b.since.Sub(began), s.want)
 			}
@@ -62,7 +60,7 @@ func TestBurnOver(t *testing.T) {
 		for quarter := range 4 * 36 {
 			now := began.Add(time.Duration(quarter) * 250 * time.Millisecond)
 			ticks += test.use(quarter/4) / 4
-			if b.owes(Work{Owed: began}, time.Time{}); b.due(limit, now) {
+			if b.see(Work{Owed: began, InFlight: 1}, now); b.due(limit, now) {
 				b.look(ticks, now)
 			}
 			if b.over(limit, now) {
@@ -83,7 +81,7 @@ func TestBurnLooksSeldom(t *testing.T) {
 	if b.due(time.Second, began) {
 		t.Error("an idle worker is looked at")
 	}
-	b.owes(Work{Owed: began}, time.Time{})
+	b.see(Work{Owed: began, InFlight: 1}, began)
 	looks := 0
 	for quarter := range 4 * 30 {
 		if now := began.Add(time.Duration(quarter) * 250 * time.Millisecond); b.due(20*time.Second, now) {
@@ -96,5 +94,40 @@ func TestBurnLooksSeldom(t *testing.T) {
 	}
 	if b.over(0, began.Add(time.Hour)) {
 		t.Error("over although max_run_time is off")
+	}
+}
+
+// R5: a worker that computes for nobody is replaced if it has not paused since its
+// last call ended: what computes later is something else.
+func TestBurnForNobody(t *testing.T) {
+	const limit = 20 * time.Second
+	for _, test := range []struct {
+		name  string
+		use   func(second int) int64
+		work  Work
+		looks int
+		over  bool
+	}{
+		{"a handler loops on", func(int) int64 { return 100 }, Work{Served: 1}, 36, true},
+		{"nobody has called", func(int) int64 { return 100 }, Work{}, 0, false},
+		{"calm, then something else", func(s int) int64 { return int64(100 * min(s/5, 1)) }, Work{Served: 1}, 2, false},
+		{"streams run", func(int) int64 { return 100 }, Work{Served: 1, InFlight: 1}, 0, false},
+	} {
+		began := time.Now()
+		var b burn
+		var ticks int64
+		looks, over := 0, false
+		for second := 1; second <= 37; second++ {
+			now := began.Add(time.Duration(second) * time.Second)
+			ticks += test.use(second)
+			if b.see(test.work, now); b.due(limit, now) {
+				b.look(ticks, now)
+				looks++
+			}
+			over = over || b.over(limit, now)
+		}
+		if over != test.over || looks != test.looks {
+			t.Errorf("%s: over %v after %d looks, want %v and %d", test.name, over, looks, test.over, test.looks)
+		}
 	}
 }
