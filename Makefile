@@ -99,7 +99,7 @@ bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, n
 	@go run ./bench/runner -workloads q70,q140,q140skip,q70refuse,q140refuse -peers cabrank-1slot,cabrank-workers,haproxy-maxconn1,haproxy-h2,nghttpx,envoy -repeats 3 $(BENCH_FLAGS)
 
 .PHONY: bars
-bars: ## Hold the simulated rank against its ideals, at length, and print the table.
+bars: ## Hold the simulated rank and number of workers against their ideals, at length, and print the tables.
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'
 
 .PHONY: rank-plots

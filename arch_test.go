@@ -85,6 +85,8 @@ var layers = map[string]layer{
 		inside:  []string{"internal/cgroup"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
+	// How many workers are wanted; that they come and go is for others.
+	"internal/scale": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// What it reads is handed in as a file system, so that tests own it.
 	"internal/cgroup":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/handover": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net/http"}, documented: true},

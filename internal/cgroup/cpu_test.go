@@ -73,7 +73,7 @@ func FuzzUsableCPUs(f *testing.F) {
 	f.Add("0::/a/b\n", mountV2, "100000 100000")
 	f.Add("2:cpu:/../x\n", mountV1+strings.Repeat("/", 100), "max")
 	f.Fuzz(func(t *testing.T, groups, mounts, quota string) {
-		root := tree("proc/self/cgroup", groups, "proc/self/mountinfo", mountsFile, "sys/fs/cgroup/cpu.max", quota)
+		root := tree(selfFile, groups, mountsFile, mounts, "sys/fs/cgroup/cpu.max", quota)
 		if got := UsableCPUs(root, 4); got < 1 || got > 4 {
 			t.Errorf("got %d CPUs of 4", got)
 		}

@@ -1,0 +1,58 @@
+package scale
+
+import "math"
+
+const (
+	// cpuFull is the part of the usable CPU that counts as all of it: workers
+	// that wait for CPU gain nothing by company.
+	cpuFull = 0.9
+	// cpuOver is how many samples, a minute's, tell what a busy slot costs.
+	cpuFor = 240
+	// cpuRecent is how many samples, two seconds', tell whether CPU is left.
+	cpuRecent = 8
+	// cpuSlotSeconds of work have to be seen before they tell anything.
+	cpuSlotSeconds = 2.0
+	// memoryMargin is the part of the memory limit that is left for what is not
+	// a worker: calls in buffers, caches, workers that grow.
+	memoryMargin = 10
+)
+
+// cpuCost is the CPU time of the workers per second of a busy slot. It is learned
+// only while CPU is left: later, calls take longer because they wait for it, and
+// each slot seems to cost less.
+type cpuCost struct {
+	known bool
+	cost  float64
+	full  bool
+}
+
+// learn looks at the workers' CPU time.
+func (c *cpuCost) learn(h *history, cpus float64) {
+	end := h.end()
+	recent := h.between(max(end-cpuRecent, 0), end)
+	c.full = recent.seconds > 0 && cpus > 0 && recent.cpu/recent.seconds >= cpuFull*cpus
+	long := h.between(max(end-cpuFor, 0), end)
+	if c.full || long.busy < cpuSlotSeconds || long.cpu <= 0 {
+		return
+	}
+	c.known, c.cost = true, long.cpu/long.busy
+}
+
+// limit returns how many workers can be busy at a time with the CPU there is.
+func (c *cpuCost) limit(cpus, slotsEach float64) int {
+	if !c.known || cpus <= 0 {
+		return math.MaxInt
+	}
+	return max(1, workers(cpus/c.cost, slotsEach))
+}
+
+// memoryLimit returns how many workers fit into the memory: those there are, and
+// as many as fit into what is left of it. Those on their way count in full, for
+// what they will use is not used yet.
+func memoryLimit(now *Sample) int {
+	if now.MemoryLimit <= 0 || now.MemoryEach <= 0 {
+		return math.MaxInt
+	}
+	left := now.MemoryLimit - now.MemoryLimit/memoryMargin - now.MemoryUsed
+	return now.Ready + int(max(left, 0)/now.MemoryEach)
+}

@@ -1,0 +1,308 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// reaction is what passes until a load is known and a worker is asked for.
+	reaction = time.Second
+	// usualBoot stands in for the time that a worker takes to start until one
+	// has.
+	usualBoot = 5 * time.Second
+	// leastBoot keeps one that starts in no time from making every wait a backlog.
+	leastBoot = 500 * time.Millisecond
+	// chances times the mean run time over the free slots is a wait that chance
+	// alone does not bring in days.
+	chances = 30
+	// downEvery is the least time between one worker less and the next.
+	downEvery = 10 * time.Second
+	// maxChanges bounds the changes in a minute.
+	maxChanges = 12
+)
+
+// Options bound what a Scaler may want.
+type Options struct {
+	// Min and Max are numbers of workers, 1 <= Min <= Max.
+	Min, Max int
+}
+
+// Sample is what is known at one moment. Counters count from a beginning that
+// stays the same; one that goes back makes the Scaler forget what it saw.
+type Sample struct {
+	Now time.Duration // monotonic
+
+	Arrivals uint64        // calls that have asked for a slot, refused ones included
+	Served   uint64        // calls that have had a slot and given it back
+	SlotTime time.Duration // that calls have had slots for, running ones until now
+	Shed     uint64        // calls refused because they would have been late, or waited too long, or too many did
+	Waiting  int           // calls that wait now
+	Oldest   time.Duration // the longest that one of them has waited
+	Long     int           // calls that run now and last, whatever arrives: streams
+
+	Ready   int           // workers that take calls
+	Booting int           // workers that will
+	Failing int           // workers that end again and again
+	Slots   int           // of ready workers together
+	Others  int           // slots of endpoints that somebody else runs
+	Boot    time.Duration // how long a worker takes to become ready; 0 is not known
+
+	CPU         time.Duration // that workers have used
+	CPUs        float64       // CPU seconds per second that they can have; 0 is not known
+	MemoryLimit int64         // bytes; 0 is not known
+	MemoryUsed  int64
+	MemoryEach  int64 // of one worker; 0 is not known
+}
+
+// Decision is how many workers are wanted.
+type Decision struct {
+	Wanted  int
+	Changed bool    // it was another number before
+	Reason  Reason  // of the number, or why it is not larger
+	Words   string  // the same for people; not empty if Changed
+	Load    float64 // slots that the calls keep busy
+}
+
+// Scaler decides how many workers are wanted.
+//
+// Shape: New, then Decide for each sample, about four times a second.
+// Concurrency: one goroutine at a time.
+type Scaler struct {
+	options Options
+	demand  demand
+	cost    cpuCost
+	hold    hold
+	recent  [maxChanges]time.Duration // when the number was changed last
+	changes int
+	last    Sample
+	began   bool
+	policy
+	wanted  int
+	each    float64 // slots of a worker
+	long    time.Duration
+	shedAt  time.Duration // when a refusal last asked for more
+	decided Decision
+}
+
+// New returns a Scaler that wants so many workers to begin with, moved into the
+// bounds.
+func New(o Options, wanted, slotsEach int) *Scaler {
+	s := &Scaler{options: o, policy: policy{headroom, roomToGo}, each: float64(max(slotsEach, 1))}
+	s.wanted = min(max(wanted, o.Min), o.Max)
+	s.decided = Decision{Wanted: s.wanted}
+	s.hold.reset()
+	return s
+}
+
+// Bound changes the bounds. What is wanted moves into them with the next
+// Decision.
+func (s *Scaler) Bound(o Options) { s.options = o }
+
+// Set makes n what is wanted, as somebody has decided by hand. The load seen so
+// far stays known.
+func (s *Scaler) Set(n int, now time.Duration) {
+	s.wanted = n
+	s.hold.raised(now)
+}
+
+// Decide takes in a sample and returns what is wanted now. Samples that come
+// less than 200 ms after the last one change nothing.
+func (s *Scaler) Decide(now Sample) Decision {
+	if !s.observe(&now) {
+		s.decided.Changed = false
+		return s.decided
+	}
+	l := s.demand.measure(boot(&now))
+	need := s.need(&now, l)
+	calm := s.workersFor(l.slots(), &l, s.roomToGo, &now)
+	s.hold.note(min(max(need.workers, calm), s.cost.limit(now.CPUs, s.each)), now.Now)
+	s.decided = s.move(&now, need)
+	s.decided.Load = l.slots()
+	s.last = now
+	return s.decided
+}
+
+// observe takes in what has been counted; false if it came too soon.
+func (s *Scaler) observe(now *Sample) bool {
+	if s.began {
+		s.long += time.Duration(s.last.Long) * max(now.Now-s.last.Now, 0)
+	}
+	if now.Ready > 0 && now.Slots > 0 {
+		s.each = float64(now.Slots) / float64(now.Ready)
+	}
+	kept := s.demand.add(mark{
+		at: now.Now, arrivals: now.Arrivals, served: now.Served,
+		slotTime: now.SlotTime, standing: s.long, cpu: now.CPU,
+	})
+	if !kept {
+		return false
+	}
+	if !s.began {
+		s.began, s.last = true, *now
+	}
+	if s.demand.history.end() == 0 { // the past tells nothing any more
+		s.hold.restart(now.Now)
+	}
+	s.cost.learn(&s.demand.history, now.CPUs)
+	return true
+}
+
+// need is how many workers the load needs, and what speaks for the number.
+type need struct {
+	workers int
+	reason  Reason
+	words   string
+}
+
+// need weighs what asks for workers; the largest counts.
+func (s *Scaler) need(now *Sample, l load) need {
+	n := need{workers: s.workersFor(l.surely(), &l, s.headroom, now), reason: Load}
+	switch ahead := s.workersFor(l.slotsAhead(), &l, s.headroom, now); {
+	case ahead > n.workers:
+		n.workers, n.reason = ahead, Trend
+	case now.Now-l.since <= riseFor && l.since > 0:
+		n.reason = Rise
+	}
+	if by := s.forBacklog(now, l); by > n.workers {
+		n.workers, n.reason = by, Backlog
+	}
+	if by := s.forShed(now, l); by > n.workers {
+		n.workers, n.reason = by, Shed
+	}
+	if n.workers > s.wanted {
+		n.words = s.explain(n.reason, now, l)
+	}
+	return n
+}
+
+// riseFor is for how long after a sudden rise it is the reason of what follows.
+const riseFor = 5 * time.Second
+
+// forBacklog is how many workers are needed if calls that come now would wait for
+// longer than a worker takes to start, and for longer than chance can explain: for
+// the load, and to clear what waits within that time.
+func (s *Scaler) forBacklog(now *Sample, l load) int {
+	slots := float64(now.Slots + now.Others)
+	if now.Waiting == 0 || slots == 0 {
+		return 0
+	}
+	wait := max(now.Oldest.Seconds(), float64(now.Waiting)*l.service/slots)
+	limit := boot(now).Seconds()
+	if free := slots - l.slots(); free > 0 {
+		limit = max(limit, chances*l.service*min((1+l.dispersion)/2, mostPeaked)/free)
+	}
+	switch {
+	case wait <= limit || now.Booting > 0:
+		return 0 // those on their way come first
+	case l.service == 0:
+		return now.Ready + 1 // calls that never end tell no number
+	}
+	backlog := float64(now.Waiting) * l.service / boot(now).Seconds()
+	return min(workers(l.slots()+backlog-float64(now.Others), s.each), 2*now.Ready)
+}
+
+// forShed is how many workers are needed if calls have just been refused for want
+// of time: one more than there are, as long as chance may be the cause.
+func (s *Scaler) forShed(now *Sample, l load) int {
+	if now.Shed <= s.last.Shed || now.Ready < s.wanted || s.shedAt > 0 && now.Now-s.shedAt < boot(now)+reaction {
+		return 0
+	}
+	return min(s.wanted+1, s.workersFor(l.slots(), &l, roomToShed, now))
+}
+
+// workersFor is how many workers a load needs with this much headroom, beside what
+// others serve.
+func (s *Scaler) workersFor(slots float64, l *load, beta float64, now *Sample) int {
+	return workers(staff(slots, l.dispersion, beta)-float64(now.Others), s.each)
+}
+
+// move changes what is wanted towards what is needed, as far as it may.
+func (s *Scaler) move(now *Sample, n need) Decision {
+	before := s.wanted
+	want, reason, words := s.aim(now, n)
+	if want != before && s.tooOften(now.Now) {
+		return Decision{Wanted: before, Reason: Often}
+	}
+	s.wanted = want
+	switch {
+	case want > before:
+		s.hold.raised(now.Now)
+	case want < before:
+		s.hold.lowered(now.Now)
+	default:
+		return Decision{Wanted: want, Reason: reason}
+	}
+	if reason == Shed {
+		s.shedAt = now.Now
+	}
+	s.recent[s.changes%maxChanges] = now.Now
+	s.changes++
+	return Decision{Wanted: want, Changed: true, Reason: reason, Words: words}
+}
+
+// aim is what would be wanted if it did not matter how often that changes.
+func (s *Scaler) aim(now *Sample, n need) (want int, reason Reason, words string) {
+	switch {
+	case s.wanted < s.options.Min:
+		return s.options.Min, Minimum, fmt.Sprintf("at least %d are to run", s.options.Min)
+	case s.wanted > s.options.Max:
+		return s.options.Max, Maximum, fmt.Sprintf("at most %d may run", s.options.Max)
+	case n.workers > s.wanted:
+		limit, by := s.limit(now)
+		if limit < n.workers {
+			return max(limit, s.wanted), by, n.words + ", as far as " + by.allows()
+		}
+		return n.workers, n.reason, n.words
+	case s.wanted > s.options.Min && s.hold.fewer(s.wanted, now.Now):
+		return s.wanted - 1, LessLoad, fmt.Sprintf("the load has fitted into %d for %v", s.hold.most(now.Now), s.hold.length)
+	}
+	return s.wanted, Enough, ""
+}
+
+// limit is how many workers may be wanted now, and what limits them.
+func (s *Scaler) limit(now *Sample) (limit int, by Reason) {
+	limit, by = s.options.Max, Maximum
+	if cpu := s.cost.limit(now.CPUs, s.each); cpu < limit {
+		limit, by = cpu, CPU
+	}
+	if memory := memoryLimit(now); memory < limit {
+		limit, by = memory, Memory
+	}
+	if s.cost.full && s.wanted < limit {
+		limit, by = s.wanted, CPU
+	}
+	if now.Ready == 0 || now.Failing*4 > s.wanted {
+		limit, by = s.wanted, NotReady
+	}
+	return limit, by
+}
+
+// tooOften reports whether a change now would be one too many in a minute.
+func (s *Scaler) tooOften(now time.Duration) bool {
+	return s.changes >= maxChanges && now-s.recent[s.changes%maxChanges] < time.Minute
+}
+
+// explain says in words why more are needed.
+func (s *Scaler) explain(reason Reason, now *Sample, l load) string {
+	switch reason {
+	case Rise:
+		return fmt.Sprintf("calls rose from %.3g to %.3g per second, which keep %.3g slots busy", s.demand.before, l.rate, l.slots())
+	case Trend:
+		return fmt.Sprintf("calls rise from %.3g to %.3g per second until a worker is ready, which will keep %.3g slots busy", l.rate, l.ahead, l.slotsAhead())
+	case Backlog:
+		return fmt.Sprintf("%d calls wait, the oldest for %v, longer than a worker takes to start", now.Waiting, now.Oldest.Round(time.Millisecond))
+	case Shed:
+		return fmt.Sprintf("%d calls were refused for want of time", now.Shed-s.last.Shed)
+	default:
+		return fmt.Sprintf("%.3g calls per second of %.3g s keep %.3g slots busy", l.rate, l.service, l.slots())
+	}
+}
+
+// boot is how long a worker takes to start, as far as is known.
+func boot(now *Sample) time.Duration {
+	if now.Boot <= 0 {
+		return usualBoot
+	}
+	return max(now.Boot, leastBoot)
+}
