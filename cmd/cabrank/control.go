@@ -75,7 +75,7 @@ func (s *service) restart(ctx context.Context, request admin.RestartRequest, tel
 	if len(found.Applied)+len(found.NeedsRestart)+len(found.NeedsUpgrade) > 0 {
 		tell(admin.Event{Reload: &found})
 	}
-	before := s.orders.command.Load()
+	before, with := s.orders.command.Load(), s.current()
 	if request.Command != nil {
 		s.orders.command.Store(&request.Command)
 	}
@@ -84,6 +84,9 @@ func (s *service) restart(ctx context.Context, request admin.RestartRequest, tel
 	err = s.workers.Roll(ctx, change, tellProgress(tell))
 	if err != nil && request.Command != nil && !errors.Is(err, worker.ErrTakenOver) {
 		s.orders.command.CompareAndSwap(&request.Command, before)
+	}
+	if err == nil {
+		s.rolled(with)
 	}
 	return err
 }
@@ -132,8 +135,8 @@ func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest,
 	if request.Undo {
 		return nil
 	}
-	tell(admin.Event{Step: "draining", Worker: request.Target, LimitSeconds: s.cfg.DrainTimeout.Seconds()})
-	timeout := s.cfg.DrainTimeout
+	tell(admin.Event{Step: "draining", Worker: request.Target, LimitSeconds: s.current().DrainTimeout.Seconds()})
+	timeout := s.current().DrainTimeout
 	if request.Force {
 		timeout = 0
 	}
@@ -191,7 +194,7 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 	}
 	n := request.Workers
 	if request.Auto {
-		n = s.cfg.Workers.Count
+		n = s.current().Workers.Count
 	}
 	if err := s.workers.Scale(n); err != nil {
 		return &admin.MisuseError{Reason: err.Error()}
@@ -299,9 +302,9 @@ func (c controls) Upgrade(ctx context.Context, request admin.UpgradeRequest, tel
 // Stop implements admin.Process.
 func (c controls) Stop(ctx context.Context, request admin.StopRequest, tell func(admin.Event)) error {
 	s := c.s
-	limit := s.cfg.PreStopDelay + s.cfg.DrainTimeout + s.cfg.Workers.StopTimeout + stopSlack
+	limit := s.current().PreStopDelay + s.current().DrainTimeout + s.current().Workers.StopTimeout + stopSlack
 	if request.Now {
-		limit = s.cfg.Workers.StopTimeout + stopSlack
+		limit = s.current().Workers.StopTimeout + stopSlack
 	}
 	tell(admin.Event{Step: "stopping", LimitSeconds: limit.Seconds()})
 	s.orders.askToStop(stopRequest{now: request.Now})

@@ -10,11 +10,12 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 )
 
-// newLogger returns the logger of a process that writes to out. Its JSON lines
+// newLogger returns the logger of a process that writes to out, from a level on
+// that may change. Its JSON lines
 // have the keys time, level and msg, as gruf-relay's had, and say 1.5s where
 // slog would count nanoseconds.
-func newLogger(settings config.Log, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: settings.SlogLevel(), ReplaceAttr: spellDuration}
+func newLogger(settings config.Log, level slog.Leveler, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration}
 	if logFormat(settings, out) == "json" {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 )
 
-// serve runs the relay as cfg says until a signal, the control or a failure ends
-// it. out takes what the workers print.
-func serve(cfg *config.Config, log *slog.Logger, out io.Writer) error {
+// serve runs the relay as cfg says, which was made from, until a signal, the control
+// or a failure ends it. out takes what the workers print.
+func serve(cfg *config.Config, from origin, log *slog.Logger, out io.Writer) error {
 	// The start can hang, too: in an exec on a file system that does.
 	starting, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
-	s, err := newService(cfg, log, newOrders(giveUp))
+	s, err := newService(cfg, from, log, newOrders(giveUp))
 	if err != nil {
 		return err
 	}

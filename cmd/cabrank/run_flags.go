@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,11 +42,16 @@ func newRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log := newLogger(cfg.Log, cmd.ErrOrStderr())
+			from := origin{
+				load:  func() (*config.Config, error) { return loadConfig(given, args) },
+				level: new(slog.LevelVar),
+			}
+			from.level.Set(cfg.Log.SlogLevel())
+			log := newLogger(cfg.Log, from.level, cmd.ErrOrStderr())
 			for _, warning := range cfg.Warnings {
 				log.Warn("configuration", "warning", warning)
 			}
-			return serve(cfg, log, cmd.OutOrStdout())
+			return serve(cfg, from, log, cmd.OutOrStdout())
 		},
 	}
 	given.addTo(cmd.Flags())

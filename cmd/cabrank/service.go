@@ -45,6 +45,7 @@ type service struct {
 	failed        chan error         // a part that must not end has ended
 	quit          chan struct{}      // closed when the service ends
 
+	settings     settings
 	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured
 
@@ -53,7 +54,7 @@ type service struct {
 
 // newService makes a service, with what this process was given by the one that
 // started it. A predecessor is talked to; nothing is started yet.
-func newService(cfg *config.Config, log *slog.Logger, asked *orders) (*service, error) {
+func newService(cfg *config.Config, from origin, log *slog.Logger, asked *orders) (*service, error) {
 	inherited, err := handover.Inherit(log)
 	if err != nil {
 		return nil, usageError(err)
@@ -65,6 +66,7 @@ func newService(cfg *config.Config, log *slog.Logger, asked *orders) (*service, 
 	s := &service{
 		cfg: cfg, log: log, inherited: inherited, program: program, began: time.Now(),
 		failed: make(chan error, 1), quit: make(chan struct{}),
+		settings: settings{origin: from},
 		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
 	}
 	return s, s.greet()
@@ -201,11 +203,11 @@ func (s *service) stop(first os.Signal) {
 	if s.isPublic() {
 		s.inherited.Notifier.Stopping()
 		select {
-		case <-time.After(s.cfg.PreStopDelay):
+		case <-time.After(s.current().PreStopDelay):
 		case <-hurry:
 		}
 	}
-	s.relay.Drain(s.cfg.DrainTimeout, hurry)
+	s.relay.Drain(s.current().DrainTimeout, hurry)
 	s.end()
 }
 

@@ -81,9 +81,10 @@ func (s *service) beginWith(asked int) {
 	}
 }
 
-// fewest bounds a number of ready workers by how many there are at first.
+// fewest bounds a number of ready workers by how many there are, as long as there
+// are less than configured.
 func (s *service) fewest(ready int) int {
-	if s.firstWorkers > 0 {
+	if s.firstWorkers > 0 && !s.settings.grown.Load() {
 		return min(ready, s.firstWorkers)
 	}
 	return ready
@@ -152,7 +153,7 @@ func (s *service) readiness() string {
 			ready++
 		}
 	}
-	return fmt.Sprintf("%d of %d endpoints are, min_ready is %d", ready, len(endpoints), s.fewest(s.cfg.Workers.MinReady))
+	return fmt.Sprintf("%d of %d endpoints are, min_ready is %d", ready, len(endpoints), s.fewest(s.current().Workers.MinReady))
 }
 
 // growUp goes from the number of workers that an upgrade begins with to the
@@ -167,8 +168,11 @@ func (s *service) growUp(p *handover.Predecessor) {
 	if s.firstWorkers == 0 || s.workers == nil {
 		return
 	}
-	err := s.workers.Configure(s.workerOptions(s.cfg))
-	if err = errors.Join(err, s.workers.Scale(s.cfg.Workers.Count)); err != nil {
+	s.settings.mu.Lock()
+	defer s.settings.mu.Unlock()
+	s.settings.grown.Store(true)
+	err := s.apply(s.current())
+	if err = errors.Join(err, s.workers.Scale(s.current().Workers.Count)); err != nil {
 		s.log.Error("workers cannot be added", "error", err)
 	}
 }

@@ -71,7 +71,7 @@ func (s *service) upgradeOptions(workers int) handover.Options {
 	return handover.Options{
 		Version: version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
 		Workers: workers, Listeners: s.inherited.Listeners,
-		Start: s.launch, Over: s.handedOver, EndLimit: s.cfg.Workers.StopTimeout + endTime,
+		Start: s.launch, Over: s.handedOver, EndLimit: s.current().Workers.StopTimeout + endTime,
 	}
 }
 

@@ -115,6 +115,18 @@ func TestMergeFaults(t *testing.T) {
 	}
 }
 
+// A file that is gone does not turn all settings into defaults; one that comes is
+// taken.
+func TestMergeMissesItsFile(t *testing.T) {
+	with, without := mustLoad(t, sources(map[string]string{"cabrank.yml": "slots: 2"})), mustLoad(t, sources(nil))
+	if _, err := Merge(with, without); err == nil || !strings.HasPrefix(err.Error(), "cabrank.yml: was read at the start") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Merge(without, with); err != nil {
+		t.Error(err)
+	}
+}
+
 // Every key finds its own value again: one that differs is told, and taken.
 func TestDiffAndMergeKnowEveryKey(t *testing.T) {
 	standard := mustLoad(t, sources(nil))

@@ -10,6 +10,11 @@ import (
 //
 // Errors: Faults, if these do not go together with what is new.
 func Merge(running, loaded *Config) (*Config, error) {
+	if running.File != "" && loaded.File != running.File {
+		// All that it said would silently become the default.
+		what := "was read at the start and is not there any more"
+		return nil, Faults{{Origin: Origin{File: running.File}, What: what, Allowed: "the file, which may be empty"}}
+	}
 	merged := *loaded
 	merged.origins = maps.Clone(loaded.origins)
 	for _, key := range Keys() {

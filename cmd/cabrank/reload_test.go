@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/relay"
+)
+
+// reloadable is a service without workers whose configuration file is a text that
+// a test changes.
+type reloadable struct {
+	*service
+	t    *testing.T
+	file string // empty: there is none
+	log  bytes.Buffer
+}
+
+func newReloadable(t *testing.T, file string, args ...string) *reloadable {
+	t.Helper()
+	r := &reloadable{t: t, file: file}
+	level := new(slog.LevelVar)
+	load := func() (*config.Config, error) {
+		return config.Load(config.Sources{CPUs: 2, Procs: 2, Command: args, ReadFile: func(name string) ([]byte, error) {
+			if r.file == "" || name != "cabrank.yml" {
+				return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+			}
+			return []byte(r.file), nil
+		}})
+	}
+	cfg, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders(nil)}
+	r.relay = relay.New(relayOptions(cfg, r.service.log))
+	t.Cleanup(r.relay.Close)
+	if err := r.makeUpstreams(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *reloadable) want(file, applied, restart, upgrade string) {
+	r.t.Helper()
+	r.file = file
+	found, err := r.reload()
+	if err != nil {
+		r.t.Fatalf("%q: %v", file, err)
+	}
+	for _, list := range []struct {
+		name, want string
+		got        []string
+	}{{"applied", applied, found.Applied}, {"needs restart", restart, found.NeedsRestart}, {"needs upgrade", upgrade, found.NeedsUpgrade}} {
+		if got := strings.Join(list.got, " "); got != list.want || list.got == nil {
+			r.t.Errorf("%q: %s is %q, want %q", file, list.name, got, list.want)
+		}
+	}
+}
+
+func (r *reloadable) refused(file string, want ...string) {
+	r.t.Helper()
+	r.file = file
+	before := r.current()
+	_, err := r.reload()
+	refused, ok := errors.AsType[*admin.FaultsError](err)
+	if !ok || strings.Join(refused.Faults, "\n") != strings.Join(want, "\n") {
+		r.t.Errorf("%q: got %#v", file, err)
+	}
+	if r.current() != before {
+		r.t.Errorf("%q: refused, and something has changed", file)
+	}
+}
+
+// A reload takes what it can and names the rest, until a roll has taken that; what
+// is changed back needs nothing any more.
+func TestReloadNamesWhatHasChanged(t *testing.T) {
+	const start = "upstreams: [127.0.0.1:1]\nworkers.command: [ruby, w.rb]\n"
+	r := newReloadable(t, start)
+	r.want(start, "", "", "")
+	r.want(start+"queue.length: 5\nlog.level: debug\nshards: 1\nworkers.env: {A: s3cret}\n", "queue.length log.level", "workers.env[A]", "shards")
+	if now := r.current(); now.Queue.Length != 5 || now.Shards != 2 || r.cfg.Queue.Length != 1000 {
+		t.Errorf("now %+v", now)
+	}
+	if !r.service.log.Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("the level of the log has not changed")
+	}
+	text := r.log.String()
+	if !strings.Contains(text, `key=queue.length old=1000 new=5 holds=now`) || !strings.Contains(text, `key=shards old=2 new=1 holds="with cabrank upgrade"`) || strings.Contains(text, "s3cret") {
+		t.Errorf("the log has\n%s", text)
+	}
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "log.level", "workers.env[A]", "")
+	r.rolled(r.current())
+	r.want(start+"workers.env: {A: s3cret}\n", "queue.length", "", "")
+	r.want("upstreams: [127.0.0.1:2, 127.0.0.1:3]\nworkers.command: [ruby, w.rb]\n", "upstreams", "workers.env[A]", "")
+}
+
+// Nothing changes if anything is wrong, and every fault is told.
+func TestReloadRefusesWhatIsWrong(t *testing.T) {
+	const start = "upstreams: [127.0.0.1:1]\nslots: 2\n"
+	r := newReloadable(t, start)
+	r.refused("queue.length: x\nlog.level: debug\nqueue.lengt: 2\n", "cabrank.yml:3: queue.lengt: unknown key; did you mean queue.length?",
+		`cabrank.yml:1: queue.length: "x" is not a whole number; allowed: 0 to 1000000`)
+	r.refused("", "cabrank.yml: was read at the start and is not there any more; allowed: the file, which may be empty")
+	r.refused("upstreams: [127.0.0.1:1]\nslots: 50\nstream_slots: 20\n",
+		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")
+	r.want(start, "", "", "")
+}
+
+// A service that nobody told where its configuration comes from keeps it.
+func TestReloadWithoutAnOrigin(t *testing.T) {
+	s := &service{cfg: &config.Config{}}
+	if _, err := s.reload(); err == nil {
+		t.Error("reloaded from nowhere")
+	}
+}
