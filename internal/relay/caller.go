@@ -14,19 +14,20 @@ const finalGoAway = time.Second
 
 // callerConn is one connection of a caller.
 type callerConn struct {
-	st       *stand
-	link     *shard.Link
-	address  string // of the caller, without port; empty for Unix sockets
-	xff      []byte // "x-forwarded-for: address", encoded
-	life     life
-	held     int         // bytes that wait for it here, see call.count
-	ahead    int         // of its answers, see call.absorb
-	timer    shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
-	recent   *method     // of its last call: most callers use few
-	form     *form       // of its last call, if the next may have the same
-	key      *key        // of its last call; nil: none yet, or no matter
-	leaving  bool        // the first GOAWAY is out
-	finalled bool        // the final GOAWAY is out
+	st        *stand
+	link      *shard.Link
+	address   string // of the caller, without port; empty for Unix sockets
+	xff       []byte // "x-forwarded-for: address", encoded
+	life      life
+	held      int         // bytes that wait for it here, see call.count
+	ahead     int         // of its answers, see call.absorb
+	timer     shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
+	recent    *method     // of its last call: most callers use few
+	form      *form       // of its last call, if the next may have the same
+	key       *key        // of its last call; nil: none yet, or no matter
+	leaving   bool        // it has to go
+	leaveSaid bool        // the first GOAWAY is out
+	finalled  bool        // the final GOAWAY is out
 }
 
 // callerSide is told what callers' connections read (h2.Handler).
@@ -149,11 +150,25 @@ func (cc *callerConn) leave() {
 		return
 	}
 	cc.leaving = true
-	if conn := cc.link.Conn; conn.Greeted() {
-		conn.GoAway(h2.MaxStreamID, h2.NoError, "")
-		conn.Ping([8]byte{'l', 'e', 'a', 'v', 'e'})
-	}
 	cc.st.SetTimer(&cc.timer, cc.st.Now()+finalGoAway)
+	if cc.link.Conn.Greeted() {
+		cc.sayLeave()
+	}
+}
+
+func (cc *callerConn) sayLeave() {
+	cc.leaveSaid = true
+	cc.link.Conn.GoAway(h2.MaxStreamID, h2.NoError, "")
+	cc.link.Conn.Ping([8]byte{'l', 'e', 'a', 'v', 'e'})
+}
+
+// callerSettled is told the settings of a caller (h2.Config). One that was let in
+// last, when the door closed, is told at its greeting that it has to go.
+func callerSettled(conn *h2.Conn) {
+	if cc := conn.Owner.(*callerConn); cc.leaving && !cc.leaveSaid {
+		cc.sayLeave()
+		cc.st.SetTimer(&cc.timer, cc.st.Now()+finalGoAway)
+	}
 }
 
 func (cc *callerConn) finalGoAway() {

@@ -71,7 +71,7 @@ func newConfigs(o Options) *configs {
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
 	c.down.Watch = h2.NewWatchList(names...).Base64("-bin")
-	c.up.Settled = settled
+	c.up.Settled, c.down.Settled = settled, callerSettled
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
 		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}

@@ -1,0 +1,243 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// R20: the listener goes from one relay to the next, five times, under callers that
+// never pause: those that make a connection for each call, and those that keep
+// theirs as long as they may. No call fails, and none is left behind.
+func TestHandOver(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			address := "127.0.0.1:0"
+			if network == "unix" {
+				address = filepath.Join(t.TempDir(), "door")
+			}
+			ln, err := net.Listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			worker := answering(t)
+			crowd := newCrowd(t, ln.Addr())
+			now, served := succeed(t, ln, worker)
+			crowd.start(t)
+			for range 5 {
+				crowd.made(t, 100)
+				next := inherit(t, ln)
+				after, servedAfter := succeed(t, next, worker)
+				now.ReleaseListeners()
+				if err := <-served; !errors.Is(err, ErrClosed) {
+					t.Errorf("Serve: %v", err)
+				}
+				began := time.Now()
+				now.Drain(10*soon, nil)
+				if took := time.Since(began); took > 4*soon {
+					t.Errorf("the drain took %v", took)
+				}
+				now.wantNothingLeft()
+				ln, now, served = next, after, servedAfter
+			}
+			crowd.made(t, 100)
+			crowd.stop()
+		})
+	}
+}
+
+// succeed starts a relay on a listener.
+func succeed(t *testing.T, ln net.Listener, worker net.Addr) (g *rig, served chan error) {
+	t.Helper()
+	g = newRig(t, func(o *Options) { o.Shards = 2 })
+	g.Up(g.AddEndpoint("w1", 50, true), worker.Network(), worker.String())
+	served = make(chan error, 1)
+	go func() { served <- g.Serve(ln) }() // ended by ReleaseListeners or Close
+	return g, served
+}
+
+// inherit returns another copy of a listener, as another process would have it.
+func inherit(t *testing.T, ln net.Listener) net.Listener {
+	t.Helper()
+	file, err := ln.(interface{ File() (*os.File, error) }).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	next, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// answering starts a worker that answers every call with one message.
+func answering(t *testing.T) net.Addr {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/grpc")
+		_, _ = w.Write(hi())
+		w.Header().Set(http.TrailerPrefix+"grpc-status", "0")
+	})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) })
+		}
+	})
+	t.Cleanup(func() { ln.Close(); serving.Wait() }) // the relays have closed their connections
+	return ln.Addr()
+}
+
+// crowd is callers that never pause.
+type crowd struct {
+	address net.Addr
+	quit    chan struct{}
+	calling sync.WaitGroup
+	calls   atomic.Int64
+	failed  chan error
+}
+
+func newCrowd(t *testing.T, address net.Addr) *crowd {
+	c := &crowd{address: address, quit: make(chan struct{}), failed: make(chan error, 1)}
+	t.Cleanup(func() {
+		select {
+		case err := <-c.failed:
+			t.Error(err)
+		default:
+		}
+	})
+	return c
+}
+
+func (c *crowd) start(t *testing.T) {
+	for i := range 8 {
+		c.calling.Go(func() { c.call(i%2 == 0) })
+	}
+	t.Cleanup(c.stop)
+}
+
+func (c *crowd) stop() {
+	select {
+	case <-c.quit:
+	default:
+		close(c.quit)
+	}
+	c.calling.Wait()
+}
+
+// made waits for so many more calls.
+func (c *crowd) made(t *testing.T, n int64) {
+	t.Helper()
+	want := c.calls.Load() + n
+	testkit.Eventually(t, 10*soon, "more calls", func() bool { return c.calls.Load() >= want || len(c.failed) > 0 })
+}
+
+// call makes one call after the other, each on a connection of its own if fresh.
+func (c *crowd) call(fresh bool) {
+	transport := c.transport()
+	for {
+		select {
+		case <-c.quit:
+			transport.CloseIdleConnections()
+			return
+		default:
+		}
+		if err := callOnce(transport); err != nil {
+			select {
+			case c.failed <- err:
+			default:
+			}
+		}
+		c.calls.Add(1)
+		if fresh {
+			transport.CloseIdleConnections()
+			transport = c.transport()
+		}
+	}
+}
+
+func (c *crowd) transport() *http2.Transport {
+	return &http2.Transport{AllowHTTP: true, DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, c.address.Network(), c.address.String())
+	}}
+}
+
+func callOnce(transport *http2.Transport) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*soon)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://greeter.test"+hello, bytes.NewReader(hi()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if status := answer.Trailer.Get("grpc-status"); status != "0" || !bytes.Equal(body, hi()) {
+		return fmt.Errorf("status %q %v, trailers %v, body %q", answer.Header.Get("grpc-status"), answer.Header, answer.Trailer, body)
+	}
+	return nil
+}
+
+// R17: a caller that is let in when the door closes, and greets after that, is told
+// to go in two steps like everyone else, and its call is served.
+func TestLastOneIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.silentCaller()
+		wait := g.drain(10*time.Second, nil)
+		pass(finalGoAway / 2)
+		caller.Greet()
+		caller.Skip(testkit.WindowUpdate)
+		if last := caller.WantGoAway(http2.ErrCodeNo); last != lastID {
+			t.Errorf("first GOAWAY: last %d", last)
+		}
+		ping := caller.WantPing()
+		pass(finalGoAway * 3 / 4) // more than that since the door has closed
+		caller.AnyOrder()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.WritePingAck(ping)
+		if last := caller.WantGoAway(http2.ErrCodeNo); last != 1 {
+			t.Errorf("final GOAWAY: last %d, want 1", last)
+		}
+		reply(worker, 1)
+		wantReply(caller, 1)
+		caller.WantClosed()
+		wait()
+	})
+}
