@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -29,6 +31,9 @@ func newDrainCommand() *cobra.Command {
 		Example: drainExamples,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if request.Undo && request.Force {
+				return usageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))
+			}
 			request.Target = args[0]
 			return with.ask(cmd, "drain", request)
 		},
@@ -37,6 +42,5 @@ func newDrainCommand() *cobra.Command {
 	with.addTo(cmd)
 	cmd.Flags().BoolVar(&request.Undo, "undo", false, "give calls to the upstream again")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
-	cmd.MarkFlagsMutuallyExclusive("undo", "force")
 	return cmd
 }

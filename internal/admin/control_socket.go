@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -86,7 +87,7 @@ func ControlFolders() []string {
 // anybody could have made it before us.
 func ListenControlAuto(folder string, port int) (listener *ControlListener, err error) {
 	for range 3 {
-		// An empty folder of this name may be swept away as a dead process's.
+		// An empty folder may be removed by another cabrank that ends.
 		if listener, err = listenAuto(folder, port); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -152,6 +153,9 @@ func (l *ControlListener) Close() error {
 		// First the file, so that nobody finds one on which nobody listens.
 		if there, err := os.Lstat(l.path); err == nil && !l.released.Load() && os.SameFile(there, l.made) {
 			_ = os.Remove(l.path) // the next start replaces what cannot be removed
+			if folder := filepath.Dir(l.path); slices.Contains(ControlFolders(), folder) {
+				_ = os.Remove(folder) // if it is empty; who has just looked at it makes it anew
+			}
 		}
 		l.closeErr = l.UnixListener.Close()
 	})

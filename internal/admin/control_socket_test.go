@@ -188,6 +188,24 @@ func TestControlOfASecondCabrank(t *testing.T) {
 	}
 }
 
+// The last one that leaves removes the folder that nobody has chosen.
+func TestControlFolderIsRemoved(t *testing.T) {
+	runtime := shortFolder(t)
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	folder := ControlFolders()[0]
+	first, second := listenSomewhere(t, folder), listenSomewhere(t, folder)
+	first.Close()
+	if !exists(second.Path()) {
+		t.Fatal("the second one lost its socket")
+	}
+	second.Close()
+	if exists(folder) {
+		t.Error("the folder is left")
+	}
+	third := listenSomewhere(t, folder)
+	third.Close()
+}
+
 // Of several that start at once on the socket of a dead one, one gets it.
 func TestControlSocketIsTakenOnce(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")

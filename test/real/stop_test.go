@@ -22,7 +22,7 @@ func TestStopAtAnyMoment(t *testing.T) {
 // Each signal that asks to stop does, with exit code 0 and nothing left, the
 // directory of the sockets included (R17, R19).
 func TestEverySignalStops(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			runtime := shortTempDir(t)
 			args := slices.Concat([]string{"--workers", "1", "--transport", "unix", "--"}, faultWorker(t))
