@@ -68,7 +68,7 @@ func (p place) fill(texts []string) []string {
 // configured, then ours, because of equal names the last one counts (os/exec).
 func (p place) environ(inherited []string, o *Options) []string {
 	env := make([]string, 0, len(inherited)+len(o.Environment)+7)
-	for _, entry := range append(inherited[:len(inherited):len(inherited)], p.configured(o.Environment)...) {
+	for _, entry := range append(slices.Clip(inherited), p.configured(o.Environment)...) {
 		// With unix there is no port for the worker, and an inherited one is
 		// most likely cabrank's own.
 		if p.network == "unix" && strings.HasPrefix(entry, "PORT=") {

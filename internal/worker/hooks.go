@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -104,7 +105,7 @@ type hookRun struct {
 // hookEnviron is the environment of a hook: the worker's, and ours. pid is 0 without
 // a process.
 func hookEnviron(worker []string, name string, pid int) []string {
-	env := append(worker[:len(worker):len(worker)], "CABRANK_HOOK="+name)
+	env := append(slices.Clip(worker), "CABRANK_HOOK="+name)
 	if pid > 0 {
 		env = append(env, "CABRANK_WORKER_PID="+strconv.Itoa(pid))
 	}

@@ -143,9 +143,10 @@ func TestOdometer(t *testing.T) {
 func TestRecyclingIsPutOff(t *testing.T) {
 	var r recycling
 	now := time.Now()
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if r.failed(now); r.pause != want*time.Minute || r.after != now.Add(r.pause) {
-			t.Errorf("put off for %v, want %v minutes", r.pause, want)
+	for _, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		want := time.Duration(minutes) * time.Minute
+		if r.failed(now); r.pause != want || r.after != now.Add(r.pause) {
+			t.Errorf("put off for %v, want %v", r.pause, want)
 		}
 	}
 }
