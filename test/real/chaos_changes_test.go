@@ -112,6 +112,19 @@ func (c *chaosChanges) scale() error {
 	return err
 }
 
+// restore undoes what would show in what cabrank holds.
+func (c *chaosChanges) restore() error {
+	if c.names != nil {
+		if err := c.names.restore(c.operator); err != nil {
+			return err
+		}
+	}
+	if c.wanted.Load() == chaosWorkers {
+		return nil
+	}
+	return c.scale()
+}
+
 // reloadBadFile holds that a bad file is refused.
 func (c *chaosChanges) reloadBadFile() error {
 	good, err := c.file.spoil()

@@ -90,13 +90,14 @@ func (f *chaosFaults) hold(t *testing.T, fault *chaosFault, seen int) {
 	t.Helper()
 	pid := fmt.Sprintf(`"pid":%d,`, fault.pid)
 	testkit.Eventually(t, patience, fmt.Sprintf("cabrank to see that process %d is stopped", fault.pid), func() bool {
+		draining := strings.Contains(f.c.Log(), `"worker draining","worker":"`+fault.worker+`",`+pid)
 		for line := range strings.Lines(f.c.Log()[seen:]) {
 			if strings.Contains(line, pid) && strings.Contains(line, "worker takes no calls") {
 				fault.detected = time.Now()
 			}
 		}
-		// One that was on its way out already is ended all the same, and nothing said.
-		return !fault.detected.IsZero() || !alive(fault.pid)
+		// One that drains is out already, or has never been in.
+		return draining || !fault.detected.IsZero() || !alive(fault.pid)
 	})
 	<-time.After(time.Duration(f.random.Int64N(int64(time.Second)))) // the length is part of the fault
 	last := syscall.SIGCONT
@@ -126,7 +127,7 @@ func livingWorkers(t testing.TB, path string) []livingWorker {
 	boots := readLedger(t, path+bootsSuffix).boots
 	var living []livingWorker
 	for pid, boot := range boots {
-		if alive(pid) && stateOf(pid) != 'T' && strings.HasPrefix(boot.worker, "worker-") {
+		if alive(pid) && stateOf(pid) != 'T' && boot.ours() {
 			living = append(living, livingWorker{boot.worker, pid})
 		}
 	}

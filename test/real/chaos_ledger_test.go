@@ -47,6 +47,9 @@ type boot struct {
 	at     time.Time
 }
 
+// ours reports whether it is a worker that cabrank started, and no upstream.
+func (b boot) ours() bool { return strings.HasPrefix(b.worker, "worker-") }
+
 // attempt is one execution of a call by a worker.
 type attempt struct {
 	pid          int
@@ -98,8 +101,9 @@ func (l *ledger) add(t testing.TB, kind string, pid int, at time.Time, what stri
 	}
 }
 
-// most returns the greatest number of calls that one process ran at a time.
-func (l *ledger) most() int {
+// most returns the greatest number of calls that one of these processes ran at a
+// time.
+func (l *ledger) most(processes map[int]boot) int {
 	type moment struct {
 		at   time.Time
 		step int
@@ -107,6 +111,9 @@ func (l *ledger) most() int {
 	byPID := map[int][]moment{}
 	for _, attempts := range l.attempts {
 		for _, a := range attempts {
+			if _, among := processes[a.pid]; !among {
+				continue
+			}
 			byPID[a.pid] = append(byPID[a.pid], moment{a.began, 1})
 			if !a.ended.IsZero() {
 				byPID[a.pid] = append(byPID[a.pid], moment{a.ended, -1})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -20,14 +19,12 @@ import (
 const chaosName = "workers.chaos.test"
 
 // chaosNames are upstreams beside the workers, found by a name that stands for
-// one or both of them.
+// one or both of them. It belongs to one goroutine at a time.
 type chaosNames struct {
 	server    *nameServer
 	port      int
 	upstreams []netip.Addr
-
-	mu    sync.Mutex
-	inUse int // guarded by mu
+	inUse     int
 }
 
 // startChaosNames starts the upstreams, with the same port on two addresses,
@@ -80,10 +77,17 @@ func (n *chaosNames) config() string {
 // change has the name stand for both upstreams, or for the other one alone, and
 // returns when cabrank sends calls there.
 func (n *chaosNames) change(o *operator) error {
-	n.mu.Lock()
 	n.inUse = n.inUse%3 + 1 // the first, the second, both
-	inUse := [][]netip.Addr{n.upstreams[:1], n.upstreams[1:], n.upstreams}[n.inUse-1]
-	n.mu.Unlock()
+	return n.point(o, [][]netip.Addr{n.upstreams[:1], n.upstreams[1:], n.upstreams}[n.inUse-1])
+}
+
+// restore has the name stand for what it stood for in the beginning.
+func (n *chaosNames) restore(o *operator) error {
+	n.inUse = 1
+	return n.point(o, n.upstreams[:1])
+}
+
+func (n *chaosNames) point(o *operator, inUse []netip.Addr) error {
 	n.server.point(inUse...)
 	return o.await(changeLimit, fmt.Sprintf("upstreams %v", inUse), func(s *operatorStatus) bool {
 		return n.shown(s, inUse) == nil

@@ -202,7 +202,7 @@ func runChaos(t *testing.T, plan chaosPlan) {
 		changes := map[changeKind]int{}
 		maps.Copy(changes, plan.changes)
 		if round == plan.rounds/2 && plan.upgrade {
-			changes[changeUpSignal] = 1
+			changes[changeUpgrade] = 1
 		}
 		r.phase(t, phasePlanned, plan.planned, changes, nil)
 		r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)

@@ -12,10 +12,11 @@ import (
 func TestChaos(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, 5),
-		rounds: 1, calm: 3 * time.Second, planned: 6 * time.Second, storm: 12 * time.Second,
-		recycle: 200,
-
-		faults: map[faultKind]int{faultKill: 4, faultStop: 2, faultStopKill: 1},
-		limits: chaosLimits{plannedP99: 12, stormP99: 15, detection: 10 * time.Second, afterwards: 10 * time.Second},
+		rounds: 1, calm: 3 * time.Second, planned: 7 * time.Second, storm: 10 * time.Second,
+		recycle: 300, names: true, upgrade: true,
+		changes:      map[changeKind]int{changeRoll: 1, changeScale: 2, changeReload: 1, changeBadFile: 1, changeDrain: 1, changeNames: 1},
+		stormChanges: map[changeKind]int{changeRoll: 1, changeHangUp: 1, changeScale: 2, changeReload: 1, changeNames: 1},
+		faults:       map[faultKind]int{faultKill: 4, faultStop: 1, faultStopKill: 1},
+		limits:       chaosLimits{plannedP99: 12, stormP99: 15, detection: 10 * time.Second, afterwards: 10 * time.Second},
 	})
 }

@@ -12,9 +12,11 @@ import (
 func TestSoakChaos(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
-		rounds: 5, calm: 12 * time.Second, planned: 36 * time.Second, storm: 72 * time.Second,
-		recycle: 3000,
-		faults:  map[faultKind]int{faultKill: 9, faultStop: 2, faultStopKill: 1},
-		limits:  chaosLimits{plannedP99: 1.2, stormP99: 1.5, detection: time.Second, afterwards: time.Second},
+		rounds: 5, calm: 12 * time.Second, planned: 38 * time.Second, storm: 70 * time.Second,
+		recycle: 3000, names: true, upgrade: true,
+		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 2, changeBadFile: 1, changeDrain: 1, changeNames: 2},
+		stormChanges: map[changeKind]int{changeRoll: 3, changeHangUp: 1, changeScale: 2, changeReload: 3, changeDrain: 1, changeNames: 3},
+		faults:       map[faultKind]int{faultKill: 9, faultStop: 2, faultStopKill: 1},
+		limits:       chaosLimits{plannedP99: 1.2, stormP99: 1.5, detection: time.Second, afterwards: time.Second},
 	})
 }

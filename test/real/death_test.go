@@ -65,6 +65,46 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 	}
 }
 
+// kill -9 of cabrank while it changes: nothing is left, and the next start with
+// the same addresses serves, on the control socket too, and sweeps (R18, R19).
+func TestNothingIsLeftAfterKill9Amid(t *testing.T) {
+	for _, command := range []string{"restart", "upgrade"} {
+		t.Run(command, func(t *testing.T) {
+			runtime := shortTempDir(t)
+			o := newOperator(t, filepath.Join(runtime, "control.sock"))
+			args := []string{"--listen", freeAddr(t), "--control", o.socket, "--workers", "2", "--transport", "unix", "--"}
+			args = append(args, faultWorker(t, "-boot", "300ms")...)
+			c := StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
+			c.waitWorkers(2)
+			before := len(c.Family())
+			load := startLoad(t, c.Addr, 4, shortWork)
+			load.waitAnswered(t, "", 4)
+			commanded := make(chan struct{})
+			go func() { // ends with cabrank
+				defer close(commanded)
+				_ = o.run(changeLimit, command) // cabrank is killed meanwhile
+			}()
+			c.wait(patience, "a new process", func() bool { return len(c.Family()) > before })
+			c.Kill()
+			c.WaitNoneLeft(leftBound)
+			load.stop()
+			<-commanded
+
+			again := StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
+			if got := callIo(t.Context(), dialLang(t, again.Addr), "again", 0); got.err != nil {
+				t.Errorf("a call after the next start: %v", got.err)
+			}
+			if s, err := o.status(); err != nil || s.PID != again.PID {
+				t.Errorf("the status after the next start: %+v, %v", s, err)
+			}
+			again.Stop()
+			if left := filesIn(t, runtime); len(left) > 0 {
+				t.Errorf("left in the runtime directory: %v", left)
+			}
+		})
+	}
+}
+
 // npmPackage makes a package whose start script runs the worker by a shell, as
 // npm does.
 func npmPackage(t *testing.T, worker []string) string {

@@ -32,9 +32,10 @@ func footprintOf(c *Cabrank, pid int) footprint {
 
 // grownBy returns an error if something was more afterwards.
 func (before footprint) grownBy(after footprint) error {
-	// Connections to workers are made when they are needed, those for health
-	// questions now and then.
-	const spare = 4
+	// Each shard has its own connections, made when a call needs one, and health
+	// questions have theirs: a few more or less for five endpoints. What leaks
+	// with every worker that comes and goes is many more.
+	const spare = 8
 	var grown []error
 	for _, item := range []struct {
 		name          string
