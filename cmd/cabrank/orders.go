@@ -111,13 +111,20 @@ func (s *service) whenStarted(ctx context.Context, do func(context.Context)) {
 	}
 }
 
-// awaitHurry closes hurry when somebody asks again, and is in a hurry. It ends with
-// that or with done.
-func (s *service) awaitHurry(hurry, done chan struct{}) {
+// awaitHurry closes hurry when somebody asks again, and is in a hurry. asked
+// tells whether somebody has asked at all: after an upgrade the old process
+// drains by itself, and one SIGTERM must not cut its calls (R17: a second one
+// does). It ends with that or with done.
+func (s *service) awaitHurry(asked bool, hurry, done chan struct{}) {
 	for {
 		select {
 		case got := <-s.orders.stop:
-			if got != (stopRequest{}) { // who only waits with the others
+			switch {
+			case got == (stopRequest{}): // who only waits with the others
+			case !asked && got != (stopRequest{now: true}):
+				asked = true
+				s.log.Info("stopping already", "signal", got.String())
+			default:
 				s.log.Warn("not waiting for calls", "signal", got.String())
 				close(hurry)
 				return

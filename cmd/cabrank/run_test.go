@@ -76,19 +76,29 @@ func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
 	}
 }
 
-// A second signal is in a hurry; who stops politely waits with the others.
+// A second signal is in a hurry; who stops politely waits with the others. The
+// first one is in none, also when cabrank drains by itself, after an upgrade (R17).
 func TestWhoIsInAHurry(t *testing.T) {
 	for _, test := range []struct {
-		second os.Signal
-		want   bool
-	}{{syscall.SIGTERM, true}, {syscall.SIGINT, true}, {stopRequest{now: true}, true}, {stopRequest{}, false}} {
+		asked bool // by somebody before
+		next  os.Signal
+		want  bool
+	}{
+		{true, syscall.SIGTERM, true},
+		{true, syscall.SIGINT, true},
+		{true, stopRequest{now: true}, true},
+		{true, stopRequest{}, false},
+		{false, syscall.SIGTERM, false},
+		{false, stopRequest{now: true}, true},
+		{false, stopRequest{}, false},
+	} {
 		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
 		hurry, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
-			s.awaitHurry(hurry, done)
+			s.awaitHurry(test.asked, hurry, done)
 			close(ended)
 		}()
-		s.orders.askToStop(test.second)
+		s.orders.askToStop(test.next)
 		if test.want {
 			<-hurry
 		} else {
@@ -99,7 +109,7 @@ func TestWhoIsInAHurry(t *testing.T) {
 		select {
 		case <-hurry:
 			if !test.want {
-				t.Errorf("%v is in a hurry", test.second)
+				t.Errorf("%v is in a hurry (asked before: %t)", test.next, test.asked)
 			}
 		default:
 		}

@@ -197,7 +197,7 @@ func (s *service) stop(first os.Signal) {
 	if first == (stopRequest{now: true}) {
 		close(hurry)
 	} else {
-		go s.awaitHurry(hurry, done)
+		go s.awaitHurry(first != nil, hurry, done)
 	}
 	s.relay.StopServing()
 	if s.isPublic() {
