@@ -237,19 +237,20 @@ func (s *service) awaitScale(ctx context.Context, n int, tell func(admin.Event))
 
 // scaleStep tells how many of n workers are ready.
 func (s *service) scaleStep(n int) admin.Event {
-	ready, above := 0, 0
+	ready, all := 0, 0
 	for _, w := range s.workers.Workers() {
 		switch w.State {
+		case worker.Vacant:
+			continue
 		case worker.Ready, worker.Suspect:
 			ready++
-		case worker.Draining, worker.Stopping:
-			above++
 		default:
 		}
+		all++
 	}
 	e := admin.Event{Step: "ready", Completed: min(ready, n), Total: n}
-	if above > 0 {
-		e.Note = plural(above, "worker") + " ending"
+	if all > n { // some of them may not have been told yet
+		e.Note = plural(all-n, "worker") + " ending"
 	}
 	return e
 }

@@ -169,6 +169,7 @@ func (s *Supervisor) Scale(n int) error {
 			s.options.Logger.Info("scaling", "from", f.wanted, "to", n)
 		}
 		f.wanted = n
+		f.show(f.look()) // who asks at once finds what it has asked for
 	})
 }
 
