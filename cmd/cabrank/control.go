@@ -105,7 +105,7 @@ func tellProgress(tell func(admin.Event)) func(worker.Progress) {
 // tellHandover passes on the steps of an upgrade.
 func tellHandover(tell func(admin.Event)) func(handover.Progress) {
 	return func(p handover.Progress) {
-		tell(admin.Event{Step: string(p.Step), Worker: p.Worker, Note: p.Note, Completed: p.Done, Total: p.Total})
+		tell(admin.Event{Step: p.Step, Worker: p.Worker, Note: p.Note, Completed: p.Done, Total: p.Total})
 	}
 }
 
@@ -277,6 +277,10 @@ func (c controls) Reload(_ context.Context, _ admin.ReloadRequest, tell func(adm
 // reloadAndTell reloads the configuration, logs what came of it and keeps it for
 // the status.
 func (s *service) reloadAndTell() (admin.Reload, error) {
+	if s.relay.Serving() { // else Ready would say too much
+		s.inherited.Notifier.Reloading()
+		defer s.inherited.Notifier.Ready()
+	}
 	found, err := s.reload()
 	result := admin.ReloadStatus{Time: time.Now().UTC(), Reload: found}
 	if err != nil {

@@ -18,9 +18,12 @@ import (
 const rootHelp = `cabrank starts workers, puts one port in front of them and gives every call to
 the first worker that is free.
 
+status, restart, scale, drain, reload, upgrade and stop ask a cabrank that runs, over
+its control socket.
+
 Exit status: 0 if all was done, also when a signal asked to stop; 1 if something
-failed while running; 2 if the command line or the configuration is wrong, in
-which case nothing was started.`
+failed while running; 2 if the command line or the configuration is wrong, or there
+is no cabrank to ask, in which case nothing was started.`
 
 const rootExamples = `  # four Ruby workers with five threads each behind port 8080
   cabrank run --workers 4 --slots 5 -- bundle exec gruf --host {addr} --health-check
@@ -30,6 +33,10 @@ const rootExamples = `  # four Ruby workers with five threads each behind port 8
 
   # endpoints that someone else runs
   cabrank run --upstream 10.0.0.7:50051,10.0.0.8:50051
+
+  # what it does, and a new version of the workers without losing a call
+  cabrank status --watch
+  cabrank restart
 
   # see it work in a minute
   cabrank demo`

@@ -374,7 +374,8 @@ func TestControlIsFound(t *testing.T) {
 	}
 	ask := func() (p *Process, code int) {
 		p = StartProcess(t, env, cabrankBinary(t), "status")
-		return p, p.ExitCode(patience)
+		code = p.ExitCode(patience)
+		return p, code
 	}
 	first := start()
 	if p, code := ask(); code != 0 || !strings.Contains(p.Output(), "on "+first.Addr) {
