@@ -55,6 +55,9 @@ func stopMoments(t *testing.T) []stopMoment {
 	return []stopMoment{
 		{name: "boot", worker: faultWorker(t, "-boot", "200ms")},
 		{name: "health check", worker: faultWorker(t), env: []string{"HEALTH_CHECK_INTERVAL=10ms"}, begin: whenReady},
+		{name: "hooks", worker: faultWorker(t), env: []string{
+			"CABRANK_HOOKS_BEFORE_START=sleep 0.2", "CABRANK_HOOKS_AFTER_READY=sleep 1000", "CABRANK_HOOKS_BEFORE_STOP=sleep 0.2",
+		}},
 		{name: "crash loop", worker: []string{"sh", "-c", "exit 3"}},
 		{name: "load", worker: faultWorker(t), begin: underLoad},
 		{name: "drain begun", worker: faultWorker(t), begin: alreadyDraining},
