@@ -18,6 +18,9 @@ const (
 	// bootTime is added to boot_timeout, within which workers are ready or
 	// replaced, as the limit for a new process.
 	bootTime = 5 * time.Second
+	// restTime is how long the workers beyond min_ready are waited for at least;
+	// else as long again as the first of them took.
+	restTime = 5 * time.Second
 )
 
 // greet exchanges the first words with the process that this one is to replace,
@@ -97,7 +100,7 @@ func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit
 	defer timer.Stop()
 	defer look.Stop()
 	told := make(map[string]bool)
-	for !s.relay.Serving() {
+	for patience := (patience{}); !s.mayTake(&patience, time.Now()); {
 		if err := s.crashing(); err != nil {
 			return err
 		}
@@ -118,9 +121,41 @@ func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit
 	return nil
 }
 
-// crashing is an error if a worker is in a crash loop.
-func (s *service) crashing() error {
+// patience is since when enough endpoints are ready; zero: they are not.
+type patience struct{ since time.Time }
+
+// mayTake reports whether it is time to take over: enough endpoints are ready
+// (R20), and so are the other workers, unless they take much longer. The old
+// process serves meanwhile, and a few should not have to carry its load.
+func (s *service) mayTake(p *patience, now time.Time) bool {
+	if !s.relay.Serving() {
+		p.since = time.Time{}
+		return false
+	}
+	if p.since.IsZero() {
+		p.since = now
+	}
+	return s.allReady() || now.Sub(p.since) > max(restTime, p.since.Sub(s.began))
+}
+
+// allReady reports whether all workers are that are wanted.
+func (s *service) allReady() bool {
 	if s.workers == nil {
+		return true
+	}
+	ready := 0
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.Ready {
+			ready++
+		}
+	}
+	return ready >= s.workers.Wanted()
+}
+
+// crashing is an error if a worker is in a crash loop and not enough others are
+// ready.
+func (s *service) crashing() error {
+	if s.workers == nil || s.relay.Serving() {
 		return nil
 	}
 	for _, w := range s.workers.Workers() {

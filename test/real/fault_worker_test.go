@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 		err = runFaultWorker(os.Args[2:], os.Stdout)
 	case chaosWorkerRole:
 		err = runChaosWorker(os.Args[2:])
+	case managerRole:
+		err = runManager(os.Args[2:], os.Stdout)
 	case oneSlotRole:
 		err = runOneSlot(os.Args[2:])
 	default:

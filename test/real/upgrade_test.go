@@ -1,0 +1,498 @@
+//go:build real && linux
+
+package real_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// chats are streams that go on for some time, one after the other, on a
+// connection of their own.
+type chats struct {
+	quit    chan struct{}
+	callers sync.WaitGroup
+	mu      sync.Mutex
+	ended   int
+	failed  []error
+}
+
+// chatMessages times chatPause is how long one stream takes.
+const (
+	chatMessages = 10
+	chatPause    = 30 * time.Millisecond
+)
+
+func startChats(t *testing.T, addr string, callers int) *chats {
+	t.Helper()
+	c := &chats{quit: make(chan struct{})}
+	client := workpb.NewWorkClient(dialLang(t, addr))
+	for range callers {
+		c.callers.Go(func() {
+			for {
+				select {
+				case <-c.quit:
+					return
+				default:
+				}
+				err := chatOnce(t, client)
+				c.mu.Lock()
+				c.ended++
+				if err != nil {
+					c.failed = append(c.failed, err)
+				}
+				c.mu.Unlock()
+			}
+		})
+	}
+	return c
+}
+
+func chatOnce(t *testing.T, client workpb.WorkClient) error {
+	stream, err := client.Chat(t.Context())
+	if err != nil {
+		return err
+	}
+	for n := range chatMessages {
+		if err := stream.Send(&workpb.ChatMessage{Text: fmt.Sprint(n)}); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		reply, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if reply.GetText() != fmt.Sprint(n) {
+			return fmt.Errorf("message %d came back as %q", n, reply.GetText())
+		}
+		<-time.After(chatPause) // a stream is long because it pauses
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if _, err = stream.Recv(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the end of a stream: %w", err)
+	}
+	return nil
+}
+
+// stop waits for the streams and holds that none has failed.
+func (c *chats) stop(t *testing.T) {
+	t.Helper()
+	close(c.quit)
+	c.callers.Wait()
+	for _, err := range c.failed {
+		t.Errorf("stream: %v", err)
+	}
+	if c.ended == 0 {
+		t.Error("no stream has ended")
+	}
+	t.Logf("%d streams", c.ended)
+}
+
+// R20: upgrades in a row, the program replaced in between, while callers never
+// pause: no call and no stream fails, none runs twice, the probes never say no,
+// and the control, the metrics and the probes are the new process's.
+func TestUpgradeUnderLoad(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		t.Run(transport, func(t *testing.T) {
+			m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", transport, "--workers", "2", "--slots", "8", "--"}, faultWorker(t))...)
+			m.waitWorkers(2)
+			m.WaitReady(patience)
+			loads := []*load{startLoad(t, m.Addr, 3, shortWork), startLoad(t, m.Addr, 3, 0)}
+			streams := startChats(t, m.Addr, 2)
+			probe := m.watchProbe("readiness")
+			for range 3 {
+				loads[0].waitAnswered(t, "", 20)
+				m.install()
+				m.upgrade()
+				loads[0].waitAnswered(t, "", 20)
+				m.wantScrape()
+			}
+			streams.stop(t)
+			calls := 0
+			for _, l := range loads {
+				all := l.stop()
+				calls += len(all)
+				for _, o := range failures(all) {
+					t.Errorf("call %s: %v", o.id, o.err)
+				}
+			}
+			t.Logf("%d calls", calls)
+			for status, times := range probe.stop() {
+				if status != http.StatusOK {
+					t.Errorf("readiness answered %d %d times", status, times)
+				}
+			}
+			m.wantNoStrangers()
+			m.stop()
+			for id, times := range m.taken() {
+				if times > 2 { // both loads use the same ids
+					t.Errorf("call %s ran %d times", id, times)
+				}
+			}
+		})
+	}
+}
+
+// wantScrape reads the metrics page, which shows the process that serves.
+func (m *managed) wantScrape() {
+	m.t.Helper()
+	answer, err := http.Get("http://" + m.MetricsAddr + "/metrics")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(page), "cabrank_") {
+		m.t.Errorf("metrics: %d bytes, %v", len(page), err)
+	}
+}
+
+// wantNoStrangers looks into a worker of the process that serves: nothing of
+// cabrank's descriptors, and no variable that was meant for cabrank.
+func (m *managed) wantNoStrangers() {
+	m.t.Helper()
+	pids := m.readyPIDs("worker-1")
+	pid := pids[len(pids)-1]
+	ours := socketsOf(m.t, m.main)
+	if len(ours) < 3 {
+		m.t.Errorf("cabrank has the sockets %v", ours)
+	}
+	for _, socket := range socketsOf(m.t, pid) {
+		if slices.Contains(ours, socket) {
+			m.t.Errorf("worker %d has cabrank's %s", pid, socket)
+		}
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, name := range []string{"CABRANK_UPGRADE_FD", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
+		if strings.Contains("\x00"+string(environ), "\x00"+name+"=") {
+			m.t.Errorf("worker %d has the variable %s", pid, name)
+		}
+	}
+}
+
+// socketsOf returns the sockets that a process has open, "socket:[INODE]".
+func socketsOf(t *testing.T, pid int) []string {
+	t.Helper()
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sockets []string
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, "socket:") {
+			sockets = append(sockets, target)
+		}
+	}
+	return sockets
+}
+
+// moody is a fault worker that does what the file beside it says at its start.
+func moody(t *testing.T) (worker []string, be func(mood string)) {
+	t.Helper()
+	mood := filepath.Join(t.TempDir(), "mood")
+	be = func(text string) {
+		if err := os.WriteFile(mood, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	be("")
+	return append([]string{"sh", "-c", `. "$0"; exec "$@"`, mood}, faultWorker(t)...), be
+}
+
+// startMoody starts cabrank over two moody workers, and a load.
+func startMoody(t *testing.T, flags ...string) (m *managed, l *load, be func(string)) {
+	t.Helper()
+	worker, be := moody(t)
+	m = startManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8"}, flags, []string{"--"}, worker)...)
+	m.waitWorkers(2)
+	l = startLoad(t, m.Addr, 4, shortWork)
+	l.waitAnswered(t, "", 10)
+	return m, l, be
+}
+
+// wantUnharmed holds that the load has not noticed anything, and that nothing
+// is left beside the old process, its keeper and its workers.
+func (m *managed) wantUnharmed(l *load) {
+	m.t.Helper()
+	l.waitAnswered(m.t, "", 20)
+	for _, o := range failures(l.outcomes()) {
+		m.t.Errorf("call %s: %v", o.id, o.err)
+	}
+	testkit.Eventually(m.t, patience, "only the manager, cabrank, its keeper and two workers", func() bool {
+		return len(m.Family()) == 5
+	})
+	if got := m.Probe("readiness"); got != http.StatusOK {
+		m.t.Errorf("readiness %d", got)
+	}
+}
+
+// R20: a new process that fails before it is ready leaves the old one as it
+// was, and its log says why. Then an upgrade that works.
+func TestUpgradeThatFails(t *testing.T) {
+	m, l, be := startMoody(t, "--boot-timeout", "2s")
+	for _, tc := range []struct {
+		name, program, mood, want string
+	}{
+		{"exits at once", "#!/bin/sh\nexit 3\n", "", "exit status 3"},
+		{"no program", "\x00", "", "exec format error"},
+		{"speaks another language", "#!/bin/sh\necho SSH-2.0-hello >&3; sleep 60\n", "", "not a message of cabrank"},
+		{"workers crash", "", "exit 7", "ends as soon as it is started: exit status 7"},
+		{"workers never ready", "", "exec sleep 60", "not ready within 7s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if m.install(); tc.program != "" {
+				m.installText([]byte(tc.program))
+			}
+			be(tc.mood)
+			before := len(m.LogLines("upgrade failed, nothing has changed"))
+			m.signal(m.main, syscall.SIGUSR2)
+			m.wait(patience, "the failure", func() bool { return len(m.LogLines("upgrade failed, nothing has changed")) > before })
+			if got := m.LogLines("upgrade failed, nothing has changed")[before].Text("error"); !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q in it", got, tc.want)
+			}
+			m.wantUnharmed(l)
+		})
+	}
+	m.install()
+	be("")
+	m.upgrade()
+	m.wantUnharmed(l)
+	l.stop()
+}
+
+// A second upgrade during one is refused, and does not disturb it.
+func TestUpgradeTwiceAtOnce(t *testing.T) {
+	m, l, be := startMoody(t)
+	be("sleep 0.7")
+	m.startUpgrade()
+	m.signal(m.main, syscall.SIGUSR2)
+	m.WaitLog(patience, "an upgrade is under way already")
+	m.WaitLog(patience, "took over")
+	m.main = m.successor()
+	m.WaitLog(patience, "the old process has ended")
+	m.wantUnharmed(l)
+	l.stop()
+}
+
+// successor returns the process that has taken over last.
+func (m *managed) successor() int {
+	m.t.Helper()
+	handed := m.LogLines("handed over")
+	var pid int
+	if _, err := fmt.Sscan(handed[len(handed)-1].Text("successor"), &pid); err != nil {
+		m.t.Fatal(err)
+	}
+	return pid
+}
+
+// R20: whichever of the two is killed, whenever: before the listeners have gone
+// over the old one goes on, or both are gone with all workers; afterwards the
+// new one does.
+func TestUpgradeKilled(t *testing.T) {
+	for _, slow := range []string{"", "sleep 0.1", "sleep 0.4"} {
+		for _, wait := range []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond, 150 * time.Millisecond} {
+			t.Run(fmt.Sprintf("new, worker %q, after %v", slow, wait), func(t *testing.T) { killNew(t, slow, wait) })
+			t.Run(fmt.Sprintf("old, worker %q, after %v", slow, wait), func(t *testing.T) { killOld(t, slow, wait) })
+		}
+	}
+}
+
+func killNew(t *testing.T, slow string, wait time.Duration) {
+	m, l, be := startMoody(t, "--drain-timeout", "1s", "--stop-timeout", "500ms")
+	be(slow)
+	next := m.startUpgrade()
+	<-time.After(wait) // the moment is what is tested
+	m.kill(next)
+	m.wantEnd(next, -1)
+	if len(m.LogLines("handed over")) == 0 { // it is too late for that now
+		m.WaitLog(patience, "upgrade failed, nothing has changed")
+		m.wantUnharmed(l)
+		m.stop()
+	} else {
+		m.wantEnd(m.main, 0)
+		m.wantNothingLeft0()
+	}
+	l.stop()
+}
+
+func killOld(t *testing.T, slow string, wait time.Duration) {
+	m, l, be := startMoody(t, "--drain-timeout", "1s", "--stop-timeout", "500ms")
+	be(slow)
+	next, old := m.startUpgrade(), m.main
+	<-time.After(wait)
+	m.kill(old)
+	m.wantEnd(old, -1)
+	l.stop()
+	if len(m.LogLines("took over")) == 0 && len(m.LogLines("handed over")) == 0 {
+		// Either it had the listeners in its hands, or it ends.
+		testkit.Eventually(t, patience, "the new process to end or to take over", func() bool {
+			return len(m.LogLines("took over")) > 0 || lineWith(m.Output(), fmt.Sprintf("ended %d ", next)) != ""
+		})
+	}
+	if lineWith(m.Output(), fmt.Sprintf("ended %d ", next)) != "" {
+		m.wantNothingLeft0()
+		return
+	}
+	m.main = next
+	m.WaitLog(patience, "the old process has ended")
+	if got := callIo(t.Context(), dialLang(t, m.Addr), "after", 0); got.err != nil {
+		t.Errorf("a call after the takeover: %v", got.err)
+	}
+	m.stop()
+}
+
+// wantNothingLeft0 is wantNothingLeft after a kill -9, which may leave files for
+// the next start to sweep.
+func (m *managed) wantNothingLeft0() {
+	m.t.Helper()
+	m.ExitCode(5 * time.Second)
+	m.WaitNoneLeft(3 * time.Second)
+}
+
+// SIGTERM wins: to the old process before the new one has taken over it ends
+// both, to the new one it ends that alone.
+func TestUpgradeAndStop(t *testing.T) {
+	for _, wait := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
+		t.Run(fmt.Sprintf("the old, after %v", wait), func(t *testing.T) {
+			m, l, be := startMoody(t)
+			be("sleep 1")
+			next := m.startUpgrade()
+			<-time.After(wait)
+			m.signal(m.main, syscall.SIGTERM)
+			m.wantEnd(next, 0)
+			m.wantEnd(m.main, 0)
+			m.wantNothingLeft()
+			for _, o := range failures(l.stop()) {
+				if message := status.Convert(o.err).Message(); strings.HasPrefix(message, "cabrank: ") {
+					t.Errorf("call %s: %s", o.id, message)
+				}
+			}
+		})
+		t.Run(fmt.Sprintf("the new, after %v", wait), func(t *testing.T) {
+			m, l, be := startMoody(t)
+			be("sleep 1")
+			next := m.startUpgrade()
+			<-time.After(wait)
+			m.signal(next, syscall.SIGTERM)
+			m.wantEnd(next, 0)
+			m.WaitLog(patience, "upgrade failed, nothing has changed")
+			m.wantUnharmed(l)
+			l.stop()
+		})
+	}
+}
+
+// A stream that outlasts the drain is told by the old process, while the new one
+// serves (R17, R20).
+func TestUpgradeCutsWhatStays(t *testing.T) {
+	m, l, _ := startMoody(t, "--drain-timeout", "500ms")
+	stream, err := workpb.NewWorkClient(dialLang(t, m.Addr)).Chat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&workpb.ChatMessage{Text: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	m.upgrade()
+	_, err = stream.Recv()
+	wantStatus(t, err, codes.Unavailable, "cabrank: shutting down")
+	m.wantUnharmed(l)
+	l.stop()
+}
+
+// --upgrade-workers N begins with N and has all when the old process has gone.
+func TestUpgradeWorkers(t *testing.T) {
+	m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--upgrade-workers", "1", "--"}, faultWorker(t))...)
+	m.waitWorkers(3)
+	l := startLoad(t, m.Addr, 4, shortWork)
+	held := make(chan outcome, 1)
+	go func() { held <- callIo(t.Context(), dialLang(t, m.Addr), "held", 2*time.Second) }()
+	l.waitAnswered(t, "", 10)
+	m.signal(m.main, syscall.SIGUSR2)
+	m.WaitLog(patience, "took over")
+	ready := len(m.LogLines("worker ready"))
+	if ready != 4 {
+		t.Errorf("%d workers have been ready when the new process took over, want 3 and 1", ready)
+	}
+	l.waitAnswered(t, "", 20)
+	if got := <-held; got.err != nil {
+		t.Errorf("the held call: %v", got.err)
+	}
+	m.main = m.successor()
+	m.wait(patience, "three workers", func() bool { return len(m.LogLines("worker ready")) == 6 })
+	for _, o := range failures(l.stop()) {
+		t.Errorf("call %s: %v", o.id, o.err)
+	}
+}
+
+// As PID 1 an upgrade would end the container: it is refused, with a hint.
+func TestUpgradeAsPID1(t *testing.T) {
+	p := StartProcess(t, nil, "/usr/bin/env", slices.Concat(pidNamespace(t), []string{
+		cabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
+		"--transport", "unix", "--workers", "1", "--",
+	}, faultWorker(t))...)
+	p.WaitLog(patience, "worker ready")
+	c := Cabrank{Process: p}
+	first := childOf(t, p.PID)
+	c.signal(first, syscall.SIGUSR2)
+	p.WaitLog(patience, "roll the container instead")
+	c.signal(first, syscall.SIGTERM)
+	if code := p.ExitCode(stopBound); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+}
+
+// server.reuse_port: two on one port; one stops, and callers that never pause
+// see nothing of it (R17).
+func TestTwoOnOnePort(t *testing.T) {
+	env := []string{"REUSE_PORT=true"}
+	flags := slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8", "--"}, faultWorker(t))
+	first := StartCabrankEnv(t, env, flags...)
+	first.waitWorkers(2)
+	second := StartCabrankEnv(t, env, append([]string{"--listen", first.Addr}, flags...)...)
+	second.waitWorkers(2)
+	var loads []*load
+	for range 20 { // connections: the kernel deals them out
+		loads = append(loads, startLoad(t, first.Addr, 1, shortWork))
+	}
+	for _, l := range loads {
+		l.waitAnswered(t, "", 3)
+	}
+	first.Stop()
+	calls := 0
+	for _, l := range loads {
+		l.waitAnswered(t, "", 3)
+		all := l.stop()
+		calls += len(all)
+		for _, o := range failures(all) {
+			t.Errorf("call %s of %d: %v", o.id, len(all), o.err)
+		}
+	}
+	if len(first.taken()) == 0 || len(second.taken()) == 0 {
+		t.Errorf("of %d calls the first took %d, the second %d", calls, len(first.taken()), len(second.taken()))
+	}
+}
+
