@@ -35,7 +35,6 @@ func serve(cfg *config.Config, from origin, log *slog.Logger, out io.Writer) err
 	select {
 	case <-s.upgrades.over:
 		log.Info("draining, another process has taken over")
-		go s.closeAdmin() // bounded; end waits for it once more
 	case asked = <-s.orders.stop:
 		log.Info("stopping", "signal", asked.String(), "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 	case failure = <-s.failed:

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/handover"
 )
 
@@ -96,6 +97,11 @@ func (s *service) handedOver(pid int) {
 	s.relay.ReleaseListeners()
 	if s.controlSocket != nil {
 		s.controlSocket.Release()
+	}
+	for _, server := range []*admin.Server{s.probes, s.metrics, s.control} {
+		if server != nil {
+			server.Release()
+		}
 	}
 	s.log.Info("handed over", "successor", pid, "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 }

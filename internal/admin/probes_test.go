@@ -158,3 +158,46 @@ func TestDeadListenerIsReported(t *testing.T) {
 		t.Errorf("Shutdown: %v", err)
 	}
 }
+
+// After Release whoever else has the socket is asked, a request that was under
+// way is answered, and nothing is said to have failed.
+func TestReleasedServer(t *testing.T) {
+	health := &fakeHealth{}
+	health.ready.Store(true)
+	on := tellingListener{loopback(t), make(chan struct{}, 1)}
+	s := ServeProbes(on, health, quiet())
+	stopAtEnd(t, s)
+	conn, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	<-on.accepted
+	s.Release()
+	if err := <-s.Failed(); err != nil {
+		t.Errorf("Failed: %v", err)
+	}
+	if another, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		another.Close()
+		t.Error("it listens on")
+	}
+	fmt.Fprint(conn, "GET /readiness HTTP/1.1\r\nHost: x\r\n\r\n")
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// tellingListener tells of a connection that it has accepted.
+type tellingListener struct {
+	net.Listener
+	accepted chan struct{}
+}
+
+func (l tellingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted <- struct{}{}
+	}
+	return conn, err
+}

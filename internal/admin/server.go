@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	failed   chan error // at most one error, then closed
+	released atomic.Bool
 }
 
 // serve answers on a listener with handler, at most connections callers at a time.
@@ -52,7 +54,7 @@ func serve(on net.Listener, handler http.Handler, connections int, log *slog.Log
 
 func (s *Server) run() {
 	err := s.http.Serve(s.listener)
-	if !errors.Is(err, http.ErrServerClosed) {
+	if !errors.Is(err, http.ErrServerClosed) && !s.released.Load() {
 		s.failed <- err
 	}
 	close(s.failed)
@@ -66,6 +68,15 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // stopped listening for whatever reason. A process should not go on without
 // its probes, for it would look dead from outside.
 func (s *Server) Failed() <-chan error { return s.failed }
+
+// Release stops listening and serves those on who are connected, each for one
+// more request: the socket lives on in another process. Shutdown, which has to
+// follow, would leave a request without an answer that has just connected.
+func (s *Server) Release() {
+	s.released.Store(true)
+	s.http.SetKeepAlivesEnabled(false)
+	_ = s.listener.Close() // run sees that
+}
 
 // Shutdown stops listening, lets requests in progress finish until ctx ends,
 // and then cuts them off. It returns nil, or the error of ctx if something had
