@@ -42,11 +42,8 @@ func (s *service) restartBySignal(ctx context.Context) {
 
 // upgradeBySignal has a new cabrank take over because of SIGUSR2.
 func (s *service) upgradeBySignal(ctx context.Context) {
-	s.log.Info("upgrading", "signal", "user defined signal 2")
-	err := s.orders.journal.Run("upgrade", nil, func(tell func(admin.Event)) error {
+	// The log has the error already, and there is nobody else to tell.
+	_ = s.orders.journal.Run("upgrade", nil, func(tell func(admin.Event)) error {
 		return s.upgrade(ctx, 0, tellHandover(tell))
 	})
-	if err != nil {
-		s.log.Error("no upgrade", "error", err)
-	}
 }

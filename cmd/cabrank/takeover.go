@@ -12,6 +12,9 @@ import (
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
+// errStopped is why a new process gives up that was asked to stop.
+var errStopped = errors.New("it was asked to stop")
+
 const (
 	// readyPoll is how often a new process looks whether it is ready.
 	readyPoll = 20 * time.Millisecond
@@ -112,7 +115,7 @@ func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit
 		case <-p.Gone():
 			return p.Lost()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return errStopped
 		case err := <-s.failed:
 			return err
 		}

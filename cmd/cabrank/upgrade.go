@@ -36,6 +36,14 @@ type upgrades struct {
 // It returns nil when the new process serves; from then on this one drains and
 // ends by itself. After an error it goes on as before. Ending ctx gives it up.
 func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
+	err := s.tryUpgrade(ctx, workers, tell)
+	if err != nil {
+		s.log.Error("no upgrade, nothing has changed", "error", err)
+	}
+	return err
+}
+
+func (s *service) tryUpgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
 	if err := s.mayUpgrade(); err != nil {
 		return err
 	}
@@ -46,11 +54,7 @@ func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.P
 	s.log.Info("upgrading", "program", s.program)
 	successor, err := handover.Upgrade(ctx, s.upgradeOptions(workers), tell)
 	s.upgrades.done(successor)
-	if err != nil {
-		s.log.Error("upgrade failed, nothing has changed", "error", err)
-		return err
-	}
-	return nil
+	return err
 }
 
 // mayUpgrade says why there is no upgrade here and now.

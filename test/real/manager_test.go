@@ -167,6 +167,14 @@ func (m *managed) wantEnd(pid, code int) {
 	}
 }
 
+// wantGone waits for the end of a process whose exit code its parent sees.
+func (m *managed) wantGone(pid int) {
+	m.t.Helper()
+	testkit.Eventually(m.t, stopBound, fmt.Sprintf("the end of %d", pid), func() bool {
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	})
+}
+
 // wantNothingLeft waits until the manager has no process left, and looks for
 // files.
 func (m *managed) wantNothingLeft() {
@@ -175,13 +183,8 @@ func (m *managed) wantNothingLeft() {
 		m.t.Errorf("the manager ended with %d", code)
 	}
 	m.WaitNoneLeft(3 * time.Second)
-	for _, name := range filesIn(m.t, m.runtime) {
-		if !strings.HasPrefix(name, "cabrank-"+strconv.Itoa(os.Geteuid())) { // the folder of the control
-			m.t.Errorf("left in the runtime directory: %s", name)
-		}
-	}
-	if left := filesIn(m.t, filepath.Join(m.runtime, fmt.Sprint("cabrank-", os.Geteuid()))); len(left) > 0 {
-		m.t.Errorf("left in the control folder: %v", left)
+	if left := filesIn(m.t, m.runtime); len(left) > 0 {
+		m.t.Errorf("left in the runtime directory: %v", left)
 	}
 }
 

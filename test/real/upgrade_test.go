@@ -255,7 +255,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	}{
 		{"exits at once", "#!/bin/sh\nexit 3\n", "", "exit status 3"},
 		{"no program", "\x00", "", "exec format error"},
-		{"speaks another language", "#!/bin/sh\necho SSH-2.0-hello >&3; sleep 60\n", "", "not a message of cabrank"},
+		{"speaks another language", "#!/bin/sh\necho SSH-2.0-hello >&3; exec sleep 60\n", "", "not a message of cabrank"},
 		{"workers crash", "", "exit 7", "ends as soon as it is started: exit status 7"},
 		{"workers never ready", "", "exec sleep 60", "not ready within 7s"},
 	} {
@@ -264,10 +264,10 @@ func TestUpgradeThatFails(t *testing.T) {
 				m.installText([]byte(tc.program))
 			}
 			be(tc.mood)
-			before := len(m.LogLines("upgrade failed, nothing has changed"))
+			before := len(m.LogLines("no upgrade, nothing has changed"))
 			m.signal(m.main, syscall.SIGUSR2)
-			m.wait(patience, "the failure", func() bool { return len(m.LogLines("upgrade failed, nothing has changed")) > before })
-			if got := m.LogLines("upgrade failed, nothing has changed")[before].Text("error"); !strings.Contains(got, tc.want) {
+			m.wait(patience, "the failure", func() bool { return len(m.LogLines("no upgrade, nothing has changed")) > before })
+			if got := m.LogLines("no upgrade, nothing has changed")[before].Text("error"); !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q in it", got, tc.want)
 			}
 			m.wantUnharmed(l)
@@ -323,9 +323,9 @@ func killNew(t *testing.T, slow string, wait time.Duration) {
 	next := m.startUpgrade()
 	<-time.After(wait) // the moment is what is tested
 	m.kill(next)
-	m.wantEnd(next, -1)
+	m.wantGone(next)
 	if len(m.LogLines("handed over")) == 0 { // it is too late for that now
-		m.WaitLog(patience, "upgrade failed, nothing has changed")
+		m.WaitLog(patience, "no upgrade, nothing has changed")
 		m.wantUnharmed(l)
 		m.stop()
 	} else {
@@ -379,8 +379,8 @@ func TestUpgradeAndStop(t *testing.T) {
 			next := m.startUpgrade()
 			<-time.After(wait)
 			m.signal(m.main, syscall.SIGTERM)
-			m.wantEnd(next, 0)
 			m.wantEnd(m.main, 0)
+			m.wantGone(next)
 			m.wantNothingLeft()
 			for _, o := range failures(l.stop()) {
 				if message := status.Convert(o.err).Message(); strings.HasPrefix(message, "cabrank: ") {
@@ -394,8 +394,8 @@ func TestUpgradeAndStop(t *testing.T) {
 			next := m.startUpgrade()
 			<-time.After(wait)
 			m.signal(next, syscall.SIGTERM)
-			m.wantEnd(next, 0)
-			m.WaitLog(patience, "upgrade failed, nothing has changed")
+			m.wantGone(next)
+			m.WaitLog(patience, "no upgrade, nothing has changed")
 			m.wantUnharmed(l)
 			l.stop()
 		})
@@ -468,11 +468,14 @@ func TestUpgradeAsPID1(t *testing.T) {
 // server.reuse_port: two on one port; one stops, and callers that never pause
 // see nothing of it (R17).
 func TestTwoOnOnePort(t *testing.T) {
-	env := []string{"REUSE_PORT=true"}
-	flags := slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8", "--"}, faultWorker(t))
-	first := StartCabrankEnv(t, env, flags...)
+	file := filepath.Join(t.TempDir(), "cabrank.yml")
+	if err := os.WriteFile(file, []byte("server:\n  reuse_port: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := slices.Concat([]string{"--config", file, "--transport", "unix", "--workers", "2", "--slots", "8", "--"}, faultWorker(t))
+	first := StartCabrank(t, flags...)
 	first.waitWorkers(2)
-	second := StartCabrankEnv(t, env, append([]string{"--listen", first.Addr}, flags...)...)
+	second := StartCabrank(t, append([]string{"--listen", first.Addr}, flags...)...)
 	second.waitWorkers(2)
 	var loads []*load
 	for range 20 { // connections: the kernel deals them out
