@@ -301,3 +301,40 @@ func BenchmarkShrink(b *testing.B) {
 		s.released(now)
 	}
 }
+
+// A worker that takes over a place begins by what was found of the others: with
+// half as many slots as the one in the middle, and not with fewer than they began
+// with unless that was found to be too many.
+func TestBeginsByWhatWasFound(t *testing.T) {
+	for _, test := range []struct {
+		found []int // limits of others; 0: nothing was measured yet
+		want  int
+	}{
+		{nil, 5},
+		{[]int{0, 0}, 5},
+		{[]int{40}, 20},
+		{[]int{40, 0, 8, 60}, 20},
+		{[]int{8, 9}, 5},
+		{[]int{3, 2, 30}, 3},
+		{[]int{1}, 2},
+		{[]int{1000}, 50},
+	} {
+		r := New(Options{})
+		o := EndpointOptions{Slots: 5, Least: 2, Most: 50}
+		for _, limit := range test.found {
+			other := r.Add("other", o)
+			r.SetReady(other, true, 0, nil)
+			if limit > 0 {
+				other.adapt.limit, other.adapt.calm = limit, 1
+			}
+		}
+		e := r.Add("new", o)
+		for range 2 { // the second time as another process
+			r.SetReady(e, true, 0, nil)
+			if e.limit != test.want || e.adapt.allowed != test.want {
+				t.Errorf("others have %v: begins with %d (%d allowed), want %d", test.found, e.limit, e.adapt.allowed, test.want)
+			}
+			r.SetReady(e, false, 0, nil)
+		}
+	}
+}

@@ -1,15 +1,49 @@
 package rank
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// renew forgets all that was learned of how many slots a worker has.
-func (e *Endpoint) renew() {
+// renew forgets all that was learned of how many slots a worker has. With slots
+// that follow the measured run times it begins with so many of them, or as the
+// options have it if that is 0.
+func (e *Endpoint) renew(slots int) {
 	e.shrink = newShrink(e.slots)
 	if a := e.adapt; a != nil {
 		e.shrink.prompt = true
 		*a = newAdaptive(a.least, a.start, a.most, e.index)
+		if slots > 0 {
+			a.limit, a.allowed = slots, slots
+		}
 	}
 	e.relimit()
+}
+
+// found returns how many slots a worker should begin with, by what was found of
+// others that serve: 0 if nothing was. A process that takes over a place would
+// else have to find out again what is known, and a roll be a loss of most slots.
+// It gets half as many as the one in the middle if that is more than where they
+// began, for it is new to the work.
+func (r *Rank) found(e *Endpoint) int {
+	if e.adapt == nil {
+		return 0
+	}
+	r.limits = r.limits[:0]
+	for _, x := range r.up {
+		if a := x.adapt; a != nil && a.calm != 0 && x.refuses == e.refuses {
+			r.limits = append(r.limits, a.limit)
+		}
+	}
+	if len(r.limits) == 0 {
+		return 0
+	}
+	slices.Sort(r.limits)
+	usual, a := r.limits[(len(r.limits)-1)/2], e.adapt
+	if usual > a.start {
+		usual = max(usual/2, a.start)
+	}
+	return min(max(usual, a.least), a.most)
 }
 
 // relimit works out how many slots may be used, and reports whether that has

@@ -23,7 +23,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	if o.Most != 0 {
 		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}
 	}
-	e.renew()
+	e.renew(0)
 	if r.bind != nil {
 		e.queue = newQueue(r.lanes, &r.spares)
 	}
@@ -37,7 +37,8 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 //
 // A closed endpoint gets no new lease; leases that run go on. One that opens
 // starts afresh: its pauses end and its refusals are forgotten, for it may be
-// another process by now. Saying the same again, or of a removed endpoint,
+// another process by now. If its number of slots follows the run times it begins
+// by what was found of others. Saying the same again, or of a removed endpoint,
 // changes nothing.
 func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
@@ -50,7 +51,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 		r.ready.Add(1)
 		e.refusals, e.doubts, e.refused = 0, 0, false
 		e.pace, e.lateness, e.latency = pace{}, lateness{}, latency{}
-		e.renew()
+		e.renew(r.found(e))
 		r.unpause(e, now)
 	} else {
 		r.ready.Add(-1)

@@ -68,6 +68,7 @@ type Rank struct {
 	forgone   time.Duration // when it is looked again whether a slow slot is worth having
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
+	limits    []int         // scratch of found
 	looked    time.Duration // when calls that run were last charged
 	dropped   []Grant       // refusals that nobody has been told yet
 

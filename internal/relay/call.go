@@ -63,6 +63,7 @@ type course struct {
 	done        bool   // recorded
 	listed      bool   // in the hoard
 	partAs      ending // as what it ends at partAt
+	extended    uint8  // times that waitUntil was moved
 	idle        uint8  // looks of stallWatch since the caller has moved a byte
 
 	started   time.Duration
@@ -324,6 +325,7 @@ func (c *call) again(now time.Duration) {
 // waits, or has ended.
 func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	from := c.lease.Endpoint()
+	c.extendWait(now)
 	c.leaveStream()
 	c.up.Clear()
 	c.forget()
@@ -337,7 +339,7 @@ func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 		c.fail(c.st.relay.waitedTooLong(), now)
 		return next, false
 	}
-	c.ticket.Request.Avoid = from
+	c.ticket.Request.Avoid, c.ticket.Request.Until = from, c.waitUntil
 	lease, verdict := c.st.relay.rank.Rejoin(&c.ticket, c, now)
 	switch verdict {
 	case rank.Granted:
@@ -348,6 +350,18 @@ func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 		c.fail(endedDeadlineQueued, now)
 	}
 	return next, false
+}
+
+// extendWait takes the time that a worker has had the call, without looking at it,
+// off the wait for a slot: one that says so late would else have the call fail that
+// it moves. A worker that has not greeted has had nothing; and how often it is done
+// is bounded, so that the wait is, too (R10).
+func (c *call) extendWait(now time.Duration) {
+	if uc := c.via; uc == nil || !c.lease.Valid() || !uc.link.Conn.Greeted() || c.extended == maxRefusals {
+		return
+	}
+	c.extended++
+	c.waitUntil += max(now-c.lease.At(), 0)
 }
 
 // releaseLease gives the call's place at a worker back, in a slot or aside.

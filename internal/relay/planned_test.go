@@ -1,0 +1,312 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// A call that was granted at the moment of Down is served there, and counts among
+// those that are waited for.
+func TestDownMeetsAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		e, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.WriteHeaders(3, end, request(hello)...)
+		g.wantWaiting(1)
+		synctest.Wait()
+		st := g.stands[0]
+		st.Lock() // the grant is posted, and nobody takes it
+		st.someCall().fail(endedDeadline, st.Now())
+		g.rank.SetReady(e.slots, false, st.Now(), nil)
+		st.Unlock()
+		if n := g.Activity(e).InFlight; n != 1 {
+			t.Errorf("%d calls in flight, want 1", n)
+		}
+		wantStatus(caller, 1, "4", "cabrank: deadline exceeded")
+		worker.WantRST(1, http2.ErrCodeCancel)
+		worker.WantHeaders(3, end)
+		reply(worker, 3)
+		wantReply(caller, 3)
+		if n := g.Activity(e).InFlight; n != 0 {
+			t.Errorf("%d calls in flight, want none", n)
+		}
+	})
+}
+
+// R4: a draining worker that says GOAWAY ends the calls that it has seen; the
+// others move, and nothing is counted as lost.
+func TestDownThenGoAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		e, worker := g.pipeWorker("w1", 3)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		for stream := uint32(1); stream <= 5; stream += 2 {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			worker.WantHeaders(stream, end)
+		}
+		g.Down(e)
+		_, other := g.pipeWorker("w2", 2)
+		worker.WriteGoAway(lastID, http2.ErrCodeNo, "")
+		worker.WantIdle()
+		worker.WriteGoAway(3, http2.ErrCodeNo, "")
+		other.WantHeaders(1, end)
+		worker.WantRST(5, http2.ErrCodeCancel)
+		reply(other, 1)
+		wantReply(caller, 5)
+		reply(worker, 1)
+		reply(worker, 3)
+		wantReply(caller, 1)
+		wantReply(caller, 3)
+		worker.WantClosed()
+		if lost, cut := g.counted("worker_lost"), g.counted("worker_draining"); lost+cut != 0 {
+			t.Errorf("%d calls were lost, %d were cut off", lost, cut)
+		}
+		if n := g.Activity(e).InFlight; n != 0 {
+			t.Errorf("%d calls in flight, want none", n)
+		}
+	})
+}
+
+// R4: a draining worker that exits early loses what it has seen; what may run twice
+// moves.
+func TestDrainingWorkerExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, withRule(twice()))
+		e, worker := g.pipeWorker("w1", 3)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		pass(time.Second)
+		caller.WriteHeaders(1, end, request(hello)...)
+		caller.WriteHeaders(3, end, request(hello+"Once")...)
+		worker.WantHeaders(1, end)
+		worker.WantHeaders(3, end)
+		g.Down(e)
+		worker.Close()
+		wantStatus(caller, 3, "14", "cabrank: worker lost")
+		g.Cut(e) // comes too late, and changes nothing
+		_, other := g.pipeWorker("w2", 1)
+		other.WantHeaders(1, end)
+		reply(other, 1)
+		wantReply(caller, 1)
+		if lost, cut := g.counted("worker_lost"), g.counted("worker_draining"); lost != 1 || cut != 0 {
+			t.Errorf("%d calls were lost, %d were cut off", lost, cut)
+		}
+	})
+}
+
+// A place that another process takes over while the one before still ends its calls
+// has no more calls in all than it has slots, and what the old one does at its end,
+// refuse, reset or die, is not held against the new one.
+func TestPlaceIsTakenOver(t *testing.T) {
+	for name, ends := range map[string]struct {
+		how  func(old *testkit.Peer)
+		want string // "": it moves
+	}{
+		"answers": {func(old *testkit.Peer) { reply(old, 1) }, "0"},
+		"refuses": {func(old *testkit.Peer) { old.WriteRST(1, http2.ErrCodeRefusedStream) }, ""},
+		"dies":    {func(old *testkit.Peer) { old.Close() }, "14"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t)
+				e, old := g.pipeWorker("w1", 2)
+				caller := g.pipeCaller()
+				caller.AnyOrder()
+				caller.WriteHeaders(1, end, request(hello)...)
+				old.WantHeaders(1, end)
+				g.Down(e)
+				fresh := testkit.NewWorker(t, g.pipe(e))
+				fresh.Greet()
+				fresh.Skip(testkit.WindowUpdate)
+				caller.WriteHeaders(3, end, request(hello)...)
+				fresh.WantHeaders(1, end)
+				caller.WriteHeaders(5, end, request(hello)...)
+				g.wantWaiting(1)
+				ends.how(old)
+				switch ends.want {
+				case "0":
+					wantReply(caller, 1)
+				case "14":
+					wantStatus(caller, 1, "14", "cabrank: worker lost")
+				default: // it goes first, for it had its turn
+					fresh.WantHeaders(3, end)
+					reply(fresh, 3)
+					wantReply(caller, 1)
+				}
+				next := uint32(3)
+				if ends.want == "" {
+					next = 5
+				}
+				fresh.WantHeaders(next, end)
+				reply(fresh, next)
+				wantReply(caller, 5)
+				reply(fresh, 1)
+				wantReply(caller, 3)
+				if s := g.Rank().Endpoints[0]; s.Limit != 2 || s.Refused != 0 || s.Slow {
+					t.Errorf("the endpoint: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// R4, R10: the time that a worker has had a call without looking at it is no wait
+// for a slot: such a call moves, and does not fail for having waited too long.
+func TestMovesAfterLongTime(t *testing.T) {
+	for name, leave := range map[string]func(g *rig, e *Endpoint, worker *testkit.Peer){
+		"GOAWAY":         func(_ *rig, _ *Endpoint, worker *testkit.Peer) { worker.WriteGoAway(0, http2.ErrCodeNo, "") },
+		"REFUSED_STREAM": func(_ *rig, _ *Endpoint, worker *testkit.Peer) { worker.WriteRST(1, http2.ErrCodeRefusedStream) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, withQueue(10, time.Second))
+				e, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(1, end)
+				pass(time.Minute)
+				g.Down(e)
+				leave(g, e, worker)
+				g.wantWaiting(1)
+				_, other := g.pipeWorker("w2", 1)
+				other.WantHeaders(1, end)
+				reply(other, 1)
+				wantReply(caller, 1)
+			})
+		})
+	}
+}
+
+// R10: the wait stays bounded all the same.
+func TestMovesAndWaitsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, withQueue(10, time.Second))
+		e, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		pass(time.Minute)
+		g.Down(e)
+		worker.WriteGoAway(0, http2.ErrCodeNo, "")
+		began := time.Now()
+		wantStatus(caller, 1, "14", "cabrank: no worker ready")
+		wantTook(t, began, time.Second)
+	})
+}
+
+// shop is a worker with a process of its own, as far as one can have that here.
+type shop struct {
+	ln      net.Listener
+	serving sync.WaitGroup
+	mu      sync.Mutex
+	conns   []net.Conn
+}
+
+// openShop starts a worker that answers after a moment, by streams of messages.
+func openShop(t *testing.T) *shop {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{ln: ln}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/grpc")
+		for range 3 {
+			<-time.After(time.Millisecond)
+			_, _ = w.Write(hi())
+			_ = http.NewResponseController(w).Flush()
+		}
+		w.Header().Set(http.TrailerPrefix+"grpc-status", "0")
+	})
+	s.serving.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, conn)
+			s.mu.Unlock()
+			s.serving.Go(func() { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) })
+		}
+	})
+	t.Cleanup(s.close)
+	return s
+}
+
+// close ends the worker at once, as KILL would.
+func (s *shop) close() {
+	s.ln.Close()
+	s.mu.Lock()
+	for _, conn := range s.conns {
+		conn.Close()
+	}
+	s.mu.Unlock()
+	s.serving.Wait()
+}
+
+// R17, "0 failures in planned changes": under callers that never pause workers are
+// replaced one after the other, at new places and at places used before. Not one
+// call fails, and none is answered by Cabrank.
+func TestRollsLoseNothing(t *testing.T) {
+	for _, forced := range []bool{false, true} {
+		t.Run(fmt.Sprint("forced ", forced), func(t *testing.T) {
+			rule := MethodRule{Pattern: hello, Idempotent: forced, Retries: 5}
+			g := newRig(t, func(o *Options) { o.Shards, o.Methods = 2, []MethodRule{rule} })
+			var shops []*shop
+			var places []*Endpoint
+			for i := range 3 { // one of them is a spare
+				places = append(places, g.AddEndpoint(fmt.Sprint("w", i), 2, true))
+				shops = append(shops, openShop(t))
+				if i > 0 {
+					g.Up(places[i], "tcp", shops[i].ln.Addr().String())
+				}
+			}
+			crowd := newCrowd(t, "tcp", g.addr)
+			crowd.messages, crowd.cut = 3, forced
+			crowd.start(t)
+			for roll := range 12 {
+				crowd.made(t, 20)
+				in, out := roll%3, (roll+1)%3
+				shops[in].close()
+				shops[in] = openShop(t)
+				g.Up(places[in], "tcp", shops[in].ln.Addr().String())
+				g.Down(places[out])
+				if !forced {
+					testkit.Eventually(t, soon, "the last call", func() bool { return g.Activity(places[out]).InFlight == 0 })
+				}
+				g.Cut(places[out])
+				testkit.Eventually(t, soon, "the rest", func() bool { return g.Activity(places[out]).InFlight == 0 })
+				shops[out].close()
+			}
+			crowd.made(t, 20)
+			crowd.stop()
+			for _, token := range []string{"worker_lost", "queue_timeout", "no_worker", "bad_response", "refused_late"} {
+				if n := g.counted(token); n != 0 {
+					t.Errorf("%s: %d", token, n)
+				}
+			}
+			// By force a stream that its caller has seen the beginning of is cut off.
+			if n := g.counted("worker_draining"); n != 0 && !forced {
+				t.Errorf("%d calls were cut off", n)
+			}
+		})
+	}
+}
