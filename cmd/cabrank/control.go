@@ -194,9 +194,13 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 	}
 	n := request.Workers
 	if request.Auto {
+		if s.autoscale.Follow() {
+			tell(admin.Event{Step: "scaling", Note: "as the calls need"})
+			return nil
+		}
 		n = s.current().Workers.Count
 	}
-	if err := s.workers.Scale(n); err != nil {
+	if err := s.autoscale.Hold(n); err != nil {
 		return &admin.MisuseError{Reason: err.Error()}
 	}
 	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: s.workers.RollLimit().Seconds()})

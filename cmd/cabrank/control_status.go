@@ -82,6 +82,7 @@ func (s *service) slotsByName() map[string]rank.EndpointState {
 func (s *service) addWorkers(status *admin.Status, slots map[string]rank.EndpointState) {
 	overview := s.workers.Overview()
 	status.Wanted, status.Generation, status.Roll = overview.Wanted, overview.Generation, rollStatus(overview)
+	status.Scaling = s.autoscale.State()
 	for _, w := range s.workers.Workers() {
 		if w.State == worker.Vacant {
 			continue

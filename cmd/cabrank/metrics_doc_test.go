@@ -14,6 +14,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/scale"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -47,6 +48,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, reason := range worker.Reasons() {
 		names = append(names, reason.String())
 	}
+	for _, reason := range scale.Reasons()[scale.Enough+1:] {
+		names = append(names, reason.String())
+	}
 	names = append(names, upstreamStates()...)
 	names = append(names, "answered", "empty", "failed") // results of lookups
 	for _, name := range append(names, stateNames()...) {
@@ -70,6 +74,9 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	lookups := func() []admin.LookupSample {
 		return []admin.LookupSample{{Name: "dns:w:1", Addresses: 1, Results: map[string]uint64{"answered": 1}}}
 	}
+	scaled := func() admin.ScaleSample {
+		return admin.ScaleSample{Adapts: true, Decisions: map[string]uint64{"load": 1}}
+	}
 	calls := func() relay.Stats {
 		stats := house.Stats()
 		stats.Methods = append(stats.Methods, relay.MethodStats{
@@ -86,7 +93,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	server, err := admin.ServeMetrics(on, "/metrics",
 		admin.Sources{
 			States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
-			UpstreamStates: upstreamStates(), Upstreams: upstreams, Lookups: lookups,
+			UpstreamStates: upstreamStates(), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
 		},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -111,8 +118,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 30 {
-		t.Fatalf("metrics on the page: %v, want 30", names)
+	if len(slices.Compact(names)) != 33 {
+		t.Fatalf("metrics on the page: %v, want 33", names)
 	}
 	return names
 }

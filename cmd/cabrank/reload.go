@@ -118,10 +118,15 @@ func (s *service) workerSettings(cfg *config.Config) worker.Options {
 }
 
 // scaleAsChanged asks for another number of workers if another one is configured.
-// One that was asked for by cabrank scale stays otherwise.
+// One that was asked for by cabrank scale stays otherwise. A number that adapts
+// moves between its bounds by itself.
 func (s *service) scaleAsChanged(before, now *config.Config) {
+	if s.workers == nil {
+		return
+	}
+	s.autoscale.configure(now.Workers)
 	same := before.Workers.Count == now.Workers.Count && before.Workers.AutoCount == now.Workers.AutoCount
-	if s.workers == nil || same {
+	if same || now.Workers.AutoCount {
 		return
 	}
 	if err := s.workers.Scale(now.Workers.Count); err != nil {

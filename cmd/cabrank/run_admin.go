@@ -58,10 +58,20 @@ func (s *service) sources() admin.Sources {
 		Rank:        s.rankSample,
 		Workers:     s.workerSamples,
 
+		Scale: s.scaleSource(),
+
 		UpstreamStates: upstreamStates(),
 		Upstreams:      s.upstreamSamples,
 		Lookups:        s.lookupSamples,
 	}
+}
+
+// scaleSource is where the number of workers comes from, nil without workers.
+func (s *service) scaleSource() func() admin.ScaleSample {
+	if s.autoscale == nil {
+		return nil
+	}
+	return s.autoscale.sample
 }
 
 func stateNames() []string {

@@ -39,6 +39,7 @@ func (s *service) makeWorkers(out io.Writer) error {
 		return usageError(err)
 	}
 	s.workers, s.places = workers, pool
+	s.autoscale = newAutoscale(s.cfg.Workers, workers, s.relay, os.DirFS("/"), s.log)
 	return nil
 }
 

@@ -39,6 +39,7 @@ type service struct {
 	control       *admin.Server // nil without a control, as the next
 	controlSocket *admin.ControlListener
 	workers       *worker.Supervisor // nil if only others run endpoints
+	autoscale     *autoscale         // of the workers; nil without them
 	places        *pool              // of the workers
 	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
 	outside       *pool              // of the upstreams
@@ -136,9 +137,13 @@ func (s *service) openAll() error {
 
 func (s *service) startEndpoints(ctx context.Context) error {
 	s.upstreams.Start()
-	if s.workers != nil {
-		return s.startWorkers(ctx)
+	if s.workers == nil {
+		return nil
 	}
+	if err := s.startWorkers(ctx); err != nil {
+		return err
+	}
+	go s.autoscale.run(s.quit)
 	return nil
 }
 

@@ -77,10 +77,14 @@ func (s *service) takeOver(ctx context.Context, out io.Writer) error {
 
 // beginWith has the new process start with fewer workers than configured, while
 // those of the old one need the memory: as many as were asked for by the
-// command, else by upgrade_workers.
+// command, else by upgrade_workers. A number that adapts begins there, too.
 func (s *service) beginWith(asked int) {
 	if asked == 0 {
 		asked = s.cfg.UpgradeWorkers
+	}
+	if w := &s.cfg.Workers; w.AutoCount && asked > 0 {
+		w.Count = min(max(asked, w.Min), w.Max) // it grows by itself as the calls come
+		return
 	}
 	if count := s.cfg.Workers.Count; asked > 0 && asked < count {
 		s.firstWorkers = asked

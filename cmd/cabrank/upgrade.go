@@ -73,6 +73,9 @@ func (s *service) mayUpgrade() error {
 }
 
 func (s *service) upgradeOptions(workers int) handover.Options {
+	if cfg := s.current(); workers == 0 && cfg.UpgradeWorkers == 0 && cfg.Workers.AutoCount && s.workers != nil {
+		workers = s.workers.Wanted() // the load does not begin anew
+	}
 	return handover.Options{
 		Version: version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
 		Workers: workers, Listeners: s.inherited.Listeners,

@@ -71,6 +71,8 @@ type Sources struct {
 	Rank        func() RankSample
 	Workers     func() []WorkerSample
 
+	Scale func() ScaleSample
+
 	UpstreamStates []string // every state that an endpoint elsewhere can have
 	Upstreams      func() []UpstreamSample
 	Lookups        func() []LookupSample
@@ -102,6 +104,7 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 	for _, collector := range []prometheus.Collector{
 		newCollector(sources),
 		newUpstreamCollector(sources),
+		newScaleCollector(sources),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(lockWaits())),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {

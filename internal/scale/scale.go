@@ -60,7 +60,7 @@ type Decision struct {
 	Wanted  int
 	Changed bool    // it was another number before
 	Reason  Reason  // of the number, or why it is not larger
-	Words   string  // the same for people; not empty if Changed
+	Words   string  // the same for people; not empty if Changed, or if more are not wanted although they are needed
 	Load    float64 // slots that the calls keep busy
 }
 
@@ -231,7 +231,7 @@ func (s *Scaler) move(now *Sample, n need) Decision {
 	case want < before:
 		s.hold.lowered(now.Now)
 	default:
-		return Decision{Wanted: want, Reason: reason}
+		return Decision{Wanted: want, Reason: reason, Words: words}
 	}
 	if reason == Shed {
 		s.shedAt = now.Now
