@@ -101,9 +101,8 @@ func addressOf(record dns.RR) (netip.Addr, bool) {
 	}
 	address, ok := netip.AddrFromSlice(ip)
 	address = address.Unmap()
-	ok = ok && !address.IsUnspecified() && !address.IsMulticast() &&
-		!(address.Is6() && address.IsLinkLocalUnicast()) // it has no zone here
-	return address, ok
+	noZone := address.Is6() && address.IsLinkLocalUnicast() // it would need one
+	return address, ok && !noZone && !address.IsUnspecified() && !address.IsMulticast()
 }
 
 // negativeTTL is for how long it holds that there is nothing (RFC 2308, 5).

@@ -53,7 +53,8 @@ func (c *resolvConf) read() settings {
 		}
 	}
 	if c.known == nil {
-		return *c.settle(&dns.ClientConfig{Ndots: 1, Timeout: 5, Attempts: 2}) // resolv.conf(5)
+		// The defaults of the manual page.
+		return *c.settle(&dns.ClientConfig{Ndots: 1, Timeout: 5, Attempts: 2})
 	}
 	return *c.known
 }

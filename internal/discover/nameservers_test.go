@@ -1,0 +1,314 @@
+package discover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// nameServer is a DNS server on a loopback port, over UDP and TCP, that answers
+// as handle says.
+type nameServer struct {
+	addr string
+
+	mu    sync.Mutex
+	asked []string // "udp A name."
+}
+
+func (n *nameServer) questions() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.asked)
+}
+
+func serveNames(t *testing.T, handle func(answer *dns.Msg, network string)) *nameServer {
+	t.Helper()
+	n := &nameServer{}
+	packets, stream := listenBoth(t)
+	n.addr = stream.Addr().String()
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		network := w.LocalAddr().Network()
+		n.mu.Lock()
+		n.asked = append(n.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
+		n.mu.Unlock()
+		answer := new(dns.Msg).SetReply(m)
+		answer.RecursionAvailable = true
+		if handle(answer, network); answer.Id != 0 {
+			_ = w.WriteMsg(answer) // whoever asked may have left
+		}
+	})
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}} {
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		running.Go(func() { _ = server.ActivateAndServe() })
+		<-started
+		t.Cleanup(func() { _ = server.Shutdown() })
+	}
+	return n
+}
+
+// listenBoth finds a port that is free on both.
+func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 100 {
+		stream, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets, err := net.ListenPacket("udp", stream.Addr().String())
+		if err == nil {
+			return packets, stream
+		}
+		stream.Close()
+	}
+	t.Fatal("no port is free on UDP and TCP")
+	return nil, nil
+}
+
+// records adds records in the form of a zone file to an answer.
+func records(answer *dns.Msg, lines ...string) {
+	for _, line := range lines {
+		record, err := dns.NewRR(line)
+		if err != nil {
+			panic(err)
+		}
+		answer.Answer = append(answer.Answer, record)
+	}
+}
+
+// resolverOf asks these servers, by the resolv.conf given.
+func resolverOf(t *testing.T, conf string, servers ...string) *nameservers {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newNameservers(path, servers)
+}
+
+func texts(addresses []netip.Addr) []string {
+	var all []string
+	for _, address := range addresses {
+		all = append(all, address.String())
+	}
+	return all
+}
+
+func askFor(t *testing.T, n *nameservers, kind uint16, name string) (reply, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	return n.ask(ctx, question{name, kind})
+}
+
+func TestAskFindsAddresses(t *testing.T) {
+	server := serveNames(t, func(answer *dns.Msg, _ string) {
+		records(answer,
+			"W.Example. 60 IN CNAME real.example.", "real.example. 20 IN CNAME pods.example.",
+			"pods.example. 30 IN A 10.0.0.1", "pods.example. 30 IN A 10.0.0.2",
+			"pods.example. 5 IN A 0.0.0.0", "pods.example. 5 IN A 224.0.0.1", "other.example. 5 IN A 10.0.0.9")
+	})
+	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.example.")
+	if err != nil || !slices.Equal(texts(got.addresses), []string{"10.0.0.1", "10.0.0.2"}) || got.ttl != 20*time.Second {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAskFindsIPv6(t *testing.T) {
+	server := serveNames(t, func(answer *dns.Msg, _ string) {
+		records(answer, "w. 9 IN AAAA fd00::1", "w. 9 IN AAAA ::", "w. 9 IN AAAA fe80::1", "w. 9 IN AAAA ::ffff:10.0.0.1")
+	})
+	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeAAAA, "w.")
+	if err != nil || !slices.Equal(texts(got.addresses), []string{"fd00::1", "10.0.0.1"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// RFC 2782: targets with priorities and ports, and the addresses that came along.
+func TestAskFindsServices(t *testing.T) {
+	server := serveNames(t, func(answer *dns.Msg, _ string) {
+		records(answer, "_grpc._tcp.w. 60 IN SRV 1 50 7001 A.w.", "_grpc._tcp.w. 60 IN SRV 0 50 7002 b.w.")
+		extra, _ := dns.NewRR("a.W. 7 IN A 10.0.0.1")
+		stray, _ := dns.NewRR("c.w. 3 IN A 10.0.0.3")
+		answer.Extra = append(answer.Extra, extra, stray)
+	})
+	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeSRV, "_grpc._tcp.w.")
+	want := []service{{1, 7001, "a.w."}, {0, 7002, "b.w."}}
+	if err != nil || !slices.Equal(got.services, want) || got.ttl != 7*time.Second ||
+		len(got.extra["a.w."]) != 1 || len(got.extra["b.w."]) != 0 || len(got.extra) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// RFC 2308: that there is nothing holds for a time, too.
+func TestAskFindsNothing(t *testing.T) {
+	for _, rcode := range []int{dns.RcodeNameError, dns.RcodeSuccess} {
+		server := serveNames(t, func(answer *dns.Msg, _ string) {
+			answer.Rcode = rcode
+			soa, _ := dns.NewRR("example. 90 IN SOA ns. me. 1 2 3 4 15")
+			answer.Ns = append(answer.Ns, soa)
+		})
+		got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.example.")
+		if err != nil || len(got.addresses) > 0 || got.ttl != 15*time.Second {
+			t.Errorf("%s: %+v, %v", dns.RcodeToString[rcode], got, err)
+		}
+	}
+}
+
+// A server that cannot tell is passed over, and the one that could is asked first
+// the next time.
+func TestAskPassesOver(t *testing.T) {
+	refused, stream := listenBoth(t)
+	stream.Close()
+	refused.Close() // ICMP says so
+	sick := serveNames(t, func(answer *dns.Msg, _ string) { answer.Rcode = dns.RcodeServerFailure })
+	lame := serveNames(t, func(answer *dns.Msg, _ string) { answer.RecursionAvailable = false })
+	other := serveNames(t, func(answer *dns.Msg, _ string) { answer.Question[0].Name = "x." })
+	mute := serveNames(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	good := serveNames(t, func(answer *dns.Msg, _ string) { records(answer, "w. 9 IN A 10.0.0.1") })
+	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.addr, lame.addr, other.addr, mute.addr, good.addr)
+	for range 2 {
+		if got, err := askFor(t, n, dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if asked := sick.questions(); len(asked) != 1 {
+		t.Errorf("the sick one was asked %q", asked)
+	}
+	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.addr, lame.addr), dns.TypeA, "w.")
+	if err == nil || !strings.Contains(err.Error(), lame.addr) {
+		t.Errorf("nobody can tell: %v", err)
+	}
+	if asked := lame.questions(); len(asked) != 4 {
+		t.Errorf("in three rounds more the lame one was asked %q", asked)
+	}
+}
+
+// An answer that is too long for a datagram comes over TCP, up to a thousand
+// addresses and beyond.
+func TestAskFallsBackToTCP(t *testing.T) {
+	const many = 1200
+	server := serveNames(t, func(answer *dns.Msg, network string) {
+		for i := range many {
+			records(answer, fmt.Sprintf("w. 9 IN A 10.1.%d.%d", i/250, i%250))
+		}
+		if network == "udp" {
+			answer.Truncate(dns.MinMsgSize)
+		}
+	})
+	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.")
+	if err != nil || len(got.addresses) != many {
+		t.Errorf("%d addresses, %v", len(got.addresses), err)
+	}
+	if asked := server.questions(); !slices.Equal(asked, []string{"udp A w.", "tcp A w."}) {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// RFC 6891, 7: a server that does not know EDNS(0) is asked without.
+func TestAskWithoutEDNS(t *testing.T) {
+	var mu sync.Mutex
+	rounds := 0
+	server := serveNames(t, func(answer *dns.Msg, _ string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if rounds++; rounds == 1 {
+			answer.Rcode = dns.RcodeFormatError
+			return
+		}
+		records(answer, "w. 9 IN A 10.0.0.1")
+	})
+	if got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A question ends with its context.
+func TestAskEnds(t *testing.T) {
+	mute := serveNames(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	n := resolverOf(t, "options timeout:30", mute.addr)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := n.ask(ctx, question{"w.", dns.TypeA})
+		ended <- err
+	}()
+	testkit.Eventually(t, 10*time.Second, "the question", func() bool { return len(mute.questions()) > 0 })
+	cancel()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("an answer")
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+}
+
+// resolv.conf(5): servers, search list and ndots count, with bounds; what changes
+// in the file counts from then on.
+func TestResolvConf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	conf := resolvConf{path: path}
+	if got := conf.read(); !slices.Equal(got.servers, []string{"127.0.0.1:53"}) || got.rounds != 2 || got.patience != 5*time.Second {
+		t.Errorf("without a file: %+v", got)
+	}
+	write := func(text string, at time.Time) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	write("nameserver 10.0.0.10\nnameserver fd00::10\nsearch ns.svc.cluster.local svc.cluster.local\noptions ndots:2 timeout:99 attempts:99\n", now)
+	got := conf.read()
+	if !slices.Equal(got.servers, []string{"10.0.0.10:53", "[fd00::10]:53"}) || got.rounds != maxRounds || got.patience != maxPatience {
+		t.Errorf("%+v", got)
+	}
+	names := &nameservers{conf: resolvConf{path: path}}
+	for name, want := range map[string][]string{
+		"w":       {"w.ns.svc.cluster.local.", "w.svc.cluster.local.", "w."},
+		"w.other": {"w.other.ns.svc.cluster.local.", "w.other.svc.cluster.local.", "w.other."},
+		"a.b.c":   {"a.b.c.", "a.b.c.ns.svc.cluster.local.", "a.b.c.svc.cluster.local."},
+		"w.":      {"w."},
+	} {
+		if got := names.names(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	long := strings.Repeat(strings.Repeat("x", 49)+".", 4) + strings.Repeat("y", 40)
+	if got := names.names(long); !slices.Equal(got, []string{long + "."}) {
+		t.Errorf("too long with what is on the list: %q", got)
+	}
+	write("nameserver 10.0.0.11\n", now.Add(time.Second))
+	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
+		t.Errorf("after a change: %+v", got)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
+		t.Errorf("after its end: %+v", got)
+	}
+	own := resolvConf{path: path, servers: []string{"10.0.0.12", "10.0.0.13:5353"}}
+	if got := own.read(); !slices.Equal(got.servers, []string{"10.0.0.12:53", "10.0.0.13:5353"}) {
+		t.Errorf("servers of the configuration: %+v", got)
+	}
+}
