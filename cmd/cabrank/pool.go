@@ -49,7 +49,26 @@ func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoint(n
 // Cut implements worker.Registry and discover.Registry.
 func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name)) }
 
-// Activity implements worker.Activity.
+// remove takes an endpoint out for good; one that is heard of later under its
+// name is another.
+func (p *pool) remove(name string) {
+	p.mu.Lock()
+	e, known := p.endpoints[name]
+	delete(p.endpoints, name)
+	p.mu.Unlock()
+	if known {
+		p.relay.RemoveEndpoint(e)
+	}
+}
+
+// Activity implements worker.Activity. Who asks about an endpoint that there is
+// not makes none.
 func (p *pool) Activity(name string) worker.Work {
-	return worker.Work(p.relay.Activity(p.endpoint(name)))
+	p.mu.Lock()
+	e, known := p.endpoints[name]
+	p.mu.Unlock()
+	if !known {
+		return worker.Work{}
+	}
+	return worker.Work(p.relay.Activity(e))
 }

@@ -26,9 +26,8 @@ type elsewhere struct{ *pool }
 // Add implements discover.Membership.
 func (e elsewhere) Add(name string) { e.endpoint(name) }
 
-// Remove implements discover.Membership. What the relay knew of the endpoint goes
-// on with the next one of this name.
-func (e elsewhere) Remove(name string) { e.Down(name) }
+// Remove implements discover.Membership.
+func (e elsewhere) Remove(name string) { e.remove(name) }
 
 // Activity implements discover.Activity.
 func (e elsewhere) Activity(name string) discover.Work {

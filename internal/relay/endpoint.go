@@ -24,8 +24,6 @@ type Endpoint struct {
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 	suspect  atomic.Bool  // the rank was told so
 
-	suspectAt time.Duration // when the relay itself began to suspect it, 0: not; the looker's alone
-
 	mu       sync.Mutex // guards what follows; a leaf
 	seen     sight
 	doubtful bool

@@ -18,8 +18,6 @@ const (
 	// longRuns times the longest run that a method usually has is how long its
 	// calls may take before silence tells anything (R6).
 	longRuns = 3
-	// suspectFor is how long an endpoint that nobody else watches gets no calls.
-	suspectFor = 5 * time.Second
 )
 
 // sight is what one look at an endpoint found, over all shards. Instants are 0
@@ -106,7 +104,7 @@ func (l *looker) sleep(r *Relay) bool {
 // anythingRuns reports whether a call has a slot, or a doubt is open.
 func (r *Relay) anythingRuns() bool {
 	return slices.ContainsFunc(r.allEndpoints(), func(e *Endpoint) bool {
-		return e.isDoubtful() || e.suspectAt != 0 || r.rank.InFlight(e.slots) > 0
+		return e.isDoubtful() || r.rank.InFlight(e.slots) > 0
 	})
 }
 
@@ -153,11 +151,7 @@ func (l *looker) look(r *Relay, now time.Duration) {
 		})
 	}
 	for i, e := range all {
-		doubt := doubtful(l.sights, i, now)
-		e.see(l.sights[i], doubt)
-		if !e.local {
-			r.doubt(e, &l.sights[i], doubt, now)
-		}
+		e.see(l.sights[i], doubtful(l.sights, i, now))
 	}
 }
 
@@ -166,28 +160,6 @@ func (r *Relay) allEndpoints() []*Endpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.endpoints
-}
-
-// doubt has an endpoint that somebody else runs suspect while it is doubtful,
-// for a time: there is no other way to learn that it is back. Whoever watches a
-// worker asks its health first, and says what comes of it by Suspect.
-func (r *Relay) doubt(e *Endpoint, s *sight, doubtful bool, now time.Duration) {
-	switch {
-	case e.suspectAt == 0 && doubtful:
-		e.suspectAt = now
-		r.settings().Log.Warn("upstream is silent and gets no new calls", "upstream", e.name)
-		r.Suspect(e, true)
-	case e.suspectAt == 0:
-	case s.heard > e.suspectAt || !e.suspect.Load():
-		e.suspectAt = 0
-		r.settings().Log.Info("upstream speaks again", "upstream", e.name)
-		r.Suspect(e, false)
-	case now >= e.suspectAt+suspectFor:
-		e.suspectAt = 0
-		// What was asked so far proves nothing any more; the next call will.
-		r.each(func(st *stand) { st.upstreamOf(e.slots).excuse() })
-		r.Suspect(e, false)
-	}
 }
 
 // Suspect closes the endpoint for new calls because it is silent, or opens it
@@ -281,13 +253,6 @@ func (u *upstream) listen(s *sight) {
 			}
 			s.longest = max(s.longest, a.call.method.longestRun(u.st.relay))
 		})
-	}
-}
-
-// excuse forgets what the endpoint was asked.
-func (u *upstream) excuse() {
-	for _, uc := range u.conns {
-		uc.asked = 0
 	}
 }
 
