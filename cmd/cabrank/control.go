@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,10 @@ const (
 
 // controls joins the control socket to the parts of the service. It implements
 // admin.Observer, admin.Fleet and admin.Process.
-type controls struct{ s *service }
+type controls struct {
+	s      *service
+	memory *footprints
+}
 
 // autoControl is the word of the key control for a path that nobody has chosen,
 // noControl that for no control at all.
@@ -49,7 +53,7 @@ func (s *service) startControl() error {
 	case err != nil:
 		return err
 	}
-	here := controls{s}
+	here := controls{s, &footprints{root: os.DirFS("/")}}
 	s.controlSocket = socket
 	s.control = admin.ServeControl(socket, admin.Controls{Observer: here, Fleet: here, Process: here, Journal: s.orders.journal}, s.log)
 	go s.follow(s.control) // ends with the server
@@ -146,7 +150,7 @@ func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest,
 	for told := 0; ; {
 		select {
 		case <-look.C:
-			calls := s.outside.Activity(request.Target).InFlight
+			calls := s.outside.activity(request.Target).InFlight
 			if calls == 0 {
 				return nil
 			}

@@ -27,12 +27,13 @@ func (c controls) Status() admin.Status {
 	}
 	if s.workers != nil {
 		s.addWorkers(&status, slots)
+		c.addMemory(status.Workers)
 	}
 	for _, u := range s.upstreams.Endpoints() {
 		entry := upstreamStatus(u)
 		e := slots[u.Name]
 		entry.Slots, entry.InFlight, entry.Ghosts = e.Limit, e.InFlight, e.Ghosts
-		entry.Served = s.outside.Activity(u.Name).Served
+		entry.Served = s.outside.activity(u.Name).Served
 		status.Upstreams = append(status.Upstreams, entry)
 	}
 	return status
@@ -93,8 +94,22 @@ func (s *service) addWorkers(status *admin.Status, slots map[string]rank.Endpoin
 		entry := workerStatus(w)
 		e := slots[w.Name]
 		entry.Slots, entry.InFlight, entry.Ghosts = e.Limit, e.InFlight, e.Ghosts
-		entry.Served = s.places.Activity(w.Name).Served
+		entry.Served = s.places.activity(w.Name).Served
 		status.Workers = append(status.Workers, entry)
+	}
+}
+
+// addMemory adds what the workers hold, where the system tells.
+func (c controls) addMemory(workers []admin.WorkerStatus) {
+	var groups []int
+	for _, w := range workers {
+		if w.PID != 0 {
+			groups = append(groups, w.PID)
+		}
+	}
+	held := c.memory.of(groups, time.Now())
+	for i := range workers {
+		workers[i].MemoryBytes = held[workers[i].PID]
 	}
 }
 
