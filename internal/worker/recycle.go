@@ -164,9 +164,10 @@ func (o *odometer) read(r Recycle, served uint64, memory int64, now time.Time) c
 
 // recycling is what the foreman remembers of it.
 type recycling struct {
-	after  time.Time     // not before
-	pause  time.Duration // the last one; 0 after a success
-	warned map[int]bool  // groups of which the log has told that they are too heavy from the start
+	after    time.Time     // not before
+	pause    time.Duration // the last one; 0 after a success
+	replaced time.Time     // when the last replacement ended, for whatever reason
+	warned   map[int]bool  // groups of which the log has told that they are too heavy from the start
 }
 
 // failed puts recycling off after a replacement that failed.
@@ -199,7 +200,7 @@ func (f *foreman) recycle(p plan, seats []seat) {
 		f.warnOfWeight(w, o.group, c)
 		numbers, candidates = append(numbers, s.number), append(candidates, c)
 	}
-	if weights == nil || !r.crowded(weights.used, weights.limit) {
+	if !weights.crowd(r, f.recycling.replaced) {
 		return
 	}
 	if i := largest(candidates); i >= 0 {
@@ -231,6 +232,7 @@ func (f *foreman) warnOfWeight(w *worker, group int, c candidate) {
 
 // recycled takes in how the replacement of a worker ended.
 func (f *foreman) recycled(reason Reason, err error) {
+	f.recycling.replaced = time.Now()
 	switch {
 	case reason < ReasonCalls || errors.Is(err, ErrTakenOver) || errors.Is(err, errStopping):
 	case err == nil:

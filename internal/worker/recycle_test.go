@@ -78,6 +78,19 @@ func TestRecycleCrowded(t *testing.T) {
 	}
 }
 
+// A look that began before the last replacement ended does not know what that has
+// freed; without one nothing is known.
+func TestCrowdIsSeenAfresh(t *testing.T) {
+	now, r := time.Now(), Recycle{Cgroup: 0.5}
+	full := &weights{at: now, used: 60, limit: 100}
+	if !full.crowd(r, time.Time{}) || !full.crowd(r, now.Add(-1)) {
+		t.Error("a full control group is not seen")
+	}
+	if full.crowd(r, now) || full.crowd(r, now.Add(time.Second)) || (*weights)(nil).crowd(r, time.Time{}) {
+		t.Error("an old look counts")
+	}
+}
+
 func TestLargest(t *testing.T) {
 	one := func(memory int64, age time.Duration) candidate {
 		return candidate{limits{steady: time.Minute}, wear{memory: memory, age: age}}

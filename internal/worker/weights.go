@@ -14,6 +14,7 @@ const weighEvery = 5 * time.Second
 
 // weights are what workers held in memory at the last look. Nil is unknown.
 type weights struct {
+	at          time.Time     // when the look began
 	groups      map[int]int64 // bytes, by process group
 	used, limit int64         // of the control group; 0 without a limit
 }
@@ -24,6 +25,12 @@ func (w *weights) of(group int) int64 {
 		return 0
 	}
 	return w.groups[group]
+}
+
+// crowd reports whether the control group is too full, by a look that began after
+// the last replacement ended: what that one has freed must show first.
+func (w *weights) crowd(r Recycle, replaced time.Time) bool {
+	return w != nil && w.at.After(replaced) && r.crowded(w.used, w.limit)
 }
 
 // weigh is the goroutine that reads the memory of the workers. It has one of its
@@ -65,7 +72,7 @@ func (s *Supervisor) readWeights() *weights {
 		}
 	}
 	root := os.DirFS("/")
-	found := &weights{groups: make(map[int]int64, len(groups))}
+	found := &weights{at: time.Now(), groups: make(map[int]int64, len(groups))}
 	for group, processes := range cgroup.ReadProcesses(root, groups) {
 		if bytes, known := processes.Memory(root); known {
 			found.groups[group] = bytes
