@@ -58,9 +58,15 @@ type rollLoad struct {
 func startRollLoad(t *testing.T, addr string) *rollLoad {
 	t.Helper()
 	client := workpb.NewWorkClient(dialLang(t, addr))
+	return startLoadOf(t, client, callCPUOnce, callCPUOnce, callCPUOnce, streamOnce)
+}
+
+// startLoadOf starts a caller for each call.
+func startLoadOf(t *testing.T, client workpb.WorkClient, calls ...func(context.Context, workpb.WorkClient) error) *rollLoad {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	load := &rollLoad{cancel: cancel, failed: make(map[string]int)}
-	for _, call := range []func(context.Context, workpb.WorkClient) error{callCPUOnce, callCPUOnce, callCPUOnce, streamOnce} {
+	for _, call := range calls {
 		load.callers.Go(func() {
 			for ctx.Err() == nil {
 				load.count(call(t.Context(), client))
