@@ -292,11 +292,7 @@ func (s *service) reloadAndTell() (admin.Reload, error) {
 	found, err := s.reload()
 	result := admin.ReloadStatus{Time: time.Now().UTC(), Reload: found}
 	if err != nil {
-		result.Error = err.Error()
-		if faults, ok := errors.AsType[*admin.FaultsError](err); ok && len(faults.Faults) > 0 {
-			result.Error = faults.Faults[0]
-		}
-		s.log.Error("configuration refused, nothing has changed", "error", result.Error)
+		result.Error = s.logRefusal(err)
 	} else {
 		s.log.Info("configuration reloaded", "applied", found.Applied, "needs_restart", found.NeedsRestart, "needs_upgrade", found.NeedsUpgrade)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -90,6 +91,21 @@ func refusal(err error) error {
 	return refused
 }
 
+// maxFaultLines bounds what one refused file adds to the log.
+const maxFaultLines = 20
+
+// logRefusal logs why a configuration was refused, and returns the first reason.
+func (s *service) logRefusal(err error) (first string) {
+	faults := []string{err.Error()}
+	if refused, ok := errors.AsType[*admin.FaultsError](err); ok && len(refused.Faults) > 0 {
+		faults = refused.Faults
+	}
+	for _, fault := range faults[:min(len(faults), maxFaultLines)] {
+		s.log.Error("configuration refused, nothing has changed", "error", fault, "faults", len(faults))
+	}
+	return faults[0]
+}
+
 // apply has all parts go by a configuration, with those first that can refuse it.
 func (s *service) apply(cfg *config.Config) error {
 	if s.workers != nil {
@@ -100,7 +116,14 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.upstreams.Replace(cfg.Upstreams); err != nil {
 		return err
 	}
-	options := relayOptions(cfg, s.log)
+	s.upstreams.Configure(discover.Times{
+		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+	})
+	log := s.log
+	if cfg.Limits.Connections == s.current().Limits.Connections {
+		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start
+	}
+	options := relayOptions(cfg, log)
 	options.MinReady = s.fewest(options.MinReady)
 	s.relay.Reconfigure(options)
 	if s.settings.origin.level != nil {
@@ -139,6 +162,9 @@ func (s *service) found(before, loaded *config.Config) admin.Reload {
 	worn := s.settings.wears
 	if worn == nil {
 		worn = s.cfg
+	}
+	for _, warning := range loaded.Warnings {
+		s.log.Warn("configuration", "warning", warning)
 	}
 	changes := config.Diff(before, loaded)
 	applied, restart, upgrade := changes.By(config.ByReload), config.Diff(worn, loaded).By(config.ByRestart), changes.By(config.ByUpgrade)

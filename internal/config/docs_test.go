@@ -80,8 +80,8 @@ place it came from and starts nothing.
 - Lists have commas between their items in variables and flags, and are YAML
   lists in the file. The word ` + "`none`" + ` is the empty list.
 - Values with entries of your own (` + "`workers.env`, `fair.weights`, `lanes`," + `
-  ` + "`methods`" + `) are
-  nested in the file, and the same as YAML or JSON text in a variable; [below](#weights-lanes-and-methods).
+  ` + "`methods`" + `) are nested in the file, and the same as YAML or JSON text in a variable;
+  [below](#weights-lanes-and-methods).
   The variable takes the place of all that the file has under that key.
 - A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log.
 - Keys are nested in the file (` + "`server:` over `port:`" + `) or dotted (` + "`server.port:`" + `).
@@ -109,6 +109,38 @@ first) or ` + "`upgrade`" + ` (with the next cabrank).
 
 | key | flag | variable | default | change | allowed | meaning |
 |---|---|---|---|---|---|---|
+`
+
+const documentReload = `
+## Changes while cabrank runs
+
+` + "`cabrank reload`" + ` reads the same file, variables and flags again, as ` + "`cabrank restart`" + `
+and SIGHUP do before they replace the workers ([control.md](control.md)). No
+connection ends for it and no call fails.
+
+- All of it is judged first, as by ` + "`cabrank check`" + `. If anything is wrong nothing
+  changes, and every fault is told.
+- What has the change *reload* holds at once: for calls that come or go on waiting,
+  for health checks, for the next worker that is replaced. A call keeps the rule of its
+  method and the time that it may wait; a connection its windows, its frame size and
+  when it is idle or too old. A smaller ` + "`queue.length`" + ` or ` + "`limits.connections`" + `
+  turns nobody away who is there already.
+- What has the change *restart* or *upgrade* is named, by every reload until it
+  holds. Workers that are replaced for other reasons meanwhile (a crash, recycling,
+  ` + "`cabrank drain`" + `) start as before.
+- What goes with the new values of *upgrade* keys alone is refused: with
+  ` + "`slots: 50`" + ` not yet in force, ` + "`stream_slots: 100`" + ` is more than there are.
+- A file that is replaced by another of its name is taken, also by a link that is
+  switched, as Kubernetes does with a config map; nothing is taken by itself. If a file
+  that was read at the start has gone, the reload is refused: all that it said would
+  become the default. An empty file is taken.
+- ` + "`workers.count`" + ` starts or drains workers if it has changed; what ` + "`cabrank scale`" + `
+  asked for stays otherwise. ` + "`upstreams`" + ` that are named no more get no new calls, and
+  their calls have ` + "`drain_timeout`" + ` to end. Whether there are workers at all
+  (upstreams and no command) only an upgrade changes.
+- The log has each change with the old and the new value, but for those that may be
+  secrets: commands, ` + "`workers.env`" + `, ` + "`warm_up.message`" + `, the names under
+  ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
 `
 
 const documentRules = `
@@ -175,6 +207,7 @@ func writeDocument(w io.Writer) {
 		allowed := strings.ReplaceAll(key.Allowed(), "|", "\\|")
 		fmt.Fprintf(w, "| %s | %s | `%s` | %s | %s | %s | %s |\n", name, flagName, key.Env, key.ShownDefault(), key.Applies, allowed, key.Help)
 	}
+	io.WriteString(w, documentReload)
 	io.WriteString(w, documentRules)
 	for _, key := range Keys() {
 		for _, part := range key.parts() {

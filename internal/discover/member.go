@@ -72,6 +72,7 @@ type member struct {
 	reached  bool   // the held connection stands
 	lost     string // why it does not
 	asker    asker  // nil while it cannot
+	rhythm   *Times // by which the asker was made
 	asking   bool
 	last     health.Verdict
 	standing health.Standing
@@ -115,6 +116,7 @@ func (m *member) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		work := m.roster.options.Activity.Activity(m.name)
+		m.keepTime()
 		m.ask(ctx)
 		m.standing.Speak(work.Heard)
 		m.settle(work)
@@ -140,17 +142,17 @@ func (m *member) meet(c contact) {
 }
 
 func (m *member) openAsker() {
-	o := &m.roster.options
+	o, times := &m.roster.options, m.roster.times.Load()
 	opened, err := m.roster.open(health.Options{
 		Network: m.network, Address: m.address,
-		Interval: o.HealthInterval, Timeout: o.HealthTimeout, Redial: askRedial,
+		Interval: times.HealthInterval, Timeout: times.HealthTimeout, Redial: askRedial,
 		Work: func() health.Work { return o.Activity.Activity(m.name).Work },
 	})
 	if err != nil { // the address is none; the dial would have failed
 		m.reached, m.lost = false, err.Error()
 		return
 	}
-	m.asker = opened
+	m.asker, m.rhythm = opened, times
 }
 
 func (m *member) closeAsker() {
@@ -282,17 +284,17 @@ func (m *member) hasLeft(work Work) bool {
 		m.leaving, m.cut = time.Time{}, time.Time{}
 		return false
 	}
-	now, o := time.Now(), &m.roster.options
+	now, limit := time.Now(), m.roster.times.Load().DrainTimeout
 	if m.leaving.IsZero() {
 		m.leaving = now
 	}
 	switch {
 	case work.InFlight == 0 || !m.cut.IsZero() && now.Sub(m.cut) >= cutGrace:
 		return m.roster.retire(m)
-	case m.cut.IsZero() && now.Sub(m.leaving) >= o.DrainTimeout:
+	case m.cut.IsZero() && now.Sub(m.leaving) >= limit:
 		m.cut = now
-		m.log.Warn("upstream has not ended its calls in time, they are cut", "calls", work.InFlight, "drain_timeout", o.DrainTimeout.String())
-		o.Membership.Cut(m.name)
+		m.log.Warn("upstream has not ended its calls in time, they are cut", "calls", work.InFlight, "drain_timeout", limit.String())
+		m.roster.options.Membership.Cut(m.name)
 	}
 	return false
 }

@@ -95,6 +95,7 @@ type Roster struct {
 	open     func(health.Options) (asker, error)
 	running  sync.WaitGroup // sources and members
 	reached  atomic.Bool    // any endpoint was up
+	times    atomic.Pointer[Times]
 
 	mu      sync.Mutex      // guards what follows, and what member says; a leaf
 	ctx     context.Context //nolint:containedctx // the time between Start and Stop, for what begins in between
@@ -122,6 +123,7 @@ func New(o Options) (*Roster, error) {
 		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), dial: dial, open: openAsker,
 		members: make(map[string]*member),
 	}
+	r.times.Store(&Times{DrainTimeout: o.DrainTimeout, HealthInterval: o.HealthInterval, HealthTimeout: o.HealthTimeout})
 	entries, err := parseAll(o.Upstreams)
 	if err != nil {
 		return nil, err
