@@ -204,10 +204,11 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 		}
 		n = s.current().Workers.Count
 	}
+	limit := s.workers.ScaleLimit(n)
 	if err := s.autoscale.Hold(n); err != nil {
 		return &admin.MisuseError{Reason: err.Error()}
 	}
-	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: s.workers.RollLimit().Seconds()})
+	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: limit.Seconds()})
 	return s.awaitScale(ctx, n, tell)
 }
 

@@ -80,8 +80,7 @@ func (s *service) reread() (loaded, merged *config.Config, err error) {
 // refusal puts the faults of a configuration into the form that the control tells.
 func refusal(err error) error {
 	refused := &admin.FaultsError{Reason: "configuration refused, nothing has changed"}
-	var faults config.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[config.Faults](err); ok {
 		for _, fault := range faults {
 			refused.Faults = append(refused.Faults, fault.Error())
 		}

@@ -70,7 +70,10 @@ func newService(cfg *config.Config, from origin, log *slog.Logger, asked *orders
 		settings: settings{origin: from},
 		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
 	}
-	return s, s.greet()
+	if err := s.greet(); err != nil {
+		return s, err
+	}
+	return s, nil
 }
 
 // announce says what is about to run, above all what nobody wrote down: the

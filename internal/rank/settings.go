@@ -83,7 +83,7 @@ func (r *Rank) setTerms(a *Account, t Terms, now time.Duration) {
 	}
 	for i, l := range r.lanes {
 		if slices.IndexFunc(r.lanes, func(o *lane) bool { return o.level == l.level }) == i {
-			l.level.reweigh(&a.shares[l.level.index], before, t.Weight)
+			l.reweigh(&a.shares[l.level.index], before, t.Weight)
 		}
 	}
 	for _, f := range a.flows {

@@ -165,7 +165,7 @@ func (f *foreman) retire(number int) {
 		t.reason, t.force = ReasonFailed, true
 	case f.op != nil && f.op.replaces(number, t):
 		t.reason, t.force = f.op.reason, f.op.force
-		f.op.tell(Progress{Step: StepDrain, Worker: w.name, Note: string(inFlightNote(w.activity().InFlight))})
+		f.op.tell(Progress{Step: StepDrain, Worker: w.name, Note: inFlightNote(w.activity().InFlight)})
 	}
 	close(t.leave)
 }

@@ -25,7 +25,6 @@ type operation struct {
 
 	progress chan Progress // who waits reads it; what it is too slow for is not said
 	answer   chan error    // capacity 1
-	answered bool
 }
 
 // everyPlace is operation.only of a roll.

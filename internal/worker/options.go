@@ -147,7 +147,7 @@ type Registry interface {
 	Down(worker string)
 
 	// Cut says that the worker is about to be ended on purpose: calls that it
-	// still has are answered. It comes after Down and returns at once.
+	// still has, if any, are answered. It comes after Down and returns at once.
 	Cut(worker string)
 
 	// Suspect says that the worker, which is up, is silent and gets no new calls

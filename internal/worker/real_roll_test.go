@@ -18,6 +18,7 @@ import (
 
 // rollingHouse is a house of workers that may be replaced.
 func rollingHouse(t *testing.T, edit func(*Options)) *house {
+	t.Helper()
 	return startHouse(t, func(o *Options) {
 		o.Count, o.MaxSurge, o.MinReady = 3, 1, 2
 		o.DrainTimeout = 5 * time.Second

@@ -25,9 +25,11 @@ func (w *worker) retire(l *life) {
 	}
 	if calls = w.activity().InFlight; calls > 0 && !l.gone() {
 		w.log.Warn("calls are left; answering them", "pid", l.group, "calls", calls, "drain_timeout", o.DrainTimeout.String())
-		w.s.options.Rank.Cut(w.name)
-		w.awaitCalls(l, cutLimit)
 	}
+	// Also without calls: what has no slot (reflection), and idle connections, go
+	// before the process does.
+	w.s.options.Rank.Cut(w.name)
+	w.awaitCalls(l, cutLimit)
 	w.end(l)
 }
 

@@ -124,7 +124,7 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 			f.begin(op)
 		}
 	})
-	if err = errors.Join(err, refused); err != nil {
+	if err := errors.Join(err, refused); err != nil {
 		return err
 	}
 	for {
@@ -173,20 +173,43 @@ func (s *Supervisor) Scale(n int) error {
 	})
 }
 
-// RollLimit is the longest time that a roll begun now can take: per turn a boot,
-// and a drain with its stop, each with its hook.
+// RollLimit is the longest time that a roll begun now can take: so many boots and
+// so many drains one after the other.
 func (s *Supervisor) RollLimit() time.Duration {
 	o, workers := s.settings(), s.Wanted()
-	turns := func(atOnce int) time.Duration {
-		atOnce = max(1, atOnce)
-		return time.Duration((workers + atOnce - 1) / atOnce)
+	return inTurn(workers, o.MaxSurge, o.entering()) + inTurn(workers, o.MaxDraining, o.leaving())
+}
+
+// ScaleLimit is the longest time that it can take until there are n workers: new
+// ones boot together, others leave in turn.
+func (s *Supervisor) ScaleLimit(n int) time.Duration {
+	o, workers := s.settings(), s.Wanted()
+	if n >= workers {
+		return o.entering()
 	}
-	enter, leave := o.BootTimeout, o.DrainTimeout+cutLimit+o.StopTimeout+killLimit
+	return inTurn(workers-n, o.MaxDraining, o.leaving())
+}
+
+// inTurn is how long something takes that each of n workers does for so long, at
+// most atOnce of them together.
+func inTurn(n, atOnce int, each time.Duration) time.Duration {
+	atOnce = max(1, atOnce)
+	return each * time.Duration((n+atOnce-1)/atOnce)
+}
+
+// entering is how long a worker may take until it serves, with its hook.
+func (o *Options) entering() time.Duration {
 	if len(o.Hooks.BeforeStart) > 0 {
-		enter += o.Hooks.Timeout
+		return o.Hooks.Timeout + o.BootTimeout
 	}
+	return o.BootTimeout
+}
+
+// leaving is how long a worker may take to drain and end, with its hook.
+func (o *Options) leaving() time.Duration {
+	limit := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
 	if len(o.Hooks.BeforeStop) > 0 {
-		leave += o.Hooks.Timeout
+		limit += o.Hooks.Timeout
 	}
-	return turns(o.MaxSurge)*enter + turns(o.MaxDraining)*leave
+	return limit
 }
