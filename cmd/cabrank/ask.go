@@ -99,6 +99,16 @@ func answered(err error) error {
 	return err
 }
 
+// oneArgument refuses everything but one argument, and says what that is.
+func oneArgument(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("%d arguments; one is needed: %s, as in %s %s", len(args), what, cmd.CommandPath(), example)
+	}
+}
+
 // progress shows the events of a command: a line for each, or on a terminal one
 // line that changes.
 type progress struct {

@@ -29,7 +29,7 @@ func newDrainCommand() *cobra.Command {
 		Short:   "Replace one worker, or keep calls from an upstream",
 		Long:    drainHelp,
 		Example: drainExamples,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument("a worker or the address of an upstream", "worker-2"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if request.Undo && request.Force {
 				return usageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))

@@ -26,7 +26,7 @@ func newScaleCommand() *cobra.Command {
 		Short:   "Change the number of workers",
 		Long:    scaleHelp,
 		Example: "  cabrank scale 8\n  cabrank scale auto",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArgument("the number of workers, or auto", "4"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := scaleRequest(args[0])
 			if err != nil {

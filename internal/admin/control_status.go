@@ -12,7 +12,7 @@ type Status struct {
 	Version    string     `json:"version"`
 	PID        int        `json:"pid"`
 	Started    time.Time  `json:"started"`
-	State      string     `json:"state"`      // starting, serving, stopping, handing over
+	State      string     `json:"state"`      // starting, serving or stopping
 	Generation int        `json:"generation"` // of the command that new workers run
 	Listeners  []Listener `json:"listeners"`
 
