@@ -70,7 +70,6 @@ func (s *service) takeOver(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	s.log.Info("took over", "predecessor", p.PID, "version_before", p.Program, "after", time.Since(s.began).Round(time.Millisecond).String())
-	s.inherited.Notifier.Ready()
 	go s.growUp(p) // ends with the old process, or with this one
 	return nil
 }

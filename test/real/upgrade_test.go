@@ -327,6 +327,9 @@ func killNew(t *testing.T, slow string, wait time.Duration) {
 	if len(m.LogLines("handed over")) == 0 { // it is too late for that now
 		m.WaitLog(patience, "no upgrade, nothing has changed")
 		m.wantUnharmed(l)
+		be("")
+		m.upgrade() // it also sweeps what the killed one has left
+		m.wantUnharmed(l)
 		m.stop()
 	} else {
 		m.wantEnd(m.main, 0)
@@ -340,8 +343,8 @@ func killOld(t *testing.T, slow string, wait time.Duration) {
 	be(slow)
 	next, old := m.startUpgrade(), m.main
 	<-time.After(wait)
-	m.kill(old)
-	m.wantEnd(old, -1)
+	_ = syscall.Kill(old, syscall.SIGKILL) // it may have handed over and ended
+	m.waitEnd(old)
 	l.stop()
 	if len(m.LogLines("took over")) == 0 && len(m.LogLines("handed over")) == 0 {
 		// Either it had the listeners in its hands, or it ends.
@@ -358,6 +361,8 @@ func killOld(t *testing.T, slow string, wait time.Duration) {
 	if got := callIo(t.Context(), dialLang(t, m.Addr), "after", 0); got.err != nil {
 		t.Errorf("a call after the takeover: %v", got.err)
 	}
+	be("")
+	m.upgrade()
 	m.stop()
 }
 

@@ -1,0 +1,127 @@
+//go:build real
+
+package real_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// readyMoment is how long a message to the manager may take.
+const readyMoment = patience
+
+// ear is the socket on which a service manager hears of its service.
+type ear struct {
+	t    *testing.T
+	path string
+	conn *net.UnixConn
+}
+
+func newEar(t *testing.T) *ear {
+	t.Helper()
+	e := &ear{t: t, path: filepath.Join(shortTempDir(t), "notify")}
+	var err error
+	if e.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.conn.Close() })
+	return e
+}
+
+// want waits for the next message that is not of the watchdog.
+func (e *ear) want(message string) {
+	e.t.Helper()
+	if err := e.conn.SetReadDeadline(time.Now().Add(readyMoment)); err != nil {
+		e.t.Fatal(err)
+	}
+	for {
+		b := make([]byte, 4096)
+		n, err := e.conn.Read(b)
+		if err != nil {
+			e.t.Fatalf("waited for %q: %v", message, err)
+		}
+		switch got := string(b[:n]); got {
+		case "WATCHDOG=1":
+		case message:
+			return
+		default:
+			e.t.Errorf("the manager heard %q, want %q", got, message)
+			return
+		}
+	}
+}
+
+// Under a service manager: sockets by name and by address, whatever the
+// configuration says; readiness, upgrades and the end are told; and the sockets
+// go along with an upgrade.
+func TestServiceManager(t *testing.T) {
+	e := newEar(t)
+	metrics := freeAddress(t)
+	m := startManaged(t, []string{"NOTIFY_SOCKET=" + e.path, "WATCHDOG_USEC=200000"},
+		[]string{"probes=127.0.0.1:0", "grpc=127.0.0.1:0", "cabrank.socket=" + metrics},
+		slices.Concat([]string{"--metrics", metrics, "--transport", "unix", "--workers", "1", "--"}, faultWorker(t))...)
+	e.want("READY=1")
+	m.WaitReady(patience)
+	for _, msg := range []string{"listening", "probes listening", "metrics listening"} {
+		if got := m.LogLines(msg)[0].Text("from"); got != "service manager" {
+			t.Errorf("%s: from %q", msg, got)
+		}
+	}
+	if m.MetricsAddr != metrics {
+		t.Errorf("metrics on %s, want %s", m.MetricsAddr, metrics)
+	}
+	l := startLoad(t, m.Addr, 2, shortWork)
+	l.waitAnswered(t, "", 5)
+	m.wantNoStrangers()
+	for range 2 {
+		m.upgrade()
+		e.want(fmt.Sprintf("MAINPID=%d", m.main))
+		e.want("READY=1")
+		l.waitAnswered(t, "", 5)
+	}
+	if got := m.LogLines("listening"); got[2].Text("from") != "service manager" || got[2].Text("addr") != m.Addr {
+		t.Errorf("after two upgrades: %v", got[2])
+	}
+	for _, o := range failures(l.stop()) {
+		t.Errorf("call %s: %v", o.id, o.err)
+	}
+	m.stop()
+	e.want("STOPPING=1")
+}
+
+// freeAddress returns an address of the loopback that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	return on.Addr().String()
+}
+
+// A socket that is none of cabrank's would be one on which nobody ever answers:
+// it is a mistake, told in one line.
+func TestSocketOfNobody(t *testing.T) {
+	address := freeAddress(t)
+	p := StartProcess(t, nil, self(t), slices.Concat([]string{managerRole, "cabrank.socket=" + address, "--",
+		cabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", "off", "--transport", "unix", "--workers", "1", "--",
+	}, faultWorker(t))...)
+	p.ExitCode(patience)
+	testkit.Eventually(t, patience, "its exit code", func() bool { return strings.Contains(p.Output(), "ended ") })
+	if got := lineWith(p.Output(), "ended "); !strings.HasSuffix(got, " 2") {
+		t.Errorf("%s, want exit code 2", got)
+	}
+	want := fmt.Sprintf("cabrank: the socket \"cabrank.socket\" on %s that the service manager has passed is none of cabrank's", address)
+	if got := lineWith(p.Log(), "cabrank: "); !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s…", got, want)
+	}
+	p.WaitNoneLeft(3 * time.Second)
+}
