@@ -85,8 +85,10 @@ func (f *foreman) run() {
 
 // work does what is due now.
 func (f *foreman) work() {
-	seats := f.look()
-	f.follow(seats)
+	seats, op := f.look(), f.op
+	if f.follow(seats); f.op != op {
+		seats = f.look() // what was given up is due to go
+	}
 	p := f.plan()
 	due := p.next(seats)
 	for _, number := range due.retire {
