@@ -42,6 +42,7 @@ type chaosChanges struct {
 	names    *chaosNames
 	wanted   atomic.Int64 // workers; the greater number while it changes
 	serving  atomic.Int64 // pid of the cabrank that has the listeners
+	counted  chaosCount   // by those that had them before
 
 	mu   sync.Mutex
 	done map[changeKind][]time.Duration // guarded by mu
@@ -161,7 +162,8 @@ func (c *chaosChanges) drain() error {
 // upgrade returns when the old cabrank has gone.
 func (c *chaosChanges) upgrade(ask func() error) error {
 	old, before := c.r.pid(), len(c.r.LogLines(handedOver))
-	c.r.ended = true // its end is not that of the run
+	c.counted.add(c.r.Cabrank) // the new one begins at 0; no call fails meanwhile
+	c.r.ended = true           // its end is not that of the run
 	if err := ask(); err != nil {
 		return err
 	}

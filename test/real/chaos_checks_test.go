@@ -43,8 +43,20 @@ type chaosVerdict struct {
 	ledger *ledger
 	faults []chaosFault
 	rows   []barRow
+}
 
-	retired map[string]float64 // processes of workers that cabrank itself ended, by reason
+// chaosCount is what cabrank counts itself.
+type chaosCount struct {
+	lost    float64            // calls
+	retired map[string]float64 // processes of workers that it has ended, by reason
+}
+
+// add adds what the metrics page tells.
+func (n *chaosCount) add(c *Cabrank) {
+	n.lost += c.metric("cabrank_refusals_total", "reason", "worker_lost")
+	for _, s := range c.samples()["cabrank_worker_retired_total"] {
+		n.retired[s.labels["reason"]] += s.value
+	}
 }
 
 // barRow is a row of the table of bars.
@@ -295,12 +307,9 @@ func (v *chaosVerdict) judgeCounters() {
 			lost++
 		}
 	}
-	v.retired = map[string]float64{}
-	for _, s := range v.samples()["cabrank_worker_retired_total"] {
-		v.retired[s.labels["reason"]] += s.value
-	}
-	counted := v.metric("cabrank_refusals_total", "reason", "worker_lost")
-	v.row("calls that cabrank counts as worker_lost", fmt.Sprintf("%d, as callers saw", lost), fmt.Sprint(counted), counted == float64(lost))
+	counted := &v.changes.counted
+	counted.add(v.Cabrank)
+	v.row("calls that cabrank counts as worker_lost", fmt.Sprintf("%d, as callers saw", lost), fmt.Sprint(counted.lost), counted.lost == float64(lost))
 }
 
 // percentile of a sorted list.

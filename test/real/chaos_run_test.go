@@ -105,6 +105,7 @@ func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
 	r.changes = &chaosChanges{
 		r: r, operator: newOperator(t, socket), file: file, names: names,
 		random: rand.New(rand.NewPCG(plan.seed, 3)), done: map[changeKind][]time.Duration{},
+		counted: chaosCount{retired: map[string]float64{}},
 	}
 	r.changes.wanted.Store(chaosWorkers)
 	r.changes.serving.Store(int64(r.PID))

@@ -13,7 +13,7 @@ func TestSoakChaos(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
 		rounds: 5, calm: 12 * time.Second, planned: 38 * time.Second, storm: 70 * time.Second,
-		recycle: 3000, names: true, upgrade: true,
+		recycle: 500, names: true, upgrade: true,
 		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 2, changeBadFile: 1, changeDrain: 1, changeNames: 2},
 		stormChanges: map[changeKind]int{changeRoll: 3, changeHangUp: 1, changeScale: 2, changeReload: 3, changeDrain: 1, changeNames: 3},
 		faults:       map[faultKind]int{faultKill: 9, faultStop: 2, faultStopKill: 1},

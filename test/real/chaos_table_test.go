@@ -65,8 +65,8 @@ func (v *chaosVerdict) printEvents(out *strings.Builder) {
 	for _, kind := range slices.Sorted(maps.Keys(times)) {
 		fmt.Fprintf(out, "| %s | %d | %v |\n", kind, len(times[kind]), slices.Max(times[kind]).Round(time.Millisecond))
 	}
-	for _, reason := range slices.Sorted(maps.Keys(v.retired)) {
-		fmt.Fprintf(out, "| worker retired: %s | %v | |\n", reason, v.retired[reason])
+	for _, reason := range slices.Sorted(maps.Keys(v.changes.counted.retired)) {
+		fmt.Fprintf(out, "| worker retired: %s | %v | |\n", reason, v.changes.counted.retired[reason])
 	}
 	count := map[faultKind]int{}
 	for i := range v.faults {
