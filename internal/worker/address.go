@@ -111,12 +111,14 @@ type addresses interface {
 }
 
 func newAddresses(o *Options) addresses {
-	if o.Transport == "unix" {
-		return &socketDir{base: runtimeDir(), startPort: o.StartPort}
-	}
 	// complete has parsed it.
 	host, _ := netip.ParseAddr(o.Host)
-	return &ports{host: host, start: o.StartPort, count: o.Count + o.MaxSurge, holder: make(map[int]int), bindable: bindable}
+	at := &ports{host: host, start: o.StartPort, count: o.Count + o.MaxSurge, holder: make(map[int]int), bindable: bindable}
+	if o.Transport == "unix" {
+		at.start, at.alone = o.StartPort+metricsOffset, true
+		return &socketDir{base: runtimeDir(), metrics: at}
+	}
+	return at
 }
 
 // runtimeDir is the folder for what lives as long as this process.

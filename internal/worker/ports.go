@@ -11,10 +11,12 @@ const maxSpares = 500
 
 // ports are the tcp places: index i has port start+i and metrics port
 // start+i+100. Indexes below count are the workers' own, the others spares.
+// With alone there are no metrics ports beside them.
 type ports struct {
 	host     netip.Addr
 	start    int
 	count    int
+	alone    bool
 	bindable func(netip.AddrPort) error
 
 	mu     sync.Mutex
@@ -63,6 +65,9 @@ func (p *ports) free(index int) bool {
 // crossesMetrics reports whether one of the index's two ports is another
 // worker's other one: with more than 100 workers, or spares that far up.
 func (p *ports) crossesMetrics(index int) bool {
+	if p.alone {
+		return false
+	}
 	below, above := index-metricsOffset, index+metricsOffset
 	_, heldBelow := p.holder[below]
 	_, heldAbove := p.holder[above]

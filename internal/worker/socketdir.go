@@ -35,9 +35,12 @@ const (
 // as long as the process lives, and worker-N.sock. The kernel drops the lock
 // with the process, so the directory of a dead predecessor can be told from
 // that of a living neighbor, and is removed by the next start.
+//
+// The metrics ports are not in it: they are the machine's, and during an upgrade
+// the workers of the other cabrank have some of them (R20).
 type socketDir struct {
-	base      string
-	startPort int
+	base    string
+	metrics *ports
 
 	// Set by open.
 	path string
@@ -86,18 +89,18 @@ func (d *socketDir) create() (bool, error) {
 }
 
 // claim removes the socket that the worker's last life left, because bind
-// refuses a path that exists. The path is always the same.
-func (d *socketDir) claim(number, _ int) (place, error) {
+// refuses a path that exists. The path is always the same; index is that of the
+// metrics port, which stays if it is free.
+func (d *socketDir) claim(number, current int) (place, error) {
 	path := filepath.Join(d.path, socketName(number))
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, fmt.Errorf("remove old socket: %w", err)
 	}
-	return place{
-		index:       number,
-		network:     "unix",
-		address:     path,
-		metricsPort: d.startPort + number + metricsOffset,
-	}, nil
+	at, err := d.metrics.claim(number, current)
+	if err != nil {
+		return place{}, fmt.Errorf("metrics page: %w", err)
+	}
+	return place{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index}, nil
 }
 
 func (d *socketDir) close() {

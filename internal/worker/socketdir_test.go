@@ -21,7 +21,9 @@ func shortTemp(t *testing.T) string {
 
 func openSocketDir(t *testing.T, base string) *socketDir {
 	t.Helper()
-	d := &socketDir{base: base, startPort: 9000}
+	metrics := testPorts(2)
+	metrics.start, metrics.alone = 9100, true
+	d := &socketDir{base: base, metrics: metrics}
 	if err := d.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +53,23 @@ func TestSocketDirLifeCycle(t *testing.T) {
 	d.close()
 	if _, err := os.Stat(d.path); !os.IsNotExist(err) {
 		t.Errorf("directory is still there: %v", err)
+	}
+}
+
+// R20: while the workers of another cabrank have the metrics ports, ours get
+// others, and keep them.
+func TestSocketDirMetricsPorts(t *testing.T) {
+	d := openSocketDir(t, shortTemp(t))
+	d.metrics = testPorts(2, 9100, 9101)
+	d.metrics.start, d.metrics.alone = 9100, true
+	for number, want := range []int{9102, 9103} {
+		at, err := d.claim(number, number)
+		if err != nil || at.metricsPort != want {
+			t.Fatalf("worker %d: %+v, %v; want metrics port %d", number, at, err, want)
+		}
+		if again, err := d.claim(number, at.index); err != nil || again != at {
+			t.Errorf("second life: %+v, %v; want %+v", again, err, at)
+		}
 	}
 }
 

@@ -361,11 +361,21 @@ func (w *worker) rest(end ending) bool {
 func (w *worker) place() (place, error) {
 	at, err := w.s.addresses.claim(w.number, w.index)
 	if err == nil && at.index != w.index {
-		w.log.Warn("port is taken, using a spare one", "taken", w.s.options.StartPort+w.index, "address", at.address)
+		w.log.Warn("port is taken, using a spare one", w.spared(at)...)
 		w.index = at.index
 	}
 	at.worker, at.number = w.name, w.number
 	return at, err
+}
+
+// spared says which port was taken, and what is used in its place: with unix it
+// is that of the metrics page.
+func (w *worker) spared(at place) []any {
+	taken := w.s.options.StartPort + w.index
+	if at.network == "unix" {
+		return []any{"taken", taken + metricsOffset, "metrics_port", at.metricsPort}
+	}
+	return []any{"taken", taken, "address", at.address}
 }
 
 // awaitSpawn waits for the result of an exec. After the beginning of Stop it

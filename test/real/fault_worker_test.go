@@ -74,6 +74,7 @@ func runFaultWorker(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(faultWorkerRole, flag.ContinueOnError)
 	boot := flags.Duration("boot", 0, "how long it takes until the worker listens")
 	deaf := flags.Bool("deaf", false, "ignore SIGTERM")
+	metrics := flags.Bool("metrics", false, "take the port of the metrics page, which must be free")
 	say := flags.String("say", "", "line to print at the start")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -89,6 +90,13 @@ func runFaultWorker(args []string, out io.Writer) error {
 		case <-stop:
 			return nil
 		}
+	}
+	if *metrics {
+		page, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv("PROMETHEUS_EXPORTER_PORT"))
+		if err != nil {
+			return err
+		}
+		defer page.Close()
 	}
 	listener, err := listenFault(os.Getenv("CABRANK_ADDR"))
 	if err != nil {

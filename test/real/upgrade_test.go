@@ -111,7 +111,7 @@ func (c *chats) stop(t *testing.T) {
 func TestUpgradeUnderLoad(t *testing.T) {
 	for _, transport := range []string{"tcp", "unix"} {
 		t.Run(transport, func(t *testing.T) {
-			m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", transport, "--workers", "2", "--slots", "8", "--"}, faultWorker(t))...)
+			m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", transport, "--workers", "2", "--slots", "8", "--"}, faultWorker(t, "-metrics"))...)
 			m.waitWorkers(2)
 			m.WaitReady(patience)
 			loads := []*load{startLoad(t, m.Addr, 3, shortWork), startLoad(t, m.Addr, 3, 0)}
@@ -140,6 +140,9 @@ func TestUpgradeUnderLoad(t *testing.T) {
 				}
 			}
 			m.wantNoStrangers()
+			if ended := m.LogLines("worker ended"); len(ended) > 0 {
+				t.Errorf("a worker ended: %v", ended[0])
+			}
 			m.stop()
 			for id, times := range m.taken() {
 				if times > 2 { // both loads use the same ids
