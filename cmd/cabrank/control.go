@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -15,15 +12,9 @@ import (
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
-const (
-	// lookEvery is how often commands that have no events of their own look how
-	// far things are.
-	lookEvery = 100 * time.Millisecond
-
-	// stopSlack is what a stop may take beyond its own time limits: the GOAWAYs,
-	// the last answers, the death of processes (R17).
-	stopSlack = 9 * time.Second
-)
+// lookEvery is how often commands that have no events of their own look how far
+// things are.
+const lookEvery = 100 * time.Millisecond
 
 // controls joins the control socket to the parts of the service. It implements
 // admin.Observer, admin.Fleet and admin.Process.
@@ -62,7 +53,15 @@ func (s *service) startControl() error {
 
 // Restart implements admin.Fleet.
 func (c controls) Restart(ctx context.Context, request admin.RestartRequest, tell func(admin.Event)) error {
-	return c.s.restart(ctx, request, tell)
+	return c.s.unlessStopping(c.s.restart(ctx, request, tell))
+}
+
+// unlessStopping names the one reason for everything that fails during a stop.
+func (s *service) unlessStopping(err error) error {
+	if err != nil && s.orders.stopping.Load() {
+		return errStopping
+	}
+	return err
 }
 
 // restart reloads the configuration and replaces all workers. A command that
@@ -113,167 +112,6 @@ func tellHandover(tell func(admin.Event)) func(handover.Progress) {
 	}
 }
 
-// Drain implements admin.Fleet.
-func (c controls) Drain(ctx context.Context, request admin.DrainRequest, tell func(admin.Event)) error {
-	names := c.s.workerNames()
-	switch {
-	case slices.Contains(names, request.Target) && request.Undo:
-		return &admin.MisuseError{Reason: request.Target + " is a worker: it is replaced, which cannot be undone"}
-	case slices.Contains(names, request.Target):
-		return c.s.workers.Replace(ctx, request.Target, request.Force, tellProgress(tell))
-	}
-	outside := c.s.upstreamNames()
-	if slices.Contains(outside, request.Target) {
-		return c.s.drainUpstream(ctx, request, tell)
-	}
-	there := strings.Join(append(names, outside...), ", ")
-	return &admin.MisuseError{Reason: fmt.Sprintf("there is no worker or upstream %q; there are: %s", request.Target, cmp.Or(there, "none"))}
-}
-
-// drainUpstream keeps new calls from an upstream and waits for those that run
-// there, or gives it calls again.
-func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest, tell func(admin.Event)) error {
-	if err := s.upstreams.Hold(request.Target, !request.Undo); err != nil {
-		return &admin.MisuseError{Reason: err.Error()}
-	}
-	if request.Undo {
-		return nil
-	}
-	tell(admin.Event{Step: "draining", Worker: request.Target, LimitSeconds: s.current().DrainTimeout.Seconds()})
-	timeout := s.current().DrainTimeout
-	if request.Force {
-		timeout = 0
-	}
-	limit, look := time.NewTimer(timeout), time.NewTicker(lookEvery)
-	defer limit.Stop()
-	defer look.Stop()
-	for told := 0; ; {
-		select {
-		case <-look.C:
-			calls := s.outside.activity(request.Target).InFlight
-			if calls == 0 {
-				return nil
-			}
-			if calls != told {
-				tell(admin.Event{Step: "draining", Worker: request.Target, Note: plural(calls, "call")})
-				told = calls
-			}
-		case <-limit.C:
-			s.outside.Cut(request.Target)
-			return nil
-		case <-ctx.Done():
-			return errStopping
-		}
-	}
-}
-
-// upstreamNames returns the names of the endpoints that someone else runs.
-func (s *service) upstreamNames() []string {
-	var names []string
-	for _, u := range s.upstreams.Endpoints() {
-		names = append(names, u.Name)
-	}
-	return names
-}
-
-// workerNames returns the names of the workers that there are.
-func (s *service) workerNames() []string {
-	if s.workers == nil {
-		return nil
-	}
-	var names []string
-	for _, w := range s.workers.Workers() {
-		if w.State != worker.Vacant {
-			names = append(names, w.Name)
-		}
-	}
-	return names
-}
-
-// Scale implements admin.Fleet.
-func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell func(admin.Event)) error {
-	s := c.s
-	if s.workers == nil {
-		return &admin.MisuseError{Reason: "there are no workers to scale, only upstreams"}
-	}
-	n := request.Workers
-	if request.Auto {
-		if s.autoscale.Follow() {
-			tell(admin.Event{Step: "scaling", Note: "as the calls need"})
-			return nil
-		}
-		n = s.current().Workers.Count
-	}
-	limit := s.workers.ScaleLimit(n)
-	if err := s.autoscale.Hold(n); err != nil {
-		return &admin.MisuseError{Reason: err.Error()}
-	}
-	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: limit.Seconds()})
-	return s.awaitScale(ctx, n, tell)
-}
-
-// awaitScale waits until there are n workers, all ready, and nobody above that.
-func (s *service) awaitScale(ctx context.Context, n int, tell func(admin.Event)) error {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	limit := time.NewTimer(s.workers.RollLimit())
-	defer limit.Stop()
-	told := ""
-	for {
-		now := s.scaleStep(n)
-		if stepText(now) != told {
-			told = stepText(now)
-			tell(now)
-		}
-		o := s.workers.Overview()
-		switch loop := s.crashLoop(); {
-		case o.Wanted != n:
-			return fmt.Errorf("another scale took over: %d workers", o.Wanted)
-		case now.Completed == n && now.Note == "":
-			return nil
-		case loop != "":
-			return fmt.Errorf("%s; the others go on", loop)
-		}
-		select {
-		case <-look.C:
-		case <-limit.C:
-			return fmt.Errorf("not all of %d workers are ready, see cabrank status", n)
-		case <-ctx.Done():
-			return errStopping
-		}
-	}
-}
-
-// scaleStep tells how many of n workers are ready.
-func (s *service) scaleStep(n int) admin.Event {
-	ready, all := 0, 0
-	for _, w := range s.workers.Workers() {
-		switch w.State {
-		case worker.Vacant:
-			continue
-		case worker.Ready, worker.Suspect:
-			ready++
-		default:
-		}
-		all++
-	}
-	e := admin.Event{Step: "ready", Completed: min(ready, n), Total: n}
-	if all > n { // some of them may not have been told yet
-		e.Note = plural(all-n, "worker") + " ending"
-	}
-	return e
-}
-
-// crashLoop names a worker that will not get ready soon, and why.
-func (s *service) crashLoop() string {
-	for _, w := range s.workers.Workers() {
-		if w.State == worker.CrashLoop {
-			return fmt.Sprintf("%s is in a crash loop (%s)", w.Name, w.LastExit)
-		}
-	}
-	return ""
-}
-
 // Reload implements admin.Process.
 func (c controls) Reload(_ context.Context, _ admin.ReloadRequest, tell func(admin.Event)) error {
 	found, err := c.s.reloadAndTell()
@@ -307,31 +145,4 @@ func (c controls) Upgrade(ctx context.Context, request admin.UpgradeRequest, tel
 		return &admin.MisuseError{Reason: fmt.Sprintf("%d workers on the new side; allowed: 0, for as many as configured, and more", request.Workers)}
 	}
 	return c.s.upgrade(ctx, request.Workers, tellHandover(tell))
-}
-
-// Stop implements admin.Process.
-func (c controls) Stop(ctx context.Context, request admin.StopRequest, tell func(admin.Event)) error {
-	s := c.s
-	limit := s.current().PreStopDelay + s.current().DrainTimeout + s.current().Workers.StopTimeout + stopSlack
-	if request.Now {
-		limit = s.current().Workers.StopTimeout + stopSlack
-	}
-	tell(admin.Event{Step: "stopping", LimitSeconds: limit.Seconds()})
-	s.orders.askToStop(stopRequest{now: request.Now})
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	told := 0
-	for {
-		select {
-		case <-look.C:
-			if calls := s.inFlight(); calls != told {
-				tell(admin.Event{Step: "draining", Note: plural(calls, "call")})
-				told = calls
-			}
-		case <-s.orders.ended:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }

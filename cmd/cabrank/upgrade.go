@@ -15,9 +15,9 @@ import (
 // endTime is added to stop_timeout for a new process that ends again.
 const endTime = 10 * time.Second
 
-// errStopping is why an upgrade is given up when cabrank itself stops: SIGTERM
+// errStopping is why what was begun is given up when cabrank itself stops: SIGTERM
 // wins.
-var errStopping = errors.New("cabrank stops")
+var errStopping = errors.New("cabrank is stopping")
 
 // upgrades are the attempts to hand over, one at a time.
 type upgrades struct {

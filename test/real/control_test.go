@@ -206,6 +206,18 @@ func TestInterruptedRestartGoesOn(t *testing.T) {
 	}
 }
 
+// SIGTERM wins over a restart: who waits for that is told, and cabrank ends with 0.
+func TestStopWinsOverARestart(t *testing.T) {
+	c := startControlled(t, faultWorker(t), "--workers", "2")
+	c.awaitReady(2)
+	client := StartProcess(t, nil, cabrankBinary(t), "restart", "--control", c.socket, "--", "sleep", "1000")
+	c.await("the restart", func(s *operatorStatus) bool { return s.Roll != nil && s.Roll.Running })
+	c.Stop()
+	if code := client.ExitCode(patience); code != 1 || client.Log() != "cabrank: cabrank is stopping\n" {
+		t.Errorf("the restart: exit code %d, %s", code, client.Log())
+	}
+}
+
 // Up, down, and one worker by its name, under load.
 func TestScaleAndDrain(t *testing.T) {
 	c := startControlled(t, faultWorker(t), "--workers", "2", "--slots", "2")
