@@ -87,6 +87,11 @@ var layers = map[string]layer{
 	},
 	// How many workers are wanted; that they come and go is for others.
 	"internal/scale": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
+	"internal/scalesim": {
+		inside: []string{"internal/scale", "internal/ranksim"},
+		notStd: []string{"net", "os", "syscall"},
+		pure:   true, documented: true,
+	},
 	// What it reads is handed in as a file system, so that tests own it.
 	"internal/cgroup":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/handover": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net/http"}, documented: true},
@@ -106,7 +111,7 @@ var layers = map[string]layer{
 	"test/real": {outside: anything},
 	"bench/...": {inside: []string{"bench/..."}, outside: anything},
 	// But for the pictures: they are simulated, with the rank itself.
-	"bench/rankplot": {inside: []string{"internal/rank", "internal/ranksim"}, notStd: []string{"net", "os/exec"}},
+	"bench/rankplot": {inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"}, notStd: []string{"net", "os/exec"}},
 	"examples/...":   {inside: []string{"examples/..."}, outside: anything},
 }
 

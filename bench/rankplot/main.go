@@ -1,6 +1,6 @@
-// Command rankplot draws the pictures of docs/rank.md: it sends calls through
-// the real rank under a virtual clock (package ranksim) and writes one SVG file
-// for each picture.
+// Command rankplot draws the pictures of docs/rank.md and docs/scaling.md: it
+// sends calls through the real rank, or has workers follow a load, under a virtual
+// clock (packages ranksim and scalesim) and writes one SVG file for each picture.
 //
 //	rankplot -out docs/img
 //
@@ -36,15 +36,18 @@ type effort struct {
 // picture is one file.
 type picture struct {
 	name string
+	page string // of docs, that shows it
 	draw func(effort) chart
 }
 
 func pictures() []picture {
 	return []picture{
-		{"rank-policies.svg", policies},
-		{"rank-overload.svg", overload},
-		{"rank-shares.svg", shares},
-		{"rank-slow.svg", slowWorker},
+		{"rank-policies.svg", "rank.md", policies},
+		{"rank-overload.svg", "rank.md", overload},
+		{"rank-shares.svg", "rank.md", shares},
+		{"rank-slow.svg", "rank.md", slowWorker},
+		{"scaling-step.svg", "scaling.md", step},
+		{"scaling-day.svg", "scaling.md", day},
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build soak
 
-package scale
+package scalesim
 
 import "time"
 

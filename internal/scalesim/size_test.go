@@ -1,6 +1,6 @@
 //go:build !soak && !race
 
-package scale
+package scalesim
 
 import "time"
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-package scale
+package scalesim
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/ranksim"
+	"github.com/cabrank/cabrank/internal/scale"
 )
 
 // What the number of workers must reach (docs/scaling.md), under a virtual clock:
@@ -49,21 +50,28 @@ func long() work {
 }
 
 // plant makes one for this work, with a load in workers that are always busy.
-func (w work) plant(load func(time.Duration) float64, most float64, boot time.Duration, scaler *Scaler) *plant {
+func (w work) plant(load func(time.Duration) float64, most float64) Plant {
 	perWorker := float64(w.each) / w.mean.Seconds()
-	return &plant{
-		rate: func(at time.Duration) float64 { return load(at) * perWorker }, most: most * perWorker,
-		service: w.service, mean: w.mean, each: w.each, boot: boot, scaler: scaler,
+	return Plant{
+		Rate: func(at time.Duration) float64 { return load(at) * perWorker }, Most: most * perWorker,
+		Service: w.service, Slots: w.each,
 	}
 }
 
+// adaptive makes one whose number of workers follows the load.
+func (w work) adaptive(load func(time.Duration) float64, most float64, boot time.Duration, start int) Plant {
+	p := w.plant(load, most)
+	p.Boot, p.Scaler = boot, scale.New(scale.Options{Min: 1, Max: 40}, start, w.each)
+	return p
+}
+
 // bestFixed runs the smallest number of workers that serves the load well.
-func (w work) bestFixed(load func(time.Duration) float64, most float64, from, until time.Duration) (int, *plant) {
+func (w work) bestFixed(load func(time.Duration) float64, most float64, from, until time.Duration) (int, *Result) {
+	p := w.plant(load, most)
+	p.From = from
 	for n := int(math.Ceil(most)); ; n++ {
-		p := w.plant(load, most, 0, nil)
-		p.from = from
-		if p.run(barSeed, n, until); p.waits.quantile(0.99) < w.mean {
-			return n, p
+		if r := p.Run(barSeed, n, until); r.Waits.Quantile(0.99) < w.mean {
+			return n, r
 		}
 	}
 }
@@ -74,29 +82,28 @@ func always(load float64) func(time.Duration) float64 {
 
 // A load that stays the same keeps its workers, whatever chance does.
 func TestBarSteadyLoad(t *testing.T) {
-	const most = 20
 	say("| work | load, of 8 workers | workers | best fixed | worker-seconds | waits p99 | max | changes | flaps |\n")
 	say("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, w := range []work{short(), plain(), long()} {
 		for _, share := range barLoads() {
 			load := share * 8
-			p := w.plant(always(load), load, 2*time.Second, New(Options{Min: 1, Max: most}, 1, w.each))
-			p.from = settling
-			p.run(barSeed, 1, barDay)
+			p := w.adaptive(always(load), load, 2*time.Second, 1)
+			p.From = settling
+			r := p.Run(barSeed, 1, barDay)
 			best, fixed := w.bestFixed(always(load), load, settling, settling+barFixed)
-			flaps, changes := p.flaps(settling)
-			mean := p.workers / (barDay - settling).Seconds()
-			ratio, p99 := mean/float64(best), p.waits.quantile(0.99)
+			flaps, changes := r.Flaps(settling)
+			mean := r.WorkerSeconds / (barDay - settling).Seconds()
+			ratio, p99 := mean/float64(best), r.Waits.Quantile(0.99)
 			say("| %s | %.2f | %.2f | %d | %.2f | %v | %v | %d | %d |\n", w.name, share, mean, best, ratio,
-				p99.Round(time.Millisecond), p.waits.max.Round(time.Millisecond), changes, flaps)
+				p99.Round(time.Millisecond), r.Waits.Max().Round(time.Millisecond), changes, flaps)
 			if flaps > 0 || changes > 1 {
-				t.Errorf("%s at %.2f: %d flaps, %d changes after half an hour: %v", w.name, share, flaps, changes, p.changes)
+				t.Errorf("%s at %.2f: %d flaps, %d changes after half an hour: %v", w.name, share, flaps, changes, r.Changes)
 			}
 			if p99 > 3*w.mean/2 {
 				t.Errorf("%s at %.2f: p99 of the wait is %v, more than 1.5 times the service time", w.name, share, p99)
 			}
 			if mean > float64(best)*1.34+0.5 {
-				t.Errorf("%s at %.2f: %.2f workers, best fixed %d (p99 %v)", w.name, share, mean, best, fixed.waits.quantile(0.99))
+				t.Errorf("%s at %.2f: %.2f workers, best fixed %d (p99 %v)", w.name, share, mean, best, fixed.Waits.Quantile(0.99))
 			}
 		}
 	}
@@ -107,12 +114,12 @@ func TestBarSteadyLoad(t *testing.T) {
 func TestBarBatches(t *testing.T) {
 	w := short()
 	load := always(0.4) // of batches; each is 10 calls
-	p := w.plant(load, 0.4, 2*time.Second, New(Options{Min: 1, Max: 20}, 1, w.each))
-	p.batch, p.from = 10, settling
-	p.run(barSeed, 1, barDay)
-	flaps, changes := p.flaps(settling)
+	p := w.adaptive(load, 0.4, 2*time.Second, 1)
+	p.Batch = 10
+	r := p.Run(barSeed, 1, barDay)
+	flaps, changes := r.Flaps(settling)
 	if flaps > 0 || changes > 1 {
-		t.Errorf("%d flaps, %d changes: %v", flaps, changes, p.changes)
+		t.Errorf("%d flaps, %d changes: %v", flaps, changes, r.Changes)
 	}
 }
 
@@ -166,16 +173,16 @@ func TestBarChangingLoad(t *testing.T) {
 		for _, c := range loads() {
 			best, fixed := w.bestFixed(c.load, high, 0, c.until)
 			for _, boot := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second} {
-				p := w.plant(c.load, high, boot, New(Options{Min: 1, Max: 40}, 2, w.each)).run(barSeed, 2, c.until)
-				ratio := p.workers / fixed.workers
-				say("| %s | %s | %v | %.2f | %d | %.2f | %v | %v | %v | %v | %d |\n", w.name, c.name, boot, p.workers/c.until.Seconds(), best, ratio,
-					p.waits.quantile(0.5).Round(time.Millisecond), p.waits.quantile(0.99).Round(time.Millisecond), p.waits.max.Round(time.Millisecond),
-					fixed.waits.quantile(0.99).Round(time.Millisecond), len(p.changes))
+				r := w.adaptive(c.load, high, boot, 2).Run(barSeed, 2, c.until)
+				ratio := r.WorkerSeconds / fixed.WorkerSeconds
+				say("| %s | %s | %v | %.2f | %d | %.2f | %v | %v | %v | %v | %d |\n", w.name, c.name, boot, r.WorkerSeconds/c.until.Seconds(), best, ratio,
+					r.Waits.Quantile(0.5).Round(time.Millisecond), r.Waits.Quantile(0.99).Round(time.Millisecond), r.Waits.Max().Round(time.Millisecond),
+					fixed.Waits.Quantile(0.99).Round(time.Millisecond), len(r.Changes))
 				if ratio > c.ratio {
 					t.Errorf("%s, %s, boot %v: worker-seconds %.2f of the best fixed number's, at most %.2f", w.name, c.name, boot, ratio, c.ratio)
 				}
-				if limit := c.wait(boot) + 4*w.mean; p.waits.max > limit {
-					t.Errorf("%s, %s, boot %v: a call waited for %v, at most %v", w.name, c.name, boot, p.waits.max, limit)
+				if limit := c.wait(boot) + 4*w.mean; r.Waits.Max() > limit {
+					t.Errorf("%s, %s, boot %v: a call waited for %v, at most %v", w.name, c.name, boot, r.Waits.Max(), limit)
 				}
 			}
 		}
@@ -186,9 +193,9 @@ func TestBarChangingLoad(t *testing.T) {
 func TestBarStepIsSeenAtOnce(t *testing.T) {
 	for _, w := range []work{short(), plain()} {
 		step := loads()[0]
-		p := w.plant(step.load, 8, 5*time.Second, New(Options{Min: 1, Max: 40}, 2, w.each)).run(barSeed, 2, 10*time.Minute+2*time.Second)
-		if wanted := p.ready + len(p.booting); wanted < 8 {
-			t.Errorf("%s: two seconds after the step %d workers are wanted, less than the load: %v", w.name, wanted, p.changes)
+		r := w.adaptive(step.load, 8, 5*time.Second, 2).Run(barSeed, 2, 10*time.Minute+2*time.Second)
+		if wanted := r.Wanted(); wanted < 8 {
+			t.Errorf("%s: two seconds after the step %d workers are wanted, less than the load: %v", w.name, wanted, r.Changes)
 		}
 	}
 }
@@ -197,28 +204,31 @@ func TestBarStepIsSeenAtOnce(t *testing.T) {
 // although arrivals tell nothing.
 func TestBarServiceSlowsDown(t *testing.T) {
 	for _, w := range []work{short(), plain()} {
-		p := w.plant(always(2), 2, 5*time.Second, New(Options{Min: 1, Max: 40}, 3, w.each))
-		p.slow = func(at time.Duration) float64 {
+		p := w.adaptive(always(2), 2, 5*time.Second, 3)
+		p.Slow = func(at time.Duration) float64 {
 			if at > 10*time.Minute {
 				return 3
 			}
 			return 1
 		}
-		p.from = 12 * time.Minute
-		p.run(barSeed, 3, 30*time.Minute)
-		if p.ready < 6 || p.ready > 16 {
-			t.Errorf("%s: %d workers for a load of 6: %v", w.name, p.ready, p.changes)
+		p.From = 12 * time.Minute
+		r := p.Run(barSeed, 3, 30*time.Minute)
+		if n := r.Wanted(); n < 6 || n > 16 {
+			t.Errorf("%s: %d workers for a load of 6: %v", w.name, n, r.Changes)
 		}
-		if p99 := p.waits.quantile(0.99); p99 > 3*w.mean {
+		if p99 := r.Waits.Quantile(0.99); p99 > 3*w.mean {
 			t.Errorf("%s: two minutes later the p99 of the wait is %v", w.name, p99)
 		}
 	}
 }
 
-// headroom is 1.5: from two busy slots on, 99 % of the calls wait for less than
-// 1.5 times the service time, or of a mixture on few slots for 4.5 times, with at
-// most 15 % more slots than would do. With 1.0 they wait for up to nine times the
-// service time, with 2.0 a fifth of the slots is too much.
+// headroom is the beta of package scale.
+const headroom = 1.5
+
+// From two busy slots on, 99 % of the calls wait for less than 1.5 times the service
+// time, or of a mixture on few slots for 4.5 times, with at most 15 % more slots than
+// would do. With a beta of 1 they wait for up to nine times the service time, with 2 a
+// fifth of the slots is too much.
 func TestBarHeadroom(t *testing.T) {
 	exponential := work{"exponential", ranksim.Exponential(20 * time.Millisecond), 20 * time.Millisecond, 1}
 	mixed := work{"mixed", ranksim.Mixed(), 20 * time.Millisecond, 1}
@@ -227,14 +237,11 @@ func TestBarHeadroom(t *testing.T) {
 	for _, w := range []work{exponential, mixed} {
 		for _, load := range []float64{2, 4, 8, 16, 32} {
 			until := time.Duration(barCalls / load * float64(w.mean))
-			best, _ := w.bestFixed(always(load), load, time.Minute, until)
+			best, _ := w.bestFixed(always(load), load, 0, until)
 			say("| %s | %v | %d |", w.name, load, best)
 			for _, beta := range []float64{1, headroom, 2} {
-				n := workers(staff(load, 1, beta), 1)
-				p := w.plant(always(load), load, 0, nil)
-				p.from = time.Minute
-				p.run(barSeed, n, until)
-				wait := p.waits.quantile(0.99).Seconds() / w.mean.Seconds()
+				n := int(math.Ceil(load + beta*math.Sqrt(load)))
+				wait := w.plant(always(load), load).Run(barSeed, n, until).Waits.Quantile(0.99).Seconds() / w.mean.Seconds()
 				say(" %d | %.1f |", n, wait)
 				if beta == headroom && (wait > 4.5 || load >= 8 && wait > 1.5 || float64(n) > 1.15*float64(best)) {
 					t.Errorf("%s %v: %d slots (best %d), p99 of the wait %.1f service times", w.name, load, n, best, wait)
