@@ -12,7 +12,7 @@ const drainHelp = `Take one worker out: a fresh one starts in its place, then it
 finishes those that it has, and ends. cabrank status has the names.
 
 An upstream, named by its address, gets no new calls until cabrank drain --undo;
-the command returns when its calls have ended.
+the command returns when its calls have ended, or are cut after drain_timeout.
 
 Exit status: 0 when it is done; 1 if the fresh worker does not become ready, and
 then the old one goes on; 2 if there is no such worker, upstream or cabrank.`

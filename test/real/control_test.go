@@ -253,6 +253,69 @@ func TestScaleAndDrain(t *testing.T) {
 	c.Stop()
 }
 
+// An upstream is taken out and given back without losing a call.
+func TestDrainOfAnUpstream(t *testing.T) {
+	var behind []*Cabrank
+	for range 2 {
+		inner := startFault(t, faultWorker(t), "--workers", "1")
+		inner.waitWorkers(1)
+		behind = append(behind, inner)
+	}
+	socket := filepath.Join(shortTempDir(t), "c.sock")
+	c := &controlled{
+		Cabrank: StartCabrank(t, "--upstream", behind[0].Addr+","+behind[1].Addr, "--control", socket),
+		socket:  socket, op: newOperator(t, socket),
+	}
+	states := func(want ...string) func(*operatorStatus) bool {
+		return func(s *operatorStatus) bool {
+			got := map[string]string{}
+			for _, u := range s.Upstreams {
+				got[u.Address] = u.State
+			}
+			return got[behind[0].Addr] == want[0] && got[behind[1].Addr] == want[1]
+		}
+	}
+	c.await("both upstreams", states("ready", "ready"))
+	load := startLoad(t, c.Addr, 3, shortWork)
+	behind[0].waitTaken(5)
+	c.must("drain", behind[0].Addr)
+	if s := c.status(); !states("drained", "ready")(s) {
+		t.Errorf("drained: %+v", s)
+	}
+	served := func() (n uint64) {
+		var s struct {
+			Upstreams []struct {
+				Address string `json:"address"`
+				Served  uint64 `json:"served"`
+			} `json:"upstreams"`
+		}
+		if err := json.Unmarshal([]byte(c.must("status", "--json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range s.Upstreams {
+			if u.Address == behind[0].Addr {
+				n = u.Served
+			}
+		}
+		return n
+	}
+	before := served()
+	load.waitAnswered(t, "", 20)
+	if after := served(); after != before {
+		t.Errorf("%d calls came to a drained upstream", after-before)
+	}
+	c.must("drain", "--undo", behind[0].Addr)
+	c.await("both upstreams again", states("ready", "ready"))
+	c.wait(patience, "calls at the upstream that is back", func() bool { return served() > before })
+	if failed := failures(load.stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].err)
+	}
+	if p, code := c.command("restart"); code != 2 || !strings.Contains(p.Log(), "only upstreams") {
+		t.Errorf("restart: exit code %d, %s", code, p.Log())
+	}
+	c.Stop()
+}
+
 // The status shows a crash loop with its last exit, and what waits meanwhile;
 // the commands that cannot get anywhere say so.
 func TestStatusOfACrashLoop(t *testing.T) {
