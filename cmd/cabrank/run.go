@@ -28,8 +28,9 @@ func serve(cfg *config.Config, from origin, log *slog.Logger, out io.Writer) err
 			s.end()
 			return err
 		}
+	} else {
+		go s.tellManager() // ends with the service
 	}
-	go s.tellManager() // ends with the service
 	var failure error
 	var asked os.Signal
 	select {

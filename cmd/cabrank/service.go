@@ -215,7 +215,9 @@ func (s *service) stop(first os.Signal) {
 		case <-hurry:
 		}
 	}
+	began := time.Now()
 	s.relay.Drain(s.current().DrainTimeout, hurry)
+	s.awaitPredecessor(began, hurry)
 	s.end()
 }
 

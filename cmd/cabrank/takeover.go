@@ -218,6 +218,25 @@ func (s *service) growUp(p *handover.Predecessor) {
 	}
 }
 
+// awaitPredecessor lets the old process finish its calls before this one ends,
+// as far as they may take since this one has begun to drain: a service manager
+// kills what is left when the main process of its service ends. hurry, when
+// closed, ends the wait.
+func (s *service) awaitPredecessor(began time.Time, hurry <-chan struct{}) {
+	p := s.inherited.Predecessor
+	if p == nil {
+		return
+	}
+	limit := time.NewTimer(time.Until(began.Add(s.cfg.DrainTimeout + s.cfg.Workers.StopTimeout)))
+	defer limit.Stop()
+	select {
+	case <-p.Gone():
+	case <-limit.C:
+		s.log.Warn("the old process has not ended", "predecessor", p.PID)
+	case <-hurry:
+	}
+}
+
 // failTakeOver tells the old process that this one gives up, as long as it has
 // not taken over.
 func (s *service) failTakeOver(why error) {

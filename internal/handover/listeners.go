@@ -53,6 +53,7 @@ const (
 	Activated
 )
 
+// String returns who has made the listener, for the log.
 func (o Origin) String() string {
 	switch o {
 	case Received:

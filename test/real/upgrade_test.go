@@ -431,6 +431,29 @@ func TestUpgradeCutsWhatStays(t *testing.T) {
 	l.stop()
 }
 
+// SIGTERM to the new process while the old one still drains: the new one ends
+// after it, since a service manager would kill what is left behind.
+func TestStopAfterUpgrade(t *testing.T) {
+	m, l, _ := startMoody(t, "--drain-timeout", "10s")
+	held := make(chan outcome, 1)
+	go func() { held <- callIo(t.Context(), dialLang(t, m.Addr), "held", 1500*time.Millisecond) }()
+	m.wait(patience, "the call", func() bool { return m.taken()["held"] > 0 })
+	old := m.main
+	m.signal(old, syscall.SIGUSR2)
+	m.WaitLog(patience, "took over")
+	m.main = m.successor()
+	m.signal(m.main, syscall.SIGTERM)
+	if got := <-held; got.err != nil {
+		t.Errorf("the held call: %v", got.err)
+	}
+	m.wantEnd(old, 0)
+	m.wantEnd(m.main, 0)
+	if output := m.Output(); strings.Index(output, fmt.Sprintf("ended %d ", m.main)) < strings.Index(output, fmt.Sprintf("ended %d ", old)) {
+		t.Error("the new process has ended first")
+	}
+	l.stop()
+}
+
 // --upgrade-workers N begins with N and has all when the old process has gone.
 func TestUpgradeWorkers(t *testing.T) {
 	m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--upgrade-workers", "1", "--"}, faultWorker(t))...)
