@@ -29,8 +29,13 @@ func hasTerminal() bool {
 }
 
 // restartBySignal replaces the workers because of SIGHUP, as cabrank restart
-// does. Nobody waits for it: the log and the status tell how it ended.
+// does, or takes the configuration if there are none. Nobody waits for it: the log
+// and the status tell how it ended.
 func (s *service) restartBySignal(ctx context.Context) {
+	if s.workers == nil {
+		_, _ = s.reloadAndTell() // the log has the error, and there is nobody else to tell
+		return
+	}
 	s.log.Info("restarting", "signal", "hangup")
 	err := s.orders.journal.Run("restart", nil, func(tell func(admin.Event)) error {
 		return s.restart(ctx, admin.RestartRequest{}, tell)

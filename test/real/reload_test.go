@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -245,4 +246,18 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	if strings.Contains(r.Log(), "s3cret") {
 		t.Error("the log has a secret")
 	}
+}
+
+// Where all endpoints are upstreams there is nothing to roll, and SIGHUP takes the
+// configuration.
+func TestHangupReloadsWithoutWorkers(t *testing.T) {
+	file := mountFile(t, "upstreams: [127.0.0.1:1]\n")
+	c := StartCabrank(t, "--config", file.path(), "--control", filepath.Join(shortTempDir(t), "c.sock"))
+	file.replace("upstreams: [127.0.0.1:2]\nqueue.length: -1\n")
+	c.Signal(syscall.SIGHUP)
+	c.WaitLog(patience, "queue.length: -1 is out of range")
+	file.replace("upstreams: [127.0.0.1:2]\n")
+	c.Signal(syscall.SIGHUP)
+	c.WaitLog(patience, `"key":"upstreams","old":"127.0.0.1:1","new":"127.0.0.1:2"`)
+	c.Stop()
 }
