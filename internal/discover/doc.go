@@ -10,10 +10,10 @@
 //  2. Names are looked up again when the answer's time is over, and at once when
 //     one of their endpoints fails. A lookup that fails changes nothing; a name
 //     without addresses keeps its last ones for MaxTTL.
-//  3. To each endpoint one silent connection is held: while it stands, or can be
-//     had anew at once, the endpoint can be reached. What can be reached is asked
-//     for its health by the rhythm of workers (package health) and gets calls
-//     when it is serving. Nothing that happens has anything killed.
+//  3. To each endpoint one connection is held, on which it is asked for its health
+//     by the rhythm of workers (package health). While the connection stands, or
+//     can be had anew at once, and the answer is good, the endpoint gets calls.
+//     Nothing that happens has anything killed.
 //  4. An endpoint that is named no more gets no new calls; those that run there
 //     have DrainTimeout to end.
 //

@@ -13,8 +13,6 @@ const (
 	// lookEvery is how often an endpoint is looked at: whether it is to be asked,
 	// has spoken, or has ended its last call.
 	lookEvery = 250 * time.Millisecond
-	// askRedial bounds the pause between attempts to connect for a question.
-	askRedial = time.Second
 	// cutGrace is how long calls that were cut may take to be answered: one in the
 	// middle of a message is given a second for the rest of it.
 	cutGrace = 1500 * time.Millisecond
@@ -29,17 +27,24 @@ const (
 	leave               // end the calls that run and go
 )
 
-// asker is health.Asker, for tests to replace.
+// asker is health.Asker and its connection, for tests to replace.
 type asker interface {
+	Line() line
+	Configure(interval, timeout time.Duration)
 	Due(last health.Verdict) bool
 	Ask(ctx context.Context) health.Verdict
 	Close()
 }
 
-// answer is a verdict and who has brought it.
-type answer struct {
-	from    asker
-	verdict health.Verdict
+// lane is the asker of the real world.
+type lane struct{ *health.Asker }
+
+// Line implements asker.
+func (l lane) Line() line { return l.Conn() }
+
+func openLane(o health.Options) (asker, error) {
+	a, err := health.Open(o)
+	return lane{a}, err
 }
 
 // member is one endpoint, for as long as any upstream names it.
@@ -64,15 +69,17 @@ type member struct {
 	reason  string
 
 	contacts chan contact
-	answers  chan answer
+	answers  chan health.Verdict
 	helpers  sync.WaitGroup
 
-	tried    bool   // an attempt to reach it has ended
-	judged   bool   // it is known whether it can take calls, or was once
-	reached  bool   // the held connection stands
-	lost     string // why it does not
-	asker    asker  // nil while it cannot
-	rhythm   *Times // by which the asker was made
+	lane     asker
+	rhythm   *Times    // of the lane
+	tried    bool      // it has been reached, or not
+	judged   bool      // it is known whether it can take calls, or was once
+	reached  bool      // the connection stands, or has ended just now
+	stoodAt  time.Time // when it was made
+	lostAt   time.Time // when it has ended; zero: it stands
+	lost     string    // why it does not
 	asking   bool
 	last     health.Verdict
 	standing health.Standing
@@ -89,18 +96,23 @@ func newMember(r *Roster, name string) *member {
 		roster: r, name: name, network: network, address: address,
 		log: r.options.Logger.With("upstream", name), wake: make(chan struct{}, 1),
 		hopeful: true, since: time.Now(),
-		contacts: make(chan contact), answers: make(chan answer),
+		contacts: make(chan contact), answers: make(chan health.Verdict),
 	}
 }
 
 // run watches the endpoint until it has left or ctx ends.
 func (m *member) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer m.helpers.Wait()
-	defer m.closeAsker()
 	defer cancel()
 	m.roster.options.Membership.Add(m.name)
-	reach := reacher{network: m.network, address: m.address, dial: m.roster.dial, contacts: m.contacts}
+	if !m.open() {
+		<-ctx.Done()
+		return
+	}
+	defer m.helpers.Wait()
+	defer m.lane.Close()
+	defer cancel()
+	reach := reacher{lane: m.lane, contacts: m.contacts}
 	m.helpers.Go(func() { reach.run(ctx) })
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -110,13 +122,14 @@ func (m *member) run(ctx context.Context) {
 			return
 		case c := <-m.contacts:
 			m.meet(c)
-		case a := <-m.answers:
-			m.hear(a)
+		case v := <-m.answers:
+			m.hear(v)
 		case <-m.wake:
 		case <-tick.C:
 		}
 		work := m.roster.options.Activity.Activity(m.name)
 		m.keepTime()
+		m.miss(time.Now())
 		m.ask(ctx)
 		m.standing.Speak(work.Heard)
 		m.settle(work)
@@ -126,64 +139,69 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// meet takes in what the held connection tells.
-func (m *member) meet(c contact) {
-	m.tried = true
-	m.last = health.Verdict{} // whoever is there now is asked at once
-	if m.reached = c.err == nil; !m.reached {
-		m.lost, m.judged = reason(c.err), true
-		m.standing = health.Standing{}
-		m.closeAsker()
-		return
-	}
-	if m.asker == nil {
-		m.openAsker()
-	}
-}
-
-func (m *member) openAsker() {
+// open makes the lane for questions. It fails for what is no address.
+func (m *member) open() bool {
 	o, times := &m.roster.options, m.roster.times.Load()
 	opened, err := m.roster.open(health.Options{
 		Network: m.network, Address: m.address,
-		Interval: times.HealthInterval, Timeout: times.HealthTimeout, Redial: askRedial,
+		Interval: times.HealthInterval, Timeout: times.HealthTimeout, Redial: maxPause,
 		Work: func() health.Work { return o.Activity.Activity(m.name).Work },
 	})
-	if err != nil { // the address is none; the dial would have failed
-		m.reached, m.lost = false, err.Error()
-		return
+	if err != nil {
+		m.log.Error("upstream cannot be watched", "error", err)
+		return false
 	}
-	m.asker, m.rhythm = opened, times
+	m.lane, m.rhythm = opened, times
+	return true
 }
 
-func (m *member) closeAsker() {
-	if m.asker != nil {
-		m.asker.Close()
-		m.asker = nil
+// meet takes in what the connection tells.
+func (m *member) meet(c contact) {
+	switch c.event {
+	case stands:
+		m.tried, m.reached, m.stoodAt, m.lostAt = true, true, time.Now(), time.Time{}
+		m.last = health.Verdict{} // whoever is there now is asked at once
+	case lost:
+		m.lostAt = time.Now()
+	case gone:
+		m.leaveUnreached(c.reason)
 	}
+}
+
+// miss gives up on a connection that has been away for too long.
+func (m *member) miss(now time.Time) {
+	if m.reached && !m.lostAt.IsZero() && now.Sub(m.lostAt) >= lostFor {
+		m.leaveUnreached("the connection has ended and cannot be had again")
+	}
+}
+
+func (m *member) leaveUnreached(why string) {
+	m.tried, m.judged, m.reached, m.lost = true, true, false, why
+	m.standing = health.Standing{}
 }
 
 // ask puts the next question if it is due. One is under way at a time.
 func (m *member) ask(ctx context.Context) {
-	if m.asker == nil || m.asking || !m.asker.Due(m.last) {
+	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.lane.Due(m.last) {
 		return
 	}
 	m.asking = true
-	from := m.asker
-	m.helpers.Go(func() { // ends with its question, which the end of the asker ends
-		a := answer{from, from.Ask(ctx)}
+	m.helpers.Go(func() { // ends with its question, which the end of the lane ends
+		v := m.lane.Ask(ctx)
 		select {
-		case m.answers <- a:
+		case m.answers <- v:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// hear takes in an answer, unless the connection was lost meanwhile.
-func (m *member) hear(a answer) {
+// hear takes in an answer, unless the connection was lost meanwhile: then the
+// question may have failed for that.
+func (m *member) hear(v health.Verdict) {
 	m.asking = false
-	if a.from == m.asker {
-		m.last, m.judged = a.verdict, true
-		m.standing.Hear(a.verdict)
+	if m.reached && m.lostAt.IsZero() && !v.Asked.Before(m.stoodAt) {
+		m.last, m.judged = v, true
+		m.standing.Hear(v)
 	}
 }
 

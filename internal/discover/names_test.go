@@ -2,7 +2,6 @@ package discover
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -122,7 +123,7 @@ func TestRosterIsBounded(t *testing.T) {
 	b := newBoard()
 	r := newRoster(t, testOptions(b))
 	r.ctx, r.cancel = context.WithCancel(t.Context())
-	r.dial = func(context.Context, string, string, time.Duration) (net.Conn, error) { return nil, errServer }
+	r.open = func(health.Options) (asker, error) { return &scriptedAsker{}, nil }
 	n := &named{entry: entry{text: "dns:w:1", form: byAddress}, source: r.newSource(&named{})}
 	r.entries = append(r.entries, n, &named{entry: entry{text: "dns:v:1", form: byAddress}, source: r.newSource(&named{})})
 	for i := range maxEndpoints {
@@ -159,7 +160,23 @@ func (a *scriptedAsker) Ask(context.Context) health.Verdict {
 	return v
 }
 
+func (a *scriptedAsker) Line() line { return standing{} }
+
+func (a *scriptedAsker) Configure(time.Duration, time.Duration) {}
+
 func (a *scriptedAsker) Close() {}
+
+// standing is a connection that never ends.
+type standing struct{}
+
+func (standing) Connect() {}
+
+func (standing) GetState() connectivity.State { return connectivity.Ready }
+
+func (standing) WaitForStateChange(ctx context.Context, _ connectivity.State) bool {
+	<-ctx.Done()
+	return false
+}
 
 // R6: an endpoint that falls silent keeps its calls and gets no new ones until it
 // says anything, on whatever connection; idle and silent three times it is out.
@@ -169,11 +186,6 @@ func TestRosterSuspects(t *testing.T) {
 		b, lane := newBoard(), &scriptedAsker{verdict: health.Verdict{Finding: health.Serving, Answered: true}}
 		r := newRoster(t, testOptions(b, name))
 		r.open = func(health.Options) (asker, error) { return lane, nil }
-		r.dial = func(context.Context, string, string, time.Duration) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			t.Cleanup(func() { theirs.Close() })
-			return ours, nil
-		}
 		r.Start()
 		pass := func(d time.Duration) {
 			<-time.After(d)

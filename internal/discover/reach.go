@@ -2,71 +2,92 @@ package discover
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"net"
-	"os"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc/connectivity"
 )
 
 const (
-	// dialTimeout bounds one attempt to reach an address.
-	dialTimeout = 3 * time.Second
-	// redialTimeout and redialPause are the same, and the longest pause before it,
-	// for an address that is reached and whose connection has ended: if it does not
-	// answer it is out within a second (R6), and tried on.
-	redialTimeout = 500 * time.Millisecond
-	redialPause   = 400 * time.Millisecond
-	// minPause and maxPause bound the pause between attempts; it doubles, with
-	// a fifth of jitter.
-	minPause = 100 * time.Millisecond
+	// lostFor is how long the connection to an endpoint that could be reached may
+	// be away before calls are: within a second, with the time between two looks
+	// (R6).
+	lostFor = 500 * time.Millisecond
+	// minPause and redialPause bound the pause before a connection that has ended
+	// soon is made anew; it doubles, with a fifth of jitter. One that has stood for
+	// longer than steady is made anew at once.
+	minPause    = 100 * time.Millisecond
+	redialPause = 400 * time.Millisecond
+	steady      = 5 * time.Second
+	// maxPause bounds the pause between attempts that fail.
 	maxPause = 5 * time.Second
 )
 
-// contact is what the held connection tells: it stands, perhaps anew, or cannot
-// be had.
-type contact struct{ err error }
-
-// dialer makes connections as net.Dialer.DialContext does.
-type dialer func(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error)
-
-// reacher holds one silent connection to an address (decision 006). Only its
-// end tells anything; nothing is sent.
-type reacher struct {
-	network, address string
-	dial             dialer
-	contacts         chan<- contact
+// contact is what the connection to an endpoint tells.
+type contact struct {
+	event  event
+	reason string // of failed
 }
 
-// run tells of every connection that was made, and of the first attempt in a row
-// that has failed, until ctx ends.
+// event is what has become of a connection.
+type event uint8
+
+const (
+	stands event = iota // also: anew
+	lost                // it stood and has ended; it is being made anew
+	gone                // it cannot be had
+)
+
+// line is grpc.ClientConn, as far as its connection is held.
+type line interface {
+	Connect()
+	GetState() connectivity.State
+	WaitForStateChange(ctx context.Context, last connectivity.State) bool
+}
+
+// reacher holds the connection on which an endpoint is asked for its health. Its
+// end tells first that an endpoint has gone, or is about to: a server that stops
+// gracefully takes no new connections and says GOAWAY on old ones. A connection
+// on which nothing is said would not do, servers wait for its first byte before
+// they end (decision 018).
+type reacher struct {
+	lane     asker
+	contacts chan<- contact
+}
+
+// run tells what becomes of the connection until ctx ends.
 func (r *reacher) run(ctx context.Context) {
-	pause, reached, told := minPause, false, false
-	for ctx.Err() == nil {
-		began, timeout := time.Now(), dialTimeout
-		if reached {
-			timeout = redialTimeout
+	line, pause := r.lane.Line(), minPause
+	var since time.Time // it stands; zero: it does not
+	for {
+		state := line.GetState()
+		switch state {
+		case connectivity.Ready:
+			since = time.Now()
+			r.tell(ctx, contact{event: stands})
+		case connectivity.TransientFailure:
+			since = time.Time{}
+			// The question fails at once, and says why.
+			r.tell(ctx, contact{gone, brief(r.lane.Ask(ctx).Reason)})
+		case connectivity.Idle:
+			if !since.IsZero() {
+				r.tell(ctx, contact{event: lost})
+				if time.Since(since) > steady {
+					pause = minPause
+				} else if !sleep(ctx, jitter(pause)) {
+					return
+				} else {
+					pause = min(2*pause, redialPause)
+				}
+				since = time.Time{}
+			}
+			line.Connect()
+		case connectivity.Connecting, connectivity.Shutdown:
 		}
-		conn, err := r.dial(ctx, r.network, r.address, timeout)
-		if reached = err == nil; reached || !told {
-			r.tell(ctx, contact{err})
-		}
-		told = !reached
-		if reached {
-			hold(ctx, conn)
-		}
-		if time.Since(began) > maxPause {
-			pause = minPause
-			continue
-		}
-		wait := pause
-		if reached {
-			wait = min(wait, redialPause)
-		}
-		if !sleep(ctx, jitter(wait)) {
+		if !line.WaitForStateChange(ctx, state) {
 			return
 		}
-		pause = min(2*pause, maxPause)
 	}
 }
 
@@ -77,31 +98,12 @@ func (r *reacher) tell(ctx context.Context, c contact) {
 	}
 }
 
-// dial is the dialer of the real world.
-func dial(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: timeout}
-	return d.DialContext(ctx, network, address)
-}
-
-// hold waits until the peer ends the connection, or ctx does.
-func hold(ctx context.Context, conn net.Conn) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	defer stop()
-	var b [512]byte
-	for {
-		if _, err := conn.Read(b[:]); err != nil {
-			_ = conn.Close() // nothing was written
-			return
-		}
+// brief leaves out of the text of an error the layers around what happened.
+func brief(text string) string {
+	if _, cause, found := strings.Cut(text, "Error while dialing: "); found {
+		return strings.TrimRight(cause, `"`)
 	}
-}
-
-// reason leaves out of an error what the log tells beside it.
-func reason(err error) string {
-	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
-		return sys.Err.Error()
-	}
-	return err.Error()
+	return text
 }
 
 func jitter(d time.Duration) time.Duration {

@@ -91,7 +91,6 @@ type Options struct {
 type Roster struct {
 	options  Options
 	resolver resolver
-	dial     dialer
 	open     func(health.Options) (asker, error)
 	running  sync.WaitGroup // sources and members
 	reached  atomic.Bool    // any endpoint was up
@@ -120,7 +119,7 @@ func New(o Options) (*Roster, error) {
 		o.ResolvConf = "/etc/resolv.conf"
 	}
 	r := &Roster{
-		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), dial: dial, open: openAsker,
+		options: o, resolver: newNameservers(o.ResolvConf, o.Servers), open: openLane,
 		members: make(map[string]*member),
 	}
 	r.times.Store(&Times{DrainTimeout: o.DrainTimeout, HealthInterval: o.HealthInterval, HealthTimeout: o.HealthTimeout})
@@ -130,15 +129,6 @@ func New(o Options) (*Roster, error) {
 	}
 	r.entries = r.keep(entries)
 	return r, nil
-}
-
-// openAsker is the lane for questions of the real world.
-func openAsker(o health.Options) (asker, error) {
-	a, err := health.Open(o)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
 }
 
 func parseAll(upstreams []string) ([]entry, error) {

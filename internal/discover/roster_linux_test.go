@@ -31,7 +31,7 @@ func TestVanishedAddressIsDownSoon(t *testing.T) {
 	began := time.Now()
 	server.drop()
 	b.await(t, address, "down")
-	if took := time.Since(began); took > dialTimeout-500*time.Millisecond {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("down after %v", took)
 	}
 }

@@ -267,8 +267,8 @@ func TestRosterHearsHealth(t *testing.T) {
 	}
 }
 
-// R6: who accepts and is silent gets no calls at first, and none any more once it
-// falls silent; it is not taken for dead. Its first byte ends the suspicion.
+// Who listens and does not speak HTTP/2 gets no calls: a process that has not
+// begun to accept, or is stopped.
 func TestRosterHearsSilence(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -281,7 +281,7 @@ func TestRosterHearsSilence(t *testing.T) {
 	o.HealthTimeout = 100 * time.Millisecond
 	r := newRoster(t, o)
 	r.Start()
-	testkit.Eventually(t, 20*time.Second, "a missed question", func() bool { return r.Endpoints()[0].State == NotServing })
+	testkit.Eventually(t, 20*time.Second, "the end of the patience", func() bool { return r.Endpoints()[0].State == Unreachable })
 	b.wantTold(t, address, "add")
 }
 

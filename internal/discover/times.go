@@ -15,10 +15,10 @@ func (r *Roster) Configure(t Times) {
 	}
 }
 
-// keepTime has the endpoint asked in the rhythm of now.
+// keepTime has the endpoint asked by the times that hold now.
 func (m *member) keepTime() {
-	if m.asker != nil && m.rhythm != m.roster.times.Load() {
-		m.closeAsker() // a question under way ends, and its answer is nobody's
-		m.openAsker()
+	if now := m.roster.times.Load(); now != m.rhythm {
+		m.rhythm = now
+		m.lane.Configure(now.HealthInterval, now.HealthTimeout)
 	}
 }

@@ -16,6 +16,7 @@ package health
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,9 +67,13 @@ type Options struct {
 // Concurrency: every method may be called from any goroutine.
 type Asker struct {
 	options Options
+	rhythm  atomic.Pointer[rhythm]
 	conn    *grpc.ClientConn
 	client  grpc_health_v1.HealthClient
 }
+
+// rhythm is what Configure changes.
+type rhythm struct{ interval, timeout time.Duration }
 
 // Open makes an Asker; Close ends it. It does not connect: the first question
 // does. The error is one of options that make no sense.
@@ -86,14 +91,22 @@ func Open(o Options) (*Asker, error) {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, MaxDelay: max(o.Redial, firstRedial)},
+			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, Jitter: 0.2, MaxDelay: max(o.Redial, firstRedial)},
 			MinConnectTimeout: o.Timeout,
 		}),
 	)
 	if err != nil {
 		return nil, err
 	}
-	return &Asker{options: o, conn: conn, client: grpc_health_v1.NewHealthClient(conn)}, nil
+	a := &Asker{options: o, conn: conn, client: grpc_health_v1.NewHealthClient(conn)}
+	a.Configure(o.Interval, o.Timeout)
+	return a, nil
+}
+
+// Configure puts others in place of Options.Interval and Options.Timeout, from the
+// next question on.
+func (a *Asker) Configure(interval, timeout time.Duration) {
+	a.rhythm.Store(&rhythm{interval, timeout})
 }
 
 // Conn is the connection on which questions go, for calls of the same kind that
@@ -113,22 +126,23 @@ func (a *Asker) Due(last Verdict) bool {
 // endpoint that is out or doubtful. Another one is asked when no call has
 // finished for an interval (R6).
 func (a *Asker) pause(last Verdict, work Work) time.Duration {
-	soon := min(a.options.Interval, SickPoll)
+	interval := a.rhythm.Load().interval
+	soon := min(interval, SickPoll)
 	switch {
 	case work.Doubtful && !last.Doubted:
 		return 0
 	case work.Doubtful || !last.Answered && last.Finding != Busy || last.Finding == NotServing || last.Finding == Failed:
 		return soon
 	case work.Answered.After(last.Asked):
-		return work.Answered.Add(a.options.Interval).Sub(last.Asked)
+		return work.Answered.Add(interval).Sub(last.Asked)
 	default:
-		return a.options.Interval
+		return interval
 	}
 }
 
 // Ask puts the question and waits for the answer, no longer than the timeout.
 func (a *Asker) Ask(ctx context.Context) Verdict {
-	asked, before, timeout := time.Now(), a.options.Work(), a.options.Timeout
+	asked, before, timeout := time.Now(), a.options.Work(), a.rhythm.Load().timeout
 	if before.Doubtful {
 		timeout = min(timeout, doubtTimeout)
 	}

@@ -61,7 +61,8 @@ func TestJudge(t *testing.T) {
 func TestPause(t *testing.T) {
 	const interval = 5 * time.Second
 	asked := time.Now()
-	a := &Asker{options: Options{Interval: interval}}
+	a := new(Asker)
+	a.Configure(interval, time.Second)
 	for _, test := range []struct {
 		name string
 		last Verdict

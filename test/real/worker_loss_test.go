@@ -120,7 +120,7 @@ func TestCallsOfABacklogMove(t *testing.T) {
 	t.Run("left alone", func(t *testing.T) { moveFromBacklog(t, func(*listless) {}) })
 }
 
-// listless accepts the two connections by which an endpoint is watched, answers
+// listless accepts the one connection by which an endpoint is watched, answers
 // questions for its health there, and leaves all others to the kernel.
 type listless struct {
 	net.Listener
@@ -153,7 +153,7 @@ func startListless(t *testing.T) *listless {
 
 func (l *listless) Accept() (net.Conn, error) {
 	l.mu.Lock()
-	enough := len(l.conns) == 2
+	enough := len(l.conns) == 1
 	l.mu.Unlock()
 	if enough {
 		<-l.gone
