@@ -88,16 +88,15 @@ func (f *chaosFaults) do(t *testing.T, kind faultKind) {
 // hold keeps a process stopped until cabrank has seen it, and some more.
 func (f *chaosFaults) hold(t *testing.T, fault *chaosFault, seen int) {
 	t.Helper()
-	pid := fmt.Sprintf(`"pid":%d,`, fault.pid)
+	who := fmt.Sprintf(`"worker":%q,"pid":%d,`, fault.worker, fault.pid)
 	testkit.Eventually(t, patience, fmt.Sprintf("cabrank to see that process %d is stopped", fault.pid), func() bool {
-		draining := strings.Contains(f.c.Log(), `"worker draining","worker":"`+fault.worker+`",`+pid)
-		for line := range strings.Lines(f.c.Log()[seen:]) {
-			if strings.Contains(line, pid) && strings.Contains(line, "worker takes no calls") {
-				fault.detected = time.Now()
-			}
+		log := f.c.Log()
+		if strings.Contains(log[seen:], `"worker takes no calls",`+who) {
+			fault.detected = time.Now()
 		}
-		// One that drains is out already, or has never been in.
-		return draining || !fault.detected.IsZero() || !alive(fault.pid)
+		// One that is not ready yet, or drains, or has ended, gets no calls anyway.
+		in := strings.Contains(log, `"worker ready",`+who) && !strings.Contains(log, `"worker draining",`+who)
+		return !fault.detected.IsZero() || !in || !alive(fault.pid)
 	})
 	<-time.After(time.Duration(f.random.Int64N(int64(time.Second)))) // the length is part of the fault
 	last := syscall.SIGCONT

@@ -40,12 +40,13 @@ type chaosPlan struct {
 	seed                 uint64
 	rounds               int // of all three phases, so that what else the machine does hits all alike
 	calm, planned, storm time.Duration
+	script               string             // a worker in Ruby, in testdata; empty: the one in Go
 	recycle              int                // calls after which a worker is replaced
 	changes              map[changeKind]int // in each phase of planned changes alone
 	stormChanges         map[changeKind]int // in each phase of everything
 	faults               map[faultKind]int  // beside them
 	names                bool               // upstreams beside the workers, found by DNS
-	upgrade              bool               // one of cabrank itself, half-way
+	upgrade              bool               // of cabrank itself, half-way and in the last round
 	limits               chaosLimits
 }
 
@@ -99,7 +100,7 @@ func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
 	}
 	file := newChaosFile(t, dir, plan.recycle, upstreams)
 	socket := filepath.Join(runtime, "control.sock")
-	args := slices.Concat([]string{"--config", file.path, "--control", socket, "--"}, chaosWorker(t, r.ledger))
+	args := slices.Concat([]string{"--config", file.path, "--control", socket, "--"}, plan.worker(t, r.ledger))
 	r.Cabrank = StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
 	r.faults = &chaosFaults{c: r.Cabrank, ledger: r.ledger, random: rand.New(rand.NewPCG(plan.seed, 2))}
 	r.changes = &chaosChanges{
@@ -116,6 +117,15 @@ func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
 
 // pid is the process that serves: another one after an upgrade.
 func (r *chaosRun) pid() int { return int(r.changes.serving.Load()) }
+
+// worker is the command line of the workers.
+func (p *chaosPlan) worker(t *testing.T, ledger string) []string {
+	t.Helper()
+	if p.script == "" {
+		return chaosWorker(t, ledger)
+	}
+	return []string{"ruby", filepath.Join(root(t), "test", "real", "testdata", p.script), ledger}
+}
 
 // waitWhole waits until all workers are ready.
 func (r *chaosRun) waitWhole(t *testing.T) {
@@ -202,8 +212,12 @@ func runChaos(t *testing.T, plan chaosPlan) {
 		r.phase(t, phaseCalm, plan.calm, nil, nil)
 		changes := map[changeKind]int{}
 		maps.Copy(changes, plan.changes)
-		if round == plan.rounds/2 && plan.upgrade {
+		switch {
+		case !plan.upgrade:
+		case round == plan.rounds/2:
 			changes[changeUpgrade] = 1
+		case round == plan.rounds-1:
+			changes[changeUpSignal] = 1
 		}
 		r.phase(t, phasePlanned, plan.planned, changes, nil)
 		r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)

@@ -20,3 +20,19 @@ func TestSoakChaos(t *testing.T) {
 		limits:       chaosLimits{plannedP99: 1.2, stormP99: 1.5, detection: time.Second, afterwards: time.Second},
 	})
 }
+
+// The same with workers in Ruby, in a round of two minutes. What depends on time
+// has the limits of the short form: an interpreter that starts takes the CPU from
+// those that serve.
+func TestSoakChaosRuby(t *testing.T) {
+	runChaos(t, chaosPlan{
+		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
+		script: "chaos_worker.rb",
+		rounds: 1, calm: 20 * time.Second, planned: 40 * time.Second, storm: time.Minute,
+		recycle: 500, names: true, upgrade: true,
+		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
+		stormChanges: map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
+		faults:       map[faultKind]int{faultKill: 6, faultStop: 1, faultStopKill: 1},
+		limits:       chaosLimits{plannedP99: 12, stormP99: 15, detection: 10 * time.Second, afterwards: 10 * time.Second},
+	})
+}
