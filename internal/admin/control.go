@@ -147,9 +147,9 @@ func (c *control) status(w http.ResponseWriter, _ *http.Request) {
 
 // watch sends everything that goes on from now until the client leaves.
 func (c *control) watch(w http.ResponseWriter, r *http.Request) {
-	s := newStream(w)
+	s, now := newStream(w), c.Journal.end() // before the header, which tells the client that it sees all
 	s.begin(http.StatusOK)
-	s.follow(c.Journal, c.Journal.end(), r.Context().Done(), c.living.Done())
+	s.follow(c.Journal, now, r.Context().Done(), c.living.Done())
 }
 
 // operation answers a command whose request is a T.
