@@ -149,7 +149,7 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 	for range 3 {
 		client, dials := dialCounted(t, r.Addr)
 		dialed = append(dialed, dials)
-		loads = append(loads, startLoadOf(t, client, shortCall, shortCall, wholeStream))
+		loads = append(loads, startLoadOf(t, client, []loadCall{shortCall, shortCall, wholeStream}))
 	}
 	client, dials := dialCounted(t, r.Addr)
 	dialed = append(dialed, dials)

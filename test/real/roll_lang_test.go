@@ -58,11 +58,14 @@ type rollLoad struct {
 func startRollLoad(t *testing.T, addr string) *rollLoad {
 	t.Helper()
 	client := workpb.NewWorkClient(dialLang(t, addr))
-	return startLoadOf(t, client, callCPUOnce, callCPUOnce, callCPUOnce, streamOnce)
+	return startLoadOf(t, client, []loadCall{callCPUOnce, callCPUOnce, callCPUOnce, streamOnce})
 }
 
+// loadCall is a call that a caller makes again and again.
+type loadCall func(context.Context, workpb.WorkClient) error
+
 // startLoadOf starts a caller for each call.
-func startLoadOf(t *testing.T, client workpb.WorkClient, calls ...func(context.Context, workpb.WorkClient) error) *rollLoad {
+func startLoadOf(t *testing.T, client workpb.WorkClient, calls []loadCall) *rollLoad {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	load := &rollLoad{cancel: cancel, failed: make(map[string]int)}
