@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -75,6 +77,19 @@ func (s *service) reread() (loaded, merged *config.Config, err error) {
 	}
 	merged, err = config.Merge(s.current(), loaded)
 	return loaded, merged, err
+}
+
+// fileThere is an error if the file that this process has read, if any, has gone. A
+// new process would find none, take all defaults, and then the calls. What is in
+// the file is for that process to judge, which may know more keys.
+func fileThere(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("the configuration has gone, a new cabrank would begin with the defaults: %w", err)
+	}
+	return nil
 }
 
 // refusal puts the faults of a configuration into the form that the control tells.

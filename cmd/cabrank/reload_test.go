@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -111,6 +113,22 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 	r.refused("upstreams: [127.0.0.1:1]\nslots: 50\nstream_slots: 20\n",
 		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")
 	r.want(start, "", "", "")
+}
+
+// An upgrade does not begin where the new cabrank would find no file.
+func TestUpgradeNeedsTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "cabrank.yml")
+	if err := fileThere(name); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []string{name, ""} {
+		if err := fileThere(there); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A service that nobody told where its configuration comes from keeps it.

@@ -69,7 +69,7 @@ func (s *service) mayUpgrade() error {
 			return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
 		}
 	}
-	return nil
+	return fileThere(s.current().File)
 }
 
 func (s *service) upgradeOptions(workers int) handover.Options {
