@@ -196,6 +196,17 @@ func peerSeeds() (seeds [][]byte) {
 			add(mayRunTwice, func(r *recipe) { r.add(opPass, 4+n).serve().frame(opMad, frameRST, int(n)<<1).reply(list, true) })
 		}
 	}
+	for _, flags := range []byte{0, 1, 3, mayRunTwice, 64, 128} { // its calls are taken from it
+		for part := range 5 { // of a message of 0 bytes
+			begin := func(r *recipe) *recipe { return r.reply(0, false).frame(opMad, frameData, part<<1) }
+			add(flags, func(r *recipe) { r.add(5, cutMad).serve() })
+			add(flags, func(r *recipe) { begin(r).add(5, cutMad).serve() })
+			add(flags, func(r *recipe) { begin(r).add(5, cutMad).frame(opMad, frameData, 1<<1).serve() })
+			add(flags, func(r *recipe) { begin(r).add(5, cutMad).reply(2, true).serve() })
+			add(flags, func(r *recipe) { begin(r).add(5, cutMad).frame(opMad, frameRST, 0).serve() })
+			add(flags, func(r *recipe) { begin(r).add(5, cutMad).times(5, func(r *recipe) { r.add(opPass, 250) }) })
+		}
+	}
 	add(0, func(r *recipe) { r.raw(opMad, []byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 	add(2, func(r *recipe) { r.raw(opMad, []byte{0, 0, 0, 4}) })
 	return seeds

@@ -269,6 +269,9 @@ func settleWorld(t *testing.T, w *world, worker *goodWorker, beside *steady) {
 // hedged.
 const mayRunTwice = 32
 
+// cutMad is how much the mad worker is to take when its calls are taken from it.
+const cutMad = 254
+
 // anyFailure is a rule by which calls are soon hedged, and tried again.
 func anyFailure() MethodRule {
 	return MethodRule{
@@ -328,7 +331,11 @@ func fuzzPeers(t *testing.T, s script) {
 			case 3, 4:
 				wild.act(&s, asks)
 			case 5:
-				mad.take(int(s.byte()) << 6)
+				n := s.byte()
+				if n == cutMad {
+					w.g.Cut(mad.e)
+				}
+				mad.take(int(n) << 6)
 			default:
 				wild.take(int(s.byte()) << 6)
 			}

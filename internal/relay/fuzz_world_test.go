@@ -30,6 +30,7 @@ type far struct {
 	*judge
 	w    *world
 	link *shard.Link
+	e    *Endpoint     // of a worker
 	cc   *callerConn   // nil: the far end is a worker
 	uc   *upstreamConn // nil: the far end is a caller
 	dead bool          // the engine or the far end has ended the connection
@@ -84,6 +85,7 @@ func (w *world) worker(name string, slots int, local bool) *far {
 	f := w.far(true)
 	e := w.g.AddEndpoint(name, slots, local)
 	w.g.Up(e, "none", "")
+	f.e = e
 	w.st.do(func() {
 		f.uc = w.st.upstreamOf(e.slots).newConn()
 		f.link = f.uc.link

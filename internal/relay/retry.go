@@ -139,7 +139,7 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 	c.ticket.Request.Avoid = from
 	c.retries++
 	c.previous++
-	c.state, c.resumeAt = callPausing, now+pause
+	c.state, c.resumeAt = callPausing, max(now+pause, 1) // 0 would be never
 	c.count()
 	c.setClock(now)
 	return true
