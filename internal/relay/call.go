@@ -330,7 +330,7 @@ func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	c.up.Clear()
 	c.forget()
 	if c.aside {
-		c.fail(endedLost, now)
+		c.enterAsideAgain(now)
 		return next, false
 	}
 	c.releaseLease(rank.RefusedByWorker, now)

@@ -51,8 +51,8 @@ func (a *attempt) cut(now time.Duration) {
 	case a.unheard:
 		a.endUnheard(outcome, now)
 	case a.loses(outcome, now):
-	case c.aside:
-		c.fail(endedDraining, now)
+	case c.aside && c.replayable(): // it only reads, so that it may be seen twice
+		c.moveAside(now)
 	case unseen && c.replayable():
 		c.again(now)
 	case c.retryDrained(now):

@@ -248,3 +248,36 @@ func TestServed(t *testing.T) {
 		}
 	})
 }
+
+// R7: a reflection call, which has no slot, goes to another worker if it has no
+// answer yet, and is told the reason if it has.
+func TestCutReflection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		e, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		for stream := uint32(1); stream <= 3; stream += 2 {
+			caller.WriteHeaders(stream, noEnd, request(reflectPath)...)
+			caller.WriteData(stream, noEnd, hi())
+			worker.WantHeaders(stream, noEnd)
+			worker.WantDataBytes(stream, hi(), noEnd)
+		}
+		worker.WriteHeaders(3, noEnd, responseHead()...)
+		caller.WantFields(3, noEnd, responseHead()...)
+		_, other := g.pipeWorker("w2", 1)
+		worker.Skip(testkit.RST)
+		g.Cut(e)
+		caller.WantFields(3, end, "grpc-status", "14", "grpc-message", draining)
+		caller.WantRST(3, http2.ErrCodeNo)
+		other.WantHeaders(1, noEnd)
+		other.WantDataBytes(1, hi(), noEnd)
+		caller.WriteData(1, end, hi())
+		other.WantDataBytes(1, hi(), end)
+		reply(other, 1)
+		wantReply(caller, 1)
+		if n := g.asides.Load(); n != 0 {
+			t.Errorf("%d places aside are taken", n)
+		}
+	})
+}

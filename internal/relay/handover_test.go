@@ -3,7 +3,6 @@ package relay
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +35,7 @@ func TestHandOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			worker := answering(t)
+			worker := openShop(t, 1).ln.Addr()
 			crowd := newCrowd(t, network, ln.Addr().String())
 			now, served := succeed(t, ln, worker)
 			crowd.start(t)
@@ -87,31 +86,11 @@ func inherit(t *testing.T, ln net.Listener) net.Listener {
 	return next
 }
 
-// answering starts a worker that answers every call with one message.
-func answering(t *testing.T) net.Addr {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/grpc")
-		_, _ = w.Write(hi())
-		w.Header().Set(http.TrailerPrefix+"grpc-status", "0")
-	})
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) })
-		}
-	})
-	t.Cleanup(func() { ln.Close(); serving.Wait() }) // the relays have closed their connections
-	return ln.Addr()
+// overHTTP2 is HTTP/2 without TLS.
+func overHTTP2() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
 }
 
 // crowd is callers that never pause.
@@ -127,6 +106,7 @@ type crowd struct {
 }
 
 func newCrowd(t *testing.T, network, address string) *crowd {
+	t.Helper()
 	c := &crowd{network: network, address: address, messages: 1, quit: make(chan struct{}), failed: make(chan error, 1)}
 	t.Cleanup(func() {
 		select {
@@ -139,6 +119,7 @@ func newCrowd(t *testing.T, network, address string) *crowd {
 }
 
 func (c *crowd) start(t *testing.T) {
+	t.Helper()
 	for i := range 8 {
 		c.calling.Go(func() { c.call(i%2 == 0) })
 	}
@@ -185,13 +166,13 @@ func (c *crowd) call(fresh bool) {
 	}
 }
 
-func (c *crowd) transport() *http2.Transport {
-	return &http2.Transport{AllowHTTP: true, DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+func (c *crowd) transport() *http.Transport {
+	return &http.Transport{Protocols: overHTTP2(), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, c.network, c.address)
 	}}
 }
 
-func (c *crowd) callOnce(transport *http2.Transport) error {
+func (c *crowd) callOnce(transport *http.Transport) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*soon)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://greeter.test"+hello, bytes.NewReader(hi()))
@@ -199,7 +180,7 @@ func (c *crowd) callOnce(transport *http2.Transport) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/grpc")
-	request.Header.Set("Te", "trailers")
+	request.Header.Set("TE", "trailers")
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
 		return err
@@ -210,11 +191,11 @@ func (c *crowd) callOnce(transport *http2.Transport) error {
 		return err
 	}
 	whole := bytes.Repeat(hi(), c.messages)
-	switch status := answer.Trailer.Get("grpc-status"); {
+	switch status := answer.Trailer.Get("Grpc-Status"); {
 	case status == "0" && bytes.Equal(body, whole):
-	case c.cut && answer.Trailer.Get("grpc-message") == draining && len(body)%len(hi()) == 0 && bytes.HasPrefix(whole, body):
+	case c.cut && answer.Trailer.Get("Grpc-Message") == draining && len(body)%len(hi()) == 0 && bytes.HasPrefix(whole, body):
 	default:
-		return fmt.Errorf("status %q %v, trailers %v, body %q", answer.Header.Get("grpc-status"), answer.Header, answer.Trailer, body)
+		return fmt.Errorf("status %q %v, trailers %v, body %q", answer.Header.Get("Grpc-Status"), answer.Header, answer.Trailer, body)
 	}
 	return nil
 }

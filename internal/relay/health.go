@@ -127,6 +127,21 @@ func (c *call) enterAside(now time.Duration) {
 	c.open(conn, now)
 }
 
+// moveAside takes a reflection call from its worker to another one.
+func (c *call) moveAside(now time.Duration) {
+	c.leaveStream()
+	c.up.Clear()
+	c.forget()
+	c.enterAsideAgain(now)
+}
+
+// enterAsideAgain gives its place to the next worker, or has it wait like any other
+// call.
+func (c *call) enterAsideAgain(now time.Duration) {
+	c.aside = false
+	c.enterAside(now)
+}
+
 // touchAside moves the end of an idle reflection call.
 func (c *call) touchAside(now time.Duration) {
 	if c.aside {

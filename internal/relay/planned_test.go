@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,55 +210,41 @@ func TestMovesAndWaitsAreBounded(t *testing.T) {
 
 // shop is a worker with a process of its own, as far as one can have that here.
 type shop struct {
-	ln      net.Listener
-	serving sync.WaitGroup
-	mu      sync.Mutex
-	conns   []net.Conn
+	ln     net.Listener
+	server http.Server
+	served chan error
 }
 
-// openShop starts a worker that answers after a moment, by streams of messages.
-func openShop(t *testing.T) *shop {
+// openShop starts a worker that answers with so many messages, one a millisecond.
+func openShop(t *testing.T, messages int) *shop {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{ln: ln}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &shop{ln: ln, served: make(chan error, 1)}
+	s.server.Protocols = overHTTP2()
+	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/grpc")
-		for range 3 {
+		for range messages {
 			<-time.After(time.Millisecond)
 			_, _ = w.Write(hi())
 			_ = http.NewResponseController(w).Flush()
 		}
-		w.Header().Set(http.TrailerPrefix+"grpc-status", "0")
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 	})
-	s.serving.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns = append(s.conns, conn)
-			s.mu.Unlock()
-			s.serving.Go(func() { new(http2.Server).ServeConn(conn, &http2.ServeConnOpts{Handler: handler}) })
-		}
-	})
+	go func() { s.served <- s.server.Serve(ln) }() // ended by close
 	t.Cleanup(s.close)
 	return s
 }
 
 // close ends the worker at once, as KILL would.
 func (s *shop) close() {
-	s.ln.Close()
-	s.mu.Lock()
-	for _, conn := range s.conns {
-		conn.Close()
+	_ = s.server.Close()
+	if err := <-s.served; err != nil {
+		s.served <- err // for the next one to close it
 	}
-	s.mu.Unlock()
-	s.serving.Wait()
 }
 
 // R17, "0 failures in planned changes": under callers that never pause workers are
@@ -274,7 +259,7 @@ func TestRollsLoseNothing(t *testing.T) {
 			var places []*Endpoint
 			for i := range 3 { // one of them is a spare
 				places = append(places, g.AddEndpoint(fmt.Sprint("w", i), 2, true))
-				shops = append(shops, openShop(t))
+				shops = append(shops, openShop(t, 3))
 				if i > 0 {
 					g.Up(places[i], "tcp", shops[i].ln.Addr().String())
 				}
@@ -286,7 +271,7 @@ func TestRollsLoseNothing(t *testing.T) {
 				crowd.made(t, 20)
 				in, out := roll%3, (roll+1)%3
 				shops[in].close()
-				shops[in] = openShop(t)
+				shops[in] = openShop(t, 3)
 				g.Up(places[in], "tcp", shops[in].ln.Addr().String())
 				g.Down(places[out])
 				if !forced {

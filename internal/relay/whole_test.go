@@ -62,18 +62,19 @@ func (x *cutting) cut(how string) (wait func()) {
 	return wait
 }
 
-func cuts(t *testing.T, test func(t *testing.T, how string)) {
+// cuts has such a stream end in each of the two ways.
+func cuts(t *testing.T, window uint32, test func(x *cutting, how string)) {
+	t.Helper()
 	for _, how := range []string{"worker draining", "shutting down"} {
 		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, how) })
+			synctest.Test(t, func(t *testing.T) { test(newCutting(t, window), how) })
 		})
 	}
 }
 
 // R13, R17: between two messages the trailers come at once.
 func TestEndsBetweenMessages(t *testing.T) {
-	cuts(t, func(t *testing.T, how string) {
-		x := newCutting(t, 1000)
+	cuts(t, 1000, func(x *cutting, how string) {
 		began := time.Now()
 		wait := x.cut(how)
 		x.told()
@@ -85,8 +86,7 @@ func TestEndsBetweenMessages(t *testing.T) {
 
 // If nothing comes behind the message there is no long wait for it.
 func TestEndsBehindLastMessage(t *testing.T) {
-	cuts(t, func(t *testing.T, how string) {
-		x := newCutting(t, 1000)
+	cuts(t, 1000, func(x *cutting, how string) {
 		x.send(x.message[:10])
 		x.gets(x.message[:10])
 		wait := x.cut(how)
@@ -105,8 +105,7 @@ func TestEndsBehindLastMessage(t *testing.T) {
 func TestEndsBehindMessage(t *testing.T) {
 	for _, first := range []int{1, 4, 5, 6, 19} {
 		for _, step := range []int{1, 7, 100} {
-			cuts(t, func(t *testing.T, how string) {
-				x := newCutting(t, 1000)
+			cuts(t, 1000, func(x *cutting, how string) {
 				x.send(x.message[:first])
 				x.gets(x.message[:first])
 				wait := x.cut(how)
@@ -137,8 +136,7 @@ func TestMessageThatDoesNotEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cuts(t, func(t *testing.T, how string) {
-				x := newCutting(t, 1000)
+			cuts(t, 1000, func(x *cutting, how string) {
 				x.send(x.message[:10])
 				x.gets(x.message[:10])
 				x.worker.Skip(testkit.RST)
@@ -155,8 +153,7 @@ func TestMessageThatDoesNotEnd(t *testing.T) {
 
 // A worker that ends the stream itself meanwhile has the last word.
 func TestWorkerEndsFirst(t *testing.T) {
-	cuts(t, func(t *testing.T, how string) {
-		x := newCutting(t, 1000)
+	cuts(t, 1000, func(x *cutting, how string) {
 		x.send(x.message[:10])
 		x.gets(x.message[:10])
 		wait := x.cut(how)
@@ -177,8 +174,7 @@ func TestWorkerEndsFirst(t *testing.T) {
 func TestAbsorbedMessagesGoFirst(t *testing.T) {
 	for _, seen := range []int{0, 7} { // bytes that the caller has of the next message
 		for _, part := range []int{0, 3, 11} { // bytes that are here of the last one
-			cuts(t, func(t *testing.T, how string) {
-				x := newCutting(t, uint32(20+seen))
+			cuts(t, uint32(20+seen), func(x *cutting, how string) {
 				x.send(append(bytes.Repeat(x.message, 3), x.message[:part]...))
 				if seen > 0 {
 					x.gets(x.message[:seen])
@@ -232,8 +228,7 @@ func TestLostInMessage(t *testing.T) {
 
 // Bytes that are no messages are passed on as they are.
 func TestEndsBehindOtherBytes(t *testing.T) {
-	cuts(t, func(t *testing.T, how string) {
-		x := newCutting(t, 1000)
+	cuts(t, 1000, func(x *cutting, how string) {
 		x.send([]byte("<html>"))
 		x.gets([]byte("<html>"))
 		wait := x.cut(how)
