@@ -233,7 +233,7 @@ func TestRunTime(t *testing.T) {
 			pid, began := h.first().PID, time.Now()
 			h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
 			if test.over {
-				testkit.Eventually(t, 6*burnFor, "another process", func() bool { s := h.first(); return s.PID != pid && s.PID != 0 })
+				testkit.Eventually(t, 10*burnFor, "another process", func() bool { s := h.first(); return s.PID != pid && s.PID != 0 })
 				h.rank.setWork(Work{})
 				if got := h.first().Restarts; got[CauseRunTime] != 1 || len(got) != 1 {
 					t.Errorf("restarts %v, want one for the run time", got)

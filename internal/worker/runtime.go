@@ -6,15 +6,17 @@ const (
 	// burnFor is how long a worker must be seen to compute without a pause to be
 	// ended for its run time. A handler that waits for an answer computes for
 	// moments, when it comes.
-	burnFor = 5 * time.Second
+	burnFor = 6 * time.Second
 	// burnEvery is how often its CPU time is read meanwhile, which takes a look
 	// at every process of the machine.
-	burnEvery = time.Second
-	// burnPart of one processor between any two looks is computing. A thread that
-	// loops takes a whole one, and still a quarter where four of them share it; a
-	// handler that waits, and runtimes that look around, take some hundredths. A
-	// control group with a quota below a quarter of a processor hides it.
-	burnPart = 4
+	burnEvery = 2 * time.Second
+	// burnPart of one processor between two looks is computing. A thread that
+	// loops takes a whole one, and still an eighth where eight of them share it; a
+	// handler that waits, and runtimes that look around, take some hundredths.
+	burnPart = 8
+	// calmPart of one processor is less than anything that loops gets, but on a
+	// machine that nobody can work on. Between the two nothing is decided.
+	calmPart = 100
 )
 
 // burn is what a worker's goroutine remembers in order to tell whether its
@@ -82,12 +84,12 @@ func (b *burn) due(limit time.Duration, now time.Time) bool {
 // look takes in the CPU time of the group, in clock ticks. A group that lost a
 // process has less than before; what it did meanwhile is not known.
 func (b *burn) look(ticks int64, now time.Time) {
-	needed := int64(now.Sub(b.last) * ticksPerSecond / burnPart / time.Second)
+	used, all := ticks-b.ticks, int64(now.Sub(b.last)*ticksPerSecond/time.Second)
 	switch {
 	case b.last.IsZero():
-	case ticks-b.ticks < needed:
+	case used < all/burnPart:
 		b.from = time.Time{}
-		if b.nobody {
+		if b.nobody && used >= 0 && used <= all/calmPart {
 			b.ended = time.Time{} // what computes later is something else
 		}
 	case b.from.IsZero():
@@ -97,7 +99,7 @@ func (b *burn) look(ticks int64, now time.Time) {
 }
 
 // over decides whether the worker is to be replaced: it owes an answer for
-// longer than the limit and has computed without a pause for the last 5 s, or it
+// longer than the limit and has computed without a pause for burnFor, or it
 // has computed for nobody all the time that the limit allows.
 func (b *burn) over(limit time.Duration, now time.Time) bool {
 	if limit == 0 || b.since.IsZero() || b.from.IsZero() {
