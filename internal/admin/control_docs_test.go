@@ -46,8 +46,7 @@ func fieldsOf(shape reflect.Type) []string {
 		return nil
 	}
 	var names []string
-	for i := range shape.NumField() {
-		field := shape.Field(i)
+	for field := range shape.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "" {
 			names = append(names, name)

@@ -324,7 +324,7 @@ func TestStatusOfACrashLoop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan outcome, 1)
 	go func() { waiting <- callIo(ctx, conn, "waits", 0) }()
-	c.await("the crash loop", func(s *operatorStatus) bool { return s.Workers[0].State == "crash loop" })
+	c.await("the crash loop", func(s *operatorStatus) bool { return len(s.Workers) == 1 && s.Workers[0].State == "crash loop" })
 	c.waitMetric("cabrank_queue_length", 1)
 	text := c.must("status")
 	for _, want := range []string{`^ready 0 of 1, queue 1 \(oldest \d`, `\nworker-1  crash loop  .* exit  .*last exit: exit status 7\n`} {
