@@ -3,7 +3,6 @@
 package real_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,99 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-// chats are streams that go on for some time, one after the other, on a
-// connection of their own.
-type chats struct {
-	quit    chan struct{}
-	callers sync.WaitGroup
-	mu      sync.Mutex
-	ended   int
-	failed  []error
-}
-
-// chatMessages times chatPause is how long one stream takes.
-const (
-	chatMessages = 10
-	chatPause    = 30 * time.Millisecond
-)
-
-func startChats(t *testing.T, addr string, callers int) *chats {
-	t.Helper()
-	c := &chats{quit: make(chan struct{})}
-	client := workpb.NewWorkClient(dialLang(t, addr))
-	for range callers {
-		c.callers.Go(func() {
-			for {
-				select {
-				case <-c.quit:
-					return
-				default:
-				}
-				err := chatOnce(t, client)
-				c.mu.Lock()
-				c.ended++
-				if err != nil {
-					c.failed = append(c.failed, err)
-				}
-				c.mu.Unlock()
-			}
-		})
-	}
-	return c
-}
-
-func chatOnce(t *testing.T, client workpb.WorkClient) error {
-	stream, err := client.Chat(t.Context())
-	if err != nil {
-		return err
-	}
-	for n := range chatMessages {
-		if err := stream.Send(&workpb.ChatMessage{Text: fmt.Sprint(n)}); err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		reply, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		if reply.GetText() != fmt.Sprint(n) {
-			return fmt.Errorf("message %d came back as %q", n, reply.GetText())
-		}
-		<-time.After(chatPause) // a stream is long because it pauses
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
-	if _, err = stream.Recv(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the end of a stream: %w", err)
-	}
-	return nil
-}
-
-// stop waits for the streams and holds that none has failed.
-func (c *chats) stop(t *testing.T) {
-	t.Helper()
-	close(c.quit)
-	c.callers.Wait()
-	for _, err := range c.failed {
-		t.Errorf("stream: %v", err)
-	}
-	if c.ended == 0 {
-		t.Error("no stream has ended")
-	}
-	t.Logf("%d streams", c.ended)
-}
 
 // R20: upgrades in a row, the program replaced in between, while callers never
 // pause: no call and no stream fails, none runs twice, the probes never say no,
@@ -308,108 +223,6 @@ func (m *managed) successor() int {
 	return pid
 }
 
-// R20: whichever of the two is killed, whenever: before the listeners have gone
-// over the old one goes on, or both are gone with all workers; afterwards the
-// new one does.
-func TestUpgradeKilled(t *testing.T) {
-	for _, slow := range []string{"", "sleep 0.1", "sleep 0.4"} {
-		for _, wait := range []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond, 150 * time.Millisecond} {
-			t.Run(fmt.Sprintf("new, worker %q, after %v", slow, wait), func(t *testing.T) { killNew(t, slow, wait) })
-			t.Run(fmt.Sprintf("old, worker %q, after %v", slow, wait), func(t *testing.T) { killOld(t, slow, wait) })
-		}
-	}
-}
-
-func killNew(t *testing.T, slow string, wait time.Duration) {
-	m, l, be := startMoody(t, "--drain-timeout", "1s", "--stop-timeout", "500ms")
-	be(slow)
-	next := m.startUpgrade()
-	<-time.After(wait) // the moment is what is tested
-	m.kill(next)
-	m.wantGone(next)
-	if len(m.LogLines("handed over")) == 0 { // it is too late for that now
-		m.WaitLog(patience, "no upgrade, nothing has changed")
-		m.wantUnharmed(l)
-		be("")
-		m.upgrade() // it also sweeps what the killed one has left
-		m.wantUnharmed(l)
-		m.stop()
-	} else {
-		m.wantEnd(m.main, 0)
-		m.wantNothingLeft0()
-	}
-	l.stop()
-}
-
-func killOld(t *testing.T, slow string, wait time.Duration) {
-	m, l, be := startMoody(t, "--drain-timeout", "1s", "--stop-timeout", "500ms")
-	be(slow)
-	next, old := m.startUpgrade(), m.main
-	<-time.After(wait)
-	_ = syscall.Kill(old, syscall.SIGKILL) // it may have handed over and ended
-	m.waitEnd(old)
-	l.stop()
-	if len(m.LogLines("took over")) == 0 && len(m.LogLines("handed over")) == 0 {
-		// Either it had the listeners in its hands, or it ends.
-		testkit.Eventually(t, patience, "the new process to end or to take over", func() bool {
-			return len(m.LogLines("took over")) > 0 || lineWith(m.Output(), fmt.Sprintf("ended %d ", next)) != ""
-		})
-	}
-	if lineWith(m.Output(), fmt.Sprintf("ended %d ", next)) != "" {
-		m.wantNothingLeft0()
-		return
-	}
-	m.main = next
-	m.WaitLog(patience, "the old process has ended")
-	if got := callIo(t.Context(), dialLang(t, m.Addr), "after", 0); got.err != nil {
-		t.Errorf("a call after the takeover: %v", got.err)
-	}
-	be("")
-	m.upgrade()
-	m.stop()
-}
-
-// wantNothingLeft0 is wantNothingLeft after a kill -9, which may leave files for
-// the next start to sweep.
-func (m *managed) wantNothingLeft0() {
-	m.t.Helper()
-	m.ExitCode(5 * time.Second)
-	m.WaitNoneLeft(3 * time.Second)
-}
-
-// SIGTERM wins: to the old process before the new one has taken over it ends
-// both, to the new one it ends that alone.
-func TestUpgradeAndStop(t *testing.T) {
-	for _, wait := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
-		t.Run(fmt.Sprintf("the old, after %v", wait), func(t *testing.T) {
-			m, l, be := startMoody(t)
-			be("sleep 1")
-			next := m.startUpgrade()
-			<-time.After(wait)
-			m.signal(m.main, syscall.SIGTERM)
-			m.wantEnd(m.main, 0)
-			m.wantGone(next)
-			m.wantNothingLeft()
-			for _, o := range failures(l.stop()) {
-				if message := status.Convert(o.err).Message(); strings.HasPrefix(message, "cabrank: ") {
-					t.Errorf("call %s: %s", o.id, message)
-				}
-			}
-		})
-		t.Run(fmt.Sprintf("the new, after %v", wait), func(t *testing.T) {
-			m, l, be := startMoody(t)
-			be("sleep 1")
-			next := m.startUpgrade()
-			<-time.After(wait)
-			m.signal(next, syscall.SIGTERM)
-			m.wantGone(next)
-			m.WaitLog(patience, "no upgrade, nothing has changed")
-			m.wantUnharmed(l)
-			l.stop()
-		})
-	}
-}
-
 // A stream that outlasts the drain is told by the old process, while the new one
 // serves (R17, R20).
 func TestUpgradeCutsWhatStays(t *testing.T) {
@@ -495,38 +308,3 @@ func TestUpgradeAsPID1(t *testing.T) {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
 }
-
-// server.reuse_port: two on one port; one stops, and callers that never pause
-// see nothing of it (R17).
-func TestTwoOnOnePort(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "cabrank.yml")
-	if err := os.WriteFile(file, []byte("server:\n  reuse_port: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	flags := slices.Concat([]string{"--config", file, "--transport", "unix", "--workers", "2", "--slots", "8", "--"}, faultWorker(t))
-	first := StartCabrank(t, flags...)
-	first.waitWorkers(2)
-	second := StartCabrank(t, append([]string{"--listen", first.Addr}, flags...)...)
-	second.waitWorkers(2)
-	var loads []*load
-	for range 20 { // connections: the kernel deals them out
-		loads = append(loads, startLoad(t, first.Addr, 1, shortWork))
-	}
-	for _, l := range loads {
-		l.waitAnswered(t, "", 3)
-	}
-	first.Stop()
-	calls := 0
-	for _, l := range loads {
-		l.waitAnswered(t, "", 3)
-		all := l.stop()
-		calls += len(all)
-		for _, o := range failures(all) {
-			t.Errorf("call %s of %d: %v", o.id, len(all), o.err)
-		}
-	}
-	if len(first.taken()) == 0 || len(second.taken()) == 0 {
-		t.Errorf("of %d calls the first took %d, the second %d", calls, len(first.taken()), len(second.taken()))
-	}
-}
-
