@@ -37,7 +37,7 @@ func workerKeys() []Key {
 			Applies: ByRestart, Help: "path of the workers' own metrics pages, handed to them",
 			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Workers.MetricsPath }},
 		{Name: "upstreams", Flag: "upstream", Arg: "A,B", Default: none,
-			Applies: ByReload, Help: "endpoints that someone else runs: in place of workers, or beside them if there is a command",
+			Applies: ByReload, Help: "endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command",
 			kind: list{cleanUpstream, upstreamLegal, maxUpstreams}, field: func(c *Config) any { return &c.Upstreams }},
 		{Name: "workers.min_ready", Flag: "min-ready", Arg: "N", Default: "1",
 			Applies: ByReload, Help: "ready workers from which on /readiness answers 200, and below which a roll never goes",
