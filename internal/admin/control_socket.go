@@ -99,6 +99,7 @@ func listenAuto(folder string, port int) (*ControlListener, error) {
 	if err := ensurePrivate(folder); err != nil {
 		return nil, err
 	}
+	sweepControl(folder)
 	name := strconv.Itoa(port)
 	listener, err := bindControl(filepath.Join(folder, name+".sock"))
 	if _, taken := errors.AsType[*TakenError](err); taken {
@@ -167,6 +168,20 @@ func (l *ControlListener) Close() error {
 func admitted(conn *net.UnixConn) bool {
 	uid, _, known := peerOf(conn)
 	return !known || uid == os.Geteuid() || uid == 0
+}
+
+// sweepControl removes what dead processes have left in a folder of ours. With
+// ports that the system chooses no later start would come upon it by its name.
+func sweepControl(folder string) {
+	unlock, err := lockFolder(folder)
+	if err != nil {
+		return // the start that follows says so
+	}
+	defer unlock()
+	paths, _ := filepath.Glob(filepath.Join(folder, "*.sock")) // as in FindControl
+	for _, path := range paths {
+		_ = clearSocket(path) // what lives, or is something else, stays
+	}
 }
 
 // ensurePrivate makes the folder, or checks that it is ours alone.

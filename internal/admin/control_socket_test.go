@@ -206,6 +206,24 @@ func TestControlFolderIsRemoved(t *testing.T) {
 	third.Close()
 }
 
+// Sockets of dead processes go, also those of other ports; nothing else does.
+func TestControlFolderIsSwept(t *testing.T) {
+	folder := shortFolder(t)
+	dead, file := filepath.Join(folder, "1.sock"), filepath.Join(folder, "2.sock")
+	deadSocket(t, dead)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	living := listenSomewhere(t, folder)
+	if exists(dead) || !exists(file) {
+		t.Errorf("dead socket there: %t, file there: %t", exists(dead), exists(file))
+	}
+	listenSomewhere(t, folder)
+	if !listens(living.Path()) {
+		t.Error("a living one lost its socket")
+	}
+}
+
 // Of several that start at once on the socket of a dead one, one gets it.
 func TestControlSocketIsTakenOnce(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
