@@ -237,16 +237,7 @@ func (a *autoscale) gather(now time.Time) scale.Sample {
 		Shed: load.Shed, Waiting: load.Waiting, Oldest: load.Oldest, Long: snapshot.LongCalls,
 		Boot: a.boots.usual(), Failing: a.boots.failing(workers),
 	}
-	slots := make(map[string]int, len(snapshot.Endpoints))
-	for _, e := range snapshot.Endpoints {
-		slots[e.Name] = e.Limit
-		if e.Ready {
-			s.Others += e.Limit // less those of workers
-		}
-	}
-	for _, w := range workers {
-		countWorker(&s, w, slots[w.Name])
-	}
+	countEndpoints(&s, workers, snapshot.Endpoints)
 	a.machine.tell(&s)
 	return s
 }

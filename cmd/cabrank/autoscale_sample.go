@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/scale"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -24,17 +25,27 @@ const (
 	bootsKept = 4
 )
 
-// countWorker adds a worker, and the slots that it has, to a sample.
-func countWorker(s *scale.Sample, w worker.Status, slots int) {
-	switch w.State {
-	case worker.Ready, worker.Suspect:
-		s.Ready++
-		s.Slots += slots
-		s.Others -= slots
-	case worker.Starting, worker.BackOff, worker.CrashLoop, worker.NotServing, worker.Stopped:
-		s.Booting++
-	case worker.Draining, worker.Stopping, worker.Vacant:
-		// They go, whatever is decided.
+// countEndpoints adds to a sample who takes calls or soon will, and the slots
+// that they have.
+func countEndpoints(s *scale.Sample, workers []worker.Status, endpoints []rank.EndpointState) {
+	states := make(map[string]worker.State, len(workers))
+	for _, w := range workers {
+		states[w.Name] = w.State
+		switch w.State {
+		case worker.Ready, worker.Suspect:
+			s.Ready++
+		case worker.Starting:
+			s.Booting++
+		default: // nobody knows when they take calls again, if ever
+		}
+	}
+	for _, e := range endpoints {
+		switch state, ours := states[e.Name]; {
+		case ours && (state == worker.Ready || state == worker.Suspect):
+			s.Slots += e.Limit
+		case !ours && e.Ready:
+			s.Others += e.Limit
+		}
 	}
 }
 

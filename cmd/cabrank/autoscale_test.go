@@ -186,6 +186,27 @@ func TestAutoscaleDoesNotFeedACrashLoop(t *testing.T) {
 	}
 }
 
+// What others run has slots as well, and a worker that is stopped has none.
+func TestCountEndpoints(t *testing.T) {
+	workers := []worker.Status{
+		{Name: "worker-1", State: worker.Ready},
+		{Name: "worker-2", State: worker.Suspect},
+		{Name: "worker-3", State: worker.Starting},
+		{Name: "worker-4", State: worker.Stopped},
+		{Name: "worker-5", State: worker.Draining},
+		{Name: "worker-6", State: worker.Vacant},
+	}
+	endpoints := []rank.EndpointState{{Name: "10.0.0.1:1", Limit: 100, Ready: true}, {Name: "10.0.0.2:1", Limit: 1000}}
+	for _, w := range workers {
+		endpoints = append(endpoints, rank.EndpointState{Name: w.Name, Limit: 5, Ready: true})
+	}
+	var s scale.Sample
+	countEndpoints(&s, workers, endpoints)
+	if s.Ready != 2 || s.Booting != 1 || s.Slots != 10 || s.Others != 100 {
+		t.Errorf("got %d ready with %d slots, %d booting, %d slots of others", s.Ready, s.Slots, s.Booting, s.Others)
+	}
+}
+
 func TestBoots(t *testing.T) {
 	b := newBoots()
 	start := time.Now()

@@ -90,6 +90,9 @@ func (s *service) announce() {
 	if len(s.cfg.Command) > 0 {
 		told = append(told, "workers", s.cfg.Workers.Count, "transport", s.cfg.Workers.Transport)
 	}
+	if w := s.cfg.Workers; w.AutoCount {
+		told = append(told, "workers_min", w.Min, "workers_max", w.Max)
+	}
 	if s.cfg.Workers.AutoSlots {
 		told = append(told, "slots", "auto")
 	} else {
