@@ -15,10 +15,11 @@ const (
 	levelFor   = time.Minute
 	levelMost  = 5 * time.Minute
 	levelCalls = 400
-	// serviceFor is the least time over which run times are averaged; it grows
-	// until serviceCalls have ended, since a few of them may be much longer.
-	serviceFor   = 30 * time.Second
-	serviceCalls = 2000
+	// lateFor is the time in which calls that take longer than before have to
+	// show, and block how many samples are one value when it is measured how
+	// unequal calls are: 4 s.
+	lateFor = 30 * time.Second
+	block   = 16
 	// fewCalls have to end before they tell how long calls take.
 	fewCalls = 10
 	// standingFor is the time over which slots of calls that last are averaged.
@@ -55,16 +56,28 @@ func (l load) surely() float64 {
 	return l.standing + l.rate*l.service*math.Max(0, 1-l.doubt)
 }
 
-// slotsAhead is the same when a worker that is started now would be ready.
+// slotsAhead is the same when a worker that is started now would be ready; a slope
+// is proven already.
 func (l load) slotsAhead() float64 {
-	return l.standing + l.ahead*l.service*math.Max(0, 1-l.doubt)
+	if l.ahead <= l.rate {
+		return l.surely()
+	}
+	return l.standing + l.ahead*l.service
 }
+
+// atMost is the load as far as anything speaks for it.
+func (l load) atMost() float64 { return l.standing + l.rate*l.service*(1+doubtRoom*l.doubt) }
 
 // demand measures the load.
 type demand struct {
 	history history
 	since   time.Duration // of the last sudden rise of the arrivals
 	before  float64       // the rate before it
+
+	// unequal is the variance that calls add to the slot time of a second, as
+	// blockVariance last found it, and stale how many marks have come since.
+	unequal float64
+	stale   int
 }
 
 // add takes a mark in; false if it came too soon to be kept.
@@ -74,6 +87,10 @@ func (d *demand) add(m mark) bool {
 	}
 	d.since = min(max(d.since, d.history.marks[0].at), m.at) // m.at is less if the clock went back
 	d.findRise()
+	d.stale++
+	if end := d.history.end(); d.stale >= block || end < block {
+		d.stale, d.unequal = 0, d.history.blockVariance(d.history.between(0, end).perCall())
+	}
 	return true
 }
 
@@ -128,14 +145,14 @@ func (d *demand) measure(boot time.Duration) load {
 	h := &d.history
 	end, now := h.end(), h.last().at
 	l := load{dispersion: h.dispersion(h.from(now - levelFor)), since: d.since}
-	var served float64
-	l.service, l.standing, served = d.service()
+	s := d.service()
+	l.service, l.standing, l.doubt = s.seconds, s.standing, s.doubt
 	level := h.between(d.levelFrom(&l), end)
 	if level.seconds <= 0 {
 		return l
 	}
 	l.rate = level.arrivals / level.seconds
-	l.doubt = math.Sqrt(l.dispersion/math.Max(level.arrivals, 1) + 1/math.Max(served, 1))
+	l.doubt = math.Min(1, math.Sqrt(l.dispersion/math.Max(level.arrivals, 1)+s.doubt*s.doubt))
 	l.ahead = l.rate
 	if trend := h.fit(h.from(max(d.settled(), now-trendMost)), end, l.dispersion); trend.sure > proof && trend.length >= trendLeast.Seconds() {
 		l.rate = math.Max(l.rate, trend.after(0))
@@ -169,27 +186,64 @@ func (d *demand) levelFrom(l *load) int {
 	}
 }
 
-// service returns the mean time in a slot per call in seconds, how many slots
-// are held by calls that last, and how many calls the time was learned from. With
-// calls that still run it is what statistics of lives call the total time on
+// service is how long calls have slots.
+type service struct {
+	seconds  float64 // per call, but for those that last; 0 is not known
+	doubt    float64 // relative standard deviation of it
+	standing float64 // slots of calls that last, whatever the arrivals do
+}
+
+// service measures the time in a slot per call, over all the history, unless the
+// last part of it proves that calls take longer by now.
+//
+// With calls that still run it is what statistics of lives call the total time on
 // test, over the number of deaths: right although some have not ended.
-func (d *demand) service() (seconds, standing, served float64) {
+func (d *demand) service() service {
 	h := &d.history
 	end, now := h.end(), h.last().at
 	recent := h.between(h.from(now-standingFor), end)
-	if recent.seconds > 0 {
-		standing = recent.standing / recent.seconds
+	all := h.between(0, end)
+	switch {
+	case recent.seconds <= 0:
+		return service{}
+	case all.served < fewCalls: // calls that do not end tell no more than that they are there
+		return service{doubt: 1, standing: recent.busy / recent.seconds}
 	}
-	for back := serviceFor; ; back *= 2 {
-		part := h.between(h.from(now-back), end)
-		switch {
-		case part.served < serviceCalls && now-back > h.marks[0].at:
-			continue
-		case part.served >= fewCalls:
-			return math.Max(part.busy-part.standing, 0) / part.served, standing, part.served
-		case recent.seconds > 0: // calls that do not end tell no more than that they are there
-			standing = recent.busy / recent.seconds
-		}
-		return 0, standing, part.served
+	s := service{seconds: all.perCall(), standing: recent.standing / recent.seconds}
+	s.doubt = doubtOf(all, s.seconds, d.unequal)
+	late := h.between(h.from(now-lateFor), end)
+	if seconds, doubt := late.perCall(), doubtOf(late, s.seconds, d.unequal); late.served >= fewCalls && seconds > s.seconds*(1+proof*doubt) {
+		s.seconds, s.doubt = seconds, doubt
 	}
+	return s
+}
+
+// perCall is the time in a slot per call that ended, but for those that last.
+func (s span) perCall() float64 { return math.Max(s.busy-s.standing, 0) / math.Max(s.served, 1) }
+
+// doubtOf is the relative standard deviation of what a span tells of the time per
+// call, if each second of it adds so much to the variance of its sum.
+func doubtOf(s span, perCall, variance float64) float64 {
+	if perCall == 0 || s.served == 0 {
+		return 1
+	}
+	return math.Min(1, math.Sqrt(variance*s.seconds)/(perCall*s.served))
+}
+
+// blockVariance is by how much the slot time in a block of samples differs from
+// what the calls that ended there should have taken: its variance, per second. It
+// is measured, since nobody knows how unequal calls are.
+func (h *history) blockVariance(perCall float64) float64 {
+	var squares, seconds float64
+	for j := h.end(); j >= block; j -= block {
+		part := h.between(j-block, j)
+		off := part.busy - part.standing - perCall*part.served
+		squares += off * off
+		seconds += part.seconds
+	}
+	if seconds == 0 { // less than one block: taken to be memoryless
+		all := h.between(0, h.end())
+		return perCall * perCall * all.served / math.Max(all.seconds, 1)
+	}
+	return squares / seconds
 }

@@ -115,7 +115,7 @@ func (s *Scaler) Decide(now Sample) Decision {
 	}
 	l := s.demand.measure(boot(&now))
 	need := s.need(&now, l)
-	calm := s.workersFor(l.slots(), &l, s.roomToGo, &now)
+	calm := s.workersFor(l.atMost(), &l, s.roomToGo, &now)
 	s.hold.note(min(max(need.workers, calm), s.cost.limit(now.CPUs, s.each)), now.Now)
 	s.decided = s.move(&now, need)
 	s.decided.Load = l.slots()

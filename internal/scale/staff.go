@@ -9,6 +9,9 @@ const (
 	// roomToGo is the beta that has to be left with one worker less: a load that
 	// wavers between two numbers of workers then stays with the larger one.
 	roomToGo = 2.0
+	// doubtRoom is how many standard deviations more than is measured the load
+	// may be when a worker goes.
+	doubtRoom = 3.0
 	// roomToShed is the beta beyond which calls that are refused ask in vain:
 	// chance does not refuse them there, their deadlines are too short.
 	roomToShed = 4.0

@@ -150,7 +150,7 @@ func loads() []changing {
 				return low + (high-low)*since.Minutes()/5
 			}
 			return high
-		}, 40 * time.Minute, 0.75, func(time.Duration) time.Duration { return time.Second }},
+		}, 40 * time.Minute, 0.75, func(time.Duration) time.Duration { return 3 * time.Second }},
 		{"bursts, 20 s in 10 min", func(at time.Duration) float64 {
 			if at%from >= from-20*time.Second {
 				return high
