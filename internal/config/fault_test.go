@@ -225,6 +225,8 @@ func FuzzFile(f *testing.F) {
 	f.Add("upstreams: [a:1, {b: c}, ~]")
 	f.Add(ruleFile)
 	f.Add("methods: &m {/a.B/C: *m, <<: *m, ~: *m, ? [a]: b}\nlanes: *m\nfair: {weights: *m}")
+	f.Add("workers: {command: [a, '{ prot }', \"{\\nport}\"], env: {A: \"{\\nprot}\", B: !!binary c}, count: auto, max: 2}\nhooks: {after_ready: '[a, {b: c}]'}")
+	f.Add("upstreams: ['dns:a:1', 'srv:a', 'dns:[::1]:2']\ndns: {servers: ['::1', '1.1.1.1:53']}\nrecycle: {cgroup_memory: 50%}\nwarm_up: {message: AA==, method: /a/b}")
 	f.Add("!!binary a: b\n---\n...\n%")
 	f.Fuzz(func(t *testing.T, content string) {
 		_, err := Load(sources(map[string]string{"cabrank.yml": content}))

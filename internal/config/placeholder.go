@@ -18,7 +18,7 @@ func Placeholders() []string { return []string{"addr", "host", "port", "index", 
 
 // braced matches a word in braces that may be meant as a placeholder. What a
 // shell would replace, ${PORT}, is told apart by its dollar.
-var braced = regexp.MustCompile(`\$?\{\s*[A-Za-z_]+\s*\}`)
+var braced = regexp.MustCompile(`\$?\{[ \t]*[A-Za-z_]+[ \t]*\}`)
 
 // filled is one text in which placeholders are replaced.
 type filled struct {
