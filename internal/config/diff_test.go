@@ -96,6 +96,15 @@ workers.command: other
 	}
 }
 
+// wantReloaded holds that what runs after a reload is what was loaded, but for what
+// only an upgrade changes.
+func wantReloaded(t *testing.T, merged, loaded *Config) {
+	t.Helper()
+	if left := Diff(merged, loaded); len(left) != len(left.By(ByUpgrade)) {
+		t.Errorf("after a reload there are still %v", left)
+	}
+}
+
 // Whether there are workers at all is decided when cabrank starts.
 func TestMergeKeepsWorkersApart(t *testing.T) {
 	running, loaded := two(t, "upstreams: [a:1]", "upstreams: [b:1]\nworkers.command: b")

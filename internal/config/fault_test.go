@@ -216,7 +216,7 @@ func TestOversizedFile(t *testing.T) {
 }
 
 // Whatever the file holds, Load answers with faults of one line each and never
-// panics.
+// panics; nor does a reload of it, which leaves nothing to be told twice.
 func FuzzFile(f *testing.F) {
 	f.Add("server:\n  port: 8080\n")
 	f.Add("a: &a [*a]\nserver: *a")
@@ -229,7 +229,13 @@ func FuzzFile(f *testing.F) {
 	f.Add("upstreams: ['dns:a:1', 'srv:a', 'dns:[::1]:2']\ndns: {servers: ['::1', '1.1.1.1:53']}\nrecycle: {cgroup_memory: 50%}\nwarm_up: {message: AA==, method: /a/b}")
 	f.Add("!!binary a: b\n---\n...\n%")
 	f.Fuzz(func(t *testing.T, content string) {
-		_, err := Load(sources(map[string]string{"cabrank.yml": content}))
+		c, err := Load(sources(map[string]string{"cabrank.yml": content}))
+		if err == nil {
+			var merged *Config
+			if merged, err = Merge(mustLoad(t, sources(nil)), c); err == nil {
+				wantReloaded(t, merged, c)
+			}
+		}
 		var faults Faults
 		if err != nil && !errors.As(err, &faults) {
 			t.Fatalf("error %v is no Faults", err)
