@@ -100,11 +100,9 @@ func (p *Predecessor) Take(l *Listeners) error {
 // the listeners and goes on alone. An error means that the old one has given
 // the upgrade up and goes on itself.
 func (p *Predecessor) Serving() error {
-	if err := p.send(&message{Kind: kindServing}); err != nil {
-		return nil //nolint:nilerr // it is gone, and has left us everything
-	}
-	_, err := p.next(takeLimit)
-	if errors.Is(err, errGivenUp) {
+	// If this cannot be sent, the last word has come already, or none will.
+	_ = p.send(&message{Kind: kindServing})
+	if _, err := p.next(takeLimit); errors.Is(err, errGivenUp) {
 		return err
 	}
 	return nil

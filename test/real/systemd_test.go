@@ -98,6 +98,7 @@ type managed struct {
 	main    int    // process that serves
 	program string // that an upgrade starts; the test may replace it
 	runtime string // XDG_RUNTIME_DIR
+	control *operator
 }
 
 // startManaged starts a copy of cabrank with sockets of the manager, and waits
@@ -117,6 +118,7 @@ func startManaged(t *testing.T, env, sockets []string, args ...string) *managed 
 	m.Addr = m.listening("listening")
 	m.ProbesAddr = m.listening("probes listening")
 	m.MetricsAddr = m.listening("metrics listening")
+	m.control = &operator{binary: cabrankBinary(t), socket: m.listening("control listening")}
 	return m
 }
 
@@ -215,11 +217,18 @@ func (m *managed) isNew(pid int) bool {
 	return pid != m.main && !strings.HasSuffix(string(cmdline), "\x00keeper\x00")
 }
 
-// upgrade has a new process take over and waits until the old one has ended.
+// upgrade has a new process take over by SIGUSR2, and waits until the old one has
+// ended.
 func (m *managed) upgrade() {
 	m.t.Helper()
+	m.upgradeBy(func() { m.signal(m.main, syscall.SIGUSR2) })
+}
+
+// upgradeBy is upgrade by other means.
+func (m *managed) upgradeBy(ask func()) {
+	m.t.Helper()
 	old, taken, gone := m.main, len(m.LogLines("took over")), len(m.LogLines("the old process has ended"))
-	m.signal(m.main, syscall.SIGUSR2)
+	ask()
 	m.wait(patience, "a new process to take over", func() bool { return len(m.LogLines("took over")) > taken })
 	handed := m.LogLines("handed over")
 	next, err := strconv.Atoi(handed[len(handed)-1].Text("successor"))
@@ -231,6 +240,9 @@ func (m *managed) upgrade() {
 	m.wait(patience, "the new process to see the end of the old", func() bool {
 		return len(m.LogLines("the old process has ended")) > gone
 	})
+	if now, err := m.control.status(); err != nil || now.PID != m.main {
+		m.t.Errorf("the control answers %+v, %v; want pid %d", now, err, m.main)
+	}
 }
 
 // self is the test binary.

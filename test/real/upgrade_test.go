@@ -32,10 +32,15 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			loads := []*load{startLoad(t, m.Addr, 3, shortWork), startLoad(t, m.Addr, 3, 0)}
 			streams := startChats(t, m.Addr, 2)
 			probe := m.watchProbe("readiness")
-			for range 3 {
+			command := func() {
+				if err := m.control.run(patience, "upgrade"); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, ask := range []func(){command, func() { m.signal(m.main, syscall.SIGUSR2) }, command} {
 				loads[0].waitAnswered(t, "", 20)
 				m.install()
-				m.upgrade()
+				m.upgradeBy(ask)
 				loads[0].waitAnswered(t, "", 20)
 				m.wantScrape()
 			}

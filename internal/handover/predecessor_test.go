@@ -1,0 +1,154 @@
+package handover
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// successorAndOld returns a process that has greeted its predecessor, and the
+// other end of their link.
+func successorAndOld(t *testing.T) (*Predecessor, *link) {
+	t.Helper()
+	testkit.CheckLeaks(t)
+	theirs, ours := pair(t)
+	p := newPredecessor(ours)
+	greeted := make(chan error, 1)
+	go func() { greeted <- p.Greet("v1", time.Minute) }() // ended by the hello
+	if m, _, err := theirs.receive(time.Now().Add(bound)); err != nil || m.speaks() != nil || m.Limit != time.Minute.Milliseconds() {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if err := theirs.send(&message{Kind: kindHello, Oldest: 1, Newest: 1, Program: "v0", PID: 4711, Workers: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-greeted; err != nil {
+		t.Fatal(err)
+	}
+	if p.PID != 4711 || p.Workers != 2 || p.Program != "v0" {
+		t.Fatalf("%+v", p)
+	}
+	return p, theirs
+}
+
+// handOne gives a listener to a successor that asks for it.
+func handOne(t *testing.T, p *Predecessor, old *link, l *Listeners) {
+	t.Helper()
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { on.Close() })
+	fd, err := copyOf(on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeDescriptors([]int{fd})
+	if err := old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic, Asked: "x"}}}, fd); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Take(l); err != nil {
+		t.Fatal(err)
+	}
+	taken, origin, err := l.Open(Traffic, "tcp", "x", unbound)
+	if err != nil || origin != Received {
+		t.Fatal(origin, err)
+	}
+	t.Cleanup(func() { taken.Close() })
+}
+
+// R20: who has the listeners goes on, also if the old process has died in the
+// meantime.
+func TestOldProcessDiesAfterHandingOver(t *testing.T) {
+	p, old := successorAndOld(t)
+	handOne(t, p, old, &Listeners{})
+	old.close()
+	<-p.Gone()
+	if err := p.Serving(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// R20: an old process that has given up goes on itself, so the new one must not.
+func TestOldProcessGivesUp(t *testing.T) {
+	p, old := successorAndOld(t)
+	handOne(t, p, old, &Listeners{})
+	if err := old.send(&message{Kind: kindFailed, Error: "SIGTERM"}); err != nil {
+		t.Fatal(err)
+	}
+	old.close()
+	<-p.Gone()
+	if err := p.Serving(); !errors.Is(err, errGivenUp) || !strings.HasSuffix(err.Error(), ": SIGTERM") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// R20: without the listeners the new process ends with the old one, and knows
+// which of the two it was.
+func TestOldProcessIsLost(t *testing.T) {
+	for want, last := range map[error]*message{
+		errPredecessorGone: nil,
+		errGivenUp:         {Kind: kindFailed, Error: "SIGTERM"},
+	} {
+		p, old := successorAndOld(t)
+		if last != nil {
+			if err := old.send(last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old.close()
+		if err := p.Lost(); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if err := p.Take(&Listeners{}); !errors.Is(err, errPredecessorGone) {
+			t.Errorf("Take: %v", err)
+		}
+	}
+}
+
+// What is no listener, and what was not asked for, ends the takeover and leaves
+// no descriptor behind.
+func TestTakeRefusesOtherThings(t *testing.T) {
+	p, old := successorAndOld(t)
+	descriptors := openDescriptors(t)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.send(&message{Kind: kindListeners, Sockets: []socketNote{{Name: Traffic}}}, int(null.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	null.Close()
+	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), "is no socket") {
+		t.Errorf("got %v", err)
+	}
+	if err := old.send(&message{Kind: kindOver}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Take(&Listeners{}); err == nil || !strings.Contains(err.Error(), `"over" in place of its listeners`) {
+		t.Errorf("got %v", err)
+	}
+	if now := openDescriptors(t); now > descriptors {
+		t.Errorf("%d descriptors open, %d before", now, descriptors)
+	}
+	p.Fail(errors.New("enough"))
+	<-p.Gone()
+}
+
+// An old cabrank that is too new, or too old, is told apart at the first word.
+func TestOldProcessSpeaksAnotherVersion(t *testing.T) {
+	theirs, ours := pair(t)
+	p := newPredecessor(ours)
+	if err := theirs.send(&message{Kind: kindHello, Oldest: 3, Newest: 4, Program: "v7"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Greet("v1", time.Minute); err == nil || !strings.Contains(err.Error(), "speaks versions 3 to 4") {
+		t.Errorf("got %v", err)
+	}
+	p.Fail(errors.New("no common language"))
+	<-p.Gone()
+}
