@@ -94,7 +94,7 @@ func (o outcome) String() string {
 type result struct {
 	outcome outcome
 	targets []target      // sorted, without repeats; with failed those that are known
-	ttl     time.Duration // how long it holds; 0 with failed
+	ttl     time.Duration // how long it holds; negative if no question was answered
 	left    int           // addresses beyond maxAddresses, which are not in targets
 	err     error         // with failed
 }
@@ -145,7 +145,7 @@ func (l *lookup) run(ctx context.Context) result {
 	found := result{targets: targets[:len(targets)-left], left: left, ttl: r.ttl, err: r.err}
 	switch {
 	case r.err != nil:
-		found.outcome, found.ttl = failed, 0
+		found.outcome = failed
 	case len(targets) == 0:
 		found.outcome = empty
 	}

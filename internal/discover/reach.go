@@ -73,13 +73,7 @@ func (r *reacher) run(ctx context.Context) {
 		case connectivity.Idle:
 			if !since.IsZero() {
 				r.tell(ctx, contact{event: lost})
-				if time.Since(since) > steady {
-					pause = minPause
-				} else if !sleep(ctx, jitter(pause)) {
-					return
-				} else {
-					pause = min(2*pause, redialPause)
-				}
+				pause = rest(ctx, pause, time.Since(since))
 				since = time.Time{}
 			}
 			line.Connect()
@@ -89,6 +83,16 @@ func (r *reacher) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// rest waits before a connection is made anew that has stood for so long, and
+// returns how long to wait the next time.
+func rest(ctx context.Context, pause, stood time.Duration) time.Duration {
+	if stood > steady {
+		return minPause
+	}
+	sleep(ctx, jitter(pause))
+	return min(2*pause, redialPause)
 }
 
 func (r *reacher) tell(ctx context.Context, c contact) {
@@ -110,14 +114,12 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }
 
-// sleep reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep ends with ctx.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-timer.C:
-		return true
 	}
 }

@@ -93,8 +93,7 @@ func (s *source) take(found result, now time.Time) time.Duration {
 		s.log.Info("name can be looked up again", "name", s.entry.name, "failures", s.failures)
 	}
 	s.failures = 0
-	wait := min(max(found.ttl, s.min), s.max)
-	wait += time.Duration(float64(wait) * spreadPart * s.random())
+	wait := s.spread(s.bound(found.ttl))
 	if found.outcome == empty {
 		return min(wait, s.takeEmpty(now))
 	}
@@ -118,7 +117,17 @@ func (s *source) takeFailure(found result) time.Duration {
 		pause *= 2
 	}
 	pause = min(pause, retryMax, s.max)
-	return pause + time.Duration(float64(pause)*spreadPart*s.random())
+	if len(found.targets) > 0 && found.ttl >= 0 { // a server that never answers AAAA must not make A old
+		pause = min(pause, s.bound(found.ttl))
+	}
+	return s.spread(pause)
+}
+
+// bound keeps the time of an answer within what the operator wants.
+func (s *source) bound(ttl time.Duration) time.Duration { return min(max(ttl, s.min), s.max) }
+
+func (s *source) spread(wait time.Duration) time.Duration {
+	return wait + time.Duration(float64(wait)*spreadPart*s.random())
 }
 
 // takeEmpty keeps the last addresses for a time, and returns how much of it is

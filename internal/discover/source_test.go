@@ -145,6 +145,25 @@ func TestSourceKeepsWhatItKnew(t *testing.T) {
 	})
 }
 
+// A question that nobody ever answers (servers that drop AAAA) does not keep the
+// others from being asked in time.
+func TestSourceObeysTTLOfAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript()
+		s.say("A w.", 5*time.Second, "10.0.0.1")
+		s.fail("AAAA w.")
+		w := watchName(t, s, time.Second, time.Hour)
+		w.after(time.Hour)
+		s.say("A w.", 5*time.Second, "10.0.0.2")
+		if got, _ := w.after(6 * time.Second); !slices.Equal(got, []string{"10.0.0.2:1"}) {
+			t.Errorf("got %q", got)
+		}
+		if n := strings.Count(w.log.String(), "\n"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, w.log)
+		}
+	})
+}
+
 // A name without addresses keeps its last ones for MaxTTL, and no longer; if it
 // gets some before, nothing has happened.
 func TestSourceForgivesEmptiness(t *testing.T) {

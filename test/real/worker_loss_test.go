@@ -177,7 +177,7 @@ func (l *listless) vanish() {
 	}
 	l.ended = true
 	close(l.gone)
-	l.Listener.Close()
+	l.Close()
 	for _, conn := range l.conns {
 		conn.Close()
 	}
