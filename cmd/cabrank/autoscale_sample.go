@@ -112,7 +112,7 @@ type machine struct {
 	cpus   float64 // CPU seconds per second that this process and its workers may use
 
 	cpuAt   time.Time
-	cpu     time.Duration         // used by workers since the beginning
+	cpu     time.Duration         // used by workers since they were seen to be ready
 	used    map[int]time.Duration // by process group, at the last look
 	own     time.Duration         // used by this process, at the last look
 	ownRate float64               // CPU seconds per second, smoothed
@@ -141,13 +141,13 @@ func (m *machine) look(now time.Time, workers []worker.Status) {
 	}
 	var groups []int
 	for _, w := range workers {
-		if w.PID > 0 {
+		if w.PID > 0 && w.State == worker.Ready { // starting costs CPU for no call
 			groups = append(groups, w.PID) // a worker leads its group
 		}
 	}
 	processes := cgroup.ReadProcesses(m.root, groups)
 	m.lookAtCPU(now, processes)
-	if now.Sub(m.memoryAt) >= memoryEvery {
+	if m.each == 0 || now.Sub(m.memoryAt) >= memoryEvery {
 		m.memoryAt = now
 		m.lookAtMemory(processes, workers)
 	}
@@ -156,7 +156,9 @@ func (m *machine) look(now time.Time, workers []worker.Status) {
 // lookAtCPU adds up what the groups have used since the last look.
 func (m *machine) lookAtCPU(now time.Time, processes map[int]cgroup.Processes) {
 	for group, p := range processes {
-		m.cpu += max(p.CPU-m.used[group], 0)
+		if before, known := m.used[group]; known {
+			m.cpu += max(p.CPU-before, 0)
+		}
 		m.used[group] = p.CPU
 	}
 	for group := range m.used {
@@ -182,9 +184,6 @@ func (m *machine) lookAtMemory(processes map[int]cgroup.Processes, workers []wor
 	}
 	m.each = 0
 	for _, w := range workers {
-		if w.State != worker.Ready {
-			continue
-		}
 		if size, known := processes[w.PID].Memory(m.root); known {
 			m.each = max(m.each, size)
 		}

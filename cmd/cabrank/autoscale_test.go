@@ -264,8 +264,8 @@ func TestMachine(t *testing.T) {
 	m.look(now.Add(cpuEvery), workers)
 	var s scale.Sample
 	m.tell(&s)
-	if s.CPU != 8*time.Second {
-		t.Errorf("workers have used %v of CPU, want 8s", s.CPU)
+	if s.CPU != 2*time.Second {
+		t.Errorf("since they are ready workers have used %v of CPU, want 2s", s.CPU)
 	}
 	if s.CPUs > 0.5 || s.CPUs <= 0 {
 		t.Errorf("%v CPUs, want half of one less what this process uses", s.CPUs)

@@ -18,10 +18,11 @@
 //     refused for want of time, ask for more at once.
 //  5. More workers than can have CPU and memory are not asked for, nor any while
 //     those that are wanted do not come up.
-//  6. One worker less is wanted at a time, when for five minutes the load would
-//     have fitted into one less with 2.5 sqrt(R) to spare. An opposite change soon
-//     after makes the next one wait longer.
+//  6. One worker less is wanted at a time, when for five minutes the load, and
+//     three standard deviations of what is known of it, would have fitted into one
+//     less with 2 sqrt(R) to spare. An opposite change soon after makes the next one
+//     wait longer.
 //
-// Bounds: 80 KiB of samples, whatever the load; at most maxChanges changes in a
+// Bounds: 130 KiB of samples, whatever the load; at most maxChanges changes in a
 // minute, whatever the samples say.
 package scale

@@ -9,7 +9,7 @@ import (
 const (
 	// step is the shortest time between two samples that are both kept.
 	step = 200 * time.Millisecond
-	// kept bounds the samples in memory: 384 s at four in a second, 150 KiB. Up
+	// kept bounds the samples in memory: 384 s at four in a second, 130 KiB. Up
 	// to spare more wait until the oldest are dropped together.
 	kept  = 1536
 	spare = 256

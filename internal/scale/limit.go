@@ -6,12 +6,14 @@ const (
 	// cpuFull is the part of the usable CPU that counts as all of it: workers
 	// that wait for CPU gain nothing by company.
 	cpuFull = 0.9
-	// cpuOver is how many samples, a minute's, tell what a busy slot costs.
+	// cpuFor is how many samples, a minute's, tell what a busy slot costs.
 	cpuFor = 240
 	// cpuRecent is how many samples, two seconds', tell whether CPU is left.
 	cpuRecent = 8
-	// cpuSlotSeconds of work have to be seen before they tell anything.
+	// cpuSlotSeconds of work have to be seen before they tell anything, in
+	// cpuBusy of the slots: workers that have nothing to do use some CPU, too.
 	cpuSlotSeconds = 2.0
+	cpuBusy        = 0.1
 	// memoryMargin is the part of the memory limit that is left for what is not
 	// a worker: calls in buffers, caches, workers that grow.
 	memoryMargin = 10
@@ -27,12 +29,12 @@ type cpuCost struct {
 }
 
 // learn looks at the workers' CPU time.
-func (c *cpuCost) learn(h *history, cpus float64) {
+func (c *cpuCost) learn(h *history, cpus, slots float64) {
 	end := h.end()
 	recent := h.between(max(end-cpuRecent, 0), end)
 	c.full = recent.seconds > 0 && cpus > 0 && recent.cpu/recent.seconds >= cpuFull*cpus
 	long := h.between(max(end-cpuFor, 0), end)
-	if c.full || long.busy < cpuSlotSeconds || long.cpu <= 0 {
+	if c.full || long.busy < math.Max(cpuSlotSeconds, cpuBusy*slots*long.seconds) || long.cpu <= 0 {
 		return
 	}
 	c.known, c.cost = true, long.cpu/long.busy

@@ -48,7 +48,7 @@ type Sample struct {
 	Others  int           // slots of endpoints that somebody else runs
 	Boot    time.Duration // how long a worker takes to become ready; 0 is not known
 
-	CPU         time.Duration // that workers have used
+	CPU         time.Duration // that ready workers have used
 	CPUs        float64       // CPU seconds per second that they can have; 0 is not known
 	MemoryLimit int64         // bytes; 0 is not known
 	MemoryUsed  int64
@@ -110,7 +110,7 @@ func (s *Scaler) Set(n int, now time.Duration) {
 // less than 200 ms after the last one change nothing.
 func (s *Scaler) Decide(now Sample) Decision {
 	if !s.observe(&now) {
-		s.decided.Changed = false
+		s.decided.Wanted, s.decided.Changed = s.wanted, false
 		return s.decided
 	}
 	l := s.demand.measure(boot(&now))
@@ -125,26 +125,28 @@ func (s *Scaler) Decide(now Sample) Decision {
 
 // observe takes in what has been counted; false if it came too soon.
 func (s *Scaler) observe(now *Sample) bool {
+	long := s.long
 	if s.began {
-		s.long += time.Duration(s.last.Long) * max(now.Now-s.last.Now, 0)
+		long += time.Duration(max(s.last.Long, 0)) * max(now.Now-s.last.Now, 0)
 	}
 	if now.Ready > 0 && now.Slots > 0 {
 		s.each = float64(now.Slots) / float64(now.Ready)
 	}
 	kept := s.demand.add(mark{
 		at: now.Now, arrivals: now.Arrivals, served: now.Served,
-		slotTime: now.SlotTime, standing: s.long, cpu: now.CPU,
+		slotTime: now.SlotTime, standing: long, cpu: now.CPU,
 	})
 	if !kept {
 		return false
 	}
+	s.long = long
 	if !s.began {
 		s.began, s.last = true, *now
 	}
 	if s.demand.history.end() == 0 { // the past tells nothing any more
 		s.hold.restart(now.Now)
 	}
-	s.cost.learn(&s.demand.history, now.CPUs)
+	s.cost.learn(&s.demand.history, now.CPUs, float64(now.Slots))
 	return true
 }
 

@@ -190,6 +190,16 @@ func TestFullCPUAsksForNoMore(t *testing.T) {
 	}
 }
 
+// What workers use while they have nothing to do says nothing of calls.
+func TestIdleCPUSaysNothing(t *testing.T) {
+	f := newFeed(t, Options{Min: 10, Max: 50}, 10)
+	f.sample.CPUs, f.cpu, f.rate = 2, 3, 4 // 0.4 slots busy, and 1.2 CPUs
+	f.pass(2 * time.Minute)
+	f.cpu, f.rate = 0.01, 200
+	f.pass(time.Minute)
+	f.want(27, Enough)
+}
+
 func TestMemoryLimits(t *testing.T) {
 	f := newFeed(t, Options{Min: 1, Max: 50}, 2)
 	f.up = false
@@ -311,6 +321,10 @@ func TestSamplesTooClose(t *testing.T) {
 	s.Decide(Sample{Now: time.Second})
 	if d := s.Decide(Sample{Now: time.Second + time.Millisecond, Arrivals: 1 << 40}); d.Wanted != 3 || d.Changed {
 		t.Errorf("got %+v", d)
+	}
+	s.Set(4, time.Second)
+	if d := s.Decide(Sample{Now: time.Second + 2*time.Millisecond}); d.Wanted != 4 || d.Changed {
+		t.Errorf("after 4 were set by hand got %+v", d)
 	}
 }
 

@@ -62,17 +62,18 @@ type Result struct {
 // Wanted is how many workers are wanted at the end.
 func (r *Result) Wanted() int { return r.Moments[len(r.Moments)-1].Wanted }
 
-// Flaps counts the changes from an instant on, and those of them that are in the
-// opposite direction of the one before.
+// Flaps counts the changes from an instant on, and those of them that take back
+// another one of them: they are in the opposite direction of the one before.
 func (r *Result) Flaps(from time.Duration) (flaps, changes int) {
-	for i, c := range r.Changes {
+	up := false
+	for _, c := range r.Changes {
 		if c.At < from {
 			continue
 		}
-		changes++
-		if i > 0 && (c.To > c.From) != (r.Changes[i-1].To > r.Changes[i-1].From) {
+		if changes++; changes > 1 && (c.To > c.From) != up {
 			flaps++
 		}
+		up = c.To > c.From
 	}
 	return flaps, changes
 }
