@@ -121,6 +121,7 @@ func TestServicesByPriority(t *testing.T) {
 	}
 	first.workers[first.at(21)].Signal(syscall.SIGTERM) // calls there end, no new ones are taken
 	load.waitAnswered(t, second.at(22), 10)
+	first.workers[first.at(21)].ExitCode(patience) // no connection of ours keeps it
 	worker := faultWorker(t)
 	StartProcess(t, []string{"CABRANK_ADDR=" + first.at(21), "CABRANK_WORKER=again"}, worker[0], worker[1:]...)
 	load.waitAnswered(t, "again", 10)
