@@ -3,6 +3,8 @@
 package real_test
 
 import (
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,4 +43,20 @@ func TestWorkersFollowTheLoad(t *testing.T) {
 		t.Errorf("from %d to %d workers in %d changes while the load stayed the same", s.Wanted, now.Wanted, heads.changes)
 	}
 	c.Stop()
+}
+
+// After an upgrade (R20) the load is what it was, and so is the number of workers.
+func TestUpgradeKeepsTheNumberOfWorkers(t *testing.T) {
+	m := startManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "auto", "--workers-max", "4", "--"}, faultWorker(t))...)
+	for _, n := range []string{"3", "auto"} {
+		if err := m.control.run(patience, "scale", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.signal(m.main, syscall.SIGUSR2)
+	m.WaitLog(patience, "took over")
+	m.main = m.successor()
+	if err := m.control.await(patience, "three workers", func(s *operatorStatus) bool { return s.PID == m.main && s.Wanted == 3 && s.Ready == 3 }); err != nil {
+		t.Error(err)
+	}
 }
