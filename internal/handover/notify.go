@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// notifyLimit bounds a datagram to a service manager that does not read.
-const notifyLimit = time.Second
+// notifyLimit bounds a datagram to a service manager that does not read. Its
+// queue may hold no more than 10; a READY that is lost would be missed for ever.
+const notifyLimit = 5 * time.Second
 
 // Notifier tells the service manager what goes on.
 //

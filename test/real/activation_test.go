@@ -14,47 +14,47 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// readyMoment is how long a message to the manager may take.
-const readyMoment = patience
-
-// ear is the socket on which a service manager hears of its service.
+// ear is the socket on which a service manager hears of its service. It reads all
+// the time, since the kernel keeps few messages.
 type ear struct {
-	t    *testing.T
-	path string
-	conn *net.UnixConn
+	t     *testing.T
+	path  string
+	heard chan string
 }
 
 func newEar(t *testing.T) *ear {
 	t.Helper()
-	e := &ear{t: t, path: filepath.Join(shortTempDir(t), "notify")}
-	var err error
-	if e.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path, Net: "unixgram"}); err != nil {
+	e := &ear{t: t, path: filepath.Join(shortTempDir(t), "notify"), heard: make(chan string, 100)}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path, Net: "unixgram"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.conn.Close() })
+	t.Cleanup(func() { conn.Close() })
+	go func() { // ends with conn
+		b := make([]byte, 4096)
+		for {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			if said := string(b[:n]); said != "WATCHDOG=1" {
+				e.heard <- said
+			}
+		}
+	}()
 	return e
 }
 
 // want waits for the next message that is not of the watchdog.
 func (e *ear) want(message string) {
 	e.t.Helper()
-	if err := e.conn.SetReadDeadline(time.Now().Add(readyMoment)); err != nil {
-		e.t.Fatal(err)
-	}
-	for {
-		b := make([]byte, 4096)
-		n, err := e.conn.Read(b)
-		if err != nil {
-			e.t.Fatalf("waited for %q: %v", message, err)
-		}
-		switch got := string(b[:n]); got {
-		case "WATCHDOG=1":
-		case message:
-			return
-		default:
+	select {
+	case got := <-e.heard:
+		if got != message {
 			e.t.Errorf("the manager heard %q, want %q", got, message)
-			return
 		}
+	case <-time.After(patience):
+		e.t.Fatalf("the manager did not hear %q", message)
 	}
 }
 
