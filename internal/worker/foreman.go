@@ -51,8 +51,12 @@ type tenure struct {
 	force  bool
 	leave  chan struct{}
 
+	// Closed by the foreman if calls are not to be waited for any more.
+	hurry chan struct{}
+
 	// The foreman's alone.
 	retiring bool
+	hurried  bool
 	hopeless bool
 	wasReady bool
 }
@@ -105,9 +109,11 @@ func (f *foreman) work() {
 	f.show(seats)
 }
 
-func (f *foreman) plan() plan {
-	o := f.s.settings()
-	return plan{wanted: f.wanted, surge: o.MaxSurge, draining: o.MaxDraining, minReady: o.MinReady}
+func (f *foreman) plan() plan { return f.s.settings().plan(f.wanted) }
+
+// plan is how so many workers come, change and go.
+func (o *Options) plan(wanted int) plan {
+	return plan{wanted: wanted, surge: o.MaxSurge, draining: o.MaxDraining, minReady: o.MinReady}
 }
 
 // look reads what the places are doing.
@@ -131,10 +137,14 @@ func (f *foreman) seat(number int, status Status) seat {
 	if t == nil {
 		return s
 	}
-	s.tenure, s.retiring, s.hopeless = t.number, t.retiring, t.hopeless
+	s.tenure, s.retiring = t.number, t.retiring
 	s.ready = status.State == Ready && !t.retiring
 	s.lost = status.State == BackOff || status.State == CrashLoop
 	s.doubtful = t.version.generation > f.good.generation && f.op == nil
+	if s.doubtful && s.lost && !t.retiring {
+		t.hopeless = true // what comes in its place runs the version before
+	}
+	s.hopeless = t.hopeless
 	if f.op != nil {
 		s.young = t.number >= f.op.first
 		s.stale = f.op.replaces(number, t)
@@ -151,7 +161,7 @@ func (f *foreman) start(number int, first chan<- error) {
 		f.op.tell(Progress{Step: StepStart, Worker: w.name})
 	}
 	f.lastTenure++
-	t := &tenure{number: f.lastTenure, version: v, leave: make(chan struct{})}
+	t := &tenure{number: f.lastTenure, version: v, leave: make(chan struct{}), hurry: make(chan struct{})}
 	t.ended = ends(w.board.read())
 	f.tenures[number] = t
 	w.occupy(t)

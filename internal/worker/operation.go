@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 //
 // Shape: the foreman makes it and asks it at every change; it ends by finish,
 // with an answer for who waits.
-// Concurrency: the foreman's alone, but for the two channels.
+// Concurrency: the foreman's alone, but for the channels.
 type operation struct {
 	reason  Reason
 	first   uint64 // tenures from this number on are its own
@@ -19,12 +20,14 @@ type operation struct {
 	version *version
 	began   time.Time
 
+	most  int // workers that there were, or were wanted: the time it may take is theirs
 	total int // tenures to replace
 	done  int // of them gone
 	step  string
 
 	progress chan Progress // who waits reads it; what it is too slow for is not said
 	answer   chan error    // capacity 1
+	over     chan struct{} // closed at the end
 }
 
 // everyPlace is operation.only of a roll.
@@ -36,11 +39,12 @@ const maxProgress = 256
 // ErrTakenOver is why Roll returns when another Roll came.
 var ErrTakenOver = errors.New("another restart took over")
 
-var (
-	errBusy = errors.New("workers are being replaced already")
-)
+var errBusy = errors.New("workers are being replaced already, see cabrank status")
 
 func (op *operation) isRoll() bool { return op.only == everyPlace }
+
+// isRecycling reports whether nobody has asked for it.
+func (op *operation) isRecycling() bool { return op.reason >= ReasonCalls }
 
 // replaces reports whether the tenure at a place is one that has to go.
 func (op *operation) replaces(number int, t *tenure) bool {
@@ -60,12 +64,19 @@ func (op *operation) tell(p Progress) {
 func (f *foreman) begin(op *operation) {
 	op.first = f.lastTenure + 1
 	op.began = time.Now()
+	op.most = len(f.tenures)
 	op.progress, op.answer = make(chan Progress, maxProgress), make(chan error, 1)
+	op.over = make(chan struct{})
 	f.op = op
 	for number, t := range f.tenures {
 		t.wasReady = false
-		if !t.retiring && op.replaces(number, t) {
+		switch {
+		case !op.replaces(number, t):
+		case !t.retiring:
 			op.total++
+		case op.force && !t.hurried:
+			t.hurried = true
+			close(t.hurry)
 		}
 	}
 	f.s.options.Logger.Info("replacing workers", "reason", op.reason.String(), "workers", op.total,
@@ -76,6 +87,11 @@ func (f *foreman) begin(op *operation) {
 func (f *foreman) follow(seats []seat) {
 	op := f.op
 	if op == nil {
+		return
+	}
+	op.most = max(op.most, f.wanted)
+	if limit := f.s.rollLimit(op.most); time.Since(op.began) > limit {
+		f.fail(fmt.Errorf("not all are replaced after %v, which is given up: %s", limit, f.waitsFor(seats)))
 		return
 	}
 	left, ended := 0, 0
@@ -92,7 +108,7 @@ func (f *foreman) follow(seats []seat) {
 			}
 			n, hopeless, how := f.troubles(s.number, t)
 			if ended += n; n > 0 && ended >= maxRollEnds || hopeless && !t.wasReady {
-				f.fail(fmt.Errorf("%s: %s", f.s.place(s.number).name, how))
+				f.fail(f.notReady(s.number, how))
 				return
 			}
 		}
@@ -115,6 +131,28 @@ func (f *foreman) troubles(number int, t *tenure) (n int, hopeless bool, how str
 	return n, hopeless, fmt.Sprintf("%s (%s)", status.LastCause, status.LastExit)
 }
 
+// notReady is the error of an operation whose spare worker does not get ready.
+func (f *foreman) notReady(number int, how string) error {
+	spare := f.s.place(number).name
+	if f.op.isRoll() {
+		return fmt.Errorf("the new workers do not get ready, the others go on: %s: %s", spare, how)
+	}
+	return fmt.Errorf("the spare worker does not get ready, %s goes on: %s: %s", f.s.place(f.op.only).name, spare, how)
+}
+
+// waitsFor names the places for which an operation has not ended, and what they
+// do.
+func (f *foreman) waitsFor(seats []seat) string {
+	var names []string
+	for _, s := range seats {
+		if s.tenure != 0 && (s.stale || !s.ready) {
+			w := f.s.place(s.number)
+			names = append(names, w.name+" is "+w.board.read().State.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // fail gives the operation up: what serves goes on, what does not yet goes.
 func (f *foreman) fail(why error) {
 	op := f.op
@@ -123,12 +161,8 @@ func (f *foreman) fail(why error) {
 			t.hopeless = true
 		}
 	}
-	err := fmt.Errorf("the new workers do not get ready, the others go on: %w", why)
-	if !op.isRoll() {
-		err = fmt.Errorf("the spare worker does not get ready, %s goes on: %w", f.s.place(op.only).name, why)
-	}
 	f.s.options.Logger.Error("replacing workers stopped", "reason", op.reason.String(), "replaced", op.done, "of", op.total, "error", why)
-	f.end(err)
+	f.end(why)
 }
 
 // finish ends an operation that has nothing left to do.
@@ -163,4 +197,5 @@ func (f *foreman) end(err error) {
 	f.recycled(op.reason, err)
 	op.answer <- err
 	close(op.progress)
+	close(op.over)
 }

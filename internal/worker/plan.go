@@ -12,7 +12,7 @@ type seat struct {
 	stale    bool   // is to be replaced
 	young    bool   // was started by the replacement under way
 	doubtful bool   // runs a version whose roll was given up
-	hopeless bool   // is to go at once: it has not become ready in a roll that was given up
+	hopeless bool   // is to go at once: the roll that started it was given up, and it does not serve
 }
 
 // plan says how many processes there should be and how fast they may change. It
@@ -150,7 +150,7 @@ func (p plan) mayLeave(s seat, c count) bool {
 		return true
 	case c.leaving >= p.draining:
 		return false
-	case s.ready && c.ready-1 < min(p.minReady, p.wanted):
+	case s.ready && c.ready-1 < p.floor():
 		return false
 	case s.stale && s.lost:
 		return true // it serves nobody, and its place is needed
@@ -161,6 +161,25 @@ func (p plan) mayLeave(s seat, c count) bool {
 	default:
 		return c.fresh > p.wanted
 	}
+}
+
+// floor is how many stay ready when one more begins to drain. More workers than
+// are wanted are never waited for, and without a surge one has to go first: else
+// a replacement would never end after a change of these numbers.
+func (p plan) floor() int {
+	if p.surge == 0 {
+		return min(p.minReady, p.wanted-1)
+	}
+	return min(p.minReady, p.wanted)
+}
+
+// atOnce is how many workers a replacement gets through together at least, from
+// the start of the new ones to the end of the old ones.
+func (p plan) atOnce() int {
+	if p.surge == 0 {
+		return min(p.draining, p.wanted-p.floor())
+	}
+	return min(p.draining, p.surge)
 }
 
 // starters chooses the places of new processes: the lowest vacant ones.

@@ -191,6 +191,7 @@ func TestPlanSteps(t *testing.T) {
 		{"down: who does not serve first", plan{wanted: 2, surge: 1, draining: 1}, []seat{booting(ready(0)), ready(1), ready(2)}, nil, []int{0}},
 		{"min_ready stays", plan{wanted: 2, surge: 1, draining: 2, minReady: 2}, []seat{ready(0), ready(1), ready(2), booting(ready(3))}, nil, []int{3, 2}},
 		{"without a surge one leaves first", plan{wanted: 3, draining: 1, minReady: 2}, []seat{old(0), old(1), old(2)}, nil, []int{0}},
+		{"also if all were to stay ready", plan{wanted: 3, draining: 1, minReady: 3}, []seat{old(0), old(1), old(2)}, nil, []int{0}},
 		{"and its place is filled", plan{wanted: 3, draining: 1, minReady: 2}, []seat{vacant(0), old(1), old(2)}, []int{0}, nil},
 		{"before the next leaves", plan{wanted: 3, draining: 1, minReady: 2}, []seat{booting(fresh(0)), old(1), old(2)}, nil, nil},
 	} {
@@ -201,4 +202,59 @@ func TestPlanSteps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No roll takes longer than the rounds of atOnce say, however long each process
+// takes within its limits.
+func TestPlanIsAsFastAsPromised(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 6))
+		p := plan{wanted: 1 + random.IntN(7), surge: random.IntN(4), draining: 1 + random.IntN(4)}
+		p.minReady = random.IntN(p.wanted + 1)
+		boot, leave := 1+random.IntN(50), 1+random.IntN(50)
+		took := rollFor(t, p, func() int { return boot - random.IntN(1+random.IntN(boot)) }, func() int { return leave - random.IntN(1+random.IntN(leave)) })
+		limit := (p.wanted + p.atOnce() - 1) / p.atOnce() * (boot + leave)
+		if took > limit {
+			t.Errorf("seed %d: %+v, boots of %d and drains of %d: the roll took %d, at most %d are promised", seed, p, boot, leave, took, limit)
+		}
+	}
+}
+
+// rollFor rolls ready workers under a plan, and returns how long that takes if
+// boots and drains take so long.
+func rollFor(t *testing.T, p plan, boot, leave func() int) (now int) {
+	t.Helper()
+	w := &world{t: t, plan: p, most: 1 << 20}
+	for number := range p.wanted {
+		w.start(number)
+		w.seats[number].ready = true
+	}
+	w.first = w.last + 1
+	due := make(map[uint64]int) // when a tenure is ready, or gone
+	for ; now < 100_000; now++ {
+		for i, s := range w.seats {
+			switch {
+			case s.tenure == 0 || due[s.tenure] != now || now == 0:
+			case s.retiring:
+				w.seats[i] = seat{number: i}
+			default:
+				w.seats[i].ready = true
+			}
+		}
+		w.mark()
+		if w.plan.settled(w.seats) {
+			return now
+		}
+		steps := w.plan.next(w.seats)
+		for _, number := range steps.retire {
+			w.retire(number)
+			due[w.seats[number].tenure] = now + leave()
+		}
+		for _, number := range steps.start {
+			w.start(number)
+			due[w.seats[number].tenure] = now + boot()
+		}
+	}
+	t.Fatalf("the roll never ends: %+v %+v", w.plan, w.seats)
+	return now
 }

@@ -172,6 +172,70 @@ func TestRollOfABadVersion(t *testing.T) {
 	}
 }
 
+// A new version that gets ready and then dies again and again stops the roll, too;
+// what has begun to run it goes back to the version before.
+func TestRollOfAVersionThatDiesLater(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.DrainTimeout = time.Hour })
+	h.waitReady(3)
+	h.rank.setWork(Work{InFlight: 1}) // the first old worker does not leave before
+	sick := shell(`"$0" test-worker serve & sleep 0.7; exit 7`)
+	err := h.Roll(t.Context(), Change{Command: sick}, nil)
+	if err == nil || !strings.Contains(err.Error(), "do not get ready") {
+		t.Fatalf("error %v", err)
+	}
+	h.rank.setWork(Work{})
+	h.eventually("three workers of the version before", func() bool {
+		n := 0
+		for _, s := range h.Workers() {
+			if s.State == Ready && s.Generation == 1 {
+				n++
+			}
+		}
+		return n == 3 && len(h.pids()) == 3
+	})
+}
+
+// Whoever is in a hurry during a roll cuts the calls of those that drain already.
+func TestRollByForceTakesOver(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h.waitReady(1)
+	h.rank.setWork(Work{InFlight: 1})
+	first := make(chan error, 1)
+	go func() { first <- h.Roll(context.Background(), Change{}, nil) }()
+	h.waitState(Draining)
+	if err := h.Roll(t.Context(), Change{Force: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-first; !errors.Is(err, ErrTakenOver) {
+		t.Errorf("the first roll ended with %v", err)
+	}
+}
+
+// A roll whose new workers neither serve nor end is given up after the time that
+// RollLimit names.
+func TestRollIsGivenUp(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.DrainTimeout = time.Hour })
+	h.waitReady(3)
+	h.rank.setWork(Work{InFlight: 1}) // the first old worker does not leave before
+	limit, result := h.RollLimit(), make(chan error, 1)
+	// It is ready once, says NOT_SERVING then and lives on.
+	shy := shell(`"$0" test-worker serve & sleep 0.7; kill -USR1 $!; wait`)
+	go func() { result <- h.Roll(context.Background(), Change{Command: shy}, nil) }()
+	h.eventually("a new worker that is ready no more", func() bool {
+		return slices.ContainsFunc(h.Workers(), func(s Status) bool { return s.State == NotServing })
+	})
+	if err := h.order(t.Context(), func(f *foreman) { f.op.began = f.op.began.Add(-limit) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "given up") || !strings.Contains(err.Error(), "is not serving") {
+		t.Errorf("the roll ended with %v", err)
+	}
+	if got := h.Overview(); got.Operation != "" {
+		t.Errorf("overview %+v", got)
+	}
+	h.rank.setWork(Work{})
+}
+
 // A second roll takes over from the first, with its own command.
 func TestRollTakesOver(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
@@ -233,6 +297,24 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Who wants a worker to be replaced does not hear of recycling.
+func TestReplaceWaitsForRecycling(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Recycle.Age = time.Second })
+	h.eventually("a worker to be recycled", func() bool { return h.Overview().Operation == "age" })
+	for range 3 {
+		h.eventually("a ready worker", func() bool { return h.rank.ready() > 0 })
+		name := ""
+		for _, s := range h.Workers() {
+			if s.State == Ready {
+				name = s.Name
+			}
+		}
+		if err := h.Replace(t.Context(), name, false, nil); err != nil && !strings.HasSuffix(err.Error(), "ending already") && !strings.HasPrefix(err.Error(), "there is no worker") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Workers come and go with the number that is wanted.
 func TestScale(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady = 2, 1 })
@@ -252,6 +334,15 @@ func TestScale(t *testing.T) {
 	}
 	if got := h.Workers()[4].State; got != Vacant {
 		t.Errorf("worker-5 is %v", got)
+	}
+}
+
+// Without a surge there is one worker more than min_ready, or none could ever be
+// replaced.
+func TestScaleWithoutSurge(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.MaxSurge = 0 })
+	if err := h.Scale(2); err == nil || !strings.Contains(err.Error(), "3 to ") {
+		t.Errorf("error %v", err)
 	}
 }
 

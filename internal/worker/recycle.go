@@ -23,6 +23,9 @@ const (
 	// recyclePauseMax: old workers serve better than none.
 	recyclePause    = time.Minute
 	recyclePauseMax = time.Hour
+	// recycleGap is the least time between two replacements: who waits for the end
+	// of one, with an order of people, comes first.
+	recycleGap = 100 * time.Millisecond
 )
 
 // Recycle says when a worker that is well is replaced by a fresh one: against
@@ -180,7 +183,7 @@ func (r *recycling) failed(now time.Time) {
 // going on.
 func (f *foreman) recycle(p plan, seats []seat) {
 	now, r := time.Now(), f.s.settings().Recycle
-	if r == (Recycle{}) || f.op != nil || now.Before(f.recycling.after) || !p.settled(seats) {
+	if r == (Recycle{}) || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(seats) {
 		return
 	}
 	weights := f.s.weights.Load()

@@ -21,7 +21,7 @@ func (w *worker) retire(l *life) {
 	calls := w.activity().InFlight
 	w.log.Info("worker draining", "pid", l.group, "reason", w.tenure.reason.String(), "calls", calls, "force", w.tenure.force)
 	if !w.tenure.force {
-		w.awaitCalls(l, o.DrainTimeout)
+		w.awaitCalls(l, o.DrainTimeout, w.tenure.hurry)
 	}
 	if calls = w.activity().InFlight; calls > 0 && !l.gone() {
 		w.log.Warn("calls are left; answering them", "pid", l.group, "calls", calls, "drain_timeout", o.DrainTimeout.String())
@@ -29,13 +29,13 @@ func (w *worker) retire(l *life) {
 	// Also without calls: what has no slot (reflection), and idle connections, go
 	// before the process does.
 	w.s.options.Rank.Cut(w.name)
-	w.awaitCalls(l, cutLimit)
+	w.awaitCalls(l, cutLimit, nil)
 	w.end(l)
 }
 
 // awaitCalls waits until the worker has no calls, for so long at most. It gives
-// up when the process has exited or Stop has come.
-func (w *worker) awaitCalls(l *life, limit time.Duration) {
+// up when the process has exited, hurry is closed or Stop has come.
+func (w *worker) awaitCalls(l *life, limit time.Duration, hurry <-chan struct{}) {
 	overtime := time.NewTimer(limit)
 	defer overtime.Stop()
 	poll := time.NewTicker(drainPoll)
@@ -46,6 +46,8 @@ func (w *worker) awaitCalls(l *life, limit time.Duration) {
 		case <-poll.C:
 		case <-l.exited:
 			return
+		case <-hurry:
+			return
 		case <-w.s.stopping:
 			return
 		case <-overtime.C:
@@ -54,9 +56,10 @@ func (w *worker) awaitCalls(l *life, limit time.Duration) {
 	}
 }
 
-// end ends a process: TERM to the group, and KILL when the time is up. Afterwards nothing of the group is left, unless the kernel holds it. A
-// leader that leaves first takes nothing from the others' time: npm and shells
-// go before the server that they started has finished.
+// end ends a process: TERM to the group, and KILL when the time is up. Afterwards
+// nothing of the group is left, unless the kernel holds it. A leader that leaves
+// first takes nothing from the others' time: npm and shells go before the server
+// that they started has finished.
 func (w *worker) end(l *life) {
 	w.s.options.Rank.Down(w.name)
 	w.enter(Stopping)

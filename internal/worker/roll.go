@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+const (
+	// rollSlack is what a roll may take for itself: the starts, and the looks at
+	// what has changed.
+	rollSlack = 5 * time.Second
+	// hookSlack is what a hook may take beyond its limit, see hookRunner.start.
+	hookSlack = 3 * time.Second
+)
+
 // Step is what happens in a replacement.
 type Step string
 
@@ -79,7 +87,8 @@ func (s *Supervisor) Wanted() int { return s.Overview().Wanted }
 //
 // Errors: the new workers do not become ready (then the old ones go on), another
 // roll took over, Stop came, or ctx ended; in that case alone the roll goes on.
-// A roll that comes while another replacement is under way takes its place.
+// A roll that comes while another replacement is under way takes its place, and
+// with Force also the workers that drain already do so no longer.
 func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress)) error {
 	if change.Command != nil {
 		o := *s.settings()
@@ -100,19 +109,43 @@ func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress
 
 // Replace replaces one worker by a new one of the same kind: the spare one first,
 // as in Roll. The error is one of Roll's, or that there is no such worker, or
-// that another replacement is under way.
+// that another replacement is under way that somebody has asked for: recycling is
+// waited for.
 func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tell func(Progress)) error {
-	return s.operate(ctx, tell, func(f *foreman) (*operation, error) {
-		if f.op != nil {
-			return nil, errBusy
-		}
-		for number, w := range s.places() {
-			if t := f.tenures[number]; w.name == worker && t != nil && !t.retiring {
-				return &operation{reason: ReasonDrain, only: number, force: force, version: f.good}, nil
+	for {
+		var recycling *operation
+		err := s.operate(ctx, tell, func(f *foreman) (*operation, error) {
+			if f.op != nil {
+				if f.op.isRecycling() {
+					recycling = f.op
+				}
+				return nil, errBusy
 			}
+			return f.replacement(worker, force)
+		})
+		if recycling == nil {
+			return err
 		}
-		return nil, fmt.Errorf("there is no worker %q", worker)
-	})
+		select {
+		case <-recycling.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// replacement is the operation that replaces one worker.
+func (f *foreman) replacement(worker string, force bool) (*operation, error) {
+	for number, t := range f.tenures {
+		switch {
+		case f.s.place(number).name != worker:
+		case t.retiring:
+			return nil, fmt.Errorf("%s is ending already", worker)
+		default:
+			return &operation{reason: ReasonDrain, only: number, force: force, version: f.good}, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no worker %q", worker)
 }
 
 // operate hands the foreman an operation and waits for its end.
@@ -161,8 +194,12 @@ func (s *Supervisor) order(ctx context.Context, do func(*foreman)) error {
 func (s *Supervisor) Scale(n int) error {
 	o := s.settings()
 	most := min(maxPlaces-o.MaxSurge, maxPort-metricsOffset-o.StartPort+1-o.MaxSurge)
-	if least := max(1, o.MinReady); n < least || n > most {
-		return fmt.Errorf("%d workers: %d to %d are possible (min_ready is %d)", n, least, most, o.MinReady)
+	least := max(1, o.MinReady)
+	if o.MaxSurge == 0 {
+		least = o.MinReady + 1 // one has to go before another one comes
+	}
+	if n < least || n > most {
+		return fmt.Errorf("%d workers: %d to %d are possible (min_ready is %d, max_surge %d)", n, least, most, o.MinReady, o.MaxSurge)
 	}
 	return s.order(context.Background(), func(f *foreman) {
 		if f.wanted != n {
@@ -174,20 +211,37 @@ func (s *Supervisor) Scale(n int) error {
 }
 
 // RollLimit is the longest time that a roll begun now can take: so many boots and
-// so many drains one after the other.
+// drains one after the other. One that is not over then is given up.
 func (s *Supervisor) RollLimit() time.Duration {
-	o, workers := s.settings(), s.Wanted()
-	return inTurn(workers, o.MaxSurge, o.entering()) + inTurn(workers, o.MaxDraining, o.leaving())
+	return s.rollLimit(max(s.Wanted(), s.occupied()))
 }
 
-// ScaleLimit is the longest time that it can take until there are n workers: new
-// ones boot together, others leave in turn.
+// rollLimit is RollLimit for so many workers.
+func (s *Supervisor) rollLimit(workers int) time.Duration {
+	o := s.settings()
+	return inTurn(workers, o.plan(s.Wanted()).atOnce(), o.entering()+o.leaving()) + rollSlack
+}
+
+// ScaleLimit is the longest time that it can take until there are n workers and
+// no others: new ones boot together, others leave in turn. What is being replaced
+// meanwhile is waited for, too.
 func (s *Supervisor) ScaleLimit(n int) time.Duration {
-	o, workers := s.settings(), s.Wanted()
-	if n >= workers {
-		return o.entering()
+	o := s.settings()
+	limit := o.entering() + inTurn(max(0, s.occupied()-n), o.MaxDraining, o.leaving())
+	if s.Overview().Operation != "" {
+		limit += s.rollLimit(max(n, s.occupied()))
 	}
-	return inTurn(workers-n, o.MaxDraining, o.leaving())
+	return limit
+}
+
+// occupied is how many places have a worker.
+func (s *Supervisor) occupied() (n int) {
+	for _, w := range s.places() {
+		if w.board.read().State != Vacant {
+			n++
+		}
+	}
+	return n
 }
 
 // inTurn is how long something takes that each of n workers does for so long, at
@@ -200,7 +254,7 @@ func inTurn(n, atOnce int, each time.Duration) time.Duration {
 // entering is how long a worker may take until it serves, with its hook.
 func (o *Options) entering() time.Duration {
 	if len(o.Hooks.BeforeStart) > 0 {
-		return o.Hooks.Timeout + o.BootTimeout
+		return o.Hooks.Timeout + hookSlack + o.BootTimeout
 	}
 	return o.BootTimeout
 }
@@ -209,7 +263,7 @@ func (o *Options) entering() time.Duration {
 func (o *Options) leaving() time.Duration {
 	limit := o.DrainTimeout + cutLimit + o.StopTimeout + killLimit
 	if len(o.Hooks.BeforeStop) > 0 {
-		limit += o.Hooks.Timeout
+		limit += o.Hooks.Timeout + hookSlack
 	}
 	return limit
 }
