@@ -29,7 +29,10 @@ const (
 	matchSlack = 100 * time.Millisecond
 	// lossKnown is how soon after a kill the callers hear of it.
 	lossKnown = 2 * time.Second
-	lostWords = "cabrank: worker lost"
+	// chaosGrowth is what memory may grow by, in MiB: caches, pools and the tables
+	// of metrics fill up.
+	chaosGrowth = 16
+	lostWords   = "cabrank: worker lost"
 	// shown is how many violations of one bar are written out.
 	shown = 5
 )
@@ -83,6 +86,8 @@ func (r *chaosRun) finish(t *testing.T, watch *chaosWatch) {
 	after := footprintOf(r.Cabrank, r.pid())
 	growth := r.before.grownBy(after)
 	v.row("descriptors, goroutines, processes before and after", "no more", fmt.Sprintf("%+v, then %+v", r.before, after), growth == nil)
+	grown := after.kibibytes - r.before.kibibytes
+	v.row("memory of cabrank, more than before", fmt.Sprintf("<= %d MiB", chaosGrowth), fmt.Sprintf("%d KiB", grown), grown <= chaosGrowth<<10)
 	r.stopLast(t)
 	left := filesIn(t, r.runtime)
 	v.row("socket files left at the end", "0", fmt.Sprint(len(left), left), len(left) == 0)

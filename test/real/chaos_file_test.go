@@ -18,7 +18,7 @@ type chaosFile struct {
 
 // chaosConfig is what holds for all of a run; vary adds what changes.
 const chaosConfig = `
-workers: {count: %d, slots: %d, transport: unix, min_ready: 2, max_surge: %d}
+workers: {count: %d, slots: %d, %s, min_ready: 2, max_surge: %d}
 drain_timeout: %s
 recycle: {calls: %d}
 methods:
@@ -26,10 +26,14 @@ methods:
   /cabrank.example.v1.Work/Count: {idempotent: true, retries: 2}
 `
 
-func newChaosFile(t *testing.T, dir string, recycle int, more string) *chaosFile {
+func newChaosFile(t *testing.T, dir string, plan *chaosPlan, more string) *chaosFile {
 	t.Helper()
 	f := &chaosFile{path: filepath.Join(dir, "cabrank.yml")}
-	f.base = fmt.Sprintf(chaosConfig, chaosWorkers, chaosSlots, chaosSurge, chaosDrain, recycle) + more
+	transport := "transport: unix"
+	if plan.tcp {
+		transport = fmt.Sprintf("start_port: %d", freePorts(t, 4*chaosWorkers)) // two cabranks, spares, scales
+	}
+	f.base = fmt.Sprintf(chaosConfig, chaosWorkers, chaosSlots, transport, chaosSurge, chaosDrain, plan.recycle) + more
 	if err := f.write(f.base); err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type chaosPlan struct {
 	rounds               int // of all three phases, so that what else the machine does hits all alike
 	calm, planned, storm time.Duration
 	script               string             // a worker in Ruby, in testdata; empty: the one in Go
+	tcp                  bool               // workers on ports, not on unix sockets
 	recycle              int                // calls after which a worker is replaced
 	changes              map[changeKind]int // in each phase of planned changes alone
 	stormChanges         map[changeKind]int // in each phase of everything
@@ -98,7 +99,7 @@ func startChaos(t *testing.T, plan chaosPlan) *chaosRun {
 		names = startChaosNames(t, r.ledger)
 		upstreams = names.config()
 	}
-	file := newChaosFile(t, dir, plan.recycle, upstreams)
+	file := newChaosFile(t, dir, &plan, upstreams)
 	socket := filepath.Join(runtime, "control.sock")
 	args := slices.Concat([]string{"--config", file.path, "--control", socket, "--"}, plan.worker(t, r.ledger))
 	r.Cabrank = StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)

@@ -27,7 +27,7 @@ func TestSoakChaos(t *testing.T) {
 func TestSoakChaosRuby(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
-		script: "chaos_worker.rb",
+		script: "chaos_worker.rb", tcp: true,
 		rounds: 1, calm: 20 * time.Second, planned: 40 * time.Second, storm: time.Minute,
 		recycle: 500, names: true, upgrade: true,
 		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},

@@ -157,23 +157,3 @@ func freeAddr(t *testing.T) string {
 	defer listener.Close()
 	return listener.Addr().String()
 }
-
-// freePorts returns the first of n ports in a row that were free just now, out
-// of the range from which the system gives none by itself.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for first := 20000; first < 30000; first += n {
-		free := true
-		for port := first; port < first+n && free; port++ {
-			listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-			if free = err == nil; free {
-				listener.Close()
-			}
-		}
-		if free {
-			return first
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}

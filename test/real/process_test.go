@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -325,4 +326,24 @@ func filesIn(t *testing.T, dir string) []string {
 		names = append(names, entry.Name())
 	}
 	return names
+}
+
+// freePorts returns the first of n ports in a row that were free just now, out
+// of the range from which the system gives none by itself.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+	for first := 20000; first < 30000; first += n {
+		free := true
+		for port := first; port < first+n && free; port++ {
+			listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+			if free = err == nil; free {
+				listener.Close()
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
 }
