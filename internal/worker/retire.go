@@ -21,7 +21,12 @@ func (w *worker) retire(l *life) {
 	calls := w.activity().InFlight
 	w.log.Info("worker draining", "pid", l.group, "reason", w.tenure.reason.String(), "calls", calls, "force", w.tenure.force)
 	if !w.tenure.force {
-		w.awaitCalls(l, o.DrainTimeout, w.tenure.hurry)
+		w.awaitCalls(l.exited, o.DrainTimeout, w.tenure.hurry)
+	}
+	if l.gone() {
+		// Nobody has ended it: its connections die with it, and the relay tells its
+		// calls that they are lost. To cut them now would call it a drain.
+		w.awaitCalls(nil, cutLimit, nil)
 	}
 	if calls = w.activity().InFlight; calls > 0 && !l.gone() {
 		w.log.Warn("calls are left; answering them", "pid", l.group, "calls", calls, "drain_timeout", o.DrainTimeout.String())
@@ -29,13 +34,14 @@ func (w *worker) retire(l *life) {
 	// Also without calls: what has no slot (reflection), and idle connections, go
 	// before the process does.
 	w.s.options.Rank.Cut(w.name)
-	w.awaitCalls(l, cutLimit, nil)
+	w.awaitCalls(l.exited, cutLimit, nil)
 	w.end(l)
 }
 
 // awaitCalls waits until the worker has no calls, for so long at most. It gives
-// up when the process has exited, hurry is closed or Stop has come.
-func (w *worker) awaitCalls(l *life, limit time.Duration, hurry <-chan struct{}) {
+// up when the process has exited, if it is told by a channel, when hurry is closed
+// or Stop has come.
+func (w *worker) awaitCalls(exited <-chan struct{}, limit time.Duration, hurry <-chan struct{}) {
 	overtime := time.NewTimer(limit)
 	defer overtime.Stop()
 	poll := time.NewTicker(drainPoll)
@@ -44,7 +50,7 @@ func (w *worker) awaitCalls(l *life, limit time.Duration, hurry <-chan struct{})
 		w.showBeat()
 		select {
 		case <-poll.C:
-		case <-l.exited:
+		case <-exited:
 			return
 		case <-hurry:
 			return

@@ -5,6 +5,7 @@ package real_test
 import (
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -269,6 +270,27 @@ func TestCrashLoopIsTold(t *testing.T) {
 	wantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200})
 	if line := c.WaitLog(patience, "crash loop"); !strings.Contains(line, "exit status 3") {
 		t.Errorf("the line does not say how: %s", line)
+	}
+	c.Stop()
+}
+
+// A worker that is killed while it drains is lost, not drained: what it had is
+// told so, although it was about to be replaced anyway.
+func TestKilledWhileDraining(t *testing.T) {
+	socket := filepath.Join(shortTempDir(t), "control.sock")
+	c := startFault(t, faultWorker(t), "--workers", "1", "--slots", "2", "--control", socket)
+	pid := c.waitWorkers(1)
+	conn := dialLang(t, c.Addr)
+	held := make(chan outcome, 1)
+	go func() { held <- callIo(t.Context(), conn, "held", callBound) }()
+	c.waitTaken(1)
+	drained := make(chan error, 1)
+	go func() { drained <- newOperator(t, socket).run(changeLimit, "drain", "worker-1") }()
+	c.WaitLog(patience, "worker draining")
+	c.kill(pid)
+	wantStatus(t, (<-held).err, codes.Unavailable, "cabrank: worker lost")
+	if err := <-drained; err != nil {
+		t.Errorf("the drain of a worker that was killed: %v", err)
 	}
 	c.Stop()
 }
