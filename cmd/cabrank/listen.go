@@ -16,26 +16,29 @@ func (s *service) openDoor() error {
 	if server.ReusePort {
 		bind = admin.ListenShared
 	}
-	on, err := s.listen(handover.Traffic, "listening", server.Addr(), "--listen", bind)
+	on, origin, err := s.listen(handover.Traffic, "listening", server.Addr(), "--listen", bind)
 	if err != nil {
 		return err
 	}
 	s.door = on.Addr()
+	if tcp, isTCP := on.(*net.TCPListener); isTCP && server.ReusePort && origin != handover.Activated {
+		on = admin.Shared{TCPListener: tcp}
+	}
 	go s.watch(s.relay.Serve, on) // ends with the listener
 	return nil
 }
 
 // listen opens a listener by its name: one that was given, or what bind makes.
 // The log says where it is, under msg.
-func (s *service) listen(name, msg, address, flag string, bind func(address, flag string) (net.Listener, error)) (net.Listener, error) {
+func (s *service) listen(name, msg, address, flag string, bind func(address, flag string) (net.Listener, error)) (net.Listener, handover.Origin, error) {
 	on, origin, err := s.inherited.Listeners.Open(name, "tcp", address, func() (net.Listener, error) {
 		return bind(address, flag)
 	})
 	if err != nil {
-		return nil, err
+		return nil, origin, err
 	}
 	s.tellListener(msg, on, origin)
-	return on, nil
+	return on, origin, nil
 }
 
 func (s *service) tellListener(msg string, on net.Listener, origin handover.Origin) {

@@ -10,7 +10,7 @@ import (
 // startAdmin opens the probes and the metrics page, where they are wanted.
 func (s *service) startAdmin() error {
 	if s.cfg.Probes.Enabled {
-		on, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", admin.Listen)
+		on, _, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", admin.Listen)
 		if err != nil {
 			return err
 		}
@@ -18,7 +18,7 @@ func (s *service) startAdmin() error {
 		go s.follow(s.probes) // ends with the server
 	}
 	if s.cfg.Metrics.Enabled {
-		on, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", admin.Listen)
+		on, _, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", admin.Listen)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,9 @@ func Listen(address, flag string) (net.Listener, error) {
 // listen on at the same time (SO_REUSEPORT): the kernel deals connections out.
 // All of them must have asked for it.
 func ListenShared(address, flag string) (net.Listener, error) {
-	return listen(net.ListenConfig{Control: share}, address, flag)
+	how := net.ListenConfig{Control: share}
+	how.SetMultipathTCP(false) // its sockets take no filter, see Shared
+	return listen(how, address, flag)
 }
 
 func listen(how net.ListenConfig, address, flag string) (net.Listener, error) {

@@ -85,7 +85,7 @@ func (d *door) drain() {
 	d.closed = true
 	for _, ln := range d.listeners {
 		if l, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
-			if l.SetDeadline(time.Now().Add(backlogTime)) == nil {
+			if l.SetDeadline(time.Now().Add(leave(ln))) == nil {
 				continue
 			}
 		}
@@ -94,6 +94,15 @@ func (d *door) drain() {
 	d.mu.Unlock()
 	d.serving.Wait()
 	d.close()
+}
+
+// leave returns how long a listener that closes has to be accepted on. One that
+// shares its port with other processes keeps new callers away first.
+func leave(ln net.Listener) time.Duration {
+	if shared, ok := ln.(interface{ Leave() time.Duration }); ok {
+		return max(shared.Leave(), backlogTime)
+	}
+	return backlogTime
 }
 
 func (d *door) close() {

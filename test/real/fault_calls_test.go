@@ -100,13 +100,17 @@ func (l *load) run(ctx context.Context, conn *grpc.ClientConn, caller int, work 
 		limited, cancel := context.WithTimeout(ctx, callBound)
 		got := callIo(limited, conn, fmt.Sprintf("%d-%d", caller, call), work)
 		cancel()
-		l.mu.Lock()
-		l.seen = append(l.seen, got)
-		l.mu.Unlock()
+		l.note(got)
 		if got.err != nil && !strings.HasPrefix(status.Convert(got.err).Message(), "cabrank: ") {
 			return // nobody listens any more: calling on would only burn CPU
 		}
 	}
+}
+
+func (l *load) note(got outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, got)
 }
 
 // outcomes returns what has ended so far.
