@@ -18,8 +18,8 @@ started again. --force cuts the calls of old workers (UNAVAILABLE) instead of
 waiting for them. A second restart takes over: it begins anew with what is asked
 for then, and the first one returns.
 
-If the new workers do not become ready (one is not within workers.boot_timeout, or
-they end three times) the restart stops, the workers that serve go on, and new
+If the new workers do not become ready (one is not within workers.boot_timeout,
+they end three times, or not all are within the time said) the restart stops, the workers that serve go on, and new
 ones run the command before. Ctrl-C only stops waiting. SIGHUP does the same as
 this command without arguments.
 

@@ -78,18 +78,19 @@ func (s *service) restart(ctx context.Context, request admin.RestartRequest, tel
 	if len(found.Applied)+len(found.NeedsRestart)+len(found.NeedsUpgrade) > 0 {
 		tell(admin.Event{Reload: &found})
 	}
-	before, with := s.orders.command.Load(), s.current()
 	if request.Command != nil {
 		s.orders.command.Store(&request.Command)
 	}
+	command, with := s.orders.command.Load(), s.current()
 	tell(admin.Event{Step: "replacing workers", Total: s.workers.Wanted(), LimitSeconds: s.workers.RollLimit().Seconds()})
 	change := worker.Change{Command: request.Command, Force: request.Force}
 	err = s.workers.Roll(ctx, change, tellProgress(tell))
-	if err != nil && request.Command != nil && !errors.Is(err, worker.ErrTakenOver) {
-		s.orders.command.CompareAndSwap(&request.Command, before)
-	}
-	if err == nil {
+	switch {
+	case err == nil:
+		s.orders.proven.Store(command)
 		s.rolled(with)
+	case !errors.Is(err, worker.ErrTakenOver): // else the one that took over judges it
+		s.orders.command.CompareAndSwap(command, s.orders.proven.Load())
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest,
 	for told := 0; ; {
 		select {
 		case <-look.C:
-			calls := s.outside.activity(request.Target).InFlight
+			calls := s.outside.Activity(request.Target).InFlight
 			if calls == 0 {
 				return nil
 			}

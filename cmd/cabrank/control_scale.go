@@ -28,15 +28,15 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 		return &admin.MisuseError{Reason: err.Error()}
 	}
 	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: limit.Seconds()})
-	return s.awaitScale(ctx, n, tell)
+	return s.awaitScale(ctx, n, limit, tell)
 }
 
 // awaitScale waits until there are n workers, all ready, and nobody above that.
-func (s *service) awaitScale(ctx context.Context, n int, tell func(admin.Event)) error {
+func (s *service) awaitScale(ctx context.Context, n int, limit time.Duration, tell func(admin.Event)) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	limit := time.NewTimer(s.workers.RollLimit())
-	defer limit.Stop()
+	late := time.NewTimer(limit)
+	defer late.Stop()
 	told := ""
 	for {
 		now := s.scaleStep(n)
@@ -50,13 +50,13 @@ func (s *service) awaitScale(ctx context.Context, n int, tell func(admin.Event))
 			return fmt.Errorf("another scale took over: %d workers", o.Wanted)
 		case now.Completed == n && now.Note == "":
 			return nil
-		case loop != "":
+		case loop != "" && now.Note == "": // else it may be one of those that go
 			return fmt.Errorf("%s; the others go on", loop)
 		}
 		select {
 		case <-look.C:
-		case <-limit.C:
-			return fmt.Errorf("not all of %d workers are ready, see cabrank status", n)
+		case <-late.C:
+			return fmt.Errorf("not all of %d workers are ready, or others have not ended, after %v: see cabrank status", n, limit)
 		case <-ctx.Done():
 			return errStopping
 		}

@@ -33,7 +33,7 @@ func (c controls) Status() admin.Status {
 		entry := upstreamStatus(u)
 		e := slots[u.Name]
 		entry.Slots, entry.InFlight, entry.Ghosts = e.Limit, e.InFlight, e.Ghosts
-		entry.Served = s.outside.activity(u.Name).Served
+		entry.Served = s.outside.Activity(u.Name).Served
 		status.Upstreams = append(status.Upstreams, entry)
 	}
 	return status
@@ -94,7 +94,7 @@ func (s *service) addWorkers(status *admin.Status, slots map[string]rank.Endpoin
 		entry := workerStatus(w)
 		e := slots[w.Name]
 		entry.Slots, entry.InFlight, entry.Ghosts = e.Limit, e.InFlight, e.Ghosts
-		entry.Served = s.places.activity(w.Name).Served
+		entry.Served = s.places.Activity(w.Name).Served
 		status.Workers = append(status.Workers, entry)
 	}
 }

@@ -5,20 +5,30 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/config"
 )
 
 // stopSlack is what a stop may take beyond its own time limits: the GOAWAYs, the
 // last answers, the death of processes (R17).
 const stopSlack = 9 * time.Second
 
+// stopLimit is the longest time that a stop can take (R17). now leaves out the waits
+// for calls.
+func stopLimit(cfg *config.Config, now bool) time.Duration {
+	limit := cfg.Workers.StopTimeout + stopSlack
+	if len(cfg.Hooks.BeforeStop) > 0 {
+		limit += cfg.Hooks.Timeout
+	}
+	if now {
+		return limit
+	}
+	return limit + cfg.PreStopDelay + cfg.DrainTimeout
+}
+
 // Stop implements admin.Process.
 func (c controls) Stop(ctx context.Context, request admin.StopRequest, tell func(admin.Event)) error {
 	s := c.s
-	limit := s.current().PreStopDelay + s.current().DrainTimeout + s.current().Workers.StopTimeout + stopSlack
-	if request.Now {
-		limit = s.current().Workers.StopTimeout + stopSlack
-	}
-	tell(admin.Event{Step: "stopping", LimitSeconds: limit.Seconds()})
+	tell(admin.Event{Step: "stopping", LimitSeconds: stopLimit(s.current(), request.Now).Seconds()})
 	s.orders.askToStop(stopRequest{now: request.Now})
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

@@ -23,6 +23,7 @@ type orders struct {
 	stopping atomic.Bool
 	journal  *admin.Journal
 	command  atomic.Pointer[[]string]           // of the workers, in place of the configured one; nil: that
+	proven   atomic.Pointer[[]string]           // the command with which all workers got ready in a restart
 	reloaded atomic.Pointer[admin.ReloadStatus] // nil before the first reload
 }
 

@@ -37,18 +37,6 @@ func (p *pool) endpoint(name string) *relay.Endpoint {
 	return e
 }
 
-// activity is Activity for those who only look: a name that nobody has heard of
-// stays unknown.
-func (p *pool) activity(name string) worker.Work {
-	p.mu.Lock()
-	e, known := p.endpoints[name]
-	p.mu.Unlock()
-	if !known {
-		return worker.Work{}
-	}
-	return worker.Work(p.relay.Activity(e))
-}
-
 // Up implements worker.Registry and discover.Registry.
 func (p *pool) Up(name, network, address string) { p.relay.Up(p.endpoint(name), network, address) }
 

@@ -19,6 +19,10 @@ import (
 // again keeps the one that it has.
 var errNoReload = errors.New("the configuration cannot be read again")
 
+// errUpgrading is why nothing is reloaded during an upgrade: the new process has read
+// the configuration already, and would take over without what has changed since.
+var errUpgrading = errors.New("an upgrade is under way, try again when it is over")
+
 // origin is where the configuration of a service comes from, and comes from
 // again when it is reloaded.
 type origin struct {
@@ -54,6 +58,9 @@ func (s *service) current() *config.Config {
 func (s *service) reload() (admin.Reload, error) {
 	s.settings.mu.Lock()
 	defer s.settings.mu.Unlock()
+	if s.upgrades.underWay() {
+		return admin.Reload{}, errUpgrading
+	}
 	loaded, merged, err := s.reread()
 	if err != nil {
 		return admin.Reload{}, refusal(err)
@@ -151,6 +158,9 @@ func (s *service) apply(cfg *config.Config) error {
 func (s *service) workerSettings(cfg *config.Config) worker.Options {
 	options := s.workerOptions(cfg)
 	options.MinReady = s.fewest(options.MinReady)
+	if s.fewer() && options.MaxSurge == 0 {
+		options.MinReady = min(options.MinReady, s.firstWorkers-1) // one of them goes first
+	}
 	return options
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
@@ -136,5 +137,58 @@ func TestReloadWithoutAnOrigin(t *testing.T) {
 	s := &service{cfg: &config.Config{}}
 	if _, err := s.reload(); err == nil {
 		t.Error("reloaded from nowhere")
+	}
+}
+
+// During an upgrade nothing is reloaded: the new process has read the file already.
+func TestNoReloadDuringAnUpgrade(t *testing.T) {
+	r := newReloadable(t, "upstreams: [127.0.0.1:1]\n", "--upstream", "127.0.0.1:1")
+	if _, err := r.upgrades.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.reload(); !errors.Is(err, errUpgrading) {
+		t.Errorf("error %v", err)
+	}
+	r.upgrades.done(nil)
+	if _, err := r.reload(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The new side of an upgrade may have less workers than min_ready asks for. Without
+// a surge one of them has to be able to leave.
+func TestFewerWorkersForAnUpgrade(t *testing.T) {
+	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
+		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, MaxSurge: test.surge}}
+		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders(nil)}
+		if got := s.workerSettings(cfg).MinReady; got != test.want {
+			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
+		}
+		s.settings.grown.Store(true)
+		if got := s.workerSettings(cfg).MinReady; got != 3 {
+			t.Errorf("later min ready is %d, want 3", got)
+		}
+	}
+}
+
+// A number that adapts may become as low as workers.min, also if min_ready counts
+// upstreams, too.
+func TestFewestReadyWorkers(t *testing.T) {
+	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, AutoCount: true, Min: 1, Max: 4}}
+	s := &service{cfg: cfg, orders: newOrders(nil)}
+	if got := s.workerSettings(cfg).MinReady; got != 1 {
+		t.Errorf("min ready of workers is %d, want 1", got)
+	}
+}
+
+// What a stop is said to take at most has the hook in it that runs then.
+func TestStopLimit(t *testing.T) {
+	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: config.Workers{StopTimeout: 5 * time.Second}}
+	if got := stopLimit(cfg, false); got != 36*time.Second+stopSlack {
+		t.Errorf("without a hook: %v", got)
+	}
+	cfg.Hooks.BeforeStop, cfg.Hooks.Timeout = []string{"true"}, time.Minute
+	if got := stopLimit(cfg, true); got != 65*time.Second+stopSlack {
+		t.Errorf("with a hook, at once: %v", got)
 	}
 }

@@ -28,9 +28,9 @@ func (s *service) makeEndpoints(out io.Writer) error {
 
 func (s *service) makeWorkers(out io.Writer) error {
 	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true)
-	options := s.workerOptions(s.cfg)
+	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
-		options.Count, options.MinReady = s.firstWorkers, s.fewest(options.MinReady)
+		options.Count = s.firstWorkers
 	}
 	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
@@ -46,7 +46,10 @@ func (s *service) makeWorkers(out io.Writer) error {
 // workerOptions translates the settings of workers. A command that a restart has
 // brought wins over the configured one.
 func (s *service) workerOptions(cfg *config.Config) worker.Options {
-	w, command := cfg.Workers, cfg.Command
+	w, command, least := cfg.Workers, cfg.Command, cfg.Workers.Count
+	if w.AutoCount {
+		least = w.Min
+	}
 	if brought := s.orders.command.Load(); brought != nil {
 		command = *brought
 	}
@@ -54,7 +57,7 @@ func (s *service) workerOptions(cfg *config.Config) worker.Options {
 		Count: w.Count, Command: command, Transport: w.Transport,
 		StartPort: w.StartPort, Slots: w.PoolSize, MetricsPath: w.MetricsPath,
 		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
-		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, w.Count),
+		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, least), // upstreams may make up for more
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
 		Environment: w.Env, Hooks: worker.Hooks(cfg.Hooks), WarmUp: worker.WarmUp(cfg.WarmUp),

@@ -93,11 +93,15 @@ func (s *service) beginWith(asked int) {
 // fewest bounds a number of ready workers by how many there are, as long as there
 // are less than configured.
 func (s *service) fewest(ready int) int {
-	if s.firstWorkers > 0 && !s.settings.grown.Load() {
+	if s.fewer() {
 		return min(ready, s.firstWorkers)
 	}
 	return ready
 }
+
+// fewer reports whether there are less workers than configured, because this
+// process is new and the old one has not ended.
+func (s *service) fewer() bool { return s.firstWorkers > 0 && !s.settings.grown.Load() }
 
 // awaitReady returns when calls could be served, and tells the old process of
 // every step. Workers that die one after the other are not waited for.

@@ -142,6 +142,14 @@ func (u *upgrades) done(successor *handover.Successor) {
 	}
 }
 
+// underWay reports whether a new process has been started that has not taken over
+// yet.
+func (u *upgrades) underWay() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.cancel != nil
+}
+
 // stop gives up what is under way; wait returns when it is undone.
 func (u *upgrades) stop() {
 	u.mu.Lock()

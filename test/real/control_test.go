@@ -166,6 +166,32 @@ func TestSecondRestartTakesOver(t *testing.T) {
 	c.Stop()
 }
 
+// A command with which no restart has ended well is forgotten, also if it came with
+// another restart than the one that failed.
+func TestFailedCommandIsForgotten(t *testing.T) {
+	c := startControlled(t, faultWorker(t), "--workers", "1", "--boot-timeout", "3s")
+	c.awaitReady(1)
+	first := StartProcess(t, nil, cabrankBinary(t), "restart", "--control", c.socket, "--", "sleep", "1000")
+	c.await("the first restart", func(s *operatorStatus) bool { return s.Roll != nil && s.Roll.Running })
+	if p, code := c.command("restart"); code != 1 || !strings.Contains(p.Log(), "boot timeout") {
+		t.Errorf("the second restart: exit code %d, %s", code, p.Log())
+	}
+	first.ExitCode(patience)
+	c.must("restart")
+	c.Stop()
+}
+
+// A worker that only crashes can be scaled away.
+func TestScaleAwayFromACrashLoop(t *testing.T) {
+	sick := append([]string{"sh", "-c", `[ "$CABRANK_WORKER_INDEX" = 1 ] && exit 7; exec "$0" "$@"`}, faultWorker(t)...)
+	c := startControlled(t, sick, "--workers", "2")
+	c.await("the crash loop", func(s *operatorStatus) bool {
+		return s.Ready == 1 && len(s.Workers) == 2 && s.Workers[1].State == "crash loop"
+	})
+	c.must("scale", "1")
+	c.Stop()
+}
+
 // --force does not wait for calls: they are told why.
 func TestForcedRestart(t *testing.T) {
 	c := startControlled(t, faultWorker(t), "--workers", "1", "--drain-timeout", "10m")
