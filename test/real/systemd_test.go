@@ -245,6 +245,17 @@ func (m *managed) upgradeBy(ask func()) {
 	}
 }
 
+// successor returns the process that has taken over last.
+func (m *managed) successor() int {
+	m.t.Helper()
+	handed := m.LogLines("handed over")
+	var pid int
+	if _, err := fmt.Sscan(handed[len(handed)-1].Text("successor"), &pid); err != nil {
+		m.t.Fatal(err)
+	}
+	return pid
+}
+
 // self is the test binary.
 func self(t testing.TB) string {
 	t.Helper()

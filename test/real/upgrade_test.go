@@ -217,17 +217,6 @@ func TestUpgradeTwiceAtOnce(t *testing.T) {
 	l.stop()
 }
 
-// successor returns the process that has taken over last.
-func (m *managed) successor() int {
-	m.t.Helper()
-	handed := m.LogLines("handed over")
-	var pid int
-	if _, err := fmt.Sscan(handed[len(handed)-1].Text("successor"), &pid); err != nil {
-		m.t.Fatal(err)
-	}
-	return pid
-}
-
 // A stream that outlasts the drain is told by the old process, while the new one
 // serves (R17, R20).
 func TestUpgradeCutsWhatStays(t *testing.T) {
