@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,32 +66,46 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 	}
 }
 
-// kill -9 of cabrank while it changes: nothing is left, and the next start with
-// the same addresses serves, on the control socket too, and sweeps (R18, R19).
+// kill -9 of cabrank while it changes: nothing is left, no hook either, and the
+// next start with the same addresses serves, on the control socket too, and
+// sweeps (R18, R19).
 func TestNothingIsLeftAfterKill9Amid(t *testing.T) {
-	for _, command := range []string{"restart", "upgrade"} {
-		t.Run(command, func(t *testing.T) {
+	for _, test := range []struct {
+		name, command string
+		env           []string
+		sign          string // part of a command line that shows the moment
+	}{
+		{"roll", "restart", nil, faultWorkerRole},
+		{"upgrade", "upgrade", nil, faultWorkerRole},
+		{"hook", "restart", []string{"CABRANK_HOOKS_BEFORE_STOP=sleep 1000"}, "sleep 1000"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			runtime := shortTempDir(t)
+			env := append(test.env, "XDG_RUNTIME_DIR="+runtime)
 			o := newOperator(t, filepath.Join(runtime, "control.sock"))
 			args := []string{"--listen", freeAddr(t), "--control", o.socket, "--workers", "2", "--transport", "unix", "--"}
 			args = append(args, faultWorker(t, "-boot", "300ms")...)
-			c := StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
+			c := StartCabrankEnv(t, env, args...)
 			c.waitWorkers(2)
-			before := len(c.Family())
+			before := c.Family()
 			load := startLoad(t, c.Addr, 4, shortWork)
 			load.waitAnswered(t, "", 4)
 			commanded := make(chan struct{})
 			go func() { // ends with cabrank
 				defer close(commanded)
-				_ = o.run(changeLimit, command) // cabrank is killed meanwhile
+				_ = o.run(changeLimit, test.command) // cabrank is killed meanwhile
 			}()
-			c.wait(patience, "a new process", func() bool { return len(c.Family()) > before })
+			c.wait(patience, "a new process with "+test.sign, func() bool {
+				return slices.ContainsFunc(c.Family(), func(pid int) bool {
+					return !slices.Contains(before, pid) && strings.Contains(describe([]int{pid}), test.sign)
+				})
+			})
 			c.Kill()
 			c.WaitNoneLeft(leftBound)
 			load.stop()
 			<-commanded
 
-			again := StartCabrankEnv(t, []string{"XDG_RUNTIME_DIR=" + runtime}, args...)
+			again := StartCabrankEnv(t, env[len(test.env):], args...)
 			if got := callIo(t.Context(), dialLang(t, again.Addr), "again", 0); got.err != nil {
 				t.Errorf("a call after the next start: %v", got.err)
 			}
