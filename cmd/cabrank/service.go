@@ -202,6 +202,9 @@ func (s *service) tellManager() {
 func (s *service) stop(first os.Signal) {
 	s.orders.stopping.Store(true)
 	s.upgrades.stop()
+	if s.workers != nil {
+		s.workers.Freeze() // a stop wins over a roll
+	}
 	hurry := make(chan struct{})
 	done := make(chan struct{})
 	defer close(done)

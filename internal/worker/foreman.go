@@ -27,6 +27,7 @@ type foreman struct {
 	generation int      // the newest
 	good       *version // what processes run that no operation started
 	op         *operation
+	frozen     bool // no operation begins any more
 	recycling  recycling
 	last       Outcome // of the last operation
 }
@@ -73,6 +74,7 @@ func newForeman(s *Supervisor) *foreman {
 func (f *foreman) run() {
 	tick := time.NewTicker(foremanTick)
 	defer tick.Stop()
+	freeze := f.s.frozen
 	for {
 		f.work()
 		select {
@@ -80,6 +82,9 @@ func (f *foreman) run() {
 			order(f)
 		case <-f.s.nudge:
 		case <-tick.C:
+		case <-freeze:
+			freeze, f.frozen = nil, true
+			f.giveUp(errStopping)
 		case <-f.s.stopping:
 			f.giveUp(errStopping)
 			return

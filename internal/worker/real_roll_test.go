@@ -277,6 +277,29 @@ func TestRollGoesOnAlone(t *testing.T) {
 	}
 }
 
+// Before the stop, while calls are finished, no roll goes on and none begins; what
+// serves goes on serving.
+func TestFreeze(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.DrainTimeout = time.Hour })
+	h.waitReady(3)
+	h.rank.setWork(Work{InFlight: 1})
+	rolled := make(chan error, 1)
+	go func() { rolled <- h.Roll(context.Background(), Change{}, nil) }()
+	h.waitState(Draining)
+	h.Freeze()
+	h.Freeze()
+	if err := <-rolled; !errors.Is(err, errStopping) {
+		t.Errorf("the roll ended with %v", err)
+	}
+	if err := h.Replace(t.Context(), "worker-2", false, nil); !errors.Is(err, errStopping) {
+		t.Errorf("a worker is replaced: %v", err)
+	}
+	if got := h.rank.ready(); got != 3 {
+		t.Errorf("%d workers are ready, want 3", got)
+	}
+	h.rank.setWork(Work{})
+}
+
 // One worker can be replaced alone.
 func TestReplace(t *testing.T) {
 	h := rollingHouse(t, nil)

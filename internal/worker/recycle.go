@@ -183,7 +183,7 @@ func (r *recycling) failed(now time.Time) {
 // going on.
 func (f *foreman) recycle(p plan, seats []seat) {
 	now, r := time.Now(), f.s.settings().Recycle
-	if r == (Recycle{}) || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(seats) {
+	if r == (Recycle{}) || f.frozen || f.op != nil || now.Before(f.recycling.after) || now.Sub(f.recycling.replaced) < recycleGap || !p.settled(seats) {
 		return
 	}
 	weights := f.s.weights.Load()

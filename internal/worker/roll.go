@@ -86,7 +86,7 @@ func (s *Supervisor) Wanted() int { return s.Overview().Wanted }
 // step, from this goroutine; nil is allowed.
 //
 // Errors: the new workers do not become ready (then the old ones go on), another
-// roll took over, Stop came, or ctx ended; in that case alone the roll goes on.
+// roll took over, Freeze or Stop came, or ctx ended; in that case alone the roll goes on.
 // A roll that comes while another replacement is under way takes its place, and
 // with Force also the workers that drain already do so no longer.
 func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress)) error {
@@ -153,6 +153,10 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 	var op *operation
 	var refused error
 	err := s.order(ctx, func(f *foreman) {
+		if f.frozen {
+			refused = errStopping
+			return
+		}
 		if op, refused = prepare(f); refused == nil {
 			f.begin(op)
 		}

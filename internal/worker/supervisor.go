@@ -44,6 +44,7 @@ type Supervisor struct {
 	orders   chan func(*foreman)      // done by the foreman between two looks
 	nudge    chan struct{}            // capacity 1: a worker has something for the foreman
 
+	frozen   chan struct{} // closed by the first Freeze
 	stopping chan struct{} // closed by the first Stop
 	killing  chan struct{} // closed when the first context of a Stop ends
 	started  chan struct{} // closed when Start has done what it will do
@@ -53,6 +54,7 @@ type Supervisor struct {
 	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its life
 	everReady atomic.Bool
 	killOnce  sync.Once
+	coldOnce  sync.Once // of Freeze
 
 	placesMu sync.Mutex
 	workers  []*worker // by number of their places; only ever longer
@@ -72,7 +74,7 @@ func New(options Options) (*Supervisor, error) {
 		options: options, began: time.Now(),
 		addresses: newAddresses(&options), reaper: newReaper(), sink: newSink(options.Output),
 		orders: make(chan func(*foreman)), nudge: make(chan struct{}, 1),
-		stopping: make(chan struct{}), killing: make(chan struct{}),
+		frozen: make(chan struct{}), stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.latest.Store(&options)
@@ -189,6 +191,11 @@ func (s *Supervisor) start(ctx context.Context) error {
 	s.running.Go(s.weigh)
 	return nil
 }
+
+// Freeze ends every replacement of workers, and has none begin any more: Stop will
+// come as soon as their calls are over. Workers go on, and those that die come back:
+// calls may wait for them. It returns at once.
+func (s *Supervisor) Freeze() { s.coldOnce.Do(func() { close(s.frozen) }) }
 
 // Stop ends all workers: TERM to every group, KILL after Options.StopTimeout or
 // as soon as ctx ends. It returns when nothing is left: no worker, no keeper, no
