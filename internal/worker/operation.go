@@ -28,6 +28,7 @@ type operation struct {
 	progress chan Progress // who waits reads it; what it is too slow for is not said
 	answer   chan error    // capacity 1
 	over     chan struct{} // closed at the end
+	err      error         // how it ended; to be read after over
 }
 
 // everyPlace is operation.only of a roll.
@@ -197,5 +198,6 @@ func (f *foreman) end(err error) {
 	f.recycled(op.reason, err)
 	op.answer <- err
 	close(op.progress)
+	op.err = err
 	close(op.over)
 }

@@ -131,6 +131,9 @@ func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tel
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		if recycling.err == nil && s.place(recycling.only).name == worker {
+			return nil // that was it
+		}
 	}
 }
 
