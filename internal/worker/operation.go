@@ -71,17 +71,27 @@ func (f *foreman) begin(op *operation) {
 	f.op = op
 	for number, t := range f.tenures {
 		t.wasReady = false
-		switch {
-		case !op.replaces(number, t):
-		case !t.retiring:
+		if !t.retiring && op.replaces(number, t) {
 			op.total++
-		case op.force && !t.hurried:
+		}
+	}
+	if op.force {
+		f.hurry(op)
+	}
+	f.s.options.Logger.Info("replacing workers", "reason", op.reason.String(), "workers", op.total,
+		"generation", op.version.generation, "force", op.force)
+}
+
+// hurry has nobody wait any more for the calls of the workers that an operation
+// replaces.
+func (f *foreman) hurry(op *operation) {
+	op.force = true
+	for number, t := range f.tenures {
+		if t.retiring && !t.hurried && op.replaces(number, t) {
 			t.hurried = true
 			close(t.hurry)
 		}
 	}
-	f.s.options.Logger.Info("replacing workers", "reason", op.reason.String(), "workers", op.total,
-		"generation", op.version.generation, "force", op.force)
 }
 
 // follow notes how the operation gets on, and gives it up if it does not.

@@ -320,6 +320,22 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Whoever is in a hurry joins the drain of the same worker, and cuts its calls.
+func TestReplaceByForceJoins(t *testing.T) {
+	h := rollingHouse(t, func(o *Options) { o.Count, o.MinReady, o.DrainTimeout = 1, 1, time.Hour })
+	h.waitReady(1)
+	h.rank.setWork(Work{InFlight: 1})
+	first := make(chan error, 1)
+	go func() { first <- h.Replace(context.Background(), "worker-1", false, nil) }()
+	h.waitState(Draining)
+	if err := h.Replace(t.Context(), "worker-2", true, nil); !errors.Is(err, errBusy) {
+		t.Errorf("another worker: %v", err)
+	}
+	if err := errors.Join(h.Replace(t.Context(), "worker-1", true, nil), <-first); err != nil {
+		t.Error(err)
+	}
+}
+
 // Who wants a worker to be replaced does not hear of recycling.
 func TestReplaceWaitsForRecycling(t *testing.T) {
 	h := rollingHouse(t, func(o *Options) { o.Recycle.Age = time.Second })

@@ -110,31 +110,42 @@ func (s *Supervisor) Roll(ctx context.Context, change Change, tell func(Progress
 // Replace replaces one worker by a new one of the same kind: the spare one first,
 // as in Roll. The error is one of Roll's, or that there is no such worker, or
 // that another replacement is under way that somebody has asked for: recycling is
-// waited for.
+// waited for. With force the one of the same worker is taken part in, and its calls
+// are not waited for any more.
 func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tell func(Progress)) error {
 	for {
-		var recycling *operation
+		var other *operation // is waited for
 		err := s.operate(ctx, tell, func(f *foreman) (*operation, error) {
-			if f.op != nil {
-				if f.op.isRecycling() {
-					recycling = f.op
-				}
-				return nil, errBusy
+			op := f.op
+			if op == nil {
+				return f.replacement(worker, force)
 			}
-			return f.replacement(worker, force)
+			hurry := force && s.isOf(op, worker)
+			if hurry {
+				f.hurry(op)
+			}
+			if hurry || op.isRecycling() {
+				other = op
+			}
+			return nil, errBusy
 		})
-		if recycling == nil {
+		if other == nil {
 			return err
 		}
 		select {
-		case <-recycling.over:
+		case <-other.over:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if recycling.err == nil && s.place(recycling.only).name == worker {
-			return nil // that was it
+		if s.isOf(other, worker) && (other.err == nil || !other.isRecycling()) {
+			return other.err // that was it
 		}
 	}
+}
+
+// isOf reports whether an operation replaces this one worker.
+func (s *Supervisor) isOf(op *operation, worker string) bool {
+	return !op.isRoll() && s.place(op.only).name == worker
 }
 
 // replacement is the operation that replaces one worker.
