@@ -15,14 +15,19 @@ const stopSlack = 9 * time.Second
 // stopLimit is the longest time that a stop can take (R17). now leaves out the waits
 // for calls.
 func stopLimit(cfg *config.Config, now bool) time.Duration {
-	limit := cfg.Workers.StopTimeout + stopSlack
-	if len(cfg.Hooks.BeforeStop) > 0 {
-		limit += cfg.Hooks.Timeout
-	}
+	limit := endLimit(cfg) + stopSlack
 	if now {
 		return limit
 	}
 	return limit + cfg.PreStopDelay + cfg.DrainTimeout
+}
+
+// endLimit is how long workers without calls may take to end.
+func endLimit(cfg *config.Config) time.Duration {
+	if len(cfg.Hooks.BeforeStop) > 0 {
+		return cfg.Hooks.Timeout + cfg.Workers.StopTimeout
+	}
+	return cfg.Workers.StopTimeout
 }
 
 // Stop implements admin.Process.

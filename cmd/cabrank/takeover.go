@@ -19,7 +19,7 @@ const (
 	// readyPoll is how often a new process looks whether it is ready.
 	readyPoll = 20 * time.Millisecond
 	// bootTime is added to boot_timeout, within which workers are ready or
-	// replaced, as the limit for a new process.
+	// replaced, and the time of their hook, as the limit for a new process.
 	bootTime = 5 * time.Second
 	// restTime is how long the workers beyond min_ready are waited for at least;
 	// else as long again as the first of them took.
@@ -42,7 +42,13 @@ func (s *service) greet() error {
 }
 
 // bootLimit is how long this process may take to be ready to take over.
-func (s *service) bootLimit() time.Duration { return s.cfg.Workers.BootTimeout + bootTime }
+func (s *service) bootLimit() time.Duration {
+	limit := s.cfg.Workers.BootTimeout + bootTime
+	if len(s.cfg.Hooks.BeforeStart) > 0 {
+		limit += s.cfg.Hooks.Timeout
+	}
+	return limit
+}
 
 // takeOver starts as the successor of a process that serves (R20): first the
 // workers, then, when enough of them are ready, the listeners.
@@ -231,7 +237,7 @@ func (s *service) awaitPredecessor(began time.Time, hurry <-chan struct{}) {
 	if p == nil {
 		return
 	}
-	limit := time.NewTimer(time.Until(began.Add(s.cfg.DrainTimeout + s.cfg.Workers.StopTimeout)))
+	limit := time.NewTimer(time.Until(began.Add(s.cfg.DrainTimeout + endLimit(s.cfg))))
 	defer limit.Stop()
 	select {
 	case <-p.Gone():

@@ -12,7 +12,7 @@ import (
 	"github.com/cabrank/cabrank/internal/handover"
 )
 
-// endTime is added to stop_timeout for a new process that ends again.
+// endTime is added to what its workers need for a new process that ends again.
 const endTime = 10 * time.Second
 
 // errStopping is why what was begun is given up when cabrank itself stops: SIGTERM
@@ -79,7 +79,7 @@ func (s *service) upgradeOptions(workers int) handover.Options {
 	return handover.Options{
 		Version: version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
 		Workers: workers, Listeners: s.inherited.Listeners,
-		Start: s.launch, Over: s.handedOver, EndLimit: s.current().Workers.StopTimeout + endTime,
+		Start: s.launch, Over: s.handedOver, EndLimit: endLimit(s.current()) + endTime,
 	}
 }
 
