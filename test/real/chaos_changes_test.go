@@ -162,8 +162,10 @@ func (c *chaosChanges) drain() error {
 // upgrade returns when the old cabrank has gone.
 func (c *chaosChanges) upgrade(ask func() error) error {
 	old, before := c.r.pid(), len(c.r.LogLines(handedOver))
-	c.counted.add(c.r.Cabrank) // the new one begins at 0; no call fails meanwhile
-	c.r.ended = true           // its end is not that of the run
+	began := time.Now()
+	c.counted.add(c.r.Cabrank) // the new one begins at 0
+	defer func() { c.counted.blind = append(c.counted.blind, [2]time.Time{began, time.Now()}) }()
+	c.r.ended = true // its end is not that of the run
 	if err := ask(); err != nil {
 		return err
 	}

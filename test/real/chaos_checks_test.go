@@ -52,6 +52,7 @@ type chaosVerdict struct {
 type chaosCount struct {
 	lost    float64            // calls
 	retired map[string]float64 // processes of workers that it has ended, by reason
+	blind   [][2]time.Time     // when one that was handing over counted what nobody can read
 }
 
 // add adds what the metrics page tells.
@@ -306,15 +307,21 @@ func (v *chaosVerdict) heldBy(c *chaosCall, f *chaosFault) bool {
 // judgeCounters holds that cabrank counts by name what its callers saw.
 func (v *chaosVerdict) judgeCounters() {
 	v.t.Helper()
-	lost := 0
-	for i := range v.calls {
-		if v.calls[i].err != nil && status.Convert(v.calls[i].err).Message() == lostWords {
-			lost++
-		}
-	}
 	counted := &v.changes.counted
 	counted.add(v.Cabrank)
-	v.row("calls that cabrank counts as worker_lost", fmt.Sprintf("%d, as callers saw", lost), fmt.Sprint(counted.lost), counted.lost == float64(lost))
+	lost, unread := 0, 0
+	for i := range v.calls {
+		c := &v.calls[i]
+		if c.err == nil || status.Convert(c.err).Message() != lostWords {
+			continue
+		}
+		lost++
+		if slices.ContainsFunc(counted.blind, func(b [2]time.Time) bool { return c.ended.After(b[0]) && c.ended.Before(b[1]) }) {
+			unread++
+		}
+	}
+	v.row("calls that cabrank counts as worker_lost", fmt.Sprintf("%d to %d, as callers saw", lost-unread, lost),
+		fmt.Sprint(counted.lost), counted.lost <= float64(lost) && counted.lost >= float64(lost-unread))
 }
 
 // percentile of a sorted list.

@@ -47,7 +47,6 @@ type chaosPlan struct {
 	stormChanges         map[changeKind]int // in each phase of everything
 	faults               map[faultKind]int  // beside them
 	names                bool               // upstreams beside the workers, found by DNS
-	upgrade              bool               // of cabrank itself, half-way and in the last round
 	limits               chaosLimits
 }
 
@@ -211,17 +210,12 @@ func runChaos(t *testing.T, plan chaosPlan) {
 	watch := r.watch(t)
 	for round := range plan.rounds {
 		r.phase(t, phaseCalm, plan.calm, nil, nil)
-		changes := map[changeKind]int{}
-		maps.Copy(changes, plan.changes)
-		switch {
-		case !plan.upgrade:
-		case round == plan.rounds/2:
-			changes[changeUpgrade] = 1
-		case round == plan.rounds-1:
-			changes[changeUpSignal] = 1
+		alone, beside := maps.Clone(plan.changes), maps.Clone(plan.stormChanges)
+		if round == plan.rounds/2 {
+			alone[changeUpgrade], beside[changeUpSignal] = 1, 1
 		}
-		r.phase(t, phasePlanned, plan.planned, changes, nil)
-		r.phase(t, phaseStorm, plan.storm, plan.stormChanges, plan.faults)
+		r.phase(t, phasePlanned, plan.planned, alone, nil)
+		r.phase(t, phaseStorm, plan.storm, beside, plan.faults)
 	}
 	watch.stop()
 	r.finish(t, watch)

@@ -13,7 +13,7 @@ func TestChaos(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, 5),
 		rounds: 1, calm: 3 * time.Second, planned: 7 * time.Second, storm: 10 * time.Second,
-		recycle: 150, names: true, upgrade: true,
+		recycle: 150, names: true,
 		changes:      map[changeKind]int{changeRoll: 1, changeScale: 2, changeReload: 1, changeBadFile: 1, changeDrain: 1, changeNames: 1},
 		stormChanges: map[changeKind]int{changeRoll: 1, changeHangUp: 1, changeScale: 2, changeReload: 1, changeNames: 1},
 		faults:       map[faultKind]int{faultKill: 4, faultStop: 1, faultStopKill: 1},

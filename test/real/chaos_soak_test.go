@@ -13,7 +13,7 @@ func TestSoakChaos(t *testing.T) {
 	runChaos(t, chaosPlan{
 		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
 		rounds: 5, calm: 12 * time.Second, planned: 38 * time.Second, storm: 70 * time.Second,
-		recycle: 500, names: true, upgrade: true,
+		recycle: 500, names: true,
 		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 2, changeBadFile: 1, changeDrain: 1, changeNames: 2},
 		stormChanges: map[changeKind]int{changeRoll: 3, changeHangUp: 1, changeScale: 2, changeReload: 3, changeDrain: 1, changeNames: 3},
 		faults:       map[faultKind]int{faultKill: 9, faultStop: 2, faultStopKill: 1},
@@ -29,7 +29,7 @@ func TestSoakChaosRuby(t *testing.T) {
 		seed:   chaosSeed(t, uint64(time.Now().UnixNano())),
 		script: "chaos_worker.rb", tcp: true,
 		rounds: 1, calm: 20 * time.Second, planned: 40 * time.Second, storm: time.Minute,
-		recycle: 500, names: true, upgrade: true,
+		recycle: 500, names: true,
 		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
 		stormChanges: map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
 		faults:       map[faultKind]int{faultKill: 6, faultStop: 1, faultStopKill: 1},
