@@ -25,7 +25,7 @@ const (
 	recyclePauseMax = time.Hour
 	// recycleGap is the least time between two replacements: who waits for the end
 	// of one, with an order of people, comes first.
-	recycleGap = 100 * time.Millisecond
+	recycleGap = 50 * time.Millisecond
 )
 
 // Recycle says when a worker that is well is replaced by a fresh one: against
@@ -236,6 +236,7 @@ func (f *foreman) warnOfWeight(w *worker, group int, c candidate) {
 // recycled takes in how the replacement of a worker ended.
 func (f *foreman) recycled(reason Reason, err error) {
 	f.recycling.replaced = time.Now()
+	time.AfterFunc(recycleGap, f.s.wake)
 	switch {
 	case reason < ReasonCalls || errors.Is(err, ErrTakenOver) || errors.Is(err, errStopping):
 	case err == nil:

@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // chaosLimits are the bars that measure time; the others are the same on every
@@ -84,6 +86,8 @@ func (r *chaosRun) finish(t *testing.T, watch *chaosWatch) {
 	if err := r.changes.restore(); err != nil {
 		t.Error(err)
 	}
+	// The load has left workers behind that are due, and are recycled one by one.
+	testkit.Eventually(t, patience, "recycling to end", func() bool { return len(r.Family()) <= r.before.processes })
 	after := footprintOf(r.Cabrank, r.pid())
 	growth := r.before.grownBy(after)
 	v.row("descriptors, goroutines, processes before and after", "no more", fmt.Sprintf("%+v, then %+v", r.before, after), growth == nil)
