@@ -74,8 +74,10 @@ func newForeman(s *Supervisor) *foreman {
 func (f *foreman) run() {
 	tick := time.NewTicker(foremanTick)
 	defer tick.Stop()
+	defer f.s.beat.Store(noBeat)
 	freeze := f.s.frozen
 	for {
+		f.s.beat.Store(int64(time.Since(f.s.began)))
 		f.work()
 		select {
 		case order := <-f.s.orders:

@@ -168,4 +168,8 @@ func TestAliveNeedsBeats(t *testing.T) {
 	if !s.Alive() {
 		t.Error("not alive though the goroutine has ended")
 	}
+	s.beat.Store(int64(time.Hour - stuckAfter - time.Second))
+	if s.Alive() {
+		t.Error("alive although the foreman has been silent for too long")
+	}
 }

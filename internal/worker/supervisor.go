@@ -53,6 +53,7 @@ type Supervisor struct {
 	running   sync.WaitGroup // goroutines of worker.run, and the foreman
 	helpers   sync.WaitGroup // probers and pumps; each ends within drainLimit of its life
 	everReady atomic.Bool
+	beat      atomic.Int64 // of the foreman: time since began of its last look, or noBeat
 	killOnce  sync.Once
 	coldOnce  sync.Once // of Freeze
 
@@ -77,6 +78,7 @@ func New(options Options) (*Supervisor, error) {
 		frozen: make(chan struct{}), stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),
 	}
+	s.beat.Store(noBeat)
 	s.latest.Store(&options)
 	s.overview.Store(&Overview{Wanted: options.Count, Generation: 1})
 	s.spawner = newSpawner(s.reaper, maxPlaces, s.stopping)
@@ -253,11 +255,14 @@ func (s *Supervisor) Workers() []Status {
 	return all
 }
 
-// Alive is false only if the supervisor itself is stuck: if the goroutine of a
-// worker has done nothing for 10 s, which a callback that hangs can bring about,
-// but no worker. For the liveness probe; it takes no lock.
+// Alive is false only if the supervisor itself is stuck: if the foreman or the
+// goroutine of a worker has done nothing for 10 s, which a callback that hangs can
+// bring about, but no worker. For the liveness probe.
 func (s *Supervisor) Alive() bool {
 	now := time.Since(s.began)
+	if now-time.Duration(s.beat.Load()) > stuckAfter {
+		return false
+	}
 	for _, w := range s.places() {
 		if now-time.Duration(w.beat.Load()) > stuckAfter {
 			return false
