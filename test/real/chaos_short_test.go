@@ -17,6 +17,6 @@ func TestChaos(t *testing.T) {
 		changes:      map[changeKind]int{changeRoll: 1, changeScale: 2, changeReload: 1, changeBadFile: 1, changeDrain: 1, changeNames: 1},
 		stormChanges: map[changeKind]int{changeRoll: 1, changeHangUp: 1, changeScale: 2, changeReload: 1, changeNames: 1},
 		faults:       map[faultKind]int{faultKill: 4, faultStop: 1, faultStopKill: 1},
-		limits:       chaosLimits{plannedP99: 12, stormP99: 15, detection: 10 * time.Second, afterwards: 10 * time.Second},
+		limits:       chaosLimits{plannedP99: 12, stormP99: 15, stall: 3 * time.Second, detection: 10 * time.Second, afterwards: 10 * time.Second},
 	})
 }

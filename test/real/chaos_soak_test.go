@@ -33,6 +33,6 @@ func TestSoakChaosRuby(t *testing.T) {
 		changes:      map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
 		stormChanges: map[changeKind]int{changeRoll: 2, changeHangUp: 1, changeScale: 2, changeReload: 1, changeDrain: 1},
 		faults:       map[faultKind]int{faultKill: 6, faultStop: 1, faultStopKill: 1},
-		limits:       chaosLimits{plannedP99: 12, stormP99: 15, detection: 10 * time.Second, afterwards: 10 * time.Second},
+		limits:       chaosLimits{plannedP99: 12, stormP99: 15, stall: 3 * time.Second, detection: 10 * time.Second, afterwards: 10 * time.Second},
 	})
 }
