@@ -197,6 +197,14 @@ func (l *life) cause(state *os.ProcessState) Cause {
 	}
 }
 
+// how says in words how the process ended, or why it was not waited for.
+func (l *life) how(state *os.ProcessState) string {
+	if l.doomed && l.reason != "" && (l.doom == CauseBootTimeout || l.doom == CauseAddressTaken) {
+		return "not ready: " + l.reason // that it was killed then is no news
+	}
+	return state.String()
+}
+
 // startLife places the worker, makes its process and sets the four goroutines
 // to work. What it runs with is in o. The error is errStopping if Stop came first.
 func (w *worker) startLife(o *Options) (*life, error) {

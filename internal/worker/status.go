@@ -188,7 +188,7 @@ type Status struct {
 	Address  string        // as net.Dial takes it; kept while there is no process
 	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
 	Since    time.Time     // when State was entered
-	LastExit string        // how the last process ended ("exit status 7"), or why there was none
+	LastExit string        // how the last process ended ("exit status 7"), why it was not ready in time, or why there was none
 
 	Generation int            // of what it runs; each roll is one more
 	Started    time.Time      // when the present process was started; zero without one

@@ -168,7 +168,7 @@ func (w *worker) live(l *life) (end ending, over bool) {
 			w.s.options.Rank.Down(w.name)
 			end.served = l.served(time.Now())
 			state := w.bury(l)
-			end.cause, end.how = l.cause(state), state.String()
+			end.cause, end.how = l.cause(state), l.how(state)
 			return end, false
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
