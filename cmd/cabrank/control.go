@@ -71,6 +71,9 @@ func (s *service) restart(ctx context.Context, request admin.RestartRequest, tel
 	if s.workers == nil {
 		return &admin.MisuseError{Reason: "there are no workers to restart, only upstreams"}
 	}
+	if err := s.current().CommandFits(request.Command); err != nil {
+		return &admin.MisuseError{Reason: err.Error()}
+	}
 	found, err := s.reloadAndTell()
 	if err != nil {
 		return fmt.Errorf("not restarted: %w", err)

@@ -68,6 +68,18 @@ func (c *Config) placeholdersFit() Faults {
 	return faults
 }
 
+// CommandFits judges another command for the workers of this configuration, one
+// that did not come with it: its placeholders. The error is Faults.
+func (c *Config) CommandFits(command []string) error {
+	other := *c
+	other.Command, other.commandOrigin = command, Origin{Command: true}
+	other.Workers.Env, other.Hooks = nil, Hooks{}
+	if faults := other.placeholdersFit(); len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
 func (c *Config) placeholderFault(f filled, word string) *Fault {
 	if strings.HasPrefix(word, "$") {
 		return nil

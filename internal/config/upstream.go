@@ -83,7 +83,11 @@ func cleanLookup(address string) (string, error) {
 		name, err := cleanDNSName(name)
 		return srvMark + name, err
 	}
-	host, port, err := upstreamHostPort(strings.TrimPrefix(address, dnsMark))
+	name := strings.TrimPrefix(address, dnsMark)
+	if !strings.Contains(name, ":") {
+		return "", fmt.Errorf("%s has no port, as in %s:50051", quote(address), address)
+	}
+	host, port, err := upstreamHostPort(name)
 	if err != nil {
 		return "", err
 	}

@@ -171,7 +171,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"control: /" + strings.Repeat("x", 100), `control: "/` + strings.Repeat("x", 59) + `"... has more than 100 bytes; allowed: auto, off, or the path of a unix socket, with a /`},
 		{"upstreams: [a:1, a:1]", `upstreams: "a:1" is there twice; allowed: each once`},
 		{"upstreams: 'dns:///a:1'", `upstreams: "dns:///a:1" has slashes; did you mean dns:a:1? allowed` + names[len("; allowed"):]},
-		{"upstreams: 'dns:a'", `upstreams: "a" is not HOST:PORT` + names},
+		{"upstreams: 'dns:a'", `upstreams: "dns:a" has no port, as in dns:a:50051` + names},
 		{"upstreams: 'dns:a..b:1'", `upstreams: "a..b" is not a name that can be looked up` + names},
 		{"upstreams: 'dns:10.0.0.1:1'", `upstreams: "dns:10.0.0.1:1" is an address, not a name; did you mean 10.0.0.1:1? allowed` + names[len("; allowed"):]},
 		{"upstreams: 'srv:a:1'", `upstreams: "srv:a:1" has a port, and SRV records have their own` + names},
@@ -206,6 +206,24 @@ func TestWhatIsNoPlaceholder(t *testing.T) {
 		if _, err := Load(from); err != nil {
 			t.Errorf("%s: %v", argument, err)
 		}
+	}
+}
+
+// A command that comes later is judged like one of the configuration.
+func TestCommandFits(t *testing.T) {
+	c := mustLoad(t, sources(map[string]string{"cabrank.yml": "workers.transport: unix"}))
+	for command, want := range map[string]string{
+		"ruby --bind={addr} {x}": "",
+		"ruby {adr}":             "command line: workers.command: {adr} is no placeholder; did you mean {addr}?",
+		"ruby {port}":            "a unix socket has no {port}",
+	} {
+		err := c.CommandFits(strings.Fields(command))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", command, err, want)
+		}
+	}
+	if err := c.CommandFits(nil); err != nil {
+		t.Errorf("no command: %v", err)
 	}
 }
 
