@@ -36,6 +36,9 @@ func (c controls) Status() admin.Status {
 		entry.Served = s.outside.Activity(u.Name).Served
 		status.Upstreams = append(status.Upstreams, entry)
 	}
+	for _, n := range s.upstreams.Lookups() {
+		status.Names = append(status.Names, admin.NameStatus{Name: n.Name, Addresses: n.Addresses, Lookups: n.Results})
+	}
 	return status
 }
 

@@ -71,10 +71,11 @@ func summary(s admin.Status, now time.Time, on screen) []string {
 // readiness is "ready 3 of 4", with upstreams beside workers both.
 func readiness(s admin.Status, on screen) string {
 	var parts []string
-	if s.Wanted > 0 || len(s.Upstreams) == 0 {
+	outside := len(s.Upstreams) + len(s.Names)
+	if s.Wanted > 0 || outside == 0 {
 		parts = append(parts, share(s.Ready, s.Wanted, "", on))
 	}
-	if len(s.Upstreams) > 0 {
+	if outside > 0 {
 		reached := 0
 		for _, upstream := range s.Upstreams {
 			if upstream.State == "ready" {
@@ -111,6 +112,11 @@ func troubles(s admin.Status, now time.Time, on screen) []string {
 	var lines []string
 	if roll := s.Roll; roll != nil && !roll.Running && roll.Error != "" {
 		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
+	}
+	for _, name := range s.Names {
+		if name.Addresses == 0 {
+			lines = append(lines, on.paint(bad, name.Name+" stands for no address"))
+		}
 	}
 	if reload := s.Config.Reload; reload != nil && reload.Error != "" {
 		lines = append(lines, on.paint(bad, fmt.Sprintf("the last reload was refused%s: %s", ago(reload.Time, now), reload.Error)))

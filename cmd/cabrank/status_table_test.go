@@ -56,6 +56,7 @@ func upstreamsOnly() admin.Status {
 		{Address: "10.0.0.8:50051", State: "unreachable", Slots: 5, Ghosts: 1, Reason: "connection refused"},
 		{Address: "10.0.0.9:50051", State: "drained", Since: before(2 * time.Hour), Slots: 5},
 	}
+	s.Names = []admin.NameStatus{{Name: "dns:workers.example:50051", Addresses: 1}, {Name: "srv:_grpc._tcp.gone.example"}}
 	s.Roll = &admin.RollStatus{Reason: "roll", Ended: before(90 * time.Second), Error: "the new workers do not get ready, the others go on: worker-3: exit (exit status 7)"}
 	s.Config.Reload = &admin.ReloadStatus{Time: before(5 * time.Second), Error: "cabrank.yml:3: colour: unknown key"}
 	return s

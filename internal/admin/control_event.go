@@ -47,7 +47,7 @@ func (e *FaultsError) Error() string { return e.Reason }
 
 // ending is the last event of an operation that ended with err.
 func ending(operation string, err error) Event {
-	end := Event{Operation: operation, Done: err == nil}
+	end := Event{Time: time.Now().UTC(), Operation: operation, Done: err == nil}
 	if err == nil {
 		return end
 	}

@@ -13,7 +13,7 @@ type Status struct {
 	PID        int        `json:"pid"`
 	Started    time.Time  `json:"started"`
 	State      string     `json:"state"`      // starting, serving or stopping
-	Generation int        `json:"generation"` // of the command that new workers run
+	Generation int        `json:"generation"` // the newest: one more for each roll that was begun
 	Listeners  []Listener `json:"listeners"`
 
 	Wanted  int      `json:"wanted"`            // workers, without the spares of a roll
@@ -22,7 +22,8 @@ type Status struct {
 
 	Workers   []WorkerStatus   `json:"workers"`
 	Upstreams []UpstreamStatus `json:"upstreams"`
-	InFlight  int              `json:"in_flight"` // calls that have a slot
+	Names     []NameStatus     `json:"names,omitempty"` // upstreams that are looked up
+	InFlight  int              `json:"in_flight"`       // calls that have a slot
 	Queue     QueueStatus      `json:"queue"`
 	Roll      *RollStatus      `json:"roll,omitempty"` // the replacement that runs, or the last one
 	Config    ConfigStatus     `json:"config"`
@@ -75,6 +76,13 @@ type UpstreamStatus struct {
 	InFlight int       `json:"in_flight"`
 	Ghosts   int       `json:"ghosts"`
 	Served   uint64    `json:"served"`
+}
+
+// NameStatus is an upstream that is a name.
+type NameStatus struct {
+	Name      string            `json:"name"`      // as it was written: "dns:NAME:PORT" or "srv:NAME"
+	Addresses int               `json:"addresses"` // that it stands for now
+	Lookups   map[string]uint64 `json:"lookups"`   // by result, as in cabrank_dns_lookups_total
 }
 
 // QueueStatus is what waits for a slot.
