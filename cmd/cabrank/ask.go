@@ -27,22 +27,22 @@ type asking struct {
 }
 
 func (a *asking) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.control, "control", "", "`PATH` of its control socket ["+controlVariable+"] (default the only one of this user)")
+	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one of this user)")
 	cmd.Flags().BoolVar(&a.json, "json", false, "print what cabrank answers, one JSON object a line")
 }
 
 // client finds the cabrank that is meant. The error is one line, with the exit
 // status of a wrong command line: there was nobody to do anything.
 func (a *asking) client() (*admin.Client, error) {
-	path := a.control
+	path, from := a.control, "flag --control"
 	if path == "" {
-		path = os.Getenv(controlVariable)
+		path, from = os.Getenv(controlVariable), "variable "+controlVariable
 	}
 	switch path {
 	case "", "auto":
 		return onlyClient(admin.ControlFolders())
 	case "off":
-		return nil, usageError(fmt.Errorf("%s is off; --control names the socket of a cabrank", controlVariable))
+		return nil, usageError(fmt.Errorf("%s: off is no socket; --control names that of a cabrank", from))
 	}
 	return admin.NewClient(path), nil
 }

@@ -36,9 +36,9 @@ func newStatusCommand() *cobra.Command {
 		Short:   "Show workers, queue and restarts of a running cabrank",
 		Long:    statusHelp,
 		Example: statusExamples,
-		Args:    cobra.NoArgs,
+		Args:    statusArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if every < 0 || every > 0 && every < 100*time.Millisecond {
+			if every < 100*time.Millisecond && cmd.Flags().Changed("watch") {
 				return usageError(fmt.Errorf("flag --watch: %v is too often; allowed: 100ms and more", every))
 			}
 			client, err := with.client()
@@ -59,6 +59,18 @@ func newStatusCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&every, "watch", 0, "show it again and again, each second or every `TIME`")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "1s"
 	return cmd
+}
+
+// statusArguments refuses all arguments. The one that people give is the time of
+// --watch, which may be left out and so needs its equals sign.
+func statusArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if _, err := time.ParseDuration(args[0]); err == nil && cmd.Flags().Changed("watch") {
+		return fmt.Errorf("unexpected argument %q; did you mean --watch=%s?", args[0], args[0])
+	}
+	return fmt.Errorf("unexpected argument %q; cabrank status shows all of it", args[0])
 }
 
 // statusView shows the status of one cabrank.

@@ -124,6 +124,7 @@ func TestCommandsAskForWhatWasWritten(t *testing.T) {
 		"drain --undo 10.0.0.7:50051": "drain 10.0.0.7:50051 true false",
 		"drain --force worker-2":      "drain worker-2 false true",
 		"reload":                      "reload",
+		"upgrade":                     "upgrade 0",
 		"upgrade --upgrade-workers 2": "upgrade 2",
 	} {
 		args := strings.Fields(line)
@@ -198,6 +199,11 @@ func TestCommandsFail(t *testing.T) {
 		{[]string{"scale", "many"}, exitUsage, "cabrank: \"many\" is no number of workers; allowed: 1 and more, or auto\n"},
 		{[]string{"restart", "ruby"}, exitUsage, "cabrank: unexpected argument \"ruby\"; the command of the workers follows --, as in cabrank restart -- ruby\n"},
 		{[]string{"restart", "--control", failing, "--"}, exitUsage, "cabrank: nothing follows --: name the command of the workers, or leave out the --\n"},
+		{[]string{"upgrade", "--upgrade-workers", "0"}, exitUsage, "cabrank: flag --upgrade-workers: \"0\" is no number of workers; allowed: 1 and more\n"},
+		{[]string{"status", "--control", "off"}, exitUsage, "cabrank: flag --control: off is no socket; --control names that of a cabrank\n"},
+		{[]string{"status", "--watch", "2s"}, exitUsage, "cabrank: unexpected argument \"2s\"; did you mean --watch=2s?\n"},
+		{[]string{"status", "worker-1"}, exitUsage, "cabrank: unexpected argument \"worker-1\"; cabrank status shows all of it\n"},
+		{[]string{"status", "--watch=0s"}, exitUsage, "cabrank: flag --watch: 0s is too often; allowed: 100ms and more\n"},
 		{[]string{"status", "--watch=1ms"}, exitUsage, "cabrank: flag --watch: 1ms is too often; allowed: 100ms and more\n"},
 	} {
 		status, _, stderr := says(t.Context(), test.args...)
@@ -240,7 +246,7 @@ func TestWhichCabrank(t *testing.T) {
 		}
 	}
 	t.Setenv("CABRANK_CONTROL", "off")
-	if status, _, stderr := says(t.Context(), "status"); status != exitUsage || !strings.Contains(stderr, "CABRANK_CONTROL is off") {
+	if status, _, stderr := says(t.Context(), "status"); status != exitUsage || !strings.Contains(stderr, "variable CABRANK_CONTROL: off is no socket") {
 		t.Errorf("with off: status %d, %s", status, stderr)
 	}
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
@@ -20,7 +23,7 @@ the command line is wrong or there is no cabrank.`
 
 func newUpgradeCommand() *cobra.Command {
 	var with asking
-	var request admin.UpgradeRequest
+	var workers string
 	cmd := &cobra.Command{
 		Use:     "upgrade",
 		Short:   "Have a new cabrank take over without losing a call",
@@ -28,10 +31,25 @@ func newUpgradeCommand() *cobra.Command {
 		Example: "  install -m 755 cabrank-new /usr/local/bin/cabrank && cabrank upgrade\n  cabrank upgrade --upgrade-workers 1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			request, err := upgradeRequest(workers)
+			if err != nil {
+				return usageError(err)
+			}
 			return with.ask(cmd, "upgrade", request)
 		},
 	}
 	with.addTo(cmd)
-	cmd.Flags().IntVar(&request.Workers, "upgrade-workers", 0, "`N` workers on the new side at first, 0: as configured")
+	cmd.Flags().StringVar(&workers, "upgrade-workers", "", "begin with `N` workers on the new side (default upgrade_workers of the configuration)")
 	return cmd
+}
+
+func upgradeRequest(workers string) (admin.UpgradeRequest, error) {
+	if workers == "" {
+		return admin.UpgradeRequest{}, nil
+	}
+	n, err := strconv.Atoi(workers)
+	if err != nil || n < 1 {
+		return admin.UpgradeRequest{}, fmt.Errorf("flag --upgrade-workers: %q is no number of workers; allowed: 1 and more", workers)
+	}
+	return admin.UpgradeRequest{Workers: n}, nil
 }

@@ -19,6 +19,7 @@ func (c controls) Drain(ctx context.Context, request admin.DrainRequest, tell fu
 	case slices.Contains(names, request.Target) && request.Undo:
 		return &admin.MisuseError{Reason: request.Target + " is a worker: it is replaced, which cannot be undone"}
 	case slices.Contains(names, request.Target):
+		tell(admin.Event{Step: "replacing", Worker: request.Target, Total: 1, LimitSeconds: c.s.workers.ReplaceLimit().Seconds()})
 		return c.s.unlessStopping(c.s.workers.Replace(ctx, request.Target, request.Force, tellProgress(tell)))
 	}
 	outside := c.s.upstreamNames()

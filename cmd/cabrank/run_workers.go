@@ -81,12 +81,14 @@ func startHint(command []string, err error) string {
 	switch {
 	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
 		return ""
+	case worker.IsHook(err):
+		return "hooks are started directly, not by a shell"
 	case slices.Equal(command, config.DefaultCommand()):
 		return "without a command the workers are gruf's; another follows --, as in cabrank run -- python worker.py"
 	case strings.Contains(command[0], " "):
 		return "all of it was taken as the name of one program: leave out the quotes"
 	case errors.Is(err, exec.ErrNotFound):
-		return "what follows -- is started directly, not by a shell"
+		return "the command is started directly, not by a shell"
 	}
 	return ""
 }

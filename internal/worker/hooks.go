@@ -77,6 +77,12 @@ func (e *hookError) Error() string { return "hook " + e.hook + ": " + e.err.Erro
 
 func (e *hookError) Unwrap() error { return e.err }
 
+// IsHook reports whether an error of Start is one of a hook.
+func IsHook(err error) bool {
+	_, is := errors.AsType[*hookError](err)
+	return is
+}
+
 // hookRunner runs hooks. They are made and reaped as workers are (R18).
 type hookRunner struct {
 	spawner *spawner

@@ -217,7 +217,7 @@ func (s *Supervisor) Scale(n int) error {
 		least = o.MinReady + 1 // one has to go before another one comes
 	}
 	if n < least || n > most {
-		return fmt.Errorf("%d workers: %d to %d are possible (min_ready is %d, max_surge %d)", n, least, most, o.MinReady, o.MaxSurge)
+		return fmt.Errorf("there can be %d to %d workers, not %d (min_ready is %d, max_surge %d)", least, most, n, o.MinReady, o.MaxSurge)
 	}
 	return s.order(context.Background(), func(f *foreman) {
 		if f.wanted != n {
@@ -238,6 +238,12 @@ func (s *Supervisor) RollLimit() time.Duration {
 func (s *Supervisor) rollLimit(workers int) time.Duration {
 	o := s.settings()
 	return inTurn(workers, o.plan(s.Wanted()).atOnce(), o.entering()+o.leaving()) + rollSlack
+}
+
+// ReplaceLimit is the longest time that the replacement of one worker can take.
+func (s *Supervisor) ReplaceLimit() time.Duration {
+	o := s.settings()
+	return o.entering() + o.leaving()
 }
 
 // ScaleLimit is the longest time that it can take until there are n workers and

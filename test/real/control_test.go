@@ -260,7 +260,7 @@ func TestScaleAndDrain(t *testing.T) {
 	c.awaitReady(3)
 	for args, says := range map[string]string{
 		"drain worker-99":        "there is no worker or upstream \"worker-99\"; there are: worker-",
-		"scale 100000":           "are possible",
+		"scale 100000":           "there can be 1 to ",
 		"scale 0":                "is no number of workers",
 		"drain --undo " + name:   "there is no worker",
 		"drain --force --undo x": "--undo goes without --force",
