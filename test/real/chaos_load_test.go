@@ -44,6 +44,10 @@ const (
 	streamShare           = 10 // one call in so many is a stream
 )
 
+// chaosBound is the deadline of every call: so long that none is refused for it
+// on a machine that stands still for a while.
+const chaosBound = 2 * time.Minute
+
 // meanSlotTime is how long a call keeps a slot on average.
 const meanSlotTime = ((streamShare-1)*(unaryLeast+unaryMost)/2 + streamMessages*streamPause) / streamShare
 
@@ -142,7 +146,7 @@ func drawKind(random *rand.Rand) chaosKind {
 
 // make makes one call and keeps how it ended.
 func (l *openLoad) make(ctx context.Context, conn *grpc.ClientConn, call chaosCall, work time.Duration) {
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, callIDKey, call.id), callBound)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, callIDKey, call.id), chaosBound)
 	defer cancel()
 	client := workpb.NewWorkClient(conn)
 	millis := uint32(work.Milliseconds())
