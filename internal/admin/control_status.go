@@ -57,7 +57,7 @@ type WorkerStatus struct {
 	Slots    int    `json:"slots"`
 	InFlight int    `json:"in_flight"`
 	Ghosts   int    `json:"ghosts"`
-	Served   uint64 `json:"served"` // calls that ended there in this life
+	Served   uint64 `json:"served"` // calls that ended at this place, whichever process had them
 
 	Restarts    map[string]int `json:"restarts"` // by cause; those that never happened are absent
 	Retired     map[string]int `json:"retired"`  // workers of this place that were ended on purpose, by reason
