@@ -54,6 +54,7 @@ type count struct {
 	ready    int // of staying
 	leaving  int // retiring
 	unready  int // of the young ones
+	proven   int // young ones that are ready
 }
 
 func census(seats []seat) (c count) {
@@ -81,7 +82,10 @@ func (c *count) enter(s seat, by int) {
 		return
 	}
 	c.fresh += by
-	if s.young && !s.ready {
+	switch {
+	case s.young && s.ready:
+		c.proven += by
+	case s.young:
 		c.unready += by
 	}
 }
@@ -152,12 +156,14 @@ func (p plan) mayLeave(s seat, c count) bool {
 		return false
 	case s.ready && c.ready-1 < p.floor():
 		return false
-	case s.stale && s.lost:
-		return true // it serves nobody, and its place is needed
 	case s.stale && p.surge == 0:
 		return c.unready == 0 && c.staying > p.wanted-p.draining
+	case s.stale && s.lost && c.proven > 0:
+		return true // it serves nobody, and its place is needed
 	case s.stale:
-		return c.staying > p.wanted && (!s.ready || c.unready == 0)
+		// Also who does not serve just now, after a crash, may serve before a
+		// version does that has never been ready.
+		return c.staying > p.wanted && (c.unready == 0 || !s.ready && c.proven > 0)
 	default:
 		return c.fresh > p.wanted
 	}
