@@ -258,6 +258,10 @@ func TestStopAfterUpgrade(t *testing.T) {
 	if output := m.Output(); strings.Index(output, fmt.Sprintf("ended %d ", m.main)) < strings.Index(output, fmt.Sprintf("ended %d ", old)) {
 		t.Error("the new process has ended first")
 	}
+	if code := m.ExitCode(patience); code != 0 {
+		t.Errorf("the manager ended with exit code %d", code)
+	}
+	m.wantNothingLeft()
 	l.stop()
 }
 
