@@ -40,9 +40,6 @@ func NewClient(path string) *Client {
 	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// Path returns where the client asks.
-func (c *Client) Path() string { return c.path }
-
 // Close ends connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -279,7 +279,7 @@ func TestControlShutdown(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, _, err := c.Status(t.Context())
-	want := fmt.Sprintf("nothing listens on %s; is cabrank running? --control names another socket", c.Path())
+	want := fmt.Sprintf("nothing listens on %s; is cabrank running? --control names another socket", c.path)
 	if _, ok := errors.AsType[*NobodyError](err); !ok || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -11,7 +11,7 @@ import (
 //
 // Shape: the foreman makes it and asks it at every change; it ends by finish,
 // with an answer for who waits.
-// Concurrency: the foreman's alone, but for the channels.
+// Concurrency: the foreman's alone, but for the channels and err.
 type operation struct {
 	reason  Reason
 	first   uint64 // tenures from this number on are its own
@@ -26,9 +26,8 @@ type operation struct {
 	step  string
 
 	progress chan Progress // who waits reads it; what it is too slow for is not said
-	answer   chan error    // capacity 1
-	over     chan struct{} // closed at the end
-	err      error         // how it ended; to be read after over
+	over     chan struct{} // closed at the end, after progress
+	err      error         // how it ended; to be read when either is closed
 }
 
 // everyPlace is operation.only of a roll.
@@ -66,8 +65,7 @@ func (f *foreman) begin(op *operation) {
 	op.first = f.lastTenure + 1
 	op.began = time.Now()
 	op.most = len(f.tenures)
-	op.progress, op.answer = make(chan Progress, maxProgress), make(chan error, 1)
-	op.over = make(chan struct{})
+	op.progress, op.over = make(chan Progress, maxProgress), make(chan struct{})
 	f.op = op
 	for number, t := range f.tenures {
 		t.wasReady = false
@@ -206,8 +204,7 @@ func (f *foreman) end(err error) {
 		f.last.Error = err.Error()
 	}
 	f.recycled(op.reason, err)
-	op.answer <- err
-	close(op.progress)
 	op.err = err
+	close(op.progress)
 	close(op.over)
 }

@@ -183,7 +183,7 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 		case p, more := <-op.progress:
 			switch {
 			case !more:
-				return <-op.answer
+				return op.err
 			case tell != nil:
 				tell(p)
 			}
