@@ -71,10 +71,13 @@ type Account struct {
 
 	waiting int
 	running int
-	ghosts  int     // slots that are held for calls that it has cancelled (R5)
-	busy    int     // position in Rank.busy, -1 if none of its calls runs
-	flows   []*flow // its queues: those in which it waits
-	debtor  bool    // is one of Rank.debtors
+	ghosts  int // slots that are held for calls that it has cancelled (R5)
+	busy    int // position in Rank.busy, -1 if none of its calls runs
+	// attended is the number of the last period in which it had a call, see presence.
+	attended int
+	haunted  load    // ghosts
+	flows    []*flow // its queues: those in which it waits
+	debtor   bool    // is one of Rank.debtors
 
 	// Slot time that it is charged: what calls are expected to take when they
 	// begin, what they took when they end, and meanwhile the longer of the two.
@@ -98,6 +101,7 @@ type Account struct {
 type share struct {
 	had     float64 // slot time by its weight, on the scale of level.clock
 	waiting int     // its calls that wait
+	load    load    // its slots
 }
 
 // Open returns the account of a key and counts one reference to it; Close gives
@@ -204,6 +208,9 @@ func (r *Rank) RateWait(a *Account, now time.Duration) time.Duration {
 	return a.rate.wait(now)
 }
 
+// alone reports whether there is one account at most, so that nothing is shared.
+func (r *Rank) alone() bool { return len(r.accounts) < 2 }
+
 // charge bills a call that begins with the slot time that it is expected to
 // take.
 func (r *Rank) charge(t *Ticket, now time.Duration) {
@@ -215,6 +222,7 @@ func (r *Rank) charge(t *Ticket, now time.Duration) {
 	}
 	a.starts += now
 	a.expected += t.expected
+	t.lane.began(a, now)
 	r.bill(a, t.lane.level, now, now)
 }
 
@@ -228,6 +236,7 @@ func (r *Rank) settle(t *Ticket, began, had, now time.Duration) {
 		r.busy[len(r.busy)-1] = nil
 		r.busy, a.busy = r.busy[:len(r.busy)-1], -1
 	}
+	t.lane.hold(a, -1, now)
 	a.starts -= began
 	a.expected -= t.expected
 	a.done += had
@@ -242,7 +251,8 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	served := a.done + ages
 	more, passed := charged-a.charged, served-a.served
 	a.charged, a.served = charged, served
-	if len(r.accounts) < 2 { // nothing is shared
+	r.attend(a, now)
+	if r.alone() {
 		if a.ahead != 0 {
 			a.advance(l, 0)
 		}
@@ -255,9 +265,7 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	a.advance(l, float64(charged-served)/weights)
 	l.clock += float64(max(passed, 0)) / weights
 	a.shares[l.index].pay(float64(more)/weight, l, float64(debtCap)/weight)
-	for _, f := range a.flows {
-		f.lane.moved(f)
-	}
+	a.reconsider()
 }
 
 // advance notes by how much the account is charged in advance, on the scale of the

@@ -276,7 +276,7 @@ func (h *havoc) check() {
 		if e.inFlight != inFlight[e] || e.paused < e.ghosts || e.inFlight > e.slots {
 			h.Fatalf("%s has %d in flight, want %d; %d paused, %d ghosts", e.name, e.inFlight, inFlight[e], e.paused, e.ghosts)
 		}
-		if e.queue != nil && e.queue.waiting > 0 && (!e.up() || e.open() && r.next(e.queue, h.now) != nil) {
+		if e.queue != nil && e.queue.waiting > 0 && (!e.up() || e.open() && r.mayHave(e.queue, h.now) != nil) {
 			h.Fatalf("calls wait for %s, which is up: %v, open: %v", e.name, e.up(), e.open())
 		}
 	}
@@ -414,6 +414,21 @@ func (h *havoc) finish() {
 
 // wanted reports whether a call waits that may have one of the free slots.
 func (r *Rank) wanted(now time.Duration) bool {
-	f := r.next(r.queue, now)
+	f := r.mayHave(r.queue, now)
 	return f != nil && !r.forgo(f.line.first.method, now)
+}
+
+// mayHave returns a flow of which a call may have a free slot now; nil while some
+// leave it to others and are to be looked at again.
+func (r *Rank) mayHave(q *queue, now time.Duration) *flow {
+	for i := range q.lanes {
+		if flows := q.lanes[i].greedy.flows; r.again > now && slices.ContainsFunc(flows, func(f *flow) bool { return f.yields }) {
+			return nil
+		}
+	}
+	f := r.next(q, now)
+	if f != nil && r.again > now && float64(f.account.running+f.account.ghosts+1) > r.share(f.account, now) {
+		return nil
+	}
+	return f
 }

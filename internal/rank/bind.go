@@ -187,7 +187,7 @@ func mix(h uint64) uint64 {
 // endpoint if the call may start there now; nil if it has to wait.
 func (r *Rank) bound(t *Ticket, now time.Duration) *Endpoint {
 	e := r.bindTo(t, now)
-	if e == nil || !e.open() || e.queue.lanes[t.lane.index].waiting > 0 || !r.mayStart(t.lane) {
+	if e == nil || !e.open() || !r.mayStartNow(t, e.queue, now) {
 		return nil
 	}
 	return e
@@ -228,7 +228,7 @@ func (r *Rank) rebind(e *Endpoint, now time.Duration) {
 	}
 	for from.waiting > 0 {
 		t := from.first()
-		from.remove(t)
+		r.unqueue(t)
 		r.bindTo(t, now)
 		r.queueFor(t).join(t, t.place)
 		if t.bound == nil && from == r.queue {

@@ -9,11 +9,14 @@ const (
 	queued
 	handedOver
 	servedNewest
+	turnedNewest
+	turnedBack
 	evicted
 	spared
 	waitedForStreams
 	waitedForReserve
 	waitedForFaster
+	waitedForOthers
 	preferredFaster
 	probedSlow
 	heldGhost
@@ -33,11 +36,14 @@ func (d decision) String() string {
 		queued:           "queued",
 		handedOver:       "handed_over",
 		servedNewest:     "served_newest_first",
+		turnedNewest:     "turned_newest_first",
+		turnedBack:       "turned_first_come",
 		evicted:          "evicted_for_another",
 		spared:           "spared_to_learn",
 		waitedForStreams: "waited_for_stream_slots",
 		waitedForReserve: "waited_for_reserved_slots",
 		waitedForFaster:  "waited_for_faster",
+		waitedForOthers:  "waited_for_others",
 		preferredFaster:  "preferred_faster",
 		probedSlow:       "probed_slow",
 		heldGhost:        "held_ghost",

@@ -15,7 +15,7 @@
 //     less has its calls served in the order in which they came; who uses more
 //     comes after.
 //  4. The calls of one account are served first come, first served, but newest
-//     first while the queue stands ([Adaptive]).
+//     first for a moment whenever that would serve new ones too late ([Adaptive]).
 //  5. A call that cannot end before its deadline, by what was learned of its
 //     [Method], is refused instead of waiting, at once or when its turn has come
 //     ([InTime], R16). A full queue refuses newcomers, unless somebody has more

@@ -94,57 +94,34 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
+// others returns how many threads calls have that are in flight, or may have.
+// Ghosts and those that were given up may well have theirs.
+func (e *Endpoint) others() int { return e.inFlight + e.ghosts + e.doubts }
+
+// answered returns for how long the slot of a call stays busy that has ended after
+// a run.
+func (e *Endpoint) answered(run time.Duration, tight bool) time.Duration {
+	if e.refuses {
+		e.lateness.answered(run, tight)
+	}
+	return e.lateness.by
+}
+
+// late learns from a refusal at now of a call that was granted at granted, unless
+// late threads do not explain it, for there were slots to spare, or ghosts do that
+// were given up.
+func (e *Endpoint) late(granted, now time.Duration) {
+	ended := e.shrink.late.since(granted - e.lateness.reach())
+	if e.refuses && e.doubts == 0 && e.inFlight+e.ghosts+ended >= e.limit {
+		e.lateness.refused(granted, now)
+	}
+}
+
 // refuse notes one more refusal in a row and returns how long the slot pauses for
-// it.
+// it: the call comes back, and must not be refused again at once.
 func (e *Endpoint) refuse() time.Duration {
 	e.refused = true
 	pause := min(minPause<<e.refusals, maxPause)
 	e.refusals = min(e.refusals+1, maxRefusals)
 	return pause
-}
-
-// answered returns for how long the slot of a call that has ended at now stays
-// busy.
-func (e *Endpoint) answered(now time.Duration) time.Duration {
-	if !e.refuses {
-		return 0
-	}
-	return e.lateness.answered(now)
-}
-
-// lateness is by how much later an endpoint's slots are free than its answers
-// say, learned from its refusals: a Ruby worker answers before its thread is
-// back in the pool. Slots wait as long from then on, rather than being refused
-// after each call.
-type lateness struct {
-	by       time.Duration
-	released time.Duration // when a slot was last released after an answer
-}
-
-const (
-	// mostLate bounds what can be learned: a refusal later than that after an
-	// answer tells of something else.
-	mostLate = 5 * time.Millisecond
-	// lateForgotten is the part of it that each call without a refusal takes
-	// away.
-	lateForgotten = 128
-	// leastLate is what is not worth waiting for.
-	leastLate = 20 * time.Microsecond
-)
-
-// refused learns from a refusal at now of a call that was granted at granted.
-func (l *lateness) refused(granted, now time.Duration) {
-	if granted-l.released <= mostLate {
-		l.by = min(max(l.by, now-l.released)*5/4, mostLate)
-	}
-}
-
-// answered learns from an answer, and returns how long its slot should wait.
-func (l *lateness) answered(now time.Duration) time.Duration {
-	l.released = now
-	l.by -= l.by / lateForgotten
-	if l.by < leastLate {
-		l.by = 0
-	}
-	return l.by
 }

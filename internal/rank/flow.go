@@ -16,6 +16,7 @@ type flow struct {
 
 	at     int           // position in one of the heaps of its lane
 	modest bool          // in which
+	yields bool          // leaves the free slots to others, see Rank.yields
 	since  time.Duration // when its next call came
 }
 
@@ -129,7 +130,7 @@ const mostChanged = 8
 // next returns the flow that is served next, with so many slots in all. At
 // least one call waits.
 func (l *laneQueue) next(slots int, now time.Duration) *flow {
-	modest := func(f *flow) bool { return f.account.modest(l.lane.level, slots, now) }
+	modest := func(f *flow) bool { return !f.yields && f.account.modest(l.lane.level, slots, now) }
 	left := mostChanged
 	for ; left > 0 && len(l.greedy.flows) > 0 && modest(l.greedy.flows[0]); left-- {
 		l.change(l.greedy.flows[0])
@@ -150,6 +151,13 @@ func (l *laneQueue) change(f *flow) {
 	l.heapOf(f).push(f)
 }
 
+// yield puts a flow behind all others.
+func (l *laneQueue) yield(f *flow) {
+	l.heapOf(f).remove(f)
+	f.modest, f.yields = false, true
+	l.greedy.push(f)
+}
+
 // flowHeap has the flow that is served next on top: a binary heap. All flows of
 // one are modest, or none.
 type flowHeap struct{ flows []*flow }
@@ -159,6 +167,8 @@ func (f *flow) before(g *flow) bool {
 	switch level := f.lane.lane.level.index; {
 	case f.modest != g.modest:
 		return f.modest
+	case f.yields != g.yields:
+		return g.yields
 	case f.modest:
 		return f.since < g.since
 	default:

@@ -41,11 +41,7 @@ func (r *Rank) forgo(m *Method, now time.Duration) bool {
 	if now >= until {
 		return false
 	}
-	if r.forgone <= now { // one at a time
-		r.forgone = until
-		r.pauses.push(pause{until: until, endpoint: r.free[0]})
-		r.poke()
-	}
+	r.wakeAt(until)
 	return true
 }
 

@@ -1,6 +1,9 @@
 package rank
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // slowRank is a rank of a fast and a slow endpoint, one slot each, whose calls take
 // 20 ms, and a call that runs on the fast one.
@@ -78,5 +81,23 @@ func TestVerySlowSlotsServeWhoCannotWait(t *testing.T) {
 	deliver(r.SetReady(running.lease.Endpoint(), false, ms, nil))
 	if waits.granted != 1 || waits.lease.Endpoint() != slow {
 		t.Error("the call waits for an endpoint that is not there")
+	}
+}
+
+// The look that is due does not depend on the slow endpoint's pauses: they may end.
+func TestCallsThatForgoAreNotForgotten(t *testing.T) {
+	r, slow, m, _ := slowRank(t, 100)
+	slow.slots, slow.limit = 2, 2
+	r.refresh(slow)
+	r.pause(pause{until: time.Hour, endpoint: slow, slots: 1})
+	waits := with(nil, m, 0)
+	waits.acquire(t, r, 0, Queued)
+	deliver(r.EndPauses(slow, ms, nil))
+	grants, next := r.Tick(2*ms, nil)
+	if len(grants) != 0 || next == 0 || next > time.Second {
+		t.Fatalf("%d grants, the next look at %v", len(grants), next)
+	}
+	if grants, _ = r.Tick(next, nil); deliver(grants) != 1 || waits.lease.Endpoint() != slow {
+		t.Error("the call waits for ever")
 	}
 }

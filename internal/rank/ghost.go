@@ -38,7 +38,7 @@ func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost boo
 		how = e.onCancel
 	}
 	if how != Hold {
-		return now + e.answered(now), false // a thread that stops is late, too
+		return now + e.lateness.by, false // a thread that stops is late, too
 	}
 	if until = l.ticket.at + l.ticket.ghostAge(now-l.ticket.at, e.refused); until > now {
 		r.counts.decided[heldGhost]++

@@ -3,6 +3,7 @@ package rank
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // LaneOptions describe one class of calls beside the default one.
@@ -35,6 +36,7 @@ type level struct {
 	// ahead is by how much accounts have been charged in advance, on the same
 	// scale.
 	ahead float64
+	load  load // the slots of its calls
 }
 
 // due is what an account of weight 1 has been charged that got its share.
@@ -48,6 +50,25 @@ func (l *level) enter(a *Account) {
 		l.weights += a.terms.Weight
 		s.had = max(s.had, l.clock)
 	}
+}
+
+// hold notes that calls of an account have n slots more. It is on the way of every
+// call, twice: what is rarely due is elsewhere.
+func (l *level) hold(a *Account, n int, now time.Duration) {
+	own := &a.shares[l.index].load
+	if now-min(own.folded, l.load.folded) >= loadFolds {
+		l.load.pass(now)
+		own.pass(now)
+	}
+	l.load.add(n, now)
+	own.add(n, now)
+}
+
+// began notes that a call of an account has got its slot.
+func (l *level) began(a *Account, now time.Duration) {
+	l.hold(a, 1, now)
+	l.load.begun++
+	a.shares[l.index].load.begun++
 }
 
 // exit notes that one waits no more.
@@ -100,6 +121,16 @@ func byPriority(lanes []*lane) []*lane {
 	return ordered
 }
 
+// levelsOf returns the levels of lanes, in the order of their indexes.
+func levelsOf(lanes []*lane) (levels []*level) {
+	for _, l := range lanes {
+		if l.level.index == len(levels) {
+			levels = append(levels, l.level)
+		}
+	}
+	return levels
+}
+
 // reserves returns how many slots are reserved in all.
 func reserves(lanes []*lane) (slots int) {
 	for _, l := range lanes {
@@ -150,6 +181,10 @@ func (r *Rank) heldBack(t *Ticket) {
 		// There is none.
 	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
 		r.counts.decided[waitedForStreams]++
+	case r.yields(t, t.flow.lane.queue, t.joined):
+		r.counts.decided[waitedForOthers]++
+		t.flow.lane.yield(t.flow)
+		r.wakeAt(t.joined + lookEvery)
 	default:
 		r.counts.decided[waitedForReserve]++
 	}

@@ -66,11 +66,11 @@ func (e *Endpoint) relimit() bool {
 func (r *Rank) learnSlots(e *Endpoint, o Outcome, run, expected, now time.Duration) {
 	left := e.shrink.left
 	switch {
-	case o != RefusedByWorker:
+	case o == Lost:
+	case o != RefusedByWorker && o != MaybeRefused:
 		e.shrink.released(now)
 	case e.refuses:
-		// Ghosts and those that were given up may well have their threads.
-		e.shrink.refused(e.inFlight+e.ghosts+e.doubts, now)
+		e.shrink.refused(e.others(), now)
 	}
 	if e.adapt != nil {
 		r.adapt(e, o, run, expected, now)
@@ -78,6 +78,7 @@ func (r *Rank) learnSlots(e *Endpoint, o Outcome, run, expected, now time.Durati
 	e.relimit()
 	switch {
 	case e.shrink.left < left:
+		e.lateness.unlearn()
 		r.counts.decided[tookSlots]++
 	case e.shrink.left > left:
 		r.counts.decided[gaveSlotBack]++
@@ -92,7 +93,10 @@ func (r *Rank) learnSlots(e *Endpoint, o Outcome, run, expected, now time.Durati
 func (r *Rank) adapt(e *Endpoint, o Outcome, run, expected, now time.Duration) {
 	a := e.adapt
 	limit, probes := a.limit, a.turn
-	if o == RefusedByWorker {
+	if o == Lost {
+		return
+	}
+	if o == RefusedByWorker || o == MaybeRefused {
 		a.refused(e.inFlight, now)
 	} else {
 		a.finished(run, expected, e.inFlight+1, o, now)

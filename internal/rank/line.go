@@ -14,7 +14,9 @@ const (
 
 // line holds the waiting tickets of one account in one lane. Calls that were put
 // back (R1) come before all others and among themselves in the order in which
-// they arrived, so that several refusals at once do not turn the order round.
+// they arrived, so that several refusals at once do not turn the order round. Those
+// that have sent nothing yet come behind all others: they may have to leave a free
+// slot to somebody else, and would keep it from the calls behind them.
 //
 // Shape: a list of tickets linked through themselves, so that it needs no memory
 // of its own and a ticket leaves from the middle in O(1). The zero value is
@@ -23,6 +25,7 @@ const (
 // most as many as there are slots.
 type line struct {
 	first, last *Ticket
+	silent      *Ticket  // the first of those that have sent nothing; nil if there is none
 	standing    Standing // what the order looks at
 	newest      bool     // the newest is served first
 }
@@ -30,32 +33,48 @@ type line struct {
 func (l *line) join(t *Ticket, at place) {
 	t.place = at
 	var before *Ticket // the ticket that t comes before; nil is the tail
-	if at == head {
+	switch {
+	case at == head:
 		before = l.first
 		for before != nil && before.place == head && before.Request.Arrived <= t.Request.Arrived {
 			before = before.next
 		}
+	case !t.Request.Silent:
+		before = l.silent
+	case l.silent == nil:
+		l.silent = t
 	}
 	l.insert(t, before)
 }
 
-// next returns the ticket that is served now; the line is not empty. Who was put
-// back comes first in any case: their turn had come already.
-func (l *line) next(order Order, overloaded bool, now time.Duration) *Ticket {
-	l.standing.Oldest, l.standing.Overloaded = l.first, overloaded
-	l.newest = order(&l.standing, now)
-	if l.newest && l.first.place != head {
-		return l.last
+// speaks puts a ticket that had sent nothing, and was not put back, behind those that
+// have.
+func (l *line) speaks(t *Ticket) {
+	if t == l.silent { // it is there
+		l.silent = t.next
+		return
 	}
-	return l.first
+	l.remove(t)
+	l.insert(t, l.silent)
 }
 
-// stale returns a ticket that waits in vain, or nil.
-func (l *line) stale(now time.Duration) *Ticket {
-	if t := l.first; l.newest && t != nil && t.place != head && t.waitedPart(stalePart, now) {
-		return t
+// latest returns the one that came last of those that have sent something, or if
+// nobody has of all.
+func (l *line) latest() *Ticket {
+	if l.silent != nil && l.silent.prev != nil {
+		return l.silent.prev
 	}
-	return nil
+	return l.last
+}
+
+// next returns the ticket that is served now; the line is not empty. Who was put
+// back comes first in any case: their turn had come already.
+func (l *line) next(order Order, now time.Duration) *Ticket {
+	l.newest = order(&l.standing, now)
+	if l.newest && l.first.place != head {
+		return l.latest()
+	}
+	return l.first
 }
 
 // spare returns the ticket that goes if one has to: the newest, that has waited
@@ -72,6 +91,9 @@ func (l *line) spare() *Ticket {
 }
 
 func (l *line) remove(t *Ticket) {
+	if t == l.silent {
+		l.silent = t.next
+	}
 	if t.prev == nil {
 		l.first = t.next
 	} else {

@@ -37,8 +37,9 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 //
 // A closed endpoint gets no new lease; leases that run go on. One that opens
 // starts afresh: its pauses end and its refusals are forgotten, for it may be
-// another process by now. If its number of slots follows the run times it begins
-// by what was found of others. Saying the same again, or of a removed endpoint,
+// another process by now. How late its threads are it takes over from the process
+// before, or from others. If its number of slots follows the run times it begins by
+// what was found of others. Saying the same again, or of a removed endpoint,
 // changes nothing.
 func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
@@ -50,7 +51,7 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	if ready {
 		r.ready.Add(1)
 		e.refusals, e.doubts, e.refused = 0, 0, false
-		e.pace, e.lateness, e.latency = pace{}, lateness{}, latency{}
+		e.pace, e.lateness, e.latency = pace{}, r.latenessOf(e), latency{}
 		e.renew(r.found(e))
 		r.unpause(e, now)
 	} else {

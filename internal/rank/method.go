@@ -39,6 +39,7 @@ type Method struct {
 	stale   int           // runs since the estimates were made
 	decayed time.Duration // when the runs last faded
 	spared  int           // calls that should have been refused, since one of them was let through
+	own     ownAnswers
 
 	// What Estimate returns, in nanoseconds; written under the rank's lock.
 	samples, mean, median, p95, longest atomic.Int64
@@ -75,6 +76,14 @@ func (m *Method) Estimate() Estimate {
 // is not known have too little in common.
 func (m *Method) known() bool { return m.name != "" && m.samples.Load() >= enough }
 
+// usual is for how long half of its calls run at least; 0 if that is not known.
+func (m *Method) usual() time.Duration {
+	if !m.known() {
+		return 0
+	}
+	return time.Duration(m.median.Load())
+}
+
 // occupancy is for how long a call is expected to have its slot.
 func (m *Method) occupancy() time.Duration { return time.Duration(m.mean.Load()) }
 
@@ -88,9 +97,11 @@ func (m *Method) observe(run, now time.Duration) {
 }
 
 // observeAtLeast learns from a call that was cancelled while it ran: its run
-// would have been longer. That tells something only if most are shorter.
+// would have been longer. That tells something only if most are shorter, and if
+// such long ones were seen to end: it may have been lost in a worker that hangs,
+// and then says only how patient its caller was.
 func (m *Method) observeAtLeast(run, now time.Duration) {
-	if run > time.Duration(m.p95.Load()) {
+	if run > time.Duration(m.p95.Load()) && run < time.Duration(m.longest.Load()) {
 		m.observe(run, now)
 	}
 }

@@ -110,7 +110,7 @@ func TestBuckets(t *testing.T) {
 // A cancelled run says only that it would have been longer.
 func TestCancelledRunsTeachLengthOnly(t *testing.T) {
 	m := New(Options{}).Method("/a.B/C")
-	for range 100 {
+	for range 1920 {
 		m.observe(100*ms, 0)
 	}
 	before := m.Estimate()
@@ -120,10 +120,19 @@ func TestCancelledRunsTeachLengthOnly(t *testing.T) {
 	if m.Estimate() != before {
 		t.Error("cancelled runs made the method look quick")
 	}
-	for range 100 {
+	for range 1000 {
 		m.observeAtLeast(time.Second, 0)
 	}
-	if e := m.Estimate(); e.P95 < 900*ms {
-		t.Errorf("p95 is %v after a hundred calls that had run for 1 s", e.P95)
+	if m.Estimate() != before {
+		t.Error("calls that were lost in a worker which hangs made the method look long")
+	}
+	for range refreshEvery {
+		m.observe(2*time.Second, 0)
+	}
+	for range 200 {
+		m.observeAtLeast(time.Second, 0)
+	}
+	if e := m.Estimate(); e.P95 < 900*ms || e.Longest > 2500*ms {
+		t.Errorf("p95 is %v, the longest %v, after a hundred calls that had run for 1 s", e.P95, e.Longest)
 	}
 }

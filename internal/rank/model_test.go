@@ -211,10 +211,10 @@ func (c *modelCall) release(o Outcome, until time.Duration) {
 	switch o {
 	case OK:
 		e.refusals = 0
-	case RefusedByWorker:
+	case RefusedByWorker, Lost:
 		until = max(until, c.now+min(ms<<min(e.refusals, 10), 250*ms))
 		e.refusals++
-	case Failed, Cancelled, Faulty, NotSent:
+	case Failed, Cancelled, Faulty, NotSent, MaybeRefused:
 	}
 	if until > c.now && !e.removed {
 		e.pauses = append(e.pauses, until)

@@ -12,70 +12,86 @@ import "time"
 // the rank.
 type Order func(l *Standing, now time.Duration) (newestFirst bool)
 
-// Standing is what an Order may consider of a line.
+// Standing is what an Order may consider of a line, and what it remembers of it.
 type Standing struct {
-	// Oldest is the call that has waited longest.
-	Oldest *Ticket
-	// Overloaded says that more work comes than there are slots for, beyond what
-	// chance would explain.
-	Overloaded bool
-	// Since is memory of the line's own, 0 at first and whenever it was empty.
-	Since time.Duration
-	// Newest is what the order said last.
-	Newest bool
+	// Time is in what time its last call had to be served when it came: until its
+	// deadline or the end of queue.timeout. 0 if it may take any.
+	Time time.Duration
+	// Wait is for how long that call would wait from now on in the order of arrival,
+	// and half of its kind run: 0 if that is not known.
+	Wait time.Duration
+	// Gap is the mean time between two calls of the queue that get a slot.
+	Gap time.Duration
+
+	// What follows is the order's own, and zero whenever the line was empty.
+
+	Newest bool          // what the order said last
+	Turned time.Duration // when that began; 0: it has always been so
+	Gaps   time.Duration // Gap at that instant
+	Left   time.Duration // Wait at that instant
+	Late   time.Duration // since when Wait has been too long; 0: it is not
 }
 
 // FIFO is the order that knows no overload: first come, first served.
 func FIFO(*Standing, time.Duration) bool { return false }
 
-// What makes a standing queue. Each call has a time in which it must be served:
-// until its deadline or the end of queue.timeout. As long as the oldest call has
-// waited less than a part of that, a queue is what it should be, a buffer for
-// bursts.
 const (
-	// standingPart is the part of its time that the oldest call has waited when
-	// the queue begins to count as a standing one.
-	standingPart = 8
-	// standingFor is for how long that must be so, without a break, if more work
-	// comes than can be done.
-	standingFor = 100 * time.Millisecond
-	// latePart is the part of its time that the oldest call must have waited if
-	// it is not known that too much comes: long calls make queues, too, that go
-	// away by themselves. It must be so for lateTimes of that time.
-	latePart  = 2
-	lateTimes = 2
-	// stalePart is the part of its time after which a call has hardly a chance
-	// while newer ones go first: it is told so when its caller can still do
-	// something about it.
-	stalePart = 2
+	// lateParts says when the order of arrival has failed: a call that comes now
+	// would have but one part of its time left, of so many.
+	lateParts = 16
+	// lateFor is for what part of its time that must be so, without a break.
+	lateFor = 10
+	// newestFor is for how long the newest goes first then, at least; for calls that
+	// have more time it is one and a half times that. It must end: callers who come
+	// back as soon as they are refused look like more work than can be done,
+	// whatever the order, and only the order of arrival can tell.
+	newestFor = 1500 * time.Millisecond
+	// trial is for how long after that less is enough: that Wait is longer than five
+	// eighths of a call's time and has grown by a quarter since. It does not where
+	// callers wait for answers before they send more.
+	trial = 2 * time.Second
 )
 
-// Adaptive is the default order: first come, first served, but newest first
-// while overload lasts.
+// Adaptive is the default order: first come, first served, but newest first for a
+// moment whenever that would serve the calls that come too late.
 //
-// In a queue that does not get shorter everybody waits until it is nearly too
-// late, and what is served is of use to nobody. Served from the other end, most
-// calls hardly wait, and those that cannot be served are told early.
-// Source: Maurer, "Fail at Scale", ACM Queue 2015 (adaptive LIFO); Nichols and
-// Jacobson, "Controlling Queue Delay", ACM Queue 2012 (how a standing queue is
-// told from a burst).
+// In a queue that has grown so long everybody waits until it is nearly too late,
+// and much of what is served is of use to nobody. Served from the other end, most
+// calls hardly wait.
+// Source: Maurer, "Fail at Scale", ACM Queue 2015 (adaptive LIFO); Bronson et al.,
+// "Metastable Failures in Distributed Systems", HotOS 2021 (why it must not last).
 func Adaptive(l *Standing, now time.Duration) bool {
-	if !l.Oldest.waitedPart(standingPart, now) {
-		l.Since, l.Newest = 0, false
-		return false
-	}
-	if l.Since == 0 {
-		l.Since = max(now, 1)
-	}
-	stood := now - l.Since
 	switch {
-	case l.Newest: // until the queue is short again
-	case l.Overloaded:
-		l.Newest = stood >= standingFor
-	default:
-		l.Newest = l.Oldest.waitedPart(latePart, now) && stood >= lateTimes*l.Oldest.time()
+	case l.Newest:
+		// Twice as many slots or more: what was too long for them may not be now.
+		if now-l.Turned >= max(newestFor, l.Time+l.Time/2) || l.Gap <= l.Gaps/2 {
+			l.turn(false, now)
+		}
+	case !l.tooLong(now):
+		l.Late = 0
+	case l.Late == 0 && !l.tried(now):
+		l.Late = max(now, 1)
+	case l.tried(now) || now-l.Late >= l.Time/lateFor:
+		l.turn(true, now)
 	}
 	return l.Newest
+}
+
+func (l *Standing) turn(newest bool, now time.Duration) {
+	l.Newest, l.Turned, l.Gaps, l.Left, l.Late = newest, now, l.Gap, l.Wait, 0
+}
+
+// tried reports whether the order of arrival is on trial.
+func (l *Standing) tried(now time.Duration) bool { return l.Turned != 0 && now-l.Turned < trial }
+
+// tooLong reports whether the order of arrival would serve the line's last call too
+// late.
+func (l *Standing) tooLong(now time.Duration) bool {
+	most := l.Time - l.Time/lateParts
+	if l.tried(now) {
+		most = min(most, max(l.Time*5/8, l.Left*5/4))
+	}
+	return l.Time > 0 && l.Wait > most
 }
 
 // time returns the time in which the call must be served; 0 if it may take any.
@@ -86,11 +102,4 @@ func (t *Ticket) time() time.Duration {
 		end = q.Deadline
 	}
 	return max(end-q.Arrived, 0)
-}
-
-// waitedPart reports whether the call has waited for more than 1/part of the
-// time in which it must be served.
-func (t *Ticket) waitedPart(part, now time.Duration) bool {
-	all := t.time()
-	return all != 0 && now-t.Request.Arrived > all/part
 }

@@ -196,55 +196,119 @@ func TestNothingIsShedUnlearned(t *testing.T) {
 	c.acquire(t, r, 0, Queued)
 }
 
-// Under standing overload the newest call goes first, one that has waited for
-// half of its time is told, and it ends when the queue does.
-func TestNewestFirstUnderStandingOverload(t *testing.T) {
-	r, m, running := taught(t, 1000)
-	r.demand = demand{work: float64(time.Minute), calls: 3000, seen: time.Minute} // more than enough
-	call := func(now time.Duration) *caller {
-		c := with(nil, m, now)
-		c.Request.Until = now + time.Second
-		c.acquire(t, r, now, Queued)
-		return c
+// standing is what an order is told of a line of calls that have a second each.
+func standing(wait, gap time.Duration, l *Standing) *Standing {
+	l.Time, l.Wait, l.Gap = time.Second, wait, gap
+	return l
+}
+
+// The order of arrival is turned round when it has been too slow for a tenth of a
+// call's time without a break, and after one and a half times that time it is tried
+// again.
+func TestNewestFirstWhileItIsTooLate(t *testing.T) {
+	l := &Standing{}
+	for _, step := range []struct {
+		at, wait time.Duration
+		newest   bool
+	}{
+		{time.Second, 930 * ms, false},
+		{1010 * ms, 940 * ms, false}, // too late from here on
+		{1090 * ms, 940 * ms, false},
+		{1095 * ms, 900 * ms, false}, // a break
+		{1100 * ms, 940 * ms, false},
+		{1190 * ms, 990 * ms, false},
+		{1200 * ms, 990 * ms, true},
+		{1900 * ms, 100 * ms, true}, // as few as that may wait while most are served at once
+		{2690 * ms, 400 * ms, true},
+		{2700 * ms, 520 * ms, false},
+		{3000 * ms, 640 * ms, false}, // more than five eighths, but hardly more than before
+		{3100 * ms, 660 * ms, true},  // a quarter more
+		{4600 * ms, 640 * ms, false},
+		{4700 * ms, 790 * ms, false},
+		{6590 * ms, 790 * ms, false},
+		{6610 * ms, 930 * ms, false}, // the trial is over: it was good enough
+	} {
+		if got := Adaptive(standing(step.wait, 10*ms, l), step.at); got != step.newest {
+			t.Errorf("at %v with %v to wait: %v", step.at, step.wait, got)
+		}
 	}
-	calls := []*caller{call(0), call(0), call(0), call(0)}
-	step := func(now time.Duration) {
+}
+
+// A queue that does not grow in the order of arrival stays in it, however long it
+// is: callers wait for their answers before they send more.
+func TestFullLoopIsNoOverload(t *testing.T) {
+	l := &Standing{}
+	for now := 0 * ms; now < time.Minute; now += ms {
+		if Adaptive(standing(930*ms, 10*ms, l), now) {
+			t.Fatalf("newest first at %v", now)
+		}
+	}
+}
+
+// When there are twice as many slots as before the order of arrival is tried at once.
+func TestFirstComeAgainWithMoreSlots(t *testing.T) {
+	l := &Standing{}
+	Adaptive(standing(time.Second, 10*ms, l), time.Second)
+	if !Adaptive(standing(time.Second, 10*ms, l), 1100*ms) || !Adaptive(standing(500*ms, 6*ms, l), 1200*ms) {
+		t.Fatal("not newest first")
+	}
+	if Adaptive(standing(400*ms, 5*ms, l), 1210*ms) {
+		t.Error("still newest first")
+	}
+}
+
+// Calls that may take any time are served as they came.
+func TestNoDeadlineNoOverload(t *testing.T) {
+	l := &Standing{Wait: time.Hour, Gap: time.Second}
+	for now := time.Second; now < time.Hour; now += time.Second {
+		if Adaptive(l, now) {
+			t.Fatal("newest first")
+		}
+	}
+}
+
+// Under overload the newest call goes first, those who ask are told so, and an
+// empty line forgets it.
+func TestOverloadIsSeen(t *testing.T) {
+	r, m, running := taught(t, 1000)
+	calls := backlog(t, r, nil, m, 50, 0) // 50 x 20 ms
+	for i := range calls {
+		calls[i].Request.Until = time.Second
+	}
+	now := 0 * ms
+	serve := func(arrives *caller) {
 		t.Helper()
+		if arrives != nil {
+			calls = append(calls, arrives)
+		}
 		running.release(r, OK, now)
 		for _, c := range calls {
-			if c.granted == 1 && c.lease.At() == now {
+			if c.granted == 1 && c.lease.Valid() && c.lease.At() == now {
 				running = c
 				return
 			}
 		}
 		t.Fatalf("nobody was served at %v", now)
 	}
-	step(200 * ms) // the queue stands from here on
-	calls = append(calls, call(290*ms))
-	step(280 * ms)
-	if running == calls[4] {
-		t.Error("a burst turned the order round")
+	for ; r.Overloaded() == 0 && now < time.Second; now += 20 * ms {
+		late := with(nil, m, now)
+		late.Request.Until = now + time.Second
+		late.acquire(t, r, now, Queued)
+		serve(late)
 	}
-	step(310 * ms)
-	if running != calls[4] {
-		t.Error("the newest call did not go first")
+	if r.Overloaded() != 1 || running != calls[len(calls)-1] {
+		t.Fatalf("at %v the newest goes first for %d callers", now, r.Overloaded())
 	}
-	calls = append(calls, call(590*ms))
-	running.release(r, OK, 600*ms)
-	told := 0
+	select {
+	case <-r.Wake():
+	default:
+		t.Error("nobody is woken")
+	}
 	for _, c := range calls {
-		if len(c.refused) == 1 && c.refused[0] == Overload {
-			told++
-		}
+		r.Leave(&c.Ticket)
 	}
-	if told != 2 || calls[5].granted != 1 {
-		t.Errorf("%d calls that waited for more than half a second of one were told, want 2", told)
-	}
-	running = calls[5]
-	calls = append(calls, call(605*ms), call(610*ms))
-	step(620 * ms)
-	if running != calls[6] {
-		t.Error("the overload is over, and the order is still turned round")
+	if d := r.Decisions(); r.Overloaded() != 0 || d["turned_newest_first"] != 1 || d["turned_first_come"] != 1 {
+		t.Errorf("%d callers, %v", r.Overloaded(), d)
 	}
 }
 
@@ -253,53 +317,15 @@ func TestPutBackCallsGoFirstUnderOverload(t *testing.T) {
 	var l line
 	tickets := make([]Ticket, 3)
 	for i := range tickets {
-		tickets[i].Request.Until = time.Second
 		l.join(&tickets[i], tail)
 	}
-	l.next(Adaptive, true, 500*ms)
-	if l.next(Adaptive, true, 600*ms) != &tickets[2] {
+	if l.next(newestFirst, 0) != &tickets[2] {
 		t.Fatal("no overload")
 	}
 	var back Ticket
-	back.Request.Until = time.Second
 	l.join(&back, head)
-	if l.next(Adaptive, true, 600*ms) != &back || l.stale(600*ms) != nil || l.spare() == &back {
+	if l.next(newestFirst, 0) != &back || l.spare() == &back {
 		t.Error("the call that was put back lost its place")
-	}
-}
-
-// Without more work than can be done a queue has to stand for much longer.
-func TestLongCallsAreNoOverload(t *testing.T) {
-	var l line
-	var oldest, newest Ticket
-	oldest.Request.Until, newest.Request.Until = time.Second, time.Second
-	l.join(&oldest, tail)
-	l.join(&newest, tail)
-	for _, step := range []struct {
-		at     time.Duration
-		newest bool
-	}{{130 * ms, false}, {900 * ms, false}, {2100 * ms, false}, {2140 * ms, true}} {
-		if got := l.next(Adaptive, false, step.at) == &newest; got != step.newest {
-			t.Errorf("at %v the newest is first: %v", step.at, got)
-		}
-	}
-}
-
-// Demand is told from what chance does.
-func TestDemand(t *testing.T) {
-	for _, test := range []struct {
-		load float64
-		rate int // calls a second
-		want bool
-	}{{0.9, 200, false}, {1.05, 200, false}, {1.4, 200, true}, {1.4, 5, false}, {3, 5, true}, {1.1, 5000, true}} {
-		var d demand
-		work := time.Duration(test.load * 4 * float64(time.Second) / float64(test.rate))
-		for i := range 5 * test.rate {
-			d.add(work, time.Duration(i)*time.Second/time.Duration(test.rate))
-		}
-		if got := d.exceeds(4); got != test.want {
-			t.Errorf("load %v of %d calls a second exceeds: %v", test.load, test.rate, got)
-		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 		e.pace.ran(m, run, now)
 	case Failed, Faulty:
 		e.pace.add(paceFault, now)
-	case RefusedByWorker, NotSent:
+	case RefusedByWorker, MaybeRefused, Lost, NotSent:
 		return // says something about its threads, not about its pace
 	case Cancelled:
 		if run <= time.Duration(m.median.Load()) {

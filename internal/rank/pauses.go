@@ -12,6 +12,7 @@ type pause struct {
 	endpoint *Endpoint
 	slots    int
 	ghostOf  *Account // one slot, for a call that this account has cancelled (R5)
+	level    *level   // of that call
 }
 
 // pauses are all that last, the one that ends first at the top: a binary heap.

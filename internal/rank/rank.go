@@ -51,10 +51,13 @@ type Rank struct {
 	use       use
 
 	slotChanges atomic.Uint64 // how often refusals took slots away, or they came back
+	overloaded  atomic.Int64  // lines whose newest call goes first; written under mu
 
 	common   *Account // of calls without one
 	unknown  *Method  // of calls whose method is not known
 	lanes    []*lane  // immutable but for what belongs to a lane
+	levels   []*level // the same
+	present  presence
 	streams  streams
 	reserved int // slots that lanes have reserved; immutable
 	counts   counters
@@ -62,10 +65,9 @@ type Rank struct {
 	queue     *queue  // calls that wait for any endpoint
 	ordered   []*lane // by priority; immutable
 	handovers handovers
-	demand    demand
 	slow      int           // endpoints that are
 	verySlow  int           // endpoints that have lost slots for it
-	forgone   time.Duration // when it is looked again whether a slow slot is worth having
+	again     time.Duration // when waiting calls are looked at again for slots that are free; 0: never
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
 	limits    []int         // scratch of found
@@ -109,6 +111,7 @@ func New(o Options) *Rank {
 		wake:        make(chan struct{}, 1),
 		unknown:     &Method{},
 		lanes:       lanes,
+		levels:      levelsOf(lanes),
 		ordered:     byPriority(lanes),
 		reserved:    reserves(lanes),
 		streams:     streams{limit: s.StreamSlots},
@@ -145,7 +148,6 @@ func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, 
 	if reason := t.account.admit(now); reason != NoReason {
 		return r.refuse(reason)
 	}
-	r.demand.add(t.method.occupancy(), now)
 	r.use.arrived++
 	return r.begin(t, w, now)
 }
@@ -214,6 +216,9 @@ func (r *Rank) Leave(t *Ticket) bool {
 	}
 	r.dequeue(t)
 	r.forget(t.account)
+	if len(r.free) > 0 && r.waiting.Load() > 0 {
+		r.poke() // others may have left free slots to it
+	}
 	return true
 }
 
@@ -251,8 +256,7 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 	if r.bind != nil {
 		return r.bound(t, now)
 	}
-	// By the invariant nobody waits who may have a slot that is free.
-	if len(r.free) == 0 || t.lane.waiting > 0 || !r.mayStart(t.lane) {
+	if len(r.free) == 0 || !r.mayStartNow(t, r.queue, now) {
 		return nil
 	}
 	if r.forgo(t.method, now) {
@@ -271,10 +275,7 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 	l := &q.lanes[t.lane.index]
 	load := Load{
 		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),
-		Wait: r.expectedWait(l, t.account, now),
-	}
-	if t.method.known() {
-		load.Run = time.Duration(t.method.median.Load())
+		Wait: r.expectedWait(l, t.account, now), Run: t.method.usual(),
 	}
 	reason := r.admit(&t.Request, load)
 	switch {
@@ -307,6 +308,7 @@ func (r *Rank) drop(t *Ticket) {
 
 func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duration) {
 	t.state, t.waiter, t.joined = waiting, w, now
+	r.attend(t.account, now)
 	if r.waiting.Add(1) == 1 {
 		r.handovers.begin(now)
 	}
@@ -318,8 +320,16 @@ func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duratio
 // dequeue takes t out of the line and returns whom to tell.
 func (r *Rank) dequeue(t *Ticket) Waiter {
 	w := t.waiter
-	t.flow.lane.queue.remove(t)
+	r.unqueue(t)
 	t.state, t.waiter = idle, nil
 	r.waiting.Add(-1)
 	return w
+}
+
+// unqueue takes t out of the line.
+func (r *Rank) unqueue(t *Ticket) {
+	l := &t.flow.line
+	newest := l.newest
+	t.flow.lane.queue.remove(t)
+	r.reordered(newest, l.newest) // an empty line forgets its order
 }

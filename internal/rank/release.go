@@ -40,7 +40,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 		}
 		p := pause{until: until, endpoint: e, slots: slots}
 		if ghost {
-			p.since, p.ghostOf = now, t.account
+			p.since, p.ghostOf, p.level = now, t.account, t.lane.level
 		}
 		r.pause(p)
 	}
@@ -62,12 +62,21 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		if o == OK { // how soon a call fails says nothing of how long they run
 			t.method.observe(run, now)
 		}
-		until = now + e.answered(now)
+		until = now + e.answered(run, t.tight)
 	case RefusedByWorker:
+		e.late(l.ticket.at, now)
+		fallthrough
+	case Lost:
 		until = now + e.refuse()
-		e.lateness.refused(l.ticket.at, now)
 		r.counts.decided[pausedRefusing]++
 		had = 0
+	case MaybeRefused:
+		if r.ownAnswer(t.method, e, now) {
+			o = OK // all that follows takes it for any other answer
+		} else {
+			e.late(l.ticket.at, now)
+		}
+		until = now + e.lateness.by
 	case Cancelled:
 		t.method.observeAtLeast(run, now)
 		until, ghost = r.haunt(l, now)

@@ -9,7 +9,8 @@ import (
 // the protocol of its caller.
 //
 // Concurrency: the rank reads it under its own lock from Acquire or Rejoin
-// until the call is granted, refused or has left; nobody writes it meanwhile.
+// until the call is granted, refused or has left; nobody writes it meanwhile but
+// Speaks.
 type Request struct {
 	// Method is what has been learned of such calls; nil if it is not one of
 	// those that are known.
@@ -19,6 +20,8 @@ type Request struct {
 	// Lane is the call's class: 0 is the default one, others count from 1 in the
 	// order of Options.Lanes.
 	Lane uint8
+	// Silent says that the call has sent nothing yet for its worker to do.
+	Silent bool
 	// OnCancel is what becomes of the slot if the call is cancelled while it
 	// runs; 0 is as the endpoint has it.
 	OnCancel OnCancel
@@ -70,6 +73,7 @@ type Ticket struct {
 	account  *Account
 	method   *Method
 	lane     *lane
+	tight    bool          // it was given the last free slot of its endpoint
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
 	expected time.Duration // slot time that its account was charged in advance

@@ -25,9 +25,6 @@ func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Re
 // begin has a call start at once, or wait at the tail, or neither.
 func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
 	if e := r.place(t, now); e != nil {
-		if r.waiting.Load() == 0 {
-			r.demand.met(r.capacity)
-		}
 		r.counts.decided[startedAtOnce]++
 		return r.lease(t, e, now), Granted, NoReason
 	}

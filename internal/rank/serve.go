@@ -42,7 +42,7 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 		if l.waiting == 0 || !r.mayStart(lane) {
 			continue
 		}
-		if f := l.next(r.capacity, now); next == nil || f.before(next) {
+		if f := r.offer(l, now); f != nil && (next == nil || f.before(next)) {
 			next = f
 		}
 	}
@@ -52,11 +52,11 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 // serveNext gives a slot, of e or if that is nil of the best endpoint, to the
 // flow's next call, or refuses calls for which there is no point any more.
 func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
-	t := f.line.next(r.order, r.demand.exceeds(r.capacity), now)
+	r.assess(f, now)
+	before := f.line.newest
+	t := f.line.next(r.order, now)
 	newest := f.line.newest
-	if stale := f.line.stale(now); stale != nil {
-		return r.dismiss(stale, Overload, into)
-	}
+	r.reordered(before, newest)
 	if reason := r.pointless(t, now); reason != NoReason {
 		return r.dismiss(t, reason, into)
 	}
@@ -127,6 +127,7 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.turn++
 	e.turn = r.turn
 	e.inFlight++
+	t.tight = e.busy() >= e.limit
 	if e.adapt != nil {
 		e.adapt.started(e.inFlight, now)
 	}

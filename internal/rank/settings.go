@@ -40,7 +40,9 @@ func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
 func (r *Rank) SetRefuses(e *Endpoint, refuses bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e.refuses = refuses
+	if e.refuses = refuses; !refuses {
+		e.lateness.by = 0
+	}
 }
 
 // retuneBatch is how many accounts get new terms before calls have their turn.

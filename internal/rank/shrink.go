@@ -53,6 +53,9 @@ func (s *shrink) released(now time.Duration) {
 	}
 }
 
+// restore gives all slots back.
+func (s *shrink) restore() { s.left, s.told, s.tryEnds = s.slots, 0, 0 }
+
 // refused takes in a refusal while the worker had so many other calls.
 //
 // A worker that refuses although it has no call is not one with few threads: it
@@ -61,7 +64,7 @@ func (s *shrink) refused(others int, now time.Duration) {
 	s.all++
 	taken := others
 	if !s.prompt {
-		taken += s.late.count(now)
+		taken += s.late.since(now - mostLate)
 	}
 	if others == 0 || taken >= s.left {
 		return
@@ -96,26 +99,4 @@ func (s *shrink) grow(now time.Duration) {
 	s.told = 0
 	s.quietAt = now + s.quiet
 	s.tryEnds = s.quietAt
-}
-
-// lateThreads remembers when calls ended, to tell how many threads of a worker
-// may still be busy although their calls have ended.
-type lateThreads struct {
-	ends  [8]time.Duration // the last ones; more in mostLate count as eight
-	calls uint
-}
-
-func (l *lateThreads) add(now time.Duration) {
-	l.ends[l.calls%uint(len(l.ends))] = now
-	l.calls++
-}
-
-func (l *lateThreads) count(now time.Duration) int {
-	n := 0
-	for _, at := range l.ends[:min(l.calls, uint(len(l.ends)))] {
-		if now-at < mostLate {
-			n++
-		}
-	}
-	return n
 }

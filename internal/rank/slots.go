@@ -22,11 +22,24 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 		}
 		r.refresh(e)
 	}
-	into = r.serve(now, into)
-	if len(r.pauses) == 0 {
-		return into, 0
+	if r.again <= now {
+		r.again = 0
 	}
-	return into, r.pauses[0].until
+	into = r.serve(now, into)
+	next := r.again
+	if len(r.pauses) > 0 && (next == 0 || r.pauses[0].until < next) {
+		next = r.pauses[0].until
+	}
+	return into, next
+}
+
+// wakeAt asks for a Tick at an instant: a call may have a slot then that is free
+// already.
+func (r *Rank) wakeAt(at time.Duration) {
+	if r.again == 0 || at < r.again {
+		r.again = at
+		r.poke()
+	}
 }
 
 // Wake returns the channel on which the rank asks for a Tick earlier than the
@@ -50,6 +63,8 @@ func (r *Rank) pause(p pause) {
 	if p.ghostOf != nil {
 		e.ghosts++
 		p.ghostOf.ghosts++
+		p.level.hold(p.ghostOf, 1, p.since)
+		p.ghostOf.haunted.change(1, p.since)
 		r.use.begin(p.since)
 	}
 	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
@@ -92,6 +107,9 @@ func (r *Rank) exorcise(p pause, now time.Duration) {
 	if p.ghostOf != nil {
 		r.use.end(p.since, now)
 		p.ghostOf.ghosts--
+		p.level.hold(p.ghostOf, -1, now)
+		p.ghostOf.haunted.change(-1, now)
+		p.ghostOf.reconsider()
 		r.forget(p.ghostOf)
 	}
 }

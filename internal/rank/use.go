@@ -29,7 +29,7 @@ func (u *use) end(began, now time.Duration) {
 // released notes the end of a lease.
 func (u *use) released(o Outcome, began, now time.Duration) {
 	u.end(began, now)
-	if o != RefusedByWorker && o != NotSent {
+	if o != RefusedByWorker && o != Lost && o != NotSent {
 		u.ended++
 	}
 }
@@ -92,8 +92,11 @@ func (q *queue) oldest(now time.Duration) (oldest time.Duration) {
 		l := &q.lanes[i]
 		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
 			for _, f := range h.flows {
-				t := f.line.first
-				oldest = max(oldest, t.waited+now-t.joined)
+				for _, t := range [...]*Ticket{f.line.first, f.line.silent} {
+					if t != nil {
+						oldest = max(oldest, t.waited+now-t.joined)
+					}
+				}
 			}
 		}
 	}

@@ -42,9 +42,6 @@ const (
 	// WontFinish means that the deadline of the call would have passed before its
 	// answer (R16).
 	WontFinish
-	// Overload means that newer calls go first while overload lasts, and that
-	// this one has waited too long to have a chance.
-	Overload
 	// RateLimited means that the call's account has begun too many calls.
 	RateLimited
 	// TooManyCalls means that too many calls of its account wait, run or haunt.
@@ -63,8 +60,6 @@ func (r Reason) String() string {
 		return "deadline_exceeded"
 	case WontFinish:
 		return "wont_finish"
-	case Overload:
-		return "overload"
 	case RateLimited:
 		return "rate_limited"
 	case TooManyCalls:
@@ -85,8 +80,7 @@ const (
 	// counts as a slow one: an endpoint that fails quickly must not attract
 	// calls.
 	Failed
-	// RefusedByWorker means that the worker had no free thread (R1), or that its
-	// connection was lost before or under the call. The slot pauses.
+	// RefusedByWorker means that the worker had no free thread (R1). The slot pauses.
 	RefusedByWorker
 	// Cancelled means that the caller left, or its deadline passed, while the
 	// call was running. What that makes of the slot is Request.OnCancel's or the
@@ -99,6 +93,14 @@ const (
 	// there, or the endpoint cannot be reached. Nothing is learned from it, and
 	// nobody has to be waited for.
 	NotSent
+	// MaybeRefused means that the worker's answer was that of one without a free
+	// thread, and that its handler may have said so just as well, having run: the
+	// call does not come back. What the endpoint was doing tells what is to be
+	// learned from it.
+	MaybeRefused
+	// Lost means that the connection was lost under the call. The slot pauses as
+	// after a refusal; nothing is learned of its threads.
+	Lost
 )
 
 // String returns the outcome as a metrics label: lower case, underscores.
@@ -116,6 +118,10 @@ func (o Outcome) String() string {
 		return "faulty"
 	case NotSent:
 		return "not_sent"
+	case MaybeRefused:
+		return "maybe_refused"
+	case Lost:
+		return "lost"
 	}
 	return "outcome_" + strconv.Itoa(int(o))
 }

@@ -1,9 +1,6 @@
 package rank
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // handovers measures how often a slot is handed to a call that waits: what a
 // place in the queue costs.
@@ -46,55 +43,31 @@ func (h *handovers) old(now time.Duration) bool {
 // known reports whether there are enough of them to decide by.
 func (h *handovers) known(now time.Duration) bool { return h.count >= enough && !h.old(now) }
 
-// demand measures how much work comes: the slot time that calls are expected to
-// take, over the last second (fading).
-//
-// Concurrency: belongs to the rank's lock.
-type demand struct {
-	work  float64 // nanoseconds of slot time
-	calls float64
-	seen  time.Duration
-}
-
-const (
-	demandFor = time.Second
-	// demandFades is how finely it fades.
-	demandFades = demandFor / 100
-	// significant is by how many standard deviations of what chance does to the
-	// number of calls that come, demand has to be above capacity.
-	significant = 2.5
-)
-
-func (d *demand) add(work, now time.Duration) {
-	if passed := now - d.seen; passed >= demandFades {
-		fading := math.Exp(-float64(passed) / float64(demandFor))
-		d.work, d.calls, d.seen = d.work*fading, d.calls*fading, now
-	}
-	d.work += float64(work)
-	d.calls++
-}
-
-// exceeds reports whether more work comes than so many slots can do, and not by
-// chance: the sum over a fading window has the variance of half as many calls.
-func (d *demand) exceeds(slots int) bool {
-	if d.calls == 0 {
-		return false
-	}
-	load := d.work / (float64(slots) * float64(demandFor))
-	return load > 1+significant/math.Sqrt(2*d.calls)
-}
-
 // expectedWait estimates for how long a call of the account would wait that
 // joined l now; 0 if that is not known.
 func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Duration {
 	if !r.handovers.known(now) {
 		return 0
 	}
-	places := l.ahead(a) + 1
+	return r.takes(l.ahead(a) + 1)
+}
+
+// takes estimates how long it takes until so many calls of a queue have slots.
+func (r *Rank) takes(places int) time.Duration {
 	if r.bind != nil { // each endpoint has a queue of its own
 		places *= len(r.up)
 	}
 	return time.Duration(places) * r.handovers.mean
+}
+
+// assess tells a flow's line what its order may consider.
+func (r *Rank) assess(f *flow, now time.Duration) {
+	last, s := f.line.latest(), &f.line.standing
+	s.Time, s.Wait, s.Gap = last.time(), 0, r.handovers.mean
+	if r.handovers.known(now) {
+		l, weight := f.lane, f.account.terms.Weight
+		s.Wait = r.takes(l.before(min(int(float64(f.waiting)*l.weights/weight), l.waiting))) + last.method.usual()
+	}
 }
 
 // ahead estimates how many calls are served before one of the account that
@@ -108,13 +81,17 @@ func (l *laneQueue) ahead(a *Account) int {
 	case !f.line.newest:
 		own = f.waiting
 	}
-	shared := min(int(float64(own+1)*weights/weight)-1, l.waiting)
+	return l.before(min(int(float64(own+1)*weights/weight)-1, l.waiting))
+}
+
+// before adds to so many calls of this lane those of lanes that come first.
+func (l *laneQueue) before(calls int) int {
 	for i := range l.queue.lanes {
 		if other := &l.queue.lanes[i]; other.lane.priority > l.lane.priority {
-			shared += other.waiting
+			calls += other.waiting
 		}
 	}
-	return shared
+	return calls
 }
 
 // Drain estimates how long it takes until everyone who waits now has a slot. It
@@ -123,14 +100,4 @@ func (r *Rank) Drain() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Duration(r.Waiting()) * r.handovers.mean
-}
-
-// met notes that a call has found a free slot and nobody waiting: demand does
-// not exceed capacity, whatever came before.
-func (d *demand) met(slots int) {
-	most := float64(slots) * float64(demandFor)
-	if d.work > most {
-		d.calls *= most / d.work
-		d.work = most
-	}
 }

@@ -10,9 +10,11 @@
 //  2. [Run] sends them through a rank to simulated workers and does what
 //     package relay does: deadlines, the bound on the wait, refusals by workers
 //     (R1), cancels (R5), hedges.
-//  3. [FirstCome] and [Preferring] compute ideals of the same calls; neither
+//  3. A [Loop] is callers who wait for each answer before they make their next
+//     call, and [Outage] is what workers may suffer meanwhile.
+//  4. [FirstCome] and [Preferring] compute ideals of the same calls; neither
 //     knows anything of package rank.
-//  4. [Result] has what became of each call, [Quantile] and [Share] sum it up.
+//  5. [Result] has what became of each call, [Quantile] and [Share] sum it up.
 //
 // It measures how calls are ordered and placed. It knows no network, no bytes
 // and no processor: those are measured with real processes.

@@ -6,11 +6,14 @@ import "time"
 type happening uint8
 
 const (
-	answers happening = iota // a handler has come to its end
-	frees                    // its thread is free
-	refuses                  // a worker's refusal has come back
-	gives                    // a call's alarm: nobody waits for it any more
-	hedges                   // a call has run for so long that a second try may start
+	answers  happening = iota // a handler has come to its end
+	frees                     // its thread is free
+	refuses                   // a worker's refusal has come back
+	gives                     // a call's alarm: nobody waits for it any more
+	hedges                    // a call has run for so long that a second try may start
+	comes                     // a call of a loop comes
+	fails                     // a worker is out
+	recovers                  // it is back
 )
 
 // event is one thing that is going to happen.
@@ -21,6 +24,10 @@ type event struct {
 	turn  uint32 // tells whether visit or run is still the one that was meant
 	visit *visit // of gives, hedges and refuses
 	run   *run   // of answers, frees and refuses
+
+	call   int     // of comes
+	worker *worker // of fails and recovers
+	killed bool    // of these
 }
 
 // events is a binary heap by instant.

@@ -26,6 +26,8 @@ const (
 	WaitedTooLong
 	// Exhausted means that workers refused the call too often (R1).
 	Exhausted
+	// Broken means that the worker was killed.
+	Broken
 )
 
 // String returns the ending in lower case, for tables and tests.
@@ -43,6 +45,8 @@ func (e Ending) String() string {
 		return "waited too long"
 	case Exhausted:
 		return "exhausted"
+	case Broken:
+		return "broken"
 	}
 	return "ending " + strconv.Itoa(int(e))
 }
@@ -83,7 +87,7 @@ type Result struct {
 
 // newResult returns an empty result for calls.
 func newResult(calls []Call) *Result {
-	return &Result{Calls: calls, Records: make([]Record, len(calls))}
+	return &Result{Calls: slices.Clip(calls), Records: make([]Record, len(calls))}
 }
 
 // Pick says which calls a measure is about.

@@ -2,6 +2,7 @@ package ranksim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,10 +10,12 @@ import (
 )
 
 // Run sends the calls, which are in the order of their arrival, through a
-// system and returns what became of them. It ends when all calls and all
-// handlers have ended.
-func Run(s System, calls []Call) *Result {
+// system and returns what became of them; calls of loops come as they are made, and
+// follow the others in the result. It ends when all calls and all handlers have
+// ended.
+func Run(s System, calls []Call, loops ...Loop) *Result {
 	sim := newSimulation(s, calls)
+	sim.admitLoops(loops)
 	for sim.step() {
 		sim.settle()
 	}
@@ -29,7 +32,10 @@ type simulation struct {
 	methods  []*rank.Method
 	accounts []*rank.Account
 	now      time.Duration
-	arrived  int // calls that have come
+	drawn    int       // calls that do not come from a loop
+	arrived  int       // of them, those that have come
+	loopers  []*looper // callers in loops
+	by       []*looper // who makes the calls beyond those that were drawn
 	events   events
 	tick     time.Duration // when the rank wants to be looked after; 0 is never
 	grants   []rank.Grant  // scratch
@@ -45,7 +51,7 @@ type simulation struct {
 const systemStream = 1 << 62
 
 func newSimulation(s System, calls []Call) *simulation {
-	sim := &simulation{System: s, r: newResult(calls)}
+	sim := &simulation{System: s, r: newResult(calls), drawn: len(calls)}
 	random := rand.New(rand.NewPCG(s.Seed, systemStream))
 	sim.Rank.Random = random.Float64
 	sim.rank = rank.New(sim.Rank)
@@ -60,6 +66,7 @@ func newSimulation(s System, calls []Call) *simulation {
 			Slots: w.Slots, OnCancel: w.OnCancel, Refuses: !w.Queues,
 		})
 		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
+		sim.breakdown(w)
 	}
 	return sim
 }
@@ -70,12 +77,12 @@ func newSimulation(s System, calls []Call) *simulation {
 func (s *simulation) step() bool {
 	next := s.events.next()
 	arrival := forever
-	if s.arrived < len(s.r.Calls) {
+	if s.arrived < s.drawn {
 		arrival = s.r.Calls[s.arrived].Arrives
 	}
 	switch {
 	case s.tick != 0 && s.tick <= next && s.tick <= arrival:
-		if s.alive == 0 && s.arrived == len(s.r.Calls) {
+		if s.alive == 0 && s.arrived == s.drawn {
 			return false // the rank looks after nobody
 		}
 		s.now = max(s.tick, s.now)
@@ -135,9 +142,20 @@ func (s *simulation) deliver(grants []rank.Grant) {
 func (s *simulation) happens(e event) {
 	switch e.what {
 	case answers:
-		if e.run.turn == e.turn {
+		if e.run.turn != e.turn {
+			break
+		}
+		if at := e.run.resumes(s.now); at > s.now {
+			s.events.add(event{at: at, what: answers, run: e.run, turn: e.turn})
+		} else {
 			s.answer(e.run)
 		}
+	case comes:
+		s.arrive(e.call)
+	case fails:
+		s.fail(e.worker, e.killed)
+	case recovers:
+		s.recover(e.worker, e.killed)
 	case frees:
 		s.free(e.run)
 	case refuses:
@@ -176,6 +194,7 @@ func (s *simulation) start(t *try, w *worker) *run {
 func (s *simulation) begin(r *run) {
 	r.begun, r.began = true, s.now
 	r.worker.busy++
+	r.worker.running = append(r.worker.running, r)
 	rec := &s.r.Records[r.call]
 	rec.Starts++
 	if rec.Starts == 1 {
@@ -201,6 +220,8 @@ func (s *simulation) stop(r *run) {
 	if r.hedge {
 		s.r.HedgeTime += s.now - r.began
 	}
+	w := r.worker
+	w.running = slices.DeleteFunc(w.running, func(x *run) bool { return x == r })
 	r.try = nil
 	r.turn++ // its answer is no event any more
 	if r.worker.Late > 0 {

@@ -14,3 +14,5 @@ const (
 )
 
 func barLoads() []float64 { return []float64{0.9} }
+
+func loopCallers() []int { return []int{60} }

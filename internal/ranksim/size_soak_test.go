@@ -13,3 +13,7 @@ const (
 )
 
 func barLoads() []float64 { return []float64{0.5, 0.6, 0.7, 0.8, 0.9} }
+
+func loopCallers() []int {
+	return []int{1, 5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 210, 240, 270, 300}
+}

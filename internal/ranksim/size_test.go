@@ -8,8 +8,10 @@ import "time"
 const (
 	barCalls = 100_000
 	barSeeds = 1
-	barBurst = 10 * time.Second // of overload
+	barBurst = 30 * time.Second // of overload
 	barHolds = true
 )
 
 func barLoads() []float64 { return []float64{0.7, 0.9} }
+
+func loopCallers() []int { return []int{1, 60, 120, 240, 300} }

@@ -51,6 +51,8 @@ type Worker struct {
 	Queues bool
 	// Refusing is how long a refusal takes to come back.
 	Refusing time.Duration
+	// Outages are in order of time and do not overlap.
+	Outages []Outage
 }
 
 // Alike returns n workers that are the same.
@@ -68,6 +70,7 @@ type worker struct {
 	endpoint *rank.Endpoint
 	busy     int    // threads that run a handler or are not free yet after one
 	queue    []*run // runs that wait for a thread, if it Queues
+	running  []*run // those that have one
 }
 
 // takes returns how long the handler of a call runs here.
@@ -86,11 +89,12 @@ func (w *worker) takes(c *Call) time.Duration {
 //
 // Life: made when a lease begins; over when its thread is free.
 type run struct {
-	worker *worker
-	try    *try   // nil once nobody waits for the answer
-	call   int    // index of the call
-	turn   uint32 // counts the uses of this memory
-	began  time.Duration
-	begun  bool
-	hedge  bool
+	worker  *worker
+	try     *try   // nil once nobody waits for the answer
+	call    int    // index of the call
+	turn    uint32 // counts the uses of this memory
+	began   time.Duration
+	delayed time.Duration // by outages
+	begun   bool
+	hedge   bool
 }

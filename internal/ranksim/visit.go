@@ -276,6 +276,7 @@ func (v *visit) finish(e Ending, reason rank.Reason) {
 		rec.Wait = rec.Sojourn
 	}
 	v.place, v.alarm, v.hedgeAt = over, 0, 0
+	s.ended(v.call)
 }
 
 func (s *simulation) newVisit() *visit {
