@@ -3,6 +3,7 @@ package h2
 import (
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,9 @@ func TestBase64Fields(t *testing.T) {
 		good        bool
 	}{
 		{"x-bin", "YQ==", true}, {"x-bin", "Y", false}, {"-bin", "Y", false}, {"bin", "Y", true},
-		{"x-bin-", "Y", true}, {"authorization-bin", "YQ,YQ", false}, {"x-bin", strings.Repeat("A", 200), true},
+		{"x-bin-", "Y", true}, {"authorization-bin", "YQ,YQ", true}, {"x-bin", strings.Repeat("A", 200), true},
+		{"x-bin", "YQ,Y", false}, {"x-bin", "Y,YQ", false}, {"x-bin", "YQ==, YWI=\t,\tYWJj", true}, {"x-bin", ",", true},
+		{"x-bin", "YQ Y,YQ", false}, {"x-bin", "YQ;YQ", false},
 	} {
 		fields := append(grpcRequest("5S"), pairs(tt.name, tt.value)...)
 		// Spelled out, then from the table.
@@ -77,5 +80,56 @@ func TestBase64OfANameInTheTable(t *testing.T) {
 	second := append(append([]byte(nil), head...), "\x0f\x2f\x01Y"...) // index 62
 	if err := d.Transcode(b, second, RequestBlock); !errors.Is(err, MalformedBase64) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// gRPC over HTTP/2, Custom-Metadata: binary values that were joined are put out as a
+// field each, however they are coded, and at each of their turns; the owner's own
+// fields stand where they stood.
+func TestBase64Lists(t *testing.T) {
+	d, b := NewDecoder(testWatch().Base64("-bin"), 4096, 16<<10), new(Block)
+	joined := append(grpcRequest(""), pairs("x-bin", "YQ==,YWI , YWJj,", "grpc-timeout", "5S", "x-bin", "YWJj,YQ")...)
+	split := append(grpcRequest(""), pairs("x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x-bin", "", "grpc-timeout", "5S", "x-bin", "YWJj", "x-bin", "YQ")...)
+	secret := slices.Clone(joined)
+	secret[len(grpcRequest(""))].Sensitive = true
+	for i, in := range encoderBlocks(joined, joined, secret, joined, joined) {
+		if err := d.Transcode(b, in, RequestBlock); err != nil {
+			t.Fatalf("block %d: %v", i+1, err)
+		}
+		got := readStateless(t, b.Enc)
+		for at := range got {
+			first := len(grpcRequest(""))
+			if want := i == 2 && first <= at && at < first+4; got[at].Sensitive != want {
+				t.Errorf("block %d: %q never indexed: %t", i+1, got[at].Name, !want)
+			}
+			got[at].Sensitive = false
+		}
+		if !slices.Equal(got, split) {
+			t.Errorf("block %d became %q; want %q", i+1, list(got), list(split))
+		}
+		size := 0
+		for _, f := range split {
+			size += int(f.Size())
+		}
+		if b.ListSize != size || b.Fields != len(split) {
+			t.Errorf("block %d: %d fields of %d octets; want %d of %d", i+1, b.Fields, b.ListSize, len(split), size)
+		}
+		if w, _ := b.Watched(watchTimeout); string(w.Value) != "5S" {
+			t.Errorf("block %d: grpc-timeout is %q", i+1, w.Value)
+		}
+	}
+}
+
+// R12: what a list becomes is bounded as any list is, however short it came.
+func TestBase64ListIsNoBomb(t *testing.T) {
+	d, b := NewDecoder(NewWatchList().Base64("-bin"), 4096, 16<<10), new(Block)
+	bomb := append(grpcRequest(""), pairs(strings.Repeat("x", 1000)+"-bin", strings.Repeat(",", 2000))...)
+	for i, in := range encoderBlocks(bomb, bomb) {
+		if err := d.Transcode(b, in, RequestBlock); !errors.Is(err, ErrListTooLarge) {
+			t.Errorf("block %d: %v", i+1, err)
+		}
+		if len(b.Enc) > 16<<10 || cap(b.Enc) > 64<<10 {
+			t.Errorf("block %d: %d octets are put out, of room for %d", i+1, len(b.Enc), cap(b.Enc))
+		}
 	}
 }

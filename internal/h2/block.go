@@ -37,7 +37,7 @@ type Block struct {
 
 	watch   *WatchList
 	watched [maxWatched]sighting
-	seen    uint16 // which of watched are of this block, by id
+	seen    uint64 // which of watched are of this block, by id
 
 	kind    Kind
 	roles   role // pseudo-header fields so far, and content-length
@@ -50,8 +50,9 @@ type Block struct {
 
 // sighting is where a watched field stands in Enc.
 type sighting struct {
-	start, end, value, count int
+	start, end, value, count uint32
 	static                   uint8 // its row if the value is in the static table
+	id                       uint8
 }
 
 // Watched is a field of the watch list that was found in a block.
@@ -66,15 +67,18 @@ type Watched struct {
 	Count int
 }
 
+// saw reports whether the field with this id is in the block.
+func (b *Block) saw(id uint8) bool { return b.seen&(1<<id) != 0 }
+
 // Watched returns the last field of this name, and whether there is one.
 //
 // After ErrListTooLarge the fields in front of the limit are found.
 func (b *Block) Watched(id int) (Watched, bool) {
-	if b.seen&(1<<id) == 0 {
+	if !b.saw(uint8(id)) {
 		return Watched{}, false
 	}
 	s := &b.watched[id]
-	w := Watched{Start: s.start, End: s.end, Count: s.count}
+	w := Watched{Start: int(s.start), End: int(s.end), Count: int(s.count)}
 	if s.static != 0 {
 		w.Value = b.watch.static[s.static].value
 	} else {
@@ -143,19 +147,22 @@ func (b *Block) refuse(fault MalformedError) {
 // note records a watched field that stands at the end of Enc, with the length
 // of its value or else the static row that has it.
 func (b *Block) note(watch uint8, start, valueLen int, static uint8) {
-	id, end := watch-1, len(b.Enc)
+	id, end := (watch-1)%maxWatched, uint32(len(b.Enc))
 	s := &b.watched[id]
-	count := 1
-	if b.seen&(1<<id) != 0 {
+	count := uint32(1)
+	if b.saw(id) {
 		count += s.count
 	}
-	*s = sighting{start: start, end: end, value: end - valueLen, count: count, static: static}
+	*s = sighting{start: uint32(start), end: end, value: end - uint32(valueLen), count: count, static: static, id: id}
 	b.seen |= 1 << id
 }
 
 // verdict applies the rules that need the whole block.
 func (b *Block) verdict() error {
 	b.refuse(b.missing())
+	if b.kind == RequestBlock && !b.over && b.saw(b.watch.host) {
+		b.refuse(b.hostFault())
+	}
 	if b.fault != 0 {
 		return b.fault
 	}

@@ -31,6 +31,20 @@ func testWatch() *WatchList {
 		":status", "grpc-status", "grpc-message", "x-forwarded-for")
 }
 
+// wideWatch is as long as a list may be. The names that requests have are at its
+// end, and some are not those of testWatch.
+func wideWatch() *WatchList {
+	tail := []string{
+		"user-agent", "te", ":path", "custom-key", "x-bin", "cache-control", "traceparent", "grpc-timeout",
+		":authority", ":status", "content-length", "host",
+	}
+	var names []string
+	for i := range maxWatched - len(tail) {
+		names = append(names, "x-"+strconv.Itoa(i))
+	}
+	return NewWatchList(append(names, tail...)...)
+}
+
 // The places of the names of testWatch.
 const (
 	watchMethod = iota
@@ -62,7 +76,12 @@ func encoderBlocks(lists ...[]hpack.HeaderField) [][]byte {
 // benchmarkTranscode goes round through blocks, behind the first warm ones.
 func benchmarkTranscode(b *testing.B, kind Kind, blocks [][]byte, warm int) {
 	b.Helper()
-	d, out := NewDecoder(testWatch(), 4096, 16<<10), new(Block)
+	benchmarkWatching(b, testWatch(), kind, blocks, warm)
+}
+
+func benchmarkWatching(b *testing.B, watch *WatchList, kind Kind, blocks [][]byte, warm int) {
+	b.Helper()
+	d, out := NewDecoder(watch, 4096, 16<<10), new(Block)
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
@@ -91,6 +110,15 @@ func BenchmarkTranscodeRequestTimeout(b *testing.B) {
 		lists = append(lists, grpcRequest(strconv.Itoa(4_999_000-i)+"u"))
 	}
 	benchmarkTranscode(b, RequestBlock, encoderBlocks(lists...), 0)
+}
+
+// However long the list is, what is not in a block costs nothing.
+func BenchmarkTranscodeRequestTimeoutWide(b *testing.B) {
+	var lists [][]hpack.HeaderField
+	for i := range 300 {
+		lists = append(lists, grpcRequest(strconv.Itoa(4_999_000-i)+"u"))
+	}
+	benchmarkWatching(b, wideWatch(), RequestBlock, encoderBlocks(lists...), 0)
 }
 
 // A trace adds a literal of 55 octets on every call.

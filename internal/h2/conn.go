@@ -70,9 +70,11 @@ type SendHandler interface {
 
 // ConnHandler is asked and told what concerns the connection.
 type ConnHandler interface {
-	// NewStream returns the Stream to use for a request that begins (server
-	// role only); nil refuses it with REFUSED_STREAM.
-	NewStream(c *Conn) *Stream
+	// Accept decides by the head of a request whose its stream is, and returns the
+	// Stream to use (server role only); nil refuses it with REFUSED_STREAM. Headers
+	// is told of the same block next, or TooLarge: then b has but the fields in front
+	// of the limit. Unless the connection fails before; the stream is open by then.
+	Accept(c *Conn, b *Block) *Stream
 	// GoAway is told that the peer accepts no stream above last.
 	GoAway(c *Conn, last uint32, code ErrCode)
 	// Pong is told that the peer has answered a PING.
@@ -87,7 +89,7 @@ type Waker interface{ Dirty(*Conn) }
 // It is immutable.
 type Config struct {
 	Server bool       // the peer is a caller
-	Watch  *WatchList // fields to find in header blocks; with ":status" for the client role
+	Watch  *WatchList // fields to find in header blocks, see also Conn.Watch; with ":status" for the client role
 
 	MaxStreams uint32 // announced to callers (server role), R11; 0: not announced
 	// FrameTime is how long the peer may take to finish a frame other than DATA,
@@ -107,6 +109,9 @@ type Config struct {
 	// Settled, if it is not nil, is told that SETTINGS of the peer are in force.
 	// In the client role nothing but the greeting has left before the first.
 	Settled func(c *Conn)
+	// Excess, if it is not nil, is told at the end of Feed that Conn.Excess has
+	// changed. It may call GiveUp.
+	Excess func(c *Conn, bytes int)
 }
 
 // Bounds that protect a connection from its peer.
@@ -167,6 +172,7 @@ type Conn struct {
 	cur        *Stream // stream of the DATA frame that is being read; nil: discard
 	dataLeft   uint32  // bytes of that frame's data to come
 	padLeft    uint32  // and of its padding
+	excess     int     // as last told, see Config.Excess
 	padPending bool    // the pad length octet itself is to come
 	inData     bool
 	dataEnd    bool
@@ -235,6 +241,10 @@ func NewConn(cfg *Config, h Handler, pool *Pool, block *Block, waker Waker) *Con
 	return c
 }
 
+// Watch has the header blocks that come from now on searched for the fields of
+// another list. It costs nothing before the next one.
+func (c *Conn) Watch(list *WatchList) { c.dec.Watch(list) }
+
 // greet writes our SETTINGS and raises the connection's window.
 func (c *Conn) greet() {
 	var p [6 * 6]byte // settings, of 6 bytes each
@@ -262,6 +272,9 @@ func (c *Conn) greet() {
 // Streams returns how many streams are open.
 func (c *Conn) Streams() int { return c.streams.n }
 
+// Stream returns the open stream with this number, nil if there is none.
+func (c *Conn) Stream(id uint32) *Stream { return c.streams.get(id) }
+
 // CanOpen reports whether another stream may be opened (client role): the
 // peer's stream limit leaves room, it has not said GOAWAY, and less than half
 // of the stream ids are used (R15).
@@ -285,6 +298,11 @@ func (c *Conn) PeerHeaderList() int { return int(c.peerList) }
 // Greeted reports whether the peer's first SETTINGS have arrived. In the client
 // role that stays true when the connection has ended.
 func (c *Conn) Greeted() bool { return c.state == reading || !c.cfg.Server && c.greeting == 0 }
+
+// Begun returns what has come of a preface that is not whole, without the bytes
+// of the Feed that has ended in ErrNotHTTP2. It is valid until the next call of a
+// method.
+func (c *Conn) Begun() []byte { return c.aside }
 
 // Heard returns when bytes last arrived, 0 before the first.
 func (c *Conn) Heard() time.Duration { return c.guard.now }

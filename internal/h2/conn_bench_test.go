@@ -17,7 +17,7 @@ type pair struct {
 }
 
 func (p *pair) Dirty(*Conn)                   {}
-func (p *pair) NewStream(*Conn) *Stream       { p.down.Clear(); return &p.down }
+func (p *pair) Accept(*Conn, *Block) *Stream  { p.down.Clear(); return &p.down }
 func (p *pair) GoAway(*Conn, uint32, ErrCode) {}
 func (p *pair) Pong(*Conn, [8]byte)           {}
 func (p *pair) TooLarge(*Stream, bool)        {}

@@ -28,7 +28,7 @@ func (e *echo) Dirty(*Conn)                   {}
 func (e *echo) GoAway(*Conn, uint32, ErrCode) {}
 func (e *echo) Pong(*Conn, [8]byte)           {}
 
-func (e *echo) NewStream(*Conn) *Stream {
+func (e *echo) Accept(*Conn, *Block) *Stream {
 	e.begun++
 	return &Stream{}
 }

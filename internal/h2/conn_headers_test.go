@@ -29,6 +29,23 @@ func TestServerCall(t *testing.T) {
 	r.wantFrames()
 }
 
+// Whose a stream is, can be decided by its head: each request is shown once, before
+// the stream is open, also one whose list is too large.
+func TestAcceptSeesTheHead(t *testing.T) {
+	r := newServer(t, func(c *Config) { c.Watch, c.MaxHeaderList = NewWatchList(":path"), 300 })
+	var asked []string
+	r.onAccept = func(b *Block) {
+		path, _ := b.Watched(0)
+		asked = append(asked, string(path.Value))
+		if n := r.conn.Streams(); n != len(asked)-1 {
+			t.Errorf("%d streams are open when the next one is asked for", n)
+		}
+	}
+	r.feed(wire().request(1, false).request(3, false, "x", strings.Repeat("y", 300)).headers(1, true, "trailer", "1"))
+	r.same("asked", asked, []string{"/s/m", "/s/m"})
+	r.wantLog("headers 1 :path=/s/m", "too large 3", "headers 1 trailer=1 END")
+}
+
 // RFC 9113 8.1: a call as a client sees it, with an interim answer, which does
 // not count as the beginning (R13).
 func TestClientCall(t *testing.T) {

@@ -52,6 +52,9 @@ func TestWrongPreface(t *testing.T) {
 		if err := r.conn.Feed([]byte(in[good:]), 0); !errors.Is(err, ErrNotHTTP2) {
 			t.Errorf("%q: got %v", in, err)
 		}
+		if got := string(r.conn.Begun()); got != in[:good] {
+			t.Errorf("%q: %q had come before", in, got)
+		}
 		r.wantFrames()
 		r.conn.Raw([]byte("HTTP/1.1 505\r\n"))
 		if got := string(r.conn.Output()); got != "HTTP/1.1 505\r\n" {

@@ -23,6 +23,9 @@ func (c *Conn) Feed(p []byte, now time.Duration) error {
 		err = c.checkBacklog()
 	}
 	if err == nil {
+		if c.cfg.Excess != nil {
+			c.tellExcess()
+		}
 		return nil
 	}
 	return c.fail(err)
@@ -367,7 +370,7 @@ func (c *Conn) admit(id uint32, blockErr error) (*Stream, error) {
 		c.writeRST(id, ProtocolError) // malformed, RFC 9113 8.1.1
 		return nil, c.spend(MadeReset)
 	}
-	s := c.h.NewStream(c)
+	s := c.h.Accept(c, c.block)
 	if s == nil {
 		c.writeRST(id, RefusedStream)
 		return nil, nil

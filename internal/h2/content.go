@@ -1,9 +1,6 @@
 package h2
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // contentLength is the field that says how many octets of DATA a message has.
 // Source: RFC 9110 section 8.6, RFC 9113 section 8.1.1.
@@ -19,11 +16,11 @@ const (
 )
 
 // promises reports whether a block has a content-length.
-func (b *Block) promises() bool { return b.seen&b.watch.length != 0 }
+func (b *Block) promises() bool { return b.saw(b.watch.length) }
 
 // promised is what the content-length of a block that was found good promises.
 func (b *Block) promised() int64 {
-	w, found := b.Watched(bits.TrailingZeros16(b.watch.length))
+	w, found := b.Watched(int(b.watch.length))
 	if !found {
 		return noPromise
 	}

@@ -25,13 +25,15 @@ const maxUpdates = 2
 // Shape: a static field stays an index; every other field becomes a literal
 // without indexing, or never indexed if it was (RFC 7541, 6.2.3), with a static
 // name index where there is one. Order is kept. Huffman strings are copied as
-// they are, except those of watched fields and those longer than the text.
+// they are, except those of watched fields and those longer than the text. A list
+// of base64 values becomes a field for each (WatchList.Base64).
 // Concurrency: belongs to its connection.
 // Ordering: every block of the connection must pass through Transcode, in the
 // order of arrival, also those of streams that are refused or gone.
 // Source: RFC 7541; R12.
 type Decoder struct {
-	watch    *WatchList
+	watch    *WatchList // by which the table's entries are kept
+	wanted   *WatchList // from the next block on
 	table    dynamicTable
 	maxTable uint32
 	maxList  int
@@ -51,8 +53,32 @@ func NewDecoder(watch *WatchList, maxTableSize uint32, maxListSize int) *Decoder
 // from the first block on, 4096 if the setting is not sent; maxListSize, in
 // octets as RFC 9113, 6.5.2 counts them, is the largest list that is put out.
 func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
-	*d = Decoder{watch: watch, maxTable: maxTableSize, maxList: maxListSize}
+	*d = Decoder{watch: watch, wanted: watch, maxTable: maxTableSize, maxList: maxListSize}
 	d.table.limit = min(maxTableSize, initialTableSize)
+}
+
+// Watch has the blocks that come from now on searched for other names. Nothing is
+// done before the next one.
+func (d *Decoder) Watch(list *WatchList) { d.wanted = list }
+
+// rewatch has the dynamic table go by the wanted list, as if the peer had inserted
+// its entries under that.
+func (d *Decoder) rewatch(b *Block) {
+	d.watch = d.wanted
+	d.table.rewrite(func(e *entry, form, into []byte) []byte {
+		index, pos, _ := readInt(form, 0, 4) // no error: the forms are ours
+		if index > 0 {
+			e.traits = d.watch.static[index].traits
+		} else {
+			name, _, _ := readString(form, pos)
+			plain, _ := b.decode(name)
+			e.traits = d.watch.lookUp(plain).traits
+		}
+		value, _, _ := readString(form, int(e.nameForm))
+		plain, _ := b.decode(value)
+		e.traits = e.withValue(plain)
+		return e.appendValue(append(into, form[:e.nameForm]...), value, plain)
+	})
 }
 
 // Transcode reads a complete header block and leaves its stateless form in b.
@@ -63,6 +89,9 @@ func (d *Decoder) Init(watch *WatchList, maxTableSize uint32, maxListSize int) {
 // forwarded.
 func (d *Decoder) Transcode(b *Block, in []byte, kind Kind) error {
 	b.Reset()
+	if d.watch != d.wanted {
+		d.rewatch(b)
+	}
 	b.kind, b.watch = kind, d.watch
 	m := &d.memos[kind]
 	version := d.table.version
@@ -141,7 +170,10 @@ func (d *Decoder) indexed(b *Block, in []byte, pos int) (int, CompressionError) 
 	if b.copies += int(e.size); b.copies > maxCopies+copyRate*len(in) {
 		return pos, CompressionBomb
 	}
-	if b.count(e.size, d.maxList) {
+	if e.role == roleList {
+		form := d.table.formOf(e)
+		d.split(b, e, form[:e.nameForm], form[len(form)-e.value():], false)
+	} else if b.count(e.size, d.maxList) {
 		start := len(b.Enc)
 		b.Enc = append(b.Enc, d.table.formOf(e)...)
 		if e.watch != 0 {
@@ -185,16 +217,44 @@ func (d *Decoder) literal(b *Block, in []byte, pos int, prefix uint8) (int, Comp
 	if err != 0 {
 		return pos, err
 	}
-	// A watched value is put out unencoded: the owner reads it where it
-	// stands, and the receiver is spared its decoding on every call.
-	b.Enc = value.append(b.Enc, plain, e.watch != 0)
 	e.size = e.nameSize + uint32(len(plain)) + fieldOverhead
 	e.traits = e.withValue(plain)
+	b.Enc = e.appendValue(b.Enc, value, plain)
 	if prefix == 6 {
 		d.table.insert(e, b.Enc[start:])
 	}
+	if e.role == roleList {
+		name := b.Enc[start : start+int(e.nameForm)] // stays where it is: the first field begins with it
+		b.Enc = b.Enc[:start]
+		d.split(b, &e, name, plain, never)
+		b.judge(e.traits)
+		return pos, 0
+	}
 	d.finish(b, &e, start, never)
 	return pos, 0
+}
+
+// split puts out a field for each value of the list that e has, behind its name in
+// its stateless form. Each counts as a field, so that a list of commas is no bomb:
+// what is put out ends at the limit.
+func (d *Decoder) split(b *Block, e *entry, name, list []byte, never bool) {
+	for more := true; more; {
+		var value []byte
+		value, list, more = nextOfList(list)
+		value = trimSpace(value)
+		if !b.count(e.nameSize+uint32(len(value))+fieldOverhead, d.maxList) {
+			continue
+		}
+		start := len(b.Enc)
+		b.Enc = append(b.Enc, name...)
+		if never {
+			b.Enc[start] |= 0x10
+		}
+		b.Enc = append(appendInt(b.Enc, 0, 7, uint32(len(value))), value...)
+		if e.watch != 0 {
+			b.note(e.watch, start, len(value), 0)
+		}
+	}
 }
 
 // finish accounts for a literal field that stands at the end of Enc.

@@ -63,3 +63,48 @@ func DecodeFields(in []byte) ([]Field, error) {
 	}
 	return fields, nil
 }
+
+// NextField returns the first field of a block that a Block or AppendField has made,
+// and the fields behind it.
+//
+// Errors: none; a block of another make ends where it is not understood.
+func NextField(in []byte) (name, value, rest []byte) {
+	if len(in) == 0 {
+		return nil, nil, nil
+	}
+	if in[0] >= 0x80 {
+		index, next, err := readInt(in, 0, 7)
+		if err != 0 || index == 0 || index >= firstDynamic {
+			return nil, nil, nil
+		}
+		row := &staticTable[index]
+		return []byte(row.name), []byte(row.value), in[next:]
+	}
+	index, next, err := readInt(in, 0, 4)
+	switch {
+	case err != 0 || in[0] >= 0x20 || index >= firstDynamic:
+		return nil, nil, nil
+	case index != 0:
+		name = []byte(staticTable[index].name)
+	default:
+		name, next = readPlain(in, next)
+	}
+	value, next = readPlain(in, next)
+	return name, value, in[next:]
+}
+
+// readPlain reads a string literal and decodes it; one that is cut off is empty and
+// reaches to the end.
+func readPlain(in []byte, pos int) (plain []byte, next int) {
+	s, next, err := readString(in, pos)
+	if err != 0 {
+		return nil, len(in)
+	}
+	if s.huffman {
+		if plain, err = huffman.appendDecoded(nil, s.octets); err != 0 {
+			return nil, len(in)
+		}
+		return plain, next
+	}
+	return s.octets, next
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2/hpack"
 )
 
 func TestAppendField(t *testing.T) {
@@ -104,4 +106,51 @@ func TestAppendFieldAllocatesNothing(t *testing.T) {
 	if allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
+}
+
+// Fields are read one by one as hpack reads them all, whichever way they are coded.
+func TestNextField(t *testing.T) {
+	var coded bytes.Buffer
+	enc := hpack.NewEncoder(&coded)
+	for _, f := range []hpack.HeaderField{
+		{Name: ":status", Value: "200"}, {Name: ":path", Value: "/www.example.com"}, {Name: "x-long", Value: strings.Repeat("long ", 100) + "end"},
+		{Name: "x-secret", Value: "\x01\xff", Sensitive: true}, {Name: "x-empty"}, {Name: "content-type", Value: "application/grpc"},
+	} {
+		if err := enc.WriteField(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b Block
+	if err := NewDecoder(NewWatchList(":status"), 4096, 16<<10).Transcode(&b, coded.Bytes(), ResponseBlock); err != nil && b.Fields == 0 {
+		t.Fatal(err)
+	}
+	want, err := DecodeFields(b.Enc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := b.Enc
+	for _, f := range want {
+		var name, value []byte
+		if name, value, rest = NextField(rest); string(name) != f.Name || string(value) != f.Value {
+			t.Errorf("read %q: %q, want %q: %q", name, value, f.Name, f.Value)
+		}
+	}
+	if len(want) != 6 || len(rest) != 0 {
+		t.Errorf("%d fields, and %d bytes behind them", len(want), len(rest))
+	}
+}
+
+// Whatever is read in place of a block comes to its end.
+func FuzzNextField(f *testing.F) {
+	f.Add(AppendField(nil, "name", "value"))
+	f.Add([]byte{0x00, 0x85, 0xff, 0xff})
+	f.Add([]byte{0x0f, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(_ *testing.T, in []byte) {
+		for len(in) > 0 {
+			before := len(in)
+			if _, _, in = NextField(in); len(in) >= before {
+				panic("nothing was read")
+			}
+		}
+	})
 }

@@ -11,7 +11,7 @@ import (
 const fieldOverhead = 32
 
 // maxWatched is the most names a WatchList holds: one bit each in Block.seen.
-const maxWatched = 16
+const maxWatched = 64
 
 // role is what a field means to the rules of a header block, one bit each.
 type role uint8
@@ -33,6 +33,9 @@ const (
 	// no request has :status, and te counts for itself alone.
 	roleOptions  = roleStatus // with roleMethod: OPTIONS
 	roleAsterisk = roleTE     // with rolePath: "*", which only OPTIONS may have
+	// And so has one form of a value, which is of a regular field: a list of base64
+	// values, to be put out as a field each.
+	roleList = roleConnect
 )
 
 // traits is what is known about a field after it was looked at once. Table
@@ -68,20 +71,24 @@ type WatchList struct {
 	names  map[string]knownName
 	static [firstDynamic]staticField
 	status uint8  // id of ":status" + 1, 0: not on the list
-	length uint16 // bit of the id of "content-length": always on the list
 	base64 string // suffix of names whose values must be base64, "": none
+
+	length, authority, host uint8 // ids of the engine's own names: always on the list
 }
 
 // NewWatchList returns a list of these names; the id of a name is its place.
-// The engine itself looks for content-length, which joins the list at its end
-// if it is not there.
+// The engine itself looks for content-length, :authority and host, which join the
+// list at its end if they are not there.
 //
 // Shape: names in lower case, pseudo-header fields with their colon.
-// Errors: panics on more than 16 names, content-length included, or on a name
+// Errors: panics on more than 64 names, those three included, or on a name
 // twice (internal error).
 func NewWatchList(names ...string) *WatchList {
-	if !slices.Contains(names, contentLength) {
-		names = append(slices.Clip(names), contentLength)
+	names = slices.Clip(names)
+	for _, own := range []string{contentLength, authorityName, hostName} {
+		if !slices.Contains(names, own) {
+			names = append(names, own)
+		}
 	}
 	if len(names) > maxWatched {
 		panic("internal error: more watched names than maxWatched") //nolint:forbidigo // the names are constants of the caller
@@ -100,7 +107,11 @@ func NewWatchList(names ...string) *WatchList {
 		case ":status":
 			w.status = known.watch
 		case contentLength:
-			w.length = 1 << id
+			w.length = uint8(id)
+		case authorityName:
+			w.authority = uint8(id)
+		case hostName:
+			w.host = uint8(id)
 		}
 		w.names[name] = known
 	}
@@ -113,10 +124,20 @@ func NewWatchList(names ...string) *WatchList {
 
 // Base64 has blocks refused in which a field whose name ends with suffix has
 // another value than base64: the standard alphabet, with or without padding. To
-// some receivers such a value is a fault of the whole connection. It returns w,
-// and is called before w is used.
+// some receivers such a value is a fault of the whole connection. A list of such
+// values between commas, which is as good, is put out as a field each, for to the
+// same receivers it is not base64. It returns w, and is called before w is used.
+//
+// Source: gRPC over HTTP/2, Custom-Metadata: "Implementations must split
+// Binary-Headers on ",""; those of C core 1.51 do not [E].
 func (w *WatchList) Base64(suffix string) *WatchList {
 	w.base64 = suffix
+	for name, known := range w.names {
+		if known.nameFault == 0 && strings.HasSuffix(name, suffix) {
+			known.nameFault = nameBase64
+			w.names[name] = known
+		}
+	}
 	return w
 }
 
@@ -168,10 +189,7 @@ func (t traits) withValue(value []byte) traits {
 	}
 	t.fault = t.nameFault
 	if t.fault == nameBase64 {
-		t.fault = 0
-		if !isBase64(value) {
-			t.fault = MalformedBase64
-		}
+		t.role, t.fault = checkBase64(value)
 	}
 	if t.fault == 0 {
 		t.fault = t.role.checkValue(value)
@@ -256,6 +274,32 @@ func classifyOctets() (class [256]uint8) {
 
 // base64Digits are the digits of RFC 4648, 4, by their values.
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// checkBase64 judges a value that must be base64, or a list of such values.
+func checkBase64(value []byte) (role, MalformedError) {
+	var r role
+	for part, rest, more := nextOfList(value); ; part, rest, more = nextOfList(rest) {
+		if more {
+			r = roleList
+		}
+		if r == roleList {
+			part = trimSpace(part)
+		}
+		if !isBase64(part) {
+			return 0, MalformedBase64
+		}
+		if !more {
+			return r, 0
+		}
+	}
+}
+
+// nextOfList takes the first value from a list. more says that rest has another
+// one, which may be empty.
+func nextOfList(list []byte) (value, rest []byte, more bool) { return bytes.Cut(list, []byte(",")) }
+
+// trimSpace takes what may stand around a value of a list (RFC 9110, 5.6.1) off.
+func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }
 
 // isBase64 reports whether s is base64, padded or not, that no reader can take
 // for another value: the bits that are left over in the last digit are 0.

@@ -69,16 +69,17 @@ const (
 	tokenSlowHeaders  = "slow_headers"  // a header block that does not come to its end
 	tokenSlowFrame    = "slow_frame"    // the same of another frame
 	tokenOutput       = "output_flood"  // answers that wait for a caller that does not read
+	tokenBuffer       = "buffer_full"   // the largest part of a budget that is exceeded; see Conn.GiveUp
 )
 
 // Floods returns the reason of every ConnError by which the engine defends
 // itself. The reasons of all others are breaches of the protocol.
 func Floods() []string {
-	names := make([]string, 0, Chores+7)
+	names := make([]string, 0, Chores+8)
 	for k := range Chores {
 		names = append(names, k.String())
 	}
-	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, tokenSlowHeaders, tokenSlowFrame, CompressionBomb.Token())
+	return append(names, tokenContinuation, tokenSettings, tokenControl, tokenOutput, tokenSlowHeaders, tokenSlowFrame, tokenBuffer, CompressionBomb.Token())
 }
 
 // Allowance is how many chores of one kind a connection may have done: Burst

@@ -40,7 +40,8 @@ type rig struct {
 	dec     *hpack.Decoder
 	greeted bool // the greeting was taken from the output
 
-	refuse     bool // NewStream answers nil
+	refuse     bool // Accept answers nil
+	onAccept   func(b *Block)
 	onHeaders  func(s *Stream, end bool)
 	onData     func(s *Stream, p []byte, end bool)
 	onWritable func(s *Stream)
@@ -183,8 +184,11 @@ func ending(end bool) string {
 	return ""
 }
 
-// NewStream implements ConnHandler.
-func (r *rig) NewStream(*Conn) *Stream {
+// Accept implements ConnHandler.
+func (r *rig) Accept(_ *Conn, b *Block) *Stream {
+	if r.onAccept != nil {
+		r.onAccept(b)
+	}
 	if r.refuse {
 		return nil
 	}

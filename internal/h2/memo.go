@@ -28,8 +28,8 @@ type memo struct {
 	fields   int
 	status   int
 	same     uint64
-	seen     uint16
-	sights   []sighting // of the ids in seen, lowest first
+	seen     uint64
+	sights   []sighting // of the ids in seen
 }
 
 // recall fills b if in is the block that m has kept. twice reports that in was
@@ -43,10 +43,9 @@ func (m *memo) recall(b *Block, in []byte, version uint64) (done, twice bool) {
 	}
 	b.Enc = append(b.Enc, m.enc...)
 	b.ListSize, b.Fields, b.Status, b.seen, b.Same = m.listSize, m.fields, m.status, m.seen, m.same
-	rest := m.seen
 	for i := range m.sights {
-		b.watched[bits.TrailingZeros16(rest)] = m.sights[i]
-		rest &= rest - 1
+		s := &m.sights[i]
+		b.watched[s.id%maxWatched] = *s
 	}
 	return true, false
 }
@@ -73,7 +72,7 @@ func (m *memo) keep(b *Block) {
 	m.listSize, m.fields, m.status, m.seen = b.ListSize, b.Fields, b.Status, b.seen
 	m.sights = m.sights[:0]
 	for rest := b.seen; rest != 0; rest &= rest - 1 {
-		m.sights = append(m.sights, b.watched[bits.TrailingZeros16(rest)])
+		m.sights = append(m.sights, b.watched[bits.TrailingZeros64(rest)])
 	}
 	m.complete = true
 }

@@ -11,6 +11,7 @@ const (
 	classes     = maxClass - minClass + 1
 	keptMost    = 4 << 20 // bytes kept ready for their next use, in all
 	countedFrom = 12      // buffers of 4 KiB and more count against the Budget
+	smallFree   = 1 << 20 // bytes of smaller ones that do not, of each pool
 )
 
 // Budget counts the bytes that all pools of a process have handed out, so that
@@ -28,12 +29,19 @@ func (b *Budget) total() int64 { return atomic.LoadInt64(&b.Total) }
 // Used returns the bytes that are in use now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
+// Add counts bytes that are not a pool's.
+func (b *Budget) Add(bytes int64) { b.used.Add(bytes) }
+
 // Pressed reports whether more than half of the budget is in use: the time to
 // announce smaller windows (R11).
 func (b *Budget) Pressed() bool { return b.used.Load() > b.total()/2 }
 
 // Exceeded reports whether more than the budget is in use.
 func (b *Budget) Exceeded() bool { return b.used.Load() > b.total() }
+
+// Overfull reports whether it is exceeded by more than a quarter: what is in use
+// cannot be given up as fast as more comes.
+func (b *Budget) Overfull() bool { return b.used.Load() > b.total()/4*5 }
 
 // Pool hands out byte buffers by size class (powers of two from 1 KiB to
 // 2 MiB). It keeps at most 4 MiB of returned ones, and of those only what was
@@ -44,6 +52,7 @@ type Pool struct {
 	budget *Budget
 	free   [classes]shelf
 	kept   int // bytes
+	small  int // bytes of buffers below 4 KiB that are in use
 }
 
 // shelf holds the free buffers of one size.
@@ -66,14 +75,27 @@ func (p *Pool) Get(n int) []byte {
 		p.budget.used.Add(int64(n))
 		return make([]byte, 0, n)
 	}
-	if class+minClass >= countedFrom {
-		p.budget.used.Add(1 << (class + minClass))
-	}
+	p.count(class, 1<<(class+minClass))
 	if b := p.free[class].take(); b != nil {
 		p.kept -= cap(b)
 		return b
 	}
 	return make([]byte, 0, 1<<(class+minClass))
+}
+
+// count notes that so many bytes more of a class are in use. Small buffers are had
+// and given back for every call: as long as there are few of them the budget, which
+// all shards share, is left alone.
+func (p *Pool) count(class, bytes int) {
+	if class+minClass < countedFrom {
+		before := p.small
+		p.small += bytes
+		if max(before, p.small) <= smallFree {
+			return
+		}
+		bytes = max(p.small-smallFree, 0) - max(before-smallFree, 0)
+	}
+	p.budget.used.Add(int64(bytes))
 }
 
 func (s *shelf) take() []byte {
@@ -91,18 +113,19 @@ func (s *shelf) take() []byte {
 // Put gives back a buffer that Get returned; the caller keeps no reference.
 // A nil buffer is ignored.
 func (p *Pool) Put(b []byte) {
-	if cap(b) == 0 {
-		return
+	if cap(b) != 0 { // a call has many that it never needed
+		p.put(b)
 	}
+}
+
+func (p *Pool) put(b []byte) {
 	class := classFor(cap(b))
 	if class >= classes {
 		p.budget.used.Add(-int64(cap(b)))
 		return
 	}
 	size := 1 << (class + minClass)
-	if class+minClass >= countedFrom {
-		p.budget.used.Add(-int64(size))
-	}
+	p.count(class, -size)
 	if p.kept+size <= keptMost {
 		p.kept += size
 		p.free[class].list = append(p.free[class].list, b[:0])

@@ -80,6 +80,7 @@ const (
 	MalformedScheme                            // :scheme is not one (8.3.1, RFC 3986 3.1)
 	MalformedAuthority                         // :authority is no host with or without a port, or has a user (8.3.1, RFC 3986 3.2)
 	MalformedPath                              // :path begins with no "/", or is "*" and :method is not OPTIONS (8.3.1)
+	MalformedHost                              // host is not what :authority is, or is there twice (8.3.1)
 	MalformedPathChar                          // an octet in :path that no path or query has (RFC 3986 3.3, 3.4)
 )
 
@@ -111,6 +112,7 @@ var malformedTokens = [...]string{
 	MalformedScheme:             "scheme_invalid",
 	MalformedAuthority:          "authority_invalid",
 	MalformedPath:               "path_invalid",
+	MalformedHost:               "host_differs",
 	MalformedPathChar:           "path_char",
 }
 

@@ -4,7 +4,7 @@ package h2
 // which directions have ended.
 //
 // Life: the zero value is handed to a Conn (Conn.Open, or as the answer of
-// Handler.NewStream), belongs to it until both directions have ended or either
+// Handler.Accept), belongs to it until both directions have ended or either
 // side has reset it, and may then be used again after Clear.
 //
 // Concurrency: guarded by the lock of the connection's shard.

@@ -18,6 +18,13 @@ type entry struct {
 // value is the length of the decoded value.
 func (e *entry) value() int { return int(e.size - e.nameSize - fieldOverhead) }
 
+// appendValue puts out the value, whose text is plain. A watched one is put out
+// unencoded: the owner reads it where it stands, and the receiver is spared its
+// decoding on every call.
+func (e *entry) appendValue(dst []byte, value wireString, plain []byte) []byte {
+	return value.append(dst, plain, e.watch != 0 || e.role == roleList)
+}
+
 // dynamicTable is the dynamic table of a peer's encoder (RFC 7541, 2.3.2).
 //
 // Shape: entries is a ring with a power of two of places, indexed by the
@@ -74,6 +81,20 @@ func (t *dynamicTable) resize(limit uint32) {
 	}
 	t.limit = limit
 	t.evict(limit)
+}
+
+// rewrite gives every entry, the oldest first, another form, which is appended to
+// into and may be as long as the entry's size.
+func (t *dynamicTable) rewrite(another func(e *entry, form, into []byte) []byte) {
+	t.version++
+	room := make([]byte, 0, t.size)
+	for d := t.count; d > 0; d-- {
+		e := t.at(d - 1)
+		start := len(room)
+		room = another(e, t.formOf(e), room)
+		e.offset, e.form = uint32(start), uint32(len(room)-start)
+	}
+	t.arena = room
 }
 
 func (t *dynamicTable) evict(target uint32) {

@@ -70,4 +70,52 @@ func isAuthority(s []byte) bool {
 	return s[port] == ':' && (len(rest) == 0 || isDigits(rest))
 }
 
+const (
+	authorityName = ":authority"
+	hostName      = "host"
+)
+
+// hostFault judges the host field of a request, for two receivers may go by one of
+// the two each: it names what :authority names. Without that, or with an empty one,
+// it stands alone (RFC 9113 8.3.1).
+func (b *Block) hostFault() MalformedError {
+	host, _ := b.Watched(int(b.watch.host))
+	authority, found := b.Watched(int(b.watch.authority))
+	switch {
+	case host.Count > 1:
+		return MalformedHost
+	case !found || len(authority.Value) == 0 || isAuthority(host.Value) && sameAuthority(host.Value, authority.Value):
+		return 0
+	}
+	return MalformedHost
+}
+
+// sameAuthority compares without regard to case, and to the port if one of the two
+// has none and the other that of http or https: who ends TLS in front may have
+// left either.
+// Source: RFC 3986 sections 6.2.2.1 and 6.2.3.
+func sameAuthority(a, b []byte) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	for i, c := range b {
+		if lower(a[i]) != lower(c) {
+			return false
+		}
+	}
+	switch string(a[len(b):]) {
+	case "", ":", ":80", ":443":
+		return true
+	}
+	return false
+}
+
+// lower maps the letters of ASCII to lower case.
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

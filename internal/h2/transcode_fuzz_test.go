@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -53,16 +54,27 @@ func FuzzTranscode(f *testing.F) {
 	for _, in := range []string{"80", "be", "ff", "ff80 8080 8000", "4001 6182 1fff", "20 3fe1 1f83", "8320", "1001 6101 62 7e00 be"} {
 		f.Add(uint8(2), uint16(100), fuzzInput(unhex(f, in), unhex(f, in)))
 	}
-	watch := testWatch()
+	binary := func(value string) []hpack.HeaderField { return append(grpcRequest("1S"), pairs("x-bin", value)...) }
+	f.Add(uint8(0), uint16(4096), fuzzInput(encoderBlocks(binary("YQ"), binary("YQ==, YWI,"), binary("YQ==, YWI,"), binary("YQ,Y"))...))
+	f.Add(uint8(2), uint16(4096), fuzzInput(encoderBlocks(pairs("x-bin", "YQ,YQ ", "y-bin", strings.Repeat(",", 300)), pairs("x-bin", "YQ,YQ "))...))
+	at := func(authority, host string) []hpack.HeaderField {
+		return pairs(":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority, "host", host)
+	}
+	f.Add(uint8(0), uint16(4096), fuzzInput(encoderBlocks(at("a:80", "A"), at("a", "a:443"), at("a:80", "a:80:80"), at("", "b"), at("[::1]", "[::1]:80"))...))
+	lists := [2]*WatchList{testWatch().Base64("-bin"), wideWatch().Base64("-bin")}
 	f.Fuzz(func(t *testing.T, kind uint8, tableSize uint16, in []byte) {
 		peer := &fuzzPeer{
 			kind: Kind(kind % 3),
 			ref:  hpack.NewDecoder(uint32(tableSize%4097), nil),
-			ours: NewDecoder(watch, uint32(tableSize%4097), fuzzMaxList), block: &Block{},
+			ours: NewDecoder(lists[0], uint32(tableSize%4097), fuzzMaxList), block: &Block{},
 		}
 		for len(in) > 0 {
 			var block []byte
 			block, in = nextBlock(in)
+			if len(block)%4 == 3 { // now and then the owner looks for other names
+				peer.turns++
+				peer.ours.Watch(lists[peer.turns%2])
+			}
 			if !peer.step(t, block) {
 				return
 			}
@@ -77,6 +89,7 @@ type fuzzPeer struct {
 	ref   *hpack.Decoder
 	ours  *Decoder
 	block *Block // scratch of the shard
+	turns int    // from one watch list to the other
 }
 
 // step compares one block and reports whether the connection goes on.
@@ -160,14 +173,18 @@ func sameVerdict(ours CompressionError, ref error) bool {
 
 func (p *fuzzPeer) compare(t *testing.T, in []byte, want []hpack.HeaderField, err error) {
 	t.Helper()
+	wantFault := malformed(p.kind, want)
+	want = splitBinary(want)
 	size := 0
 	for _, f := range want {
 		size += int(f.Size())
 	}
+	if wantFault == "" && size <= fuzzMaxList && p.kind == RequestBlock && hostDiffers(want) {
+		wantFault = "host"
+	}
 	if p.block.ListSize != size || p.block.Fields != len(want) {
 		t.Errorf("%x: %d fields of %d octets; want %d of %d", in, p.block.Fields, p.block.ListSize, len(want), size)
 	}
-	wantFault := malformed(p.kind, want)
 	if fault, _ := errors.AsType[MalformedError](err); (fault != 0) != (wantFault != "") {
 		t.Errorf("%q: %v; want %q", list(want), err, wantFault)
 	}
@@ -210,6 +227,71 @@ func (p *fuzzPeer) compareWatched(t *testing.T, fields []hpack.HeaderField) {
 			t.Errorf("%s stands at %d to %d as %q", name, w.Start, w.End, list(alone))
 		}
 	}
+}
+
+// splitBinary puts a field for each value in the place of those that gRPC has joined.
+// One that holds anything but base64 is left as it is.
+func splitBinary(fields []hpack.HeaderField) (split []hpack.HeaderField) {
+	for _, f := range fields {
+		values := []string{f.Value}
+		if strings.HasSuffix(f.Name, "-bin") && malformedRegular(f) == "" {
+			values = strings.Split(f.Value, ",")
+		}
+		for _, value := range values {
+			if len(values) > 1 {
+				value = strings.Trim(value, " \t")
+			}
+			split = append(split, hpack.HeaderField{Name: f.Name, Value: value, Sensitive: f.Sensitive})
+		}
+	}
+	return split
+}
+
+// hostDiffers reports whether a request has two hosts, or another than :authority.
+func hostDiffers(fields []hpack.HeaderField) bool {
+	authority, host, hosts := "", "", 0
+	for _, f := range fields {
+		switch f.Name {
+		case ":authority":
+			authority = normal(f.Value)
+		case "host":
+			host, hosts = normal(f.Value), hosts+1
+		}
+	}
+	if hosts == 0 || authority == "" && hosts == 1 {
+		return false
+	}
+	port, longer := strings.CutPrefix(host, authority)
+	if !longer {
+		port, longer = strings.CutPrefix(authority, host)
+	}
+	usual := slices.Contains([]string{"", ":", ":80", ":443"}, port)
+	return hosts > 1 || !longer || !usual || !authorityForm.MatchString(host)
+}
+
+// normal maps the letters of ASCII alone.
+func normal(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// isBinary reports whether the value of a field is base64, or a list of such values.
+func isBinary(text string) bool {
+	values := strings.Split(text, ",")
+	for _, value := range values {
+		if len(values) > 1 {
+			value = strings.Trim(value, " \t")
+		}
+		value = strings.TrimSuffix(strings.TrimSuffix(value, "="), "=")
+		if _, err := base64.RawStdEncoding.Strict().DecodeString(value); err != nil {
+			return false
+		}
+	}
+	return !strings.ContainsAny(text, "\r\n") // which that decoder passes over
 }
 
 // malformed is the rules of RFC 9113, section 8, written down a second time
@@ -256,6 +338,8 @@ func malformedRegular(f hpack.HeaderField) string {
 		return "te"
 	case f.Name == "content-length" && (f.Value == "" || strings.Trim(f.Value, "0123456789") != ""):
 		return "content-length"
+	case strings.HasSuffix(f.Name, "-bin") && !isBinary(f.Value):
+		return "base64"
 	}
 	return ""
 }

@@ -1,0 +1,125 @@
+package web
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/door"
+)
+
+// answerTime is how long a caller may take for an answer, which is a few lines.
+const answerTime = 10 * time.Second
+
+// Limits bound what a connection of HTTP/1 may take.
+type Limits struct {
+	Head      time.Duration // until a request's head has arrived
+	HeadBytes int           // of it, and 4 KiB more
+}
+
+// HTTP1 serves connections that speak HTTP/1, each for one request.
+//
+// Life: NewHTTP1, ServeConn for each connection, Close. Connections outlive it: their
+// owner closes them.
+// Concurrency: all methods may be called from anywhere.
+type HTTP1 struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	annex  *door.Annex // of the newest server
+	closed bool
+	done   sync.WaitGroup // servers that accept
+}
+
+// NewHTTP1 returns a server. The log is told at level debug of what net/http has to
+// say: its callers can make it say anything.
+func NewHTTP1(l Limits, log *slog.Logger) *HTTP1 {
+	s := &HTTP1{log: log}
+	s.Configure(l)
+	return s
+}
+
+// Configure has other limits hold for connections that come.
+func (s *HTTP1) Configure(l Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.annex != nil {
+		_ = s.annex.Close() // it has no error
+	}
+	s.annex = door.NewAnnex()
+	server, annex := s.server(l), s.annex
+	s.done.Go(func() { _ = server.Serve(annex) }) // ends when the annex closes
+}
+
+// server answers one request on each connection. Requests that were sent one behind
+// the other would have its goroutine run as long as they last, ahead of the shards'.
+func (s *HTTP1) server(l Limits) *http.Server {
+	server := &http.Server{
+		Handler:                      http.HandlerFunc(serveHTTP1),
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            l.Head,
+		WriteTimeout:                 answerTime,
+		MaxHeaderBytes:               l.HeadBytes,
+		ConnState:                    tell,
+		ConnContext:                  func(ctx context.Context, nc net.Conn) context.Context { return context.WithValue(ctx, connKey{}, nc) },
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	server.SetKeepAlivesEnabled(false)
+	return server
+}
+
+// ServeConn serves a connection, and returns as soon as that has begun.
+func (s *HTTP1) ServeConn(nc net.Conn) {
+	s.mu.Lock()
+	annex := s.annex
+	s.mu.Unlock()
+	annex.ServeConn(nc)
+}
+
+// Close takes no further connection.
+func (s *HTTP1) Close() {
+	s.mu.Lock()
+	s.closed = true
+	_ = s.annex.Close() // it has no error
+	s.mu.Unlock()
+	s.done.Wait()
+}
+
+// visitor is a connection whose owner wants to know what comes of it.
+type visitor interface {
+	Busy()    // a request was read
+	Refused() // it was wrong here
+}
+
+// tell is told the states of connections (http.Server.ConnState).
+func tell(nc net.Conn, state http.ConnState) {
+	if v, ok := nc.(visitor); ok && state == http.StateActive {
+		v.Busy()
+	}
+}
+
+// connKey finds the connection in the context of its requests.
+type connKey struct{}
+
+// serveHTTP1 is the handler of all requests.
+func serveHTTP1(w http.ResponseWriter, r *http.Request) {
+	if IsPage(r.Method, r.URL.Path) {
+		ServePage(w, r)
+		return
+	}
+	if v, ok := r.Context().Value(connKey{}).(visitor); ok {
+		v.Refused()
+	}
+	w.Header().Set("Content-Type", textPlain)
+	w.WriteHeader(http.StatusHTTPVersionNotSupported)
+	_, _ = io.WriteString(w, wrongProtocol) // a caller that has gone needs no answer
+}
+
+const wrongProtocol = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"

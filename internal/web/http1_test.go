@@ -1,0 +1,152 @@
+package web
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// owned is a connection that notes what it is told.
+type owned struct {
+	net.Conn
+
+	mu   sync.Mutex
+	told []string
+}
+
+func (c *owned) note(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, what)
+}
+
+func (c *owned) Busy()    { c.note("busy") }
+func (c *owned) Refused() { c.note("refused") }
+
+func (c *owned) Close() error {
+	c.note("closed")
+	return c.Conn.Close()
+}
+
+// ask sends text over a connection of its own and returns all that comes back until
+// the server closes it.
+func ask(t *testing.T, s *HTTP1, c *owned, text string) string {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	c.Conn = ours
+	s.ServeConn(c)
+	go func() { _, _ = io.WriteString(theirs, text) }() // ends when it is read, or closed
+	got, err := io.ReadAll(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = theirs.Close()
+	return string(got)
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// The owner of a connection hears of its request, of which there is one.
+func TestOwnerIsTold(t *testing.T) {
+	const get, post = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /a.B/C HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+	for name, c := range map[string]struct{ sent, told, status string }{
+		"the page":     {get, "busy closed", "200 OK"},
+		"a call":       {post, "busy refused closed", "505 "},
+		"two requests": {get + post, "busy closed", "200 OK"},
+		"no request":   {"GET / HTTP/1.1\r\nHost: ", "busy closed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, quiet())
+				defer s.Close()
+				conn := new(owned)
+				got := ask(t, s, conn, c.sent)
+				synctest.Wait()
+				if told := strings.Join(conn.told, " "); told != c.told {
+					t.Errorf("told %s, want %s", told, c.told)
+				}
+				if c.status == "" && got != "" || !strings.HasPrefix(got, "HTTP/1.1 "+c.status) && c.status != "" || strings.Count(got, "HTTP/1.1 ") > 1 {
+					t.Errorf("got %q, want %s", got, c.status)
+				}
+			})
+		})
+	}
+}
+
+// A head that does not come in time, or is too large, ends its connection; other
+// limits hold for connections that come after them.
+func TestHeadLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 1}, quiet())
+		defer s.Close()
+		large := "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: " + strings.Repeat("x", 10<<10) + "\r\n\r\n"
+		slow := "GET / HTTP/1.1\r\nX: "
+		for _, limits := range []struct {
+			head   time.Duration
+			status string
+		}{{5 * time.Second, "HTTP/1.1 431 "}, {7 * time.Second, "HTTP/1.1 200 "}} {
+			began := time.Now()
+			if got := ask(t, s, new(owned), slow); got != "" || time.Since(began) != limits.head {
+				t.Errorf("%q after %v, want the end after %v", got, time.Since(began), limits.head)
+			}
+			if got := ask(t, s, new(owned), large); !strings.HasPrefix(got, limits.status) {
+				t.Errorf("got %q, want %s", got, limits.status)
+			}
+			s.Configure(Limits{Head: 7 * time.Second, HeadBytes: 64 << 10})
+		}
+	})
+}
+
+// After Close a connection is closed that comes, and Configure changes nothing.
+func TestServeConnAfterClose(t *testing.T) {
+	s := NewHTTP1(Limits{Head: time.Second}, quiet())
+	s.Close()
+	s.Configure(Limits{Head: time.Second})
+	if got := ask(t, s, new(owned), ""); got != "" {
+		t.Errorf("got %q", got)
+	}
+	s.Close()
+}
+
+// The page names the address that was asked for, if that is one.
+func TestPage(t *testing.T) {
+	for host, want := range map[string]string{
+		"greeter.test:50051":             "greeter.test:50051",
+		"greeter.test":                   "greeter.test:80",
+		"[::1]:8080":                     "[::1]:8080",
+		"::1":                            "[::1]:80",
+		"":                               "HOST:PORT",
+		"a;rm -rf:80":                    "HOST:PORT",
+		"$(reboot)":                      "HOST:PORT",
+		"<script>:80":                    "HOST:PORT",
+		strings.Repeat("a", 300) + ":80": "HOST:PORT",
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		ServePage(w, r)
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\n  grpcurl -plaintext "+want+" list\n") {
+			t.Errorf("%q: %d %q", host, w.Code, w.Body)
+		}
+		if kind := w.Header().Get("Content-Type"); kind != textPlain {
+			t.Errorf("content-type %q", kind)
+		}
+	}
+}
+
+func TestIsPage(t *testing.T) {
+	for request, want := range map[string]bool{
+		"GET /": true, "HEAD /": true, "POST /": false, "GET //": false, "GET /x": false, "OPTIONS *": false, "GET ": false,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if IsPage(method, path) != want {
+			t.Errorf("%q: got %t", request, !want)
+		}
+	}
+}
