@@ -242,8 +242,17 @@ func TestProtocolError(t *testing.T) {
 	})
 }
 
-// NotHTTP2 answers in the peer's own protocol.
+// NotHTTP2 answers in the peer's own protocol, or hands the connection over.
 func (h *host) NotHTTP2(l *Link, first []byte) {
+	if h.other != nil {
+		nc, err := l.Detach(first)
+		if err != nil {
+			h.note("detach: " + err.Error())
+			return
+		}
+		h.other <- nc
+		return
+	}
 	h.note("not HTTP/2: " + string(bytes.TrimSpace(first)))
 	l.Conn.Raw([]byte("HTTP/1.1 505 no\r\n\r\n"))
 }

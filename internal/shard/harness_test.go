@@ -97,6 +97,7 @@ type host struct {
 	budget *h2.Budget
 	watch  *h2.WatchList
 	asked  func(path string)
+	other  chan net.Conn // takes connections that do not speak HTTP/2; nil: they are answered
 
 	mu     sync.Mutex // guards what tests look at
 	ended  map[*Link]error
@@ -212,7 +213,7 @@ type serving struct {
 	give    int
 }
 
-func (s service) NewStream(*h2.Conn) *h2.Stream { return &h2.Stream{Owner: &serving{}} }
+func (s service) Accept(*h2.Conn, *h2.Block) *h2.Stream { return &h2.Stream{Owner: &serving{}} }
 
 func (s service) Headers(st *h2.Stream, b *h2.Block, end bool) {
 	call := st.Owner.(*serving)

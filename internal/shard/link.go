@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -31,7 +32,7 @@ type Watcher interface {
 
 // driver joins a link to its transport. All methods run under the shard's lock.
 type driver interface {
-	flush()           // send what the engine has; may end the link
+	flush()           // send what the engine has and the transport takes at once; may end the link
 	progress() uint64 // bytes that the transport has taken so far
 	finish()          // no more output will come: half-close
 	close()           // release the transport
@@ -39,13 +40,14 @@ type driver interface {
 
 // Link is one connection with its engine and its transport.
 //
-// Life: Attach, then reading and flushing happen by themselves, until the peer
+// Life: Attach or Join, then reading and flushing happen by themselves, until the peer
 // ends, the engine fails, or Close or Finish is called; the Watcher is told once.
 // Concurrency: guarded by the shard's lock.
 type Link struct {
 	Conn *h2.Conn
 
 	shard    *Shard
+	caller   bool // the peer is a caller
 	watcher  Watcher
 	driver   driver
 	reason   error // why it is finishing
@@ -59,9 +61,9 @@ type Link struct {
 }
 
 // NewLink returns a link whose transport is still to come: the engine may be
-// used at once, its output waits for Attach. Called under the lock.
+// used at once, its output waits for Attach or Join. Called under the lock.
 func (s *Shard) NewLink(cfg *h2.Config, h h2.Handler, w Watcher) *Link {
-	l := &Link{shard: s, watcher: w, driver: noTransport{}}
+	l := &Link{shard: s, caller: cfg.Server, watcher: w, driver: noTransport{}}
 	l.timer.Owner = l
 	l.Conn = h2.NewConn(cfg, h, s.pool, &s.block, l)
 	s.links[l] = struct{}{}
@@ -133,6 +135,15 @@ func (l *Link) Close(reason error) {
 	l.watcher.LinkClosed(l, l.reason)
 }
 
+// CloseFlushed ends the link now, with what its transport takes at once of what it
+// has to say. Memory takes nothing but in its turn.
+func (l *Link) CloseFlushed(reason error) {
+	if !l.closed {
+		l.driver.flush()
+	}
+	l.Close(reason)
+}
+
 // writeFailed is told by a driver with a reader of its own that nothing can be
 // sent any more. What the peer said before it left counts (R4): the reader ends
 // the link when it comes to the end, at most after the linger time.
@@ -183,6 +194,14 @@ func (l *Link) feed(p []byte) {
 	}
 }
 
+// GiveUp ends the link for what its engine holds beyond its share
+// (h2.Conn.GiveUp), and reports whether there was anything.
+func (l *Link) GiveUp() bool {
+	err := l.Conn.GiveUp()
+	l.failed(err, nil)
+	return err != nil
+}
+
 // failed ends the link if the engine says so. p is what it was fed.
 func (l *Link) failed(err error, p []byte) {
 	if err != nil && !l.closed {
@@ -200,11 +219,15 @@ func (l *Link) watchFrame() {
 	}
 }
 
+// stranger is a Watcher that is told of a peer that speaks something else, with all
+// bytes that were read. It may answer (h2.Conn.Raw) or Detach the link.
+type stranger interface{ NotHTTP2(l *Link, first []byte) }
+
 // tell has the watcher know why the engine has failed.
 func (l *Link) tell(err error, p []byte) {
 	if errors.Is(err, h2.ErrNotHTTP2) {
-		if f, ok := l.watcher.(interface{ NotHTTP2(l *Link, first []byte) }); ok {
-			f.NotHTTP2(l, p)
+		if w, ok := l.watcher.(stranger); ok {
+			w.NotHTTP2(l, slices.Concat(l.Conn.Begun(), p))
 		}
 		return
 	}
@@ -217,7 +240,7 @@ func (l *Link) tell(err error, p []byte) {
 	}
 }
 
-// noTransport stands in until Attach.
+// noTransport stands in until Attach or Join.
 type noTransport struct{}
 
 func (noTransport) flush()           {}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ const pollBatch = 64
 // pollLooks is how often one turn looks for sockets that are ready before it
 // sends. Nothing is waited for: a look that finds nothing is the last.
 const pollLooks = 4
+
+// readOnTime is what the sockets that are read in turn may take of one turn of all.
+const readOnTime = time.Millisecond
 
 // poller waits for the sockets of a shard: one epoll instance and one
 // goroutine for all of them, so that an idle connection costs no stack.
@@ -34,6 +38,7 @@ type poller struct {
 	sockets []*socket     // by descriptor
 	unread  []*socket     // had more than they could be read in their turn
 	spare   []*socket
+	left    time.Duration // of readOnTime in this turn
 	events  [pollBatch]unix.EpollEvent
 }
 
@@ -82,7 +87,6 @@ func (p *poller) round() (more bool) {
 	s.Lock()
 	s.begin()
 	if !s.stopped {
-		p.readOn()
 		more = p.look() || len(p.unread) > 0
 	}
 	s.turn()
@@ -92,13 +96,16 @@ func (p *poller) round() (more bool) {
 
 // look reads the sockets that are ready, and those that became ready meanwhile,
 // as long as there are any and for so many looks: what they bring leaves in the
-// same sends. It reports whether there may be more.
+// same sends. Those that wait in turn come behind. It reports whether there may be
+// more.
 func (p *poller) look() (more bool) {
+	p.left = readOnTime
 	for range pollLooks {
 		n := p.wait()
 		for i := range p.events[:n] {
 			p.tell(&p.events[i])
 		}
+		p.readOn()
 		more = n == len(p.events)
 		if n == 0 {
 			break
@@ -129,16 +136,25 @@ func (p *poller) tell(e *unix.EpollEvent) {
 	}
 }
 
-// readOn goes on with sockets that had more than their turn.
+// readOn goes on with sockets that had more than their turn, and those that have used
+// up their share, in turn: all of them together get readOnTime of a turn.
 func (p *poller) readOn() {
-	list := p.unread
+	list, done := p.unread, 0
 	p.unread = p.spare[:0]
-	for i, d := range list {
-		list[i] = nil
+	for done < len(list) && p.left > 0 {
+		began := p.shard.clock()
+		d := list[done]
+		done++
 		d.unread = false
 		d.read()
+		p.left -= p.shard.clock() - began
 	}
-	p.spare = list[:0]
+	again := p.unread // behind those that have not had theirs
+	p.unread = append(list[:0], list[done:]...)
+	p.unread = append(p.unread, again...)
+	clear(again)
+	clear(list[min(len(p.unread), len(list)):])
+	p.spare = again[:0]
 }
 
 const (

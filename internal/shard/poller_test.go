@@ -46,38 +46,6 @@ func TestLinkEndedByAnotherOfItsRound(t *testing.T) {
 	})
 }
 
-// What becomes ready while a turn reads is read in the same turn, before
-// anything is sent.
-func TestLateComersJoinTheTurn(t *testing.T) {
-	testkit.CheckLeaks(t)
-	h := newHost(t)
-	unix := transports[1] // what is written to it can be read at once
-	if !unix.raw {
-		t.Skip("this system has no poller")
-	}
-	first, a := h.caller(t, unix)
-	_, b := h.caller(t, unix)
-	together := make(chan bool, 1)
-	h.do(func() {
-		h.asked = func(path string) {
-			switch path {
-			case "/first":
-				request(b, 1, testkit.End, "/second")
-			case "/second":
-				together <- !first.Conn.Idle()
-			}
-		}
-	})
-	request(a, 1, testkit.End, "/first")
-	for _, p := range []*testkit.Peer{a, b} {
-		p.WantHeaders(1, testkit.NoEnd)
-		wantEnd(p, 1)
-	}
-	if !<-together {
-		t.Error("the first call was answered before the second was read")
-	}
-}
-
 // A task that is posted while sockets are read and written runs all the same.
 func TestPostedTasksBesideTraffic(t *testing.T) {
 	everywhere(t, func(h *host, tr transport) {

@@ -14,9 +14,10 @@
 //     where the poller is not at it anyway. A shard never takes another shard's
 //     lock (R23).
 //
-// Two drivers join a Link to its transport: raw sockets (TCP and Unix, on Linux,
-// no system call beyond one read and one send), and any other net.Conn (R22),
-// which has goroutines of its own and shares the flusher.
+// Three drivers join a Link to its transport: raw sockets (TCP and Unix, on Linux,
+// no system call beyond one read and one send); any other net.Conn (R22), which has
+// goroutines of its own and shares the flusher; and memory, which joins two links of
+// the shard (Join): what one engine writes feeds the other, in the turn.
 package shard
 
 import (
@@ -53,6 +54,7 @@ type Shard struct {
 	buf     []byte
 	links   map[*Link]struct{}
 	dirty   []*Link
+	later   []*Link // dirty, and to go on in the next turn
 	wheel   wheel
 	armed   time.Duration // when alarm will ring, 0: not set
 	alarm   *time.Timer
@@ -60,6 +62,8 @@ type Shard struct {
 	trim    Timer
 	stopped bool
 	poller  *poller // of raw sockets, made for the first one
+
+	carriage carriage
 
 	turning atomic.Bool // a turn is under way that will look into the inbox
 	inbox   inbox
@@ -112,7 +116,7 @@ func (s *Shard) Lock() {
 	s.check.before(s)
 	s.mu.Lock()
 	s.check.after(s)
-	s.now = time.Since(s.start)
+	s.now = s.clock()
 }
 
 // Unlock leaves the shard and has the flusher see to what was done.
@@ -130,6 +134,9 @@ func (s *Shard) leave() {
 // the lock was taken: one look at the clock for everything that one read
 // brought. Used under the lock.
 func (s *Shard) Now() time.Duration { return s.now }
+
+// clock is what time it is on the clock of Now.
+func (s *Shard) clock() time.Duration { return time.Since(s.start) }
 
 // Pool returns the shard's buffers; used under the lock.
 func (s *Shard) Pool() *h2.Pool { return s.pool }
@@ -157,7 +164,7 @@ func (s *Shard) nudge() {
 }
 
 func (s *Shard) wakeIfNeeded() {
-	if !s.awake && len(s.dirty) > 0 {
+	if !s.awake && len(s.dirty)+len(s.later) > 0 {
 		s.awake = true
 		s.nudge()
 	}
@@ -198,6 +205,7 @@ func (s *Shard) turn() {
 	s.setTrim(now)
 	s.setAlarm(now)
 	s.awake = false
+	s.wakeIfNeeded() // for what goes on in the next turn
 	s.turning.Store(false)
 	if s.inbox.waiting() { // posted after runTasks has looked, by somebody who relied on it
 		s.nudge()
@@ -224,11 +232,21 @@ func (s *Shard) runTasks(now time.Duration) {
 // send may give room to streams that then write on other connections, hence
 // the loop.
 func (s *Shard) flush(now time.Duration) {
+	s.carriage = carriage{turn: s.carriage.turn + 1}
+	if fresh := s.dirty; len(s.later) > 0 {
+		s.dirty = append(s.later, fresh...)
+		clear(fresh)
+		s.later = fresh[:0]
+	}
 	for i := 0; i < len(s.dirty); i++ {
 		l := s.dirty[i]
 		s.dirty[i] = nil
 		l.dirty = false
-		l.driver.flush()
+		if m, joined := l.driver.(*memory); joined {
+			m.carry()
+		} else {
+			l.driver.flush()
+		}
 		l.afterFlush(now)
 	}
 	s.dirty = s.dirty[:0]

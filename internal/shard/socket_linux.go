@@ -4,14 +4,26 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// readRounds bounds how often one connection may fill the whole read buffer
-// before others have their turn.
-const readRounds = 4
+// What one connection may cost in one turn, before others have theirs.
+const (
+	readBytes = 4 * readBuffer
+	readTime  = 250 * time.Microsecond
+	// firstRead is what the first read of a connection brings: nothing is known yet
+	// of how long its bytes take.
+	firstRead = 4 << 10
+	// leastRead is the least that a read brings.
+	leastRead = 1 << 10
+	// mostOfCaller is the most that a read of a caller's connection brings. What
+	// follows cheap bytes may take a hundred times longer than they do.
+	mostOfCaller = 64 << 10
+)
 
 // socket drives a link over a raw, non-blocking TCP or Unix socket.
 //
@@ -23,7 +35,9 @@ type socket struct {
 	fd      int
 	blocked bool // the socket takes no more; its poller will tell when it does
 	unread  bool // it is in the poller's list of that name
+	most    int  // bytes of its next read
 	ended   bool // the peer has sent its last byte; what there is leads to the end
+	share   share
 }
 
 // newSocket takes over the descriptor of nc; nil if nc is no socket, or there
@@ -46,7 +60,7 @@ func newSocket(l *Link, nc net.Conn) *socket {
 	if fd < 0 {
 		return nil
 	}
-	d := &socket{link: l, poller: p, fd: fd}
+	d := &socket{link: l, poller: p, fd: fd, most: firstRead, share: newShare(l.shard.now)}
 	if err := p.add(d); err != nil {
 		_ = unix.Close(fd) // nc is still there
 		return nil
@@ -88,42 +102,104 @@ func (d *socket) ready(events uint32) {
 		d.ended = true
 	}
 	if events&(unix.EPOLLIN|pollEnd) != 0 {
-		d.read()
+		switch {
+		case d.link.broken:
+			d.leaveUnread()
+		case d.waits():
+			d.readLater()
+		default:
+			d.read()
+		}
 	}
 	if events&unix.EPOLLOUT != 0 && d.blocked && !d.link.closed {
 		d.writeOn()
 	}
 }
 
-// read takes what the socket has, up to a bound. A read that does not fill the
-// buffer has emptied the socket, and the second one, which would only say so,
-// is saved, unless the peer's end is behind it: of that there is no further
+// waits reports whether the socket is read in turn with others that have used up
+// their share. What a worker sends is for many callers, and does not wait.
+func (d *socket) waits() bool {
+	used := d.share.usedUp(d.link.shard.now)
+	return d.link.caller && (used || d.unread)
+}
+
+// leaveUnread sees to a peer that has broken the rules. It has a second to take what
+// it is told, and what it sends fills the system's buffers alone: one that goes on
+// sending as fast as it can would have the core for just that second.
+func (d *socket) leaveUnread() {
+	if d.ended {
+		d.link.Close(io.EOF)
+	}
+}
+
+// read takes what the socket has, for so many bytes and so long. A read that does
+// not fill the buffer has emptied the socket, and the second one, which would only
+// say so, is saved, unless the peer's end is behind it: of that there is no further
 // event.
 func (d *socket) read() {
 	s := d.link.shard
-	for range readRounds {
+	bytes, spent, more := 0, time.Duration(0), true
+	for more && bytes < readBytes && spent < readTime && !d.link.broken {
+		most, began := d.most, s.clock()
 		n := d.readOnce()
+		took := s.clock() - began
+		d.learn(n, took)
 		if n >= muchOutput {
 			s.flushMuch()
 		}
-		if n < len(s.buf) && !d.ended || d.link.closed {
-			return
-		}
+		more = (n == most || d.ended) && !d.link.closed
+		bytes, spent = bytes+n, spent+took
 	}
+	d.share.charge(spent)
+	switch {
+	case d.link.broken && !d.link.closed:
+		d.leaveUnread()
+	case more:
+		d.readLater()
+	}
+}
+
+// readLater has the poller go on with the socket when others have had their turn.
+func (d *socket) readLater() {
 	if !d.unread {
 		d.unread = true
 		d.poller.unread = append(d.poller.unread, d)
 	}
 }
 
-// readOnce reads once and returns how many bytes there were; as many as the
-// buffer holds mean that there may be more.
+// learn has the next read bring as many bytes as can be handled in readTime: how long
+// they take depends on what is in them, and a peer may send such as take a thousand
+// times longer than others. A few bytes tell nothing: the system may just have been
+// busy.
+func (d *socket) learn(n int, took time.Duration) {
+	if n < leastRead {
+		return
+	}
+	fits := int(int64(n) * int64(readTime) / int64(max(took, 1)))
+	switch {
+	case fits < d.most:
+		d.most = max(fits, leastRead)
+	case n == d.most:
+		d.most = min(2*d.most, fits, d.bound())
+	}
+}
+
+// bound is the most that a read brings.
+func (d *socket) bound() int {
+	if d.link.caller {
+		return mostOfCaller
+	}
+	return readBuffer
+}
+
+// readOnce reads once and returns how many bytes there were; as many as there was
+// room for mean that there may be more.
 func (d *socket) readOnce() int {
 	l := d.link
 	if l.closed {
 		return 0
 	}
-	buf := l.shard.buf
+	buf := l.shard.buf[:d.most]
 	n, err := sysRead(d.fd, buf)
 	switch {
 	case n > 0:
@@ -171,8 +247,9 @@ func (d *socket) write() {
 // writeFailed ends the link. What the peer said before it left counts: an
 // answer, or a GOAWAY that tells which calls it has not looked at (R4).
 func (d *socket) writeFailed(err error) {
-	for range readRounds {
-		if d.readOnce() < len(d.link.shard.buf) {
+	d.most = readBuffer
+	for range 4 {
+		if d.readOnce() < d.most {
 			break
 		}
 	}
@@ -208,4 +285,14 @@ func (d *socket) finish() { _ = unix.Shutdown(d.fd, unix.SHUT_WR) } // the peer 
 func (d *socket) close() {
 	d.poller.remove(d)
 	_ = unix.Close(d.fd) // there is nothing to be done about an error
+}
+
+// detach makes an ordinary connection of the socket, which has another descriptor.
+// The poller forgets the old one first: the socket stays open, and its events would
+// come under a number that is soon another's.
+func (d *socket) detach() (net.Conn, error) {
+	d.poller.remove(d)
+	file := os.NewFile(uintptr(d.fd), "socket")
+	defer file.Close() // FileConn has made a copy
+	return net.FileConn(file)
 }

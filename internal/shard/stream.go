@@ -119,3 +119,10 @@ func (d *streamDriver) close() {
 	go func() { _ = d.nc.Close() }() // TLS may wait for its last record
 	d.signal()
 }
+
+// detach has the writer end. The reader is the one who feeds the engine: it ends
+// when it sees that the link has closed.
+func (d *streamDriver) detach() (net.Conn, error) { //nolint:unparam // that of sockets can fail
+	d.signal()
+	return d.nc, nil
+}

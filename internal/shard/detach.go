@@ -1,0 +1,73 @@
+package shard
+
+import (
+	"errors"
+	"net"
+)
+
+// errNoConn is why a link is not detached whose transport is no connection.
+var errNoConn = errors.New("the transport is no connection")
+
+// detacher is a driver whose transport can be another's.
+type detacher interface {
+	// detach releases the transport, while the engine is fed that never had any
+	// output. With an error the transport is closed.
+	detach() (net.Conn, error)
+}
+
+// Detach ends the link and returns its transport, for another protocol to be spoken
+// on it: a connection whose reads begin with first. The watcher is not told of the
+// end. Called inside of its NotHTTP2 and nowhere else, with the bytes from there.
+//
+// Errors: the system has no descriptor left, or the transport is another link of the
+// shard; the link has ended as by Close.
+// Concurrency: nothing of the shard touches the connection any more.
+func (l *Link) Detach(first []byte) (net.Conn, error) {
+	d, ok := l.driver.(detacher)
+	if !ok {
+		l.Close(errNoConn)
+		return nil, errNoConn
+	}
+	nc, err := d.detach()
+	l.driver = noTransport{}
+	if err != nil {
+		l.Close(err)
+		return nil, err
+	}
+	l.closed = true
+	l.shard.StopTimer(&l.timer)
+	delete(l.shard.links, l)
+	l.Conn.Close()
+	return &begun{Conn: nc, first: first}, nil
+}
+
+// begun is a connection of which some bytes were read.
+//
+// Concurrency: as net.Conn, but for one Read at a time.
+type begun struct {
+	net.Conn
+
+	first []byte // to be read before what comes
+}
+
+// Read implements net.Conn.
+func (c *begun) Read(p []byte) (int, error) {
+	if len(c.first) > 0 {
+		n := copy(p, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite half-closes the connection where its transport can, so that a last
+// answer is not destroyed by what the peer still sends.
+func (c *begun) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// NetConn returns the connection below, as that of crypto/tls does.
+func (c *begun) NetConn() net.Conn { return c.Conn }

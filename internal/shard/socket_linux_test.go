@@ -1,0 +1,188 @@
+package shard
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// R11: a read brings as many bytes as can be handled in their time, and learns anew
+// when others come.
+func TestReadsFitTheirTime(t *testing.T) {
+	d := &socket{link: &Link{caller: true}, most: firstRead}
+	for i, read := range []struct {
+		bytes int
+		took  time.Duration
+		most  int
+	}{
+		{firstRead, readTime / 100, 2 * firstRead}, // it was full, and there was time
+		{300, 10 * readTime, 2 * firstRead},        // so few bytes tell nothing
+		{2 * firstRead, 4 * readTime, firstRead / 2},
+		{firstRead / 2, readTime / 100, firstRead},
+		{firstRead, 100 * readTime, leastRead},
+		{leastRead, readTime, leastRead},
+		{leastRead, readTime / 1000, 2 * leastRead},
+	} {
+		d.learn(read.bytes, read.took)
+		if d.most != read.most {
+			t.Errorf("read %d: the next one brings %d bytes, not %d", i, d.most, read.most)
+		}
+	}
+	for range 20 {
+		d.learn(d.most, 1)
+	}
+	if d.most != mostOfCaller {
+		t.Errorf("cheap bytes are read %d at a time, not %d", d.most, mostOfCaller)
+	}
+}
+
+// R11: what a peer goes on to send when it has broken the rules is not read, it is told
+// why, and it is gone soon.
+func TestBrokenPeersAreNotRead(t *testing.T) {
+	for _, tr := range transports[:2] {
+		t.Run(tr.name, func(t *testing.T) {
+			testkit.CheckLeaks(t)
+			h := newHost(t)
+			ours, theirs := tr.pair(t)
+			l := h.serve(ours)
+			told := make(chan []byte, 1)
+			go func() { // ends with the connection
+				said, _ := io.ReadAll(theirs)
+				told <- said
+			}()
+			const settings, dataOnStream0 = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+			if _, err := io.WriteString(theirs, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+dataOnStream0); err != nil {
+				t.Fatal(err)
+			}
+			more, most, sent := make([]byte, 64<<10), 256<<20, 0
+			for err := error(nil); err == nil && sent < most; {
+				var n int
+				n, err = theirs.Write(more)
+				sent += n
+			}
+			if sent > most/4 {
+				t.Errorf("%d bytes were taken from it", sent)
+			}
+			h.awaitEnd(l)
+			const goAway = "\x07\x00\x00\x00\x00\x00" // type, flags, stream
+			if said := <-told; !bytes.Contains(said, []byte(goAway)) {
+				t.Errorf("it was told %q", said)
+			}
+			_ = theirs.Close()
+		})
+	}
+}
+
+// What becomes ready while a turn reads is read in the same turn, before
+// anything is sent.
+func TestLateComersJoinTheTurn(t *testing.T) {
+	testkit.CheckLeaks(t)
+	h := newHost(t)
+	unix := transports[1] // what is written to it can be read at once
+	first, a := h.caller(t, unix)
+	second, b := h.caller(t, unix)
+	together := make(chan bool, 1)
+	h.do(func() {
+		for _, l := range []*Link{first, second} {
+			l.driver.(*socket).share = share{} // neither waits in turn
+		}
+		h.asked = func(path string) {
+			switch path {
+			case "/first":
+				request(b, 1, testkit.End, "/second")
+			case "/second":
+				together <- !first.Conn.Idle()
+			}
+		}
+	})
+	request(a, 1, testkit.End, "/first")
+	for _, p := range []*testkit.Peer{a, b} {
+		p.WantHeaders(1, testkit.NoEnd)
+		wantEnd(p, 1)
+	}
+	if !<-together {
+		t.Error("the first call was answered before the second was read")
+	}
+}
+
+// R11: a caller that has used up its share is read when the others have been, although
+// its bytes were there first.
+func TestWhoHasUsedUpItsShareWaits(t *testing.T) {
+	testkit.CheckLeaks(t)
+	h := newHost(t)
+	busy, a := h.caller(t, transports[1])
+	quiet, b := h.caller(t, transports[1])
+	order := make(chan string, 2)
+	h.do(func() {
+		h.asked = func(path string) { order <- path }
+		busy.driver.(*socket).share = share{owed: mostOwed, asked: h.now + time.Hour}
+		quiet.driver.(*socket).share = share{}
+		request(a, 1, testkit.End, "/busy")
+		request(b, 1, testkit.End, "/quiet")
+	})
+	for _, p := range []*testkit.Peer{a, b} {
+		p.WantHeaders(1, testkit.NoEnd)
+		wantEnd(p, 1)
+	}
+	if first := <-order; first != "/quiet" {
+		t.Errorf("%s was read first", first)
+	}
+}
+
+// A socket that was given away is registered no longer: it stays open, and its events
+// would come under a number that another one may have by then.
+func TestDetachedIsForgotten(t *testing.T) {
+	for _, tr := range transports[:2] {
+		t.Run(tr.name, func(t *testing.T) {
+			testkit.CheckLeaks(t)
+			h := newHost(t)
+			h.handOver()
+			for round := range 20 {
+				ours, theirs := tr.pair(t)
+				before := openDescriptors(t)
+				h.serve(ours)
+				go feedByPieces(t, theirs, "GET /", 1) // ends when all is read
+				nc := h.detached()
+				if n := h.watched(); n != 0 {
+					t.Fatalf("%d sockets are still registered with the poller", n)
+				}
+				if now := openDescriptors(t); now != before && round > 0 { // the poller is made for the first
+					t.Errorf("%d descriptors are open, %d before", now, before)
+				}
+				checkDetached(h, tr, nc, theirs, "GET /")
+			}
+		})
+	}
+}
+
+// watched counts the descriptors that the poller's epoll instance reports on.
+func (h *host) watched() (n int) {
+	h.t.Helper()
+	var info []byte
+	var err error
+	h.do(func() { info, err = os.ReadFile(fmt.Sprint("/proc/self/fdinfo/", h.poller.fd)) })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(info)) {
+		if strings.HasPrefix(line, "tfd:") {
+			n++
+		}
+	}
+	return n
+}
+
+func openDescriptors(t testing.TB) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
