@@ -9,7 +9,7 @@ package relay
 //     more than Options.AbsorbBytes, or one window if that is more;
 //   - of the connection: half of Limits.Buffer, so that a caller with slow
 //     readers on it can still begin new calls;
-//   - of the process: half of Options.BufferTotal. Nothing is given while more
+//   - of the process: half of what may be buffered. Nothing is given while more
 //     than half of that is in use anyway.
 //
 // Credit leaves in halves of the first window, and the window does not grow by it:
@@ -51,7 +51,7 @@ func (c *call) repay(n int) int {
 
 // lend notes credit for n bytes in the ledger of the process, if it has room.
 func (r *Relay) lend(n int) bool {
-	if r.absorbed.Add(int64(n)) <= r.settings().BufferTotal/2 {
+	if r.absorbed.Add(int64(n)) <= r.bufferTotal()/2 {
 		return true
 	}
 	r.absorbed.Add(int64(-n))

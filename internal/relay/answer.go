@@ -9,16 +9,18 @@ import (
 )
 
 const (
-	// holdFor is how long response HEADERS wait for the block behind them (R2)
-	// if they say nothing but that there is an answer. 2 ms do on an idle
+	// holdFor is how long response HEADERS wait for the block behind them (R2),
+	// where a refusal is possible by which the call moves and the worker is known to
+	// say so in two blocks, if they say nothing but that there is an answer. 2 ms do on an idle
 	// machine; on a busy one a Ruby worker was seen to need more than 20 between
 	// its two writes, and each time a refusal slipped through to a caller. An
 	// ordinary reply has its first message right behind its HEADERS and does not
 	// wait; one that has not pays with late HEADERS, never with late messages.
 	holdFor = 250 * time.Millisecond
-	// holdTelling is the same for HEADERS that carry metadata of the
-	// application: those of a refusal never do.
-	holdTelling = 2 * time.Millisecond
+	// holdBriefly is the same for HEADERS that carry metadata of the application,
+	// for those of a refusal never do, and for a worker that has not failed in two
+	// blocks before.
+	holdBriefly = 2 * time.Millisecond
 	// plainFields is how many fields HEADERS without metadata have at most:
 	// :status, content-type, grpc-encoding, grpc-accept-encoding.
 	plainFields = 4
@@ -33,13 +35,18 @@ const (
 // workerSide is told what upstream connections read (h2.Handler).
 type workerSide struct{ st *stand }
 
-// NewStream implements h2.Handler; workers open no streams.
-func (workerSide) NewStream(*h2.Conn) *h2.Stream { return nil }
+// Accept implements h2.Handler; workers open no streams.
+func (workerSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }
 
 // Headers implements h2.Handler.
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	a.spoke(now)
+	if uc := a.via; uc != nil && uc.heard != now && a.alive(b, end, now) {
+		a.spoke(now)
+	}
+	if !a.answered {
+		a.call.work.first = now - a.lease.At()
+	}
 	a.call.touchAside(now)
 	switch {
 	case a.unheard:
@@ -61,6 +68,7 @@ func (h workerSide) TooLarge(s *h2.Stream, end bool) {
 	case a.unheard:
 		a.unheardData(nil, end, now)
 	case !a.loses(rank.Failed, now):
+		a.call.leaveWorker(rank.Failed, now) // by its own doing, and not the caller's
 		a.call.fail(endedHeaders, now)
 	}
 }
@@ -80,10 +88,12 @@ func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 // Reset implements h2.Handler.
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	a.spoke(now)
+	if code != h2.RefusedStream && !a.call.late(now) {
+		a.spoke(now)
+	}
 	switch {
 	case a.unheard:
-		a.unheardReset(now)
+		a.unheardReset(code, now)
 	case a.call.hedging:
 		a.resetInRace(code, broken, now)
 	default:
@@ -112,11 +122,13 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 			unseen = append(unseen, s.Owner.(*attempt))
 		}
 	})
-	now := h.st.Now()
+	now, uc := h.st.Now(), conn.Owner.(*upstreamConn)
+	if len(unseen) > 0 {
+		uc.upstream.turnsAway(now)
+	}
 	for _, a := range unseen {
 		a.workerLost(false, now)
 	}
-	uc := conn.Owner.(*upstreamConn)
 	uc.upstream.calm(code)
 	uc.retire()
 }
@@ -129,7 +141,7 @@ func (workerSide) Pong(*h2.Conn, [8]byte) {}
 func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 	a.readStatus(b)
 	a.call.noteOrder()
-	if a.mayBeRefused() && a.up.LocalDone() {
+	if a.mayMove() && a.up.LocalDone() {
 		a.holdBack(b, now)
 		return
 	}
@@ -153,17 +165,21 @@ func (c *call) commit() {
 // one block.
 func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.readStatus(b)
-	if c.mayBeRefused() && c.refusals < maxRefusals && c.isRefusal(b) {
-		c.refusals++
-		c.st.stats.refusedByWorker++
-		c.again(now)
-		return
+	if c.code == grpcwire.ResourceExhausted && !c.gotData && c.isRefusal(b) {
+		switch {
+		case c.mayMove() && c.refusals < maxRefusals:
+			c.refusals++
+			c.st.stats.refusedByWorker++
+			c.again(rank.RefusedByWorker, now)
+			return
+		case !c.replayable() && c.st.relay.settings().TrustTexts: // R3
+			c.fail(endedLate, now)
+			return
+		}
+		c.busy = true
+		c.st.stats.refusalsPassed++
 	}
 	if c.code != grpcwire.OK && c.retryAnswer(b, now) {
-		return
-	}
-	if !c.replayable() && !c.gotData && c.isRefusal(b) { // R3
-		c.fail(endedLate, now)
 		return
 	}
 	c.stopHolding()
@@ -295,7 +311,11 @@ func (c *call) creditWorker(n int) {
 // ends before the request ends it for the worker, too.
 func (c *call) workerDone(now time.Duration) {
 	c.st.StopTimer(&c.clock)
-	c.leaveWorker(rank.OK, now)
+	outcome := c.verdict()
+	if c.endedByClock(now) {
+		outcome = rank.Cancelled // its handler may hold the thread for longer (R5)
+	}
+	c.leaveWorker(outcome, now)
 }
 
 // toCaller writes a block of the answer.
@@ -348,7 +368,7 @@ func (c *call) refusedStream(now time.Duration) {
 		return
 	}
 	c.st.stats.refusedByWorker++
-	c.again(now)
+	c.again(rank.RefusedByWorker, now)
 }
 
 // codeOfReset is the status that gRPC callers make of an error code.
@@ -366,6 +386,13 @@ func codeOfReset(code h2.ErrCode) grpcwire.Code {
 	}
 }
 
+func lostOutcome(sent bool) rank.Outcome {
+	if !sent {
+		return rank.NotSent
+	}
+	return outcomeOf(endedLost)
+}
+
 // workerLost takes the end of the worker's connection. The call moves only if
 // the worker provably has not seen it (R4), or if it may run twice.
 func (a *attempt) workerLost(sent bool, now time.Duration) {
@@ -375,11 +402,12 @@ func (a *attempt) workerLost(sent bool, now time.Duration) {
 	case c.state != callRunning:
 	case c.partAt != 0:
 		c.fail(c.partAs, now)
-	case a.loses(outcomeOf(endedLost), now):
+	case a.loses(lostOutcome(sent), now):
 	case !sent && c.replayable():
-		c.again(now)
+		c.turnedAway(now)
 	case c.retryLost(now):
 	default:
+		c.work.lost = !c.answered
 		c.fail(endedLost, now)
 	}
 }

@@ -39,7 +39,9 @@ type effort struct {
 
 	httpStatus int
 	code       grpcwire.Code
+	unseen     bool // it was taken back before the worker had seen it
 	answered   bool // by the worker
+	busy       bool // by the words of a worker without a free thread, which were passed on, R1
 	holding    bool // held waits
 	unheard    bool // the caller has gone, and the worker has not been told, R5
 }
@@ -73,7 +75,9 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 		}
 		field = c.st.timeoutField(c.deadline - now)
 	}
-	a.reqSent, a.via = 0, conn.Owner.(*upstreamConn)
+	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
+	a.via.upstream.opened++
+	c.st.relay.looker.rouse()
 	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
 	if c.form.bodyless {
 		a.up.NoContent()
@@ -91,11 +95,18 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 }
 
 // unsend takes the call back if the worker has not seen it: a call that is still in
-// our buffer never reaches the worker (R14).
+// our buffer never reaches the worker (R14). It reports whether that is so, or was
+// when it was taken back before.
 func (a *attempt) unsend() bool {
-	conn := a.up.Conn()
-	return conn != nil && conn.Unsend(&a.up)
+	if conn := a.up.Conn(); conn != nil && conn.Unsend(&a.up) {
+		a.unseen = true
+	}
+	return a.unseen
 }
+
+// neverSeen takes the call back if the worker has not seen it, and reports whether
+// that is so; the call has a slot there and may not have been written at all.
+func (a *attempt) neverSeen() bool { return a.via == nil || a.unsend() }
 
 // leaveStream ends the worker's stream, if it is still open, and reports whether
 // the worker has never seen it. The worker may have ended it by itself: its
@@ -129,9 +140,6 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 	st, lease := a.call.st, a.lease
 	a.lease = rank.Lease{}
 	a.call.work.end(now)
-	if outcome == rank.OK && a.isFault() {
-		outcome = rank.Faulty
-	}
 	u := st.upstreamOf(lease.Endpoint())
 	switch outcome {
 	case rank.OK, rank.Faulty:
@@ -139,19 +147,27 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 		u.touch(now)
 	case rank.Failed:
 		u.served++
-	case rank.RefusedByWorker:
-	case rank.NotSent:
-		a.call.work.cut = true
+	case rank.RefusedByWorker, rank.MaybeRefused, rank.Lost, rank.NotSent: // a refusal is no sign of life (R6)
 	case rank.Cancelled:
 		u.served++
-		a.call.work.cut = true
-		u.gaveUp(a.call.method, now)
+		u.gaveUp(a, lease.At(), now)
 	}
 	st.release(lease, outcome, now)
 }
 
-// isFault reports whether the worker's answer tells of a fault of its own, rather
-// than of the request.
+// verdict is the outcome of an attempt that its worker has answered: whether the
+// status tells of a fault of its own, rather than of the request.
+func (a *attempt) verdict() rank.Outcome {
+	switch {
+	case a.busy:
+		return rank.MaybeRefused
+	case a.isFault():
+		return rank.Faulty
+	default:
+		return rank.OK
+	}
+}
+
 func (a *attempt) isFault() bool {
 	if !a.call.grpc {
 		return a.httpStatus >= http.StatusInternalServerError
@@ -166,6 +182,7 @@ func (a *attempt) isFault() bool {
 
 // readStatus keeps the status of the answer for the record.
 func (a *attempt) readStatus(b *h2.Block) {
+	begun := a.answered
 	a.answered = true
 	if b.Status != 0 {
 		a.httpStatus = b.Status
@@ -176,6 +193,9 @@ func (a *attempt) readStatus(b *h2.Block) {
 			a.code = code
 		} else {
 			a.code = grpcwire.Unknown
+		}
+		if begun && a.code != grpcwire.OK && !a.call.gotData && a.via != nil {
+			a.via.upstream.endpoint.failsInTwo.Store(true)
 		}
 	}
 }
@@ -188,15 +208,18 @@ func (a *attempt) understandsRefusals() bool {
 		st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 
-// mayBeRefused reports whether an answer can still turn out to be a worker's
-// word that it has no free thread.
-func (a *attempt) mayBeRefused() bool {
-	return a.call.replayable() && a.understandsRefusals()
+// mayMove reports whether an answer can still turn out to be a refusal by which
+// the call moves. Its words do not prove that the call has not run: a handler that
+// passes on what another server told it says the same (R1). So they are enough only
+// for calls that may run more than once, and for all if the options say so.
+func (a *attempt) mayMove() bool {
+	c := a.call
+	return c.replayable() && (c.idempotent() || c.st.relay.settings().TrustTexts) && a.understandsRefusals()
 }
 
-// isRefusal recognizes a worker without a free thread by its exact words, and
-// only from workers that cabrank started; the application's own
-// RESOURCE_EXHAUSTED looks the same but for the text (R1).
+// isRefusal recognizes the exact words of a worker without a free thread, and only
+// from workers that cabrank started; other words of RESOURCE_EXHAUSTED are the
+// application's own (R1).
 func (a *attempt) isRefusal(b *h2.Block) bool {
 	if !a.understandsRefusals() || a.code != grpcwire.ResourceExhausted {
 		return false
@@ -204,6 +227,12 @@ func (a *attempt) isRefusal(b *h2.Block) bool {
 	if _, found := b.Watched(fieldPushback); found {
 		return false
 	}
+	return a.hasRefusalText(b)
+}
+
+// hasRefusalText reports whether an answer says in a worker's exact words that it
+// has no free thread.
+func (a *attempt) hasRefusalText(b *h2.Block) bool {
 	message, found := b.Watched(fieldGRPCMessage)
 	if !found {
 		return false
@@ -218,9 +247,9 @@ func (a *attempt) isRefusal(b *h2.Block) bool {
 func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.held = a.call.st.Pool().Append(a.held[:0], b.Enc)
 	a.holding = true
-	wait := holdFor
-	if b.Fields > plainFields {
-		wait = holdTelling
+	wait := holdBriefly
+	if b.Fields <= plainFields && a.via.upstream.endpoint.failsInTwo.Load() {
+		wait = holdFor
 	}
 	a.call.st.SetTimer(&a.hold, now+wait)
 }
@@ -246,5 +275,5 @@ func (a *attempt) forget() {
 	c.st.StopTimer(&a.hold)
 	c.st.Pool().Put(a.held)
 	a.held, a.holding = nil, false
-	a.answered, a.code, a.httpStatus = false, grpcwire.OK, 0
+	a.answered, a.busy, a.code, a.httpStatus = false, false, grpcwire.OK, 0
 }

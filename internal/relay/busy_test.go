@@ -39,7 +39,7 @@ func TestRefusedCallMoves(t *testing.T) {
 		"HEADERS, REFUSED_STREAM": func(w *testkit.Peer, s uint32) { w.WriteHeaders(s, noEnd, responseHead()...); refuseByReset(w, s) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newRig(t)
+			g := newRig(t, trusting)
 			_, first := g.worker("w1", 1)
 			caller := g.caller()
 			caller.Batch(func() {
@@ -64,11 +64,65 @@ func TestRefusedCallMoves(t *testing.T) {
 	}
 }
 
+// R1: the words of a worker without a free thread may be those of a handler that
+// has run: they are passed on, and the call is not made again. Nothing is held for
+// it meanwhile.
+func TestTextsMoveNoCall(t *testing.T) {
+	for name, answer := range map[string]func(*testkit.Peer, uint32){
+		"trailers-only":        refuseWhole(pythonBusy),
+		"two blocks, one read": refuseInTwo(rubyBusy),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t)
+				_, w1 := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				for _, stream := range []uint32{1, 3} { // the second one of a worker that is known to say so
+					caller.WriteHeaders(stream, end, request(hello)...)
+					w1.WantHeaders(stream, end)
+					_, w2 := g.pipeWorker("w2", 1)
+					began := time.Now()
+					answer(w1, stream)
+					if name == "trailers-only" {
+						wantStatus(caller, stream, "8", pythonBusy)
+					} else {
+						caller.WantFields(stream, noEnd, responseHead()...)
+						caller.WantFields(stream, end, "grpc-status", "8", "grpc-message", rubyBusy)
+					}
+					wantTook(t, began, 0)
+					w1.WantIdle()
+					w2.WantIdle()
+					w2.Close()
+					pass(time.Second)
+				}
+				if moved, passed := g.counted("refused_by_worker"), g.counted("refusal_passed_on"); moved != 0 || passed != 2 {
+					t.Errorf("%d were taken for refusals, %d passed on; want 0 and 2", moved, passed)
+				}
+			})
+		})
+	}
+}
+
+// R1: a call that may run twice moves.
+func TestIdempotentCallMovesByText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, withRule(MethodRule{Pattern: hello, Idempotent: true}))
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		refuseInTwo(rubyBusy)(worker, 1)
+		worker.WantHeaders(3, end)
+		reply(worker, 3)
+		wantReply(caller, 1)
+	})
+}
+
 // R1: another endpoint is preferred, even if the one that refused has more free
 // slots.
 func TestRefusedCallPrefersAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, w1 := g.pipeWorker("w1", 9)
 		caller := g.pipeCaller()
 		caller.WriteHeaders(1, end, request(hello)...)
@@ -88,7 +142,7 @@ func TestRefusedCallPrefersAnother(t *testing.T) {
 // most 8 times; then the worker's own answer reaches the caller.
 func TestRefusedNineTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, worker := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		caller.WriteHeaders(1, end, request(hello)...)
@@ -143,7 +197,7 @@ func TestOwnAnswersPass(t *testing.T) {
 		{"from elsewhere", false, busy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newRig(t)
+			g := newRig(t, trusting)
 			_, accept := g.endpoint("w1", 1, c.local)
 			caller := g.caller()
 			caller.WriteHeaders(1, end, request(hello)...)
@@ -162,7 +216,7 @@ func TestOwnAnswersPass(t *testing.T) {
 
 // R1: the text in answer to a request that is not gRPC is not a refusal.
 func TestPlainAnswerIsNoRefusal(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, trusting)
 	_, accept := g.worker("w1", 1)
 	caller := g.caller()
 	caller.WriteHeaders(1, end, plain("GET", "/page")...)
@@ -175,7 +229,7 @@ func TestPlainAnswerIsNoRefusal(t *testing.T) {
 // R3: a refusal after the call was committed reaches the caller as UNAVAILABLE:
 // REFUSED_STREAM would have it send the call again.
 func TestRefusalAfterCommit(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, trusting)
 	_, accept := g.worker("w1", 2)
 	caller := g.caller()
 	caller.WriteHeaders(1, noEnd, request(hello)...)
@@ -194,6 +248,9 @@ func TestRefusalAfterCommit(t *testing.T) {
 	caller.WantFields(3, end, "grpc-status", "14", "grpc-message", "cabrank: worker refused the call late")
 	caller.WantRST(3, http2.ErrCodeNo)
 	worker.WantRST(3, http2.ErrCodeCancel)
+	if n := g.rank.Decisions()["paused_refusing"]; n != 2 {
+		t.Errorf("%d of two refusals taught that no thread is free", n)
+	}
 	if n := g.counted("refused_late"); n != 2 {
 		t.Errorf("refused_late: got %d", n)
 	}
@@ -203,7 +260,7 @@ func TestRefusalAfterCommit(t *testing.T) {
 // their stream, but not for long; less long if they carry metadata.
 func TestHeadersAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, worker := g.pipeWorker("w1", 2)
 		caller := g.pipeCaller()
 		open := func(stream uint32, head ...string) {
@@ -223,28 +280,30 @@ func TestHeadersAreHeld(t *testing.T) {
 			worker.WriteHeaders(stream, end, "grpc-status", "0")
 			caller.WantFields(stream, end, "grpc-status", "0")
 		}
-		held(1, holdFor, responseHead()...)
-		held(3, holdTelling, telling...)
+		held(1, holdBriefly, responseHead()...) // it was not seen yet to fail in two blocks
+		g.failInTwo()
+		held(3, holdFor, responseHead()...)
+		held(5, holdBriefly, telling...)
 
-		open(5, responseHead()...)
+		open(7, responseHead()...)
 		caller.WantIdle()
 		began := time.Now()
-		worker.WriteData(5, noEnd, hi())
-		caller.WantFields(5, noEnd, responseHead()...)
-		caller.WantDataBytes(5, hi(), noEnd)
+		worker.WriteData(7, noEnd, hi())
+		caller.WantFields(7, noEnd, responseHead()...)
+		caller.WantDataBytes(7, hi(), noEnd)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("DATA did not release the HEADERS at once but after %v", took)
 		}
-		worker.WriteHeaders(5, end, "grpc-status", "0")
-		caller.WantFields(5, end, "grpc-status", "0")
+		worker.WriteHeaders(7, end, "grpc-status", "0")
+		caller.WantFields(7, end, "grpc-status", "0")
 
 		// In two reads, within the time.
-		open(7, responseHead()...)
+		open(9, responseHead()...)
 		synctest.Wait()
-		worker.WriteHeaders(7, end, "grpc-status", "8", "grpc-message", rubyBusy)
-		worker.WantHeaders(9, end)
-		reply(worker, 9)
-		wantReply(caller, 7)
+		worker.WriteHeaders(9, end, "grpc-status", "8", "grpc-message", rubyBusy)
+		worker.WantHeaders(11, end)
+		reply(worker, 11)
+		wantReply(caller, 9)
 	})
 }
 
@@ -293,7 +352,7 @@ func TestEndsWhileHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t)
+				g := newPipeRig(t, trusting)
 				_, worker := g.pipeWorker("w1", 2)
 				caller := g.pipeCaller()
 				caller.WriteHeaders(1, end, request(hello)...)

@@ -39,6 +39,7 @@ type call struct {
 // its memory is used.
 type course struct {
 	caller *callerConn
+	who    *who
 	form   *form
 	method *method // nil until a worker has answered it before
 
@@ -52,6 +53,7 @@ type course struct {
 	grpc        bool   // it is of gRPC
 	aside       bool   // reflection, outside the slots
 	watch       bool   // Health/Watch
+	resting     bool   // it pauses because workers turn it away
 	hedging     bool   // hedge runs beside the first attempt
 	spent       bool   // bytes were sent that are not kept for a replay
 	reqEnd      bool   // the caller has finished sending
@@ -61,7 +63,6 @@ type course struct {
 	workerFirst bool   // by a worker that had no byte of the request yet
 	failed      bool   // by an answer of cabrank's own
 	done        bool   // recorded
-	listed      bool   // in the hoard
 	partAs      ending // as what it ends at partAt
 	extended    uint8  // times that waitUntil was moved
 	idle        uint8  // looks of stallWatch since the caller has moved a byte
@@ -96,11 +97,11 @@ type course struct {
 	boundary grpcwire.Boundary
 	ahead    int // bytes of resp whose credit went back to the worker; see absorb
 	refusals int // answers of workers without a free thread
+	turned   int // times that a worker has turned it away without a look at it, but for refusals
 
 	nextFree *call
-	counted  int // bytes of it in callerConn.held
-	older    *call
-	newer    *call
+	counted  int         // bytes of it in callerConn.held
+	place    place[call] // in callerConn.waiting
 }
 
 // reset gives the call's memory back and makes it ready for its next use.
@@ -112,7 +113,7 @@ func (c *call) reset() {
 	if c.hedge != nil {
 		c.st.recycleAttempt(c.hedge)
 	}
-	c.st.hoard.remove(c)
+	c.place.leave()
 	c.holds(0)
 	c.repay(c.ahead)
 	pool.Put(c.req)
@@ -128,8 +129,6 @@ func (c *call) reset() {
 // Expired implements shard.Expirer.
 func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 	switch {
-	case c.aside && (c.deadline == 0 || now < c.deadline):
-		c.fail(endedAsideIdle, now)
 	case c.deadline != 0 && now >= c.deadline:
 		if c.state == callQueued || c.state == callGathering {
 			c.fail(endedDeadlineQueued, now)
@@ -138,6 +137,8 @@ func (c *call) Expired(_ *shard.Timer, now time.Duration) {
 		}
 	case c.partAt != 0 && now >= c.partAt:
 		c.fail(c.partAs, now)
+	case c.aside:
+		c.fail(endedAsideIdle, now)
 	case c.state == callGathering:
 		c.patienceEnds(now)
 	case c.state == callPausing:
@@ -178,12 +179,12 @@ func (c *call) setClock(now time.Duration) {
 // enter brings the call to the rank for the first time.
 func (c *call) enter(now time.Duration) {
 	c.waitUntil = now + c.st.relay.settings().QueueTimeout
-	if c.listed {
+	if c.place.listed() {
 		c.waitsNoMore() // unless it has to wait again
 	}
 	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
 	q.Method, q.Account, q.Lane, q.Hash = c.method.learned(), c.form.account(), c.form.lane, c.form.hash
-	q.OnCancel, q.Avoid = c.onCancel(), nil
+	q.OnCancel, q.Avoid, q.Silent = c.onCancel(), nil, c.silent()
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
 	if verdict == rank.Granted {
@@ -263,7 +264,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 		if !moved {
 			c.st.stats.moved++
 		}
-		next, granted := c.rejoin(now)
+		next, granted := c.move(rank.NotSent, now)
 		if !granted {
 			return
 		}
@@ -284,6 +285,9 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	}
 	c.setClock(now)
 	c.st.stalls.wind(now)
+	if c.silent() {
+		c.st.silents.wind(now)
+	}
 	u := c.st.upstreamOf(lease.Endpoint())
 	switch conn := u.conn(now); {
 	case conn != nil:
@@ -314,32 +318,47 @@ func (c *call) open(conn *h2.Conn, now time.Duration) {
 
 // again puts a call that has provably not started back into the rank: another
 // slot if one is free, else the head of the queue (R1, R4).
-func (c *call) again(now time.Duration) {
+//
+// NotSent: nothing is learned from a call that its worker has not looked at, or one
+// whose connections end would seem to have no threads.
+func (c *call) again(outcome rank.Outcome, now time.Duration) {
 	c.st.stats.moved++
-	if lease, granted := c.rejoin(now); granted {
+	if lease, granted := c.move(outcome, now); granted {
 		c.run(lease, now)
 	}
 }
 
-// rejoin takes the call from its worker to the rank. If it reports false, the call
+// move takes the call from its worker to the rank. If it reports false, the call
 // waits, or has ended.
-func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
+func (c *call) move(outcome rank.Outcome, now time.Duration) (next rank.Lease, granted bool) {
+	c.handBack(outcome, now)
+	if c.aside {
+		c.enterAsideAgain(now)
+		return next, false
+	}
+	return c.rejoin(now)
+}
+
+// handBack takes a call that has not started from its worker. It is on no side then.
+func (c *call) handBack(outcome rank.Outcome, now time.Duration) {
 	from := c.lease.Endpoint()
 	c.extendWait(now)
 	c.leaveStream()
 	c.up.Clear()
 	c.forget()
-	if c.aside {
-		c.enterAsideAgain(now)
-		return next, false
+	if !c.aside {
+		c.releaseLease(outcome, now)
+		c.state, c.ticket.Request.Avoid = callNew, from
 	}
-	c.releaseLease(rank.RefusedByWorker, now)
-	c.state = callNew // on no side, until the rank has spoken
+}
+
+// rejoin brings such a call to the rank again, to the head of its line.
+func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 	if now >= c.waitUntil {
 		c.fail(c.st.relay.waitedTooLong(), now)
 		return next, false
 	}
-	c.ticket.Request.Avoid, c.ticket.Request.Until = from, c.waitUntil
+	c.ticket.Request.Until, c.ticket.Request.Silent = c.waitUntil, c.silent()
 	lease, verdict := c.st.relay.rank.Rejoin(&c.ticket, c, now)
 	switch verdict {
 	case rank.Granted:
@@ -377,11 +396,13 @@ func (c *call) releaseLease(outcome rank.Outcome, now time.Duration) {
 // shards; the inbox is a leaf lock (R23).
 func (st *stand) release(l rank.Lease, outcome rank.Outcome, now time.Duration) {
 	until := st.upstreamOf(l.Endpoint()).dials.until // mostly long past
-	switch {
-	case outcome != rank.RefusedByWorker:
+	switch outcome {
+	case rank.RefusedByWorker, rank.Lost, rank.NotSent:
+		if until > now { // nobody was there to take it
+			outcome = rank.NotSent
+		}
+	default:
 		until = now
-	case until > now: // nobody was there to refuse it
-		outcome = rank.NotSent
 	}
 	st.grants = st.relay.rank.ReleaseAt(l, outcome, until, now, st.grants[:0])
 	deliver(st.grants)
@@ -394,10 +415,9 @@ func (c *call) leaveWorker(outcome rank.Outcome, now time.Duration) {
 		c.dropHedge(rank.Cancelled, now)
 	}
 	c.heardAgain()
-	unseen := outcome == rank.Cancelled && c.unsend()
 	switch {
-	case unseen:
-		outcome = rank.NotSent
+	case (outcome == rank.Cancelled || outcome == rank.Failed) && c.neverSeen():
+		outcome = rank.NotSent // whatever has ended it, the worker has no part in it
 	case outcome == rank.Cancelled && c.mayFinish():
 		c.goUnheard(now)
 		c.state = callOver

@@ -1,10 +1,10 @@
 package relay
 
 import (
-	"bytes"
 	"net"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -14,12 +14,19 @@ const finalGoAway = time.Second
 
 // callerConn is one connection of a caller.
 type callerConn struct {
-	st        *stand
-	link      *shard.Link
-	address   string // of the caller, without port; empty for Unix sockets
-	xff       []byte // "x-forwarded-for: address", encoded
-	life      life
-	held      int         // bytes that wait for it here, see call.count
+	st      *stand
+	link    *shard.Link
+	own     who      // whose calls these are, but for those that say otherwise
+	local   *h2.Conn // the other end in this process, nil: a socket
+	life    life
+	held    int               // bytes that wait for it here, see call.count
+	excess  int               // bytes that its engine holds beyond what every one may
+	source  *source           // where it comes from
+	waiting list[call]        // its calls that can be given up
+	class   uint8             // by what it holds, see hoard; 0: nothing can be given up
+	byPart  place[callerConn] // in hoard.classes
+	resting seat              // while it has no call
+
 	ahead     int         // of its answers, see call.absorb
 	timer     shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
 	recent    *method     // of its last call: most callers use few
@@ -34,29 +41,34 @@ type callerConn struct {
 type callerSide struct{ st *stand }
 
 // accept takes a caller's connection into the stand's shard.
-func (st *stand) accept(nc net.Conn) {
-	cc := &callerConn{st: st, address: callerAddress(nc)}
+func (st *stand) accept(nc net.Conn, from *source) {
+	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	if cc.address != "" {
-		cc.xff = h2.AppendField(nil, "x-forwarded-for", cc.address)
-	}
 	st.do(func() {
 		if st.relay.closing.Load() { // nobody would ever close it
-			st.relay.connections.Add(-1)
+			st.relay.leaves(from)
 			_ = nc.Close()
 			return
 		}
-		cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
-		cc.link.Conn.Owner = cc
-		st.callers[cc] = struct{}{}
+		cc.own = st.whoIs(Caller{Address: callerAddress(nc), Door: socketDoor})
+		cc.begin()
 		now := st.Now()
 		cc.life = st.newLife(now)
+		cc.rests()
 		st.SetTimer(&cc.timer, now+st.relay.settings().Limits.Handshake)
 		cc.link.Attach(nc)
 		if st.draining {
 			cc.leave()
 		}
 	})
+}
+
+// begin makes the connection's link and counts it among the stand's callers.
+func (cc *callerConn) begin() {
+	st := cc.st
+	cc.link = st.NewLink(&st.conf.down, callerSide{st}, cc)
+	cc.link.Conn.Owner = cc
+	st.callers[cc] = struct{}{}
 }
 
 func callerAddress(nc net.Conn) string {
@@ -68,50 +80,47 @@ func callerAddress(nc net.Conn) string {
 
 // LinkClosed implements shard.Watcher.
 func (cc *callerConn) LinkClosed(*shard.Link, error) {
+	cc.ended()
+	if cc.local == nil {
+		cc.st.relay.leaves(cc.source)
+	}
+}
+
+// ended leaves nothing of a connection but its place among those of its source.
+func (cc *callerConn) ended() {
 	cc.st.StopTimer(&cc.timer)
 	if cc.form != nil {
 		cc.st.drop(cc.form)
 		cc.form = nil
 	}
+	cc.excess = 0
+	cc.sort()
 	cc.leaveKey()
 	delete(cc.st.callers, cc)
-	cc.st.relay.connections.Add(-1)
+	cc.stirs()
 }
 
-// NotHTTP2 answers a peer that speaks HTTP/1, in a form that a person with curl
-// or a browser can read. Whoever speaks neither sees the end of the connection,
-// as RFC 9113 3.4 has it.
+// NotHTTP2 has those who speak HTTP/1 served by whoever does that. Whoever speaks
+// neither sees the end of the connection, as RFC 9113 3.4 has it.
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
-	cc.st.partings[parting{ofCaller, partingForeign}]++
-	const tlsHandshake = 0x16
-	if len(first) > 0 && first[0] == tlsHandshake {
-		cc.st.relay.warnOfTLS(cc.st.Now())
+	kind := door.KindOf(first)
+	if kind == door.HTTP1 && cc.st.relay.settings().HTTP1 != nil {
+		cc.handOver(l, first)
 		return
 	}
-	if speaksHTTP1(first) {
-		l.Conn.Raw([]byte(http1Answer))
+	cc.st.partings[parting{ofCaller, partingForeign}]++
+	if kind == door.TLS {
+		cc.st.relay.warnOfTLS(cc.st.Now())
 	}
-}
-
-// speaksHTTP1 looks at the first bytes of a connection for a request line, or
-// the beginning of a long one.
-func speaksHTTP1(first []byte) bool {
-	line, _, whole := bytes.Cut(first, []byte("\n"))
-	if !whole {
-		return len(line) > 0 && 'A' <= line[0] && line[0] <= 'Z'
-	}
-	return bytes.Contains(line, []byte(" HTTP/1."))
 }
 
 // Broken is told that the caller broke a rule of the whole connection, or had
 // us do more chores than it may (h2.Chore). Its calls end now: nobody will take
 // their answers.
-func (cc *callerConn) Broken(l *shard.Link, why *h2.ConnError) {
-	cc.st.parted(ofCaller, cc.address, why)
-	var open []*call
-	l.Conn.Each(func(s *h2.Stream) { open = append(open, s.Owner.(*call)) })
-	for _, c := range open {
-		c.abandoned(cc.st.Now())
+func (cc *callerConn) Broken(_ *shard.Link, why *h2.ConnError) {
+	cc.st.parted(ofCaller, cc.own.String(), why)
+	for _, o := range cc.owners() {
+		o.abandoned(cc.st.Now())
 	}
 }
 
@@ -123,11 +132,6 @@ func (r *Relay) warnOfTLS(now time.Duration) {
 		go r.settings().Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it", "unsaid", unsaid) // ends with the line
 	}
 }
-
-const http1Body = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"
-
-const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain; charset=utf-8\r\n" +
-	"Connection: close\r\n\r\n" + http1Body
 
 // Expired implements shard.Expirer: no preface has come, or no answer to the
 // first GOAWAY, or it is time to look how long the connection has been there.
@@ -189,57 +193,57 @@ func (cc *callerConn) finalGoAway() {
 // callEnded ends a connection that has said goodbye and has no call left.
 func (cc *callerConn) callEnded() {
 	cc.life.quiet = cc.st.Now()
+	if cc.link.Conn.Streams() == 0 && !cc.link.Closed() {
+		cc.rests()
+	}
 	if cc.finalled && !cc.link.Closed() && cc.link.Conn.Streams() == 0 {
 		cc.link.Finish(errDrained)
 	}
 }
 
-// NewStream implements h2.Handler.
-func (h callerSide) NewStream(c *h2.Conn) *h2.Stream {
-	return &h.st.newCall(c.Owner.(*callerConn)).down
+// Accept implements h2.Handler.
+func (h callerSide) Accept(c *h2.Conn, b *h2.Block) *h2.Stream {
+	cc := c.Owner.(*callerConn)
+	w := cc.whose(c.LastPeerStream())
+	if w == nil {
+		return nil
+	}
+	cc.stirs()
+	if serve := cc.otherwise(b); serve != nil {
+		return &h.st.newExchange(cc, w, serve).stream
+	}
+	return &h.st.newCall(cc, w).down
 }
 
 // Headers implements h2.Handler: a request, or its trailers.
 func (h callerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
-	c, now := s.Owner.(*call), h.st.Now()
-	if c.state != callNew {
-		c.requestTrailers(b, now)
-		return
-	}
-	c.begin(b, end, now)
+	ownerOf(s).requestHead(b, end, h.st.Now())
 }
 
 // TooLarge implements h2.Handler.
 func (h callerSide) TooLarge(s *h2.Stream, end bool) {
-	c, now := s.Owner.(*call), h.st.Now()
-	if c.state == callNew {
-		c.started, c.reqEnd = now, end
-		f := h.st.newForm()
-		f.readKind(c.caller, h.st.Block())
-		c.take(f)
-	}
-	c.fail(endedHeaders, now)
+	ownerOf(s).requestTooLarge(end, h.st.Now())
 }
 
 // Data implements h2.Handler.
 func (h callerSide) Data(s *h2.Stream, p []byte, end bool) {
-	s.Owner.(*call).requestData(p, end, h.st.Now())
+	ownerOf(s).requestData(p, end, h.st.Now())
 }
 
 // Reset implements h2.Handler: the caller has left; the worker's stream is
 // cancelled at once.
 func (h callerSide) Reset(s *h2.Stream, _ h2.ErrCode, _ bool) {
-	s.Owner.(*call).abandoned(h.st.Now())
+	ownerOf(s).abandoned(h.st.Now())
 }
 
 // Lost implements h2.Handler: the caller's connection is gone.
 func (h callerSide) Lost(s *h2.Stream, _ bool) {
-	s.Owner.(*call).abandoned(h.st.Now())
+	ownerOf(s).abandoned(h.st.Now())
 }
 
 // Writable implements h2.Handler.
 func (h callerSide) Writable(s *h2.Stream) {
-	s.Owner.(*call).pumpAnswer(h.st.Now())
+	ownerOf(s).pumpAnswer(h.st.Now())
 }
 
 // GoAway implements h2.Handler: a caller's GOAWAY concerns pushed streams,

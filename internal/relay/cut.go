@@ -54,7 +54,7 @@ func (a *attempt) cut(now time.Duration) {
 	case c.aside && c.replayable(): // it only reads, so that it may be seen twice
 		c.moveAside(now)
 	case unseen && c.replayable():
-		c.again(now)
+		c.again(rank.NotSent, now)
 	case c.retryDrained(now):
 	default:
 		c.endWhole(endedDraining, now)

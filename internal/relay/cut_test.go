@@ -51,8 +51,8 @@ func TestCut(t *testing.T) {
 		if n := g.counted("worker_draining"); n != 3 {
 			t.Errorf("counted %d times, want 3", n)
 		}
-		if a := g.Activity(e); a.Served != 3 || !a.Oldest.IsZero() {
-			t.Errorf("served %d, oldest %v; want 3, none", a.Served, a.Oldest)
+		if a := g.Activity(e); a.Served != 3 || a.Cuts != 3 || !a.Oldest.IsZero() {
+			t.Errorf("served %d, cut %d, oldest %v; want 3, 3, none", a.Served, a.Cuts, a.Oldest)
 		}
 	})
 }
@@ -249,6 +249,29 @@ func TestServed(t *testing.T) {
 	})
 }
 
+// R3: a call of which too much has been written to be sent again ends at a cut also
+// where the worker has not seen any of it. It does not count for that one.
+func TestCutOfWhatWasNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.ReplayBytes = 100 })
+		e, worker := g.pipeWorker("w1", 4)
+		caller := g.pipeCaller()
+		caller.AnyOrder()
+		worker.StopReading()
+		for _, stream := range []uint32{1, 3} { // one is being written, one stays in our buffer
+			caller.WriteHeaders(stream, noEnd, request(hello)...)
+			caller.WriteData(stream, end, make([]byte, 200))
+			synctest.Wait()
+		}
+		g.Cut(e)
+		wantStatus(caller, 1, "14", draining)
+		wantStatus(caller, 3, "14", draining)
+		if a := g.Activity(e); a.Served != 1 || a.Cuts != 2 {
+			t.Errorf("served %d, cut %d; want 1, 2", a.Served, a.Cuts)
+		}
+	})
+}
+
 // R7: a reflection call, which has no slot, goes to another worker if it has no
 // answer yet, and is told the reason if it has.
 func TestCutReflection(t *testing.T) {
@@ -280,4 +303,41 @@ func TestCutReflection(t *testing.T) {
 			t.Errorf("%d places aside are taken", n)
 		}
 	})
+}
+
+// R7, R17: a reflection call that a cut or a drain ends behind a message, or because that
+// does not come to its end, is told why, and not that it was silent.
+func TestCutReflectionIsToldWhy(t *testing.T) {
+	for name, rest := range map[string][]byte{"whole message": hi()[3:], "no end": nil} {
+		for why, end := range map[string]func(g *rig, e *Endpoint){
+			draining:                 func(g *rig, e *Endpoint) { g.Cut(e) },
+			"cabrank: shutting down": func(g *rig, _ *Endpoint) { go g.Drain(0, nil) }, // ends with the last call
+		} {
+			t.Run(why+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g := newPipeRig(t)
+					e, worker := g.pipeWorker("w1", 1)
+					caller := g.pipeCaller()
+					caller.WriteHeaders(1, noEnd, request(reflectPath)...)
+					caller.WriteData(1, noEnd, hi())
+					worker.WantHeaders(1, noEnd)
+					worker.WantDataBytes(1, hi(), noEnd)
+					worker.WriteHeaders(1, noEnd, responseHead()...)
+					worker.WriteData(1, noEnd, hi()[:3])
+					caller.WantFields(1, noEnd, responseHead()...)
+					caller.WantDataBytes(1, hi()[:3], noEnd)
+					caller.AnyOrder()
+					caller.Skip(testkit.Ping, testkit.GoAway)
+					end(g, e)
+					synctest.Wait()
+					if rest != nil {
+						worker.WriteData(1, noEnd, rest)
+						caller.WantDataBytes(1, rest, noEnd)
+					}
+					pass(2 * time.Second)
+					caller.WantFields(1, testkit.End, "grpc-status", "14", "grpc-message", why)
+				})
+			})
+		}
+	}
 }

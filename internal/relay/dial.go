@@ -44,8 +44,9 @@ func spread(d time.Duration, part, random float64) time.Duration {
 func (uc *upstreamConn) noteEnd(now time.Duration) {
 	switch u := uc.upstream; {
 	case uc.failed || uc.retired:
-	case uc.link.Conn.Greeted():
+	case uc.heard != 0:
 		u.dials.failures = 0
+	case uc.link.Conn.Greeted(): // it was there, and nobody knows yet whether it serves
 	default:
 		uc.failed = true
 		u.dials.failed(now, u.st.relay.settings().Random())

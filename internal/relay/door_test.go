@@ -1,13 +1,11 @@
 package relay
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,10 +41,7 @@ func sendRaw(t *testing.T, addr, bytes string) string {
 func TestOtherProtocols(t *testing.T) {
 	g := newRig(t)
 	for name, c := range map[string]struct{ sent, want string }{
-		"HTTP/1.1":         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", http1Answer},
-		"upgrade to h2c":   {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", http1Answer},
-		"a POST":           {"POST /a.B/C HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", http1Answer},
-		"a long line":      {"GET /" + strings.Repeat("a", 1000), http1Answer},
+		"HTTP/1, unserved": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""},
 		"like the preface": {"PRI * HTTP/2.0\r\n\r\nsm\r\n\r\n", ""},
 		"no request line":  {"INVALID CONNECTION PREFACE\r\n\r\n", ""},
 		"TLS":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", ""},
@@ -120,34 +115,6 @@ func TestMaxStreams(t *testing.T) {
 	caller.WriteRST(1, http2.ErrCodeCancel)
 	caller.WriteHeaders(7, end, request(hello)...)
 	g.wantWaiting(2)
-}
-
-// brokenListener fails in a row of ways.
-type brokenListener struct {
-	net.Listener
-	errs []error
-}
-
-func (l *brokenListener) Accept() (net.Conn, error) {
-	err := l.errs[0]
-	l.errs = l.errs[1:]
-	return nil, err
-}
-
-func (l *brokenListener) Close() error { return nil }
-
-// Out of descriptors the door waits; any other error of a listener is told.
-func TestServeErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		began := time.Now()
-		full := &net.OpError{Op: "accept", Err: syscall.EMFILE}
-		err := g.Serve(&brokenListener{errs: []error{full, full, full, io.ErrUnexpectedEOF}})
-		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("Serve: %v", err)
-		}
-		wantTook(t, began, 35*time.Millisecond) // 5, 10, 20
-	})
 }
 
 // logLines is a log whose lines can be counted while they are written.

@@ -1,10 +1,6 @@
 package relay
 
-import (
-	"time"
-
-	"github.com/cabrank/cabrank/internal/h2"
-)
+import "time"
 
 // farewell bounds the wait for callers to take their last bytes.
 const farewell = 1500 * time.Millisecond
@@ -21,23 +17,28 @@ func (r *Relay) StopServing() {
 // Drain ends the relay in good order (R17): no new connections, GOAWAY in two
 // steps, calls in flight and queued finish within timeout, what is left is
 // answered UNAVAILABLE, connections are flushed, half-closed, closed. hurry,
-// when closed, skips the wait for calls.
+// when closed, skips the wait for calls. It returns how many were cut: answered so
+// because they had not ended by then.
 //
 // Callers that read get what their workers have answered, up to the end of a
 // message, for a second.
 //
 // It takes at most timeout plus three seconds, and does not end the relay's
 // goroutines: Close does.
-func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
+func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 	r.StopServing()
-	r.door.drain()
+	r.door.Drain()
 	r.each(func(st *stand) {
 		st.draining = true
 		for cc := range st.callers {
 			cc.leave()
 		}
+		for g := range st.guests {
+			g.leave()
+		}
 	})
 	r.await(timeout, hurry, func() bool { return r.allLeft() && r.running() == 0 })
+	before := r.endedBy(endedShutdown)
 	if left := r.running(); left > 0 {
 		r.settings().Log.Warn("calls are left; answering them", "calls", left, "answer", answerOf(endedShutdown).message)
 	}
@@ -46,6 +47,13 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) {
 	r.await(messageTime, nil, r.allAnswered)
 	r.each((*stand).endRest)
 	r.await(farewell, nil, r.allGone)
+	return r.endedBy(endedShutdown) - before
+}
+
+// endedBy counts the calls that Cabrank has ended for a reason.
+func (r *Relay) endedBy(why ending) (n int) {
+	r.each(func(st *stand) { n += int(st.stats.refused[why]) })
+	return n
 }
 
 // await waits until done says so; it is asked anew at every event.
@@ -67,10 +75,11 @@ func (r *Relay) await(timeout time.Duration, hurry <-chan struct{}, done func() 
 }
 
 // allLeft reports whether every connection has had its final GOAWAY, so that
-// no further call can arrive.
+// no further call can arrive, and every guest has gone.
 func (r *Relay) allLeft() bool {
 	all := true
 	r.each(func(st *stand) {
+		all = all && len(st.guests) == 0
 		for cc := range st.callers {
 			all = all && cc.finalled
 		}
@@ -100,10 +109,8 @@ func (st *stand) answerRest() {
 	now := st.Now()
 	for cc := range st.callers {
 		cc.finalGoAway()
-		for _, c := range cc.open() {
-			if !c.respEnd { // else the caller has only to take it
-				c.endWhole(endedShutdown, now)
-			}
+		for _, o := range cc.owners() {
+			o.drained(now)
 		}
 	}
 }
@@ -111,18 +118,25 @@ func (st *stand) answerRest() {
 // endRest ends the connections that are left, and tells their callers what can be
 // told without their reading.
 func (st *stand) endRest() {
+	st.endGuests()
 	now := st.Now()
 	for cc := range st.callers {
-		for _, c := range cc.open() {
-			c.dropAnswer()
-			c.fail(endedShutdown, now)
+		for _, o := range cc.owners() {
+			o.cutOff(now)
 		}
 		cc.link.Finish(errDrained)
 	}
 }
 
-// open returns the connection's calls.
-func (cc *callerConn) open() (calls []*call) {
-	cc.link.Conn.Each(func(s *h2.Stream) { calls = append(calls, s.Owner.(*call)) })
-	return calls
+// drained implements owner.
+func (c *call) drained(now time.Duration) {
+	if !c.respEnd { // else the caller has only to take it
+		c.endWhole(endedShutdown, now)
+	}
+}
+
+// cutOff implements owner.
+func (c *call) cutOff(now time.Duration) {
+	c.dropAnswer()
+	c.fail(endedShutdown, now)
 }

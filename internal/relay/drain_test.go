@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -270,14 +271,14 @@ func TestDrainClosesDoor(t *testing.T) {
 		conn.Close()
 		t.Error("the door still accepts")
 	}
-	if err := <-served; !errors.Is(err, ErrClosed) {
+	if err := <-served; !errors.Is(err, door.ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 	if ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	g.Drain(time.Second, nil) // once more changes nothing
-	if err := g.Serve(ln); !errors.Is(err, ErrClosed) {
+	if err := g.Serve(ln); !errors.Is(err, door.ErrClosed) {
 		t.Errorf("Serve after a drain: %v", err)
 	}
 }

@@ -29,11 +29,11 @@ const (
 	endedLate
 	endedCycle
 	endedWontFinish
-	endedOverload
 	endedRate
 	endedTooMany
 	endedStalled
 	endedDraining
+	endedConnect
 	endings // how many there are
 )
 
@@ -64,13 +64,13 @@ func answerOf(r ending) answer {
 		// Not a status that callers try again: another turn meets the same cycle.
 		endedCycle:      {"call_cycle", grpcwire.FailedPrecondition, 508, "cabrank: call cycle"},
 		endedWontFinish: {"deadline_shed", grpcwire.DeadlineExceeded, 504, "cabrank: deadline would pass"},
-		endedOverload:   {"overload", grpcwire.ResourceExhausted, 503, "cabrank: overload"},
 		endedRate:       {"rate_limit", grpcwire.ResourceExhausted, 429, "cabrank: rate limit"},
 		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
 		// ABORTED is for what the caller has to begin anew from further up: sending
 		// the same once more would only stall again (gRPC's status codes).
 		endedStalled:  {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
 		endedDraining: {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
+		endedConnect:  {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
 	}[r]
 }
 
@@ -109,8 +109,6 @@ func endingFor(reason rank.Reason) ending {
 		return endedDeadlineQueued
 	case rank.WontFinish:
 		return endedWontFinish
-	case rank.Overload:
-		return endedOverload
 	case rank.RateLimited:
 		return endedRate
 	case rank.TooManyCalls:
@@ -134,6 +132,9 @@ func (c *call) fail(why ending, now time.Duration) {
 	if c.done {
 		return
 	}
+	if why == endedDraining && c.via != nil {
+		c.via.upstream.cuts++
+	}
 	c.leaveQueue(now)
 	c.leaveWorker(outcomeOf(why), now)
 	a := &c.st.relay.answers[why]
@@ -155,11 +156,13 @@ func (c *call) fail(why ending, now time.Duration) {
 
 func outcomeOf(why ending) rank.Outcome {
 	switch why {
-	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled:
+	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled, endedHeaders:
 		return rank.Cancelled
 	case endedLost:
 		// A dying process closes one socket after the other, its listener late:
 		// the pause keeps the next call from a connection that nobody accepts.
+		return rank.Lost
+	case endedLate:
 		return rank.RefusedByWorker
 	default:
 		return rank.Failed

@@ -38,11 +38,11 @@ func table() map[ending]row {
 		endedLate:           {14, 503, "cabrank: worker refused the call late"},
 		endedCycle:          {9, 508, "cabrank: call cycle"},
 		endedWontFinish:     {4, 504, "cabrank: deadline would pass"},
-		endedOverload:       {8, 503, "cabrank: overload"},
 		endedRate:           {8, 429, "cabrank: rate limit"},
 		endedTooMany:        {8, 429, "cabrank: too many calls"},
 		endedStalled:        {10, 408, "cabrank: caller stalled"},
 		endedDraining:       {14, 503, "cabrank: worker draining"},
+		endedConnect:        {12, 501, "cabrank: CONNECT is not served"},
 	}
 }
 

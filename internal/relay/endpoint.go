@@ -18,11 +18,13 @@ type Endpoint struct {
 	name      string
 	slots     *rank.Endpoint
 	local     bool // started by cabrank: its refusals are understood (R1)
+	size      int  // calls that it may have at a time, at most
 
-	_        [64]byte // what changes is on other lines of the processor's cache
-	ready    atomic.Bool
-	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
-	suspect  atomic.Bool  // the rank was told so
+	_          [64]byte // what changes is on other lines of the processor's cache
+	ready      atomic.Bool
+	lastDone   atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
+	suspect    atomic.Bool  // the rank was told so
+	failsInTwo atomic.Bool  // it has failed a call by a second block without a message between, R2
 
 	mu       sync.Mutex // guards what follows; a leaf
 	seen     sight
@@ -37,7 +39,7 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	o := r.settings()
-	e := &Endpoint{name: name, local: local}
+	e := &Endpoint{name: name, local: local, size: max(n, o.SlotsMax)}
 	for _, st := range r.stands {
 		u := &upstream{st: st, endpoint: e}
 		if !local {
@@ -99,6 +101,10 @@ func (u *upstream) touch(now time.Duration) {
 		u.endpoint.lastDone.Store(int64(now))
 	}
 }
+
+// answered is when the endpoint last answered a call to the end, 0 for never. It may be
+// touchEvery too early.
+func (e *Endpoint) answered() time.Duration { return time.Duration(e.lastDone.Load()) }
 
 // readyUpstream returns an upstream of some ready endpoint, in turn; nil if
 // there is none.

@@ -228,7 +228,7 @@ func TestRequestTrailers(t *testing.T) {
 
 // R13: 1xx answers stay between neighbors and commit nothing.
 func TestInterimAnswers(t *testing.T) {
-	g := newRig(t)
+	g := newRig(t, trusting)
 	_, accept := g.worker("w1", 1)
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello)...)

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"hash/crc32"
+	"math"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -18,15 +19,21 @@ func noWindow() http2.Setting {
 // pour sends DATA on a stream for as long as credit comes, and returns how many
 // bytes were sent in all. It needs a synctest bubble.
 func pour(p *testkit.Peer, stream uint32, sent int64) int64 {
-	for {
+	return pourUpTo(p, stream, sent, math.MaxInt64)
+}
+
+// pourUpTo is pour for so many bytes in all.
+func pourUpTo(p *testkit.Peer, stream uint32, sent, most int64) int64 {
+	for sent < most {
 		synctest.Wait()
-		room := min(streamWindow+p.Credit(stream)-sent, 16<<10)
+		room := min(streamWindow+p.Credit(stream)-sent, 16<<10, most-sent)
 		if room == 0 {
-			return sent
+			break
 		}
 		p.WriteData(stream, noEnd, make([]byte, room))
 		sent += room
 	}
+	return sent
 }
 
 // R11, R9: what a worker can send to a caller that does not read is bounded by

@@ -18,14 +18,16 @@ import (
 // has it, but for method, which workers teach.
 type form struct {
 	refs int    // calls, and the connection that keeps it for its next one
+	who  *who   // whose calls they are
 	same uint64 // h2.Block.Same, 0: none
 
 	grpc     bool
 	bodyless bool          // a HEAD request: no answer has content (RFC 9110 9.3.2)
+	connect  bool          // a CONNECT request
 	own      bool          // the path is of a service that gRPC itself defines, R7
 	method   *method       // nil until a worker has answered it before
 	policy   *policy       // nil: it is sent once
-	path     []byte        // kept only while method is nil, or where own is true
+	path     []byte        // without its query; kept only while method is nil, or where own is true
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
 	hops     int           // cabranks that it has passed, R10
@@ -49,21 +51,21 @@ type form struct {
 
 // formOf returns the form of a request's block for one call, which gives it
 // back with drop.
-func (cc *callerConn) formOf(b *h2.Block) *form {
-	if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same {
+func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
+	if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same && f.who == w {
 		if f.method == nil && f.grpc {
 			f.method = cc.methodOf(f.path)
 		}
 		f.refs++
 		return f
 	}
-	f := cc.st.newForm()
+	f := cc.st.newForm(w)
 	f.readKind(cc, b)
 	f.readTimeout(b)
 	f.readHops(cc, b)
 	f.readPlace(cc, b)
 	f.keepHead(cc, b)
-	f.list = b.ListSize + maxAdded + len(cc.address)
+	f.list = b.ListSize + maxAdded + len(w.Address)
 	if b.Same != 0 {
 		cc.keep(f, b.Same)
 	}
@@ -81,7 +83,7 @@ func (cc *callerConn) keep(f *form, same uint64) {
 }
 
 // newForm returns an empty form with one reference.
-func (st *stand) newForm() *form {
+func (st *stand) newForm(w *who) *form {
 	f := st.freeForms
 	if f == nil {
 		f = new(form)
@@ -89,7 +91,7 @@ func (st *stand) newForm() *form {
 		st.freeForms = f.nextFree
 		st.freeFormCount--
 	}
-	*f = form{refs: 1, timeoutAt: -1, triesAt: -1}
+	*f = form{refs: 1, who: w, timeoutAt: -1, triesAt: -1}
 	return f
 }
 
@@ -105,6 +107,7 @@ func (st *stand) drop(f *form) {
 		st.keys.drop(f.key)
 		f.key = nil
 	}
+	f.who = nil
 	if st.freeFormCount < maxFree {
 		f.nextFree, st.freeForms = st.freeForms, f
 		st.freeFormCount++
@@ -126,27 +129,36 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	f.grpc = found && grpcwire.IsGRPC(contentType.Value)
 	verb, found := b.Watched(fieldMethod)
 	f.bodyless = found && string(verb.Value) == http.MethodHead
+	f.connect = found && string(verb.Value) == http.MethodConnect
 	path, found := b.Watched(fieldPath)
 	if !found || !f.grpc {
 		return
 	}
-	f.own = bytes.HasPrefix(path.Value, pathOwn)
-	if f.method = cc.methodOf(path.Value); f.method != nil {
+	name := nameOf(path.Value)
+	f.own = bytes.HasPrefix(name, pathOwn)
+	if f.method = cc.methodOf(name); f.method != nil {
 		f.policy = f.method.policy.Load()
 	} else {
-		f.policy = cc.st.relay.policyOf(path.Value)
+		f.policy = cc.st.relay.policyOf(name)
 	}
 	if f.method == nil || f.own {
-		f.path = cc.st.Pool().Append(nil, path.Value)
+		f.path = cc.st.Pool().Append(nil, name)
 	}
+}
+
+// nameOf returns the method that a path names. Behind it may stand a query: gRPC has
+// none, but some servers pass it over, and what is in it is the caller's secret.
+func nameOf(path []byte) []byte {
+	name, _, _ := bytes.Cut(path, []byte("?"))
+	return name
 }
 
 // readPlace learns what the rank goes by beside the method.
 func (f *form) readPlace(cc *callerConn, b *h2.Block) {
 	conf := cc.st.conf
-	f.key = cc.keyOf(b)
+	f.key = cc.keyOf(b, f.who)
 	if path, found := b.Watched(fieldPath); found {
-		f.lane = cc.st.relay.laneOf(path.Value, f.key)
+		f.lane = cc.st.relay.laneOf(nameOf(path.Value), f.key)
 	}
 	if conf.fieldBalance >= 0 {
 		if w, found := b.Watched(conf.fieldBalance); found {
@@ -204,7 +216,7 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 	case fieldTimeout:
 		return f.grpc
 	case fieldForwardedFor:
-		return len(cc.xff) > 0
+		return len(f.who.xff) > 0
 	case fieldTries:
 		return f.policy != nil
 	default:
@@ -217,7 +229,7 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 // it, the caller's address is appended to x-forwarded-for, and the call has one
 // hop more. Where grpc-previous-rpc-attempts stands is noted.
 func (f *form) keepHead(cc *callerConn, b *h2.Block) {
-	head := cc.st.Pool().Get(len(b.Enc) + len(cc.xff) + len(cc.st.relay.settings().firstHop) + 64)
+	head := cc.st.Pool().Get(len(b.Enc) + len(f.who.xff) + len(cc.st.relay.settings().firstHop) + 64)
 	var room [4]cut
 	from, hasXFF, hasHops := 0, false, false
 	for _, at := range f.cuts(cc, b, room[:0]) {
@@ -227,7 +239,7 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 		case fieldTimeout:
 			f.timeoutAt = len(head)
 		case fieldForwardedFor:
-			head, hasXFF = cc.appendForwarded(head, at.Value), true
+			head, hasXFF = cc.appendForwarded(head, at.Value, f.who), true
 		case fieldHops:
 			head, hasHops = cc.appendHops(head, f.hops), true
 		case fieldTries:
@@ -238,7 +250,7 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 	}
 	head = append(head, b.Enc[from:]...)
 	if !hasXFF {
-		head = append(head, cc.xff...)
+		head = append(head, f.who.xff...)
 	}
 	if !hasHops {
 		head = append(head, cc.st.relay.settings().firstHop...)
@@ -247,12 +259,12 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 }
 
 // appendForwarded writes x-forwarded-for with the caller's address added.
-func (cc *callerConn) appendForwarded(head, value []byte) []byte {
+func (cc *callerConn) appendForwarded(head, value []byte, w *who) []byte {
 	scratch := append(cc.st.scratch[:0], value...)
 	if len(value) > 0 {
 		scratch = append(scratch, ", "...)
 	}
-	scratch = append(scratch, cc.address...)
+	scratch = append(scratch, w.Address...)
 	cc.st.scratch = scratch
 	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -18,13 +19,23 @@ const (
 	turnAwayTime = time.Second
 )
 
-// enters counts a caller's connection in, or reports that there is no room.
-func (r *Relay) enters() bool {
-	if r.connections.Add(1) <= int64(r.settings().Limits.Connections) {
-		return true
+// scarce reports whether a connection has one of the descriptors that are kept for
+// what serves callers: health checks, new workers, the control. The system gives the
+// lowest that is free, so whoever gets one above the rest has come when few were left.
+func (r *Relay) scarce(nc net.Conn) bool {
+	first := r.settings().Limits.Descriptors
+	if above, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS, or bytes that were read
+		nc = above.NetConn()
 	}
-	r.connections.Add(-1)
-	return false
+	socket, ok := nc.(syscall.Conn)
+	if first == 0 || !ok {
+		return false
+	}
+	scarce := false
+	if raw, err := socket.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { scarce = fd >= uintptr(first) }) // a closed one has none
+	}
+	return scarce
 }
 
 // turnAway ends a connection that is one too many, before anything was read
@@ -34,7 +45,11 @@ func (st *stand) turnAway(nc net.Conn) {
 	st.do(func() { st.partings[parting{ofCaller, partingFull}]++ })
 	if unsaid, say := r.sayParting(parting{ofCaller, partingFull}, r.now()); say {
 		r.settings().Log.Warn("turned a connection away", "peer", callerAddress(nc),
-			"limit", r.settings().Limits.Connections, "unsaid", unsaid)
+			"limit", r.mostConnections(), "unsaid", unsaid)
+	}
+	if r.scarce(nc) {
+		_ = nc.Close() // nothing was written, and nothing is waited for
+		return
 	}
 	if r.turning.Add(1) > maxTurnedAway {
 		r.turning.Add(-1)

@@ -69,7 +69,7 @@ func (w *world) far(worker bool) *far {
 func (w *world) caller() *far {
 	f := w.far(false)
 	w.st.do(func() {
-		cc := &callerConn{st: w.st, address: "192.0.2.1", xff: h2.AppendField(nil, "x-forwarded-for", "192.0.2.1")}
+		cc := &callerConn{st: w.st, own: w.st.whoIs(Caller{Address: "192.0.2.1"})}
 		cc.timer.Owner = cc
 		w.g.connections.Add(1)
 		cc.link = w.st.NewLink(&w.st.conf.down, callerSide{w.st}, cc)

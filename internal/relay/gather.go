@@ -32,6 +32,7 @@ func (c *call) gather(now time.Duration) {
 	c.state, c.patience = callGathering, now+gatherFor
 	// Most calls have their message right behind: no clock is wound for them.
 	if conn := c.down.Conn(); conn == nil || !conn.Follows(&c.down) {
+		c.count()
 		c.setClock(now)
 	}
 }
@@ -106,7 +107,7 @@ func (m *method) callerFirst() bool {
 // noteOrder keeps who spoke first, when an answer begins that is more than a
 // status: what refuses a call by its HEADERS says nothing about the method.
 func (c *call) noteOrder() {
-	if c.reqEnd || c.reqBase > 0 || len(c.req) > 0 {
+	if !c.silent() {
 		return
 	}
 	c.workerFirst = true

@@ -234,7 +234,7 @@ func TestRefusedHeadersTeachNoOrder(t *testing.T) {
 // there, and goes first where it is the newest.
 func TestGatheringCallsAreShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer, o.Limits.Window = 1<<20, 256<<10 })
+		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer, o.Limits.Window = 1<<20+64*waitingSize, 256<<10 })
 		_, worker := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		caller.AnyOrder()

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -44,7 +45,7 @@ func TestHandOver(t *testing.T) {
 				next := inherit(t, ln)
 				after, servedAfter := succeed(t, next, worker)
 				now.ReleaseListeners()
-				if err := <-served; !errors.Is(err, ErrClosed) {
+				if err := <-served; !errors.Is(err, door.ErrClosed) {
 					t.Errorf("Serve: %v", err)
 				}
 				began := time.Now()

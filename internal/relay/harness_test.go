@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -67,12 +68,24 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 	go func() { served <- g.Serve(ln) }() // ended by Close
 	t.Cleanup(func() {
 		g.Close()
-		if err := <-served; !errors.Is(err, ErrClosed) {
-			t.Errorf("Serve: got %v, want ErrClosed", err)
+		if err := <-served; !errors.Is(err, door.ErrClosed) {
+			t.Errorf("Serve: got %v, want door.ErrClosed", err)
 		}
 		g.wantNothingLeft()
 	})
 	return g
+}
+
+// trusting has calls move by the texts of workers, as those of idempotent methods
+// do (R1).
+func trusting(o *Options) { o.TrustTexts = true }
+
+// failInTwo has the relay know that all workers there are fail calls in two blocks
+// (R2).
+func (g *rig) failInTwo() {
+	for _, e := range g.allEndpoints() {
+		e.failsInTwo.Store(true)
+	}
 }
 
 // newPipeRig starts a relay without a socket, for a synctest bubble.
@@ -111,9 +124,9 @@ func (g *rig) wantNothingLeft() {
 		g.t.Errorf("calls left in the queue: %d", n)
 	}
 	g.each(func(st *stand) {
-		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.hoard.head != nil {
-			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, queue %p",
-				st.replay, len(st.watches), len(st.callers), st.hoard.head)
+		if st.replay != 0 || len(st.watches) != 0 || len(st.callers) != 0 || st.hoard.most.Load() != 0 {
+			g.t.Errorf("left in a stand: %d replay bytes, %d watches, %d callers, class %d",
+				st.replay, len(st.watches), len(st.callers), st.hoard.most.Load())
 		}
 	})
 }

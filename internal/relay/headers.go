@@ -35,7 +35,7 @@ func settled(conn *h2.Conn) {
 	now := conn.Owner.(*upstreamConn).upstream.st.Now()
 	for _, a := range large {
 		// Else the worker has it, and will answer.
-		if conn.Unsend(&a.up) && !a.loses(rank.Failed, now) {
+		if a.unsend() && !a.loses(rank.NotSent, now) {
 			a.call.fail(endedHeaders, now)
 		}
 	}

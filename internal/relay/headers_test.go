@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -81,6 +82,44 @@ func TestTrailersLargerThanTheWorkerTakes(t *testing.T) {
 	g.wantInFlight(0)
 }
 
+// A call that the worker has not seen counts for nothing there: it is neither one that
+// has been served nor one that has failed. One that is cancelled for its trailers is
+// the caller's doing.
+func TestLargeListsAreNotTheWorkers(t *testing.T) {
+	for name, onCancel := range map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, func(o *Options) { o.OnCancel = onCancel })
+			e, accept := g.worker("w1", 99, listLimit)
+			caller := g.caller()
+			caller.AnyOrder()
+			for stream := uint32(1); stream < 80; stream += 2 { // before the worker has greeted, and after
+				caller.WriteHeaders(stream, end, requestOf(9000)...)
+			}
+			worker := accept()
+			for stream := uint32(1); stream < 80; stream += 2 {
+				wantStatus(caller, stream, "8", "cabrank: headers too large")
+			}
+			if a := g.Activity(e); a.Served != 0 {
+				t.Errorf("%d calls have been served", a.Served)
+			}
+			caller.WriteHeaders(81, noEnd, request(hello)...)
+			caller.WriteData(81, noEnd, hi())
+			stream := worker.WantFrame().Stream
+			worker.WantDataBytes(stream, hi(), noEnd)
+			caller.WriteHeaders(81, end, "x-large", strings.Repeat("v", 9000))
+			worker.WantRST(stream, http2.ErrCodeCancel)
+			wantStatus(caller, 81, "8", "cabrank: headers too large")
+			if a := g.Activity(e); a.Served != 1 {
+				t.Errorf("%d calls have been served, want the one that has been there", a.Served)
+			}
+			if pace := g.Rank().Endpoints[0].Pace; pace > 1 {
+				t.Errorf("the worker counts as %v times slower than usual", pace)
+			}
+			g.wantInFlight(0)
+		})
+	}
+}
+
 // R12: the length of a list as it leaves, cabrank's own fields included, is
 // never more than what it is taken for.
 func TestListsAreNotTakenForShorter(t *testing.T) {
@@ -122,7 +161,7 @@ func TestBinaryMetadata(t *testing.T) {
 	g := newRig(t)
 	_, accept := g.worker("w1", 9)
 	caller := g.caller()
-	for i, value := range []string{"Y", "YQ,YQ", "-_8=", "\xff"} {
+	for i, value := range []string{"Y", "YQ,Y", "-_8=", "\xff"} {
 		stream := uint32(2*i + 1)
 		caller.WriteHeaders(stream, end, request(hello, "x-bin", value)...)
 		caller.WantRST(stream, http2.ErrCodeProtocol)
@@ -139,6 +178,28 @@ func TestBinaryMetadata(t *testing.T) {
 	caller.WantRST(23, http2.ErrCodeProtocol)
 	worker.WantRST(3, http2.ErrCodeCancel)
 	g.wantInFlight(0)
+}
+
+// R12: binary values that were joined by commas, as gRPC allows (Custom-Metadata in
+// gRPC over HTTP/2), reach the worker as a field each, for gRPC's C core does not
+// split them; however many calls have them.
+func TestJoinedBinaryMetadata(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	var worker *testkit.Peer
+	for i := range 200 { // a connection may bring 100 malformed ones at once
+		stream := uint32(2*i + 1)
+		caller.WriteHeaders(stream, noEnd, request(hello, "x-bin", "YQ==,YWI, YWJj", "x", "1,2")...)
+		caller.WriteHeaders(stream, end, "y-bin", ",YQ")
+		if worker == nil {
+			worker = accept()
+		}
+		worker.WantFields(stream, noEnd, forwarded(request(hello, "x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x", "1,2"))...)
+		worker.WantFields(stream, end, "y-bin", "", "y-bin", "YQ")
+		reply(worker, stream)
+		wantReply(caller, stream)
+	}
 }
 
 // R14: before a worker like Node's would end a connection for the requests on
@@ -191,4 +252,31 @@ func TestTargetsAreRefused(t *testing.T) {
 	worker.WantHeaders(1, end)
 	reply(worker, 1)
 	wantReply(caller, stream)
+}
+
+// RFC 9113 8.5, 8.3.1: a request for a tunnel is answered here, and one with a host that
+// is not :authority is reset; no worker sees either.
+func TestTunnelsAndOtherHosts(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	const body = "cabrank: CONNECT is not served\n"
+	caller.WriteHeaders(1, noEnd, ":method", "CONNECT", ":authority", "db.test:5432")
+	caller.WantFields(1, noEnd, ":status", "501", "content-type", "text/plain; charset=utf-8", "content-length", fmt.Sprint(len(body)))
+	caller.WantDataBytes(1, []byte(body), end)
+	caller.WantRST(1, http2.ErrCodeNo)
+	caller.WriteHeaders(3, end, ":method", "CONNECT", ":authority", "db.test:5432", "content-type", "application/grpc")
+	wantStatus(caller, 3, "12", body[:len(body)-1])
+	caller.WriteHeaders(5, end, request(hello, "host", "other.test")...)
+	caller.WantRST(5, http2.ErrCodeProtocol)
+	caller.WriteHeaders(7, end, request(hello, "host", "greeter.test", "host", "greeter.test")...)
+	caller.WantRST(7, http2.ErrCodeProtocol)
+	caller.WriteHeaders(9, end, request(hello, "host", "Greeter.test:80")...)
+	worker := accept()
+	worker.WantFields(1, end, forwarded(request(hello, "host", "Greeter.test:80"))...)
+	reply(worker, 1)
+	wantReply(caller, 9)
+	if n := g.counted("connect"); n != 2 {
+		t.Errorf("%d counted", n)
+	}
 }

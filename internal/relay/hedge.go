@@ -25,7 +25,7 @@ const (
 	hedgeSent     hedgeResult = iota // it was sent; it is won, lost, or under way
 	hedgeWon                         // the caller got its answer, or it outlived the first attempt
 	hedgeLost                        // the first attempt answered, or it failed itself, or the call ended
-	hedgeNoSlot                      // none was sent: no other endpoint had a free slot, or somebody waited
+	hedgeNoSlot                      // none was sent: no other endpoint had a free slot and could be reached, or somebody waited
 	hedgeNoBudget                    // none was sent: too many retries and hedges for the calls there are
 	hedgeResults
 )
@@ -92,19 +92,19 @@ func (c *call) startHedge(now time.Duration) {
 		st.recycleAttempt(h)
 		return
 	}
+	h.previous = c.previous + 1
+	conn := st.upstreamOf(lease.Endpoint()).conn(now)
+	if conn == nil || !h.fits(conn) { // R15: the endpoint pauses; or it takes no such call
+		st.stats.hedges[hedgeNoSlot]++
+		st.release(lease, rank.NotSent, now)
+		st.recycleAttempt(h)
+		return
+	}
 	st.relay.retryBudget.spend(now)
 	st.stats.hedges[hedgeSent]++
 	c.hedge, c.hedging = h, true
-	h.previous = c.previous + 1
 	h.hasSlot(lease)
-	switch conn := st.upstreamOf(lease.Endpoint()).conn(now); {
-	case conn == nil:
-		c.dropHedge(rank.RefusedByWorker, now) // R15: the endpoint pauses
-	case !h.fits(conn):
-		c.dropHedge(rank.NotSent, now)
-	default:
-		h.start(conn, now)
-	}
+	h.start(conn, now)
 }
 
 // choose ends the race: the caller gets what the attempt answers.
@@ -141,11 +141,11 @@ func (a *attempt) givesWay(b *h2.Block, now time.Duration) bool {
 	a.readStatus(b)
 	st := a.call.st
 	switch {
-	case a.mayBeRefused() && a.isRefusal(b):
+	case a.mayMove() && a.isRefusal(b):
 		st.stats.refusedByWorker++
 		return a.loses(rank.RefusedByWorker, now)
 	case a.call.form.policy.on(a.code):
-		return a.loses(rank.OK, now)
+		return a.loses(a.verdict(), now)
 	}
 	a.choose(now)
 	return false
@@ -187,8 +187,8 @@ func (c *call) succeed(outcome rank.Outcome, now time.Duration) {
 	if c.leaveStream() && outcome == rank.Cancelled {
 		outcome = rank.NotSent
 	}
-	c.up.Clear()
 	c.freeSlot(outcome, now)
+	c.up.Clear()
 	c.forget()
 	if conn := h.up.Conn(); conn != nil {
 		conn.Move(&h.up, &c.up)

@@ -38,6 +38,7 @@ func newRace(t *testing.T, change ...func(*Options)) *race {
 	r.w1.WantHeaders(1, noEnd)
 	r.w1.WantDataBytes(1, hi(), end)
 	_, r.w2 = r.pipeWorker("w2", 1)
+	r.failInTwo()
 	return r
 }
 
@@ -117,8 +118,12 @@ func TestNoHedge(t *testing.T) {
 			r.w2.WantHeaders(1, end)
 		}, "no_slot"},
 		"no ready endpoint": {plan, func(r *race) { r.rank.SetReady(r.stands[0].upstreams[1].endpoint.slots, false, r.now(), nil) }, "no_slot"},
-		"no cancels":        {func(o *Options) { plan(o); o.Methods[0].OnCancel = rank.Finish }, func(*race) {}, ""},
-		"no budget":         {func(o *Options) { plan(o); o.RetryBudget = RetryBudget{} }, func(*race) {}, "no_budget"},
+		"headers that it does not take": {plan, func(r *race) {
+			r.w2.WriteSettings(http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: 10})
+			r.w2.WantSettingsAck()
+		}, "no_slot"},
+		"no cancels": {func(o *Options) { plan(o); o.Methods[0].OnCancel = rank.Finish }, func(*race) {}, ""},
+		"no budget":  {func(o *Options) { plan(o); o.RetryBudget = RetryBudget{} }, func(*race) {}, "no_budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

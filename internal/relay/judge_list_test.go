@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ func contentLength(fields []hpack.HeaderField) int64 {
 
 // faultOf names the rule of RFC 9113, 8.2 or 8.3 that a header list breaks.
 func faultOf(fields []hpack.HeaderField, trailers, request bool) string {
-	pseudo, regular := map[string]string{}, false
+	pseudo, regular, host := map[string]string{}, false, ""
 	for _, f := range fields {
 		if strings.HasPrefix(f.Name, ":") {
 			if _, twice := pseudo[f.Name]; twice || regular || trailers {
@@ -34,11 +35,16 @@ func faultOf(fields []hpack.HeaderField, trailers, request bool) string {
 				return "name " + f.Name
 			}
 		}
+		if f.Name == "host" {
+			host = f.Value
+		}
 		switch {
 		case strings.ContainsAny(f.Value, "\x00\r\n"):
 			return "octets in " + f.Name
 		case request && strings.Trim(f.Value, " \t") != f.Value:
 			return "space around " + f.Name
+		case request && strings.HasSuffix(f.Name, "-bin") && !isBinary(f.Value):
+			return "no base64 in " + f.Name
 		case f.Name == "te" && f.Value != "trailers":
 			return "te"
 		}
@@ -46,7 +52,17 @@ func faultOf(fields []hpack.HeaderField, trailers, request bool) string {
 	if trailers {
 		return ""
 	}
+	if authority := pseudo[":authority"]; request && host != "" && authority != "" && host != authority {
+		return "host"
+	}
 	return pseudoFault(pseudo, request)
+}
+
+// isBinary reports whether a value is base64, with or without padding: one, for some
+// workers take no list (R12).
+func isBinary(value string) bool {
+	_, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
+	return err == nil
 }
 
 func hopByHop() []string {
@@ -57,7 +73,7 @@ func pseudoFault(pseudo map[string]string, request bool) string {
 	need := []string{":status"}
 	switch {
 	case request && pseudo[":method"] == "CONNECT":
-		need = []string{":method", ":authority"}
+		return "CONNECT"
 	case request:
 		need = []string{":method", ":scheme", ":path"}
 		delete(pseudo, ":authority")

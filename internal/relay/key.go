@@ -3,6 +3,7 @@ package relay
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"strings"
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
@@ -15,8 +16,9 @@ type KeySource uint8
 const (
 	// ByNothing makes all callers one.
 	ByNothing KeySource = iota
-	// ByPeer is the address from which the connection comes, without the port.
-	// Callers over unix sockets are one.
+	// ByPeer is who the caller has shown to be (Caller.Identity), or else the
+	// address from which the connection comes, without the port. All without either,
+	// as those over unix sockets are, are one.
 	ByPeer
 	// ByAuthority is the :authority of the request.
 	ByAuthority
@@ -58,10 +60,11 @@ const (
 	// unixPeer is the key of callers without an address.
 	unixPeer = "unix"
 	// A key that callers have chosen has no NUL (RFC 9113 8.2.1). These have:
-	// that of all callers beyond maxKeys, and what long keys begin with that
-	// stand for a longer one.
-	otherKey = "\x00other"
-	longKey  = "\x00long"
+	// that of all callers beyond maxKeys, what long keys begin with that stand
+	// for a longer one, and what tells an identity from an address.
+	otherKey    = "\x00other"
+	longKey     = "\x00long"
+	identityKey = "\x00as"
 )
 
 // naming is what all shards must agree on about keys.
@@ -87,47 +90,50 @@ func (n *naming) terms(text []byte) rank.Terms {
 	return rank.Terms{Weight: n.Weights[string(text)], Rate: n.Rate, Burst: n.Burst, Concurrent: n.Concurrent}
 }
 
-// text returns the key of a connection, where not its requests say it.
-func (n *naming) text(cc *callerConn) string {
-	switch {
-	case n.By == ByNothing: // one for all
-		return ""
-	case cc.address == "":
-		return unixPeer
-	default:
-		return cc.address
-	}
+// sameSource reports whether keys come from the same place by both.
+func sameSource(a, b *Keys) bool { return a.By == b.By && a.Metadata == b.Metadata }
+
+// termsOf are what the caller may have whose key has this name.
+func (n *naming) termsOf(name string) rank.Terms {
+	return n.terms([]byte(strings.TrimPrefix(name, identityKey)))
 }
 
 // keyOf returns the key of a request, with one more reference; nil if it makes
 // no difference. Most connections bring the calls of one caller, so the key of
 // the last call is looked at first.
-func (cc *callerConn) keyOf(b *h2.Block) *key {
-	st := cc.st
-	n := &st.relay.settings().naming
-	switch field := st.conf.fieldKey; {
+func (cc *callerConn) keyOf(b *h2.Block, from *who) *key {
+	n := cc.st.conf.naming
+	switch field := cc.st.conf.fieldKey; {
 	case !n.matter():
 		return nil
 	case field >= 0:
 		w, _ := b.Watched(field)
-		cc.setKey(w.Value)
-	case cc.key == nil:
-		cc.setKey([]byte(n.text(cc)))
+		cc.setKey(n.name(w.Value, cc.st.digits[:0]), w.Value)
+	case n.By == ByNothing: // one for all
+		cc.setKey(nil, nil)
+	default:
+		cc.setKey(from.key, from.text)
 	}
 	cc.key.refs++
 	return cc.key
 }
 
-// setKey makes the connection one of the caller with this key.
-func (cc *callerConn) setKey(text []byte) {
-	st := cc.st
-	name := st.relay.settings().naming.name(text, st.digits[:0])
+// setKey makes the connection one of the caller whose key has this name; text is
+// what callers and the configuration call it.
+func (cc *callerConn) setKey(name, text []byte) {
 	if cc.key != nil && cc.key.name == string(name) {
 		return
 	}
-	k := st.keys.open(name, text)
+	k := cc.st.keys.open(name, text)
 	cc.leaveKey()
 	cc.key = k
+}
+
+// rekey has the connection's next call say anew whose it is: callers are told apart
+// by something else.
+func (cc *callerConn) rekey() {
+	cc.leaveKey()
+	cc.link.Conn.Watch(cc.st.conf.down.Watch)
 }
 
 // leaveKey gives up the connection's reference to the key of its last call.

@@ -34,8 +34,8 @@ type key struct {
 	lane    uint8 // of its calls, 0: none
 	refs    int   // connections and forms
 
-	idle         time.Duration // since when there is no reference
-	older, newer *key          // in keyring.oldest, while there is none
+	idle  time.Duration // since when there is no reference
+	place place[key]    // in keyring.unused, while there is none
 }
 
 // keyring is the keys that a shard knows.
@@ -44,9 +44,9 @@ type keyring struct {
 	byName map[string]*key
 	others *key // all callers beyond maxKeys; nil until there are some
 
-	oldest, newest *key        // of those that are not in use
-	idle           int         // how many they are
-	clock          shard.Timer // when the oldest is dropped
+	unused list[key]   // those that nothing refers to
+	idle   int         // how many they are
+	clock  shard.Timer // when the oldest of them is dropped
 }
 
 func (ks *keyring) init(st *stand) {
@@ -112,32 +112,19 @@ func (ks *keyring) drop(k *key) {
 	}
 	ks.st.relay.keysInUse.Add(-1)
 	if ks.idle >= maxIdleKeys {
-		ks.forget(ks.oldest)
+		ks.forget(ks.unused.first())
 	}
-	k.idle, k.older = ks.st.Now(), ks.newest
-	if ks.newest == nil {
-		ks.oldest = k
+	k.idle = ks.st.Now()
+	if ks.unused.first() == nil {
 		ks.st.SetTimer(&ks.clock, k.idle+ks.st.relay.settings().keyIdle())
-	} else {
-		ks.newest.newer = k
 	}
-	ks.newest = k
+	ks.unused.push(&k.place, k)
 	ks.idle++
 }
 
 // unlink takes a key out of those that are not in use.
 func (ks *keyring) unlink(k *key) {
-	if k.older == nil {
-		ks.oldest = k.newer
-	} else {
-		k.older.newer = k.newer
-	}
-	if k.newer == nil {
-		ks.newest = k.older
-	} else {
-		k.newer.older = k.older
-	}
-	k.older, k.newer = nil, nil
+	k.place.leave()
 	ks.idle--
 }
 
@@ -151,10 +138,11 @@ func (ks *keyring) forget(k *key) {
 // Expired implements shard.Expirer: keys that nobody has come back to go.
 func (ks *keyring) Expired(_ *shard.Timer, now time.Duration) {
 	keep := ks.st.relay.settings().keyIdle()
-	for ks.oldest != nil && ks.oldest.idle+keep <= now {
-		ks.forget(ks.oldest)
-	}
-	if ks.oldest != nil {
-		ks.st.SetTimer(&ks.clock, ks.oldest.idle+keep)
+	for k := ks.unused.first(); k != nil; k = ks.unused.first() {
+		if k.idle+keep > now {
+			ks.st.SetTimer(&ks.clock, k.idle+keep)
+			return
+		}
+		ks.forget(k)
 	}
 }

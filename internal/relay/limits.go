@@ -6,6 +6,7 @@ import "time"
 // them.
 type Limits struct {
 	Connections int           // at a time, all shards together, at least 1
+	Descriptors int           // callers get none from this one on, the rest is for what serves them, 0: any
 	Handshake   time.Duration // until the HTTP/2 preface and SETTINGS have arrived, R22
 	Header      time.Duration // for a header block, or another frame but DATA, that has begun, 0: for ever
 	Window      int32         // what one call may have sent that waits for its slot, bytes; half of it under pressure, R11
@@ -70,7 +71,9 @@ func (cc *callerConn) look(now time.Duration) {
 	reason, next := cc.life.over(cc.link.Conn.Streams(), now)
 	switch {
 	case reason != "":
-		cc.st.partings[parting{ofCaller, reason}]++
+		if cc.local == nil { // else nobody is sent away
+			cc.st.partings[parting{ofCaller, reason}]++
+		}
 		cc.leave()
 	case next != 0:
 		cc.st.SetTimer(&cc.timer, next)

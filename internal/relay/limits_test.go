@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +43,7 @@ func TestIdleLimit(t *testing.T) {
 				pass(30 * time.Minute)
 				caller.WriteHeaders(1, end, request(hello)...)
 				worker.WantHeaders(1, end)
-				pass(10 * time.Hour)
+				pass(2 * time.Hour)
 				reply(worker, 1)
 				wantReply(caller, 1)
 				pass(limit - time.Second)
@@ -76,7 +78,7 @@ func TestAgeLimit(t *testing.T) {
 		wantReply(caller, 3)
 		pass(time.Second)
 		wantLeave(t, caller, 3)
-		pass(24 * time.Hour)
+		pass(4 * time.Hour)
 		reply(worker, 1)
 		wantReply(caller, 1)
 		caller.WantClosed()
@@ -226,6 +228,28 @@ func TestConnectionLimitStubborn(t *testing.T) {
 			_ = end.Close()
 		}
 	})
+}
+
+// A connection with a descriptor that is kept for others is closed at once and
+// counted, though there could be more connections: nobody is told, which would
+// keep the descriptor.
+func TestDescriptorsAreKept(t *testing.T) {
+	g := newRig(t, func(o *Options) { o.Limits.Descriptors = 1 })
+	conn, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %d bytes, %v; want the end", n, err)
+	}
+	if g.connections.Load() != 0 || g.turning.Load() != 0 {
+		t.Errorf("%d connections, %d that are told", g.connections.Load(), g.turning.Load())
+	}
+	testkit.Eventually(t, soon, "the count", func() bool { return g.partedFor("too_many") == 1 })
 }
 
 // Slow headers: a caller that sends a header block bit by bit, or half a frame

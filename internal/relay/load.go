@@ -34,7 +34,7 @@ func (r *Relay) Load() Load {
 // wantsSlots reports whether calls end so because there are too few slots.
 func (e ending) wantsSlots() bool {
 	switch e {
-	case endedQueueFull, endedNoSlot, endedNoWorker, endedDeadlineQueued, endedBuffer, endedWontFinish, endedOverload:
+	case endedQueueFull, endedNoSlot, endedNoWorker, endedDeadlineQueued, endedBuffer, endedWontFinish:
 		return true
 	default:
 		return false

@@ -24,12 +24,13 @@ const (
 	partingIdle     = "idle"       // no call for too long
 	partingAge      = "age"        // as old as it may be
 	partingFull     = "too_many"   // one connection too many
+	partingRoom     = "make_room"  // without a call, to make room for another
 	partingLines    = time.Minute  // at most one line in the log for each reason
 )
 
 // partingReasons lists every reason, so that the counters are a closed set.
 func partingReasons() []string {
-	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull)
+	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull, partingRoom)
 }
 
 // partings counts the connections that the relay has ended for what their peer

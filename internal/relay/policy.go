@@ -43,6 +43,7 @@ type RetryBudget struct {
 //
 // Concurrency: immutable.
 type policy struct {
+	idempotent bool
 	retries    int
 	codes      uint32 // bit n: answers with code n are tried again
 	hedgeAfter time.Duration
@@ -52,6 +53,9 @@ type policy struct {
 
 // on reports whether a call that was answered so may be tried again.
 func (p *policy) on(code grpcwire.Code) bool { return p.codes&(1<<code) != 0 }
+
+// idempotent reports whether the call may run more than once.
+func (c *call) idempotent() bool { return c.form.policy != nil && c.form.policy.idempotent }
 
 // newPolicies translates rules. One that allows nothing hides that of its service.
 func newPolicies(rules []MethodRule) patterns[*policy] {
@@ -69,7 +73,7 @@ func newPolicy(rule MethodRule) *policy {
 		}
 		return &policy{onCancel: rule.OnCancel}
 	}
-	p := &policy{onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
+	p := &policy{idempotent: true, onCancel: rule.OnCancel, retries: rule.Retries, hedgeAfter: rule.HedgeAfter, hedgeAuto: rule.HedgeAuto}
 	for _, code := range rule.RetryOn {
 		p.codes |= 1 << code
 	}

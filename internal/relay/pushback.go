@@ -36,7 +36,7 @@ func pushbackOf(why ending) pushback {
 	switch why {
 	case endedWontFinish:
 		return pushAway
-	case endedQueueFull, endedBuffer, endedOverload:
+	case endedQueueFull, endedBuffer:
 		return pushDrained
 	case endedRate:
 		return pushRate

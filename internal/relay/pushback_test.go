@@ -153,34 +153,3 @@ func TestPushbackIsSpread(t *testing.T) {
 		t.Errorf("a pushback of centuries: %s", got)
 	}
 }
-
-// While the queue does not empty newer calls go first, and one that has waited
-// for half of its time is told so, and in which time the queue may drain.
-func TestOverloadIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const length = 40
-		g := newPipeRig(t, withQueue(length, time.Second))
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		for sent, served := uint32(0), uint32(0); g.counted("overload") == 0 && served < 200; served++ {
-			for ; g.Waiting() < length; sent++ {
-				caller.WriteHeaders(1+2*sent, end, request(hello)...)
-				synctest.Wait()
-			}
-			worker.WantHeaders(1+2*served, end)
-			pass(20 * time.Millisecond)
-			worker.WriteHeaders(1+2*served, end, append(responseHead(), "grpc-status", "0")...)
-			synctest.Wait()
-		}
-		for {
-			fields := caller.WantFrame().Fields // of one call or another
-			if testkit.Value(fields, "grpc-message") != "cabrank: overload" {
-				continue
-			}
-			if ms, err := strconv.Atoi(testkit.Value(fields, "grpc-retry-pushback-ms")); err != nil || ms < 1 || ms > 20*length {
-				t.Errorf("%v", fields)
-			}
-			return
-		}
-	})
-}

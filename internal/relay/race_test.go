@@ -30,7 +30,7 @@ func TestGrantMeetsCancel(t *testing.T) {
 			var waits *stand
 			testkit.Eventually(t, soon, "the call in the queue", func() bool {
 				g.each(func(st *stand) {
-					if st.hoard.head != nil {
+					if st.someWaiting() != nil {
 						waits = st
 					}
 				})
@@ -38,7 +38,7 @@ func TestGrantMeetsCancel(t *testing.T) {
 			})
 			second.Skip(testkit.Headers, testkit.RST)
 			waits.do(func() {
-				c := waits.hoard.head
+				c := waits.someWaiting()
 				reply(worker, 1)
 				wantReply(first, 1)
 				g.wantWaiting(0) // granted, and nobody can be told as long as we hold the lock
@@ -148,6 +148,46 @@ func TestTrailersTooLarge(t *testing.T) {
 	caller.WantFields(3, noEnd, responseHead()...)
 	caller.WantDataBytes(3, hi(), noEnd)
 	caller.WantFields(3, end, "grpc-status", "8", "grpc-message", "cabrank: headers too large")
+}
+
+// Trailers of a request above the limit take nothing of an answer that is there, and
+// come in the middle of no message of one that has begun.
+func TestTrailersTooLargeBesideAnAnswer(t *testing.T) {
+	g := newRig(t)
+	_, accept := g.worker("w1", 1)
+	caller := g.caller()
+	large := []string{"x-large", strings.Repeat("~", 20<<10)}
+	caller.WriteSettings(noWindow())
+	caller.WantSettingsAck()
+	caller.WriteHeaders(1, noEnd, request(hello)...)
+	caller.WriteData(1, noEnd, hi())
+	worker := accept()
+	worker.WantHeaders(1, noEnd)
+	worker.WantDataBytes(1, hi(), noEnd)
+	worker.WriteHeaders(1, noEnd, responseHead()...)
+	worker.WriteData(1, noEnd, hi())
+	worker.WriteHeaders(1, end, "grpc-status", "0")
+	caller.WantFields(1, noEnd, responseHead()...)
+	worker.WantRST(1, http2.ErrCodeCancel)
+	caller.WriteHeaders(1, end, large...)
+	caller.WriteWindowUpdate(1, 100)
+	caller.WantDataBytes(1, hi(), noEnd)
+	caller.WantFields(1, end, "grpc-status", "0")
+
+	caller.WriteHeaders(3, noEnd, request(hello)...)
+	caller.WriteData(3, noEnd, hi())
+	worker.WantHeaders(3, noEnd)
+	worker.WantDataBytes(3, hi(), noEnd)
+	caller.WriteWindowUpdate(3, 100)
+	worker.WriteHeaders(3, noEnd, responseHead()...)
+	worker.WriteData(3, noEnd, hi()[:4])
+	caller.WantFields(3, noEnd, responseHead()...)
+	caller.WantDataBytes(3, hi()[:4], noEnd)
+	caller.WriteHeaders(3, end, large...)
+	worker.WriteData(3, noEnd, hi()[4:])
+	caller.WantDataBytes(3, hi()[4:], noEnd)
+	caller.WantFields(3, end, "grpc-status", "8", "grpc-message", "cabrank: headers too large")
+	worker.WantRST(3, http2.ErrCodeCancel)
 }
 
 // A caller that gives credit byte by byte gets its bytes, in order.

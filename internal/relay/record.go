@@ -142,20 +142,32 @@ type statsTable struct {
 	methods         []*methodRecord // by method id; 0 is "other"
 	refused         [endings]uint64
 	refusedByWorker uint64
+	refusalsPassed  uint64 // answers in the words of a refusal, of calls that may have run
 	moved           uint64
 	unheard         uint64 // answers that nobody waited for, R5
 	cutUnheard      uint64 // workers that gave none of them in time
 	retries         [retryReasons]uint64
 	retriesDenied   [retryDenials]uint64
 	hedges          [hedgeResults]uint64
+	doors           map[string]*uint64 // calls, by who.Door
 }
 
 func newStatsTable() statsTable {
-	t := statsTable{methods: []*methodRecord{new(methodRecord)}}
+	t := statsTable{methods: []*methodRecord{new(methodRecord)}, doors: make(map[string]*uint64)}
 	for i, b := range bounds() {
 		t.limits[i] = time.Duration(b * float64(time.Second))
 	}
 	return t
+}
+
+// door returns the counter of the calls that have come in by a door.
+func (t *statsTable) door(name string) *uint64 {
+	n := t.doors[name]
+	if n == nil {
+		n = new(uint64)
+		t.doors[name] = n
+	}
+	return n
 }
 
 func (t *statsTable) of(m *method) *methodRecord {
@@ -173,9 +185,10 @@ func (t *statsTable) of(m *method) *methodRecord {
 
 // record counts a finished call. It is the only place that does.
 func (st *stand) record(c *call, now time.Duration) {
-	if c.method == nil && c.grpc && c.answered && c.code != grpcwire.Unimplemented {
+	if c.method == nil && c.grpc && c.answered && !c.busy && c.code != grpcwire.Unimplemented {
 		c.method = st.relay.learn(c.form.path, c.code == grpcwire.OK)
 	}
+	*c.who.calls++
 	t := &st.stats
 	m := t.of(c.method)
 	switch {
@@ -191,7 +204,7 @@ func (st *stand) record(c *call, now time.Duration) {
 	m.wait.observe(c.waited, &t.limits)
 	if c.work.any {
 		m.work.observe(c.work.total, &t.limits)
-		st.recordRun(c)
+		st.recordRun(c, now)
 	}
 	c.learnOrder()
 }
@@ -205,15 +218,20 @@ func (r *Relay) Stats() Stats {
 		partings.add(st.partings)
 	})
 	out := Stats{Partings: partings, Refusals: map[string]uint64{
-		"refused_by_worker": total.refusedByWorker, "moved": total.moved,
+		"refused_by_worker": total.refusedByWorker, "refusal_passed_on": total.refusalsPassed,
+		"moved":            total.moved,
 		"finished_unheard": total.unheard, "unheard_cut": total.cutUnheard,
-	}, Connections: r.connections.Load(), Buffered: r.budget.Used()}
+	}, Connections: r.connections.Load(), Buffered: r.budget.Used(), MostConnections: r.mostConnections(), MostBuffered: r.bufferTotal()}
 	for why, n := range total.refused {
 		out.Refusals[answerOf(ending(why)).token] += n
 	}
 	out.Retries, out.RetriesDenied = make(map[string]uint64), make(map[string]uint64)
 	for why, n := range total.retries {
 		out.Retries[retryReason(why).String()] = n
+	}
+	out.Doors = make(map[string]uint64)
+	for name, n := range total.doors {
+		out.Doors[name] = *n
 	}
 	out.Hedges = make(map[string]uint64)
 	for result, n := range total.hedges {
@@ -247,6 +265,7 @@ func (t *statsTable) add(from *statsTable) {
 		t.refused[i] += n
 	}
 	t.refusedByWorker += from.refusedByWorker
+	t.refusalsPassed += from.refusalsPassed
 	t.moved += from.moved
 	t.unheard += from.unheard
 	t.cutUnheard += from.cutUnheard
@@ -258,6 +277,9 @@ func (t *statsTable) add(from *statsTable) {
 	}
 	for i, n := range from.hedges {
 		t.hedges[i] += n
+	}
+	for name, n := range from.doors {
+		*t.door(name) += *n
 	}
 }
 

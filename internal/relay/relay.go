@@ -10,7 +10,9 @@
 //     x-cabrank-hops).
 //  3. A call that provably has not started on a worker moves to another one
 //     (R1 to R4); any other failure is answered in one place (ending.go).
-//  4. Health questions are answered at the door and reflection takes no slot
+//  4. Callers come over sockets, or are code of this process (Local), over a
+//     connection in memory: there is no other kind of call.
+//  5. Health questions are answered at the door and reflection takes no slot
 //     (R7).
 //
 // It decides nothing about who waits or which endpoint is next (package rank),
@@ -25,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -38,10 +41,12 @@ type Options struct {
 	CallTimeout  time.Duration // bound on every call from its grant on, 0: none
 	MinReady     int           // endpoints that must be ready for the relay to be
 	Refusals     []string      // grpc-message texts by which a worker says that it has no free thread, R1
+	TrustTexts   bool          // a call that is answered so has not run, whatever its method: no handler says the same, R1
 	ReplayBytes  int           // request bytes kept per call for a replay, R3
 	ReplayTotal  int64         // and in all
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
 	StallTimeout time.Duration // for which a caller may hold a slot and do nothing while others wait, 0: for ever, R9
+	HangTimeout  time.Duration // after which a worker that is silent is replaced, 0: never, R6; who watches it does that
 	AbsorbBytes  int           // bytes of an answer that are read though its caller does not take them, R9
 	HeaderList   uint32        // largest header list, bytes (RFC 9113 6.5.2)
 	MaxStreams   uint32        // calls that one connection may have open
@@ -53,6 +58,17 @@ type Options struct {
 	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
+
+	// Other says who serves a request that is no call, which is any but a POST of
+	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked
+	// under the lock of a shard, looks at the head and returns. What it returns runs in
+	// a goroutine of its own, without the lock; it returns soon after the exchange's
+	// Context has ended.
+	Other func(Head) func(*Exchange)
+
+	// HTTP1 takes the connections that begin like HTTP/1, and closes them in the end.
+	// It returns when they are served or closed. nil: they are closed.
+	HTTP1 func(*Guest)
 
 	// Methods are rules for methods, of patterns that occur once each.
 	Methods     []MethodRule
@@ -87,15 +103,19 @@ type Relay struct {
 	rank    *rank.Rank
 	budget  *h2.Budget
 	stands  []*stand
-	door    door
+	door    *door.Door
+	turn    atomic.Uint32 // of the stand that gets the next connection
 	answers answers
+	sources sources
 	lanes   patterns[uint8] // by method
 	start   time.Time
 
 	retryBudget retryBudget
 
 	serving     atomic.Bool  // what Health/Check says
+	overloaded  atomic.Bool  // see Overloaded; written by the pacer
 	connections atomic.Int64 // of callers
+	memory      atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
 	absorbed    atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9
 	keysInUse   atomic.Int64 // of all shards, each counted on every one that has it
 	turning     atomic.Int32 // callers that are one too many and are being told
@@ -138,7 +158,8 @@ func New(o Options) *Relay {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.health = newAnswers(), newHealthBlocks()
 	r.lanes = lanesOfMethods(o.Lanes)
-	r.door.relay = r
+	r.door = door.New(r, o.Log)
+	r.sources.init(o.Shards)
 	group := shard.NewGroup(r.start, r.budget)
 	for range o.Shards {
 		r.stands = append(r.stands, newStand(r, group.New()))
@@ -174,12 +195,13 @@ func (r *Relay) Waiting() int { return r.rank.Waiting() }
 func (r *Relay) Close() {
 	r.closing.Store(true)
 	r.cancel()
-	r.door.close()
+	r.door.Close()
 	r.pacer.stop()
 	r.looker.stop()
 	for _, st := range r.stands {
 		st.Stop()
 	}
+	r.each((*stand).endGuests)
 }
 
 // running counts the calls that hold up a drain.
@@ -206,6 +228,7 @@ func (p *pacer) run(r *Relay) {
 	defer alarm.Stop()
 	var grants []rank.Grant
 	told := refusing{log: r.settings().Log}
+	overloads := overloads{log: r.settings().Log}
 	for {
 		select {
 		case <-p.quit:
@@ -217,6 +240,10 @@ func (p *pacer) run(r *Relay) {
 		grants, next = r.rank.Tick(r.now(), grants[:0])
 		deliver(grants)
 		told.tell(r.rank)
+		if look := overloads.tell(r.rank, r.now()); look != 0 && (next == 0 || look < next) {
+			next = look
+		}
+		r.overloaded.Store(overloads.lasts)
 		pause := time.Hour
 		if next != 0 {
 			pause = max(next-r.now(), 0)

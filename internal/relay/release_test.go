@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 )
 
@@ -41,7 +42,7 @@ func TestReleaseListeners(t *testing.T) {
 	worker.WantHeaders(1, end)
 
 	g.ReleaseListeners()
-	if err := <-served; !errors.Is(err, ErrClosed) {
+	if err := <-served; !errors.Is(err, door.ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 	for range 10 {

@@ -16,7 +16,7 @@ import (
 // says what is left by then.
 func TestReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, worker := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		list := request(hello, "grpc-timeout", "10S", "x-request-id", "7")
@@ -49,7 +49,7 @@ func TestReplay(t *testing.T) {
 // R3: a call that is refused while its caller still sends goes on where it was.
 func TestReplayOfUnfinishedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, worker := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		caller.WriteHeaders(1, noEnd, request(hello)...)
@@ -79,7 +79,7 @@ func TestNoReplayAboveBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, c.change)
+				g := newPipeRig(t, trusting, c.change)
 				_, worker := g.pipeWorker("w1", 1)
 				caller := g.pipeCaller()
 				body := make([]byte, 8<<10+1)

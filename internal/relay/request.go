@@ -7,13 +7,43 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
+// requestHead implements owner.
+func (c *call) requestHead(b *h2.Block, end bool, now time.Duration) {
+	if c.state != callNew {
+		c.requestTrailers(b, now)
+		return
+	}
+	c.begin(b, end, now)
+}
+
+// requestTooLarge implements owner: what stands in front of the limit tells in which
+// form the caller wants to be told.
+func (c *call) requestTooLarge(end bool, now time.Duration) {
+	switch c.state {
+	case callNew:
+		c.reqEnd = end
+		f := c.st.newForm(c.who)
+		f.readKind(c.caller, c.st.Block())
+		c.take(f)
+	case callOver: // they are trailers, and the worker has answered without them
+		c.reqEnd = true
+		return
+	default:
+	}
+	c.endWhole(endedHeaders, now)
+}
+
 // begin looks at a request's HEADERS and sends the call on its way.
 func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	st, cc := c.st, c.caller
-	c.started, c.reqEnd = now, end
-	c.take(c.caller.formOf(b))
+	c.reqEnd = end
+	c.take(c.caller.formOf(b, c.who))
 	if c.form.broken {
 		c.fail(endedTimeout, now)
+		return
+	}
+	if c.form.connect { // RFC 9113 8.5: a tunnel is no call
+		c.fail(endedConnect, now)
 		return
 	}
 	if c.form.circling {
@@ -23,17 +53,15 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	if c.form.timeout != 0 {
 		c.deadline = now + c.form.timeout
 	}
-	if cc.overdrawn() {
-		c.fail(endedBuffer, now)
-		return
-	}
-	switch st.relay.wayOf(c.form) {
-	case wayHealthCheck:
+	switch way := st.relay.wayOf(c.form); {
+	case way == wayHealthCheck && !cc.overdrawn():
 		c.answerCheck(now)
-	case wayHealthWatch:
-		c.answerWatch(now)
-	case wayAside:
+	case way == wayAside:
 		c.enterAside(now)
+	case cc.crowdedOut(now):
+		c.fail(endedBuffer, now)
+	case way == wayHealthWatch:
+		c.answerWatch(now)
 	default:
 		if st.budgeted {
 			st.countCall(now)
@@ -70,7 +98,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 		return
 	}
 	if c.state == callRunning {
-		p = c.passOn(p)
+		p = c.passOn(p, now)
 	}
 	if len(p) > 0 {
 		c.req = c.st.Pool().Append(c.req, p)
@@ -82,6 +110,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	case callGathering:
 		c.gatherMore(now)
 	case callQueued, callPausing:
+		c.speaks()
 		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)
@@ -91,7 +120,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 
 // passOn writes bytes that no replay will need straight to the worker, as far as
 // it takes them now and nothing waits before them, and returns the rest.
-func (c *call) passOn(p []byte) []byte {
+func (c *call) passOn(p []byte, now time.Duration) []byte {
 	conn := c.up.Conn()
 	if conn == nil || len(p) == 0 || c.reqSent < len(c.req) || c.keeps(len(c.req)+len(p)) {
 		return p
@@ -103,6 +132,9 @@ func (c *call) passOn(p []byte) []byte {
 	c.spent = true
 	c.trimRequest()
 	conn.WriteData(&c.up, p[:n], c.reqEnd && n == len(p))
+	if c.up.LocalDone() {
+		c.via.sent(c.method, now)
+	}
 	c.reqBase += n
 	c.creditCaller(n)
 	return p[n:]
@@ -118,10 +150,12 @@ func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 		c.enter(now)
 	case callQueued, callPausing:
+		c.speaks()
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
 	case callRunning:
 		if conn := c.up.Conn(); conn != nil && !c.fits(conn) {
-			c.fail(endedHeaders, now)
+			c.reqEnd = false // the worker does not get the end, so that it cannot finish
+			c.endWhole(endedHeaders, now)
 			return
 		}
 		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)

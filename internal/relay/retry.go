@@ -63,7 +63,7 @@ func (c *call) retryAnswer(b *h2.Block, now time.Duration) bool {
 	default:
 		pause = c.backOff()
 	}
-	return c.putOff(retryStatus, pause, rank.OK, now)
+	return c.putOff(retryStatus, pause, c.verdict(), now)
 }
 
 // retryReset does so for an answer that is none: RST_STREAM with an error code
@@ -134,24 +134,37 @@ func (c *call) putOff(why retryReason, pause time.Duration, outcome rank.Outcome
 	from := c.lease.Endpoint()
 	c.leaveStream()
 	c.up.Clear()
-	c.releaseLease(outcome, now) // which looks at the answer
+	c.releaseLease(outcome, now)
 	c.forget()
 	c.ticket.Request.Avoid = from
 	c.retries++
 	c.previous++
-	c.state, c.resumeAt = callPausing, max(now+pause, 1) // 0 would be never
-	c.count()
-	c.setClock(now)
+	c.pauseUntil(now+pause, now)
 	return true
 }
 
+// pauseUntil has a call without a worker wait for its next attempt.
+func (c *call) pauseUntil(at, now time.Duration) {
+	c.state, c.resumeAt = callPausing, max(at, 1) // 0 would be never
+	c.count()
+	c.setClock(now)
+}
+
 // resume brings a call that has paused to the rank again: to the tail, for it
-// has had a turn, and with a wait of its own.
+// has had a turn, and with a wait of its own. One that nobody has looked at has had
+// none.
 func (c *call) resume(now time.Duration) {
 	c.waitsNoMore()
 	c.state, c.resumeAt = callNew, 0
+	if c.resting {
+		c.resting = false
+		if lease, granted := c.rejoin(now); granted {
+			c.run(lease, now)
+		}
+		return
+	}
 	c.waitUntil = now + c.st.relay.settings().QueueTimeout
-	c.ticket.Request.Until = c.waitUntil
+	c.ticket.Request.Until, c.ticket.Request.Silent = c.waitUntil, c.silent()
 	lease, verdict, reason := c.st.relay.rank.Retry(&c.ticket, c, now)
 	if verdict == rank.Granted {
 		c.run(lease, now)

@@ -379,10 +379,10 @@ func TestPausing(t *testing.T) {
 		scene(t, false, func(g *rig, caller, worker *testkit.Peer) {
 			g.stands[0].do(func() {
 				st := g.stands[0]
-				if st.hoard.head == nil {
+				if st.someWaiting() == nil {
 					t.Fatal("a call that pauses does not count as one that holds bytes")
 				}
-				st.hoard.head.fail(endedBuffer, st.Now())
+				st.someWaiting().fail(endedBuffer, st.Now())
 			})
 			wantStatus(caller, 1, "8", "cabrank: queue full")
 			pass(time.Second)

@@ -29,8 +29,8 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 		naming:   naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
 		refusals: make(map[string]bool),
 		policies: newPolicies(o.Methods),
-		conf:     newConfigs(o),
 	}
+	s.conf = newConfigs(o, &s.naming)
 	for _, text := range o.Refusals {
 		s.refusals[text] = true
 	}
@@ -45,14 +45,14 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 func (r *Relay) settings() *settings { return r.set.Load() }
 
 // keepFixed takes from the options of before what cannot change: what the shape
-// of a running relay, or what callers are known by, follows from.
+// of a running relay follows from.
 func (o *Options) keepFixed(before *Options) {
 	o.Shards, o.ReplayTotal = before.Shards, before.ReplayTotal
-	o.Keys.By, o.Keys.Metadata = before.Keys.By, before.Keys.Metadata
 	o.Lanes, o.BalanceKey = before.Lanes, before.BalanceKey
 	o.Rank.Balance, o.Rank.Choose, o.Rank.Random = before.Rank.Balance, before.Rank.Choose, before.Rank.Random
 	o.SlotsMin, o.SlotsMax = before.SlotsMin, before.SlotsMax
 	o.Log, o.Random, o.Nap = before.Log, before.Random, before.Nap
+	o.Other, o.HTTP1 = before.Other, before.HTTP1
 }
 
 // rankSettings returns what of the options the rank takes while it runs.
@@ -61,13 +61,14 @@ func (o *Options) rankSettings() rank.Settings {
 }
 
 // Reconfigure replaces the options while calls wait and run, but for those that
-// stay as New was given them: Shards, ReplayTotal, Keys.By and Metadata, Lanes,
-// BalanceKey, the policy of Rank that places calls, SlotsMin and SlotsMax, Log,
-// Random and Nap.
+// stay as New was given them: Shards, ReplayTotal, Lanes, BalanceKey, the policy of
+// Rank that places calls, SlotsMin and SlotsMax, Log, Random, Nap,
+// Other and HTTP1.
 //
 // No connection ends, no call fails and none is refused that was let in. A call
-// keeps the rule of its method and the time that it may wait; a connection its
-// windows, its limits and when it ends; what stands elsewhere holds from now on.
+// keeps the rule of its method, the time that it may wait and the caller whose it is;
+// a connection its windows, its limits and when it ends; what stands elsewhere holds
+// from now on.
 // Concurrency: may be called from anywhere, also while endpoints come and go.
 func (r *Relay) Reconfigure(o Options) {
 	r.adding.Lock()
@@ -76,12 +77,12 @@ func (r *Relay) Reconfigure(o Options) {
 	o.keepFixed(&before.Options)
 	next := newSettings(o, before.naming.seed)
 	r.publish(next)
-	r.budget.SetTotal(o.BufferTotal)
+	r.budget.SetTotal(r.bufferTotal())
 	r.retryBudget.setTerms(o.RetryBudget)
 	r.each(func(st *stand) { st.adopt(before, next) })
 	// Only now does no shard know the terms of before.
 	if !sameTerms(&before.Keys, &next.Keys) {
-		r.rank.Retune(func(key string) rank.Terms { return next.naming.terms([]byte(key)) }, r.now())
+		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
 	}
 	deliver(r.rank.Configure(o.rankSettings(), r.now(), nil))
 	for _, e := range r.allEndpoints() {
@@ -117,6 +118,9 @@ func (st *stand) adopt(before, next *settings) {
 		if cc.form != nil { // the next call may be another one by these
 			st.drop(cc.form)
 			cc.form = nil
+		}
+		if !sameSource(&before.Keys, &next.Keys) {
+			cc.rekey()
 		}
 	}
 	if next.KeepAlive == before.KeepAlive {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,70 @@ func TestReloadChangesWhatCallsMeet(t *testing.T) {
 	})
 }
 
+// What callers are told apart by can change. Connections that are there follow with
+// their next call, also where the new field has stood in their dynamic table for long;
+// calls that run or wait stay whose they are.
+func TestReloadChangesWhoseCallsTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, by(ByMetadata, "x-tenant"))
+		_, worker := g.pipeWorker("w1", 9)
+		caller := g.pipeCaller()
+		stream := uint32(1)
+		ask := func(want ...string) { // the same call, indexed from the second time on
+			t.Helper()
+			caller.WriteHeaders(stream, end, request(hello, "x-tenant", "a", "x-user", "u")...)
+			worker.WantFields(stream, end, passedOn(request(hello, "x-tenant", "a", "x-user", "u"))...)
+			stream += 2
+			pass(2 * maxKeyIdle) // those that nobody has any more are forgotten
+			if got := g.keyNames(); !slices.Equal(got, want) {
+				t.Errorf("the keys are %q, want %q", got, want)
+			}
+		}
+		ask("a")
+		g.reload(by(ByMetadata, "x-user"))
+		ask("a", "u")
+		ask("a", "u")
+		g.reload(by(ByAuthority))
+		ask("a", "greeter.test", "u")
+		g.reload(by(ByPeer))
+		ask("a", "greeter.test", "u", unixPeer)
+		g.reload(by(ByNothing))
+		ask("a", "greeter.test", "u", unixPeer)
+		for id := uint32(1); id < stream; id += 2 {
+			reply(worker, id)
+			wantReply(caller, id)
+		}
+		g.reload(by(ByMetadata, "x-tenant"))
+		ask("a")
+	})
+}
+
+// A limit on what each caller may have is one on callers as they are told apart now.
+func TestReloadChangesWhomALimitHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := func(o *Options) { o.Keys.Concurrent = 1 }
+		g := newPipeRig(t, by(ByPeer), limited)
+		_, worker := g.pipeWorker("w1", 9)
+		caller := g.pipeCaller()
+		ask := func(stream uint32, tenant string) {
+			caller.WriteHeaders(stream, end, request(hello, "x-tenant", tenant)...)
+		}
+		ask(1, "a")
+		worker.WantHeaders(1, end)
+		ask(3, "b")
+		refused := caller.WantHeaders(3, end)
+		g.reload(by(ByMetadata, "x-tenant"), limited)
+		ask(5, "b")
+		worker.WantHeaders(3, end)
+		ask(7, "a") // the first one is still the peer's
+		worker.WantHeaders(5, end)
+		ask(9, "a")
+		if again := caller.WantHeaders(9, end); !slices.Equal(again, refused) {
+			t.Errorf("got %q, want %q", again, refused)
+		}
+	})
+}
+
 // More endpoints may be needed for the relay to be ready, or fewer.
 func TestReloadChangesReadiness(t *testing.T) {
 	g := newRig(t)
@@ -110,7 +175,7 @@ func TestReloadChangesReadiness(t *testing.T) {
 // R1: texts of refusals can come and go.
 func TestReloadChangesRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Refusals = nil })
+		g := newPipeRig(t, trusting, func(o *Options) { o.Refusals = nil })
 		_, w1 := g.pipeWorker("w1", 1)
 		caller := g.pipeCaller()
 		refuse := func(stream uint32) {
@@ -120,7 +185,7 @@ func TestReloadChangesRefusals(t *testing.T) {
 		w1.WantHeaders(1, end)
 		refuse(1)
 		caller.WantFields(1, end, append(responseHead(), "grpc-status", "8", "grpc-message", "full")...)
-		g.reload(func(o *Options) { o.Refusals = []string{"full"} })
+		g.reload(trusting, func(o *Options) { o.Refusals = []string{"full"} })
 		caller.WriteHeaders(3, end, request(hello)...)
 		w1.WantHeaders(3, end)
 		refuse(3)
@@ -206,6 +271,9 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 		o.Refusals = nil
 	}
 	if yes() {
+		o.Keys.By, o.Keys.Metadata = []KeySource{ByNothing, ByAuthority, ByMetadata}[dice.IntN(3)], "user-agent"
+	}
+	if yes() {
 		o.Methods, o.RetryBudget = []MethodRule{anyFailure()}, RetryBudget{PerSecond: float64(dice.IntN(1000))}
 	}
 	if yes() {
@@ -216,16 +284,15 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 // What the shape of a relay follows from does not change.
 func TestReloadKeepsWhatIsFixed(t *testing.T) {
 	g := newRig(t, func(o *Options) {
-		o.Shards, o.BalanceKey, o.Keys.By = 2, "x-user", ByMetadata
-		o.Keys.Metadata = "x-tenant"
+		o.Shards, o.BalanceKey = 2, "x-user"
 	})
 	g.reload(func(o *Options) {
 		o.Shards, o.Log, o.Random, o.SlotsMin, o.SlotsMax = 7, nil, nil, 1, 2
 		o.Lanes = []Lane{{LaneOptions: rank.LaneOptions{Name: "a"}, Keys: []string{"k"}}}
 	})
 	s := g.settings()
-	if s.Shards != 2 || s.Log == nil || s.Random == nil || s.BalanceKey != "x-user" || s.Keys.By != ByMetadata ||
-		s.Keys.Metadata != "x-tenant" || len(s.Lanes) != 0 || s.SlotsMax != 0 || s.naming.lanes["k"] != 0 {
+	if s.Shards != 2 || s.Log == nil || s.Random == nil || s.BalanceKey != "x-user" ||
+		len(s.Lanes) != 0 || s.SlotsMax != 0 || s.naming.lanes["k"] != 0 {
 		t.Errorf("got %+v", s.Options)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
@@ -29,10 +30,31 @@ type sight struct {
 	// and whose method is known, whether it runs still or was given up; usual is
 	// its method's longest usual run.
 	asked, usual time.Duration
-	// owed is when the oldest call began that was sent to its end and is not
-	// answered with a byte; left when a call was given up there; longest the
-	// longest run ever seen of the methods of these.
-	owed, left, longest time.Duration
+	// owing is how many calls run there that were sent to their end and are not
+	// answered with a byte, owed when the oldest of them began, and waits how many
+	// others run there; left is when a call was given up there.
+	owing, waits int
+	owed, left   time.Duration
+	// given are the calls of owed's kind that were given up since heard. latest is
+	// when the youngest call of either kind began, and longest the longest run
+	// ever seen of their methods.
+	given           givenUp
+	latest, longest time.Duration
+	opened          uint64 // calls that were ever sent there
+}
+
+// givenUp are calls that were given up before they were answered with a byte: their
+// handlers may run on (R5), and nobody will tell when one has ended.
+type givenUp struct {
+	calls int
+	first time.Duration // when the first of them began
+	until time.Duration // when the last of them was given up
+}
+
+// owes adds a call that began at an instant.
+func (s *sight) owes(began time.Duration, m *method, r *Relay) {
+	s.latest = max(s.latest, began)
+	s.longest = max(s.longest, m.longestRun(r, began))
 }
 
 // due is when the call of asked should have been answered, 0 if nobody knows.
@@ -69,7 +91,8 @@ type looker struct {
 	asleep atomic.Bool
 	wake   chan struct{} // one token
 
-	// Scratch of its goroutine.
+	// Of its goroutine.
+	calm   bool // the last look has seen all there is to see
 	sights []sight
 	quiet  []int
 }
@@ -90,7 +113,7 @@ func (l *looker) rouse() {
 // sleep waits until there is something to look at and reports false at the end.
 func (l *looker) sleep(r *Relay) bool {
 	l.asleep.Store(true)
-	if r.anythingRuns() && l.asleep.CompareAndSwap(true, false) {
+	if (!l.calm || r.anythingRuns()) && l.asleep.CompareAndSwap(true, false) {
 		return true
 	}
 	select {
@@ -130,7 +153,7 @@ func (l *looker) stop() {
 
 // look finds out how silent each endpoint is and draws the conclusions.
 func (l *looker) look(r *Relay, now time.Duration) {
-	all := r.allEndpoints()
+	all, runs := r.allEndpoints(), r.anythingRuns()
 	l.sights = append(l.sights[:0], make([]sight, len(all))...)
 	r.each(func(st *stand) {
 		for i, e := range all {
@@ -139,10 +162,11 @@ func (l *looker) look(r *Relay, now time.Duration) {
 	})
 	l.quiet = l.quiet[:0]
 	for i := range l.sights {
-		if l.sights[i].ready = all[i].ready.Load(); now-l.sights[i].heard >= minDoubt {
+		if l.sights[i].ready = all[i].ready.Load(); now-l.sights[i].heard >= lookEvery {
 			l.quiet = append(l.quiet, i)
 		}
 	}
+	l.calm = !runs && len(l.quiet) == len(all)
 	if len(l.quiet) > 0 {
 		r.each(func(st *stand) {
 			for _, i := range l.quiet {
@@ -151,6 +175,7 @@ func (l *looker) look(r *Relay, now time.Duration) {
 		})
 	}
 	for i, e := range all {
+		l.sights[i].settle(e.size)
 		e.see(l.sights[i], doubtful(l.sights, i, now))
 	}
 }
@@ -170,13 +195,37 @@ func (r *Relay) Suspect(e *Endpoint, suspect bool) {
 	deliver(r.rank.SetSuspect(e.slots, suspect, r.now(), nil))
 }
 
-// spoke notes a frame of an answer. What else a worker sends says nothing of its
-// health: servers on gRPC's C core greet a request with a PING of their own while
-// all threads of the language behind them are stuck.
+// alive reports whether a header block of an answer shows that a thread of the
+// worker's has worked. A refusal does not (R1, R6), nor the first of its two blocks
+// (R2), nor what a library answers by itself when the deadline passes.
+func (a *attempt) alive(b *h2.Block, end bool, now time.Duration) bool {
+	if !end {
+		return b.Fields > plainFields || !a.via.upstream.endpoint.local
+	}
+	w, found := b.Watched(fieldGRPCStatus)
+	if !found {
+		return true
+	}
+	switch code, _ := grpcwire.ParseCode(w.Value); code {
+	case grpcwire.ResourceExhausted:
+		return !a.hasRefusalText(b)
+	case grpcwire.DeadlineExceeded, grpcwire.Cancelled:
+		return !a.call.late(now)
+	default:
+		return true
+	}
+}
+
+// spoke notes a frame of an answer that shows life. What else a worker sends says
+// nothing of its health: servers on gRPC's C core greet a request with a PING of
+// their own while all threads of the language behind them are stuck.
 func (a *attempt) spoke(now time.Duration) {
 	uc := a.via
 	if uc == nil || uc.heard == now {
 		return // it was left, and what comes late is for nobody; or that was seen
+	}
+	if u := uc.upstream; uc.heard == 0 || u.turned.times > 0 {
+		u.turned, u.dials.failures = turning{}, 0
 	}
 	uc.heard = now
 	if e := uc.upstream.endpoint; e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {
@@ -207,11 +256,22 @@ func (e *Endpoint) see(s sight, doubtful bool) {
 	e.mu.Unlock()
 }
 
+// settle drops what was given up if every slot has a call that waits for its
+// caller: they could not all run while a thread is held by one of those.
+func (s *sight) settle(slots int) {
+	if s.owing == 0 && s.waits >= slots {
+		s.given, s.latest, s.longest = givenUp{}, 0, 0
+	}
+}
+
 // silence is what an upstream remembers for the looks at it.
 type silence struct {
 	heard  time.Duration // last answer on connections that have ended
 	left   time.Duration // when a call was last given up
-	leftOf *method       // its method
+	given  givenUp       // since the last answer that a look has seen
+	last   time.Duration // when the last call of given began
+	lastOf *method       // its method
+	opened uint64        // calls that were sent there
 }
 
 // asking is what an upstream connection remembers: when a byte of an answer came
@@ -224,13 +284,10 @@ type asking struct {
 
 // hear adds the answers that came to this shard.
 func (u *upstream) hear(s *sight) {
-	s.heard = max(s.heard, u.heard)
+	s.heard, s.left = max(s.heard, u.heard), max(s.left, u.left)
+	s.opened += u.opened
 	for _, uc := range u.conns {
 		s.heard = max(s.heard, uc.heard)
-	}
-	if u.left > s.left {
-		s.left = u.left
-		s.longest = max(s.longest, u.leftOf.longestRun(u.st.relay))
 	}
 }
 
@@ -245,28 +302,53 @@ func (u *upstream) listen(s *sight) {
 		}
 		uc.link.Conn.Each(func(stream *h2.Stream) {
 			a := stream.Owner.(*attempt)
-			if !a.lease.Valid() || a.answered || !a.up.LocalDone() {
-				return
+			switch began := a.lease.At(); {
+			case !a.lease.Valid():
+			case !a.owed():
+				s.waits++
+			default:
+				s.owing++
+				if s.owed == 0 || began < s.owed {
+					s.owed = began
+				}
+				s.owes(began, a.call.method, u.st.relay)
 			}
-			if at := a.lease.At(); s.owed == 0 || at < s.owed {
-				s.owed = at
-			}
-			s.longest = max(s.longest, a.call.method.longestRun(u.st.relay))
 		})
 	}
+	switch given := u.given; {
+	case given.calls == 0:
+	case given.until <= s.heard: // a thread is through with what it had
+		u.given = givenUp{}
+	default:
+		s.given.calls += given.calls
+		s.given.until = max(s.given.until, given.until)
+		if s.given.first == 0 || given.first < s.given.first {
+			s.given.first = given.first
+		}
+		s.owes(u.last, u.lastOf, u.st.relay)
+	}
 }
+
+// owed reports whether the call was sent to its end and not answered with a byte.
+func (a *attempt) owed() bool { return !a.answered && a.up.LocalDone() }
 
 // sent notes that a call was sent to its end, if it is the first since the last
 // byte.
 func (uc *upstreamConn) sent(m *method, now time.Duration) {
 	if uc.asked <= uc.heard {
 		uc.asked, uc.askedOf = now, m
-		uc.upstream.st.relay.looker.rouse()
 	}
 }
 
-// gaveUp notes that a call was cancelled there.
-func (u *upstream) gaveUp(m *method, now time.Duration) {
-	u.left, u.leftOf = now, m
+// gaveUp notes that a call was cancelled there that began at an instant. Its handler
+// may run on, and hold a thread (R5).
+func (u *upstream) gaveUp(a *attempt, began, now time.Duration) {
+	u.left = now
+	if a.owed() || a.endedByClock(now) {
+		if u.given.calls++; u.given.calls == 1 {
+			u.given.first = began
+		}
+		u.given.until, u.last, u.lastOf = now, max(u.last, began), a.call.method
+	}
 	u.st.relay.looker.rouse()
 }

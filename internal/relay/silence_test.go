@@ -53,9 +53,9 @@ type pair struct {
 	seen   [2]uint32
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, change ...func(*Options)) *pair {
 	t.Helper()
-	p := &pair{rig: newPipeRig(t), next: 1, seen: [2]uint32{1, 1}}
+	p := &pair{rig: newPipeRig(t, change...), next: 1, seen: [2]uint32{1, 1}}
 	p.add(0, 2)
 	p.caller = p.pipeCaller()
 	p.caller.AnyOrder()
@@ -190,6 +190,33 @@ func TestDoubtIsForWhoWatches(t *testing.T) {
 	})
 }
 
+// R6: an answer is awaited from the end of the request on, also where that is passed on
+// as it comes because it is too large to be kept.
+func TestDoubtAfterAnUpload(t *testing.T) {
+	for name, bytes := range map[string]int{"kept": 64 << 10, "passed on": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, func(o *Options) { o.ReplayBytes = bytes })
+				for range 2 { // all slots
+					down, up := p.next, p.seen[0]
+					p.next, p.seen[0] = p.next+2, p.seen[0]+2
+					p.caller.WriteHeaders(down, noEnd, request(hello)...)
+					p.caller.WriteData(down, noEnd, hi())
+					p.peers[0].WantHeaders(up, noEnd)
+					p.peers[0].WantDataBytes(up, hi(), noEnd)
+					p.caller.WriteData(down, end, hi())
+					p.peers[0].WantDataBytes(up, hi(), end)
+				}
+				p.join()
+				p.speaks(1)
+				if a := p.Activity(p.ends[0]); !a.Doubtful {
+					t.Errorf("no doubt of %+v", a)
+				}
+			})
+		})
+	}
+}
+
 // R6: a worker owes an answer to calls that were sent to their end and of which
 // it has not said a byte; to others it may have nothing to say.
 func TestActivityOwed(t *testing.T) {
@@ -215,6 +242,12 @@ func TestActivityOwed(t *testing.T) {
 		worker.WriteHeaders(up, noEnd, responseHead()...)
 		p.caller.WantFields(down, noEnd, responseHead()...)
 		pass(2 * time.Second)
+		if got := p.Activity(e); !got.Owed.IsZero() || got.Heard.After(began) {
+			t.Errorf("with an answer of which only HEADERS have come: %+v", got)
+		}
+		worker.WriteData(up, noEnd, hi())
+		p.caller.WantDataBytes(down, hi(), noEnd)
+		pass(2 * time.Second)
 		if got := p.Activity(e); !got.Owed.IsZero() || !got.Heard.After(began) {
 			t.Errorf("with a stream that was begun: %+v", got)
 		}
@@ -227,25 +260,52 @@ func TestActivityOwed(t *testing.T) {
 	})
 }
 
-// A run that ended with its worker counts, so that the next call of a method
-// which takes longer than hang_timeout has more time; one that was given up
-// unanswered does not.
+// A call that was given up teaches nothing about how long calls run. One that was
+// lost with its worker after the hang timeout has the next ones of its method get
+// more time, but only once: a method that hangs is not given more and more. What
+// counts of a stream is the time until its answer begins.
 func TestLongestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPair(t)
-		down, up := p.call(0)
-		pass(30 * time.Second)
-		p.giveUp(0, down, up)
+		p := newPair(t, func(o *Options) { o.HangTimeout = 30 * time.Second })
 		m := p.stands[0].methodOf([]byte(hello))
-		if got := m.longestRun(p.Relay); got != 10*time.Millisecond {
-			t.Errorf("longest run %v after a call that was given up", got)
+		longest := func(what string, began, want time.Duration) {
+			t.Helper()
+			if got := m.longestRun(p.Relay, began); got != want {
+				t.Errorf("longest run %v after %s, want %v", got, what, want)
+			}
 		}
-		down, _ = p.call(0)
-		pass(time.Minute)
-		p.peers[0].Close()
-		wantStatus(p.caller, down, "14", "cabrank: worker lost")
-		if got := m.longestRun(p.Relay); got != time.Minute {
-			t.Errorf("longest run %v after one that ended with its worker", got)
+		stream, up := p.call(0)
+		pass(20 * time.Millisecond)
+		p.peers[0].WriteHeaders(up, noEnd, responseHead()...)
+		p.peers[0].WriteData(up, noEnd, hi())
+		p.caller.WantFields(stream, noEnd, responseHead()...)
+		p.caller.WantDataBytes(stream, hi(), noEnd)
+		pass(time.Hour)
+		p.giveUp(0, stream, up)
+		longest("a stream of an hour", p.now(), 20*time.Millisecond)
+
+		down, up := p.call(0)
+		pass(40 * time.Second)
+		p.giveUp(0, down, up)
+		longest("a call that was given up", p.now(), 20*time.Millisecond)
+
+		for _, lost := range []struct{ runs, want time.Duration }{
+			{29 * time.Second, 20 * time.Millisecond}, // not for its silence
+			{time.Minute, time.Minute},
+			{3 * time.Minute, 20 * time.Millisecond},
+			{time.Minute, 20 * time.Millisecond},
+		} {
+			began := p.now()
+			down, _ = p.call(0)
+			pass(lost.runs)
+			p.peers[0].Close()
+			wantStatus(p.caller, down, "14", "cabrank: worker lost")
+			longest("one that was lost after "+lost.runs.String(), p.now(), lost.want)
+			longest("one that was lost, for one that began before", began-time.Second, 20*time.Millisecond)
+			p.peers[0] = testkit.NewWorker(t, p.pipe(p.ends[0]))
+			p.peers[0].Greet()
+			p.peers[0].Skip(testkit.WindowUpdate)
+			p.seen[0] = 1
 		}
 	})
 }

@@ -11,6 +11,9 @@ import (
 // which a stalled one is ended: it ends no earlier, and at most an eighth later.
 const stallLooks = 8
 
+// fewLooks is the same for an answer that lies here while the budget is exceeded.
+const fewLooks = 2
+
 // stallWatch ends the calls of one shard whose callers hold slots and do nothing
 // with them while others wait (R9).
 //
@@ -25,7 +28,12 @@ type stallWatch struct {
 	st      *stand
 	timer   shard.Timer
 	every   time.Duration // 0: never
-	stalled []*call       // scratch
+	stalled []failer      // scratch
+}
+
+// failer is a call or an exchange.
+type failer interface {
+	fail(why ending, now time.Duration)
 }
 
 func newStallWatch(st *stand, after time.Duration) *stallWatch {
@@ -46,7 +54,7 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 	if w.st.calls > 0 {
 		w.wind(now)
 	}
-	if w.st.relay.Waiting() > 0 {
+	if w.st.relay.rank.Wanted() {
 		for _, u := range w.st.upstreams {
 			for _, uc := range u.conns {
 				uc.link.Conn.Each(w.lookAtSlot)
@@ -68,7 +76,7 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 // crowded reports whether answers that nobody takes begin to keep others from
 // being read ahead (absorb).
 func (r *Relay) crowded() bool {
-	return r.budget.Pressed() || r.absorbed.Load() > r.settings().BufferTotal/4
+	return r.budget.Pressed() || r.absorbed.Load() > r.bufferTotal()/4
 }
 
 // lookAtSlot looks at a call by its stream to a worker.
@@ -80,24 +88,40 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	case !c.awaitsCaller():
 		c.idle = 0
 	default:
-		w.lookAt(c)
+		w.lookAt(c, &c.idle, stallLooks)
 	}
 }
 
 // lookAtAnswer looks at a call by its stream to a caller. It holds no slot any more,
-// but memory, until the caller takes what its worker has left here.
+// but memory, until the caller takes what its worker has left here. So does an
+// exchange whose handler waits for its caller.
 func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
-	if c := s.Owner.(*call); c.state == callOver && c.respSent < len(c.resp) {
-		w.lookAt(c)
+	switch o := s.Owner.(type) {
+	case *call:
+		if o.state == callOver && o.respSent < len(o.resp) {
+			w.lookAt(o, &o.idle, w.looks())
+		}
+	case *Exchange:
+		if o.awaitsCaller() {
+			w.lookAt(o, &o.idle, w.looks())
+		}
 	}
 }
 
-func (w *stallWatch) lookAt(c *call) {
-	if c.idle < stallLooks {
-		c.idle++
+// looks is how often an answer is found untaken before it is given up.
+func (w *stallWatch) looks() uint8 {
+	if w.st.relay.budget.Exceeded() {
+		return fewLooks
+	}
+	return stallLooks
+}
+
+func (w *stallWatch) lookAt(f failer, idle *uint8, looks uint8) {
+	if *idle < looks {
+		*idle++
 		return
 	}
-	w.stalled = append(w.stalled, c)
+	w.stalled = append(w.stalled, f)
 }
 
 // awaitsCaller reports whether a call has a slot and goes on only when its caller

@@ -52,26 +52,31 @@ const (
 
 type configs struct {
 	down, up h2.Config
+	local    h2.Config // of the end in this process, see Local
+	naming   *naming
 
 	// Fields of requests that the options name, by their ids, -1: none.
 	fieldKey, fieldBalance int
 }
 
-func newConfigs(o Options) *configs {
+func newConfigs(o Options, n *naming) *configs {
 	names := watchedFields()
-	key, balance := fieldID(&names, o.Keys.field()), fieldID(&names, o.BalanceKey)
+	up := h2.NewWatchList(names...)
+	key, balance := fieldID(&names, n.field()), fieldID(&names, o.BalanceKey)
 	base := h2.Config{
-		Watch: h2.NewWatchList(names...), MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
+		Watch: up, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
 		// Half of it for new connections once half of the budget is used.
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
-	c := &configs{down: base, up: base, fieldKey: key, fieldBalance: balance}
+	c := &configs{down: base, up: base, local: base, naming: n, fieldKey: key, fieldBalance: balance}
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
 	c.down.Watch = h2.NewWatchList(names...).Base64("-bin")
-	c.up.Settled, c.down.Settled = settled, callerSettled
+	c.up.Settled, c.down.Settled, c.down.Excess = settled, callerSettled, excess
+	c.local.Settled = localSettled
+	c.local.MaxHeaderList *= 2 // an answer is up to that, and what is added to it
 	c.down.Allow, c.up.Allow = h2.CallerAllowances(), h2.WorkerAllowances()
 	if n := o.Resets; n > 0 { // two seconds' worth at once: deadlines pass together
 		c.down.Allow[h2.RapidReset] = h2.Allowance{Burst: 2 * n, Every: time.Second / time.Duration(n)}
@@ -89,12 +94,15 @@ type stand struct {
 	conf  *configs
 
 	callers       map[*callerConn]struct{}
-	number        int         // in Relay.stands and in Endpoint.upstreams
-	upstreams     []*upstream // of endpoints that are not removed, in no order
+	guests        map[*Guest]struct{} // of callers who do not speak HTTP/2
+	restingGuests list[Guest]         // those without a request
+	number        int                 // in Relay.stands and in Endpoint.upstreams
+	upstreams     []*upstream         // of endpoints that are not removed, in no order
 	watches       map[*call]struct{}
-	hoard         callList // calls that wait in the rank and hold bytes, oldest first
-	free          *call    // ready for their next use
+	hoard         hoard
+	free          *call // ready for their next use
 	freeCount     int
+	made          int // calls that there are, those included
 	freeForms     *form
 	freeFormCount int
 	freeAttempts  []*attempt
@@ -109,6 +117,7 @@ type stand struct {
 	replay        int64    // bytes kept for replays, R3
 	replayTotal   int64
 	stalls        *stallWatch
+	silents       *silentWatch
 	calls         int    // that hold up a drain
 	uncounted     uint64 // calls that the retry budget does not know of yet
 	budgeted      bool   // it wants to know
@@ -116,6 +125,7 @@ type stand struct {
 }
 
 // maxFree bounds the calls, forms and attempts that a shard keeps for their next use.
+// Calls beyond that many count against the budget.
 const maxFree = 1024
 
 func newStand(r *Relay, s *shard.Shard) *stand {
@@ -123,6 +133,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 	st := &stand{
 		Shard: s, relay: r, conf: o.conf, number: len(r.stands),
 		callers:     make(map[*callerConn]struct{}),
+		guests:      make(map[*Guest]struct{}),
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),
 		stats:       newStatsTable(),
@@ -130,7 +141,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 		replayTotal: o.ReplayTotal / int64(o.Shards),
 		budgeted:    len(o.policies) > 0,
 	}
-	st.stalls = newStallWatch(st, o.StallTimeout)
+	st.stalls, st.silents = newStallWatch(st, o.StallTimeout), newSilentWatch(st)
 	st.keys.init(st)
 	return st
 }
@@ -150,18 +161,27 @@ func (r *Relay) each(f func(*stand)) {
 }
 
 // newCall returns a call in its initial state.
-func (st *stand) newCall(caller *callerConn) *call {
+func (st *stand) newCall(caller *callerConn, w *who) *call {
 	c := st.free
 	if c == nil {
-		c = &call{st: st}
-		c.down.Owner, c.clock.Owner = c, c
-		c.belongTo(c)
+		c = st.makeCall()
 	} else {
 		st.free, c.nextFree = c.nextFree, nil
 		st.freeCount--
 	}
-	c.caller = caller
+	c.caller, c.who, c.started = caller, w, st.Now()
 	st.calls++
+	return c
+}
+
+// makeCall returns a call that none is there for to be used again.
+func (st *stand) makeCall() *call {
+	c := &call{st: st}
+	c.down.Owner, c.clock.Owner = c, c
+	c.belongTo(c)
+	if st.made++; st.made > maxFree {
+		st.relay.budget.Add(callSize)
+	}
 	return c
 }
 
@@ -183,5 +203,8 @@ func (st *stand) recycle(c *call) {
 	if st.freeCount < maxFree {
 		c.nextFree, st.free = st.free, c
 		st.freeCount++
+		return
 	}
+	st.made--
+	st.relay.budget.Add(-callSize)
 }

@@ -34,8 +34,14 @@ type Stats struct {
 	// these won and lost; and those that were not sent, by what was missing.
 	Hedges map[string]uint64
 
+	// Doors counts the finished calls by the doors through which they came in.
+	Doors map[string]uint64
+
 	Partings Partings // connections that cabrank ended
 
 	Connections int64 // of callers, now
 	Buffered    int64 // bytes in buffers that count against Options.BufferTotal, now
+	// MostConnections and MostBuffered are the bounds in force, which the memory of a
+	// container can make less than those of the options.
+	MostConnections, MostBuffered int64
 }

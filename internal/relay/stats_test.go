@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -23,6 +24,66 @@ func (s Stats) of(t *testing.T, name string) MethodStats {
 	}
 	t.Fatalf("no counters of %s", name)
 	return MethodStats{}
+}
+
+// A call takes as long as it was there, also one whose headers end its connection.
+func TestSecondsOfACallThatHasNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		caller := g.pipeCaller()
+		caller.Skip(testkit.Headers, testkit.RST)
+		pass(time.Hour)
+		large := request(hello, "x-large", strings.Repeat("v", 17<<10))
+		calls := 0
+		for g.Stats().Partings["caller"]["large_header_list"] == 0 {
+			caller.WriteHeaders(uint32(2*calls+1), end, large...)
+			calls++
+			synctest.Wait()
+		}
+		caller.WantGoAway(http2.ErrCodeEnhanceYourCalm)
+		of := g.Stats().of(t, otherMethod)
+		if n := of.Codes["RESOURCE_EXHAUSTED"] + of.Codes["CANCELLED"]; int(n) != calls || of.Codes["CANCELLED"] != 1 {
+			t.Errorf("%d calls are recorded as %v", calls, of.Codes)
+		}
+		if of.Seconds.Sum > 1 {
+			t.Errorf("%d calls that were refused at once took %.0f s in all", calls, of.Seconds.Sum)
+		}
+	})
+}
+
+// A query, which may be a secret, is in no name: its calls are of the method before it,
+// and go by that method's rules. The worker gets the path as it came.
+func TestMethodsWithoutQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) {
+			o.Methods = []MethodRule{{Pattern: hello, Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}}}
+			o.RetryBudget.PerSecond = 10
+		})
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		for i, path := range []string{hello + "?tok=planted", hello + "?", hello, hello + "?a?b"} {
+			stream := uint32(2*i + 1)
+			caller.WriteHeaders(stream, end, request(path)...)
+			worker.WantFields(stream, end, passedOn(request(path))...)
+			reply(worker, stream)
+			wantReply(caller, stream)
+		}
+		for _, m := range g.Stats().Methods {
+			if m.Method != hello && m.Method != otherMethod || m.Method == hello && m.Codes["OK"] != 4 {
+				t.Errorf("%v calls of %q", m.Codes, m.Method)
+			}
+		}
+		caller.WriteHeaders(9, end, request(hello+"?tok=planted")...)
+		worker.WantHeaders(9, end)
+		worker.WriteHeaders(9, end, append(responseHead(), "grpc-status", "14")...)
+		worker.WantHeaders(11, end)
+		reply(worker, 11)
+		wantReply(caller, 9)
+		caller.WriteHeaders(11, end, request(checkPath+"?tok=planted")...)
+		caller.WantHeaders(11, noEnd)
+		caller.WantData(11, noEnd)
+		caller.WantHeaders(11, end)
+	})
 }
 
 // Every finished call is counted once, by its method and by the code that its
@@ -144,9 +205,9 @@ func TestRefusalTeachesNoMethod(t *testing.T) {
 		worker.WantHeaders(1, end)
 		g.Down(e)
 		refuseWhole(rubyBusy)(worker, 1)
-		wantStatus(caller, 1, "14", "cabrank: no worker ready")
+		wantStatus(caller, 1, "8", rubyBusy)
 		synctest.Wait()
-		if got := g.Stats().of(t, otherMethod).Codes["UNAVAILABLE"]; got != 1 || len(g.Stats().Methods) != 1 {
+		if got := g.Stats().of(t, otherMethod).Codes["RESOURCE_EXHAUSTED"]; got != 1 || len(g.Stats().Methods) != 1 {
 			t.Errorf("learned: %v", g.Stats().Methods)
 		}
 	})

@@ -141,7 +141,7 @@ func wantFreeListSane(t *testing.T) func(*stand) {
 				t.Fatal("a call is twice in the free list")
 			}
 			seen[c] = true
-			if c.state != callNew || c.done || c.awaited || c.listed || c.lease.Valid() || c.down.Open() || c.up.Open() ||
+			if c.state != callNew || c.done || c.awaited || c.place.listed() || c.lease.Valid() || c.down.Open() || c.up.Open() ||
 				c.clock.Set() || c.hold.Set() || c.hedge != nil || c.req != nil || c.resp != nil || c.caller != nil || c.via != nil {
 				t.Errorf("a call for reuse has a past: %+v", c)
 			}

@@ -57,11 +57,12 @@ func (c *call) heardAgain() {
 	}
 }
 
-// dropAnswer frees what waits for a caller that has gone.
+// dropAnswer frees what waits for a caller that has gone. A worker that goes on
+// gets its credit back: it would stand still without.
 func (c *call) dropAnswer() {
+	c.creditWorker(len(c.resp) - c.respSent)
 	c.st.Pool().Put(c.resp)
 	c.resp, c.respSent = nil, 0
-	c.repay(c.ahead)
 	c.count()
 }
 
@@ -72,21 +73,24 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 	}
 	said := a.effort // the record has its status already, or will have cabrank's own
 	a.readStatus(b)
-	refused, late := a.isRefusal(b), a.code == grpcwire.DeadlineExceeded
-	a.effort = said
+	outcome := a.verdict()
 	switch {
-	case refused:
-		a.endUnheard(rank.RefusedByWorker, now)
-	case late:
-		a.endUnheard(a.unlessByClock(rank.OK, now), now)
-	default:
-		a.endUnheard(rank.OK, now)
+	case a.isRefusal(b):
+		outcome = rank.MaybeRefused
+	case a.code == grpcwire.DeadlineExceeded:
+		outcome = a.unlessByClock(outcome, now)
 	}
+	a.effort = said
+	a.endUnheard(outcome, now)
 }
 
 // unheardReset takes the end of the stream by the worker.
-func (a *attempt) unheardReset(now time.Duration) {
-	a.endUnheard(a.unlessByClock(rank.Failed, now), now)
+func (a *attempt) unheardReset(code h2.ErrCode, now time.Duration) {
+	outcome := rank.RefusedByWorker
+	if code != h2.RefusedStream {
+		outcome = a.unlessByClock(rank.Failed, now)
+	}
+	a.endUnheard(outcome, now)
 }
 
 // unlessByClock returns what the end of a stream tells of the worker. At the
@@ -124,7 +128,7 @@ func (a *attempt) unheardLost(sent bool, now time.Duration) {
 // endUnheard gives the slot back. The call may be used again when it returns.
 func (a *attempt) endUnheard(outcome rank.Outcome, now time.Duration) {
 	c := a.call
-	if outcome == rank.OK {
+	if outcome == rank.OK || outcome == rank.Faulty {
 		c.st.stats.unheard++
 	}
 	c.heardAgain()

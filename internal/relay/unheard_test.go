@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +41,7 @@ func TestWorkerFinishes(t *testing.T) {
 				worker.WantIdle()
 				g.wantWaiting(1)
 				worker.WriteHeaders(1, noEnd, responseHead()...)
-				if sent := pourSome(worker, 1, 3<<20); sent != 3<<20 {
+				if sent := pourUpTo(worker, 1, 0, 3<<20); sent != 3<<20 {
 					t.Errorf("%d bytes were taken of an answer that nobody waits for", sent)
 				}
 				if used := g.budget.Used(); used > 64<<10 {
@@ -94,18 +95,24 @@ func TestEndByTheClockLeavesAGhost(t *testing.T) {
 	}
 }
 
-// pourSome is pour for so many bytes.
-func pourSome(p *testkit.Peer, stream uint32, most int64) (sent int64) {
-	for sent < most {
+// R1: a worker that refuses a call that nobody waits for has no free thread, and is
+// not a slow one.
+func TestRefusalUnheard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, finishing)
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		caller.Close()
 		synctest.Wait()
-		room := min(streamWindow+p.Credit(stream)-sent, 16<<10, most-sent)
-		if room == 0 {
-			break
+		refuseByReset(worker, 1)
+		synctest.Wait()
+		if n := g.rank.Decisions()["paused_refusing"]; n != 1 {
+			t.Errorf("taken for a refusal %d times, want once", n)
 		}
-		p.WriteData(stream, noEnd, make([]byte, room))
-		sent += room
-	}
-	return sent
+		g.wantInFlight(0)
+	})
 }
 
 // R5: the worker gets what of the request is here, though its caller has gone.
@@ -168,6 +175,45 @@ func TestWorkerIsTold(t *testing.T) {
 				g.wantInFlight(0)
 			})
 		})
+	}
+}
+
+// R5, R11: what of the answer waited for its caller when that left is dropped, and
+// its credit goes back to the worker, which would stand still without.
+func TestWorkerFinishesAnAnswerThatWaits(t *testing.T) {
+	for leaving, leave := range map[string]func(caller *testkit.Peer){
+		"RST_STREAM":      func(caller *testkit.Peer) { caller.WriteRST(1, http2.ErrCodeCancel) },
+		"connection lost": (*testkit.Peer).Close,
+		"deadline":        func(*testkit.Peer) { pass(time.Second) },
+	} {
+		for size, prefix := range map[string][]byte{"messages": {0, 0, 0, 0, 0}, "part of a message": {0, 0, 0x80, 0, 0}} {
+			for _, absorb := range []int{0, 1 << 20} {
+				t.Run(fmt.Sprintf("%s, %s, %d", leaving, size, absorb), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						g := newPipeRig(t, finishing, func(o *Options) { o.AbsorbBytes = absorb })
+						_, worker := g.pipeWorker("w1", 1)
+						caller := g.pipeCaller()
+						caller.WriteSettings(noWindow())
+						caller.WantSettingsAck()
+						caller.WriteHeaders(1, end, request(hello, "grpc-timeout", "1S")...)
+						worker.WantHeaders(1, end)
+						worker.WriteHeaders(1, noEnd, responseHead()...)
+						worker.WriteData(1, noEnd, prefix)
+						sent := pour(worker, 1, int64(len(prefix)))
+						leave(caller)
+						if all := pourUpTo(worker, 1, sent, 3<<20); all != 3<<20 {
+							t.Errorf("the worker stands still after %d bytes; %d were sent when the caller left", all, sent)
+						}
+						worker.WriteHeaders(1, end, "grpc-status", "0")
+						worker.WantIdle()
+						g.wantInFlight(0)
+						if n := g.counted("finished_unheard"); n != 1 {
+							t.Errorf("counted %d times", n)
+						}
+					})
+				})
+			}
+		}
 	}
 }
 
@@ -239,6 +285,42 @@ func TestEndsOfUnheardCalls(t *testing.T) {
 				}
 				if code := g.Stats().of(t, otherMethod).Codes; code["CANCELLED"] != 1 || len(code) != 1 {
 					t.Errorf("recorded as %v", code)
+				}
+			})
+		})
+	}
+}
+
+// R5: a worker is judged by what it has answered to nobody, and not by what its caller
+// was told meanwhile.
+func TestUnheardAnswersAreJudged(t *testing.T) {
+	page, status := plain("GET", "/page"), func(w *testkit.Peer, s uint32, kv ...string) { w.WriteHeaders(s, end, kv...) }
+	for name, row := range map[string]struct {
+		list   []string
+		answer func(worker *testkit.Peer, stream uint32)
+		faulty bool
+	}{
+		"HTTP, good":    {page, func(w *testkit.Peer, s uint32) { status(w, s, ":status", "200") }, false},
+		"HTTP, body":    {page, func(w *testkit.Peer, s uint32) { w.WriteHeaders(s, noEnd, ":status", "200"); w.WriteData(s, end, hi()) }, false},
+		"HTTP, a fault": {page, func(w *testkit.Peer, s uint32) { status(w, s, ":status", "500") }, true},
+		"gRPC, good":    {request(hello), reply, false},
+		"gRPC, a fault": {request(hello), func(w *testkit.Peer, s uint32) { status(w, s, append(responseHead(), "grpc-status", "13")...) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, finishing, func(o *Options) { o.CallTimeout = time.Second })
+				_, worker := g.pipeWorker("w1", 1)
+				caller := g.pipeCaller()
+				caller.Skip(testkit.Headers, testkit.Data)
+				for stream := uint32(1); stream < 80; stream += 2 {
+					caller.WriteHeaders(stream, end, row.list...)
+					worker.WantHeaders(stream, end)
+					pass(time.Second)
+					row.answer(worker, stream)
+					g.wantInFlight(0)
+				}
+				if pace := g.Rank().Endpoints[0].Pace; (pace > 1) != row.faulty {
+					t.Errorf("the worker counts as %v times slower than usual", pace)
 				}
 			})
 		})

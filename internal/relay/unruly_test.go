@@ -135,8 +135,8 @@ type misdeed struct {
 	code http2.ErrCode // of the RST_STREAM or GOAWAY that the worker gets
 }
 
-// list has the worker send these fields.
-func list(kv ...string) func(*testkit.Peer) {
+// fields has the worker send these fields.
+func fields(kv ...string) func(*testkit.Peer) {
 	return func(w *testkit.Peer) { w.WriteHeaders(1, noEnd, kv...) }
 }
 
@@ -146,14 +146,14 @@ func streamMisdeeds() []misdeed {
 	deeds := []misdeed{
 		{"8.1 DATA before HEADERS", asked, func(w *testkit.Peer) { w.WriteData(1, end, hi()) }, protocol},
 		{"8.1 only an interim answer", asked, func(w *testkit.Peer) { w.WriteHeaders(1, end, ":status", "103") }, protocol},
-		{"8.3.2 no :status", asked, list("content-type", "application/grpc"), protocol},
-		{"8.3.2 two of :status", asked, list(":status", "200", ":status", "200"), protocol},
-		{"8.3.2 :status of two digits", asked, list(":status", "20"), protocol},
-		{"8.3 :status at the end", asked, list("x", "y", ":status", "200"), protocol},
-		{"8.3 a field of requests", asked, list(":status", "200", ":path", "/"), protocol},
-		{"8.2.1 upper case", asked, list(":status", "200", "X-Upper", "1"), protocol},
-		{"8.2.1 line feed", asked, list(":status", "200", "x", "a\nb"), protocol},
-		{"8.2.2 connection", asked, list(":status", "200", "connection", "close"), protocol},
+		{"8.3.2 no :status", asked, fields("content-type", "application/grpc"), protocol},
+		{"8.3.2 two of :status", asked, fields(":status", "200", ":status", "200"), protocol},
+		{"8.3.2 :status of two digits", asked, fields(":status", "20"), protocol},
+		{"8.3 :status at the end", asked, fields("x", "y", ":status", "200"), protocol},
+		{"8.3 a field of requests", asked, fields(":status", "200", ":path", "/"), protocol},
+		{"8.2.1 upper case", asked, fields(":status", "200", "X-Upper", "1"), protocol},
+		{"8.2.1 line feed", asked, fields(":status", "200", "x", "a\nb"), protocol},
+		{"8.2.2 connection", asked, fields(":status", "200", "connection", "close"), protocol},
 		{"6.9 WINDOW_UPDATE of zero", asked, func(w *testkit.Peer) { w.WriteWindowUpdate(1, 0) }, protocol},
 		{"6.9.1 window overflow", asked, func(w *testkit.Peer) { w.WriteWindowUpdate(1, 1<<31-1) }, flow},
 		{"6.3 PRIORITY of 4 octets", asked, func(w *testkit.Peer) { w.WriteFrame(http2.FramePriority, 0, 1, make([]byte, 4)) }, http2.ErrCodeFrameSize},
@@ -161,7 +161,7 @@ func streamMisdeeds() []misdeed {
 	for _, at := range []stage{begun, flowing} {
 		deeds = append(deeds,
 			misdeed{"8.1 trailers without END_STREAM", at, func(w *testkit.Peer) { w.WriteHeaders(1, noEnd, "grpc-status", "0") }, protocol},
-			misdeed{"8.1 HEADERS twice", at, list(responseHead()...), protocol},
+			misdeed{"8.1 HEADERS twice", at, fields(responseHead()...), protocol},
 			misdeed{"8.1 :status in trailers", at, func(w *testkit.Peer) { w.WriteHeaders(1, end, ":status", "200", "grpc-status", "0") }, protocol},
 			misdeed{"6.9 WINDOW_UPDATE of zero", at, func(w *testkit.Peer) { w.WriteWindowUpdate(1, 0) }, protocol},
 			misdeed{"6.9.1 window overflow", at, func(w *testkit.Peer) { w.WriteWindowUpdate(1, 1<<31-1) }, flow},

@@ -17,8 +17,9 @@ import (
 const dialTimeout = 5 * time.Second
 
 var (
-	errDrained = errors.New("connection drained")
-	errRetired = errors.New("upstream connection retired")
+	errDrained   = errors.New("connection drained")
+	errDismissed = errors.New("connection idle, and another wants its place")
+	errRetired   = errors.New("upstream connection retired")
 )
 
 // upstream is one endpoint as seen from one shard: the connection that new
@@ -30,8 +31,10 @@ type upstream struct {
 	address  string
 	conns    []*upstreamConn
 	dials    backOff
+	turned   turning
 	silence
 	served  uint64        // calls that have ended there
+	cuts    uint64        // of them answered `cabrank: worker draining`
 	cutOff  bool          // its calls were taken away and it gets none, see Relay.Cut
 	touched time.Duration // when it last answered a call to the end, a millisecond old at most
 	quiet   time.Duration // after so long without a byte a peer is asked whether it is there; 0: never
@@ -117,7 +120,7 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 
 // move turns new calls to another address, or to another process at the same.
 func (u *upstream) move(network, address string) {
-	u.network, u.address, u.dials, u.left, u.cutOff = network, address, backOff{}, 0, false
+	u.network, u.address, u.dials, u.turned, u.left, u.given, u.cutOff = network, address, backOff{}, turning{}, 0, givenUp{}, false
 	for _, uc := range slices.Clone(u.conns) {
 		uc.retire()
 	}

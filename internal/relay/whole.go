@@ -48,6 +48,7 @@ func (c *call) dropPart() {
 	if part == 0 || c.inMessage() {
 		return
 	}
+	c.creditWorker(part)
 	c.resp = c.resp[:len(c.resp)-part]
 	if c.respSent == len(c.resp) {
 		c.dropAnswer()

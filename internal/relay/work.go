@@ -8,8 +8,9 @@ type work struct {
 	tries int // that have a slot now
 	since time.Duration
 	total time.Duration
+	first time.Duration // from the grant to the first byte of the answer, of the try that has answered
 	any   bool
-	cut   bool // a try was given up by the caller or its deadline
+	lost  bool // the last try ended with its worker, unanswered
 }
 
 func (w *work) begin(at time.Duration) {

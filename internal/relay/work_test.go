@@ -24,7 +24,7 @@ func TestPartsOfTimeAddUp(t *testing.T) {
 		reading   = 400 * time.Millisecond
 	)
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
+		g := newPipeRig(t, trusting)
 		_, worker := g.pipeWorker("w1", 1)
 		first, caller := g.pipeCaller(), g.silentCaller()
 		caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})

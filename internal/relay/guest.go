@@ -1,0 +1,141 @@
+package relay
+
+import (
+	"net"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// guestPart is which part of all connections may be guests. One costs some 20 KiB, where
+// an idle one of HTTP/2 costs two, and its place is counted as 16 at most.
+const guestPart = 4
+
+// Guest is a caller's connection that does not speak HTTP/2 and has another server
+// (Options.HTTP1). As long as it is open it counts as one of its address, and until
+// it has a request it makes room for others. A drain waits for its answer.
+//
+// Life: made where the first bytes are no preface, over with Close.
+// Concurrency: the exported methods may be called from anywhere but under the lock of
+// a shard, as those of net.Conn. All others, and the fields, are guarded by that lock.
+type Guest struct {
+	net.Conn // begins with the bytes that were read
+
+	st      *stand
+	source  *source
+	came    time.Duration
+	resting seat         // until it has a request, as the next
+	oldest  place[Guest] // in stand.restingGuests
+	timer   shard.Timer  // since it was told to go
+	gone    bool
+}
+
+// handOver makes a guest of the connection, whose first bytes are those of HTTP/1.
+func (cc *callerConn) handOver(l *shard.Link, first []byte) {
+	nc, err := l.Detach(first)
+	if err != nil {
+		return // the link has ended: there was no descriptor left
+	}
+	cc.ended()
+	st := cc.st
+	g := &Guest{Conn: nc, st: st, source: cc.source, came: st.Now()}
+	g.timer.Owner = g
+	st.guests[g] = struct{}{}
+	if !st.haveRoom() {
+		st.partings[parting{ofCaller, partingFull}]++
+		g.end()
+		return
+	}
+	st.restingGuests.push(&g.oldest, g)
+	g.source.rests(&g.resting, g, st.number)
+	if st.draining {
+		g.leave()
+	}
+	go st.relay.settings().HTTP1(g) // ends when it is accepted; Close ends it otherwise
+}
+
+// haveRoom reports whether the shard has no more guests than it may. The one that has
+// been without a request for longest goes for a new one.
+func (st *stand) haveRoom() bool {
+	if len(st.guests) <= max(int(st.relay.mostConnections())/guestPart/len(st.relay.stands), 1) {
+		return true
+	}
+	if idle := st.restingGuests.first(); idle != nil {
+		idle.dismiss()
+		return true
+	}
+	return false
+}
+
+// stirs notes that the connection has a request, or is gone.
+func (g *Guest) stirs() {
+	g.oldest.leave()
+	g.resting.leave()
+}
+
+// Busy notes that a request was read and is being answered.
+func (g *Guest) Busy() { g.st.do(g.stirs) }
+
+// Refused counts the connection as one that did not speak HTTP/2 where it should.
+func (g *Guest) Refused() {
+	g.st.do(func() { g.st.partings[parting{ofCaller, partingForeign}]++ })
+}
+
+// Close implements net.Conn, and counts the connection out.
+func (g *Guest) Close() error {
+	g.st.do(g.forget)
+	return g.Conn.Close()
+}
+
+// CloseWrite half-closes the connection, where that is possible.
+func (g *Guest) CloseWrite() error {
+	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// leave has the connection end with its answer, or when the request that may be on
+// its way does not come.
+func (g *Guest) leave() { g.st.SetTimer(&g.timer, g.st.Now()+finalGoAway) }
+
+// Expired implements shard.Expirer: it has been told to go for long enough.
+func (g *Guest) Expired(*shard.Timer, time.Duration) {
+	if g.oldest.listed() {
+		g.end()
+	}
+}
+
+// restsSince implements occupant.
+func (g *Guest) restsSince() time.Duration { return g.came }
+
+// dismiss implements occupant.
+func (g *Guest) dismiss() {
+	g.st.partings[parting{ofCaller, partingRoom}]++
+	g.end()
+}
+
+// end closes the connection.
+func (g *Guest) end() {
+	g.forget()
+	go g.Conn.Close() // TLS may wait for its last record
+}
+
+// forget counts the connection out, once.
+func (g *Guest) forget() {
+	if g.gone {
+		return
+	}
+	g.gone = true
+	g.st.StopTimer(&g.timer)
+	g.stirs()
+	delete(g.st.guests, g)
+	g.st.relay.leaves(g.source)
+}
+
+// endGuests closes all of them, with what they are answering.
+func (st *stand) endGuests() {
+	for g := range st.guests {
+		g.end()
+	}
+}

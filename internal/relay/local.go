@@ -1,0 +1,221 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/shard"
+)
+
+// localIdle is how long the connection of a Local is kept without a call. It takes
+// some 6 KiB, and making another one some microseconds.
+const localIdle = time.Second
+
+// ErrTooManyCalls is returned by Open when as many calls are open as one connection
+// may have (Options.MaxStreams).
+var ErrTooManyCalls = errors.New("relay: too many calls are open")
+
+// ErrClosed is returned by Open when the relay takes no more calls, or the Local was
+// closed.
+var ErrClosed = errors.New("relay: closed")
+
+var errLocalClosed = errors.New("caller in this process has left")
+
+// Local is a caller in this process: code that makes calls without a socket. They
+// are calls like all others, over a connection in memory: the same queue, deadlines,
+// limits and flow control.
+//
+// It is for doors that do not speak HTTP/2 themselves. One for each connection of
+// such a door is meant, so that what bounds a connection (Options.MaxStreams, Limits)
+// bounds each of its callers. That for web pages opens a call for each request,
+// writes its body and reads the answer as they come; that for WebSocket sessions
+// makes unary calls and streams from goroutines of its own. A Local without a call
+// costs next to nothing: its connection is made for the first one, and ends a
+// second after the last.
+//
+// Life: ServeLocal, any number of calls, Close. After Relay.Drain or Close it takes
+// no more calls.
+// Concurrency: every method may be called from anywhere, but not under the lock of a
+// shard.
+type Local struct {
+	st  *stand
+	who *who
+
+	// Guarded by the lock of the shard.
+	link   *shard.Link // for the next call; nil: there is none yet, or any more
+	callee *callerConn // its other end
+	ready  sync.Cond   // its greeting is over, or it has ended
+	closed bool
+}
+
+// ServeLocal takes a caller in this process. Whoever calls it bounds how many there
+// are: they go with connections of a door, which count in Limits.Connections.
+func (r *Relay) ServeLocal(c Caller) *Local {
+	st := r.next()
+	l := &Local{st: st}
+	l.ready.L = st
+	st.do(func() {
+		w := st.whoIs(c)
+		l.who = &w
+	})
+	return l
+}
+
+// LocalRequest is how a call begins.
+type LocalRequest struct {
+	Head   Fields  // :method, :scheme, :path, :authority and the rest, as gRPC has it
+	Body   []byte  // the beginning of the request, or all of it
+	End    bool    // nothing comes behind Body
+	Caller *Caller // who makes the call, if many share the Local; nil: who it was made for
+}
+
+// Open begins a call in c, which is zero or was closed. The request's fields are
+// checked like those of any caller: a call with bad ones is reset. It waits for the
+// window where Body is larger than that.
+//
+// Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
+func (l *Local) Open(c *LocalCall, r LocalRequest) error {
+	l.st.Lock()
+	defer l.st.Unlock()
+	return l.open(c, &r)
+}
+
+func (l *Local) open(c *LocalCall, r *LocalRequest) error {
+	conn, err := l.conn()
+	if err != nil {
+		return err
+	}
+	c.begin(l)
+	if r.Caller != nil {
+		w := l.st.whoIs(*r.Caller)
+		c.who = &w
+	}
+	conn.Open(&c.up, r.End && len(r.Body) == 0, r.Head)
+	if len(r.Body) > 0 {
+		_, _ = c.write(r.Body, r.End) // whoever reads the answer sees why it ended
+	}
+	return nil
+}
+
+// conn returns a connection with room for another call. It waits for the greeting of
+// a new one if that needs to be known: before it, a peer takes 100 calls.
+func (l *Local) conn() (*h2.Conn, error) {
+	for {
+		if l.closed || l.st.draining || l.st.relay.closing.Load() {
+			return nil, ErrClosed
+		}
+		if l.link == nil {
+			l.connect()
+		}
+		switch conn := l.link.Conn; {
+		case conn.CanOpen():
+			return conn, nil
+		case conn.Retired():
+			l.retire(conn)
+		case conn.Greeted():
+			return nil, ErrTooManyCalls
+		default:
+			l.ready.Wait()
+		}
+	}
+}
+
+// connect joins the Local with a caller's connection of its shard.
+func (l *Local) connect() {
+	st := l.st
+	cc := &callerConn{st: st, own: *l.who}
+	cc.timer.Owner = cc
+	cc.begin()
+	cc.life = life{idle: localIdle, quiet: st.Now()}
+	st.SetTimer(&cc.timer, st.Now()+localIdle)
+	l.link = st.NewLink(&st.conf.local, localSide{st}, localWatch{l})
+	l.link.Conn.Owner = l
+	l.callee, cc.local = cc, l.link.Conn
+	st.Join(l.link, cc.link)
+}
+
+// Close ends the calls that are open: their callers have left.
+func (l *Local) Close() {
+	l.st.Lock()
+	defer l.st.Unlock()
+	l.closed = true
+	if l.link != nil {
+		l.link.Close(errLocalClosed)
+	}
+	l.ready.Broadcast()
+}
+
+// retire has the next call use another connection.
+func (l *Local) retire(conn *h2.Conn) {
+	if l.link != nil && l.link.Conn == conn {
+		l.link, l.callee = nil, nil
+	}
+	l.ready.Broadcast()
+}
+
+// localWatch is told when a connection of a Local has ended.
+type localWatch struct{ *Local }
+
+// LinkClosed implements shard.Watcher.
+func (l localWatch) LinkClosed(link *shard.Link, _ error) { l.retire(link.Conn) }
+
+// localSettled is told that the greeting is over (h2.Config).
+func localSettled(conn *h2.Conn) { conn.Owner.(*Local).ready.Broadcast() }
+
+// localSide is told what connections of Locals read (h2.Handler). It copies bytes
+// and wakes who waits for them; nobody's code runs under the lock.
+type localSide struct{ st *stand }
+
+// Accept implements h2.Handler; nobody opens streams to a caller.
+func (localSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }
+
+// Headers implements h2.Handler.
+func (h localSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
+	s.Owner.(*LocalCall).answerHeaders(b, end)
+}
+
+// TooLarge implements h2.Handler.
+func (h localSide) TooLarge(s *h2.Stream, _ bool) {
+	c := s.Owner.(*LocalCall)
+	s.Conn().Reset(s, h2.Cancel)
+	c.cut(answerOf(endedHeaders).code, answerOf(endedHeaders).message)
+}
+
+// Data implements h2.Handler.
+func (h localSide) Data(s *h2.Stream, p []byte, end bool) {
+	s.Owner.(*LocalCall).answerData(p, end)
+}
+
+// Reset implements h2.Handler.
+func (h localSide) Reset(s *h2.Stream, code h2.ErrCode, _ bool) {
+	s.Owner.(*LocalCall).answerReset(code)
+}
+
+// Lost implements h2.Handler: the Local was closed, or the relay is, or has ended a
+// connection that has broken a rule.
+func (h localSide) Lost(s *h2.Stream, _ bool) {
+	c := s.Owner.(*LocalCall)
+	switch {
+	case c.local.closed:
+		c.cut(grpcwire.Cancelled, "")
+	case h.st.draining || h.st.relay.closing.Load():
+		c.cut(grpcwire.Unavailable, answerOf(endedShutdown).message)
+	default:
+		c.cut(grpcwire.Unavailable, "")
+	}
+}
+
+// Writable implements h2.Handler.
+func (h localSide) Writable(s *h2.Stream) { s.Owner.(*LocalCall).wake.Broadcast() }
+
+// GoAway implements h2.Handler: the calls that are open come to their end.
+func (h localSide) GoAway(c *h2.Conn, _ uint32, _ h2.ErrCode) { c.Owner.(*Local).retire(c) }
+
+// Pong implements h2.Handler.
+func (localSide) Pong(*h2.Conn, [8]byte) {}
+
+var _ io.ReadWriter = (*LocalCall)(nil)

@@ -1,0 +1,278 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"sync"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// ErrCallCut is returned where a call has ended without its whole answer; Status
+// says why.
+var ErrCallCut = errors.New("relay: the call was cut off")
+
+// LocalCall is a call of a Local, as its caller has it.
+//
+// Life: the zero value is opened by Local.Open, and closed by Close, whatever has
+// become of it; then it may be opened again. What Header and Trailer return is good
+// until then.
+// Concurrency: one goroutine may write while another one reads. Cancel may be called
+// from anywhere, from Open to Close.
+type LocalCall struct {
+	st   *stand
+	who  *who
+	wake sync.Cond // for whoever reads or writes
+
+	// Guarded by the lock of the shard.
+	local   *Local
+	up      h2.Stream
+	callee  *callerConn // it accounts for what waits here
+	head    []byte      // of the answer, encoded
+	body    []byte
+	taken   int // bytes of body that were read
+	tail    []byte
+	held    int // bytes counted in callee.held
+	begun   bool
+	ended   bool // the answer is whole
+	broken  bool // no more comes of it
+	code    grpcwire.Code
+	message string
+}
+
+// begin makes the call one of l. Called under the lock.
+func (c *LocalCall) begin(l *Local) {
+	c.up.Clear() // it must not be open
+	c.st, c.local, c.who, c.callee = l.st, l, l.who, l.callee
+	c.wake.L = l.st
+	c.up.Owner = c
+	c.code, c.message = grpcwire.Unknown, ""
+}
+
+// Write sends bytes of the request. It waits while the window is full.
+//
+// Errors: io.EOF if nobody takes any more of it, for the answer has come to its end
+// or the call was cut off.
+func (c *LocalCall) Write(p []byte) (int, error) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	return c.write(p, false)
+}
+
+// CloseSend ends the request.
+func (c *LocalCall) CloseSend() {
+	c.st.Lock()
+	defer c.st.Unlock()
+	if conn := c.up.Conn(); conn != nil {
+		conn.WriteData(&c.up, nil, true)
+	}
+}
+
+func (c *LocalCall) write(p []byte, end bool) (n int, err error) {
+	for n < len(p) {
+		conn := c.up.Conn()
+		if conn == nil || c.up.LocalDone() {
+			return n, io.EOF
+		}
+		room := min(conn.Writable(&c.up), len(p)-n)
+		if room == 0 {
+			conn.Want(&c.up)
+			c.wake.Wait()
+			continue
+		}
+		conn.WriteData(&c.up, p[n:n+room], end && n+room == len(p))
+		n += room
+	}
+	return n, nil
+}
+
+// Header waits for the beginning of the answer and returns its fields; those of an
+// answer that is nothing but a status are among them.
+//
+// Errors: ErrCallCut.
+func (c *LocalCall) Header() (Fields, error) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	for !c.begun {
+		if c.broken {
+			return nil, ErrCallCut
+		}
+		c.wake.Wait()
+	}
+	return c.head, nil
+}
+
+// Read takes bytes of the answer, and waits while there are none. What is not read
+// gives its sender no credit for more.
+//
+// Errors: io.EOF at the end of the answer; ErrCallCut.
+func (c *LocalCall) Read(p []byte) (int, error) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	for c.taken == len(c.body) {
+		switch {
+		case c.ended:
+			return 0, io.EOF
+		case c.broken:
+			return 0, ErrCallCut
+		}
+		c.wake.Wait()
+	}
+	n := copy(p, c.body[c.taken:])
+	c.taken += n
+	if conn := c.up.Conn(); conn != nil {
+		conn.Credit(&c.up, n)
+	}
+	if c.taken == len(c.body) {
+		c.dropBody()
+	}
+	return n, nil
+}
+
+// Trailer returns the fields behind the answer, once Read has returned io.EOF.
+func (c *LocalCall) Trailer() Fields {
+	c.st.Lock()
+	defer c.st.Unlock()
+	return c.tail
+}
+
+// Status returns how the call has ended, once Read or Header has returned an error:
+// what the answer says, or what gRPC makes of the way in which it was cut off.
+func (c *LocalCall) Status() (grpcwire.Code, string) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	return c.code, c.message
+}
+
+// Cancel ends the call: its caller has left. It does nothing to one that has ended.
+func (c *LocalCall) Cancel() {
+	c.st.Lock()
+	defer c.st.Unlock()
+	c.cancel()
+}
+
+func (c *LocalCall) cancel() {
+	if conn := c.up.Conn(); conn != nil {
+		conn.Reset(&c.up, h2.Cancel)
+		c.cut(grpcwire.Cancelled, "")
+	}
+}
+
+// Close gives up what there is of the call, and cancels it if it has not ended. One
+// that was never opened, or is closed, stays as it is.
+func (c *LocalCall) Close() {
+	if c.st == nil {
+		return
+	}
+	c.st.Lock()
+	defer c.st.Unlock()
+	c.release()
+}
+
+func (c *LocalCall) release() {
+	c.cancel()
+	c.dropBody()
+	c.st.Pool().Put(c.head)
+	c.st.Pool().Put(c.tail)
+	c.head, c.tail = nil, nil
+	c.begun, c.ended, c.broken, c.callee = false, false, false, nil
+	c.up.Clear()
+}
+
+// answerHeaders takes the head of the answer, or its trailers.
+func (c *LocalCall) answerHeaders(b *h2.Block, end bool) {
+	if c.begun {
+		c.tail = c.st.Pool().Append(c.tail, b.Enc)
+	} else {
+		c.begun = true
+		c.head = c.st.Pool().Append(c.head, b.Enc)
+		c.code = grpcwire.CodeFromHTTP(b.Status)
+	}
+	if w, found := b.Watched(fieldGRPCStatus); found {
+		c.readStatus(w.Value, b)
+	}
+	c.ended = end
+	c.wake.Broadcast()
+}
+
+func (c *LocalCall) readStatus(value []byte, b *h2.Block) {
+	code, ok := grpcwire.ParseCode(value)
+	if !ok {
+		code = grpcwire.Unknown
+	}
+	c.code = code
+	if w, found := b.Watched(fieldGRPCMessage); found {
+		c.message = string(grpcwire.DecodeMessage(nil, w.Value))
+	}
+}
+
+func (c *LocalCall) answerData(p []byte, end bool) {
+	if c.taken > len(c.body)/2 { // as in call.trimAnswer
+		rest := copy(c.body, c.body[c.taken:])
+		c.body, c.taken = c.body[:rest], 0
+	}
+	c.body = c.st.Pool().Append(c.body, p)
+	c.holds(cap(c.body))
+	c.ended = end
+	c.wake.Broadcast()
+}
+
+// answerReset takes the end of the stream. One behind the whole answer says only
+// that the rest of the request is not wanted.
+func (c *LocalCall) answerReset(code h2.ErrCode) {
+	if c.ended {
+		c.wake.Broadcast()
+		return
+	}
+	if code == h2.RefusedStream {
+		c.cut(grpcwire.Unavailable, "")
+		return
+	}
+	c.cut(codeOfReset(code), "")
+}
+
+// cut ends the call before its answer.
+func (c *LocalCall) cut(code grpcwire.Code, message string) {
+	if !c.ended {
+		c.broken, c.code, c.message = true, code, message
+	}
+	c.wake.Broadcast()
+}
+
+func (c *LocalCall) dropBody() {
+	c.st.Pool().Put(c.body)
+	c.body, c.taken = nil, 0
+	c.holds(0)
+}
+
+// holds accounts for what waits here: it is the connection's, as is what waits
+// behind it in the call (R11).
+func (c *LocalCall) holds(n int) {
+	if n != c.held {
+		c.callee.held += n - c.held
+		c.held = n
+		c.callee.sort()
+	}
+}
+
+// Fields is a header list in the form in which it is passed on.
+type Fields []byte
+
+// Add returns the list with one field more: a name in lower case, and a value
+// without NUL, CR and LF.
+func (f Fields) Add(name, value string) Fields { return h2.AppendField(f, name, value) }
+
+// All goes through the fields.
+func (f Fields) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for rest := []byte(f); len(rest) > 0; {
+			var name, value []byte
+			name, value, rest = h2.NextField(rest)
+			if !yield(string(name), string(value)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+)
+
+// echoWorker brings in a ready endpoint that answers each call with what it sends,
+// as it comes.
+func (g *rig) echoWorker(name string, slots int) {
+	g.t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(echo), Protocols: new(http.Protocols), ReadHeaderTimeout: soon}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	go func() { _ = server.Serve(ln) }() // ended by Close
+	g.t.Cleanup(func() { _ = server.Close() })
+	g.Up(g.AddEndpoint(name, slots, true), "tcp", ln.Addr().String())
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Trailer", "Grpc-Status")
+	w.WriteHeader(http.StatusOK)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := r.Body.Read(buf)
+		if _, gone := w.Write(buf[:n]); gone != nil {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		if err != nil {
+			break
+		}
+	}
+	w.Header().Set("Grpc-Status", "0")
+}
+
+// echoCall sends bytes in pieces and reads them back at the same time. It returns
+// why it ended.
+func echoCall(c *LocalCall, l *Local, send []byte, piece int) ([]byte, error) {
+	first := send[:min(piece, len(send))]
+	if err := l.Open(c, LocalRequest{Head: headOf(request("/test.Greeter/Echo")...), Body: first, End: len(first) == len(send)}); err != nil {
+		return nil, err
+	}
+	wrote := make(chan struct{})
+	go func() { // ends when all is written, or the call has ended
+		defer close(wrote)
+		for rest := send[len(first):]; len(rest) > 0; {
+			n, err := c.Write(rest[:min(piece, len(rest))])
+			if err != nil {
+				return
+			}
+			rest = rest[n:]
+		}
+		c.CloseSend()
+	}()
+	got, err := io.ReadAll(c)
+	<-wrote
+	return got, err
+}
+
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(i * 7 / 3)
+	}
+	return p
+}
+
+// 10 MiB each way at once, while others of the same shard are served.
+func TestLocalLargeCall(t *testing.T) {
+	g := newRig(t)
+	g.echoWorker("w1", 4)
+	large, small := g.local(Caller{Address: "192.0.2.1"}), g.local(Caller{Address: "192.0.2.2"})
+	send := pattern(10 << 20)
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() { // ends with the call
+		defer close(done)
+		defer over.Store(true)
+		var c LocalCall
+		defer c.Close()
+		got, err := echoCall(&c, large, send, 1<<20)
+		if err != nil || !bytes.Equal(got, send) {
+			t.Errorf("%d bytes came back, %v", len(got), err)
+		}
+	}()
+	served, slowest := 0, time.Duration(0)
+	for ; !over.Load(); served++ {
+		var c LocalCall
+		began := time.Now()
+		if got, err := echoCall(&c, small, hi(), 100); err != nil || !bytes.Equal(got, hi()) {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		slowest = max(slowest, time.Since(began))
+		c.Close()
+	}
+	<-done
+	t.Logf("%d small calls beside it, the slowest took %v", served, slowest)
+	if served < 5 {
+		t.Errorf("%d small calls were served beside it", served)
+	}
+}
+
+// Whatever callers of this process do, in any order and from any goroutine, while
+// others do the same and the relay ends: answers are whole, or said not to be, and
+// nothing is left.
+func TestLocalAnyOrder(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			g := newRig(t, func(o *Options) { o.Shards = 2; o.QueueTimeout = time.Second })
+			g.echoWorker("w1", 4)
+			g.echoWorker("w2", 4)
+			var callers sync.WaitGroup
+			for i := range uint64(10) {
+				callers.Go(func() { wildLocal(t, g, rand.New(rand.NewPCG(seed, i))) })
+			}
+			if seed%2 == 0 {
+				callers.Wait()
+			}
+			g.Drain(100*time.Millisecond, nil)
+			g.Close()
+			callers.Wait()
+		})
+	}
+}
+
+// wildLocal makes calls until it has had enough or the relay takes no more.
+func wildLocal(t *testing.T, g *rig, r *rand.Rand) {
+	t.Helper()
+	l := g.ServeLocal(Caller{Address: "192.0.2.1", Identity: fmt.Sprint(r.IntN(4))})
+	defer func() { l.Close() }()
+	for range 20 {
+		if r.IntN(15) == 0 {
+			l.Close()
+			l = g.ServeLocal(Caller{})
+		}
+		var calls sync.WaitGroup
+		for range 1 + r.IntN(4) {
+			send, piece, fate := pattern(1+r.IntN(100_000)), 500+r.IntN(100_000), r.IntN(8)
+			calls.Go(func() { wildLocalCall(t, l, send, piece, fate) })
+		}
+		if r.IntN(20) == 0 {
+			l.Close()
+		}
+		calls.Wait()
+	}
+}
+
+// wildLocalCall makes one call that comes to its end, or does not.
+func wildLocalCall(t *testing.T, l *Local, send []byte, piece, fate int) {
+	t.Helper()
+	var c LocalCall
+	switch fate {
+	case 0: // is not waited for
+		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1]}) == nil {
+			c.Close()
+		}
+	case 1: // is cancelled somewhere on its way
+		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1]}) != nil {
+			return
+		}
+		cancelled := make(chan struct{})
+		go func() { // ends at once
+			defer close(cancelled)
+			c.Cancel()
+		}()
+		_, _ = c.Write(send)
+		_, _ = io.ReadAll(&c)
+		<-cancelled
+		c.Close()
+	case 2: // is read in part
+		if l.Open(&c, LocalRequest{Head: headOf(request(hello)...), Body: send[:1], End: true}) == nil {
+			_, _ = c.Read(make([]byte, 1))
+			c.Close()
+		}
+	default:
+		got, err := echoCall(&c, l, send, piece)
+		if errors.Is(err, ErrClosed) {
+			return
+		}
+		if code, _ := c.Status(); err == nil && code == grpcwire.OK && !bytes.Equal(got, send) {
+			t.Errorf("%d bytes came back of %d", len(got), len(send))
+		}
+		c.Close()
+	}
+}

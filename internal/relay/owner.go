@@ -1,0 +1,55 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// owner is what a stream of a caller's connection belongs to. Who that is, is
+// decided when the request's HEADERS have been read (callerSide.Accept): a call,
+// or an Exchange. It is h2.Stream.Owner from then on.
+//
+// Concurrency: all methods run under the lock of the shard.
+type owner interface {
+	requester
+	leaver
+	// pumpAnswer is told that at least one byte can be written.
+	pumpAnswer(now time.Duration)
+}
+
+// requester takes what its caller sends.
+type requester interface {
+	// requestHead takes the head of the request, or its trailers.
+	requestHead(b *h2.Block, end bool, now time.Duration)
+	// requestTooLarge takes the place of requestHead where the list is above the
+	// limit that was announced.
+	requestTooLarge(end bool, now time.Duration)
+	requestData(p []byte, end bool, now time.Duration)
+}
+
+// leaver ends before it has come to its end by itself.
+type leaver interface {
+	// abandoned is told that the caller has gone: its stream, its connection, or it
+	// has broken a rule. It closes the stream, if that is open still.
+	abandoned(now time.Duration)
+	// drained is told that the time of a drain is over: what can be answered in
+	// messageTime may be.
+	drained(now time.Duration)
+	// cutOff ends it, with what can be told the caller without its reading.
+	cutOff(now time.Duration)
+}
+
+// ownerOf returns whose a stream is.
+func ownerOf(s *h2.Stream) owner {
+	if c, is := s.Owner.(*call); is { // mostly; and cheaper to ask for than the interface
+		return c
+	}
+	return s.Owner.(owner)
+}
+
+// owners returns whose the open streams of the connection are.
+func (cc *callerConn) owners() (open []owner) {
+	cc.link.Conn.Each(func(s *h2.Stream) { open = append(open, ownerOf(s)) })
+	return open
+}

@@ -1,0 +1,83 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/rank"
+)
+
+// A call is turned away if its worker ends the connection, or says GOAWAY, without a
+// look at the call. It may be the worker's fault, which would do so with any call, or
+// the call's, which no worker takes. So both become slower, each for itself: a call
+// that is turned away again and again waits longer and longer before it moves on, and
+// an endpoint that answers nobody else meanwhile gets a call more and more rarely.
+
+const (
+	// mostTurned is how many connections in a row may turn away their calls before an
+	// endpoint gets fewer: one such end is usual where a worker is about to stop, or
+	// bounds the age of its connections.
+	mostTurned = 2
+	// turnedFor is for how long that must have gone on without an answer in between. A
+	// call that nobody takes ends connections as fast as it moves, and the calls of
+	// others that it meets there have to be answered first.
+	turnedFor = time.Second
+	// quickMoves is how often a call moves at once. All waits behind them together are
+	// longer than turnedFor: no call fails at a bad worker that is not known yet.
+	quickMoves = 1
+)
+
+// turning is what an upstream remembers of the connections that have turned calls away
+// since the endpoint has answered one, of whichever shard.
+type turning struct {
+	times       int
+	first, last time.Duration
+}
+
+// bad reports whether it is the endpoint that turns calls away.
+func (t *turning) bad() bool { return t.times > mostTurned && t.last-t.first >= turnedFor }
+
+// turnsAway notes that the endpoint ends a connection with calls on it that it has
+// not looked at. One that is bad is as good as one that cannot be reached: it gets a
+// call only after a pause.
+func (u *upstream) turnsAway(now time.Duration) {
+	t := &u.turned
+	if t.times == 0 || u.endpoint.answered() >= t.first {
+		*t = turning{first: now}
+	}
+	t.times, t.last = t.times+1, now
+	if t.bad() {
+		u.dials.failed(now, u.st.relay.settings().Random())
+	}
+}
+
+// turnedAway moves a call that its worker has not seen. That a worker could not be
+// reached has a bound in time, by the pauses between two dials and the wait for a
+// slot; a call that was brought to workers and turned away again and again is a bad
+// one, or they are (R4).
+func (c *call) turnedAway(now time.Duration) {
+	if c.via != nil && c.via.link.Conn.Greeted() {
+		if c.turned++; c.turned > maxRefusals {
+			c.fail(endedBroken, now)
+			return
+		}
+		if c.turned > quickMoves && !c.aside {
+			c.rest(now)
+			return
+		}
+	}
+	c.again(rank.NotSent, now)
+}
+
+// rest has the call wait before it moves, twice as long each time.
+func (c *call) rest(now time.Duration) {
+	c.st.stats.moved++
+	c.handBack(rank.NotSent, now)
+	c.resting = true
+	c.pauseUntil(now+spread(restAfter(c.turned), 0.2, c.st.relay.settings().Random()), now)
+}
+
+// restAfter is how long a call rests that was turned away n times, more than
+// quickMoves and no more than maxRefusals.
+func restAfter(n int) time.Duration {
+	return min(minDialPause<<(n-quickMoves-1), maxDialPause)
+}
