@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -71,11 +72,14 @@ func readMemory(root fs.FS, group directory) (m Memory, limited bool) {
 			m.Limit = min(m.Limit, limit)
 		}
 	}
-	charged, known := parseBytes(readText(root, group.path+"/"+used))
-	if m.Limit >= noLimit || m.Limit == 0 || !known {
+	if m.Limit >= noLimit || m.Limit == 0 {
 		return Memory{}, false
 	}
-	cache, _ := field(readText(root, group.path+"/memory.stat"), inactive, "")
+	charged, known := parseBytes(readText(root, group.path+"/"+used))
+	if !known {
+		return Memory{}, false
+	}
+	cache, _ := field(readFile(root, group.path+"/memory.stat", roomForTable), inactive, "")
 	m.Used = max(charged-cache, 0)
 	return m, true
 }
@@ -85,7 +89,7 @@ func readMemory(root fs.FS, group directory) (m Memory, limited bool) {
 //
 // Source: proc(5), /proc/meminfo, MemTotal and MemAvailable.
 func Machine(root fs.FS) (Memory, bool) {
-	text := readText(root, "proc/meminfo")
+	text := readFile(root, "proc/meminfo", roomForTable)
 	total, known := field(text, "MemTotal:", " kB")
 	available, also := field(text, "MemAvailable:", " kB")
 	if !known || !also || total == 0 {
@@ -94,15 +98,23 @@ func Machine(root fs.FS) (Memory, bool) {
 	return Memory{Limit: total, Used: max(total-available, 0)}, true
 }
 
+// OwnMemory returns the memory of this process that no file backs, in bytes; false if
+// it is not known. That is what a collector can give back: pages of the program count
+// for its control group too, and stay.
+//
+// Source: proc(5), /proc/self/status (RssAnon).
+func OwnMemory(root fs.FS) (size int64, known bool) {
+	return field(readFile(root, "proc/self/status", roomForTable), "RssAnon:", " kB")
+}
+
 // field finds the line "NAME VALUE" and returns the value as bytes; unit, if not
 // empty, must follow it and is " kB".
-func field(text, name, unit string) (bytes int64, known bool) {
-	for line := range strings.SplitSeq(text, "\n") {
-		value, found := strings.CutPrefix(line, name)
-		if !found || !strings.HasPrefix(value, " ") && !strings.HasPrefix(value, "\t") {
+func field(text []byte, name, unit string) (number int64, known bool) {
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		if len(line) <= len(name) || string(line[:len(name)]) != name || line[len(name)] != ' ' && line[len(name)] != '\t' {
 			continue
 		}
-		value, found = strings.CutSuffix(value, unit)
+		value, found := strings.CutSuffix(string(line[len(name):]), unit)
 		number, valid := parseBytes(value)
 		if !found || !valid {
 			return 0, false

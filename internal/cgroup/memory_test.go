@@ -1,6 +1,9 @@
 package cgroup
 
 import (
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -52,12 +55,56 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// It is looked at every second: what is allocated for it is most of what an idle
+// Cabrank allocates, and stays until the collector runs.
+func TestLooksAtMemoryAreCheap(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		selfFile: "0::/a/b\n", mountsFile: mountV2,
+		groupA + "memory.max": "max\n", groupA + "memory.high": "max\n",
+		groupB + "memory.max": "1000\n", groupB + "memory.high": "max\n", groupB + "memory.current": "600\n",
+		groupB + "memory.stat": strings.Repeat("something_else 1234567890\n", 60) + "inactive_file 100\n",
+	} {
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groups := Find(os.DirFS(root))
+	const looks, most = 100, 8 << 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range looks {
+		if m, _ := groups.Memory(); m.Used != 500 {
+			t.Fatalf("%d bytes are used, want 500", m.Used)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / looks; each > most {
+		t.Errorf("%d bytes for each look, want at most %d", each, most)
+	} else {
+		t.Logf("%d bytes for each look", each)
+	}
+}
+
 func TestMemoryFree(t *testing.T) {
 	if got := (Memory{Limit: 10, Used: 4}).Free(); got != 6 {
 		t.Errorf("got %d", got)
 	}
 	if got := (Memory{Limit: 10, Used: 14}).Free(); got != 0 {
 		t.Errorf("got %d", got)
+	}
+}
+
+func TestOwnMemory(t *testing.T) {
+	if bytes, known := OwnMemory(tree("proc/self/status", "VmRSS:\t 90 kB\nRssAnon:\t 50 kB\nRssFile:\t 40 kB\n")); bytes != 50<<10 || !known {
+		t.Errorf("got %d, %t", bytes, known)
+	}
+	if _, known := OwnMemory(tree()); known {
+		t.Error("without /proc it is known")
 	}
 }
 

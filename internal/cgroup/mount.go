@@ -1,8 +1,11 @@
 package cgroup
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -91,12 +94,34 @@ func (m mount) directories(group string) []directory {
 	}
 }
 
-func readText(root fs.FS, name string) string {
-	content, err := fs.ReadFile(root, strings.TrimPrefix(path.Clean(name), "/"))
+// Room for what files have, to begin with. The kernel tells a size of 4 KiB, or none,
+// of all of them, and some are read every second.
+const (
+	roomForLine  = 128
+	roomForTable = 2 << 10
+)
+
+func readText(root fs.FS, name string) string { return string(readFile(root, name, roomForLine)) }
+
+// readFile returns nil if the file is not there, or not for us: nothing is known.
+func readFile(root fs.FS, name string, room int) []byte {
+	file, err := root.Open(strings.TrimPrefix(path.Clean(name), "/"))
 	if err != nil {
-		return "" // not there, or not for us: nothing is known
+		return nil
 	}
-	return string(content)
+	defer func() { _ = file.Close() }() // nothing was written
+	for text := make([]byte, 0, room); ; {
+		n, err := file.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return text
+		case err != nil:
+			return nil
+		case len(text) == cap(text):
+			text = slices.Grow(text, 3*len(text))
+		}
+	}
 }
 
 func readLines(root fs.FS, name string) []string {

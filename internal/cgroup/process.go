@@ -92,10 +92,10 @@ func (p Processes) Memory(root fs.FS) (bytes int64, known bool) {
 		directory := "proc/" + strconv.Itoa(pid)
 		size, read := int64(0), false
 		if len(p.PIDs) > 1 {
-			size, read = field(readText(root, directory+"/smaps_rollup"), "Pss:", " kB")
+			size, read = field(readFile(root, directory+"/smaps_rollup", roomForTable), "Pss:", " kB")
 		}
 		if !read {
-			size, read = field(readText(root, directory+"/status"), "VmRSS:", " kB")
+			size, read = field(readFile(root, directory+"/status", roomForTable), "VmRSS:", " kB")
 		}
 		if read {
 			bytes, known = bytes+size, true

@@ -14,6 +14,10 @@ import (
 // queue may hold no more than 10; a READY that is lost would be missed for ever.
 const notifyLimit = 5 * time.Second
 
+// stoppingLimit is the same for the word that the service ends, which the manager
+// sees anyhow: a stop does not wait for it.
+const stoppingLimit = 200 * time.Millisecond
+
 // Notifier tells the service manager what goes on.
 //
 // A nil Notifier tells nobody. What cannot be told is logged once and does not
@@ -51,7 +55,7 @@ func (n *Notifier) Reloading() {
 }
 
 // Stopping says that the service ends.
-func (n *Notifier) Stopping() { n.tell("STOPPING=1") }
+func (n *Notifier) Stopping() { n.tellWithin(stoppingLimit, "STOPPING=1") }
 
 // Status sets the line that people see.
 func (n *Notifier) Status(text string) { n.tell("STATUS=" + oneLine(text)) }
@@ -81,22 +85,24 @@ func (n *Notifier) Watch(stop <-chan struct{}, alive func() bool) {
 	}
 }
 
-func (n *Notifier) tell(state string) {
+func (n *Notifier) tell(state string) { n.tellWithin(notifyLimit, state) }
+
+func (n *Notifier) tellWithin(limit time.Duration, state string) {
 	if n == nil {
 		return
 	}
-	if err := n.send(state); err != nil {
+	if err := n.send(limit, state); err != nil {
 		n.failed.Do(func() { n.log.Warn("service manager cannot be told", "error", err) })
 	}
 }
 
-func (n *Notifier) send(state string) error {
+func (n *Notifier) send(limit time.Duration, state string) error {
 	conn, err := net.DialUnix("unixgram", nil, n.address)
 	if err != nil {
 		return fmt.Errorf("%s: %w", notifySocket, err)
 	}
 	defer func() { _ = conn.Close() }() // a datagram is sent or not
-	if err := conn.SetWriteDeadline(time.Now().Add(notifyLimit)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}
 	_, err = conn.Write([]byte(state))

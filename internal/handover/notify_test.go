@@ -56,6 +56,21 @@ func TestNotifier(t *testing.T) {
 	}
 }
 
+// A manager that does not read holds up no stop.
+func TestNotifyNobodyReads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	manager(t, path)
+	n := newNotifier(map[string]string{notifySocket: path}, quiet())
+	for err := error(nil); err == nil; { // until its queue is full
+		err = n.send(time.Millisecond, "STATUS=more")
+	}
+	began := time.Now()
+	n.Stopping()
+	if took := time.Since(began); took > notifyLimit/2 {
+		t.Errorf("to say that it stops took %v", took)
+	}
+}
+
 func TestNoManager(t *testing.T) {
 	var none *Notifier
 	none.Ready()

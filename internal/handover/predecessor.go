@@ -18,6 +18,7 @@ type Predecessor struct {
 	PID     int
 	Program string // its version
 	Workers int    // how many workers to begin with, 0: as configured
+	Ports   []int  // of its workers, until it has gone
 
 	link  *link
 	heard chan heard    // what the reader has read; capacity 1
@@ -60,7 +61,7 @@ func (p *Predecessor) Greet(version string, limit time.Duration) error {
 	if err := hello.message.speaks(); err != nil {
 		return fmt.Errorf("upgrade from pid %d: %w", hello.message.PID, err)
 	}
-	p.PID, p.Program, p.Workers = hello.message.PID, hello.message.Program, hello.message.Workers
+	p.PID, p.Program, p.Workers, p.Ports = hello.message.PID, hello.message.Program, hello.message.Workers, hello.message.Ports
 	return nil
 }
 

@@ -12,16 +12,20 @@ import (
 //
 // Call it early: a relative path counts from the folder of that moment. If the
 // first argument is not the path of this program, as a caller of exec may
-// choose, it is os.Executable.
+// choose, it is os.Executable. Where the system does not tell that, as Linux
+// without /proc, the first argument has to be right.
 func Program() (string, error) {
 	running, err := os.Executable()
-	if err != nil {
-		return "", err
+	return program(running, err)
+}
+
+// program is Program for what os.Executable has returned.
+func program(running string, unknown error) (string, error) {
+	named, err := named()
+	if err == nil && (unknown != nil || sameFile(named, running)) {
+		return named, nil //nolint:nilerr // the first argument is the answer where the system has none
 	}
-	if named, err := named(); err == nil && sameFile(named, running) {
-		return named, nil
-	}
-	return running, nil
+	return running, unknown
 }
 
 // named is the absolute path that the first argument leads to.

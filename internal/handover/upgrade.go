@@ -35,6 +35,7 @@ type Options struct {
 	Args      []string   // without the program
 	Environ   []string   // see Inherited
 	Workers   int        // how many the new process begins with; 0: as configured
+	Ports     []int      // of the workers of this one, which the new one leaves alone
 	Listeners *Listeners // what is handed over
 
 	// Start runs cmd.Start, and returns a function that waits for the end of the
@@ -79,7 +80,7 @@ type Successor struct {
 // returns when the new process serves; the caller stops accepting then, and
 // drains.
 //
-// Errors: one line; everything is as it was before, and the new process and its
+// Errors: one line, a *RefusedError if it is the new process's; everything is as it was before, and the new process and its
 // workers are gone (or will be: the keeper of a process that had to be killed
 // takes 2 s). Ending ctx gives the upgrade up, until the new process serves. It
 // takes at most the time that the new process names (bounded by an hour), 72 s,
@@ -170,7 +171,7 @@ func (c *candidate) greet(ctx context.Context) (time.Duration, error) {
 	limit := min(time.Duration(min(hello.Limit, maxBoot.Milliseconds()))*time.Millisecond, maxBoot)
 	return limit, c.link.send(&message{
 		Kind: kindHello, Oldest: oldestProtocol, Newest: newestProtocol,
-		Program: c.options.Version, PID: os.Getpid(), Workers: c.options.Workers,
+		Program: c.options.Version, PID: os.Getpid(), Workers: c.options.Workers, Ports: c.options.Ports,
 	})
 }
 
@@ -219,7 +220,7 @@ func (c *candidate) receive(ctx context.Context, within time.Duration, otherwise
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err == nil && m.Kind == kindFailed:
-		return nil, lastWordError(m.Error)
+		return nil, &RefusedError{Reason: m.Error, Faults: m.Faults}
 	case err == nil:
 		return m, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -232,11 +233,6 @@ func (c *candidate) receive(ctx context.Context, within time.Duration, otherwise
 
 // errGone says that the link has ended without a word.
 var errGone = errors.New("it ended before it was ready")
-
-// lastWordError is why the new process has given up by itself.
-type lastWordError string
-
-func (w lastWordError) Error() string { return string(w) }
 
 // giveUp ends the new process, whatever it is doing, and says why.
 func (c *candidate) giveUp(why error) error {
@@ -253,7 +249,7 @@ func (c *candidate) giveUp(why error) error {
 // end waits for a process that gives up by itself, asks any other to end, and
 // kills what does not. The state is nil if even that takes too long.
 func (c *candidate) end(why error) *os.ProcessState {
-	if _, said := errors.AsType[lastWordError](why); said || errors.Is(why, errGone) {
+	if _, said := errors.AsType[*RefusedError](why); said || errors.Is(why, errGone) {
 		if state := c.awaitEnd(c.options.EndLimit); state != nil {
 			return state
 		}

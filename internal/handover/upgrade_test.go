@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -42,6 +43,10 @@ func beSuccessor(mode string) int {
 		<-time.After(2 * bound)
 		return 0
 	}
+	if mode == "refuses" {
+		Refuse(manyFaults())
+		return 2
+	}
 	in, err := Inherit(quiet())
 	if err != nil {
 		return 4
@@ -74,6 +79,15 @@ func beSuccessor(mode string) int {
 		return 7
 	}
 	return serveOnce(in, p, mode)
+}
+
+// manyFaults are more than one message holds.
+func manyFaults() []string {
+	var faults []string
+	for i := range 1000 {
+		faults = append(faults, fmt.Sprintf("cabrank.yml:%d: <&> no such key\x00", i+1))
+	}
+	return faults
 }
 
 // serveOnce answers one connection, and lives until the old process has gone.
@@ -223,6 +237,25 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 }
 
+// What is wrong with its configuration is told by a process that begins nothing, as
+// far as there is room. Nobody is told if nobody listens.
+func TestUpgradeRefused(t *testing.T) {
+	Refuse([]string{"of a process that was started by a shell"})
+	t.Setenv(upgradeVariable, "99999")
+	Refuse([]string{"without anybody there"})
+	o := newOld(t, "refuses")
+	_, err := o.upgrade(t.Context())
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok || refused.Reason != "cabrank.yml:1: <&> no such key (and 999 more)" {
+		t.Fatalf("got %v", err)
+	}
+	last := len(refused.Faults) - 1
+	if last < 100 || refused.Faults[1] != "cabrank.yml:2: <&> no such key" || refused.Faults[last] != fmt.Sprintf("and %d more", 1000-last) {
+		t.Errorf("%d faults, the last %q", len(refused.Faults), refused.Faults[last])
+	}
+	o.wantUnharmed()
+}
+
 // wantUnharmed holds the old process to what it was before.
 func (o *old) wantUnharmed() {
 	o.t.Helper()
@@ -308,5 +341,9 @@ func TestProgram(t *testing.T) {
 	two, _ := os.Stat(running)
 	if !filepath.IsAbs(path) || !os.SameFile(one, two) {
 		t.Errorf("%s, running %s", path, running)
+	}
+	// Where the system does not tell what runs, the first argument has to be right.
+	if blind, err := program("", fs.ErrNotExist); blind != path || err != nil {
+		t.Errorf("without /proc: %s, %v; want %s", blind, err, path)
 	}
 }

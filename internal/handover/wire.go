@@ -66,6 +66,7 @@ type message struct {
 	PID     int    `json:"pid,omitempty"`
 	Limit   int64  `json:"limit_ms,omitempty"` // new: how long it may take to be ready
 	Workers int    `json:"workers,omitempty"`  // old: how many to begin with, 0: as configured
+	Ports   []int  `json:"ports,omitempty"`    // old: those of its workers, who need not listen there yet
 
 	// progress
 	Step   string `json:"step,omitempty"`
@@ -78,7 +79,8 @@ type message struct {
 	Sockets []socketNote `json:"sockets,omitempty"`
 
 	// failed
-	Error string `json:"error,omitempty"`
+	Error  string   `json:"error,omitempty"`
+	Faults []string `json:"faults,omitempty"` // new: see Refuse
 }
 
 // socketNote describes a listener that changes hands.
@@ -142,6 +144,9 @@ func parseMessage(body []byte) (*message, error) {
 	}
 	for _, text := range []*string{&m.Program, &m.Step, &m.Worker, &m.Note, &m.Error} {
 		*text = oneLine(*text)
+	}
+	for i, fault := range m.Faults {
+		m.Faults[i] = oneLine(fault)
 	}
 	m.Limit, m.Workers = max(m.Limit, 0), max(m.Workers, 0)
 	return &m, nil

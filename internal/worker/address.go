@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ type place struct {
 	// Whose it is; set by worker.place.
 	worker string // "worker-1"
 	number int    // 0 for worker-1, whatever its address
+	slots  int    // calls that it may have at a time
 }
 
 // target is the place as gRPC servers and clients write it: the value of {addr}
@@ -51,12 +53,12 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// fill returns the texts with {addr}, {host}, {port}, {index} and {worker}
+// fill returns the texts with {addr}, {host}, {port}, {index}, {worker} and {slots}
 // replaced.
 func (p place) fill(texts []string) []string {
 	host, port := p.hostPort()
 	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
-		"{index}", strconv.Itoa(p.number), "{worker}", p.worker)
+		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots))
 	filled := make([]string, len(texts))
 	for i, text := range texts {
 		filled[i] = replacer.Replace(text)
@@ -67,7 +69,7 @@ func (p place) fill(texts []string) []string {
 // environ returns the environment of a worker: inherited, then what was
 // configured, then ours, because of equal names the last one counts (os/exec).
 func (p place) environ(inherited []string, o *Options) []string {
-	env := make([]string, 0, len(inherited)+len(o.Environment)+7)
+	env := make([]string, 0, len(inherited)+len(o.Environment)+8)
 	for _, entry := range append(slices.Clip(inherited), p.configured(o.Environment)...) {
 		// With unix there is no port for the worker, and an inherited one is
 		// most likely cabrank's own.
@@ -83,6 +85,7 @@ func (p place) environ(inherited []string, o *Options) []string {
 		"CABRANK_ADDR="+p.target(),
 		"CABRANK_WORKER="+p.worker,
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(p.number),
+		"CABRANK_SLOTS="+strconv.Itoa(p.slots),
 		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
 		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
 		"RAILS_MAX_THREADS="+strconv.Itoa(o.Slots),
@@ -107,6 +110,8 @@ func (p place) configured(environment map[string]string) []string {
 type addresses interface {
 	open() error
 	claim(number, current int) (place, error)
+	inUse() []int      // ports of workers, both of each
+	avoid(ports []int) // in place of those before
 	close()
 }
 
@@ -123,7 +128,7 @@ func newAddresses(o *Options) addresses {
 
 // runtimeDir is the folder for what lives as long as this process.
 func runtimeDir() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) { // by its specification a relative one is none
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			return dir
 		}
@@ -131,7 +136,8 @@ func runtimeDir() string {
 	return os.TempDir()
 }
 
-// bindable tells whether a worker could listen on addr now.
+// bindable tells whether a worker could listen on addr now, with the zero Addr on
+// all addresses of the machine.
 func bindable(addr netip.AddrPort) error {
 	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
 	if err != nil {

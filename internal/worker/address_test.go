@@ -38,6 +38,25 @@ func TestPortsMoveToSpares(t *testing.T) {
 	}
 }
 
+// A place has its own ports again as soon as both are free: also that of the metrics
+// page is one that scrapers look for.
+func TestPortsComeHome(t *testing.T) {
+	for _, taken := range []int{9000, 9100} {
+		p := testPorts(2, taken)
+		away, err := p.claim(0, 0)
+		if err != nil || away.index != 2 || away.metricsPort != 9102 {
+			t.Errorf("%d is taken: index %d, metrics port %d, %v; want 2, 9102", taken, away.index, away.metricsPort, err)
+		}
+		p.bindable = testPorts(0).bindable
+		if home, err := p.claim(0, away.index); err != nil || home.index != 0 || home.metricsPort != 9100 {
+			t.Errorf("%d is free again: index %d, metrics port %d, %v; want 0, 9100", taken, home.index, home.metricsPort, err)
+		}
+		if spare, err := p.claim(5, 2); err != nil || spare.index != 5 {
+			t.Errorf("what was left is free: index %d, %v", spare.index, err)
+		}
+	}
+}
+
 // R19: no port is somebody's metrics port.
 func TestPortsDoNotCrossMetricsPorts(t *testing.T) {
 	p := testPorts(120)
@@ -66,16 +85,16 @@ func TestPortsRunOut(t *testing.T) {
 }
 
 func TestPlaceFillsCommand(t *testing.T) {
-	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{other}"}
+	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{slots}", "{other}"}
 	for _, test := range []struct {
 		at   place
 		want []string
 	}{
-		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "{other}"}},
-		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "{other}"}},
-		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "{other}"}},
+		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "{other}"}},
+		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "{other}"}},
+		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "{other}"}},
 	} {
-		test.at.worker, test.at.number = "worker-2", 1
+		test.at.worker, test.at.number, test.at.slots = "worker-2", 1, 5
 		if got := test.at.fill(command); !slices.Equal(got, test.want) {
 			t.Errorf("%v: got %q, want %q", test.at, got, test.want)
 		}
@@ -90,10 +109,10 @@ func TestPlaceEnvironment(t *testing.T) {
 		"SHARD": "{index} of 4", "ME": "{worker} at {addr}", "RAILS_MAX_THREADS": "98", "PORT": "1",
 	}}
 	ours := []string{
-		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "PROMETHEUS_EXPORTER_PORT=9101",
+		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "CABRANK_SLOTS=5", "PROMETHEUS_EXPORTER_PORT=9101",
 		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=5",
 	}
-	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1}
+	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
 	want := append([]string{
 		"PATH=/bin", "PORT=8080", "PORTAL=x", "RAILS_MAX_THREADS=99",
 		"ME=worker-2 at 127.0.0.1:9001", "PORT=1", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",
@@ -102,7 +121,7 @@ func TestPlaceEnvironment(t *testing.T) {
 	if got := tcp.environ(inherited, options); !slices.Equal(got, want) {
 		t.Errorf("tcp: got %q\nwant %q", got, want)
 	}
-	unix := place{network: "unix", address: "/run/w", metricsPort: 9101, worker: "worker-2", number: 1}
+	unix := place{network: "unix", address: "/run/w", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
 	want = append([]string{
 		"PATH=/bin", "PORTAL=x", "RAILS_MAX_THREADS=99",
 		"ME=worker-2 at unix:/run/w", "RAILS_MAX_THREADS=98", "SHARD=1 of 4",

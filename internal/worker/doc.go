@@ -39,5 +39,7 @@
 // the process may start children, and there may be only one Supervisor. Other
 // systems have neither subreaper, nor parent-death signal, nor the checks that
 // read /proc (whose listener it is, whether a process is stopped): there the
-// keeper alone stands against orphans.
+// keeper alone stands against orphans. Linux without /proc has no such checks
+// either, and says so in the log; what is left of a worker when its leader ends gets
+// no time then.
 package worker

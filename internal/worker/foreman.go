@@ -55,6 +55,9 @@ type tenure struct {
 	// Closed by the foreman if calls are not to be waited for any more.
 	hurry chan struct{}
 
+	// Set by the goroutine of worker.run before the place is vacant.
+	cut int // calls that did not end in time, and were ended
+
 	// The foreman's alone.
 	retiring bool
 	hurried  bool
@@ -138,7 +141,7 @@ func (f *foreman) seat(number int, status Status) seat {
 	s := seat{number: number}
 	t := f.tenures[number]
 	if t != nil && status.State == Vacant {
-		delete(f.tenures, number)
+		f.leave(number, t)
 		t = nil
 	}
 	if t == nil {
@@ -157,6 +160,14 @@ func (f *foreman) seat(number int, status Status) seat {
 		s.stale = f.op.replaces(number, t)
 	}
 	return s
+}
+
+// leave forgets a tenure that is over.
+func (f *foreman) leave(number int, t *tenure) {
+	delete(f.tenures, number)
+	if f.op != nil && f.op.replaces(number, t) {
+		f.op.cut += t.cut
+	}
 }
 
 // start gives a vacant place to a new tenure. first is told of the first exec.
@@ -212,7 +223,7 @@ func (f *foreman) show(seats []seat) {
 	o := Overview{Wanted: f.wanted, Generation: f.generation, Last: f.last}
 	o.Settled = f.op == nil && f.plan().settled(seats)
 	if op := f.op; op != nil {
-		o.Operation, o.Done, o.Total, o.Step, o.Began = op.reason.String(), op.done, op.total, op.step, op.began
+		o.Operation, o.Done, o.Total, o.Step, o.Began, o.Cut = op.reason.String(), op.done, op.total, op.step, op.began, op.cut
 	}
 	f.s.overview.Store(&o)
 }

@@ -1,5 +1,11 @@
 package worker
 
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
 // groupAlive reports whether the group has a process that is not a zombie.
 // It reads /proc, so the leader may be a zombie that is not reaped yet.
 func groupAlive(group int) bool {
@@ -12,7 +18,7 @@ func groupAlive(group int) bool {
 }
 
 // allStopped reports whether all of pids that live are in the kernel's state T,
-// and at least one does. Servers with a pool of processes replace them.
+// and at least one does, as far as they can be seen. Servers with a pool of processes replace them.
 func allStopped(pids []int) bool {
 	stopped := false
 	for _, pid := range pids {
@@ -28,8 +34,12 @@ func allStopped(pids []int) bool {
 	return stopped
 }
 
-// deserted reports whether none of pids is a living process of the group.
+// deserted reports whether none of pids is a living process of the group. It cannot
+// be told where not even the leader is seen, whom nobody has reaped.
 func deserted(group int, pids []int) bool {
+	if isUnseen(group) {
+		return false
+	}
 	for _, pid := range pids {
 		if stat, err := readStat(pid); err == nil && !stat.dead() && stat.group == group {
 			return false
@@ -38,13 +48,20 @@ func deserted(group int, pids []int) bool {
 	return true
 }
 
+// isUnseen reports whether there is a process that /proc does not show: another
+// user's, with hidepid, or any where nothing is mounted.
+func isUnseen(pid int) bool {
+	_, err := readStat(pid)
+	return err != nil && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+}
+
 // groupTicks returns the CPU time that the living processes of the group have
-// used, in clock ticks, and whether it is known.
+// used, in clock ticks, and whether it is known: /proc may show none of them.
 func groupTicks(group int) (ticks int64, known bool) {
 	for _, pid := range groupMembers(group) {
 		if stat, err := readStat(pid); err == nil {
-			ticks += stat.ticks
+			ticks, known = ticks+stat.ticks, true
 		}
 	}
-	return ticks, true
+	return ticks, known
 }

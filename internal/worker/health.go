@@ -18,6 +18,11 @@ const (
 	// pause is lost capacity.
 	bootPollFirst = 20 * time.Millisecond
 	bootPollMax   = 100 * time.Millisecond
+
+	// settleFor is how long a worker is left alone between its answer to the question
+	// by which it is ready and its first call. A thread is free a moment after its
+	// answer, and a worker with one thread would refuse a call that waits (R1).
+	settleFor = 10 * time.Millisecond
 )
 
 // finding is what one look at a worker told: what its health did, or taken.
@@ -43,14 +48,20 @@ type verdict struct {
 	owners   []int     // processes that hold the listener; only of the first serving
 	asked    time.Time // when the question was sent
 	answered bool      // the worker said something, whatever it was
+	refused  bool      // what it said is that it has no free thread
 	doubted  bool      // it was asked because calls there should long be over
 	unknown  bool      // the worker has no such method as the warm-up call wants
+	blind    bool      // nobody can tell whose the listener is
 }
 
 // said is the verdict that an answer to the health question makes.
 func said(v health.Verdict) verdict {
-	return verdict{finding: finding(v.Finding), reason: v.Reason, asked: v.Asked, answered: v.Answered, doubted: v.Doubted}
+	return verdict{finding: finding(v.Finding), reason: v.Reason, asked: v.Asked, answered: v.Answered, refused: v.Refused, doubted: v.Doubted}
 }
+
+// alive reports whether the answer shows that a thread of the worker's is free, or
+// that there is no health service: a refusal does not (R6).
+func (v *verdict) alive() bool { return v.answered && !v.refused }
 
 // prober finds out how one life of a worker is doing. run is its only
 // goroutine; it ends with its context.
@@ -66,10 +77,15 @@ type prober struct {
 	// paused is set while the process is stopped by a signal: what it does not
 	// answer then says nothing about its health.
 	paused atomic.Bool
+	// urgent is set while the worker has been silent for so long that it is asked
+	// every second.
+	urgent atomic.Bool
+	asked  atomic.Pointer[time.Time] // when the last question was put
 	// deserted is set when the processes that listened are gone: another one may
 	// come, and is looked for as at the boot.
 	deserted atomic.Bool
 
+	absent bool // nobody listened at the last look; run's alone
 	warmed bool // a warm-up call was made; run's alone
 }
 
@@ -94,7 +110,7 @@ func (p *prober) run(ctx context.Context) {
 // work is the part of the worker's activity by which answers are judged.
 func (p *prober) work() health.Work {
 	w := p.activity()
-	return health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful}
+	return health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful, Urgent: p.urgent.Load()}
 }
 
 // boot reports whether the worker came to serve before ctx ended: its health
@@ -104,6 +120,9 @@ func (p *prober) boot(ctx context.Context, asker *health.Asker) bool {
 		v := p.look(ctx, asker)
 		if v.finding == serving && p.warmUp.Method != "" {
 			v = p.warm(ctx, asker, v)
+		}
+		if v.finding == serving && !sleep(ctx, settleFor) {
+			return false
 		}
 		if !p.tell(ctx, v) {
 			return false
@@ -123,6 +142,7 @@ func (p *prober) look(ctx context.Context, asker *health.Asker) verdict {
 	dialer := net.Dialer{Timeout: p.timeout}
 	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+		p.absent = true
 		return verdict{finding: failed, reason: "nothing listens on " + p.place.told()}
 	}
 	if err != nil {
@@ -134,11 +154,17 @@ func (p *prober) look(ctx context.Context, asker *health.Asker) verdict {
 	if errors.Is(err, errStranger) {
 		return verdict{finding: taken, reason: err.Error()}
 	}
-	if err != nil {
+	blind := errors.Is(err, errBlind)
+	if err != nil && !blind {
 		return verdict{finding: failed, reason: err.Error()}
 	}
+	if p.absent {
+		// The question may wait for long, during which the last verdict is wrong.
+		p.absent = false
+		p.tell(ctx, verdict{finding: failed, reason: "it takes connections, and has not answered the health question"})
+	}
 	v := said(asker.Ask(ctx))
-	v.owners = owners
+	v.owners, v.blind = owners, blind
 	return v
 }
 
@@ -153,6 +179,8 @@ func (p *prober) watch(ctx context.Context, asker *health.Asker) (deserted bool)
 		if p.paused.Load() || !asker.Due(last) {
 			continue
 		}
+		now := time.Now()
+		p.asked.Store(&now)
 		last = asker.Ask(ctx)
 		if !p.tell(ctx, said(last)) {
 			return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,6 +126,30 @@ func TestProberFollowsTheBoot(t *testing.T) {
 	}
 	if v.finding != serving {
 		t.Fatalf("when it serves: %+v", v)
+	}
+}
+
+// A worker that listens and says nothing is not said to listen nowhere for as long as
+// the question to it waits.
+func TestProberFindsAMuteListener(t *testing.T) {
+	p, _ := probe(t, time.Hour)
+	if v := p.next(t); !strings.HasPrefix(v.reason, "nothing listens on ") {
+		t.Fatalf("before it listens: %+v", v)
+	}
+	listener, err := net.Listen("unix", p.prober.place.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	v, asked := p.next(t), time.Now()
+	for strings.HasPrefix(v.reason, "nothing listens on ") {
+		v, asked = p.next(t), time.Now()
+	}
+	if want := "it takes connections, and has not answered the health question"; v.finding != failed || v.reason != want {
+		t.Errorf("%+v, want %q", v, want)
+	}
+	if v := p.next(t); time.Since(asked) < p.prober.timeout/2 {
+		t.Errorf("the question itself took %v: %+v", time.Since(asked), v)
 	}
 }
 

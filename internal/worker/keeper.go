@@ -28,9 +28,11 @@ const (
 // skipped. The result is the exit code, always 0.
 //
 // It ignores the signals by which people and service managers end cabrank:
-// those may reach it first, and without it a frozen worker would stay.
-func RunKeeper(in io.Reader) int {
+// those may reach it first, and without it a frozen worker would stay. From when it
+// does it writes a line to out.
+func RunKeeper(in io.Reader, out io.Writer) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	_, _ = io.WriteString(out, "begun\n") // whoever does not read it waits no more, or is dead
 	endGroups(readGroups(in), keeperGrace)
 	return 0
 }

@@ -16,7 +16,8 @@ const (
 	leashWriteLimit = 100 * time.Millisecond
 	// keeperRetry is the pause before a keeper that died is replaced.
 	keeperRetry = time.Second
-	// keeperPatience is how long close waits for a keeper with nothing to do.
+	// keeperPatience is how long open waits for a keeper to begin, and close for one
+	// with nothing to do.
 	keeperPatience = time.Second
 )
 
@@ -53,20 +54,41 @@ func (l *leash) open() error {
 	return nil
 }
 
-// start makes a keeper and tells it all groups.
+// start makes a keeper, tells it all groups, and waits until it has begun: before, a
+// signal that ends cabrank would end it, too, and nobody would end the workers.
 func (l *leash) start() error {
 	in, out, err := os.Pipe()
 	if err != nil {
-		return err
+		return explainLimit(err)
 	}
 	defer in.Close()
+	begun, begins, err := os.Pipe()
+	if err != nil {
+		_ = out.Close()
+		return explainLimit(err)
+	}
+	defer begun.Close()
+	err = l.launch(in, begins, out)
+	_ = begins.Close() // the keeper has it
+	if err != nil {
+		_ = out.Close()
+		return err
+	}
+	// A slow keeper is better than none, and one that has died is replaced.
+	_ = begun.SetReadDeadline(time.Now().Add(keeperPatience))
+	_, _ = begun.Read(make([]byte, 1))
+	return nil
+}
+
+// launch starts a keeper that reads in, writes to begins when it has begun, and is
+// told of groups through out.
+func (l *leash) launch(in, begins, out *os.File) error {
 	cmd := exec.Command(l.executable, "keeper")
-	cmd.Stdin = in
+	cmd.Stdin, cmd.Stdout = in, begins
 	// A session of its own: no signal to cabrank's group or terminal reaches it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := l.reaper.start(cmd); err != nil {
-		_ = out.Close()
-		return err
+		return explainExec(l.executable, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 const (
@@ -25,6 +27,9 @@ const (
 	// maxFailures health checks in a row that an idle worker fails take it out;
 	// it is replaced if it did not answer them at all (R6).
 	maxFailures = 3
+	// suspendedAfter is the time between two looks, which come every tickEvery, from
+	// which on this process was suspended: by a signal, or with its whole container.
+	suspendedAfter = time.Second
 )
 
 // life is one process of a worker, from its start to its burial.
@@ -36,7 +41,7 @@ type life struct {
 	cmd      *exec.Cmd
 	group    int // process group, and PID of its leader
 	place    place
-	patient  bool // never replaced for its silence
+	patient  bool // not replaced for its silence: hang_timeout is 0
 	exited   chan struct{}
 	verdicts chan verdict
 	prober   *prober // shared with its own goroutine; only its flags are touched here
@@ -48,6 +53,7 @@ type life struct {
 	watched   []int     // processes that answer calls: stopped if all of them are
 	began     time.Time // when it was started
 	booted    time.Time // when the wait for readiness began: at the start, or when nobody listened any more
+	looked    time.Time // when it was looked at last; at first, when it was started
 	waiting   bool      // for readiness
 	readyAt   time.Time // first readiness; zero before
 	welcomed  bool      // was up once
@@ -56,6 +62,7 @@ type life struct {
 	stoppedAt time.Time // since when, if it is
 	suspect   bool      // silent: gets no new calls, R6
 	suspected time.Time // when the question was sent that was not answered
+	turnsAway bool      // calls that it has not looked at: gets one now and then, R4
 	up        bool      // Registry.Up was the last call
 	toldOf    bool      // Registry.Suspect was told so since
 	doomed    bool      // killed by us, for doom
@@ -83,14 +90,20 @@ func (l *life) gone() bool {
 
 // hear takes in what the prober found.
 func (l *life) hear(v verdict, now time.Time) {
+	if l.doomed {
+		return // a process that dies says nothing of why it has to
+	}
 	l.reason = v.reason
 	if v.finding != taken {
 		l.taken = 0
 	}
+	if v.refused && v.finding == failed && !l.patient {
+		v.finding = busy // with what, nobody knows here
+	}
+	l.hang.hear(v, now)
 	switch v.finding {
 	case serving:
 		l.failures, l.serving, l.waiting = 0, true, false
-		l.hang.excused = now
 		if l.readyAt.IsZero() {
 			l.readyAt = now
 		}
@@ -128,10 +141,10 @@ func (l *life) hearFailure(v verdict) {
 func (l *life) hearSilence(v verdict) {
 	idle := v.finding == failed
 	switch {
-	case v.answered:
+	case v.alive():
 		l.suspect, l.missed = false, 0
 	case l.stopped || l.waiting:
-	case idle || v.finding == busy && v.doubted:
+	case idle && !v.answered || v.finding == busy && v.doubted:
 		if !l.suspect {
 			l.suspect, l.suspected = true, v.asked
 		}
@@ -156,7 +169,7 @@ func (l *life) state(booting State) State {
 	switch {
 	case l.stopped:
 		return Stopped
-	case l.up && l.suspect:
+	case l.up && (l.suspect || l.turnsAway):
 		return Suspect
 	case l.up:
 		return Ready
@@ -165,6 +178,35 @@ func (l *life) state(booting State) State {
 	default:
 		return NotServing
 	}
+}
+
+// wasSuspended reports whether nobody has looked since long before now, because this
+// process did not run. Then the time says nothing about the worker, which may have
+// stood still as well, or have said much that nobody has read yet (R6).
+func (l *life) wasSuspended(now time.Time) bool {
+	gap := now.Sub(l.looked)
+	l.looked = now
+	if gap < suspendedAfter {
+		return false
+	}
+	l.booted, l.stoppedAt = l.booted.Add(gap), l.stoppedAt.Add(gap)
+	l.hang, l.burn, l.missed = hang{excused: now}, burn{served: l.burn.served}, 0
+	return true
+}
+
+// trouble is why the process gets no calls, in words.
+func (l *life) trouble() string {
+	switch {
+	case l.gone():
+		return "its process has ended"
+	case l.doomed:
+		return "it is being killed: " + l.doom.String()
+	case l.stopped:
+		return "a signal has stopped it (state T)"
+	case l.turnsAway && !l.suspect:
+		return health.TurnsAway
+	}
+	return l.reason
 }
 
 // delay is what the log tells of a worker that is not ready, after what: since
@@ -239,7 +281,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	now := time.Now()
 	l := &life{
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
-		began: now, booted: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
+		began: now, booted: now, looked: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served,
 	}
@@ -254,8 +296,9 @@ func (w *worker) attend(l *life) {
 		w.s.reaper.await(l.cmd)
 		close(l.exited)
 	}()
-	for _, pipe := range l.pipes {
-		w.s.helpers.Go(func() { pump(pipe, w.output.line) })
+	for i, pipe := range l.pipes {
+		line := w.output.stream([]string{"", "stderr"}[i]) // see pipes
+		w.s.helpers.Go(func() { pump(pipe, line) })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -315,7 +358,7 @@ func outputPipes() (ours, theirs []*os.File, err error) {
 		if err != nil {
 			closeAll(ours)
 			closeAll(theirs)
-			return nil, nil, err
+			return nil, nil, explainLimit(err)
 		}
 		ours, theirs = append(ours, reader), append(theirs, writer)
 	}

@@ -118,6 +118,7 @@ func TestLifeStates(t *testing.T) {
 		{life{}, CrashLoop},
 		{life{readyAt: ready, up: true}, Ready},
 		{life{readyAt: ready, up: true, suspect: true}, Suspect},
+		{life{readyAt: ready, up: true, turnsAway: true}, Suspect},
 		{life{readyAt: ready, suspect: true}, NotServing},
 		{life{readyAt: ready}, NotServing},
 		{life{readyAt: ready, stopped: true}, Stopped},
@@ -133,6 +134,51 @@ func TestLifeStates(t *testing.T) {
 	}
 	if got := (&life{}).served(ready); got != 0 {
 		t.Errorf("never ready: served %v", got)
+	}
+}
+
+// R6: the time in which this process did not run counts neither for a boot nor for a
+// silence; the short pauses of a busy machine do.
+func TestSuspendedTimeTellsNothing(t *testing.T) {
+	start := time.Now()
+	l := life{looked: start, booted: start, stoppedAt: start, missed: 2, hang: hang{deaf: start}, burn: burn{since: start, served: 7}}
+	if l.wasSuspended(start.Add(suspendedAfter-1)) || !l.booted.Equal(start) || l.missed != 2 {
+		t.Errorf("a short pause changes something: %+v", l)
+	}
+	resumed := l.looked.Add(time.Minute)
+	if !l.wasSuspended(resumed) {
+		t.Error("a minute without a look is not noticed")
+	}
+	if want := start.Add(time.Minute); !l.booted.Equal(want) || !l.stoppedAt.Equal(want) {
+		t.Errorf("booted %v, stopped %v after the start, want a minute", l.booted.Sub(start), l.stoppedAt.Sub(start))
+	}
+	if l.missed != 0 || l.hang != (hang{excused: resumed}) || l.burn != (burn{served: 7}) {
+		t.Errorf("what was seen before still counts: %d missed, %+v, %+v", l.missed, l.hang, l.burn)
+	}
+	if l.wasSuspended(resumed.Add(tickEvery)) {
+		t.Error("the next look, in time, is called late")
+	}
+}
+
+// A reload that sets hang_timeout to 0, or back, counts for workers that run: with 0 an
+// idle one that is deaf to three questions gets no calls, else it is replaced.
+func TestHangTimeoutFollowsAReload(t *testing.T) {
+	o := validOptions()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	l := &life{prober: &prober{}, exited: make(chan struct{}), waiting: true, booted: now, looked: now}
+	for _, timeout := range []time.Duration{30 * time.Second, 0, 30 * time.Second} {
+		o.HangTimeout = timeout
+		if err := s.Configure(o); err != nil {
+			t.Fatal(err)
+		}
+		s.workers[0].look(l)
+		if want := timeout == 0; l.patient != want {
+			t.Errorf("hang_timeout %v: patient %v, want %v", timeout, l.patient, want)
+		}
 	}
 }
 
@@ -171,5 +217,17 @@ func TestAliveNeedsBeats(t *testing.T) {
 	s.beat.Store(int64(time.Hour - stuckAfter - time.Second))
 	if s.Alive() {
 		t.Error("alive although the foreman has been silent for too long")
+	}
+}
+
+// Why a process was killed stays: what is seen of it while it dies, a socket that has
+// left its group, say, is no reason.
+func TestDyingProcessSaysNothing(t *testing.T) {
+	l := &life{waiting: true}
+	l.hear(verdict{finding: failed, reason: "it speaks TLS"}, time.Now())
+	l.doomed, l.doom = true, CauseBootTimeout
+	l.hear(verdict{finding: taken, reason: errStranger.Error()}, time.Now())
+	if got := l.how(nil); got != "not ready: it speaks TLS" {
+		t.Error(got)
 	}
 }

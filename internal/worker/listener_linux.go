@@ -15,13 +15,21 @@ import (
 	"strings"
 )
 
+// netTables is the folder with the tables of sockets. /proc/net leads there, but is
+// hidden where /proc shows processes only (subset=pid).
+const netTables = "/proc/self/net/"
+
+// errBlind tells that the system does not show who listens where.
+var errBlind = errors.New("the tables of sockets in " + netTables + " cannot be read")
+
 // listenerOwners returns the processes of the group that hold the socket which
 // a connection to address would reach. An error says why there is none: nobody
 // listens, or a stranger does, alone or beside the worker (errStranger), who
 // must never get calls (R19).
 //
-// Where the kernel does not let us look (a worker that changed its user), the
-// listener is taken to be the worker's and the result is empty.
+// Where the kernel does not let us look into the processes (a worker that changed
+// its user), the listener is taken to be the worker's and the result is empty. It is
+// errBlind where there is no table of sockets to begin with.
 func listenerOwners(group int, network, address string) ([]int, error) {
 	inodes, err := listeningInodes(network, address)
 	if err != nil {
@@ -30,8 +38,8 @@ func listenerOwners(group int, network, address string) ([]int, error) {
 	if len(inodes) == 0 {
 		return nil, fmt.Errorf("nothing listens on %s", address)
 	}
-	members := groupMembers(group)
-	owners, hidden := socketHolders(members, inodes)
+	owners, hidden := socketHolders(groupMembers(group), inodes)
+	hidden = hidden || isUnseen(group)
 	for _, pids := range owners {
 		if len(pids) == 0 && !hidden {
 			return nil, fmt.Errorf("%w: %s", errStranger, address)
@@ -69,18 +77,29 @@ func socketHolders(pids []int, inodes []string) (holders [][]int, hidden bool) {
 // would choose for a connection to address.
 func listeningInodes(network, address string) ([]string, error) {
 	if network == "unix" {
-		return unixInodes("/proc/net/unix", address)
+		inodes, err := unixInodes(netTables+"unix", address)
+		if isHidden(err) {
+			return nil, errBlind
+		}
+		return inodes, err
 	}
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[netip.Addr][]string)
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+	read := 0
+	for _, table := range tcpTables() {
 		// A kernel without IPv6 has no second table.
-		if err := tcpInodes(table, target.Port(), found); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch err := tcpInodes(table, target.Port(), found); {
+		case err == nil:
+			read++
+		case !isHidden(err):
 			return nil, err
 		}
+	}
+	if read == 0 {
+		return nil, errBlind
 	}
 	for _, addr := range listenPreference(target.Addr()) {
 		if len(found[addr]) > 0 {
@@ -88,6 +107,14 @@ func listeningInodes(network, address string) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+func tcpTables() []string { return []string{netTables + "tcp", netTables + "tcp6"} }
+
+// isHidden reports whether a file cannot be read now or ever: it is not there, or
+// not for us.
+func isHidden(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
 // listenPreference returns the addresses a listener can have to be reached at
@@ -138,7 +165,7 @@ func tcpListeners(table string, each func(at netip.AddrPort, inode string)) erro
 // what the kernel lets us read, for a line of the log and no decision.
 func listensOn(group int) []string {
 	var addresses, inodes []string
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+	for _, table := range tcpTables() {
 		// Without the table there is only less to tell.
 		_ = tcpListeners(table, func(at netip.AddrPort, inode string) {
 			addresses, inodes = append(addresses, at.String()), append(inodes, inode)

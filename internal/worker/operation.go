@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -23,11 +25,12 @@ type operation struct {
 	most  int // workers that there were, or were wanted: the time it may take is theirs
 	total int // tenures to replace
 	done  int // of them gone
+	cut   int // calls of these that did not end in time
 	step  string
 
 	progress chan Progress // who waits reads it; what it is too slow for is not said
 	over     chan struct{} // closed at the end, after progress
-	err      error         // how it ended; to be read when either is closed
+	err      error         // how it ended; to be read when either is closed, as is cut
 }
 
 // everyPlace is operation.only of a roll.
@@ -57,6 +60,14 @@ func (op *operation) tell(p Progress) {
 	select {
 	case op.progress <- p:
 	default:
+	}
+}
+
+// tellCut says at the end how many calls were cut, if there were any. Unlike a step,
+// it is never left unsaid.
+func (op *operation) tellCut(tell func(Progress)) {
+	if tell != nil && op.cut > 0 {
+		tell(Progress{Step: StepCut, Done: op.done, Total: op.total, Cut: op.cut})
 	}
 }
 
@@ -170,7 +181,7 @@ func (f *foreman) fail(why error) {
 			t.hopeless = true
 		}
 	}
-	f.s.options.Logger.Error("replacing workers stopped", "reason", op.reason.String(), "replaced", op.done, "of", op.total, "error", why)
+	f.s.options.Logger.Error("replacing workers stopped", "reason", op.reason.String(), "replaced", op.done, "of", op.total, "calls_cut", op.cut, "error", why)
 	f.end(why)
 }
 
@@ -182,8 +193,12 @@ func (f *foreman) finish(p plan, seats []seat) {
 	if f.op.isRoll() {
 		f.good = f.op.version
 	}
-	f.s.options.Logger.Info("workers replaced", "reason", f.op.reason.String(), "workers", f.op.total,
-		"took", time.Since(f.op.began).Round(time.Millisecond).String())
+	level := slog.LevelInfo
+	if f.op.cut > 0 {
+		level = slog.LevelWarn
+	}
+	f.s.options.Logger.Log(context.Background(), level, "workers replaced", "reason", f.op.reason.String(), "workers", f.op.total,
+		"took", time.Since(f.op.began).Round(time.Millisecond).String(), "calls_cut", f.op.cut)
 	f.op.done = f.op.total
 	f.end(nil)
 }
@@ -199,7 +214,7 @@ func (f *foreman) giveUp(why error) {
 func (f *foreman) end(err error) {
 	op := f.op
 	f.op = nil
-	f.last = Outcome{Operation: op.reason.String(), Done: op.done, Total: op.total, Began: op.began, Ended: time.Now()}
+	f.last = Outcome{Operation: op.reason.String(), Done: op.done, Total: op.total, Cut: op.cut, Began: op.began, Ended: time.Now()}
 	if err != nil {
 		f.last.Error = err.Error()
 	}

@@ -24,8 +24,9 @@ type Options struct {
 
 	// Command is the program and its arguments. In arguments {addr} is the
 	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
-	// its parts, which only tcp has, {worker} is the worker's name ("worker-1")
-	// and {index} the number of its place, from 0. The program is looked up in PATH at every
+	// its parts, which only tcp has, {worker} is the worker's name ("worker-1"),
+	// {index} the number of its place, from 0, and {slots} the calls that it may have
+	// at a time. The program is looked up in PATH at every
 	// start, so one that is replaced or comes back is found.
 	Command []string
 
@@ -56,8 +57,13 @@ type Options struct {
 	StartPort int
 
 	// Slots is the number of calls a worker takes at once, at least 1. It is
-	// passed on as RAILS_MAX_THREADS.
+	// passed on as RAILS_MAX_THREADS, and as CABRANK_SLOTS and {slots} unless there is
+	// SlotsMost.
 	Slots int
+
+	// SlotsMost is the largest number that Slots may become, where it adapts. 0: it
+	// does not.
+	SlotsMost int
 
 	// MetricsPath is passed on as PROMETHEUS_EXPORTER_PATH.
 	MetricsPath string
@@ -122,13 +128,13 @@ type Options struct {
 // Output is where the workers' lines go.
 type Output struct {
 	// Writer gets whole lines, several in one Write. It may block: workers never
-	// wait for it, lines beyond 256 KiB per worker are dropped and counted. Nil
-	// discards.
+	// wait for it, lines beyond 256 KiB per worker, or beyond one that is longer, are
+	// dropped and counted. Nil discards.
 	Writer io.Writer
 
-	// JSON says that every line must be a JSON object: lines that are one pass
-	// unchanged, others are wrapped. Otherwise lines get the prefix
-	// "worker-1 | ".
+	// JSON says that every line must be a JSON object: lines that are one get the
+	// keys worker and, from stderr, stream, others are wrapped. Otherwise lines get
+	// the prefix "worker-1 | ".
 	JSON bool
 }
 
@@ -171,17 +177,27 @@ type Work struct {
 	InFlight int
 	// Answered is when the worker last answered a call to the end.
 	Answered time.Time
-	// Heard is when the last byte of an answer came from it.
+	// Heard is when it last showed in an answer that a thread of its works. A
+	// refusal does not.
 	Heard time.Time
 	// Owed is when the oldest call began that runs there, has been sent to its
 	// end and has not been answered with a single byte. Other calls tell nothing:
 	// a worker may wait for the rest of a request, or have nothing to stream.
 	Owed time.Time
+	// Owing is how many such calls run there. It may be of a moment before that of
+	// InFlight.
+	Owing int
 	// Left is when a call was last given up there by its caller or by its
 	// deadline. Its handler may run on (R5).
 	Left time.Time
-	// Longest is the longest run seen of the methods of the calls that Owed and
-	// Left are about.
+	// GivenUp is how many calls were given up there since Heard that were like
+	// that of Owed, and First is when the first of them began.
+	GivenUp int
+	First   time.Time
+	// Latest is when the youngest began of the calls that Owed and GivenUp are
+	// about, and Longest the longest time seen until an answer began to a call of
+	// their methods.
+	Latest  time.Time
 	Longest time.Duration
 	// Doubtful says that the worker is silent although calls there should long
 	// be over, while others speak: its health is asked at once.
@@ -191,6 +207,14 @@ type Work struct {
 	Served uint64
 	// Oldest is when the oldest call that runs there was sent; zero: none does.
 	Oldest time.Time
+	// Cuts is how many calls Registry.Cut has ended in this place, as Served.
+	Cuts uint64
+	// Opened is how many calls were ever sent to this place, those included that
+	// it has refused.
+	Opened uint64
+	// TurnsAway says that the worker ends connections with calls on them that it has
+	// not looked at, and has answered nothing meanwhile. It gets one only now and then.
+	TurnsAway bool
 }
 
 // metricsOffset is added to a worker's port to get that of its metrics page, as

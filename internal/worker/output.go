@@ -6,184 +6,106 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
-	"sync"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
-const (
-	// maxLine is where a line is split. Longer ones are stack dumps or binary
-	// data; log collectors cut at sizes like this themselves.
-	maxLine = 64 << 10
-	// maxPending bounds what is kept of one worker's output while our own reader
-	// stalls.
-	maxPending = 256 << 10
-	// flushLimit bounds the last write of a sink to a reader that stalls.
-	flushLimit = time.Second
-)
+// maxLine is where a line is split. Longer ones are stack dumps or binary data;
+// log collectors cut at sizes like this themselves.
+const maxLine = 64 << 10
 
-// sink is where the lines of all workers meet. Adding never blocks; one
-// goroutine writes, and may hang as long as the reader of Writer likes.
-type sink struct {
-	output Output
-	wake   chan struct{} // capacity 1
-	stop   chan struct{}
-	done   chan struct{} // closed when run has written all it had; nil before open
-
-	mu      sync.Mutex
-	pending []byte // formatted lines, whole
-	sources []*source
-}
-
-// source is one worker's share of a sink. Its fields are guarded by sink.mu.
-//
-// Once a line is dropped all are, until the writer has taken the rest and put
-// the notice behind it: so the notice stands where the lines are missing.
+// source takes the lines of one worker to the sink, where those of all meet.
 type source struct {
-	sink    *sink
-	worker  string
-	pending int // bytes of ours in sink.pending
-	writing int // bytes of ours that are being written
-	dropped int // lines since the last notice
+	*sink.Source
+
+	output Output
+	worker string
 }
 
-func newSink(output Output) *sink {
-	return &sink{output: output, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+// speaker is who has written a line.
+type speaker struct {
+	Worker string `json:"worker"`
+	Hook   string `json:"hook,omitempty"`   // empty for the worker itself
+	Stream string `json:"stream,omitempty"` // empty for stdout, and for hooks, whose streams are one
 }
 
-// source adds a worker.
-func (s *sink) source(worker string) *source {
-	from := &source{sink: s, worker: worker}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sources = append(s.sources, from)
-	return from
+func newSource(into *sink.Sink, output Output, worker string) *source {
+	return &source{output: output, worker: worker, Source: into.Source(func(to []byte, lines int) []byte {
+		return output.append(to, speaker{Worker: worker}, []byte("… "+strconv.Itoa(lines)+" lines dropped"), time.Now())
+	})}
 }
 
-// open starts to write. Stopped by close.
-func (s *sink) open() {
-	s.done = make(chan struct{})
-	go s.run()
+// stream returns what takes the lines of a stream of the worker, "" or "stderr",
+// each without its end. It never blocks, and is for one goroutine.
+func (f *source) stream(name string) func([]byte) {
+	return f.lines(speaker{Worker: f.worker, Stream: name})
 }
 
-func (s *sink) run() {
-	defer close(s.done)
-	var batch []byte
-	for stopping := false; ; {
-		if batch = s.take(batch[:0]); len(batch) > 0 {
-			// There is nobody to tell: a reader that is gone loses the lines.
-			_, _ = s.output.Writer.Write(batch)
-			s.written()
-			continue
-		}
-		if stopping {
-			return
-		}
-		select {
-		case <-s.wake:
-		case <-s.stop:
-			stopping = true
-		}
-	}
-}
-
-// take returns the pending lines and the notices behind them, and keeps spare
-// as the next buffer.
-func (s *sink) take(spare []byte) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, from := range s.sources {
-		if from.dropped > 0 {
-			notice := "… " + strconv.Itoa(from.dropped) + " lines dropped"
-			s.pending = s.output.append(s.pending, from.worker, "", []byte(notice), time.Now())
-			from.dropped = 0
-		}
-		from.writing, from.pending = from.pending, 0
-	}
-	batch := s.pending
-	s.pending = spare
-	return batch
-}
-
-func (s *sink) written() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, from := range s.sources {
-		from.writing = 0
-	}
-}
-
-// close writes what is pending, for at most 1 s. A Write that hangs longer is
-// left behind.
-func (s *sink) close() {
-	if s.done == nil {
-		return
-	}
-	close(s.stop)
-	select {
-	case <-s.done:
-	case <-time.After(flushLimit):
-	}
-}
-
-// line adds one line of the worker, given without its end. It never blocks.
-func (f *source) line(text []byte) { f.add("", text) }
-
-// hook returns what line is for the lines of a hook.
+// hook is stream for the output of a hook.
 func (f *source) hook(name string) func([]byte) {
-	return func(text []byte) { f.add(name, text) }
+	return f.lines(speaker{Worker: f.worker, Hook: name})
 }
 
-func (f *source) add(hook string, text []byte) {
-	s := f.sink
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := len(s.pending)
-	s.pending = s.output.append(s.pending, f.worker, hook, text, time.Now())
-	size := len(s.pending) - before
-	if f.dropped > 0 || f.pending+f.writing+size > maxPending {
-		s.pending = s.pending[:before]
-		f.dropped++
-		return
-	}
-	f.pending += size
-	select {
-	case s.wake <- struct{}{}:
-	default:
+func (f *source) lines(by speaker) func([]byte) {
+	var line []byte
+	return func(text []byte) {
+		line = f.output.append(line[:0], by, text, time.Now())
+		_, _ = f.Write(line) // never fails
 	}
 }
 
-// append adds one formatted line with its end. hook is empty for what the worker
-// itself writes.
-func (o Output) append(to []byte, worker, hook string, text []byte, now time.Time) []byte {
-	switch {
-	case !o.JSON:
-		to = append(to, worker...)
-		if hook != "" {
-			to = append(append(to, ' '), hook...)
+// append adds one formatted line with its end.
+func (o Output) append(to []byte, by speaker, text []byte, now time.Time) []byte {
+	if o.JSON {
+		return append(appendJSON(to, by, text, now), '\n')
+	}
+	to = append(to, by.Worker...)
+	if by.Hook != "" {
+		to = append(append(to, ' '), by.Hook...)
+	}
+	return append(append(append(to, " | "...), text...), '\n')
+}
+
+// appendJSON adds the line as a JSON object that says who has written it: one that
+// is an object as it is, with that before its own keys.
+func appendJSON(to []byte, by speaker, text []byte, now time.Time) []byte {
+	open := bytes.IndexByte(text, '{')
+	var own struct {
+		Worker json.RawMessage `json:"worker"`
+		Hook   json.RawMessage `json:"hook"`
+		Stream json.RawMessage `json:"stream"`
+	}
+	if open < 0 || json.Unmarshal(text, &own) != nil {
+		return append(to, wrap(by, text, now)...)
+	}
+	// Whose line has one of these keys means something else by it.
+	prefix := ""
+	if own.Worker != nil || own.Hook != nil || own.Stream != nil {
+		prefix = "cabrank_"
+	}
+	to = append(to, '{')
+	for _, field := range [][2]string{{"worker", by.Worker}, {"hook", by.Hook}, {"stream", by.Stream}} {
+		if field[1] != "" { // names that need no escaping
+			to = append(to, `"`+prefix+field[0]+`":"`+field[1]+`",`...)
 		}
-		to = append(append(to, " | "...), text...)
-	case isObject(text):
-		to = append(to, text...)
-	default:
-		to = append(to, wrap(worker, hook, text, now)...)
 	}
-	return append(to, '\n')
+	rest := bytes.TrimLeft(text[open+1:], " \t\r\n")
+	if rest[0] == '}' { // nothing follows our last comma
+		to = to[:len(to)-1]
+	}
+	return append(to, rest...)
 }
 
-func isObject(text []byte) bool {
-	trimmed := bytes.TrimLeft(text, " \t")
-	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(text)
-}
-
-func wrap(worker, hook string, text []byte, now time.Time) []byte {
+// wrap makes an object of a line that is none.
+func wrap(by speaker, text []byte, now time.Time) []byte {
 	// Bytes that are not UTF-8 become U+FFFD.
 	wrapped, err := json.Marshal(struct {
-		Time   string `json:"time"`
-		Level  string `json:"level"`
-		Msg    string `json:"msg"`
-		Worker string `json:"worker"`
-		Hook   string `json:"hook,omitempty"`
-	}{now.Format(time.RFC3339Nano), slog.LevelInfo.String(), string(text), worker, hook})
+		Time  string `json:"time"`
+		Level string `json:"level"`
+		Msg   string `json:"msg"`
+		speaker
+	}{now.Format(time.RFC3339Nano), slog.LevelInfo.String(), string(text), by})
 	if err != nil { // strings cannot fail
 		return text
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -11,40 +12,44 @@ const maxSpares = 500
 
 // ports are the tcp places: index i has port start+i and metrics port
 // start+i+100. Indexes below count are the workers' own, the others spares.
-// With alone there are no metrics ports beside them.
+// With alone there are the metrics ports only, and start is the first of them.
 type ports struct {
 	host     netip.Addr
 	start    int
 	count    int
 	alone    bool
-	bindable func(netip.AddrPort) error
+	bindable func(netip.AddrPort) error // with the zero Addr on every address: where a metrics page listens is not ours to say
 
-	mu     sync.Mutex
-	holder map[int]int // index -> number of the worker that has it
+	mu      sync.Mutex
+	holder  map[int]int // index -> number of the worker that has it
+	avoided []int       // ports that are somebody else's, though nobody may listen there yet
 }
 
 func (p *ports) open() error { return nil }
 func (p *ports) close()      {}
 
-// claim keeps the worker at its current index if that port is free, and else
-// moves it to the first free spare. The check comes before every exec, so a
-// worker is never started on a port that somebody holds; who takes it between
-// the check and the worker's own bind is told apart by listenerOwners.
+// claim gives the worker its own index if both ports of it are free, else leaves it
+// at the current one, else moves it to the first free spare: what looks for a metrics
+// page by its port finds it again as soon as can be. The check comes before every
+// exec, so a worker is never started on a port that somebody holds; who takes it
+// between the check and the worker's own bind is told apart by listenerOwners.
 func (p *ports) claim(number, current int) (place, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.holder[current] == number {
 		delete(p.holder, current)
 	}
-	if p.free(current) {
-		return p.take(number, current), nil
+	for _, index := range []int{number, current} {
+		if p.free(index) {
+			return p.take(number, index), nil
+		}
 	}
 	for index := p.count; index < p.count+maxSpares && p.start+index+metricsOffset <= maxPort; index++ {
 		if p.free(index) {
 			return p.take(number, index), nil
 		}
 	}
-	return place{}, fmt.Errorf("port %d is taken and no spare one is free from %d on", p.start+current, p.start+p.count)
+	return place{}, fmt.Errorf("port %d, or that of its metrics page, is taken, and no spare one is free from %d on", p.start+number, p.start+p.count)
 }
 
 func (p *ports) take(number, index int) place {
@@ -59,7 +64,37 @@ func (p *ports) take(number, index int) place {
 
 func (p *ports) free(index int) bool {
 	_, held := p.holder[index]
-	return !held && !p.crossesMetrics(index) && p.bindable(p.at(index)) == nil
+	if held || p.crossesMetrics(index) || p.isAvoided(index) {
+		return false
+	}
+	if p.alone {
+		return p.bindable(p.page(index)) == nil
+	}
+	return p.bindable(p.at(index)) == nil && p.bindable(p.page(index)) == nil
+}
+
+func (p *ports) isAvoided(index int) bool {
+	return slices.Contains(p.avoided, int(p.page(index).Port())) || !p.alone && slices.Contains(p.avoided, p.start+index)
+}
+
+// avoid leaves ports alone, in place of those before.
+func (p *ports) avoid(all []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.avoided = all
+}
+
+// inUse returns the ports that workers have.
+func (p *ports) inUse() (all []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for index := range p.holder {
+		all = append(all, int(p.page(index).Port()))
+		if !p.alone {
+			all = append(all, p.start+index)
+		}
+	}
+	return all
 }
 
 // crossesMetrics reports whether one of the index's two ports is another
@@ -76,4 +111,13 @@ func (p *ports) crossesMetrics(index int) bool {
 
 func (p *ports) at(index int) netip.AddrPort {
 	return netip.AddrPortFrom(p.host, uint16(p.start+index))
+}
+
+// page is where the metrics page of an index may listen.
+func (p *ports) page(index int) netip.AddrPort {
+	port := p.start + index
+	if !p.alone {
+		port += metricsOffset
+	}
+	return netip.AddrPortFrom(netip.Addr{}, uint16(port))
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -17,8 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // startSupervisor runs a supervisor of two workers as a process of its own and
@@ -61,11 +63,20 @@ func TestNothingOutlivesKill9(t *testing.T) {
 		{"shell that waits", "tcp", shell(`"$0" test-worker serve & wait`), 6},
 		{"forking", "unix", shell(`(sleep 1000 & sleep 1000 & wait) & exec "$0" test-worker serve`), 10},
 		{"deaf to TERM", "tcp", shell(`trap "" TERM; "$0" test-worker stubborn & wait`), 6},
+		{"forking, slow keeper", "unix", shell(`(sleep 1000 & sleep 1000 & wait) & exec "$0" test-worker serve`), 10},
 		{"stopped", "tcp", shell(`sh -c 'kill -STOP $$' & exec "$0" test-worker serve`), 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("XDG_RUNTIME_DIR", shortTemp(t))
-			mark, port := plantMark(t), freePorts(t, 8)
+			if strings.Contains(test.name, "slow keeper") {
+				t.Setenv("CABRANK_TEST_KEEPER_PAUSE", "0.8s")
+			}
+			mark, port := plantMark(t), testkit.FreePorts(t, 8)
+			t.Cleanup(func() {
+				if t.Failed() {
+					logProcesses(t, marked(mark))
+				}
+			})
 			cmd := startSupervisor(t, test.transport, port, test.command)
 			testkit.Eventually(t, patience, "all processes", func() bool { return len(marked(mark)) == test.processes })
 			teaseKeeper(t, mark)
@@ -89,6 +100,16 @@ func TestNothingOutlivesKill9(t *testing.T) {
 				t.Errorf("%v is left in the runtime directory", left)
 			}
 		})
+	}
+}
+
+// logProcesses tells what processes do.
+func logProcesses(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		t.Logf("left: %q %s", bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}), stat)
 	}
 }
 
@@ -116,7 +137,7 @@ func keepersAmong(pids []int) []int {
 // R18: with a keeper that does nothing the kernel still ends the leaders, and
 // not before cabrank dies, however many threads have come and gone.
 func TestKernelEndsLeadersWithoutKeeper(t *testing.T) {
-	mark, port := plantMark(t), freePorts(t, 8)
+	mark, port := plantMark(t), testkit.FreePorts(t, 8)
 	cmd := startSupervisor(t, "tcp", port, self("serve"))
 	keepers := keepersAmong(marked(mark))
 	if len(keepers) != 1 || len(marked(mark)) != 4 {
@@ -138,7 +159,7 @@ func TestKernelEndsLeadersWithoutKeeper(t *testing.T) {
 
 // A keeper that is killed is replaced, and the new one knows the groups.
 func TestKeeperIsReplaced(t *testing.T) {
-	mark, port := plantMark(t), freePorts(t, 8)
+	mark, port := plantMark(t), testkit.FreePorts(t, 8)
 	cmd := startSupervisor(t, "tcp", port, shell(`trap "" TERM; "$0" test-worker stubborn & wait`))
 	var old []int
 	testkit.Eventually(t, patience, "the keeper", func() bool { old = keepersAmong(marked(mark)); return len(old) == 1 })
@@ -200,15 +221,12 @@ func TestOrphansAreReaped(t *testing.T) {
 			t.Errorf("%s: %+v", status.Name, status)
 		}
 	}
-	if count := strings.Count(h.logs.String(), `msg="worker ended"`); count != strings.Count(h.logs.String(), `how="exit status 7"`)-crashLines(h) {
+	log := h.logs.String() // it goes on; the line of a crash loop repeats the status
+	if count := strings.Count(log, `msg="worker ended"`); count != strings.Count(log, `how="exit status 7"`)-strings.Count(log, "crash loop") {
 		t.Errorf("%d ends, not all with status 7", count)
 	}
 	h.eventually("no zombie", func() bool { return zombies() == 0 })
 }
-
-// crashLines is the number of lines that tell of a crash loop and repeat the
-// status.
-func crashLines(h *house) int { return strings.Count(h.logs.String(), "crash loop") }
 
 // zombies counts this process's dead children.
 func zombies() int {
@@ -227,11 +245,15 @@ func zombies() int {
 // An exec that succeeds after everybody has given up on it leaves no process.
 func TestAbandonedExecIsEnded(t *testing.T) {
 	r := newReaper()
+	if err := r.open(); err != nil {
+		t.Log(err)
+	}
 	s := newSpawner(r, 1, nil)
 	s.open()
 	request := s.spawn(exec.Command("sleep", "1000"))
 	close(request.abandoned)
 	s.close()
+	r.close()
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		t.Errorf("child %d is left (%v)", pid, err)
 	}

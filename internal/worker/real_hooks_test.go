@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // sh is a hook that runs a script, with the placeholders as its arguments.
@@ -168,7 +169,7 @@ func TestHookBeforeStopInARoll(t *testing.T) {
 func TestHookDoesNotOutliveKill9(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", shortTemp(t))
 	t.Setenv("CABRANK_TEST_HOOK", `trap "" TERM; sleep 1000 & sleep 1000 & wait; wait`)
-	mark, port := plantMark(t), freePorts(t, 8)
+	mark, port := plantMark(t), testkit.FreePorts(t, 8)
 	cmd := startSupervisor(t, "tcp", port, self("serve"))
 	// Supervisor, keeper, two workers, two hooks of three processes.
 	testkit.Eventually(t, patience, "all processes", func() bool { return len(marked(mark)) == 10 })

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // A worker that listens takes calls at once, on tcp and unix, with and without
@@ -45,15 +47,17 @@ func TestWorkersBecomeReady(t *testing.T) {
 
 // What a worker is told by its arguments and environment.
 func TestWorkerIsToldItsAddress(t *testing.T) {
-	script := `echo "args $1 $2 $3 env $CABRANK_ADDR $PORT $CABRANK_WORKER $PROMETHEUS_EXPORTER_PORT $PROMETHEUS_EXPORTER_PATH $RAILS_MAX_THREADS"
+	script := `echo "args $1 $2 $3 env $CABRANK_ADDR $PORT $CABRANK_WORKER $PROMETHEUS_EXPORTER_PORT $PROMETHEUS_EXPORTER_PATH $RAILS_MAX_THREADS $CABRANK_SLOTS $4"
 		read line || echo "stdin ends"
 		exec "$0" test-worker serve`
-	h := startHouse(t, func(o *Options) { o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}") })
+	h := startHouse(t, func(o *Options) {
+		o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}", "{slots}")
+	})
 	h.waitReady(1)
 	start := h.options.StartPort
 	port, metrics := strconv.Itoa(start), strconv.Itoa(start+100)
 	want := "worker-1 | args 127.0.0.1:" + port + " 127.0.0.1 " + port +
-		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 7\n"
+		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 7 7 7\n"
 	h.eventually("the worker's words", func() bool {
 		return strings.Contains(h.logs.String(), want) && strings.Contains(h.logs.String(), "worker-1 | stdin ends\n")
 	})
@@ -245,7 +249,7 @@ func TestLaterExecFails(t *testing.T) {
 
 // R19: a port that is taken before the start moves the worker to a spare one.
 func TestTakenPortMovesToSpare(t *testing.T) {
-	start := freePorts(t, 8)
+	start := testkit.FreePorts(t, 8)
 	taken, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(start)))
 	if err != nil {
 		t.Fatal(err)
@@ -258,6 +262,58 @@ func TestTakenPortMovesToSpare(t *testing.T) {
 	}
 	if count := strings.Count(h.logs.String(), "port is taken"); count != 1 {
 		t.Errorf("%d log lines about the port, want 1", count)
+	}
+	// The next process is at home again.
+	taken.Close()
+	kill(h.first().PID)
+	want := "127.0.0.1:" + strconv.Itoa(start)
+	h.eventually("worker-1 at its own port", func() bool { return h.first().State == Ready && h.rank.address("worker-1") == want })
+	if count := strings.Count(h.logs.String(), "port is free again"); count != 1 {
+		t.Errorf("%d log lines about the port, want 1", count)
+	}
+}
+
+// A worker that can be reached from elsewhere serves, and is warned of once, also where
+// there are several; one that listens where it was told to is not.
+func TestWorkerOnAllInterfaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		listen string
+		told   int
+	}{
+		"all interfaces":             {"0.0.0.0:$PORT", 1},
+		"all interfaces, IPv6 alike": {":$PORT", 1},
+		"its address":                {"127.0.0.1:$PORT", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := startHouse(t, func(o *Options) {
+				o.Count, o.Command = 2, shell(`CABRANK_ADDR="`+test.listen+`" exec "$0" test-worker serve`)
+			})
+			h.waitReady(2)
+			h.Stop(t.Context()) // looking follows readiness; after the stop both have looked
+			if told := strings.Count(h.logs.String(), "worker listens beyond this machine"); told != test.told {
+				t.Errorf("told %d times, want %d", told, test.told)
+			}
+		})
+	}
+}
+
+// A worker whose metrics page could not listen is not started there, on whatever
+// address the stranger listens.
+func TestTakenMetricsPortMovesToSpare(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "127.0.0.2", "0.0.0.0"} {
+		t.Run(host, func(t *testing.T) {
+			start := testkit.FreePorts(t, 8)
+			taken, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(start+metricsOffset)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer taken.Close()
+			h := startHouse(t, func(o *Options) { o.Count, o.StartPort = 1, start })
+			h.waitReady(1)
+			if got, want := h.rank.address("worker-1"), "127.0.0.1:"+strconv.Itoa(start+1); got != want {
+				t.Errorf("worker-1 is at %s, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // Both streams of every worker come out line by line under its name, the last
@@ -34,7 +36,7 @@ func TestOutputOfWorkers(t *testing.T) {
 
 // A reader of our output that stalls stalls no worker, and no Stop.
 func TestStalledReaderStallsNoWorker(t *testing.T) {
-	reader := &gate{open: make(chan struct{})}
+	reader := testkit.NewGate()
 	done := filepath.Join(t.TempDir(), "done")
 	h := newHouse(t, func(o *Options) {
 		o.Output.Writer = reader
@@ -51,7 +53,7 @@ func TestStalledReaderStallsNoWorker(t *testing.T) {
 		t.Errorf("Stop took %v", took)
 	}
 	h.checkNothingLeft()
-	close(reader.open)
+	reader.Open()
 	h.eventually("the notice", func() bool { return strings.Contains(reader.String(), "lines dropped") })
 }
 

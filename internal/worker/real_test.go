@@ -23,13 +23,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // The tests of this tag start children: this binary again, in one of the roles
@@ -47,7 +48,9 @@ func play(m *testing.M) int {
 	}
 	switch role {
 	case "keeper":
-		return RunKeeper(os.Stdin)
+		pause, _ := time.ParseDuration(os.Getenv("CABRANK_TEST_KEEPER_PAUSE")) // none by default
+		time.Sleep(pause)                                                      //nolint:forbidigo // the slow keeper itself
+		return RunKeeper(os.Stdin, os.Stdout)
 	case "test-worker":
 		return testWorker(os.Args[2:])
 	case "test-supervisor":
@@ -275,30 +278,12 @@ func (r *recorder) history() []string {
 	return slices.Clone(r.everUp)
 }
 
-// lockedBuffer collects output and logs.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	got bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.got.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.got.String()
-}
-
 // house is a supervisor under test with everything around it.
 type house struct {
 	*Supervisor
 	t    *testing.T
 	rank *recorder
-	logs *lockedBuffer
+	logs *testkit.Buffer
 	mark string // in the environment of everything it starts
 }
 
@@ -323,11 +308,11 @@ func testBinary() string {
 func newHouse(t *testing.T, edit func(*Options)) *house {
 	t.Helper()
 	h := &house{
-		t: t, mark: plantMark(t), logs: &lockedBuffer{},
+		t: t, mark: plantMark(t), logs: &testkit.Buffer{},
 		rank: &recorder{up: make(map[string]string), suspect: make(map[string]bool)},
 	}
 	options := Options{
-		Count: 1, Command: self("serve"), Transport: "tcp", StartPort: freePorts(t, 8), Slots: 1,
+		Count: 1, Command: self("serve"), Transport: "tcp", StartPort: testkit.FreePorts(t, 8), Slots: 1,
 		MetricsPath: "/metrics", BootTimeout: 20 * time.Second, StopTimeout: 5 * time.Second,
 		HealthInterval: 50 * time.Millisecond, HealthTimeout: 2 * time.Second,
 		Output: Output{Writer: h.logs}, Logger: slog.New(slog.NewTextHandler(h.logs, nil)),
@@ -422,29 +407,4 @@ func marked(mark string) []int {
 		}
 	}
 	return pids
-}
-
-// freePorts finds a row of free ports. They are not reserved; the supervisor is
-// made for that.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		start := 20000 + rand.IntN(10000)
-		if rowIsFree(start, n) {
-			return start
-		}
-	}
-	t.Fatal("no free row of ports")
-	return 0
-}
-
-func rowIsFree(start, n int) bool {
-	for port := start; port < start+n; port++ {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return false
-		}
-		listener.Close()
-	}
-	return true
 }

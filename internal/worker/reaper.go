@@ -17,17 +17,17 @@ import (
 // not held during a fork, because an exec hangs as long as its file system.
 type reaper struct {
 	mu      sync.Mutex
-	ours    map[int]struct{}
-	forking int // starts under way, whose children may exit before they are in ours
+	ours    map[int]chan struct{} // by PID; closed when the child has exited, where one place looks (Linux)
+	forking int                   // starts under way, whose children may exit before they are in ours
 
-	nudge chan struct{} // capacity 1: what kept orphans waiting is over
+	nudge chan struct{} // capacity 1: there is a new child, or what kept orphans waiting is over
 	stop  chan struct{}
 	done  sync.WaitGroup
 }
 
 func newReaper() *reaper {
 	return &reaper{
-		ours:  make(map[int]struct{}),
+		ours:  make(map[int]chan struct{}),
 		nudge: make(chan struct{}, 1),
 		stop:  make(chan struct{}),
 	}
@@ -41,7 +41,7 @@ func (r *reaper) start(cmd *exec.Cmd) error {
 	err := cmd.Start()
 	r.mu.Lock()
 	if err == nil {
-		r.ours[cmd.Process.Pid] = struct{}{}
+		r.ours[cmd.Process.Pid] = make(chan struct{})
 	}
 	r.forking--
 	r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *reaper) start(cmd *exec.Cmd) error {
 	return err
 }
 
-// wake lets the orphans be looked for again.
+// wake has children and orphans be looked for again.
 func (r *reaper) wake() {
 	select {
 	case r.nudge <- struct{}{}:

@@ -24,6 +24,7 @@ func (r *reaper) run() {
 	signal.Notify(died, unix.SIGCHLD)
 	defer signal.Stop(died)
 	for {
+		r.look()
 		r.sweep()
 		select {
 		case <-died:
@@ -37,14 +38,32 @@ func (r *reaper) run() {
 	}
 }
 
+// look tells the owners of children that these have exited. One place looks for all of
+// them at each SIGCHLD: a goroutine that waits in the kernel would take an OS thread
+// for each, of which a container may have few.
+func (r *reaper) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pid, exited := range r.ours {
+		select {
+		case <-exited:
+			continue
+		default:
+		}
+		if waitable(unix.P_PID, pid) != 0 {
+			close(exited)
+		}
+	}
+}
+
 // sweep reaps orphans until there is none, or until the kernel offers a child
 // of ours first; then collect brings it back.
 func (r *reaper) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.forking == 0 {
-		pid := exitedChild()
-		if pid == 0 {
+		pid := waitable(unix.P_ALL, 0)
+		if pid <= 0 {
 			return
 		}
 		if _, ours := r.ours[pid]; ours {
@@ -56,13 +75,13 @@ func (r *reaper) sweep() {
 	}
 }
 
-// exitedChild returns a child that can be reaped without reaping it, 0 if there
-// is none.
-func exitedChild() int {
+// waitable returns a child that can be reaped, out of those that are asked for, without
+// reaping it; 0 if none of them has exited, -1 if there is none.
+func waitable(kind, id int) int {
 	var info unix.Siginfo
-	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	if err != nil {
-		return 0
+		return -1
 	}
 	// x/sys does not name the union of siginfo_t. It begins after three ints, at
 	// the alignment of a pointer, and si_pid is its first member for SIGCHLD
@@ -75,6 +94,14 @@ func exitedChild() int {
 // await returns when the process has exited, and leaves it a zombie: until
 // collect its number, and so that of its group, cannot be used again.
 func (r *reaper) await(cmd *exec.Cmd) {
+	r.mu.Lock()
+	exited := r.ours[cmd.Process.Pid]
+	r.mu.Unlock()
+	select {
+	case <-exited:
+		return
+	case <-r.stop: // nobody looks any more
+	}
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {

@@ -31,11 +31,13 @@ func (w *worker) retire(l *life) {
 	if calls = w.activity().InFlight; calls > 0 && !l.gone() {
 		w.log.Warn("calls are left; answering them", "pid", l.group, "calls", calls, "drain_timeout", o.DrainTimeout.String())
 	}
+	before := w.activity().Cuts
 	// Also without calls: what has no slot (reflection), and idle connections, go
 	// before the process does.
 	w.s.options.Rank.Cut(w.name)
 	w.awaitCalls(l.exited, cutLimit, nil)
 	w.end(l)
+	w.tenure.cut = int(w.activity().Cuts - before)
 }
 
 // awaitCalls waits until the worker has no calls, for so long at most. It gives

@@ -25,20 +25,24 @@ const (
 	StepReady Step = "ready"
 	StepDrain Step = "draining"
 	StepEnded Step = "ended"
+	StepCut   Step = "cut" // not of one worker: said once, at the end, if Progress.Cut is not 0
 )
 
 // Progress is one step of a replacement, for people who wait.
 type Progress struct {
 	Step   Step
-	Worker string // empty at StepEnded
+	Worker string // empty at StepEnded and StepCut
 	Note   string // calls that are waited for
 	Done   int    // workers replaced, and their old processes gone
 	Total  int    // workers to replace
+	Cut    int    // calls that were ended, because they did not end in time
 }
 
 // String returns one line, "draining worker-2 (3 calls)".
 func (p Progress) String() string {
 	switch {
+	case p.Step == StepCut:
+		return fmt.Sprintf("%d calls cut", p.Cut)
 	case p.Worker == "":
 		return fmt.Sprintf("%d of %d replaced", p.Done, p.Total)
 	case p.Note == "":
@@ -63,6 +67,7 @@ type Overview struct {
 	Total      int       // workers to replace
 	Step       string    // the last Progress
 	Began      time.Time // of Operation
+	Cut        int       // calls that Operation has ended, because they did not end in time
 	Last       Outcome   // of the last operation; the zero value if there was none
 }
 
@@ -71,6 +76,7 @@ type Outcome struct {
 	Operation    string // a Reason
 	Error        string // why it was given up; empty if all were replaced
 	Done, Total  int    // workers
+	Cut          int    // calls that were ended, because they did not end in time
 	Began, Ended time.Time
 }
 
@@ -83,7 +89,7 @@ func (s *Supervisor) Wanted() int { return s.Overview().Wanted }
 // Roll replaces all workers by new ones that run with the options of now, a few
 // at a time: a spare one becomes ready, then an old one drains and ends. It
 // returns when all are replaced and the old ones gone. tell is called for each
-// step, from this goroutine; nil is allowed.
+// step, from this goroutine, and at the end if calls were cut; nil is allowed.
 //
 // Errors: the new workers do not become ready (then the old ones go on), another
 // roll took over, Freeze or Stop came, or ctx ended; in that case alone the roll goes on.
@@ -138,6 +144,7 @@ func (s *Supervisor) Replace(ctx context.Context, worker string, force bool, tel
 			return context.Cause(ctx)
 		}
 		if s.isOf(other, worker) && (other.err == nil || !other.isRecycling()) {
+			other.tellCut(tell)
 			return other.err // that was it
 		}
 	}
@@ -183,6 +190,7 @@ func (s *Supervisor) operate(ctx context.Context, tell func(Progress), prepare f
 		case p, more := <-op.progress:
 			switch {
 			case !more:
+				op.tellCut(tell)
 				return op.err
 			case tell != nil:
 				tell(p)

@@ -57,7 +57,7 @@ func (d *socketDir) open() error {
 	for {
 		won, err := d.create()
 		if err != nil {
-			return fmt.Errorf("directory for unix sockets: %w", err)
+			return fmt.Errorf("directory for unix sockets: %w: set XDG_RUNTIME_DIR or TMPDIR to a folder that may be written, or use transport tcp", err)
 		}
 		if won {
 			return nil
@@ -90,7 +90,7 @@ func (d *socketDir) create() (bool, error) {
 
 // claim removes the socket that the worker's last life left, because bind
 // refuses a path that exists. The path is always the same; index is that of the
-// metrics port, which stays if it is free.
+// metrics port.
 func (d *socketDir) claim(number, current int) (place, error) {
 	path := filepath.Join(d.path, socketName(number))
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -102,6 +102,9 @@ func (d *socketDir) claim(number, current int) (place, error) {
 	}
 	return place{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index}, nil
 }
+
+func (d *socketDir) inUse() []int      { return d.metrics.inUse() }
+func (d *socketDir) avoid(ports []int) { d.metrics.avoid(ports) }
 
 func (d *socketDir) close() {
 	if d.lock == nil {

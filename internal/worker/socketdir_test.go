@@ -129,8 +129,20 @@ func TestRuntimeDirPrefersXDG(t *testing.T) {
 	if got := runtimeDir(); got != dir {
 		t.Errorf("got %s, want %s", got, dir)
 	}
-	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "missing"))
-	if got := runtimeDir(); got != os.TempDir() {
-		t.Errorf("got %s, want %s", got, os.TempDir())
+	t.Chdir(dir)
+	for _, none := range []string{"", ".", filepath.Join(dir, "missing")} { // a relative one counts as none
+		t.Setenv("XDG_RUNTIME_DIR", none)
+		if got := runtimeDir(); got != os.TempDir() {
+			t.Errorf("%q: got %s, want %s", none, got, os.TempDir())
+		}
+	}
+}
+
+// Who cannot make sockets is told what else there is.
+func TestSocketDirThatCannotBe(t *testing.T) {
+	dir := socketDir{base: filepath.Join(t.TempDir(), "missing")}
+	err := dir.open()
+	if err == nil || !strings.HasSuffix(err.Error(), "no such file or directory: set XDG_RUNTIME_DIR or TMPDIR to a folder that may be written, or use transport tcp") {
+		t.Error(err)
 	}
 }

@@ -86,7 +86,7 @@ func (s *spawner) start(request *spawning) error {
 		}
 	default:
 	}
-	return s.reaper.start(request.cmd)
+	return explainExec(request.cmd.Path, s.reaper.start(request.cmd))
 }
 
 // spawn has cmd started in a process group of its own. It returns at once; the

@@ -188,12 +188,15 @@ type Status struct {
 	Address  string        // as net.Dial takes it; kept while there is no process
 	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
 	Since    time.Time     // when State was entered
+	Reason   string        // why a worker that has a process does not serve; empty if it does, or just boots
 	LastExit string        // how the last process ended ("exit status 7"), why it was not ready in time, or why there was none
 
 	Generation int            // of what it runs; each roll is one more
 	Started    time.Time      // when the present process was started; zero without one
 	LastCause  Cause          // of the last of Restarts
+	Ends       map[Cause]int  // those of Restarts since the place was taken last; the caller's own copy
 	Retired    map[Reason]int // workers of this place that were ended on purpose; the caller's own copy
+	Cut        map[Reason]int // calls that were ended with them, because they did not end in time; the same
 }
 
 // board holds the published Status of one worker. The worker's goroutine
@@ -230,6 +233,8 @@ func (b *board) read() Status {
 	defer b.mu.Unlock()
 	status := b.status
 	status.Restarts = maps.Clone(status.Restarts)
+	status.Ends = maps.Clone(status.Ends)
 	status.Retired = maps.Clone(status.Retired)
+	status.Cut = maps.Clone(status.Cut)
 	return status
 }

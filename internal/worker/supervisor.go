@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
 // stuckAfter is how long a worker's goroutine may be silent before the
@@ -24,7 +26,7 @@ const stuckAfter = 10 * time.Second
 // Start runs. Inside, each worker's state belongs to one goroutine (worker.run),
 // which alone calls the Registry about it. The few things shared between
 // workers have locks of their own: places (ports.mu), leash.mu, reaper.mu,
-// sink.mu, board.mu. All are leaves except leash.mu, under which only the pipe
+// that of the sink, board.mu. All are leaves except leash.mu, under which only the pipe
 // to the keeper is written (at most 100 ms). Nothing of the caller's is called
 // under a lock.
 type Supervisor struct {
@@ -36,7 +38,7 @@ type Supervisor struct {
 	spawner   *spawner
 	leash     *leash
 	hooks     *hookRunner
-	sink      *sink
+	sink      *sink.Sink
 
 	latest   atomic.Pointer[Options]  // see settings
 	overview atomic.Pointer[Overview] // written by the foreman
@@ -56,6 +58,9 @@ type Supervisor struct {
 	beat      atomic.Int64 // of the foreman: time since began of its last look, or noBeat
 	killOnce  sync.Once
 	coldOnce  sync.Once // of Freeze
+	blindOnce sync.Once // of errBlind
+
+	exposedOnce sync.Once // of warnIfExposed
 
 	placesMu sync.Mutex
 	workers  []*worker // by number of their places; only ever longer
@@ -73,7 +78,7 @@ func New(options Options) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		options: options, began: time.Now(),
-		addresses: newAddresses(&options), reaper: newReaper(), sink: newSink(options.Output),
+		addresses: newAddresses(&options), reaper: newReaper(), sink: sink.New(options.Output.Writer),
 		orders: make(chan func(*foreman)), nudge: make(chan struct{}, 1),
 		frozen: make(chan struct{}), stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),
@@ -103,7 +108,7 @@ func (s *Supervisor) settings() *Options { return s.latest.Load() }
 // has changed then.
 func (s *Supervisor) Configure(options Options) error {
 	o := &s.options
-	options.Transport, options.Host, options.StartPort, options.Slots = o.Transport, o.Host, o.StartPort, o.Slots
+	options.Transport, options.Host, options.StartPort, options.Slots, options.SlotsMost = o.Transport, o.Host, o.StartPort, o.Slots, o.SlotsMost
 	options.Output, options.Logger, options.Rank, options.Activity, options.Executable = o.Output, o.Logger, o.Rank, o.Activity, o.Executable
 	if err := options.complete(); err != nil {
 		return err
@@ -173,7 +178,7 @@ func (s *Supervisor) start(ctx context.Context) error {
 		s.options.Logger.Warn("orphans of workers go to init", "error", err)
 	}
 	s.spawner.open()
-	s.sink.open()
+	s.sink.Open()
 	if err := s.leash.open(); err != nil {
 		return err
 	}
@@ -238,11 +243,22 @@ func (s *Supervisor) shutDown(begun bool) {
 	s.hooks.running.Wait()
 	s.leash.close()
 	s.helpers.Wait()
-	s.sink.close()
+	s.sink.Close()
 	s.spawner.close()
 	s.reaper.close()
 	s.addresses.close()
 }
+
+// Ports returns the ports that workers have, those of their metrics pages too.
+func (s *Supervisor) Ports() []int { return s.addresses.inUse() }
+
+// LinesDropped returns how many lines of workers were dropped because nobody took
+// what is written to Options.Output.
+func (s *Supervisor) LinesDropped() uint64 { return s.sink.Dropped() }
+
+// Avoid leaves ports to somebody else whose workers may not listen there yet, in
+// place of those of the call before.
+func (s *Supervisor) Avoid(ports []int) { s.addresses.avoid(ports) }
 
 // Workers returns the status of every place that ever had a worker, in order;
 // those without one now are Vacant.

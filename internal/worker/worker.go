@@ -1,12 +1,18 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 const (
@@ -56,13 +62,13 @@ func newWorker(s *Supervisor, number int, name string) *worker {
 	w := &worker{
 		s: s, number: number, index: number, name: name,
 		log:    s.options.Logger.With("worker", name),
-		output: s.sink.source(name),
+		output: newSource(s.sink, s.options.Output, name),
 	}
 	w.beat.Store(noBeat)
 	w.board.changed = s.wake
 	w.board.status = Status{
 		Name: name, Index: number, State: Vacant, Since: s.began,
-		Restarts: make(map[Cause]int), Retired: make(map[Reason]int),
+		Restarts: make(map[Cause]int), Retired: make(map[Reason]int), Cut: make(map[Reason]int),
 	}
 	return w
 }
@@ -70,7 +76,10 @@ func newWorker(s *Supervisor, number int, name string) *worker {
 // occupy gives the vacant place to a tenure, before its goroutine runs.
 func (w *worker) occupy(t *tenure) {
 	w.tenure, w.backOff = t, backOff{}
-	w.board.change(func(s *Status) { s.State, s.Generation = Starting, t.version.generation })
+	w.board.change(func(s *Status) {
+		s.State, s.Generation = Starting, t.version.generation
+		s.Ends, s.LastExit, s.Reason = make(map[Cause]int), "", "" // those of who was here before are not its own
+	})
 }
 
 // vacate is the last thing that the goroutine of a tenure does.
@@ -81,7 +90,10 @@ func (w *worker) vacate() {
 	select {
 	case <-t.leave:
 		w.log.Info("worker retired", "reason", t.reason.String(), "generation", t.version.generation)
-		w.board.change(func(s *Status) { s.Retired[t.reason]++ })
+		w.board.change(func(s *Status) {
+			s.Retired[t.reason]++
+			s.Cut[t.reason] += t.cut
+		})
 	default:
 	}
 	w.board.change(func(s *Status) { s.State, s.PID, s.Started = Vacant, 0, time.Time{} })
@@ -173,6 +185,7 @@ func (w *worker) live(l *life) (end ending, over bool) {
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
 			w.hearWarmUp(v)
+			w.hearBlind(v)
 			l.speak(w.activity().Heard)
 			w.settle(l)
 			if l.taken >= maxTaken {
@@ -191,13 +204,28 @@ func (w *worker) live(l *life) (end ending, over bool) {
 	}
 }
 
+// hearBlind says once that listeners are not checked.
+func (w *worker) hearBlind(v verdict) {
+	if !v.blind {
+		return
+	}
+	w.s.blindOnce.Do(func() {
+		w.s.options.Logger.Warn("cannot tell whose listeners are: whoever answers at a worker's address is taken for it", "reason", errBlind)
+	})
+}
+
 // look finds out what no message tells: a process stopped by a signal, one that
 // does not listen any more, is silent for too long, or takes too long to boot.
 func (w *worker) look(l *life) {
 	now, work := time.Now(), w.activity()
+	if l.wasSuspended(now) {
+		return // what has come meanwhile is heard first
+	}
+	l.patient = w.s.settings().HangTimeout == 0
 	w.lookIfStopped(l, now)
 	w.checkListener(l, now)
 	l.speak(work.Heard)
+	w.noteTurning(l, work.TurnsAway)
 	w.settle(l)
 	if l.waiting {
 		w.checkBoot(l, now)
@@ -226,14 +254,24 @@ func (w *worker) lookIfStopped(l *life, now time.Time) {
 	}
 }
 
-// checkHang ends a process that hangs.
+// checkHang takes a process out that has been silent for long, and ends one that
+// hangs.
 func (w *worker) checkHang(l *life, work Work, now time.Time) {
+	timeout := w.s.settings().HangTimeout
 	s := w.signs(l, work, now)
-	if !s.hung(w.s.settings().HangTimeout) || l.doomed {
+	l.hang.signs = s
+	l.prober.urgent.Store(s.urgent(timeout))
+	if s.mute(timeout) && !l.suspect {
+		l.suspect, l.suspected = true, now
+		w.settle(l)
+	}
+	if !s.hung(timeout) || l.doomed {
 		return
 	}
-	w.log.Warn("worker hung, killed", "pid", l.group, "calls", s.inFlight, "silent", s.silent.Round(time.Millisecond).String(),
-		"checks_missed", s.missed, "reason", l.reason)
+	w.log.Warn("worker hung, killed", slices.Concat([]any{"pid", l.group}, s.told(), []any{
+		"still", s.still.Round(time.Millisecond).String(), "checks_missed", s.missed,
+		"limit", s.limit(timeout).String(), "reason", l.reason,
+	})...)
 	w.doom(l, CauseHung)
 }
 
@@ -246,6 +284,7 @@ func (w *worker) checkListener(l *life, now time.Time) {
 	}
 	owners, err := listenerOwners(l.group, l.place.network, l.place.address)
 	switch {
+	case errors.Is(err, errBlind):
 	case err != nil:
 		l.serving, l.waiting, l.booted, l.slow = false, true, now, false
 		l.suspect, l.missed, l.failures = false, 0, 0
@@ -292,12 +331,16 @@ func (w *worker) settle(l *life) {
 		w.welcome(l)
 	case !able && l.up:
 		w.s.options.Rank.Down(w.name)
-		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.reason)
+		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.trouble())
 	}
 	l.toldOf = l.toldOf && able == l.up
 	l.up = able
 	w.settleSuspicion(l)
-	w.enter(l.state(w.looping(Starting)))
+	state, reason := l.state(w.looping(Starting)), ""
+	if state != Ready && (l.welcomed || l.slow) {
+		reason = l.trouble()
+	}
+	w.board.change(func(s *Status) { s.State, s.Reason = state, reason })
 }
 
 // welcome does what is due when a process is ready for the first time.
@@ -307,6 +350,7 @@ func (w *worker) welcome(l *life) {
 	}
 	l.welcomed = true
 	w.odometer.Store(newOdometer(l))
+	w.warnIfExposed(l)
 	w.hookAfterReady(l)
 }
 
@@ -318,9 +362,22 @@ func (w *worker) settleSuspicion(l *life) {
 	l.toldOf = l.suspect
 	w.s.options.Rank.Suspect(w.name, l.suspect)
 	if l.suspect {
-		w.log.Warn("worker is silent and gets no new calls", "pid", l.group, "reason", l.reason)
+		told := append([]any{"pid", l.group}, l.hang.signs.told()...)
+		w.log.Warn("worker is silent and gets no new calls", append(told, "reason", l.reason)...)
 	} else {
 		w.log.Info("worker speaks again", "pid", l.group)
+	}
+}
+
+// noteTurning tells of a worker that turns calls away, which the relay sees to.
+func (w *worker) noteTurning(l *life, turns bool) {
+	was := l.turnsAway
+	l.turnsAway = turns && l.up
+	switch {
+	case l.turnsAway && !was:
+		w.log.Warn("worker turns calls away and gets one only now and then", "pid", l.group, "reason", health.TurnsAway)
+	case was && l.up && !turns:
+		w.log.Info("worker takes calls again", "pid", l.group)
 	}
 }
 
@@ -335,7 +392,9 @@ func (w *worker) rest(end ending) bool {
 	state := w.looping(BackOff)
 	w.board.change(func(s *Status) {
 		s.State, s.PID, s.Started, s.LastExit, s.LastCause = state, 0, time.Time{}, end.how, end.cause
+		s.Reason = ""
 		s.Restarts[end.cause]++
+		s.Ends[end.cause]++
 	})
 	w.log.Warn("worker ended", "cause", end.cause.String(), "how", end.how, "restart_in", wait.Round(time.Millisecond))
 	if w.backOff.looping && !wasLooping {
@@ -360,22 +419,35 @@ func (w *worker) rest(end ending) bool {
 // place claims the address for the next life.
 func (w *worker) place() (place, error) {
 	at, err := w.s.addresses.claim(w.number, w.index)
-	if err == nil && at.index != w.index {
-		w.log.Warn("port is taken, using a spare one", w.spared(at)...)
+	switch {
+	case err != nil || at.index == w.index:
+	case at.index == w.number:
+		w.log.Info("port is free again", w.placed(at)...)
+	default:
+		w.log.Warn("port is taken, using a spare one", append([]any{"taken", w.home()}, w.placed(at)...)...)
+	}
+	if err == nil {
 		w.index = at.index
 	}
-	at.worker, at.number = w.name, w.number
+	at.worker, at.number, at.slots = w.name, w.number, cmp.Or(w.s.options.SlotsMost, w.s.options.Slots)
 	return at, err
 }
 
-// spared says which port was taken, and what is used in its place: with unix it
-// is that of the metrics page.
-func (w *worker) spared(at place) []any {
-	taken := w.s.options.StartPort + w.index
-	if at.network == "unix" {
-		return []any{"taken", taken + metricsOffset, "metrics_port", at.metricsPort}
+// home names the ports of the worker's own, one of which is taken.
+func (w *worker) home() string {
+	port := w.s.options.StartPort + w.number
+	if w.s.options.Transport == "unix" {
+		return strconv.Itoa(port + metricsOffset)
 	}
-	return []any{"taken", taken, "address", at.address}
+	return fmt.Sprintf("%d or %d", port, port+metricsOffset)
+}
+
+// placed says where a worker is now: with unix its port is that of the metrics page.
+func (w *worker) placed(at place) []any {
+	if at.network == "unix" {
+		return []any{"metrics_port", at.metricsPort}
+	}
+	return []any{"address", at.address, "metrics_port", at.metricsPort}
 }
 
 // awaitSpawn waits for the result of an exec. After the beginning of Stop it
@@ -411,7 +483,7 @@ func (w *worker) looping(state State) State {
 
 // enter publishes a state.
 func (w *worker) enter(state State) {
-	w.board.change(func(s *Status) { s.State = state })
+	w.board.change(func(s *Status) { s.State, s.Reason = state, "" })
 }
 
 func (w *worker) showBeat() { w.beat.Store(int64(time.Since(w.s.began))) }

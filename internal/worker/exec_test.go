@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What is missing is named, not what is there.
+func TestExplainExec(t *testing.T) {
+	for content, want := range map[string]string{
+		"#!/no/such/ruby -w\n":      `the file is there, its interpreter "/no/such/ruby" is not`,
+		"#!/bin/sh\r\necho hello\n": `the file is there, its interpreter "/bin/sh\r" is not`,
+		"echo hello\n":              "it is no program of this machine; a script needs a first line such as #!/bin/sh",
+	} {
+		path := filepath.Join(t.TempDir(), "x")
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(path)
+		err := explainExec(path, cmd.Start())
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", content, err, want)
+		}
+	}
+	plain := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		plain:       "permission denied: it is a file that may not be executed; chmod +x allows it",
+		t.TempDir(): "permission denied: it is a folder, no program",
+	} {
+		if err := explainExec(path, exec.Command(path).Start()); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	if err := explainExec(missing, exec.Command(missing).Start()); err == nil || !strings.HasSuffix(err.Error(), "missing: no such file or directory") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	for limit, want := range map[syscall.Errno]string{
+		syscall.EAGAIN: "no more processes may be started, see ulimit -u and the pids limit of the container",
+		syscall.EMFILE: "no more may be opened by this process, see ulimit -n",
+	} {
+		if err := explainExec(missing, limit); !errors.Is(err, limit) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := explainExec(missing, nil); err != nil {
+		t.Errorf("no error: %v", err)
+	}
+}
