@@ -85,6 +85,22 @@ type ScaleRequest struct {
 	Auto    bool `json:"auto,omitempty"` // in place of Workers: as the configuration says
 }
 
+// check refuses what can be read in two ways: nothing is begun then.
+func (r ScaleRequest) check() error {
+	if r.Auto && r.Workers != 0 {
+		return errors.New("workers and auto contradict each other: one of them is needed")
+	}
+	return nil
+}
+
+// check refuses what can be read in two ways: nothing is begun then.
+func (r DrainRequest) check() error {
+	if r.Undo && r.Force {
+		return errors.New("undo and force contradict each other: nothing is cut when an upstream gets calls again")
+	}
+	return nil
+}
+
 // ReloadRequest is the body of POST /v1/reload. It has no fields.
 type ReloadRequest struct{}
 
@@ -156,7 +172,11 @@ func (c *control) watch(w http.ResponseWriter, r *http.Request) {
 func operation[T any](c *control, name string, do func(context.Context, T, func(Event)) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var request T
-		if err := readJSON(w, r, &request); err != nil {
+		err := readJSON(w, r, &request)
+		if checked, ok := any(request).(interface{ check() error }); ok && err == nil {
+			err = checked.check()
+		}
+		if err != nil {
 			writeJSON(w, http.StatusBadRequest, ending(name, err))
 			return
 		}

@@ -11,9 +11,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,16 +31,33 @@ const maxEventLine = 4 << 20
 type Client struct {
 	path string
 	http *http.Client
+	peer atomic.Int64 // process at the other end of the last connection; 0: not seen
 }
 
 // NewClient returns a client for the socket at path. It does not connect yet.
 func NewClient(path string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "unix", path)
-	}
-	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	c := &Client{path: path}
+	c.http = &http.Client{Transport: &http.Transport{DialContext: c.dial}}
+	return c
 }
+
+func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", c.path)
+	if err != nil {
+		return nil, err
+	}
+	if socket, ok := conn.(*net.UnixConn); ok {
+		_, pid, _ := peerOf(socket)
+		c.peer.Store(int64(pid))
+	}
+	return conn, nil
+}
+
+// Peer returns the process that was connected to last, by the number that it has
+// here: in another process namespace it has another one, which is what it tells of
+// itself. 0: it cannot be seen from here, or the system does not tell.
+func (c *Client) Peer() int { return int(c.peer.Load()) }
 
 // Close ends connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -194,5 +213,15 @@ func listens(path string) bool {
 	return true
 }
 
-// Gone says whether a process of this machine has ended.
-func Gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// Gone says whether a process of this machine has ended. One that its parent has
+// not waited for yet has.
+func Gone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // proc(5): pid (name) state …
+	if err != nil {
+		return false
+	}
+	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z"))
+}

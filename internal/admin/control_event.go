@@ -22,6 +22,10 @@ type Event struct {
 	// LimitSeconds is the longest time that what begins now can take.
 	LimitSeconds float64 `json:"limit_seconds,omitempty"`
 
+	// CallsCut is in the last line: how many calls were ended because they had not
+	// ended in time, or nobody wanted to wait for them.
+	CallsCut int `json:"calls_cut,omitempty"`
+
 	Reload *Reload  `json:"reload,omitempty"`
 	Done   bool     `json:"done,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -98,7 +102,8 @@ func (j *Journal) Add(e Event) {
 }
 
 // Run does something that takes time and has the journal tell of it: each step,
-// and how it ended. also, if not nil, is told the same.
+// and how it ended. also, if not nil, is told the same. A step with CallsCut is none:
+// its number is told with the end.
 func (j *Journal) Run(operation string, also func(Event), do func(tell func(Event)) error) error {
 	tell := func(e Event) {
 		e.Operation, e.Time = operation, time.Now().UTC()
@@ -107,8 +112,15 @@ func (j *Journal) Run(operation string, also func(Event), do func(tell func(Even
 			also(e)
 		}
 	}
-	err := do(tell)
-	tell(ending(operation, err))
+	cut := 0
+	err := do(func(e Event) {
+		if cut += e.CallsCut; e.CallsCut == 0 {
+			tell(e)
+		}
+	})
+	end := ending(operation, err)
+	end.CallsCut = cut
+	tell(end)
 	return err
 }
 

@@ -66,14 +66,15 @@ func (e *TakenError) Error() string {
 }
 
 // ControlFolders returns where control sockets are that nobody has named: of
-// this user, below the runtime folder and the folder for temporary files. A
-// server uses the first, a client looks into all: a service and a shell need
-// not have the same environment.
+// this user, below the runtime folder or else the folder for temporary files. The
+// first is used, by a server and by who looks for one. What is in another belongs to
+// a service that had no runtime folder, or has nothing to do with this shell: it is
+// told of, and nothing is asked of it.
 func ControlFolders() []string {
 	name := "cabrank-" + strconv.Itoa(os.Geteuid())
 	folders := []string{filepath.Join(os.TempDir(), name)}
-	runtime := os.Getenv("XDG_RUNTIME_DIR")
-	if info, err := os.Stat(runtime); err == nil && info.IsDir() {
+	runtime := os.Getenv("XDG_RUNTIME_DIR") // only an absolute one counts, by its specification
+	if info, err := os.Stat(runtime); err == nil && info.IsDir() && filepath.IsAbs(runtime) {
 		folders = append([]string{filepath.Join(runtime, name)}, folders...)
 	}
 	return folders
@@ -125,7 +126,14 @@ func ListenControl(path string) (*ControlListener, error) {
 // InheritControl takes over the socket of a predecessor, which has released it
 // or is about to. The file is this listener's from now on.
 func InheritControl(listener *net.UnixListener) (*ControlListener, error) {
-	return ownControl(listener, listener.Addr().String())
+	control, err := ownControl(listener, listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	if err := claim(listener); err != nil { // last: the predecessor goes on if this fails
+		return nil, errors.Join(fmt.Errorf("control socket %s: %w", listener.Addr(), err), listener.Close())
+	}
+	return control, nil
 }
 
 // Path returns where the socket is.
@@ -240,7 +248,10 @@ func plain(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
-	return cause(err)
+	if operation, ok := errors.AsType[*net.OpError](err); ok {
+		return operation.Err
+	}
+	return err
 }
 
 // bindControl makes the socket, in the place of one that a dead process has

@@ -188,6 +188,16 @@ func TestControlOfASecondCabrank(t *testing.T) {
 	}
 }
 
+// A runtime folder that is no absolute path counts as none: a command would look
+// for it in its own folder.
+func TestRelativeRuntimeFolderIsNone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_RUNTIME_DIR", ".")
+	if got := ControlFolders(); len(got) != 1 || !filepath.IsAbs(got[0]) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // The last one that leaves removes the folder that nobody has chosen.
 func TestControlFolderIsRemoved(t *testing.T) {
 	runtime := shortFolder(t)

@@ -59,8 +59,10 @@ type WorkerStatus struct {
 	Ghosts   int    `json:"ghosts"`
 	Served   uint64 `json:"served"` // calls that ended at this place, whichever process had them
 
-	Restarts    map[string]int `json:"restarts"` // by cause; those that never happened are absent
-	Retired     map[string]int `json:"retired"`  // workers of this place that were ended on purpose, by reason
+	Reason      string         `json:"reason,omitempty"`    // why it does not serve, though it has a process
+	Restarts    map[string]int `json:"restarts"`            // by cause; those that never happened are absent
+	Retired     map[string]int `json:"retired"`             // workers of this place that were ended on purpose, by reason
+	CallsCut    map[string]int `json:"calls_cut,omitempty"` // calls that were ended with them, by the same reason
 	LastExit    string         `json:"last_exit,omitempty"`
 	MemoryBytes int64          `json:"memory_bytes,omitempty"` // resident; absent where it is not known
 }
@@ -89,6 +91,7 @@ type NameStatus struct {
 type QueueStatus struct {
 	Waiting       int     `json:"waiting"`
 	OldestSeconds float64 `json:"oldest_seconds"` // how long the oldest has waited
+	Overload      bool    `json:"overload"`       // more calls come than can end before their deadlines
 }
 
 // RollStatus is a replacement of workers: a rolling restart, or of one worker.
@@ -99,8 +102,9 @@ type RollStatus struct {
 	Ended     time.Time `json:"ended,omitzero"`
 	Completed int       `json:"completed"` // workers replaced
 	Total     int       `json:"total"`
-	Step      string    `json:"step,omitempty"`  // what happens now, or did last: "draining worker-2 (3 calls)"
-	Error     string    `json:"error,omitempty"` // why it stopped; empty if it did not
+	Step      string    `json:"step,omitempty"`      // what happens now, or did last: "draining worker-2 (3 calls)"
+	CallsCut  int       `json:"calls_cut,omitempty"` // calls that were ended because they did not end in time
+	Error     string    `json:"error,omitempty"`     // why it stopped; empty if it did not
 }
 
 // ConfigStatus is where the configuration came from.

@@ -231,6 +231,8 @@ func TestControlRefusals(t *testing.T) {
 		says               string
 	}{
 		{"POST", "restart", `{"comand": []}`, 400, `unknown field \"comand\"`},
+		{"POST", "scale", `{"workers": 2, "auto": true}`, 400, "workers and auto contradict each other"},
+		{"POST", "drain", `{"target": "a:1", "undo": true, "force": true}`, 400, "undo and force contradict each other"},
 		{"POST", "restart", `{"force": "yes"}`, 400, "cannot unmarshal string"},
 		{"POST", "restart", `{} {}`, 400, "more than one JSON value"},
 		{"POST", "restart", `{"command": ["` + strings.Repeat("x", maxControlBody) + `"]}`, 400, "too large"},

@@ -5,15 +5,20 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
+// spareFiles are left for the workers when callers of pages hold connections open.
+const spareFiles = 10
+
 // crowd bounds the connections of a Server. When one more comes than there may
-// be, the one is closed on which nothing has begun or ended for longest: whoever
-// holds connections open keeps no probe out.
+// be, or than there are files for, the one is closed on which nothing has begun or
+// ended for longest: whoever holds connections open keeps no probe out.
 //
 // Concurrency: changed may be called from anywhere, as http.Server does.
 type crowd struct {
-	most int
+	most  int
+	files uint64 // of the whole process that may be open, 0: not known
 
 	mu     sync.Mutex
 	order  list.List // of net.Conn, the one that changed last at the end
@@ -21,7 +26,29 @@ type crowd struct {
 }
 
 func newCrowd(most int) *crowd {
-	return &crowd{most: most, places: make(map[net.Conn]*list.Element)}
+	return &crowd{most: most, files: openFiles(), places: make(map[net.Conn]*list.Element)}
+}
+
+func openFiles() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
+}
+
+// scarce reports whether a connection has one of the last descriptors: the system
+// gives the lowest that is free.
+func (c *crowd) scarce(conn net.Conn) bool {
+	socket, ok := conn.(syscall.Conn)
+	if !ok || c.files == 0 {
+		return false
+	}
+	scarce := false
+	if raw, err := socket.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { scarce = uint64(fd)+spareFiles >= c.files }) // a closed one has none
+	}
+	return scarce
 }
 
 // changed is told the states of connections (http.Server.ConnState).
@@ -43,7 +70,7 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) (oldest net.Conn) {
 		c.order.MoveToBack(place)
 	case state == http.StateNew: // else it had to go before it came so far
 		c.places[conn] = c.order.PushBack(conn)
-		if c.order.Len() > c.most {
+		if c.order.Len() > c.most || c.order.Len() > 1 && c.scarce(conn) {
 			oldest = c.order.Front().Value.(net.Conn) //nolint:forcetypeassert // nothing else is in it
 			c.remove(oldest)
 		}

@@ -41,6 +41,30 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 	}
 }
 
+// Whoever comes when few descriptors are left has the oldest go, but for one that
+// is alone.
+func TestCrowdSparesDescriptors(t *testing.T) {
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	c := newCrowd(100)
+	c.files = spareFiles
+	var first net.Conn
+	for i := range 3 {
+		conn, err := net.Dial("tcp", on.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if got := c.note(conn, http.StateNew); got != first {
+			t.Errorf("with %d others %v goes, want %v", i, got, first)
+		}
+		first = conn
+	}
+}
+
 func TestCrowd(t *testing.T) {
 	c := newCrowd(2)
 	conns := make([]net.Conn, 4)

@@ -3,7 +3,7 @@
 // the commands of cabrank (docs/control.md).
 //
 // Start from ServeProbes, ServeMetrics and ServeControl; each answers at once, on
-// a listener that Listen or ListenControl opens. The package decides nothing:
+// a listener that is given to it; ListenControl opens that of the control. The package decides nothing:
 // what it shows comes from a Health, an Observer and the functions of Sources,
 // which it asks anew for every request, and what it is told to do it tells a
 // Fleet or a Process.

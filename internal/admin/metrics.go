@@ -25,7 +25,7 @@ type SlotSample struct {
 	Slots    int     // slots in all
 	Usable   int     // of them, now
 	Ghosts   int     // held for calls whose callers have gone
-	Suspect  bool    // it is silent and gets no new calls
+	Suspect  bool    // it is silent, or turns calls away, and gets no new ones
 	Pace     float64 // how long its calls take against what is usual for their methods; 1: as usual
 }
 
@@ -34,6 +34,7 @@ type RankSample struct {
 	Lanes     []LaneSample
 	LongCalls int               // that run
 	Callers   int               // that are told apart
+	Overload  bool              // more calls come than can end before their deadlines
 	Decisions map[string]uint64 // since the process began, by name
 }
 
@@ -70,6 +71,8 @@ type Sources struct {
 	Slots       func() []SlotSample
 	Rank        func() RankSample
 	Workers     func() []WorkerSample
+
+	LinesDropped func() map[string]uint64 // because nobody read them, by whose they are
 
 	Scale func() ScaleSample
 
@@ -134,11 +137,15 @@ type collector struct {
 	calls, seconds, wait, work     *prometheus.Desc
 	refusals                       *prometheus.Desc
 	ended, connections, buffered   *prometheus.Desc
+	mostConnections, mostBuffered  *prometheus.Desc
+	dropped                        *prometheus.Desc
 	retries, retriesDenied, hedges *prometheus.Desc
+	doors                          *prometheus.Desc
 	queueLength, inFlight, slots   *prometheus.Desc
 	usable, ghosts, suspect, pace  *prometheus.Desc
 	laneWaiting, laneRunning       *prometheus.Desc
 	longCalls, callers, decisions  *prometheus.Desc
+	overload                       *prometheus.Desc
 	workerState, restarts, retired *prometheus.Desc
 	buildInfo                      *prometheus.Desc
 }
@@ -148,43 +155,49 @@ func newCollector(sources Sources) *collector {
 		return prometheus.NewDesc("cabrank_"+name, help, labels, nil)
 	}
 	return &collector{
-		sources:       sources,
-		calls:         desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
-		seconds:       desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
-		wait:          desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
-		work:          desc("worker_seconds", "Time that calls had a slot, from its grant to the worker's end, in seconds.", "method"),
-		refusals:      desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
-		retries:       desc("retries_total", "Further attempts by the rules of methods, by what had failed.", "reason"),
-		retriesDenied: desc("retries_denied_total", "Further attempts that were due and not made, by what spoke against them.", "reason"),
-		hedges:        desc("hedges_total", "Second attempts beside first ones that were late, by result; sent ones are also won or lost, or under way.", "result"),
-		ended:         desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
-		connections:   desc("connections", "Connections of callers now."),
-		buffered:      desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
-		queueLength:   desc("queue_length", "Calls that wait for a slot now."),
-		inFlight:      desc("in_flight", "Slots of a worker that a call has now.", "worker"),
-		slots:         desc("slots", "Slots of a worker in all.", "worker"),
-		usable:        desc("slots_usable", "Slots of a worker that calls may have now.", "worker"),
-		ghosts:        desc("ghosts", "Slots of a worker that are held for calls whose callers have gone.", "worker"),
-		suspect:       desc("suspect", "1 if a worker is silent and gets no new calls, else 0.", "worker"),
-		pace:          desc("worker_pace", "How long a worker's calls take, compared with what is usual for their methods.", "worker"),
-		laneWaiting:   desc("lane_waiting", "Calls of a lane that wait for a slot now.", "lane"),
-		laneRunning:   desc("lane_running", "Calls of a lane that have a slot now.", "lane"),
-		longCalls:     desc("long_calls", "Calls that have a slot and count as long ones now."),
-		callers:       desc("callers", "Callers that are told apart now."),
-		decisions:     desc("decisions_total", "What the rank decided about calls, by name.", "decision"),
-		workerState:   desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
-		restarts:      desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
-		retired:       desc("worker_retired_total", "Workers of a place that were ended on purpose, by reason.", "worker", "reason"),
-		buildInfo:     desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
+		sources:         sources,
+		calls:           desc("calls_total", "Finished calls by method and gRPC code (HTTP status for other requests).", "method", "code"),
+		seconds:         desc("call_seconds", "Time from a call's headers to its end, in seconds.", "method"),
+		wait:            desc("queue_wait_seconds", "Time that calls waited for a slot, in seconds.", "method"),
+		work:            desc("worker_seconds", "Time that calls had a slot, from its grant to the worker's end, in seconds.", "method"),
+		refusals:        desc("refusals_total", "Calls that cabrank itself refused or ended, by reason.", "reason"),
+		retries:         desc("retries_total", "Further attempts by the rules of methods, by what had failed.", "reason"),
+		retriesDenied:   desc("retries_denied_total", "Further attempts that were due and not made, by what spoke against them.", "reason"),
+		doors:           desc("door_calls_total", "Finished calls by the door through which they came in.", "door"),
+		hedges:          desc("hedges_total", "Second attempts beside first ones that were late, by result; sent ones are also won or lost, or under way.", "result"),
+		ended:           desc("connections_ended_total", "Connections that cabrank ended, by side and reason.", "side", "reason"),
+		connections:     desc("connections", "Connections of callers now."),
+		buffered:        desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
+		mostConnections: desc("connections_limit", "Connections of callers that there may be now."),
+		mostBuffered:    desc("buffered_limit_bytes", "Bytes that may be in buffers now."),
+		dropped:         desc("lines_dropped_total", "Lines that were dropped because nobody read them, of cabrank's log and of its workers.", "of"),
+		queueLength:     desc("queue_length", "Calls that wait for a slot now."),
+		inFlight:        desc("in_flight", "Slots of a worker that a call has now.", "worker"),
+		slots:           desc("slots", "Slots of a worker in all.", "worker"),
+		usable:          desc("slots_usable", "Slots of a worker that calls may have now.", "worker"),
+		ghosts:          desc("ghosts", "Slots of a worker that are held for calls whose callers have gone.", "worker"),
+		suspect:         desc("suspect", "1 if a worker is silent and gets no new calls, else 0.", "worker"),
+		pace:            desc("worker_pace", "How long a worker's calls take, compared with what is usual for their methods.", "worker"),
+		laneWaiting:     desc("lane_waiting", "Calls of a lane that wait for a slot now.", "lane"),
+		laneRunning:     desc("lane_running", "Calls of a lane that have a slot now.", "lane"),
+		longCalls:       desc("long_calls", "Calls that have a slot and count as long ones now."),
+		callers:         desc("callers", "Callers that are told apart now."),
+		overload:        desc("overload", "1 while more calls come than can end before their deadlines, else 0."),
+		decisions:       desc("decisions_total", "What the rank decided about calls, by name.", "decision"),
+		workerState:     desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
+		restarts:        desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
+		retired:         desc("worker_retired_total", "Workers of a place that were ended on purpose, by reason.", "worker", "reason"),
+		buildInfo:       desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.hedges, c.ended, c.connections, c.buffered,
+		c.calls, c.seconds, c.wait, c.work, c.refusals, c.retries, c.retriesDenied, c.hedges, c.doors, c.ended, c.connections, c.buffered,
+		c.mostConnections, c.mostBuffered, c.dropped,
 		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
-		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.decisions,
+		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.overload, c.decisions,
 		c.workerState, c.restarts, c.retired, c.buildInfo,
 	} {
 		descs <- desc
@@ -197,6 +210,11 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	out.gauge(c.buildInfo, 1, c.sources.Build.Version, c.sources.Build.Commit, runtime.Version())
 	if c.sources.Calls != nil {
 		c.collectCalls(out, c.sources.Calls())
+	}
+	if c.sources.LinesDropped != nil {
+		for of, lines := range c.sources.LinesDropped() {
+			out.counter(c.dropped, lines, of)
+		}
 	}
 	if c.sources.QueueLength != nil {
 		out.gauge(c.queueLength, float64(c.sources.QueueLength()))
@@ -219,6 +237,8 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	out.gauge(c.connections, float64(stats.Connections))
 	out.gauge(c.buffered, float64(stats.Buffered))
+	out.gauge(c.mostConnections, float64(stats.MostConnections))
+	out.gauge(c.mostBuffered, float64(stats.MostBuffered))
 	for _, method := range stats.Methods {
 		for code, calls := range method.Codes {
 			out.counter(c.calls, calls, method.Method, code)
@@ -235,6 +255,9 @@ func (c *collector) collectCalls(out emitter, stats relay.Stats) {
 	}
 	for reason, attempts := range stats.RetriesDenied {
 		out.counter(c.retriesDenied, attempts, reason)
+	}
+	for name, calls := range stats.Doors {
+		out.counter(c.doors, calls, name)
 	}
 	for result, hedges := range stats.Hedges {
 		out.counter(c.hedges, hedges, result)
@@ -266,6 +289,11 @@ func (c *collector) collectRank(out emitter, sample RankSample) {
 	}
 	out.gauge(c.longCalls, float64(sample.LongCalls))
 	out.gauge(c.callers, float64(sample.Callers))
+	overload := 0.0
+	if sample.Overload {
+		overload = 1
+	}
+	out.gauge(c.overload, overload)
 	for decision, times := range sample.Decisions {
 		out.counter(c.decisions, times, decision)
 	}

@@ -66,6 +66,7 @@ func fullSources() Sources {
 				Refusals: map[string]uint64{"queue_full": 2},
 				Retries:  map[string]uint64{"worker_lost": 3}, RetriesDenied: map[string]uint64{"budget": 1},
 				Hedges: map[string]uint64{"won": 6},
+				Doors:  map[string]uint64{"grpc": 9},
 
 				Connections: 12,
 				Buffered:    4096,
@@ -76,7 +77,7 @@ func fullSources() Sources {
 		Rank: func() RankSample {
 			return RankSample{
 				Lanes:     []LaneSample{{"admin", 2, 1}},
-				LongCalls: 3, Callers: 9, Decisions: map[string]uint64{"queued": 8},
+				LongCalls: 3, Callers: 9, Overload: true, Decisions: map[string]uint64{"queued": 8},
 			}
 		},
 		Workers: func() []WorkerSample {
@@ -108,6 +109,7 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_retries_total{reason="worker_lost"} 3`,
 		`cabrank_retries_denied_total{reason="budget"} 1`,
 		`cabrank_hedges_total{result="won"} 6`,
+		`cabrank_door_calls_total{door="grpc"} 9`,
 		`cabrank_connections 12`,
 		`cabrank_buffered_bytes 4096`,
 		`cabrank_queue_length 7`,
@@ -121,6 +123,7 @@ func TestMetricsPage(t *testing.T) {
 		`cabrank_lane_running{lane="admin"} 1`,
 		`cabrank_long_calls 3`,
 		`cabrank_callers 9`,
+		`cabrank_overload 1`,
 		`cabrank_decisions_total{decision="queued"} 8`,
 		`cabrank_worker_state{state="booting",worker="worker-1"} 0`,
 		`cabrank_worker_state{state="ready",worker="worker-1"} 1`,

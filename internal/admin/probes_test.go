@@ -44,7 +44,7 @@ func stopAtEnd(t *testing.T, s *Server) {
 // loopback returns a listener on a free port.
 func loopback(t *testing.T) net.Listener {
 	t.Helper()
-	on, err := Listen("127.0.0.1:0", "--probes")
+	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

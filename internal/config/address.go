@@ -23,13 +23,13 @@ func cleanHost(host string) (string, error) {
 		host = host[1 : len(host)-1]
 	}
 	if strings.Contains(host, ":") {
-		address, _, _ := strings.Cut(host, "%") // a zone may follow
-		if net.ParseIP(address) == nil {
+		address, zone, _ := strings.Cut(host, "%") // which may follow
+		if net.ParseIP(address) == nil || strings.ContainsFunc(zone, unicode.IsControl) {
 			return "", fmt.Errorf("%s is not a host", quote(host))
 		}
 		return host, nil
 	}
-	if strings.ContainsAny(host, " \t\r\n/@[],\"") {
+	if strings.ContainsAny(host, " /@[],\"") || strings.ContainsFunc(host, unicode.IsControl) {
 		return "", fmt.Errorf("%s is not a host", quote(host))
 	}
 	return host, nil
@@ -40,7 +40,7 @@ func cleanPath(path string) (string, error) {
 	if !strings.HasPrefix(path, "/") {
 		return "", fmt.Errorf("%s does not begin with /", quote(path))
 	}
-	if strings.ContainsAny(path, " \t\r\n?#") {
+	if strings.ContainsAny(path, " ?#") || strings.ContainsFunc(path, unicode.IsControl) {
 		return "", fmt.Errorf("%s is not a plain path", quote(path))
 	}
 	return path, nil
@@ -49,6 +49,9 @@ func cleanPath(path string) (string, error) {
 func checkSocketPath(address, path string) error {
 	if !strings.HasPrefix(path, "/") {
 		return fmt.Errorf("%s needs an absolute path, such as unix:/run/worker.sock", quote(address))
+	}
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return fmt.Errorf("%s has a control character", quote(address))
 	}
 	if len(path) > maxSocketPath {
 		return fmt.Errorf("%s has a path of more than %d bytes", quote(address), maxSocketPath)

@@ -39,16 +39,38 @@ const maxCaller = 200
 
 const callersLegal = "values of fair.key"
 
+// quoteCaller returns a caller for an error line. One that is no address may be a
+// secret, such as an API key (fair.key: metadata), and is not told.
+func quoteCaller(value string) string {
+	if callerIsTold(value) {
+		return quote(value)
+	}
+	return hidden
+}
+
+func callerIsTold(value string) bool {
+	_, err := netip.ParseAddr(value)
+	return err == nil || value == unixPeer || value == ""
+}
+
+// callerPath names the entry of a caller, as far as that may be told.
+func callerPath(key, value string) string {
+	if callerIsTold(value) {
+		return entryPath(key, value)
+	}
+	return key + "[" + hidden + "]"
+}
+
 // cleanCaller accepts what a header can hold (gRPC over HTTP/2, ASCII-Value).
 func cleanCaller(value string) (string, error) {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	switch {
 	case value == "" || strings.TrimSpace(value) != value:
-		return "", fmt.Errorf("%s is empty or has spaces around it", quote(value))
+		return "", fmt.Errorf("%s is empty or has spaces around it", quoteCaller(value))
 	case strings.ContainsFunc(value, odd):
-		return "", fmt.Errorf("%s has characters that are not ASCII", quote(value))
+		return "", fmt.Errorf("%s has characters that are not ASCII", quoteCaller(value))
 	case len(value) > maxCaller:
-		return "", fmt.Errorf("%s is longer than %d characters", quote(value), maxCaller)
+		return "", fmt.Errorf("%s is longer than %d characters", quoteCaller(value), maxCaller)
 	}
 	return value, nil
 }
@@ -61,7 +83,7 @@ func (k CallerKey) valueOf(written string) (string, error) {
 	}
 	address, err := netip.ParseAddr(written)
 	if err != nil {
-		return "", fmt.Errorf("%s is not an address, and callers are told apart by theirs", quote(written))
+		return "", fmt.Errorf("%s is not an address, and callers are told apart by theirs", quoteCaller(written))
 	}
 	return address.Unmap().WithZone("").String(), nil
 }
@@ -74,6 +96,9 @@ func (c *Config) tidyCallers() Faults {
 	for _, written := range slices.Sorted(maps.Keys(c.Fair.Weights)) {
 		path := entryPath("fair.weights", written)
 		value, fault := tidyCaller(c, path, written, tidy, c.Fair.Weights[written])
+		for i := range fault {
+			fault[i].Key = callerPath("fair.weights", written)
+		}
 		faults = append(faults, fault...)
 		c.origins[entryPath("fair.weights", value)] = c.origins[path] // under its tidy name, too
 	}
@@ -98,10 +123,18 @@ func tidyCaller[V any](c *Config, path, written string, known map[string]V, with
 		return "", Faults{*c.faultAt(path, err.Error(), allowed)}
 	}
 	if _, twice := known[value]; twice {
-		return "", Faults{*c.faultAt(path, fmt.Sprintf("%s is there twice, as %s", quote(written), value), "each once")}
+		return "", Faults{*c.faultAt(path, fmt.Sprintf("%s is there twice%s", quoteCaller(written), otherForm(written, value)), "each once")}
 	}
 	known[value] = with
 	return value, nil
+}
+
+// otherForm says which form an address has that was written in another one.
+func otherForm(written, value string) string {
+	if written == value {
+		return ""
+	}
+	return ", as " + value
 }
 
 // callerKey is the kind of *CallerKey fields.

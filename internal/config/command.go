@@ -65,7 +65,7 @@ func (k commandLine) show(field any) string {
 		return none
 	}
 	for _, word := range words {
-		if word == "" || strings.ContainsAny(word, `"'\[]`) || strings.ContainsFunc(word, unicode.IsSpace) {
+		if word == "" || strings.ContainsAny(word, `"'\[]`) || strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsFunc(word, unicode.IsControl) {
 			return "[" + joinQuoted(words) + "]"
 		}
 	}

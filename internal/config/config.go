@@ -184,7 +184,7 @@ type Queue struct {
 	Length      int           // 0: nobody waits
 	Timeout     time.Duration // bounds every wait (R10)
 	Shed        bool          // refuse what cannot end before its deadline (R16)
-	NewestFirst bool          // the newest call first while overload lasts
+	NewestFirst bool          // the newest call first while calls come too fast
 }
 
 // Fair says who shares the slots, and how.
@@ -231,6 +231,9 @@ func (l Limits) KeyBurst() int {
 	}
 	return max(1, int(l.RatePerKey))
 }
+
+// IsGiven reports whether a source has a value for a key, by its name in the file.
+func (c *Config) IsGiven(key string) bool { _, given := c.origins[key]; return given }
 
 // CancelledSlots returns hold, free or finish: what happens to the slot of a
 // cancelled call where no rule of its method says otherwise. Auto holds fixed

@@ -68,7 +68,7 @@ const documentHead = `# Configuration
 A value is looked for in the flags, then in the environment, then in the file;
 the first that is found wins, else the default holds. The file is the first of
 ` + "`--config`, `CONFIG_PATH`, `./cabrank.yml` and `./gruf-relay.yml`" + `; a file named
-by one of the first two must exist. ` + "`cabrank check`" + ` prints every value with the
+by one of the first two must exist. Without a subcommand and with a file Cabrank runs. ` + "`cabrank check`" + ` prints every value with the
 place it came from and starts nothing.
 
 - Every source is checked, also where a stronger one wins. Each fault is one
@@ -97,7 +97,8 @@ place it came from and starts nothing.
   reads them. In them and in the values of ` + "`workers.env`" + ` ` + "`{addr}`" + ` stands for the
   worker's address (` + "`127.0.0.1:9000` or `unix:/path`" + `), ` + "`{host}` and `{port}`" + ` for its
   parts (tcp only), ` + "`{index}`" + ` for the number of its place from 0, ` + "`{worker}`" + ` for its
-  name. What is nearly one of these, such as ` + "`{prot}`" + `, is refused.
+  name, ` + "`{slots}`" + ` for the calls that it gets at a time. What is nearly one of these, such as
+  ` + "`{prot}`" + `, is refused.
 - The values of ` + "`workers.env`" + ` are shown nowhere.
 
 [examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
@@ -123,7 +124,9 @@ connection ends for it and no call fails.
 - What has the change *reload* holds at once: for calls that come or go on waiting,
   for health checks, for the next worker that is replaced. A call keeps the rule of its
   method and the time that it may wait; a connection its windows, its frame size and
-  when it is idle or too old. A smaller ` + "`queue.length`" + ` or ` + "`limits.connections`" + `
+  when it is idle or too old; with another ` + "`fair.key`" + ` the calls that come are other
+  callers' on all connections, also on those that are there, and those that run or
+  wait stay whose they are. A smaller ` + "`queue.length`" + ` or ` + "`limits.connections`" + `
   turns nobody away who is there already.
 - What has the change *restart* or *upgrade* is named, by every reload until it
   holds. Workers that are replaced for other reasons meanwhile (a crash, recycling,

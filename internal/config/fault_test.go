@@ -18,6 +18,11 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, balance, balance_key, buffer_total, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
 			"limits, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, queue, recycle, refusals, replay_bytes, " +
 			"retry_budget, server, shards, stall_timeout, stream_slots, upgrade_workers, upstreams, warm_up, workers"},
+		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
+		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",
+			"cabrank.yml:1: x-all: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
+		{"anchors under a key of their own", "anchors:\n  port: &port 7\nserver: {port: *port}",
+			"cabrank.yml:1: anchors: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
 		{"wrong level", "workers:\ncount: 2", "cabrank.yml:2: count: unknown key; did you mean workers.count?"},
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
 		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},
@@ -40,6 +45,11 @@ func TestFileFaults(t *testing.T) {
 		{"not a truth value", "probes: {enabled: maybe}", `cabrank.yml:1: probes.enabled: "maybe" is neither true nor false; allowed: true or false`},
 		{"unknown word", "log: {level: loud}", `cabrank.yml:1: log.level: "loud" is unknown; allowed: debug, info, warn, error`},
 		{"host with a port", "server: {host: 'a:80'}", `cabrank.yml:1: server.host: "a:80" is not a host; allowed: a host name or address, empty for every interface`},
+		{"zero byte in a host", `server: {host: "127.0\0.0.1"}`, `cabrank.yml:1: server.host: "127.0\x00.0.1" is not a host; allowed: a host name or address, empty for every interface`},
+		{"zero byte in a zone", `server: {host: "::1%a\0"}`, `cabrank.yml:1: server.host: "::1%a\x00" is not a host; allowed: a host name or address, empty for every interface`},
+		{"escape in a path", `metrics: {path: "/\e[2J"}`, `cabrank.yml:1: metrics.path: "/\x1b[2J" is not a plain path; allowed: a path that begins with /`},
+		{"zero byte in an upstream", `upstreams: ["a\0b:1"]`, `cabrank.yml:1: upstreams: "a\x00b" is not a host; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
+		{"zero byte in a socket", `upstreams: ["unix:/a\0"]`, `cabrank.yml:1: upstreams: "unix:/a\x00" has a control character; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none`},
 		{"path without slash", "metrics: {path: metrics}", `cabrank.yml:1: metrics.path: "metrics" does not begin with /; allowed: a path that begins with /`},
 		{"list for one value", "server: {port: [1, 2]}", "cabrank.yml:1: server.port: is a list, not one value; allowed: 0 to 65535"},
 		{"section for a value", "server:\n  port:\n    a: 1", "cabrank.yml:2: server.port: is a section, not a value; allowed: 0 to 65535"},
@@ -122,7 +132,7 @@ func TestContradictions(t *testing.T) {
 		want    []string
 	}{
 		{"port of a socket", map[string]string{"transport": "unix"}, "", []string{"w", "--port={port}"}, // R19
-			[]string{`flag --transport: workers.transport: a unix socket has no {port}, which workers.command "--port={port}" asks for; allowed: {addr} in its place, or transport tcp`}},
+			[]string{`flag --transport: workers.transport: a unix socket has no {port}, which workers.command, word 2 asks for; allowed: {addr} in its place, or transport tcp`}},
 		{"too many to be ready", map[string]string{"min-ready": "3", "workers": "2"}, "", nil,
 			[]string{"flag --min-ready: workers.min_ready: 3 can never be ready: workers.count gives 2 (flag --workers); allowed: 1 to 2"}},
 		{"too few upstreams", map[string]string{"upstream": "a:1"}, "CABRANK_WORKERS_MIN_READY=2", nil,
@@ -209,7 +219,7 @@ func TestUnreadableFile(t *testing.T) {
 
 func TestOversizedFile(t *testing.T) {
 	from := sources(map[string]string{"cabrank.yml": strings.Repeat("#", maxFileSize+1)})
-	want := []string{"cabrank.yml: has 1048577 bytes; allowed: at most 1048576"}
+	want := []string{"cabrank.yml: has more than 1048576 bytes; allowed: at most 1048576"}
 	if got := faultsOf(t, from); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -246,4 +256,47 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What may be a secret is not repeated, whatever is wrong with it or beside it: words
+// of commands, values of variables, callers that are told apart by metadata.
+func TestFaultsRepeatNoSecret(t *testing.T) {
+	const secret = "planted7f3a"
+	for _, test := range []struct{ file, env, key string }{
+		{file: "workers.command: [a, '--key=" + secret + " {prot}']", key: "workers.command"},
+		{file: "workers: {transport: unix, command: [a, '--key=" + secret + ":{port}']}", key: "workers.transport"},
+		{file: "workers.command: a '" + secret + "'", key: "workers.command"},
+		{file: "workers.command: [a, *" + secret + "]", key: "is not valid YAML"},
+		{file: "workers.command: [a, &" + secret + " [*" + secret + "]]", key: "workers.command"},
+		{env: "CABRANK_WORKERS_COMMAND=[a, *" + secret + "]", key: "workers.command"},
+		{env: "CABRANK_HOOKS_BEFORE_STOP=a " + secret + "{worker", key: ""},
+		{file: "hooks.before_start: [a, '" + secret + "{Worker}']", key: "hooks.before_start"},
+		{file: "workers: {transport: unix}\nhooks.after_ready: a " + secret + "{host}", key: "workers.transport"},
+		{file: "workers.env: {A: *" + secret + "}", key: "is not valid YAML"},
+		{file: "workers.env: {A: [" + secret + "]}", key: "workers.env[A]"},
+		{file: "workers.env: {A=" + secret + ": }", key: "workers.env"},
+		{file: "workers.env: {A=" + secret + ": 1, A=" + secret + ": 2}", key: "workers.env"},
+		{file: "workers.env: ['A=" + secret + "']", key: "workers.env"},
+		{env: "CABRANK_WORKERS_ENV={A: *" + secret + "}", key: "workers.env"},
+		{env: "CABRANK_WORKERS_ENV=" + secret, key: "workers.env"},
+		{file: "warm_up.message: " + secret + "?", key: "warm_up.message"},
+		{file: "fair.key: metadata:authorization\nfair.weights: {" + secret + ": 0}", key: "fair.weights"},
+		{file: "fair.key: metadata:authorization\nfair.weights: {" + secret + ": 1, " + secret + ": 2}", key: "fair.weights"},
+		{file: "fair.key: metadata:authorization\nfair.weights: {' " + secret + "': 1}", key: "fair.weights"},
+		{file: "fair.key: metadata:authorization\nfair.weights: {" + secret + "ä: 1}", key: "fair.weights"},
+		{file: "fair.weights: {" + secret + ": 1}", key: "fair.weights"},
+		{file: "fair.key: metadata:authorization\nlanes: {a: {keys: [" + secret + ", " + secret + "]}}", key: "lanes[a].keys"},
+		{file: "fair.key: metadata:authorization\nlanes: {a: {keys: [" + secret + "]}, b: {keys: [" + secret + "]}}", key: "lanes[b].keys"},
+		{file: "lanes: {a: {keys: [" + secret + "]}}", key: "lanes[a].keys"},
+		{file: "upstreams: ['http://me:" + secret + "@a:1']", key: "upstreams"},
+	} {
+		_, err := Load(sources(map[string]string{"cabrank.yml": test.file}, test.env))
+		if (err == nil) != (test.key == "") {
+			t.Errorf("%s%s: %v", test.file, test.env, err)
+			continue
+		}
+		if err != nil && (strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), test.key)) {
+			t.Errorf("%s%s: %v", test.file, test.env, err)
+		}
+	}
 }

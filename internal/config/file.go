@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func parseFile(name string, content []byte) ([]setting, Faults) {
 
 func (f *file) parse(content []byte) {
 	if len(content) > maxFileSize {
-		f.fault(0, "", fmt.Sprintf("has %d bytes", len(content)), fmt.Sprintf("at most %d", maxFileSize))
+		f.fault(0, "", fmt.Sprintf("has more than %d bytes", maxFileSize), fmt.Sprintf("at most %d", maxFileSize))
 		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -84,14 +85,25 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntax reports what the YAML parser found, which gives the line only as text.
 func (f *file) syntax(err error) {
-	what, line := err.Error(), 0
+	what, line := yamlFault(err)
+	// The parser may name the line on which the enclosing block begins.
+	f.fault(line, "", "is not valid YAML, here or below: "+what,
+		"key: value, keys of one section indented alike, with spaces")
+}
+
+// yamlFault returns what the parser has found, on one line, and the line of the file,
+// 0 if it does not tell. An alias, which it would repeat, may be a password that
+// begins with a star.
+func yamlFault(err error) (what string, line int) {
+	what = err.Error()
 	if match := yamlLine.FindStringSubmatch(what); match != nil {
 		what = what[len(match[0]):]
 		line, _ = strconv.Atoi(match[1]) // no number: 0, the file as a whole
 	}
-	// The parser may name the line on which the enclosing block begins.
-	f.fault(line, "", "is not valid YAML, here or below: "+strings.Join(strings.Fields(what), " "),
-		"key: value, keys of one section indented alike, with spaces")
+	if strings.Contains(what, "anchor '") {
+		what = "an alias to nothing that comes before; text that begins with * needs quotes"
+	}
+	return strings.Join(strings.Fields(what), " "), line
 }
 
 func (f *file) fault(line int, key, what, allowed string) {
@@ -112,10 +124,25 @@ func (f *file) mapping(node *yaml.Node, section string) {
 			f.setting(key, path, name.Line, value)
 		} else if f.sections[path] {
 			f.section(path, name.Line, value)
-		} else {
+		} else if !f.shared(name, path, node.Content[i+1]) {
 			f.unknown(path, section, name.Line)
 		}
 	}
+}
+
+// shared refuses what other programs' files have for values that are written once and
+// used more than once. It reports false for any other key.
+func (f *file) shared(name *yaml.Node, path string, value *yaml.Node) bool {
+	holder := value.Anchor != "" || slices.ContainsFunc(value.Content, func(n *yaml.Node) bool { return n.Anchor != "" })
+	switch {
+	case name.Value == "<<":
+		f.fault(name.Line, path, "merge keys are not taken", "an alias in place of a value, as in port: *name")
+	case holder:
+		f.fault(name.Line, path, "unknown key, in which nothing can be kept for aliases", "the anchor (&name) where its value is used first")
+	default:
+		return false
+	}
+	return true
 }
 
 func (f *file) section(path string, line int, value *yaml.Node) {

@@ -21,7 +21,7 @@ type way struct {
 // none changes by accident.
 func ways() []way {
 	return []way{
-		{"listen", "127.0.0.1:7000", "server.host server.port", "SERVER_HOST SERVER_PORT", "127.0.0.1 7000", "0.0.0.0 8080"},
+		{"listen", "127.0.0.1:7000", "server.host server.port", "SERVER_HOST SERVER_PORT", "127.0.0.1 7000", "\"\" 8080"},
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
 		{"workers-min", "2", "workers.min", "CABRANK_WORKERS_MIN", "2", "1"},
 		{"workers-max", "7", "workers.max", "CABRANK_WORKERS_MAX", "7", "none"},

@@ -1,17 +1,39 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 const hostLegal = "a host name or address, empty for every interface"
+
+// The texts of Ruby and Python for having no free thread, and the word for taking
+// them at it (R1).
+const (
+	refusalTexts  = "No free threads in thread pool, Concurrent RPC limit exceeded!"
+	trustRefusals = "trust"
+)
+
+// RefusalTexts returns the texts by which a worker refuses a call, and whether no
+// handler says the same after it has run.
+func (c *Config) RefusalTexts() (texts []string, trusted bool) {
+	texts = slices.DeleteFunc(slices.Clone(c.Refusals), func(text string) bool { return text == trustRefusals })
+	trusted = len(texts) < len(c.Refusals)
+	if trusted && len(texts) == 0 {
+		texts = strings.Split(refusalTexts, ", ")
+	}
+	return texts, trusted
+}
 
 // allWorkers is the word for no smaller number of them.
 const allWorkers = "all"
 
 func doorKeys() []Key {
 	return []Key{
-		{Name: "server.host", Env: "SERVER_HOST", Flag: "listen", Arg: "HOST:PORT", Default: "0.0.0.0",
+		{Name: "server.host", Env: "SERVER_HOST", Flag: "listen", Arg: "HOST:PORT", Default: "",
 			FlagFor: "where callers come in",
-			Applies: ByUpgrade, Help: "interface on which callers come in",
+			Applies: ByUpgrade, Help: "interface on which callers come in (empty: every one, 0.0.0.0: every one of IPv4)",
 			kind: freeText{cleanHost, hostLegal}, field: func(c *Config) any { return &c.Server.Host }},
 		{Name: "server.port", Env: "SERVER_PORT", Flag: "listen", Default: "8080",
 			Applies: ByUpgrade, Help: "port on which callers come in (0: the system chooses)",
@@ -71,14 +93,14 @@ func pageKeys() []Key {
 
 func limitKeys() []Key {
 	return []Key{
-		{Name: "refusals", Default: "No free threads in thread pool, Concurrent RPC limit exceeded!",
-			Applies: ByReload, Help: "grpc-message texts by which a worker says that it has no free thread",
+		{Name: "refusals", Default: refusalTexts,
+			Applies: ByReload, Help: "grpc-message texts by which a worker says that it has no free thread; with trust among them, or alone, calls that are answered so are sent again, whatever their method",
 			kind: list{cleanText, "texts", 100}, field: func(c *Config) any { return &c.Refusals }},
 		{Name: "replay_bytes", Default: "64KiB",
 			Applies: ByReload, Help: "request bytes kept per call so that it can be sent to another worker",
 			kind: byteSize{min: 0, max: 16 * MiB}, field: func(c *Config) any { return &c.ReplayBytes }},
 		{Name: "buffer_total", Default: "64MiB",
-			Applies: ByReload, Help: "bytes of all calls together that may be held in memory",
+			Applies: ByReload, Help: "bytes of all calls together that may be held in memory; fewer where the container has less",
 			kind: byteSize{min: MiB, max: 64 * GiB}, field: func(c *Config) any { return &c.BufferTotal }},
 		{Name: "max_header_list", Default: "64KiB",
 			Applies: ByReload, Help: "largest header list of a call, as HTTP/2 counts it",
@@ -87,7 +109,7 @@ func limitKeys() []Key {
 			Applies: ByReload, Help: "calls that one caller's connection may have open",
 			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.MaxConcurrentStreams }},
 		{Name: "limits.connections", Default: "20000",
-			Applies: ByReload, Help: "callers' connections at a time; fewer where the system allows fewer open files",
+			Applies: ByReload, Help: "callers' connections at a time; fewer where the system allows fewer open files, or the container has less memory; an eighth is never one address's",
 			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Limits.Connections }},
 		{Name: "limits.handshake_timeout", Default: "5s",
 			Applies: ByReload, Help: "how long a caller's connection may take to begin",

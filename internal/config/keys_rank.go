@@ -24,7 +24,7 @@ func rankKeys() []Key {
 			Applies: ByReload, Help: "whether a call is refused at once that cannot end before its deadline",
 			kind: toggle{}, field: func(c *Config) any { return &c.Queue.Shed }},
 		{Name: "queue.newest_first", Default: "true",
-			Applies: ByReload, Help: "whether the newest call is served first while overload lasts",
+			Applies: ByReload, Help: "whether the newest call is served first while calls come too fast to be served in time",
 			kind: toggle{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
 		{Name: "stream_slots", Default: automatic,
 			Applies: ByReload, Help: "slots of all endpoints together that long streams may hold; auto is all but one, at least half",
@@ -41,7 +41,7 @@ func rankKeys() []Key {
 func callerKeys() []Key {
 	return []Key{
 		{Name: "fair.key", Default: "peer",
-			Applies: ByUpgrade, Help: "by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all",
+			Applies: ByReload, Help: "by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all",
 			kind: callerKey{}, field: func(c *Config) any { return &c.Fair.Key }},
 		{Name: "fair.weights", Default: none,
 			Applies: ByReload, Help: "shares of callers, by the value of fair.key; those not named have 1",

@@ -74,16 +74,16 @@ func checkLanes(all []LaneRule, at *outline) {
 	methods, keys := map[string]string{}, map[string]string{}
 	for _, r := range all {
 		path := entryPath(at.key, r.Name)
-		onlyOnce(r.Methods, r.Name, methods, path+".methods", at)
-		onlyOnce(r.Keys, r.Name, keys, path+".keys", at)
+		onlyOnce(r.Methods, r.Name, methods, path+".methods", quote, at)
+		onlyOnce(r.Keys, r.Name, keys, path+".keys", quoteCaller, at)
 	}
 }
 
 // onlyOnce reports the items that a lane, or one before it, has named already.
-func onlyOnce(items []string, lane string, owner map[string]string, path string, at *outline) {
+func onlyOnce(items []string, lane string, owner map[string]string, path string, told func(string) string, at *outline) {
 	for _, item := range slices.Compact(slices.Sorted(slices.Values(items))) {
 		if first, twice := owner[item]; twice {
-			at.faultAt(path, fmt.Sprintf("%s is also in lanes[%s]", quote(item), first), "each in one lane")
+			at.faultAt(path, fmt.Sprintf("%s is also in lanes[%s]", told(item), first), "each in one lane")
 		}
 		owner[item] = lane
 	}

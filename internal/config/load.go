@@ -8,9 +8,11 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -38,9 +40,9 @@ func System() Sources {
 	}
 }
 
-// defaultFiles are tried in this order when no file is named; the second lets
+// DefaultFiles are tried in this order when no file is named; the second lets
 // a gruf-relay installation start unchanged.
-func defaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
+func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
 
 // raw is a value as it was written: text, or what the file has in place of it,
 // the items of a list or the node of a value with parts.
@@ -64,18 +66,8 @@ type setting struct {
 // the Config is nil then. Contradictions between values are looked for only
 // when every value by itself is right.
 func Load(sources Sources) (*Config, error) {
-	config := &Config{origins: map[string]Origin{}}
-	var faults Faults
 	environ := parseEnviron(sources.Environ)
-
-	config.setDefaults(machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
-	fromFile, found := config.readFile(sources, environ)
-	faults = append(faults, found...)
-	faults = append(faults, config.apply(fromFile)...)
-	faults = append(faults, config.apply(variableSettings(environ))...)
-	fromFlags, found := flagSettings(sources.Flags)
-	faults = append(faults, found...)
-	faults = append(faults, config.apply(fromFlags)...)
+	config, faults := gather(sources, environ)
 	config.setCommand(sources.Command)
 	if len(faults) == 0 {
 		faults = config.contradictions()
@@ -86,6 +78,38 @@ func Load(sources Sources) (*Config, error) {
 	config.Workers.settle()
 	config.Warnings = append(nearlyVariables(environ), config.withoutEffect()...)
 	return config, nil
+}
+
+// HasFile reports whether the sources name a file, or one has a name that is
+// looked for. Whether it can be read is for Load to say.
+func HasFile(sources Sources) bool {
+	if _, flagged := sources.Flags[ConfigFlag]; flagged || parseEnviron(sources.Environ)[ConfigVariable] != "" {
+		return true
+	}
+	return slices.ContainsFunc(DefaultFiles(), func(name string) bool {
+		_, err := sources.ReadFile(name)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// LoadLog returns how the log is wanted by sources that Load refuses: by what is
+// right in them.
+func LoadLog(sources Sources) Log {
+	config, _ := gather(sources, parseEnviron(sources.Environ))
+	return config.Log
+}
+
+// gather reads all sources. What is wrong in them is left as it was.
+func gather(sources Sources, environ map[string]string) (*Config, Faults) {
+	config := &Config{origins: map[string]Origin{}}
+	config.setDefaults(machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
+	fromFile, faults := config.readFile(sources, environ)
+	faults = append(faults, config.apply(fromFile)...)
+	faults = append(faults, config.apply(variableSettings(environ))...)
+	fromFlags, found := flagSettings(sources.Flags)
+	faults = append(faults, found...)
+	faults = append(faults, config.apply(fromFlags)...)
+	return config, faults
 }
 
 func (c *Config) setDefaults(m machine) {
@@ -182,7 +206,7 @@ func (c *Config) readFile(sources Sources, environ map[string]string) ([]setting
 	}
 	candidates, named := []string{name}, name != "" || origin.Flag != ""
 	if !named {
-		candidates = defaultFiles()
+		candidates = DefaultFiles()
 	}
 	for _, candidate := range candidates {
 		content, err := sources.ReadFile(candidate)
@@ -261,13 +285,27 @@ func nearlyVariables(environ map[string]string) []string {
 	return warnings
 }
 
-// readBounded reads a file, but never more than one byte above what is allowed:
-// a device or a wrong path must not fill the memory.
+// readBounded reads a file, but never more than one byte above what is allowed: a
+// wrong path must not fill the memory. Nor may it wait, as for the other end of a
+// pipe, which could not be read again by a reload either.
 func readBounded(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() && !info.IsDir() && !isNullDevice(info): // to read a folder is an error of its own
+		return nil, errors.New("is a pipe or a device, which cannot be read again")
+	}
 	return io.ReadAll(io.LimitReader(file, maxFileSize+1))
+}
+
+// isNullDevice reports whether a file is the one that is always empty.
+func isNullDevice(info fs.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(null, info)
 }

@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 	config := mustLoad(t, sources(nil))
 	want := Config{
 		Log:    Log{"info", "auto"},
-		Server: Server{Host: "0.0.0.0", Port: 8080},
+		Server: Server{Port: 8080},
 		Workers: Workers{
 			Count: 4, Min: 1, PoolSize: 5, SlotsMin: 1, SlotsMax: 200, Transport: "tcp", StartPort: 9000,
 			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, MaxDraining: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
@@ -296,6 +296,24 @@ func TestTableIsConsistent(t *testing.T) {
 	for _, flag := range Flags() {
 		if flag.Arg == "" {
 			t.Errorf("--%s has no argument name", flag.Name)
+		}
+	}
+}
+
+// With trust among the texts of refusals, or alone, they are believed (R1).
+func TestRefusalTexts(t *testing.T) {
+	for value, want := range map[string]struct {
+		texts   int
+		trusted bool
+	}{
+		"": {2, false}, "trust": {2, true}, "none": {0, false}, "full": {1, false}, "full, trust": {1, true},
+	} {
+		from := sources(nil)
+		if value != "" {
+			from = sources(nil, "CABRANK_REFUSALS="+value)
+		}
+		if texts, trusted := mustLoad(t, from).RefusalTexts(); len(texts) != want.texts || trusted != want.trusted {
+			t.Errorf("%q: texts %q, trusted %v", value, texts, trusted)
 		}
 	}
 }

@@ -115,8 +115,8 @@ func parseText(text string) (*yaml.Node, error) {
 	err := decoder.Decode(&document)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		what := yamlLine.ReplaceAllString(err.Error(), "")
-		return nil, fmt.Errorf("is not valid YAML: %s", strings.Join(strings.Fields(what), " "))
+		what, _ := yamlFault(err)
+		return nil, fmt.Errorf("is not valid YAML: %s", what)
 	case err != nil || len(document.Content) != 1: // nothing but comments
 		return nil, errors.New("has no value")
 	case !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF):

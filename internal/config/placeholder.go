@@ -11,32 +11,33 @@ import (
 // Placeholders returns what {addr} and the like may be called, without braces.
 //
 // They stand for the worker's address ("127.0.0.1:9000" or "unix:/path"), the
-// parts of it, which only tcp has, the number of its place from 0, and its name
-// ("worker-1"). They are replaced in the command of the workers, in the values
+// parts of it, which only tcp has, the number of its place from 0, its name
+// ("worker-1"), and the calls that it gets at a time. They are replaced in the command of the workers, in the values
 // of Workers.Env and in Hooks.
-func Placeholders() []string { return []string{"addr", "host", "port", "index", "worker"} }
+func Placeholders() []string { return []string{"addr", "host", "port", "index", "worker", "slots"} }
 
 // braced matches a word in braces that may be meant as a placeholder. What a
 // shell would replace, ${PORT}, is told apart by its dollar.
 var braced = regexp.MustCompile(`\$?\{[ \t]*[A-Za-z_]+[ \t]*\}`)
 
-// filled is one text in which placeholders are replaced.
+// filled is one text in which placeholders are replaced. It may hold secrets, so that
+// a fault says where the text is and not what it is.
 type filled struct {
 	origin Origin
 	key    string
+	word   int // of a command, from 1; 0: it is not one of several
 	text   string
-	secret bool // the text must not be repeated
 }
 
 // filledTexts returns all texts with placeholders, in the order of the table.
 func (c *Config) filledTexts() []filled {
 	var all []filled
-	for _, argument := range c.Command {
-		all = append(all, filled{c.commandOrigin, "workers.command", argument, false})
+	for i, argument := range c.Command {
+		all = append(all, filled{c.commandOrigin, "workers.command", i + 1, argument})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Workers.Env)) {
 		path := entryPath("workers.env", name)
-		all = append(all, filled{c.origins[path], path, c.Workers.Env[name], true})
+		all = append(all, filled{c.origins[path], path, 0, c.Workers.Env[name]})
 	}
 	for _, hook := range []struct {
 		key   string
@@ -46,8 +47,8 @@ func (c *Config) filledTexts() []filled {
 		{"hooks.after_ready", c.Hooks.AfterReady},
 		{"hooks.before_stop", c.Hooks.BeforeStop},
 	} {
-		for _, word := range hook.words {
-			all = append(all, filled{c.origins[hook.key], hook.key, word, false})
+		for i, word := range hook.words {
+			all = append(all, filled{c.origins[hook.key], hook.key, i + 1, word})
 		}
 	}
 	return all
@@ -85,29 +86,22 @@ func (c *Config) placeholderFault(f filled, word string) *Fault {
 		return nil
 	}
 	if known := nearlyPlaceholder(strings.Trim(word, "{} \t")); known != "" && word != "{"+known+"}" {
-		what := fmt.Sprintf("%s is no placeholder; did you mean {%s}?", f.repeat(word), known)
+		what := fmt.Sprintf("%s%s is no placeholder; did you mean {%s}?", word, f.place(" in "), known)
 		return &Fault{f.origin, f.key, what, "{" + strings.Join(Placeholders(), "}, {") + "}"}
 	}
 	if c.Workers.Transport == "unix" && (word == "{port}" || word == "{host}") {
-		what := fmt.Sprintf("a unix socket has no %s, which %s asks for", word, f.asking())
+		what := fmt.Sprintf("a unix socket has no %s, which %s%s asks for", word, f.key, f.place(", "))
 		return c.faultAt("workers.transport", what, "{addr} in its place, or transport tcp")
 	}
 	return nil
 }
 
-// repeat names a word in the text that has it, as far as that may be told.
-func (f filled) repeat(word string) string {
-	if f.secret || f.text == word {
-		return word
+// place says behind a word of the fault which of several texts it is, if there are.
+func (f filled) place(behind string) string {
+	if f.word == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%s in %s", word, quote(f.text))
-}
-
-func (f filled) asking() string {
-	if f.secret {
-		return f.key
-	}
-	return fmt.Sprintf("%s %s", f.key, quote(f.text))
+	return fmt.Sprintf("%sword %d", behind, f.word)
 }
 
 // nearlyPlaceholder returns the placeholder that a word is, or nearly is: but

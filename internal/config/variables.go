@@ -51,7 +51,7 @@ func (k variables) setNode(field any, node *yaml.Node, at *outline) {
 		return
 	}
 	all := map[string]string{}
-	at.pairs(node, func(name string) string { return entryPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
+	at.pairs(node, func(name string) string { return variablePath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
 		if err := checkVariable(name); err != nil {
 			at.fault(key, path, err.Error(), variablesLegal)
 		}
@@ -78,6 +78,14 @@ func variableFault(value *yaml.Node) string {
 		return "has a zero byte"
 	}
 	return ""
+}
+
+// variablePath names an entry, without the value where NAME=VALUE stands for a name.
+func variablePath(key, name string) string {
+	if name, _, found := strings.Cut(name, "="); found {
+		return entryPath(key, name+"="+hidden)
+	}
+	return entryPath(key, name)
 }
 
 // checkVariable accepts names that shells can use (POSIX, Base Definitions 8.1)

@@ -35,7 +35,8 @@ func (k weights) setNode(field any, node *yaml.Node, at *outline) {
 		return
 	}
 	all := map[string]float64{}
-	at.pairs(node, func(name string) string { return entryPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
+	at.pairs(node, func(name string) string { return callerPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
+		at.places[entryPath(at.key, name)] = at.places[path]
 		all[name] = k.weight(path, name, key, value, at)
 	})
 	if len(at.faults) == 0 {

@@ -130,15 +130,14 @@ func (c *Config) ttlGrows() *Fault {
 // make idle.
 func (c *Config) workersWithoutEffect() []idleSetting {
 	const noWorkers = "there are upstreams and no command, so that no workers run"
-	fixed := "workers.count is not auto"
+	fixed, isFixed := "workers.count is not auto", c.RunsWorkers() && !c.Workers.AutoCount
 	idle := []idleSetting{
-		{!c.Workers.AutoCount, "workers.min", fixed, "workers.count"},
-		{!c.Workers.AutoCount && c.Workers.Max > 0, "workers.max", fixed, "workers.count"},
+		{isFixed, "workers.min", fixed, "workers.count"},
+		{isFixed && c.Workers.Max > 0, "workers.max", fixed, "workers.count"},
 		{c.WarmUp.Method == "" && len(c.WarmUp.Message) > 0, "warm_up.message", "warm_up.method is none", "warm_up.method"},
 	}
 	for _, key := range Keys() {
-		forWorkers := key.section() == "hooks" || key.section() == "recycle" || key.section() == "warm_up" || key.Name == "workers.env"
-		if forWorkers && !c.RunsWorkers() {
+		if isForWorkers(key) && !c.RunsWorkers() {
 			idle = append(idle, idleSetting{true, key.Name, noWorkers, "upstreams"})
 		}
 		if key.section() == "dns" && !slices.ContainsFunc(c.Upstreams, IsName) {
@@ -146,6 +145,17 @@ func (c *Config) workersWithoutEffect() []idleSetting {
 		}
 	}
 	return idle
+}
+
+// isForWorkers reports whether a key is about nothing but workers of our own.
+func isForWorkers(key Key) bool {
+	switch key.Name {
+	case "workers.pool_size", "workers.slots_min", "workers.slots_max", "workers.min_ready": // of upstreams, too
+		return false
+	case "max_run_time", "hang_timeout", "upgrade_workers":
+		return true
+	}
+	return slices.Contains([]string{"workers", "hooks", "recycle", "warm_up"}, key.section())
 }
 
 // workerPorts checks the ports that workers are given: start_port and up for

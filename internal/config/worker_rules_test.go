@@ -117,7 +117,7 @@ func TestWorkerFaults(t *testing.T) {
 		percents = "; allowed: 1% to 100%, or 0: never"
 		command  = "; allowed: a program and its arguments, at most 1000 words, or none"
 		names    = "; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none"
-		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}"
+		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}"
 	)
 	tests := []struct{ file, want string }{
 		{"workers.count: auto", "workers.count: auto needs workers.max, the most workers that the machine has memory for; allowed: workers.max: 1 to 1000 beside it"},
@@ -138,13 +138,13 @@ func TestWorkerFaults(t *testing.T) {
 		{`hooks.before_stop: ["a\0b"]`, "hooks.before_stop: has a zero byte, which no argument can have" + command},
 		{"workers.command: [a, {b: c}]", "workers.command: has an item that is not plain text" + command},
 		{"hooks.timeout: 0s", "hooks.timeout: 0s is out of range; allowed: 100ms to 1h"},
-		{"workers.command: a {prot} {host", `workers.command: {prot} is no placeholder; did you mean {port}? ` + words},
-		{"workers.command: [a, '--bind={Addr}']", `workers.command: {Addr} in "--bind={Addr}" is no placeholder; did you mean {addr}? ` + words},
+		{"workers.command: a {prot} {host", `workers.command: {prot} in word 2 is no placeholder; did you mean {port}? ` + words},
+		{"workers.command: [a, '--bind={Addr}']", `workers.command: {Addr} in word 2 is no placeholder; did you mean {addr}? ` + words},
 		{"hooks.after_ready: a { hostname }", ""},
-		{"hooks.after_ready: [a, '{ hostname }']", `hooks.after_ready: { hostname } is no placeholder; did you mean {host}? ` + words},
+		{"hooks.after_ready: [a, '{ hostname }']", `hooks.after_ready: { hostname } in word 2 is no placeholder; did you mean {host}? ` + words},
 		{"workers.env: {A: 'secret {wroker} {x}'}", `workers.env[A]: {wroker} is no placeholder; did you mean {worker}? ` + words},
 		{"workers: {transport: unix, env: {A: 'secret {port}'}}", "workers.transport: a unix socket has no {port}, which workers.env[A] asks for; allowed: {addr} in its place, or transport tcp"},
-		{"workers: {transport: unix}\nhooks.before_stop: a {host}:1", `workers.transport: a unix socket has no {host}, which hooks.before_stop "{host}:1" asks for; allowed: {addr} in its place, or transport tcp`},
+		{"workers: {transport: unix}\nhooks.before_stop: a {host}:1", `workers.transport: a unix socket has no {host}, which hooks.before_stop, word 2 asks for; allowed: {addr} in its place, or transport tcp`},
 
 		{"workers.env: {1A: b}", "workers.env[1A]: is not the name of a variable; allowed: " + variablesLegal},
 		{"workers.env: {PORT: 1}", "workers.env[PORT]: is set by cabrank; allowed: " + variablesLegal},
@@ -214,7 +214,7 @@ func TestCommandFits(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": "workers.transport: unix"}))
 	for command, want := range map[string]string{
 		"ruby --bind={addr} {x}": "",
-		"ruby {adr}":             "command line: workers.command: {adr} is no placeholder; did you mean {addr}?",
+		"ruby {adr}":             "command line: workers.command: {adr} in word 2 is no placeholder; did you mean {addr}?",
 		"ruby {port}":            "a unix socket has no {port}",
 	} {
 		err := c.CommandFits(strings.Fields(command))
@@ -234,23 +234,26 @@ func TestNamesHaveNoNumber(t *testing.T) {
 
 // What was written and has no effect is pointed out.
 func TestWorkersWithoutEffect(t *testing.T) {
-	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `workers: {min: 2, max: 3, env: {A: b}}
+	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `workers: {count: 4, min: 2, max: 3, env: {A: b}, slots: 2, min_ready: 1}
 hooks: {timeout: 1s}
 recycle: {age: 1h}
 warm_up: {message: AAAA}
 dns: {min_ttl: 2s}
 upstreams: [a:1]
+max_run_time: 1m
 `}))
 	var want []string
 	for i, line := range []string{
-		"1: workers.min has no effect: workers.count is not auto (default)",
-		"1: workers.max has no effect: workers.count is not auto (default)",
 		"4: warm_up.message has no effect: warm_up.method is none (default)",
+		"1: workers.count has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
+		"1: workers.min has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
+		"1: workers.max has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"1: workers.env has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"5: dns.min_ttl has no effect: no upstream begins with dns: or srv: (cabrank.yml:6)",
 		"2: hooks.timeout has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"4: warm_up.message has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"3: recycle.age has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
+		"7: max_run_time has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 	} {
 		want = append(want, "cabrank.yml:"+line)
 		if i >= len(c.Warnings) || c.Warnings[i] != want[i] {
@@ -259,6 +262,18 @@ upstreams: [a:1]
 	}
 	if len(c.Warnings) != len(want) {
 		t.Errorf("%d warnings: %q", len(c.Warnings), c.Warnings)
+	}
+}
+
+// With a command, bounds of a number that is fixed are idle.
+func TestIdleBounds(t *testing.T) {
+	from := sources(map[string]string{"cabrank.yml": "workers: {min: 2, max: 3}\n"})
+	want := []string{
+		"cabrank.yml:1: workers.min has no effect: workers.count is not auto (default)",
+		"cabrank.yml:1: workers.max has no effect: workers.count is not auto (default)",
+	}
+	if c := mustLoad(t, from); !slices.Equal(c.Warnings, want) {
+		t.Errorf("warnings are %q, want %q", c.Warnings, want)
 	}
 }
 

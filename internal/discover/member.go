@@ -86,6 +86,7 @@ type member struct {
 
 	up      bool      // Registry.Up was the last call
 	toldOf  bool      // Registry.Suspect was told so since
+	turns   bool      // calls away that it has not looked at: gets one now and then, R4
 	leaving time.Time // when it was first seen that it is to leave; zero: it is not
 	cut     time.Time // when what was left was cut
 }
@@ -223,9 +224,10 @@ func (m *member) settle(work Work) {
 		m.toldOf = m.standing.Suspect
 		registry.Suspect(m.name, m.toldOf)
 	}
+	m.turns = m.up && work.TurnsAway
 	now := m.stateFor(wanted, held)
 	m.tell(now, work)
-	well := m.standing.Serving && !m.standing.Suspect && !held
+	well := m.standing.Serving && !m.standing.Suspect && !m.turns && !held
 	m.roster.note(m, now, m.why(now), well || !m.judged)
 	if fell {
 		m.roster.fell(m)
@@ -249,7 +251,7 @@ func (m *member) stateFor(wanted wish, held bool) State {
 		return Drained
 	case wanted == standBy:
 		return Standby
-	case m.standing.Suspect:
+	case m.standing.Suspect, m.turns:
 		return Suspect
 	default:
 		return Ready
@@ -258,10 +260,12 @@ func (m *member) stateFor(wanted wish, held bool) State {
 
 // why gives the ground of a state.
 func (m *member) why(state State) string {
-	switch state {
-	case Unreachable:
+	switch {
+	case state == Unreachable:
 		return m.lost
-	case NotServing, Suspect:
+	case state == Suspect && !m.standing.Suspect:
+		return health.TurnsAway
+	case state == NotServing, state == Suspect:
 		return m.standing.Reason
 	default:
 		return ""
@@ -277,12 +281,12 @@ func (m *member) tell(now State, work Work) {
 	switch now {
 	case Ready:
 		if before == Suspect {
-			m.log.Info("upstream speaks again")
+			m.log.Info("upstream answers again")
 		} else {
 			m.log.Info("upstream is up", "was", before.String())
 		}
 	case Suspect:
-		m.log.Warn("upstream is silent and gets no new calls", "reason", m.standing.Reason)
+		m.tellSuspect()
 	case NotServing:
 		m.log.Warn("upstream takes no calls", "reason", m.standing.Reason)
 	case Unreachable:
@@ -292,6 +296,14 @@ func (m *member) tell(now State, work Work) {
 	case Draining:
 		m.log.Info("upstream is named no more", "calls", work.InFlight)
 	case Starting:
+	}
+}
+
+func (m *member) tellSuspect() {
+	if m.standing.Suspect {
+		m.log.Warn("upstream is silent and gets no new calls", "reason", m.standing.Reason)
+	} else {
+		m.log.Warn("upstream turns calls away and gets one only now and then", "reason", health.TurnsAway)
 	}
 }
 

@@ -206,7 +206,19 @@ func TestRosterSuspects(t *testing.T) {
 		}
 		lane.say(health.Verdict{Finding: health.Serving, Answered: true})
 		pass(2 * time.Second)
-		b.wantTold(t, name, "add", "up at tcp "+name, "suspect", "trusted", "suspect", "down", "up at tcp "+name)
+		all := []string{"add", "up at tcp " + name, "suspect", "trusted", "suspect", "down", "up at tcp " + name}
+		b.wantTold(t, name, all...)
+		b.setWork(name, Work{TurnsAway: true}) // which the relay sees to
+		pass(300 * time.Millisecond)
+		b.wantTold(t, name, all...)
+		if got := r.Endpoints()[0]; got.State != Suspect || got.Reason != health.TurnsAway {
+			t.Errorf("%+v", got)
+		}
+		b.setWork(name, Work{})
+		pass(300 * time.Millisecond)
+		if got := r.Endpoints()[0]; got.State != Ready || got.Reason != "" {
+			t.Errorf("%+v", got)
+		}
 		r.Stop()
 	})
 }

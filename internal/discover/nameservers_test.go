@@ -3,7 +3,6 @@ package discover
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,79 +15,8 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/nameserver"
 )
-
-// nameServer is a DNS server on a loopback port, over UDP and TCP, that answers
-// as handle says.
-type nameServer struct {
-	addr string
-
-	mu    sync.Mutex
-	asked []string // "udp A name."
-}
-
-func (n *nameServer) questions() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.asked)
-}
-
-func serveNames(t *testing.T, handle func(answer *dns.Msg, network string)) *nameServer {
-	t.Helper()
-	n := &nameServer{}
-	packets, stream := listenBoth(t)
-	n.addr = stream.Addr().String()
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
-		network := w.LocalAddr().Network()
-		n.mu.Lock()
-		n.asked = append(n.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
-		n.mu.Unlock()
-		answer := new(dns.Msg).SetReply(m)
-		answer.RecursionAvailable = true
-		if handle(answer, network); answer.Id != 0 {
-			_ = w.WriteMsg(answer) // whoever asked may have left
-		}
-	})
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}} {
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		running.Go(func() { _ = server.ActivateAndServe() })
-		<-started
-		t.Cleanup(func() { _ = server.Shutdown() })
-	}
-	return n
-}
-
-// listenBoth finds a port that is free on both.
-func listenBoth(t *testing.T) (net.PacketConn, net.Listener) {
-	t.Helper()
-	for range 100 {
-		stream, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		packets, err := net.ListenPacket("udp", stream.Addr().String())
-		if err == nil {
-			return packets, stream
-		}
-		stream.Close()
-	}
-	t.Fatal("no port is free on UDP and TCP")
-	return nil, nil
-}
-
-// records adds records in the form of a zone file to an answer.
-func records(answer *dns.Msg, lines ...string) {
-	for _, line := range lines {
-		record, err := dns.NewRR(line)
-		if err != nil {
-			panic(err)
-		}
-		answer.Answer = append(answer.Answer, record)
-	}
-}
 
 // resolverOf asks these servers, by the resolv.conf given.
 func resolverOf(t *testing.T, conf string, servers ...string) *nameservers {
@@ -116,23 +44,23 @@ func askFor(t *testing.T, n *nameservers, kind uint16, name string) (reply, erro
 }
 
 func TestAskFindsAddresses(t *testing.T) {
-	server := serveNames(t, func(answer *dns.Msg, _ string) {
-		records(answer,
+	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
+		nameserver.Add(answer,
 			"W.Example. 60 IN CNAME real.example.", "real.example. 20 IN CNAME pods.example.",
 			"pods.example. 30 IN A 10.0.0.1", "pods.example. 30 IN A 10.0.0.2",
 			"pods.example. 5 IN A 0.0.0.0", "pods.example. 5 IN A 224.0.0.1", "other.example. 5 IN A 10.0.0.9")
 	})
-	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.example.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.example.")
 	if err != nil || !slices.Equal(texts(got.addresses), []string{"10.0.0.1", "10.0.0.2"}) || got.ttl != 20*time.Second {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func TestAskFindsIPv6(t *testing.T) {
-	server := serveNames(t, func(answer *dns.Msg, _ string) {
-		records(answer, "w. 9 IN AAAA fd00::1", "w. 9 IN AAAA ::", "w. 9 IN AAAA fe80::1", "w. 9 IN AAAA ::ffff:10.0.0.1")
+	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
+		nameserver.Add(answer, "w. 9 IN AAAA fd00::1", "w. 9 IN AAAA ::", "w. 9 IN AAAA fe80::1", "w. 9 IN AAAA ::ffff:10.0.0.1")
 	})
-	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeAAAA, "w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeAAAA, "w.")
 	if err != nil || !slices.Equal(texts(got.addresses), []string{"fd00::1", "10.0.0.1"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -140,13 +68,13 @@ func TestAskFindsIPv6(t *testing.T) {
 
 // RFC 2782: targets with priorities and ports, and the addresses that came along.
 func TestAskFindsServices(t *testing.T) {
-	server := serveNames(t, func(answer *dns.Msg, _ string) {
-		records(answer, "_grpc._tcp.w. 60 IN SRV 1 50 7001 A.w.", "_grpc._tcp.w. 60 IN SRV 0 50 7002 b.w.")
+	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
+		nameserver.Add(answer, "_grpc._tcp.w. 60 IN SRV 1 50 7001 A.w.", "_grpc._tcp.w. 60 IN SRV 0 50 7002 b.w.")
 		extra, _ := dns.NewRR("a.W. 7 IN A 10.0.0.1")
 		stray, _ := dns.NewRR("c.w. 3 IN A 10.0.0.3")
 		answer.Extra = append(answer.Extra, extra, stray)
 	})
-	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeSRV, "_grpc._tcp.w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeSRV, "_grpc._tcp.w.")
 	want := []service{{1, 7001, "a.w."}, {0, 7002, "b.w."}}
 	if err != nil || !slices.Equal(got.services, want) || got.ttl != 7*time.Second ||
 		len(got.extra["a.w."]) != 1 || len(got.extra["b.w."]) != 0 || len(got.extra) != 2 {
@@ -157,12 +85,12 @@ func TestAskFindsServices(t *testing.T) {
 // RFC 2308: that there is nothing holds for a time, too.
 func TestAskFindsNothing(t *testing.T) {
 	for _, rcode := range []int{dns.RcodeNameError, dns.RcodeSuccess} {
-		server := serveNames(t, func(answer *dns.Msg, _ string) {
+		server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
 			answer.Rcode = rcode
 			soa, _ := dns.NewRR("example. 90 IN SOA ns. me. 1 2 3 4 15")
 			answer.Ns = append(answer.Ns, soa)
 		})
-		got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.example.")
+		got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.example.")
 		if err != nil || len(got.addresses) > 0 || got.ttl != 15*time.Second {
 			t.Errorf("%s: %+v, %v", dns.RcodeToString[rcode], got, err)
 		}
@@ -172,28 +100,28 @@ func TestAskFindsNothing(t *testing.T) {
 // A server that cannot tell is passed over, and the one that could is asked first
 // the next time.
 func TestAskPassesOver(t *testing.T) {
-	refused, stream := listenBoth(t)
+	refused, stream := nameserver.Listen(t)
 	stream.Close()
 	refused.Close() // ICMP says so
-	sick := serveNames(t, func(answer *dns.Msg, _ string) { answer.Rcode = dns.RcodeServerFailure })
-	lame := serveNames(t, func(answer *dns.Msg, _ string) { answer.RecursionAvailable = false })
-	other := serveNames(t, func(answer *dns.Msg, _ string) { answer.Question[0].Name = "x." })
-	mute := serveNames(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
-	good := serveNames(t, func(answer *dns.Msg, _ string) { records(answer, "w. 9 IN A 10.0.0.1") })
-	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.addr, lame.addr, other.addr, mute.addr, good.addr)
+	sick := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Rcode = dns.RcodeServerFailure })
+	lame := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.RecursionAvailable = false })
+	other := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Question[0].Name = "x." })
+	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	good := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, "w. 9 IN A 10.0.0.1") })
+	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.Addr, lame.Addr, other.Addr, mute.Addr, good.Addr)
 	for range 2 {
 		if got, err := askFor(t, n, dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if asked := sick.questions(); len(asked) != 1 {
+	if asked := sick.Questions(); len(asked) != 1 {
 		t.Errorf("the sick one was asked %q", asked)
 	}
-	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.addr, lame.addr), dns.TypeA, "w.")
-	if err == nil || !strings.Contains(err.Error(), lame.addr) {
+	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.Addr, lame.Addr), dns.TypeA, "w.")
+	if err == nil || !strings.Contains(err.Error(), lame.Addr) {
 		t.Errorf("nobody can tell: %v", err)
 	}
-	if asked := lame.questions(); len(asked) != 4 {
+	if asked := lame.Questions(); len(asked) != 4 {
 		t.Errorf("in three rounds more the lame one was asked %q", asked)
 	}
 }
@@ -202,19 +130,19 @@ func TestAskPassesOver(t *testing.T) {
 // addresses and beyond.
 func TestAskFallsBackToTCP(t *testing.T) {
 	const many = 1200
-	server := serveNames(t, func(answer *dns.Msg, network string) {
+	server := nameserver.Start(t, func(answer *dns.Msg, network string) {
 		for i := range many {
-			records(answer, fmt.Sprintf("w. 9 IN A 10.1.%d.%d", i/250, i%250))
+			nameserver.Add(answer, fmt.Sprintf("w. 9 IN A 10.1.%d.%d", i/250, i%250))
 		}
 		if network == "udp" {
 			answer.Truncate(dns.MinMsgSize)
 		}
 	})
-	got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.")
 	if err != nil || len(got.addresses) != many {
 		t.Errorf("%d addresses, %v", len(got.addresses), err)
 	}
-	if asked := server.questions(); !slices.Equal(asked, []string{"udp A w.", "tcp A w."}) {
+	if asked := server.Questions(); !slices.Equal(asked, []string{"udp A w.", "tcp A w."}) {
 		t.Errorf("asked %q", asked)
 	}
 }
@@ -223,31 +151,31 @@ func TestAskFallsBackToTCP(t *testing.T) {
 func TestAskWithoutEDNS(t *testing.T) {
 	var mu sync.Mutex
 	rounds := 0
-	server := serveNames(t, func(answer *dns.Msg, _ string) {
+	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if rounds++; rounds == 1 {
 			answer.Rcode = dns.RcodeFormatError
 			return
 		}
-		records(answer, "w. 9 IN A 10.0.0.1")
+		nameserver.Add(answer, "w. 9 IN A 10.0.0.1")
 	})
-	if got, err := askFor(t, resolverOf(t, "", server.addr), dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
+	if got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 // A question ends with its context.
 func TestAskEnds(t *testing.T) {
-	mute := serveNames(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
 	ctx, cancel := context.WithCancel(t.Context())
-	n := resolverOf(t, "options timeout:30", mute.addr)
+	n := resolverOf(t, "options timeout:30", mute.Addr)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := n.ask(ctx, question{"w.", dns.TypeA})
 		ended <- err
 	}()
-	testkit.Eventually(t, 10*time.Second, "the question", func() bool { return len(mute.questions()) > 0 })
+	testkit.Eventually(t, 10*time.Second, "the question", func() bool { return len(mute.Questions()) > 0 })
 	cancel()
 	select {
 	case err := <-ended:

@@ -53,7 +53,8 @@ type Activity interface {
 // Work is what the data plane sees of an endpoint at one moment.
 type Work struct {
 	health.Work
-	Heard time.Time // when the last byte of an answer came from it; zero: never
+	Heard     time.Time // when the last byte of an answer came from it; zero: never
+	TurnsAway bool      // it ends connections with calls on them that it has not looked at, and answers nothing
 }
 
 // Options say what to watch and how long to wait for it. Every duration must be

@@ -248,6 +248,7 @@ func TestRosterWatchesEachAddress(t *testing.T) {
 	listen(t, "unix", path)
 	_, b := start(t, nobody, "unix:"+path, nobody) // twice is once
 	b.await(t, "unix:"+path, "up at unix "+path)
+	b.await(t, nobody, "add")
 	b.wantTold(t, nobody, "add")
 }
 

@@ -15,6 +15,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,8 @@ type Work struct {
 	// Doubtful says that it is silent although calls there should long be over,
 	// while others speak.
 	Doubtful bool
+	// Urgent says that it has been silent for long: it is asked every second.
+	Urgent bool
 }
 
 // Options say whom to ask, and how.
@@ -70,6 +73,7 @@ type Asker struct {
 	rhythm  atomic.Pointer[rhythm]
 	conn    *grpc.ClientConn
 	client  grpc_health_v1.HealthClient
+	foreign foreign
 }
 
 // rhythm is what Configure changes.
@@ -131,7 +135,7 @@ func (a *Asker) pause(last Verdict, work Work) time.Duration {
 	switch {
 	case work.Doubtful && !last.Doubted:
 		return 0
-	case work.Doubtful || !last.Answered && last.Finding != Busy || last.Finding == NotServing || last.Finding == Failed:
+	case work.Doubtful || work.Urgent || !last.Answered && last.Finding != Busy || last.Finding == NotServing || last.Finding == Failed:
 		return soon
 	case work.Answered.After(last.Asked):
 		return work.Answered.Add(interval).Sub(last.Asked)
@@ -152,6 +156,9 @@ func (a *Asker) Ask(ctx context.Context) Verdict {
 	after := a.options.Work()
 	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
 	v := judge(answer.GetStatus(), err, working)
+	if !v.Answered && broken(v.Reason) {
+		v.Reason = cmp.Or(a.foreign.reason(limited, a.options.Network, a.options.Address), v.Reason)
+	}
 	v.Asked, v.Doubted = asked, before.Doubtful
 	return v
 }

@@ -36,9 +36,9 @@ func (s *Standing) Hear(v Verdict) {
 			s.Serving = false
 		}
 	}
-	silent := !v.Answered && (v.Finding == Failed || v.Doubted)
+	silent := !v.Answered && v.Finding == Failed || v.Doubted && (!v.Answered || v.Refused)
 	switch {
-	case v.Answered || !s.Serving:
+	case v.Answered && !v.Refused || !s.Serving:
 		s.Suspect = false
 	case silent && !s.Suspect:
 		s.Suspect, s.since = true, v.Asked

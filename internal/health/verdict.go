@@ -1,6 +1,8 @@
 package health
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,12 +32,35 @@ type Verdict struct {
 	Reason   string    // for the log; empty when Serving
 	Asked    time.Time // when the question was put
 	Answered bool      // the endpoint said something, whatever it was
+	Refused  bool      // what it said is that it has no free thread
 	Doubted  bool      // it was asked because calls there should long be over
 }
+
+// TurnsAway is the reason of an endpoint that is suspect for what it does with calls,
+// whatever it says of its health.
+const TurnsAway = "it ends connections with calls on them that it has not looked at (GOAWAY)"
 
 // notGRPC is what grpc-go says of an answer of HTTP that is none of gRPC; no code
 // tells it from a handler's failure.
 const notGRPC = "received unexpected content-type"
+
+// explain says what came in place of an answer, without what the library puts around
+// it.
+func explain(err error) string {
+	text := status.Convert(err).Message()
+	if _, inner, wrapped := strings.Cut(text, "connection error: desc = "); wrapped {
+		if plain, err := strconv.Unquote(inner); err == nil {
+			text = plain
+		}
+	}
+	switch status.Code(err) {
+	case codes.Unavailable:
+		return strings.TrimPrefix(text, "transport: Error while dialing: ")
+	case codes.DeadlineExceeded:
+		return "no answer to the health question in time"
+	}
+	return fmt.Sprintf("the health question is answered %v: %s", status.Code(err), text)
+}
 
 // judge reads the answer of an endpoint that is, or is not, working on calls.
 //
@@ -50,7 +75,7 @@ func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, w
 		}
 		return Verdict{Finding: Serving, Answered: true}
 	}
-	v := Verdict{Finding: Failed, Answered: true, Reason: err.Error()}
+	v := Verdict{Finding: Failed, Answered: true, Reason: explain(err)}
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
 		return Verdict{Finding: Serving, Answered: true}
@@ -58,6 +83,7 @@ func judge(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error, w
 		// Both are made on this side when nothing comes from the other.
 		v.Answered = false
 	case codes.ResourceExhausted:
+		v.Refused = true
 	case codes.Unknown:
 		if strings.Contains(err.Error(), notGRPC) {
 			return Verdict{Finding: Serving, Answered: true}

@@ -1,0 +1,108 @@
+package sink
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// noticeOf names the source whose lines are missing.
+func noticeOf(name string) func([]byte, int) []byte {
+	return func(to []byte, lines int) []byte { return fmt.Appendf(to, "%s dropped %d\n", name, lines) }
+}
+
+// A line that is longer than what is kept, as 64 KiB of bytes are that JSON writes as
+// six each, is no sign of a reader that stalls: it is written if nothing else waits.
+func TestLongLineIsWritten(t *testing.T) {
+	reader := testkit.NewGate()
+	s := New(reader)
+	from := s.Source(noticeOf("source"))
+	long := strings.Repeat("x", maxPending+1) + "\n"
+	for range 2 {
+		fmt.Fprint(from, long)
+	}
+	reader.Open()
+	s.Open()
+	s.Close()
+	if got := reader.String(); got != long+"source dropped 1\n" {
+		t.Errorf("of two lines of %d bytes %d bytes were written, ending with %q", len(long), len(got), got[max(0, len(got)-20):])
+	}
+}
+
+// A stalled reader blocks nobody and costs bounded memory; what was lost is
+// counted where it is missing; another source's share is untouched.
+func TestDropsWhatAStalledReaderDoesNotTake(t *testing.T) {
+	reader := testkit.NewGate()
+	s := New(reader)
+	s.Open()
+	loud, quiet := s.Source(noticeOf("loud")), s.Source(noticeOf("quiet"))
+	const lines = 20_000
+	for i := range lines {
+		fmt.Fprintf(loud, "%s%d\n", strings.Repeat("x", 90), i)
+	}
+	fmt.Fprintln(quiet, "still here")
+	s.mu.Lock()
+	held := loud.pending + loud.writing
+	s.mu.Unlock()
+	if held > maxPending {
+		t.Errorf("%d bytes are held, at most %d are allowed", held, maxPending)
+	}
+	reader.Open()
+	testkit.Eventually(t, 5*time.Second, "the notice", func() bool { return strings.Contains(reader.String(), "loud dropped") })
+	fmt.Fprintln(loud, "after")
+	s.Close()
+
+	all := strings.Split(strings.TrimSuffix(reader.String(), "\n"), "\n")
+	kept, dropped := 0, 0
+	for _, line := range all {
+		if strings.HasPrefix(line, "xxx") {
+			kept++
+		}
+		if count, found := strings.CutPrefix(line, "loud dropped "); found {
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				t.Fatalf("notice %q: %v", line, err)
+			}
+			dropped += n
+		}
+	}
+	if kept+dropped != lines || dropped == 0 || s.Dropped() != uint64(dropped) {
+		t.Errorf("%d lines kept, %d dropped (%d counted), want %d in all", kept, dropped, s.Dropped(), lines)
+	}
+	if !slices.Contains(all, "still here") || all[len(all)-1] != "after" {
+		t.Errorf("the end is %q", all[len(all)-2:])
+	}
+}
+
+// Close does not wait for a reader that stalls for ever, and writes the last
+// lines for one that does not.
+func TestClose(t *testing.T) {
+	reader := testkit.NewGate()
+	t.Cleanup(reader.Open)
+	stalled := New(reader)
+	stalled.Open()
+	fmt.Fprintln(stalled.Source(noticeOf("any")), "never read")
+	began := time.Now()
+	stalled.Close()
+	if took := time.Since(began); took > closeLimit+2*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+
+	var got bytes.Buffer
+	s := New(&got)
+	s.Open()
+	from := s.Source(noticeOf("any"))
+	for range 100 {
+		fmt.Fprintln(from, "x")
+	}
+	s.Close()
+	if want := strings.Repeat("x\n", 100); got.String() != want {
+		t.Errorf("got %q", got.String())
+	}
+}
