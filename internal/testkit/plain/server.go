@@ -93,8 +93,8 @@ type handler struct{}
 
 func of(s *h2.Stream) *exchange { return s.Owner.(*exchange) }
 
-// NewStream implements h2.Handler.
-func (handler) NewStream(*h2.Conn) *h2.Stream {
+// Accept implements h2.Handler.
+func (handler) Accept(*h2.Conn, *h2.Block) *h2.Stream {
 	x := &exchange{left: Body}
 	x.stream.Owner = x
 	return &x.stream

@@ -1,0 +1,105 @@
+// Package nameserver is a DNS server on a loopback port for tests: Start answers as a
+// function says, StartZone from records. It stands apart from testkit, so that few
+// tests build a DNS library.
+package nameserver
+
+import (
+	"net"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// Server answers over UDP and TCP.
+//
+// Life: Start; ended by the end of the test. Concurrency: any.
+type Server struct {
+	Addr string
+
+	mu    sync.Mutex
+	asked []string // "udp A name."
+}
+
+// Start serves answers. Each begins as an empty one to its question, which handle
+// completes; with the id 0 it is not sent. network is "udp" or "tcp".
+func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
+	t.Helper()
+	s := &Server{}
+	packets, stream := Listen(t)
+	s.Addr = stream.Addr().String()
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
+		network := w.LocalAddr().Network()
+		s.mu.Lock()
+		s.asked = append(s.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
+		s.mu.Unlock()
+		answer := new(dns.Msg).SetReply(m)
+		answer.RecursionAvailable = true
+		if handle(answer, network); answer.Id == 0 {
+			return
+		}
+		if network == "udp" {
+			answer.Truncate(mostBytes(m))
+		}
+		_ = w.WriteMsg(answer) // whoever asked may have left
+	})
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}} {
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		running.Go(func() { _ = server.ActivateAndServe() })
+		<-started
+		t.Cleanup(func() { _ = server.Shutdown() })
+	}
+	return s
+}
+
+// mostBytes is what a question lets an answer over UDP have.
+func mostBytes(question *dns.Msg) int {
+	if edns := question.IsEdns0(); edns != nil {
+		return int(edns.UDPSize())
+	}
+	return dns.MinMsgSize
+}
+
+// Questions returns what was asked so far, as "udp A name.", in order.
+func (s *Server) Questions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// Listen finds a port that is free on UDP and TCP.
+func Listen(t testing.TB) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 100 {
+		stream, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packets, err := net.ListenPacket("udp", stream.Addr().String()); err == nil {
+			return packets, stream
+		}
+		stream.Close()
+	}
+	t.Fatal("no port is free on UDP and TCP")
+	return nil, nil
+}
+
+// Add adds records in the form of a zone file to an answer.
+func Add(answer *dns.Msg, lines ...string) { answer.Answer = append(answer.Answer, read(lines)...) }
+
+// read reads the form of a zone file, and panics on another one.
+func read(lines []string) []dns.RR {
+	var records []dns.RR
+	for _, line := range lines {
+		record, err := dns.NewRR(line)
+		if err != nil {
+			panic(err)
+		}
+		records = append(records, record)
+	}
+	return records
+}
