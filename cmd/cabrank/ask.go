@@ -24,10 +24,11 @@ const controlVariable = "CABRANK_CONTROL"
 type asking struct {
 	control string
 	json    bool
+	force   bool // of the commands that have a flag for it: calls are to be cut
 }
 
 func (a *asking) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one of this user)")
+	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user)")
 	cmd.Flags().BoolVar(&a.json, "json", false, "print what cabrank answers, one JSON object a line")
 }
 
@@ -47,11 +48,16 @@ func (a *asking) client() (*admin.Client, error) {
 	return admin.NewClient(path), nil
 }
 
-// onlyClient finds the only cabrank of this user.
+// onlyClient finds the only cabrank of this user where one started from here would
+// listen. Others are named and not asked: a stop must not meet the wrong one.
 func onlyClient(folders []string) (*admin.Client, error) {
-	switch found := admin.FindControl(folders); len(found) {
+	switch found := admin.FindControl(folders[:1]); len(found) {
 	case 0:
-		return nil, usageError(fmt.Errorf("nothing listens in %s; is cabrank running? --control names a socket elsewhere", strings.Join(folders, " or ")))
+		hint := "is cabrank running? --control names a socket elsewhere"
+		if elsewhere := admin.FindControl(folders[1:]); len(elsewhere) > 0 {
+			hint = "is one of these meant? --control " + strings.Join(elsewhere, ", --control ")
+		}
+		return nil, usageError(fmt.Errorf("nothing listens in %s; %s", folders[0], hint))
 	case 1:
 		return admin.NewClient(found[0]), nil
 	default:
@@ -74,7 +80,9 @@ func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string,
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	show := newProgress(cmd.OutOrStdout(), command, time.Now())
+	cut := 0
 	err := client.Do(ctx, command, request, func(line []byte, e admin.Event) {
+		cut = e.CallsCut
 		if a.json {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 		} else {
@@ -84,6 +92,9 @@ func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string,
 	show.end()
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("not waiting any longer: the %s goes on; cabrank status shows how far it is", command)
+	}
+	if err == nil && cut > 0 && !a.force {
+		return errCut
 	}
 	return answered(err)
 }
@@ -127,15 +138,30 @@ func newProgress(out io.Writer, command string, now time.Time) *progress {
 func (p *progress) event(e admin.Event) {
 	switch {
 	case e.Error != "":
+		if e.CallsCut > 0 {
+			p.lasting(cutText(e.CallsCut) + "\n")
+		}
 	case e.Reload != nil:
 		p.lasting(reloadText(*e.Reload))
 	case e.Done:
-		p.lasting(fmt.Sprintf("%s done in %s\n", p.command, brief(time.Since(p.began))))
+		text := fmt.Sprintf("%s done in %s", p.command, brief(time.Since(p.began)))
+		if e.CallsCut > 0 {
+			text += ", " + cutText(e.CallsCut)
+		}
+		p.lasting(text + "\n")
 	case e.LimitSeconds > 0: // what is promised stays to be read
 		p.lasting(stepText(e) + fmt.Sprintf(", at most %s\n", brief(time.Duration(e.LimitSeconds*float64(time.Second)))))
 	default:
 		p.passing(stepText(e))
 	}
+}
+
+// cutText is "2 calls were cut".
+func cutText(calls int) string {
+	if calls == 1 {
+		return "1 call was cut"
+	}
+	return plural(calls, "call") + " were cut"
 }
 
 // lasting writes lines that stay.

@@ -9,13 +9,15 @@ import (
 )
 
 const drainHelp = `Take one worker out: a fresh one starts in its place, then it gets no new calls,
-finishes those that it has, and ends. cabrank status has the names.
+finishes those that it has within drain_timeout, and ends. cabrank status has the
+names.
 
 An upstream, named by its address, gets no new calls until cabrank drain --undo;
 the command returns when its calls have ended, or are cut after drain_timeout.
 
 Exit status: 0 when it is done; 1 if the fresh worker does not become ready, and
-then the old one goes on; 2 if there is no such worker, upstream or cabrank.`
+then the old one goes on; 2 if there is no such worker, upstream or cabrank; 3 if it
+is done, but calls were cut without --force, which the last line counts.`
 
 const drainExamples = `  cabrank drain worker-2
   cabrank drain 10.0.0.7:50051
@@ -31,16 +33,16 @@ func newDrainCommand() *cobra.Command {
 		Example: drainExamples,
 		Args:    oneArgument("a worker or the address of an upstream", "worker-2"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if request.Undo && request.Force {
+			if request.Undo && with.force {
 				return usageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))
 			}
-			request.Target = args[0]
+			request.Target, request.Force = args[0], with.force
 			return with.ask(cmd, "drain", request)
 		},
 		ValidArgsFunction: with.completeWorkers,
 	}
 	with.addTo(cmd)
 	cmd.Flags().BoolVar(&request.Undo, "undo", false, "give calls to the upstream again")
-	cmd.Flags().BoolVar(&request.Force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	cmd.Flags().BoolVar(&with.force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
 	return cmd
 }

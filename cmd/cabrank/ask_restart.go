@@ -10,21 +10,25 @@ import (
 
 const restartHelp = `Reload the configuration, then replace all workers, a few at a time: a new one
 starts beside the others and becomes ready, then an old one gets no new calls,
-finishes those that it has, and ends. No call is lost. It returns when all are
-replaced; how long that can take is said at the beginning.
+finishes those that it has, and ends. No call is lost that ends within
+drain_timeout; what runs longer is cut (UNAVAILABLE), and the last line says how many
+calls were. It returns when all workers are replaced; how long that can take is said
+at the beginning.
 
 With -- CMD the workers run another command from now on, until cabrank itself is
 started again. --force cuts the calls of old workers (UNAVAILABLE) instead of
 waiting for them. A second restart takes over: it begins anew with what is asked
 for then, and the first one returns.
 
-If the new workers do not become ready (one is not within workers.boot_timeout,
-they end three times, or not all are within the time said) the restart stops, the workers that serve go on, and new
-ones run the command before. Ctrl-C only stops waiting. SIGHUP does the same as
-this command without arguments.
+If the new workers do not become ready (one is not within
+workers.boot_timeout, they end three times, or not all are within the time said) the
+restart stops, the workers that serve go on, and new ones run the command before. Ctrl-C
+only stops waiting. SIGHUP does the same as this command without arguments; then the
+log and cabrank status say how many calls were cut.
 
 Exit status: 0 if all workers are replaced; 1 with the reason if not; 2 if the
-command line is wrong or there is no cabrank.`
+command line is wrong or there is no cabrank; 3 if all are replaced, but calls were
+cut without --force.`
 
 const restartExamples = `  cabrank restart
   cabrank restart -- bundle exec gruf --host {addr} --health-check --no-cache
@@ -35,7 +39,7 @@ func newRestartCommand() *cobra.Command {
 	var request admin.RestartRequest
 	cmd := &cobra.Command{
 		Use:                   "restart [flags] [-- CMD ARGS...]",
-		Short:                 "Replace all workers without losing a call",
+		Short:                 "Replace all workers; no call is lost that ends in time",
 		Long:                  restartHelp,
 		Example:               restartExamples,
 		DisableFlagsInUseLine: true,
@@ -44,11 +48,11 @@ func newRestartCommand() *cobra.Command {
 			if cmd.ArgsLenAtDash() == 0 && len(args) == 0 {
 				return usageError(errors.New("nothing follows --: name the command of the workers, or leave out the --"))
 			}
-			request.Command = args
+			request.Command, request.Force = args, with.force
 			return with.ask(cmd, "restart", request)
 		},
 	}
 	with.addTo(cmd)
-	cmd.Flags().BoolVar(&request.Force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
+	cmd.Flags().BoolVar(&with.force, "force", false, "do not wait for calls: they are answered UNAVAILABLE")
 	return cmd
 }

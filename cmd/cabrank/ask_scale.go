@@ -9,7 +9,8 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 )
 
-const scaleHelp = `Change the number of workers. Fewer: the last ones finish their calls and end.
+const scaleHelp = `Change the number of workers. Fewer: the last ones finish their calls, within
+drain_timeout, and end.
 It returns when there are as many as asked for.
 
 The number lasts until the next scale, or a reload of the configuration that
@@ -17,7 +18,8 @@ changes workers.count. auto follows the load again, where workers.count is auto,
 and else goes back to the number in the configuration.
 
 Exit status: 0 if there are so many workers; 1 if not; 2 if the command line is
-wrong or there is no cabrank.`
+wrong or there is no cabrank; 3 if there are so many, but calls of those that went
+were cut, which the last line counts.`
 
 func newScaleCommand() *cobra.Command {
 	var with asking

@@ -17,10 +17,12 @@ import (
 )
 
 const statusHelp = `Show the workers of a running cabrank, its queue, and the restart that is under
-way, if one is.
+way, if one is. CALLS are calls that run, and slots. A ghost is a slot that is held for
+a call whose caller has gone, since its handler may still run. RESTARTS are the ends of
+the worker that has the place now.
 
-With --watch it is shown again and again: in place on a terminal, else one block
-after the other. --json prints what GET /v1/status of the control socket answers.
+With --watch it is shown again and again: in place on a terminal (unless TERM is
+dumb), else one block after the other. --json prints what GET /v1/status of the control socket answers.
 
 Exit status: 0; 1 if cabrank went away; 2 if there is none.`
 
@@ -106,7 +108,7 @@ func (v *statusView) show(ctx context.Context) error {
 func (v *statusView) watch(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	inPlace := screenOf(v.out).terminal && !v.json
+	inPlace := screenOf(v.out).inPlace && !v.json
 	for {
 		err := v.show(ctx)
 		switch {

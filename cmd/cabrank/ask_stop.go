@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,11 +25,11 @@ drain_timeout, workers end. It returns when cabrank has ended.
 --now does not wait for calls, like a second signal; it may also be given while
 another stop waits.
 
-Exit status: 0 when cabrank has ended; 1 if it has not; 2 if there is none.`
+Exit status: 0 when cabrank has ended; 1 if it has not; 2 if there is none; 3 if it
+has, but calls were cut without --now, which the last line counts.`
 
 func newStopCommand() *cobra.Command {
 	var with asking
-	var request admin.StopRequest
 	cmd := &cobra.Command{
 		Use:     "stop",
 		Short:   "Stop a running cabrank and wait for its end",
@@ -40,30 +42,43 @@ func newStopCommand() *cobra.Command {
 				return err
 			}
 			defer client.Close()
-			status, _, err := client.Status(cmd.Context())
+			status, _, err := client.Status(cmd.Context()) // its pid is that of its own namespace
 			if err != nil {
 				return answered(err)
 			}
-			err = with.askOf(cmd, client, "stop", request)
+			asked := with.askOf(cmd, client, "stop", admin.StopRequest{Now: with.force})
 			// A cabrank that ends before it has said so has done what was asked.
-			if _, lost := errors.AsType[*admin.LostError](err); err != nil && !lost {
-				return err
+			if _, lost := errors.AsType[*admin.LostError](asked); lost {
+				asked = nil
 			}
-			return awaitExit(cmd.Context(), status.PID)
+			if asked != nil && !errors.Is(asked, errCut) {
+				return asked
+			}
+			return cmp.Or(awaitExit(cmd.Context(), processOf(client, status)), asked)
 		},
 	}
 	with.addTo(cmd)
-	cmd.Flags().BoolVar(&request.Now, "now", false, "do not wait for calls: they are answered UNAVAILABLE")
+	cmd.Flags().BoolVar(&with.force, "now", false, "do not wait for calls: they are answered UNAVAILABLE")
 	return cmd
 }
 
-// awaitExit waits for the end of a process whose parts have all ended.
+// processOf returns the process to wait for by the number that it has here, 0 if
+// it cannot be seen from here.
+func processOf(client *admin.Client, status admin.Status) int {
+	if runtime.GOOS != "linux" {
+		return status.PID // nobody else tells, and there are no namespaces
+	}
+	return client.Peer()
+}
+
+// awaitExit waits for the end of a process whose parts have all ended. 0 is one that
+// cannot be seen from here: that it has closed everything is all there is to see.
 func awaitExit(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, exitLimit)
 	defer cancel()
 	poll := time.NewTicker(exitPoll)
 	defer poll.Stop()
-	for !admin.Gone(pid) {
+	for pid != 0 && !admin.Gone(pid) {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():

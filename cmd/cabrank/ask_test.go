@@ -165,6 +165,31 @@ func TestRestartShowsItsSteps(t *testing.T) {
 	}
 }
 
+// A command that has cut calls says how many, and has an exit status for it, unless
+// that is what was asked for. A failure is a failure first.
+func TestCommandsThatCutCalls(t *testing.T) {
+	cut := []admin.Event{{Step: "replacing workers", Total: 1}, {CallsCut: 1}, {CallsCut: 2}}
+	done := (&scripted{events: cut}).listen(t)
+	failed := (&scripted{events: cut, err: errors.New("no")}).listen(t)
+	for _, test := range []struct {
+		line   string
+		socket string
+		status int
+		last   string
+	}{
+		{"restart", done, exitCut, "s, 3 calls were cut\n"},
+		{"restart --force", done, exitDone, "s, 3 calls were cut\n"},
+		{"restart --json", done, exitCut, `"calls_cut":3,"done":true}` + "\n"},
+		{"drain worker-1", done, exitCut, "s, 3 calls were cut\n"},
+		{"restart", failed, exitFailed, "3 calls were cut\n"},
+	} {
+		status, stdout, _ := says(t.Context(), append(strings.Fields(test.line), "--control", test.socket)...)
+		if lines := strings.SplitAfter(stdout, "\n"); status != test.status || len(lines) != 3 || !strings.HasSuffix(lines[1], test.last) {
+			t.Errorf("%s: status %d, %q; want %d, %q", test.line, status, stdout, test.status, test.last)
+		}
+	}
+}
+
 func TestReloadSaysWhatItFound(t *testing.T) {
 	cabrank := &scripted{events: []admin.Event{{Reload: &admin.Reload{
 		Applied: []string{"queue.length", "lanes"}, NeedsRestart: []string{"workers.pool_size"}, NeedsUpgrade: []string{"shards"}, Warnings: []string{"slow"},
@@ -245,6 +270,13 @@ func TestWhichCabrank(t *testing.T) {
 			t.Errorf("with two: status %d, %s", status, stderr)
 		}
 	}
+	// Those of another folder are named and nothing is asked of them.
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	other := admin.ControlFolders()[0]
+	want := "cabrank: nothing listens in " + other + "; is one of these meant? --control " + strings.Join(paths, ", --control ") + "\n"
+	if status, _, stderr := says(t.Context(), "stop"); status != exitUsage || stderr != want {
+		t.Errorf("with two elsewhere: status %d, %s, want %s", status, stderr, want)
+	}
 	t.Setenv("CABRANK_CONTROL", "off")
 	if status, _, stderr := says(t.Context(), "status"); status != exitUsage || !strings.Contains(stderr, "variable CABRANK_CONTROL: off is no socket") {
 		t.Errorf("with off: status %d, %s", status, stderr)
@@ -279,7 +311,7 @@ func TestStatusWatch(t *testing.T) {
 		{[]string{"status", "--watch=100ms", "--json"}, `{"version":"1.2.3"`},
 	} {
 		ctx, leave := context.WithCancel(t.Context())
-		out := &lockedBuffer{}
+		out := &testkit.Buffer{}
 		done := make(chan int)
 		go func() {
 			done <- execute(ctx, append(test.args, "--control", path), out, out)
@@ -293,24 +325,6 @@ func TestStatusWatch(t *testing.T) {
 			t.Errorf("%v: escapes in a file: %q", test.args, out.String())
 		}
 	}
-}
-
-// lockedBuffer is written by a command while a test reads it.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // On a terminal a step replaces the one before; what is promised stays.

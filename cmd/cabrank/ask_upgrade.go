@@ -12,8 +12,10 @@ import (
 const upgradeHelp = `Have a new cabrank take over: the program is started again, from the path, with the
 arguments and in the environment of the running one. The new process starts workers
 of its own; when enough are ready it takes the listeners, and the old process
-finishes its calls and ends. No call is lost and no connection refused. If the new
-one fails before it has taken over, the old one goes on.
+finishes its calls and ends. No connection is refused, and no call is lost that ends
+within drain_timeout; what runs longer is cut, and the old process's log says how many
+calls were: this command has returned by then. If the new one fails before it has
+taken over, the old one goes on.
 
 Both sides' workers run at the same time. Where memory does not suffice for that,
 --upgrade-workers N has the new side begin with N, until the old one has gone.
@@ -26,7 +28,7 @@ func newUpgradeCommand() *cobra.Command {
 	var workers string
 	cmd := &cobra.Command{
 		Use:     "upgrade",
-		Short:   "Have a new cabrank take over without losing a call",
+		Short:   "Have a new cabrank take over; no call is lost that ends in time",
 		Long:    upgradeHelp,
 		Example: "  install -m 755 cabrank-new /usr/local/bin/cabrank && cabrank upgrade\n  cabrank upgrade --upgrade-workers 1",
 		Args:    cobra.NoArgs,

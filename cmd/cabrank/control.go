@@ -101,6 +101,10 @@ func (s *service) restart(ctx context.Context, request admin.RestartRequest, tel
 // tellProgress passes on the steps of a replacement.
 func tellProgress(tell func(admin.Event)) func(worker.Progress) {
 	return func(p worker.Progress) {
+		if p.Step == worker.StepCut {
+			tellCut(tell, p.Cut)
+			return
+		}
 		step := string(p.Step)
 		if p.Worker == "" { // one more is through
 			step = "replaced"

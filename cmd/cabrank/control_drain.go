@@ -12,6 +12,10 @@ import (
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
+// cutTime is how long the answers of cut calls may take: the rest of a message that
+// is on its way is waited for, a second at most.
+const cutTime = 1500 * time.Millisecond
+
 // Drain implements admin.Fleet.
 func (c controls) Drain(ctx context.Context, request admin.DrainRequest, tell func(admin.Event)) error {
 	names := c.s.workerNames()
@@ -39,30 +43,50 @@ func (s *service) drainUpstream(ctx context.Context, request admin.DrainRequest,
 	if request.Undo {
 		return nil
 	}
-	tell(admin.Event{Step: "draining", Worker: request.Target, LimitSeconds: s.current().DrainTimeout.Seconds()})
 	timeout := s.current().DrainTimeout
 	if request.Force {
 		timeout = 0
 	}
+	tell(admin.Event{Step: "draining", Worker: request.Target, LimitSeconds: (timeout + cutTime).Seconds()})
+	over, err := s.awaitUpstream(ctx, request.Target, timeout, tell)
+	if over || err != nil {
+		return err
+	}
+	before := s.outside.Activity(request.Target).Cuts
+	s.outside.Cut(request.Target)
+	_, err = s.awaitUpstream(ctx, request.Target, cutTime, func(admin.Event) {})
+	tellCut(tell, int(s.outside.Activity(request.Target).Cuts)-int(before))
+	return err
+}
+
+// tellCut tells how many calls were cut, if there were any.
+func tellCut(tell func(admin.Event), calls int) {
+	if calls > 0 {
+		tell(admin.Event{CallsCut: calls})
+	}
+}
+
+// awaitUpstream waits until no call runs at an upstream, for so long at most, and
+// reports whether that is so.
+func (s *service) awaitUpstream(ctx context.Context, name string, timeout time.Duration, tell func(admin.Event)) (over bool, err error) {
 	limit, look := time.NewTimer(timeout), time.NewTicker(lookEvery)
 	defer limit.Stop()
 	defer look.Stop()
 	for told := 0; ; {
+		calls := s.outside.Activity(name).InFlight
+		if calls == 0 {
+			return true, nil
+		}
+		if calls != told {
+			tell(admin.Event{Step: "draining", Worker: name, Note: plural(calls, "call")})
+			told = calls
+		}
 		select {
 		case <-look.C:
-			calls := s.outside.Activity(request.Target).InFlight
-			if calls == 0 {
-				return nil
-			}
-			if calls != told {
-				tell(admin.Event{Step: "draining", Worker: request.Target, Note: plural(calls, "call")})
-				told = calls
-			}
 		case <-limit.C:
-			s.outside.Cut(request.Target)
-			return nil
+			return false, nil
 		case <-ctx.Done():
-			return errStopping
+			return false, errStopping
 		}
 	}
 }

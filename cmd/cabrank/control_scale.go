@@ -15,20 +15,31 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 	if s.workers == nil {
 		return &admin.MisuseError{Reason: "there are no workers to scale, only upstreams"}
 	}
-	n := request.Workers
+	n, note := request.Workers, ""
 	if request.Auto {
 		if s.autoscale.Follow() {
 			tell(admin.Event{Step: "scaling", Note: "as the calls need"})
 			return nil
 		}
-		n = s.current().Workers.Count
+		n, note = s.current().Workers.Count, "to the number in the configuration: workers.count is not auto"
 	}
 	limit := s.workers.ScaleLimit(n)
 	if err := s.autoscale.Hold(n); err != nil {
 		return &admin.MisuseError{Reason: err.Error()}
 	}
-	tell(admin.Event{Step: "scaling", Total: n, LimitSeconds: limit.Seconds()})
-	return s.awaitScale(ctx, n, limit, tell)
+	tell(admin.Event{Step: "scaling", Total: n, Note: note, LimitSeconds: limit.Seconds()})
+	before := s.cutByScale()
+	err := s.awaitScale(ctx, n, limit, tell)
+	tellCut(tell, s.cutByScale()-before)
+	return err
+}
+
+// cutByScale counts the calls that were cut because their workers were too many.
+func (s *service) cutByScale() (calls int) {
+	for _, w := range s.workers.Workers() {
+		calls += w.Cut[worker.ReasonScale]
+	}
+	return calls
 }
 
 // awaitScale waits until there are n workers, all ready, and nobody above that.

@@ -19,7 +19,7 @@ func (c controls) Status() admin.Status {
 		Version: version, PID: os.Getpid(), Started: s.began.UTC(), State: s.phaseName(), Generation: 1,
 		Listeners: s.addresses(),
 		Workers:   []admin.WorkerStatus{}, Upstreams: []admin.UpstreamStatus{},
-		Queue:  admin.QueueStatus{Waiting: load.Waiting, OldestSeconds: load.Oldest.Seconds()},
+		Queue:  admin.QueueStatus{Waiting: load.Waiting, OldestSeconds: load.Oldest.Seconds(), Overload: s.relay.Overloaded()},
 		Config: admin.ConfigStatus{File: s.cfg.File, Reload: s.orders.reloaded.Load()},
 	}
 	for _, e := range slots {
@@ -119,17 +119,22 @@ func (c controls) addMemory(workers []admin.WorkerStatus) {
 func workerStatus(w worker.Status) admin.WorkerStatus {
 	entry := admin.WorkerStatus{
 		Name: w.Name, Index: w.Index, State: w.State.String(), Since: w.Since.UTC(), PID: w.PID, Started: utc(w.Started),
-		Address: w.Address, Generation: w.Generation, LastExit: w.LastExit,
-		Restarts: make(map[string]int), Retired: make(map[string]int),
+		Address: w.Address, Generation: w.Generation, Reason: w.Reason, LastExit: w.LastExit,
+		Restarts: make(map[string]int), Retired: make(map[string]int), CallsCut: make(map[string]int),
 	}
 	if w.Network == "unix" {
 		entry.Address = "unix:" + w.Address
 	}
-	for cause, n := range w.Restarts {
+	for cause, n := range w.Ends {
 		entry.Restarts[cause.String()] = n
 	}
 	for reason, n := range w.Retired {
 		entry.Retired[reason.String()] = n
+	}
+	for reason, n := range w.Cut {
+		if n > 0 {
+			entry.CallsCut[reason.String()] = n
+		}
 	}
 	return entry
 }
@@ -147,12 +152,12 @@ func rollStatus(o worker.Overview) *admin.RollStatus {
 	switch {
 	case o.Operation != "":
 		return &admin.RollStatus{
-			Reason: o.Operation, Running: true, Started: o.Began.UTC(), Completed: o.Done, Total: o.Total, Step: o.Step,
+			Reason: o.Operation, Running: true, Started: o.Began.UTC(), Completed: o.Done, Total: o.Total, Step: o.Step, CallsCut: o.Cut,
 		}
 	case o.Last.Operation != "":
 		return &admin.RollStatus{
 			Reason: o.Last.Operation, Started: o.Last.Began.UTC(), Ended: o.Last.Ended.UTC(),
-			Completed: o.Last.Done, Total: o.Last.Total, Error: o.Last.Error,
+			Completed: o.Last.Done, Total: o.Last.Total, CallsCut: o.Last.Cut, Error: o.Last.Error,
 		}
 	}
 	return nil

@@ -8,9 +8,10 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 )
 
-// stopSlack is what a stop may take beyond its own time limits: the GOAWAYs, the
-// last answers, the death of processes (R17).
-const stopSlack = 9 * time.Second
+// stopSlack is what a stop may take beyond its own time limits (R17): 3 s for the last
+// answers, and 7 s for processes that do not die. README.md and docs/kubernetes.md
+// count with it.
+const stopSlack = 10 * time.Second
 
 // stopLimit is the longest time that a stop can take (R17). now leaves out the waits
 // for calls.
@@ -46,6 +47,7 @@ func (c controls) Stop(ctx context.Context, request admin.StopRequest, tell func
 				told = calls
 			}
 		case <-s.orders.ended:
+			tellCut(tell, int(s.orders.cut.Load()))
 			return nil
 		case <-ctx.Done():
 			return nil

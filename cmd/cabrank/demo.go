@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/demo"
+	"github.com/cabrank/cabrank/internal/handover"
 )
 
 const (
@@ -154,9 +155,9 @@ func demoReady(ctx context.Context, conn *grpc.ClientConn) error {
 // demoCommand is this binary as a relay over the demo workers. It reads an empty
 // file: a cabrank.yml in the working directory is about something else.
 func demoCommand(flags ...string) ([]string, error) {
-	self, err := os.Executable()
+	self, err := handover.Program()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("path of this program: %w", err)
 	}
 	command := []string{self, "run", "--config", os.DevNull, "--workers", strconv.Itoa(demoWorkers)}
 	command = append(command, flags...)

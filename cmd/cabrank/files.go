@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"log/slog"
+	"math"
 	"syscall"
 
 	"github.com/cabrank/cabrank/internal/config"
@@ -20,8 +20,15 @@ const (
 	// endpointsOfName is how many endpoints a name is taken to stand for. It is a
 	// guess: names may come to stand for a thousand.
 	endpointsOfName = 32
-	// leastConnections are taken however few files may be open.
+	// leastConnections are taken however few files may be open, as long as there are
+	// more than spareFiles.
 	leastConnections = 16
+	// spareFiles are never given to callers, where all of them are fewer than reckoned
+	// above: one worker that is started and asked for its health needs 10, the pages
+	// and the control a few.
+	spareFiles = 20
+	// fewConnections are so few that it is told although nobody asked for more.
+	fewConnections = 1000
 )
 
 // openFiles returns how many files this process may have open. The runtime has
@@ -32,6 +39,15 @@ func openFiles() uint64 {
 		return 0 // not known
 	}
 	return uint64(limit.Cur) //nolint:unconvert // its type depends on the system
+}
+
+// lastOfCallers returns the descriptor from which on callers get none, 0 if their
+// limit is not known.
+func lastOfCallers(files uint64) int {
+	if files == 0 || files > math.MaxInt32 {
+		return 0
+	}
+	return max(int(files)-spareFiles, 1)
 }
 
 // openable returns how many callers' connections there may be: as many as are
@@ -47,12 +63,13 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 	if fits >= wanted {
 		return wanted
 	}
-	level := slog.LevelInfo // a few less are no reason to worry at each start
-	if fits < wanted/2 {
-		level = slog.LevelWarn
+	switch {
+	case cfg.IsGiven("limits.connections"):
+		log.Warn("fewer connections than configured: the limit on open files is lower",
+			"configured", wanted, "taken", fits, "open_files", files)
+	case fits < fewConnections:
+		log.Warn("few connections can be taken: the limit on open files is low", "taken", fits, "open_files", files)
 	}
-	log.Log(context.Background(), level, "fewer connections than configured: the limit on open files is lower",
-		"configured", wanted, "taken", fits, "open_files", files)
 	return fits
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"log/slog"
 	"math"
 	"strings"
@@ -16,14 +17,14 @@ func TestOpenable(t *testing.T) {
 		wanted, workers, shards int
 		files                   uint64
 		taken                   int
-		told                    string // level of the line, empty: none
+		told                    string // part of the line, empty: none
 	}{
 		{20_000, 4, 2, 0, 20_000, ""},
 		{20_000, 4, 2, math.MaxUint64, 20_000, ""},
 		{20_000, 4, 2, 20_096, 20_000, ""},
-		{20_000, 4, 2, 20_000, 19_904, "INFO"},
-		{20_000, 4, 2, 1024, 928, "WARN"},
-		{20_000, 1000, 64, 1024, leastConnections, "WARN"},
+		{20_000, 4, 2, 20_000, 19_904, ""},
+		{20_000, 4, 2, 1024, 928, "few connections can be taken"},
+		{20_000, 1000, 64, 1024, leastConnections, "few connections can be taken"},
 		{5, 4, 2, 50, 5, ""},
 	} {
 		var log strings.Builder
@@ -36,8 +37,28 @@ func TestOpenable(t *testing.T) {
 			t.Errorf("%+v: log %q", test, log.String())
 		}
 	}
+	var log strings.Builder
+	cfg, err := config.Load(config.Sources{CPUs: 1, Environ: []string{"CABRANK_LIMITS_CONNECTIONS=20000"}, ReadFile: noFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	openable(cfg, 20_000, slog.New(slog.NewTextHandler(&log, nil)))
+	if !strings.Contains(log.String(), "fewer connections than configured") {
+		t.Errorf("what was asked for cannot be had, and the log says %q", log.String())
+	}
 	if openFiles() < 16 {
 		t.Errorf("%d files may be open", openFiles())
+	}
+}
+
+func noFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// A few descriptors are for others than callers, however few there are.
+func TestLastOfCallers(t *testing.T) {
+	for files, want := range map[uint64]int{0: 0, 10: 1, 64: 44, 20_000: 19_980, math.MaxUint64: 0} {
+		if got := lastOfCallers(files); got != want {
+			t.Errorf("%d files: got %d, want %d", files, got, want)
+		}
 	}
 }
 

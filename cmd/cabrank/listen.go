@@ -1,20 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strconv"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 )
 
 // openDoor takes callers from now on: before a worker is ready they wait.
 func (s *service) openDoor() error {
 	server := s.cfg.Server
-	bind := admin.Listen
+	bind := door.Listen
 	if server.ReusePort {
-		bind = admin.ListenShared
+		bind = door.ListenShared
 	}
 	on, origin, err := s.listen(handover.Traffic, "listening", server.Addr(), "--listen", bind)
 	if err != nil {
@@ -22,7 +25,7 @@ func (s *service) openDoor() error {
 	}
 	s.door = on.Addr()
 	if tcp, isTCP := on.(*net.TCPListener); isTCP && server.ReusePort && origin != handover.Activated {
-		on = admin.Shared{TCPListener: tcp}
+		on = door.Shared{TCPListener: tcp}
 	}
 	go s.watch(s.relay.Serve, on) // ends with the listener
 	return nil
@@ -63,13 +66,17 @@ func (s *service) listenControl() (*admin.ControlListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tellListener("control listening", on, origin)
 	given, isUnix := on.(*net.UnixListener)
 	if !isUnix {
+		s.tellListener("control listening", on, origin)
 		bound, _ := on.(*admin.ControlListener) // nothing else is made
 		return bound, nil
 	}
 	control, err := admin.InheritControl(given)
+	if errors.Is(err, fs.ErrNotExist) && origin == handover.Received {
+		return s.listenControl() // whoever has removed the file removed nothing else: it is made anew
+	}
+	s.tellListener("control listening", on, origin)
 	if err == nil && origin == handover.Activated {
 		control.Release() // its path belongs to the service manager
 	}

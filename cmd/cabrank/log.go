@@ -1,22 +1,68 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
-// newLogger returns the logger of a process that writes to out, from a level on
-// that may change. Its JSON lines
-// have the keys time, level and msg, as gruf-relay's had, and say 1.5s where
-// slog would count nanoseconds.
-func newLogger(settings config.Log, level slog.Leveler, out io.Writer) *slog.Logger {
+// serviceLog is the log of a process that serves. Nobody who logs waits for who
+// reads: what is not taken is dropped beyond 256 KiB, or one line that is longer, and
+// counted in the log.
+//
+// Life: openLog, then close, which gives the last lines a second.
+type serviceLog struct {
+	*slog.Logger
+
+	format string // text or json
+	sink   *sink.Sink
+	lines  *sink.Source
+}
+
+func openLog(settings config.Log, level slog.Leveler, out io.Writer) *serviceLog {
+	l := &serviceLog{format: logFormat(settings, out), sink: sink.New(out)}
+	l.lines = l.sink.Source(func(to []byte, lines int) []byte {
+		var notice bytes.Buffer
+		newLogger(l.format, slog.LevelWarn, &notice).Warn("lines were dropped here, nobody read the log", "lines", lines)
+		return append(to, notice.Bytes()...)
+	})
+	l.Logger = newLogger(l.format, level, l.lines)
+	l.sink.Open()
+	return l
+}
+
+func (l *serviceLog) close() { l.sink.Close() }
+
+// fail writes why the process ends, in the form of the log: a program that reads
+// JSON gets a line of it for each line of the error. It returns the error for its
+// exit status.
+func (l *serviceLog) fail(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case l.format == "text":
+		printError(l.lines, err)
+	default:
+		for line := range strings.Lines(err.Error()) {
+			l.Error("failed", "error", strings.TrimRight(line, "\r\n"))
+		}
+	}
+	return &exitError{status: exitStatus(err), cause: err, told: true}
+}
+
+// newLogger returns a logger that writes text or json to out, from a level on
+// that may change. Its JSON lines have the keys time, level and msg, as
+// gruf-relay's had, and say 1.5s where slog would count nanoseconds.
+func newLogger(format string, level slog.Leveler, out io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: spellDuration}
-	if logFormat(settings, out) == "json" {
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))

@@ -16,7 +16,7 @@ import (
 // Programs that read gruf-relay's log find the same keys.
 func TestJSONLog(t *testing.T) {
 	var out bytes.Buffer
-	log := newLogger(config.Log{Format: "auto"}, slog.LevelWarn, &out) // no terminal: json
+	log := newLogger(logFormat(config.Log{Format: "auto"}, &out), slog.LevelWarn, &out) // no terminal: json
 	log.Info("below the level")
 	log.Warn("seen", "worker", "worker-1")
 	var line map[string]any
@@ -30,7 +30,7 @@ func TestJSONLog(t *testing.T) {
 
 func TestTextLog(t *testing.T) {
 	var out bytes.Buffer
-	newLogger(config.Log{Format: "text"}, slog.LevelDebug, &out).Debug("seen", "n", 1)
+	newLogger("text", slog.LevelDebug, &out).Debug("seen", "n", 1)
 	if !bytes.HasSuffix(out.Bytes(), []byte(" level=DEBUG msg=seen n=1\n")) {
 		t.Errorf("got %q", out.String())
 	}
@@ -92,7 +92,7 @@ func TestPrintError(t *testing.T) {
 func TestLogSpellsDurations(t *testing.T) {
 	for format, want := range map[string]string{"json": `,"after":"1.5s"}`, "text": " after=1.5s"} {
 		var out bytes.Buffer
-		newLogger(config.Log{Format: format}, slog.LevelInfo, &out).Info("ready", "after", 1500*time.Millisecond)
+		newLogger(format, slog.LevelInfo, &out).Info("ready", "after", 1500*time.Millisecond)
 		if !bytes.HasSuffix(out.Bytes(), []byte(want+"\n")) {
 			t.Errorf("%s: got %q, want it to end with %q", format, out.String(), want)
 		}

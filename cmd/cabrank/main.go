@@ -17,7 +17,7 @@ func main() {
 	// The keeper outlives everything else here and shares nothing with it (R18),
 	// so it is told apart before anything is set up.
 	if len(os.Args) == 2 && os.Args[1] == "keeper" {
-		os.Exit(worker.RunKeeper(os.Stdin))
+		os.Exit(worker.RunKeeper(os.Stdin, os.Stdout))
 	}
 	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

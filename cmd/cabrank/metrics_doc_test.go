@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -86,7 +87,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		})
 		return stats
 	}
-	on, err := admin.Listen("127.0.0.1:0", "--metrics")
+	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,7 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 		admin.Sources{
 			States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
 			UpstreamStates: upstreamStates(), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
+			LinesDropped: func() map[string]uint64 { return map[string]uint64{"log": 1} },
 		},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -118,8 +120,8 @@ func metricNames(t *testing.T, house *relay.Relay) []string {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
 		names = append(names, string(m[1]))
 	}
-	if len(slices.Compact(names)) != 33 {
-		t.Fatalf("metrics on the page: %v, want 33", names)
+	if len(slices.Compact(names)) != 37 {
+		t.Fatalf("metrics on the page: %v, want 37", names)
 	}
 	return names
 }

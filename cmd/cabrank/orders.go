@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
 )
@@ -21,6 +22,7 @@ type orders struct {
 	ended   chan struct{}  // closed when nothing is left but the control
 
 	stopping atomic.Bool
+	cut      atomic.Int64 // calls that did not end before the stop; counted when ended is closed
 	journal  *admin.Journal
 	command  atomic.Pointer[[]string]           // of the workers, in place of the configured one; nil: that
 	proven   atomic.Pointer[[]string]           // the command with which all workers got ready in a restart
@@ -63,6 +65,22 @@ func stopSignals() []os.Signal {
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 }
 
+// echoTime is how soon after a signal that asks to stop another one is the same:
+// timeout(1) signals its child and then the whole group, and a terminal's Ctrl-C
+// comes again from whoever passes signals on. Nobody who is in a hurry is so fast.
+const echoTime = 100 * time.Millisecond
+
+// echoes tells a signal to stop from the echo of the one before.
+type echoes struct{ last time.Time }
+
+func (e *echoes) isEcho(now time.Time) bool {
+	if now.Sub(e.last) < echoTime {
+		return true
+	}
+	e.last = now
+	return false
+}
+
 // heed does what signals ask for, until it is told to stop.
 func (s *service) heed() (stop func()) {
 	signals := make(chan os.Signal, 4)
@@ -75,10 +93,10 @@ func (s *service) heed() (stop func()) {
 	done := make(chan struct{})
 	go func() { // ends by stop
 		defer close(done)
-		for {
+		for stops := (echoes{}); ; {
 			select {
 			case got := <-signals:
-				s.obey(ctx, got, lost)
+				s.obey(ctx, got, lost, &stops)
 			case <-ctx.Done():
 				return
 			}
@@ -92,12 +110,14 @@ func (s *service) heed() (stop func()) {
 }
 
 // obey does what one signal asks for. lost tells whether the terminal has gone.
-func (s *service) obey(ctx context.Context, got os.Signal, lost func() bool) {
+func (s *service) obey(ctx context.Context, got os.Signal, lost func() bool, stops *echoes) {
 	switch {
 	case got == syscall.SIGUSR2:
 		go s.whenStarted(ctx, s.upgradeBySignal)
 	case got == syscall.SIGHUP && !lost():
 		go s.whenStarted(ctx, s.restartBySignal)
+	case stops.isEcho(time.Now()):
+		s.log.Debug("taken for the same signal as the one before", "signal", got.String())
 	default:
 		s.orders.askToStop(got)
 	}

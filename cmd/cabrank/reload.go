@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -101,15 +102,19 @@ func fileThere(name string) error {
 
 // refusal puts the faults of a configuration into the form that the control tells.
 func refusal(err error) error {
-	refused := &admin.FaultsError{Reason: "configuration refused, nothing has changed"}
-	if faults, ok := errors.AsType[config.Faults](err); ok {
-		for _, fault := range faults {
-			refused.Faults = append(refused.Faults, fault.Error())
-		}
-		return refused
+	return &admin.FaultsError{Reason: "configuration refused, nothing has changed", Faults: faultsOf(err)}
+}
+
+// faultsOf returns what is wrong with a configuration or a command line, one line each.
+func faultsOf(err error) (lines []string) {
+	faults, ok := errors.AsType[config.Faults](err)
+	if !ok {
+		return strings.Split(err.Error(), "\n")
 	}
-	refused.Faults = []string{err.Error()}
-	return refused
+	for _, fault := range faults {
+		lines = append(lines, fault.Error())
+	}
+	return lines
 }
 
 // maxFaultLines bounds what one refused file adds to the log.
@@ -147,6 +152,7 @@ func (s *service) apply(cfg *config.Config) error {
 	options := relayOptions(cfg, log)
 	options.MinReady = s.fewest(options.MinReady)
 	s.relay.Reconfigure(options)
+	s.http1.Configure(webLimits(cfg))
 	if s.settings.origin.level != nil {
 		s.settings.origin.level.Set(cfg.Log.SlogLevel())
 	}

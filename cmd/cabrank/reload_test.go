@@ -14,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/web"
 )
 
 // reloadable is a service without workers whose configuration file is a text that
@@ -42,8 +43,9 @@ func newReloadable(t *testing.T, file string, args ...string) *reloadable {
 		t.Fatal(err)
 	}
 	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders(nil)}
-	r.relay = relay.New(relayOptions(cfg, r.service.log))
+	r.relay, r.http1 = relay.New(relayOptions(cfg, r.service.log)), web.NewHTTP1(webLimits(cfg), r.service.log)
 	t.Cleanup(r.relay.Close)
+	t.Cleanup(r.http1.Close)
 	if err := r.makeUpstreams(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +101,8 @@ func TestReloadNamesWhatHasChanged(t *testing.T) {
 		t.Errorf("the log has\n%s", text)
 	}
 	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "log.level", "workers.env[A]", "")
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\nfair: {key: 'metadata:x-tenant', weights: {a: 2}}\n", "fair.key fair.weights", "workers.env[A]", "")
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "fair.key fair.weights", "workers.env[A]", "")
 	r.rolled(r.current())
 	r.want(start+"workers.env: {A: s3cret}\n", "queue.length", "", "")
 	r.want("upstreams: [127.0.0.1:2, 127.0.0.1:3]\nworkers.command: [ruby, w.rb]\n", "upstreams", "workers.env[A]", "")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
@@ -10,7 +11,7 @@ import (
 // startAdmin opens the probes and the metrics page, where they are wanted.
 func (s *service) startAdmin() error {
 	if s.cfg.Probes.Enabled {
-		on, _, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", admin.Listen)
+		on, _, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", door.Listen)
 		if err != nil {
 			return err
 		}
@@ -18,7 +19,7 @@ func (s *service) startAdmin() error {
 		go s.follow(s.probes) // ends with the server
 	}
 	if s.cfg.Metrics.Enabled {
-		on, _, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", admin.Listen)
+		on, _, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", door.Listen)
 		if err != nil {
 			return err
 		}
@@ -58,12 +59,23 @@ func (s *service) sources() admin.Sources {
 		Rank:        s.rankSample,
 		Workers:     s.workerSamples,
 
+		LinesDropped: s.linesDropped,
+
 		Scale: s.scaleSource(),
 
 		UpstreamStates: upstreamStates(),
 		Upstreams:      s.upstreamSamples,
 		Lookups:        s.lookupSamples,
 	}
+}
+
+// linesDropped counts lines that nobody has read, those of the log and those of workers.
+func (s *service) linesDropped() map[string]uint64 {
+	dropped := map[string]uint64{"log": s.lines.Dropped()}
+	if s.workers != nil {
+		dropped["workers"] = s.workers.LinesDropped()
+	}
+	return dropped
 }
 
 // scaleSource is where the number of workers comes from, nil without workers.
@@ -91,10 +103,15 @@ func (s *service) slotSamples() []admin.SlotSample {
 		}
 		samples = append(samples, admin.SlotSample{
 			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
-			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect, Pace: e.Pace,
+			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect || s.turnsAway(e.Name), Pace: e.Pace,
 		})
 	}
 	return samples
+}
+
+// turnsAway reports whether an endpoint is one that turns calls away.
+func (s *service) turnsAway(name string) bool {
+	return s.outside.Activity(name).TurnsAway || s.places != nil && s.places.Activity(name).TurnsAway
 }
 
 // vacantPlaces returns the places of workers that have none now, by name.
@@ -113,7 +130,7 @@ func (s *service) vacantPlaces() map[string]bool {
 
 func (s *service) rankSample() admin.RankSample {
 	state := s.relay.Rank()
-	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Decisions: s.relay.Decisions()}
+	sample := admin.RankSample{LongCalls: state.LongCalls, Callers: state.Accounts, Overload: s.relay.Overloaded(), Decisions: s.relay.Decisions()}
 	for _, lane := range state.Lanes {
 		sample.Lanes = append(sample.Lanes, admin.LaneSample{Lane: lane.Name, Waiting: lane.Waiting, Running: lane.Running})
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,8 +14,9 @@ const runHelp = `Start workers and relay calls to them until a signal asks to st
 
 CMD is started once per worker, directly and not by a shell. In its arguments
 {addr} stands for the worker's address (127.0.0.1:9000 or unix:/path), {host} and
-{port} for its parts, {index} for its number from 0 and {worker} for its name; the
-environment has CABRANK_ADDR and PORT. Without CMD it is workers.command, or:
+{port} for its parts, {index} for its number from 0, {worker} for its name and {slots}
+for the calls that it gets at a time, for which it should have threads; the environment
+has CABRANK_ADDR, PORT and CABRANK_SLOTS. Without CMD it is workers.command, or:
 
   %s
 
@@ -38,34 +38,11 @@ func newRunCommand() *cobra.Command {
 		Args:                  commandAfterDash,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadConfig(given, args)
-			if err != nil {
-				return err
-			}
-			from := origin{
-				load:  func() (*config.Config, error) { return loadConfig(given, args) },
-				level: new(slog.LevelVar),
-			}
-			from.level.Set(cfg.Log.SlogLevel())
-			log := newLogger(cfg.Log, from.level, cmd.ErrOrStderr())
-			for _, warning := range cfg.Warnings {
-				log.Warn("configuration", "warning", warning)
-			}
-			return serve(cfg, from, log, cmd.OutOrStdout())
+			return run(given, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	given.addTo(cmd.Flags())
 	return cmd
-}
-
-// loadConfig makes the configuration out of this process's surroundings, the
-// flags and the command after "--".
-func loadConfig(given flagValues, command []string) (*config.Config, error) {
-	sources := config.System()
-	sources.Flags = given
-	sources.Command = command
-	cfg, err := config.Load(sources)
-	return cfg, usageError(err)
 }
 
 // commandAfterDash refuses arguments before "--": in `cabrank run ruby -v` the

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/web"
 )
 
 // replayTotal bounds the request bytes that the process keeps for replays (R3).
@@ -14,6 +18,7 @@ const replayTotal = 16 << 20
 
 func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 	fewest, most := slotBounds(cfg.Workers)
+	texts, trusted := cfg.RefusalTexts()
 	return relay.Options{
 		SlotsMin:     fewest,
 		SlotsMax:     most,
@@ -22,12 +27,14 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		QueueTimeout: cfg.Queue.Timeout,
 		CallTimeout:  cfg.Server.ProxyTimeout,
 		MinReady:     cfg.Workers.MinReady,
-		Refusals:     cfg.Refusals,
+		Refusals:     texts,
+		TrustTexts:   trusted,
 		ReplayBytes:  int(cfg.ReplayBytes),
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
 		AbsorbBytes:  int(cfg.AbsorbBytes),
 		StallTimeout: cfg.StallTimeout,
+		HangTimeout:  cfg.HangTimeout,
 		HeaderList:   uint32(cfg.MaxHeaderList),
 		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
 		Resets:       cfg.Limits.ResetsPerSecond,
@@ -39,6 +46,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		Explain:      cfg.Explain,
 		Limits: relay.Limits{
 			Connections: openable(cfg, openFiles(), log),
+			Descriptors: lastOfCallers(openFiles()),
 			Handshake:   cfg.Limits.HandshakeTimeout,
 			Header:      cfg.Limits.HeaderTimeout,
 			Window:      int32(cfg.Limits.Window),
@@ -55,6 +63,28 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		Log:         log,
 		Random:      rand.Float64,
 		Nap:         nap(),
+	}
+}
+
+// webLimits are those of callers that speak HTTP/1.
+func webLimits(cfg *config.Config) web.Limits {
+	return web.Limits{Head: cfg.Limits.HandshakeTimeout, HeadBytes: int(cfg.MaxHeaderList)}
+}
+
+// pageOverHTTP2 has the page at / served to who asks for it over HTTP/2. The request is
+// read to its end first: whoever sends more behind an answer is reset.
+func pageOverHTTP2(log *slog.Logger) func(relay.Head) func(*relay.Exchange) {
+	page := &web.Server{Log: log, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			web.ServePage(w, r)
+		}
+	})}
+	return func(head relay.Head) func(*relay.Exchange) {
+		path, _, _ := bytes.Cut(head.Path, []byte("?"))
+		if !web.IsPage(string(head.Method), string(path)) {
+			return nil
+		}
+		return func(x *relay.Exchange) { page.Serve(x) }
 	}
 }
 

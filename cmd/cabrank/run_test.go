@@ -68,7 +68,7 @@ func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
 	for lost, want := range map[bool]int{false: 0, true: 1} {
 		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
 		ctx, cancel := context.WithCancel(t.Context())
-		s.obey(ctx, syscall.SIGHUP, func() bool { return lost })
+		s.obey(ctx, syscall.SIGHUP, func() bool { return lost }, &echoes{})
 		cancel()
 		if got := len(s.orders.stop); got != want {
 			t.Errorf("terminal lost %t: %d stops asked for, want %d", lost, got, want)

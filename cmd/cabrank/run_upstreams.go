@@ -34,7 +34,7 @@ func (e elsewhere) Activity(name string) discover.Work {
 	w := e.pool.Activity(name)
 	return discover.Work{
 		Work:  health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful},
-		Heard: w.Heard,
+		Heard: w.Heard, TurnsAway: w.TurnsAway,
 	}
 }
 

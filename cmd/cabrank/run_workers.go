@@ -34,9 +34,15 @@ func (s *service) makeWorkers(out io.Writer) error {
 	}
 	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
+	if _, err := os.Executable(); err != nil {
+		options.Executable = s.program
+	}
 	workers, err := worker.New(options)
 	if err != nil {
 		return usageError(err)
+	}
+	if p := s.inherited.Predecessor; p != nil {
+		workers.Avoid(p.Ports)
 	}
 	s.workers, s.places = workers, pool
 	s.autoscale = newAutoscale(s.cfg.Workers, workers, s.relay, os.DirFS("/"), s.log)
@@ -53,9 +59,13 @@ func (s *service) workerOptions(cfg *config.Config) worker.Options {
 	if brought := s.orders.command.Load(); brought != nil {
 		command = *brought
 	}
+	most := 0
+	if w.AutoSlots {
+		most = w.SlotsMax
+	}
 	return worker.Options{
 		Count: w.Count, Command: command, Transport: w.Transport,
-		StartPort: w.StartPort, Slots: w.PoolSize, MetricsPath: w.MetricsPath,
+		StartPort: w.StartPort, Slots: w.PoolSize, SlotsMost: most, MetricsPath: w.MetricsPath,
 		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
 		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, least), // upstreams may make up for more
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,

@@ -12,6 +12,7 @@ import (
 // pipe, which gets plain lines of any length.
 type screen struct {
 	terminal bool
+	inPlace  bool // lines can be written over
 	colored  bool // not if NO_COLOR is set
 	width    int  // columns, 0: no limit
 	height   int  // lines, 0: no limit
@@ -22,11 +23,18 @@ func screenOf(out io.Writer) screen {
 	if !isFile || !term.IsTerminal(int(file.Fd())) {
 		return screen{}
 	}
-	s := screen{terminal: true, colored: os.Getenv("NO_COLOR") == ""}
+	s := terminal(os.Getenv("TERM"), os.Getenv("NO_COLOR"))
 	if width, height, err := term.GetSize(int(file.Fd())); err == nil {
 		s.width, s.height = width, height
 	}
 	return s
+}
+
+// terminal is a screen of which TERM tells what it can do: one that is dumb, or that
+// nobody has told of, understands no escape sequence.
+func terminal(kind, noColor string) screen {
+	able := kind != "" && kind != "dumb"
+	return screen{terminal: true, inPlace: able, colored: able && noColor == ""}
 }
 
 // color is a text attribute of ECMA-48 (SGR).

@@ -13,8 +13,11 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/sink"
+	"github.com/cabrank/cabrank/internal/web"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -29,10 +32,12 @@ type service struct {
 
 	// Set before anything is started, never changed.
 	inherited *handover.Inherited // what this process was given: listeners, a predecessor
-	program   string              // path that an upgrade starts
+	program   string              // path that an upgrade starts; empty: nobody knows it
 	began     time.Time
+	lines     *sink.Sink // of the log
 
 	relay         *relay.Relay
+	http1         *web.HTTP1
 	door          net.Addr // where the calls come in
 	probes        *admin.Server
 	metrics       *admin.Server
@@ -55,17 +60,17 @@ type service struct {
 
 // newService makes a service, with what this process was given by the one that
 // started it. A predecessor is talked to; nothing is started yet.
-func newService(cfg *config.Config, from origin, log *slog.Logger, asked *orders) (*service, error) {
-	inherited, err := handover.Inherit(log)
+func newService(cfg *config.Config, from origin, log *serviceLog, asked *orders) (*service, error) {
+	inherited, err := handover.Inherit(log.Logger)
 	if err != nil {
 		return nil, usageError(err)
 	}
 	program, err := handover.Program()
-	if err != nil {
-		return nil, fmt.Errorf("path of this program: %w", err)
+	if err != nil { // an upgrade would need it, and the keeper of workers: they say so
+		log.Debug("path of this program is not known", "error", err)
 	}
 	s := &service{
-		cfg: cfg, log: log, inherited: inherited, program: program, began: time.Now(),
+		cfg: cfg, log: log.Logger, lines: log.sink, inherited: inherited, program: program, began: time.Now(),
 		failed: make(chan error, 1), quit: make(chan struct{}),
 		settings: settings{origin: from},
 		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
@@ -108,7 +113,7 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 	if s.inherited.Predecessor != nil {
 		return s.takeOver(ctx, out)
 	}
-	s.relay = relay.New(relayOptions(s.cfg, s.log))
+	s.makeRelay(relayOptions(s.cfg, s.log))
 	if err := s.openDoor(); err != nil {
 		return err
 	}
@@ -125,6 +130,18 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	return s.startEndpoints(ctx)
+}
+
+// makeRelay makes the relay, which keeps within the memory of the container from
+// then on, and what serves callers of its port that speak HTTP/1.
+func (s *service) makeRelay(options relay.Options) {
+	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.log)
+	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
+	options.Other = pageOverHTTP2(s.log)
+	s.relay = relay.New(options)
+	memory := newContainer(os.DirFS("/"), s.log, s.relay.SetMemory)
+	memory.look()
+	go memory.run(s.quit) // ends with the service
 }
 
 // openAll opens every listener, of a service whose endpoints are ready.
@@ -155,7 +172,7 @@ func (s *service) startEndpoints(ctx context.Context) error {
 
 // watch reports a listener that died.
 func (s *service) watch(serve func(net.Listener) error, listener net.Listener) {
-	if err := serve(listener); !errors.Is(err, relay.ErrClosed) {
+	if err := serve(listener); !errors.Is(err, door.ErrClosed) {
 		s.fail(fmt.Errorf("cannot take connections on %s: %w", listener.Addr(), err))
 	}
 }
@@ -222,7 +239,10 @@ func (s *service) stop(first os.Signal) {
 		}
 	}
 	began := time.Now()
-	s.relay.Drain(s.current().DrainTimeout, hurry)
+	if cut := s.relay.Drain(s.current().DrainTimeout, hurry); cut > 0 {
+		s.log.Warn("calls were cut", "calls", cut)
+		s.orders.cut.Store(int64(cut))
+	}
 	s.awaitPredecessor(began, hurry)
 	s.end()
 }
@@ -250,6 +270,7 @@ func (s *service) end() {
 		s.workers.Stop(context.Background())
 	}
 	s.relay.Close()
+	s.http1.Close()
 	close(s.orders.ended)
 	s.closeAdmin()
 }

@@ -42,6 +42,9 @@ func summary(s admin.Status, now time.Time, on screen) []string {
 	if s.Queue.Waiting > 0 {
 		queue += fmt.Sprintf(" (oldest %s)", brief(seconds(s.Queue.OldestSeconds)))
 	}
+	if s.Queue.Overload {
+		queue += " " + on.paint(changing, "overload")
+	}
 	parts = append(parts, queue, fmt.Sprintf("calls %d", s.InFlight))
 	if s.State != "serving" {
 		parts = append(parts, on.paint(changing, s.State))
@@ -110,6 +113,9 @@ func rollParts(roll *admin.RollStatus, on screen) []string {
 // troubles are lines about what went wrong last.
 func troubles(s admin.Status, now time.Time, on screen) []string {
 	var lines []string
+	if roll := s.Roll; roll != nil && !roll.Running && roll.CallsCut > 0 {
+		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s cut %s%s", roll.Reason, plural(roll.CallsCut, "call"), ago(roll.Ended, now))))
+	}
 	if roll := s.Roll; roll != nil && !roll.Running && roll.Error != "" {
 		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
 	}
@@ -152,13 +158,24 @@ func workerTable(workers []admin.WorkerStatus, now time.Time) table {
 func workerNote(w admin.WorkerStatus) string {
 	var notes []string
 	if w.Ghosts > 0 {
-		notes = append(notes, plural(w.Ghosts, "ghost"))
+		notes = append(notes, ghostText(w.Ghosts))
+	}
+	if w.Reason != "" {
+		notes = append(notes, w.Reason)
 	}
 	// A worker that serves has no use for its predecessor's last words.
 	if w.LastExit != "" && stateColor(w.State) != good {
 		notes = append(notes, "last exit: "+w.LastExit)
 	}
 	return strings.Join(notes, ", ")
+}
+
+// ghostText says what a ghost is where there is one.
+func ghostText(n int) string {
+	if n == 1 {
+		return "1 ghost (a slot held for a caller who has gone)"
+	}
+	return plural(n, "ghost") + " (slots held for callers who have gone)"
 }
 
 func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
@@ -175,7 +192,7 @@ func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
 			notes = append(notes, u.Reason)
 		}
 		if u.Ghosts > 0 {
-			notes = append(notes, plural(u.Ghosts, "ghost"))
+			notes = append(notes, ghostText(u.Ghosts))
 		}
 		t.add(
 			cell{text: u.Address}, cell{text: u.State, color: stateColor(u.State)}, cell{text: since(u.Since, now)},

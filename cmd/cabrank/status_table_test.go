@@ -33,7 +33,7 @@ func calm() admin.Status {
 func rolling() admin.Status {
 	s := calm()
 	s.Generation, s.Wanted, s.Ready = 2, 3, 2
-	s.Queue = admin.QueueStatus{Waiting: 12, OldestSeconds: 1.25}
+	s.Queue = admin.QueueStatus{Waiting: 12, OldestSeconds: 1.25, Overload: true}
 	s.Roll = &admin.RollStatus{Reason: "roll", Running: true, Completed: 1, Total: 3, Step: "draining worker-1 (2 calls)"}
 	s.Scaling = &admin.Scaling{Min: 2, Max: 8}
 	s.Workers[0].State, s.Workers[0].Ghosts, s.Workers[0].Since = "draining", 2, before(4200*time.Millisecond)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/handover"
-	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -56,7 +55,7 @@ func (s *service) takeOver(ctx context.Context, out io.Writer) error {
 	p := s.inherited.Predecessor
 	options := relayOptions(s.cfg, s.log)
 	options.MinReady = s.fewest(options.MinReady)
-	s.relay = relay.New(options)
+	s.makeRelay(options)
 	if err := s.makeEndpoints(out); err != nil {
 		return err
 	}
@@ -216,6 +215,9 @@ func (s *service) growUp(p *handover.Predecessor) {
 		return
 	}
 	s.log.Info("the old process has ended", "predecessor", p.PID)
+	if s.workers != nil {
+		s.workers.Avoid(nil)
+	}
 	if s.firstWorkers == 0 || s.workers == nil {
 		return
 	}

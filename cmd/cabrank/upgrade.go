@@ -37,8 +37,12 @@ type upgrades struct {
 // ends by itself. After an error it goes on as before. Ending ctx gives it up.
 func (s *service) upgrade(ctx context.Context, workers int, tell func(handover.Progress)) error {
 	err := s.tryUpgrade(ctx, workers, tell)
-	if err != nil {
-		s.log.Error("no upgrade, nothing has changed", "error", err)
+	if err == nil {
+		return nil
+	}
+	s.log.Error("no upgrade, nothing has changed", "error", err)
+	if refused, ok := errors.AsType[*handover.RefusedError](err); ok && len(refused.Faults) > 0 {
+		return &admin.FaultsError{Reason: "the new process refuses what it was started with, nothing has changed", Faults: refused.Faults}
 	}
 	return err
 }
@@ -69,6 +73,9 @@ func (s *service) mayUpgrade() error {
 			return errors.New("the last upgrade is not over: the old process still finishes its calls, see drain_timeout")
 		}
 	}
+	if s.program == "" {
+		return errors.New("the path of this program is not known: the system does not tell it, and the first argument is not it")
+	}
 	return fileThere(s.current().File)
 }
 
@@ -76,9 +83,13 @@ func (s *service) upgradeOptions(workers int) handover.Options {
 	if cfg := s.current(); workers == 0 && cfg.UpgradeWorkers == 0 && cfg.Workers.AutoCount && s.workers != nil {
 		workers = s.workers.Wanted() // the load does not begin anew
 	}
+	var ports []int
+	if s.workers != nil {
+		ports = s.workers.Ports()
+	}
 	return handover.Options{
 		Version: version, Path: s.program, Args: os.Args[1:], Environ: s.inherited.Environ,
-		Workers: workers, Listeners: s.inherited.Listeners,
+		Workers: workers, Ports: ports, Listeners: s.inherited.Listeners,
 		Start: s.launch, Over: s.handedOver, EndLimit: endLimit(s.current()) + endTime,
 	}
 }

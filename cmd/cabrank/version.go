@@ -14,9 +14,10 @@ var (
 	buildDate = ""
 )
 
-// versionText returns four lines in the form of gruf-relay's.
-func versionText() string {
-	return fmt.Sprintf("cabrank\nversion: %s\ncommit: %s\nbuilt date: %s\n", version, commit, buildDate)
+// printVersion writes four lines in the form of gruf-relay's.
+func printVersion(cmd *cobra.Command) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "cabrank\nversion: %s\ncommit: %s\nbuilt date: %s\n", version, commit, buildDate)
+	return err
 }
 
 func newVersionCommand() *cobra.Command {
@@ -24,9 +25,6 @@ func newVersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version, the commit and the date of the build",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
-			return err
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
 }

@@ -4,7 +4,30 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
+
+// What cobra says of a command, --help says, too: a group, an alias or a flag that
+// all commands have would be missing here.
+func TestUsageHasTheFormOfCobra(t *testing.T) {
+	ours, theirs := newRootCommand(), newRootCommand()
+	setUsage(ours, 0)
+	var compare func(ours, theirs *cobra.Command)
+	compare = func(ours, theirs *cobra.Command) {
+		ours.InitDefaultHelpFlag()
+		theirs.InitDefaultHelpFlag()
+		// cobra shows a topic as if it were a command.
+		want := strings.Replace(theirs.UsageString(), "  cabrank configuration ", "  cabrank help configuration   ", 1)
+		if got := ours.UsageString(); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", ours.CommandPath(), got, want)
+		}
+		for i, child := range ours.Commands() {
+			compare(child, theirs.Commands()[i])
+		}
+	}
+	compare(ours, theirs)
+}
 
 // The help of a narrow terminal keeps its columns.
 func TestHelpFitsTheTerminal(t *testing.T) {
@@ -13,7 +36,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		root := newRootCommand()
 		root.SetOut(&out)
 		root.SetArgs([]string{"run", "--help"})
-		wrapFlags(root, width)
+		setUsage(root, width)
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)
 		}
