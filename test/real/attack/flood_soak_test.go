@@ -1,0 +1,144 @@
+//go:build soak
+
+package attack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+const (
+	// Calm and flood take turns, so that whatever else the machine does meets both.
+	floodTurns = 2
+	floodTurn  = 2 * time.Second
+	steadyGap  = 5 * time.Millisecond // between two calls of a kind
+	// mostFlooded is how much longer the 99th percentile of the steady caller may
+	// take than in calm.
+	mostFlooded = 5
+	floodBound  = 20 * time.Second // for what should take a turn, or end at once
+)
+
+// While an attacker sends as much as a core can, the calls of another caller, whom
+// cabrank has to itself but for that, take little longer than in calm: cabrank has one
+// core and one shard, the attacker, the caller and the worker share another one, on
+// which the attacker gets only what the others leave. What is measured is so what the
+// flood does to cabrank.
+func TestFloods(t *testing.T) {
+	c := startPinned(t)
+	var table strings.Builder
+	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(rows, "flood\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
+	for _, f := range floods() {
+		t.Run(f.name, func(t *testing.T) {
+			var calm, loud steadyTimes
+			var sent string
+			for range floodTurns {
+				calm.add(callSteadily(t, c.Addr))
+				attack := flooding(t, c.Addr, f)
+				loud.add(callSteadily(t, c.Addr))
+				attack.Signal(syscall.SIGTERM)
+				attack.ExitCode(floodBound)
+				sent = strings.TrimSpace(attack.Output())
+				c.WaitMetric("cabrank_connections", 0)
+			}
+			if n := calm.Failed + loud.Failed; n > 0 {
+				t.Errorf("%d calls failed, %d of them in calm", n, calm.Failed)
+			}
+			compare(t, rows, f.name+"\tcabrank", calm.Door, loud.Door, sent)
+			compare(t, rows, f.name+"\ta worker", calm.Worker, loud.Worker, sent)
+		})
+	}
+	rows.Flush()
+	t.Logf("\n%s", table.String())
+	c.Stop()
+}
+
+// compare writes a row and holds it to the bar.
+func compare(t *testing.T, rows *tabwriter.Writer, what string, calm, loud []time.Duration, sent string) {
+	t.Helper()
+	slices.Sort(calm)
+	slices.Sort(loud)
+	at := func(took []time.Duration, percent int) time.Duration {
+		return took[len(took)*percent/100].Round(10 * time.Microsecond)
+	}
+	ratio := float64(at(loud, 99)) / float64(at(calm, 99))
+	fmt.Fprintf(rows, "%s\t%v\t%v\t%v\t%v\t%.1f\t%s\t\n", what, at(calm, 50), at(loud, 50), at(calm, 99), at(loud, 99), ratio, sent)
+	if ratio > mostFlooded {
+		t.Errorf("%s: p99 %v, %v in calm: %.1f times", what, at(loud, 99), at(calm, 99), ratio)
+	}
+}
+
+// startPinned starts cabrank on the first core and its worker on the second.
+func startPinned(t *testing.T) *harness.Cabrank {
+	t.Helper()
+	if runtime.NumCPU() < 2 {
+		t.Skip("one core: the attacker would take cabrank's")
+	}
+	for _, tool := range []string{"taskset", "chrt"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	binary := harness.CabrankBinary(t)
+	pinned := filepath.Join(t.TempDir(), "cabrank")
+	if err := os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c 0 '"+binary+"' \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CABRANK_BIN", pinned)
+	c := harness.StartCabrank(t, "--workers", "1", "--slots", "20", "--transport", "unix",
+		"--", "taskset", "-c", "1", binary, "demo", "worker", "--work", "0")
+	c.WaitReady(floodBound)
+	return c
+}
+
+// flooding starts the attacker, who gets what others leave of its core, and returns
+// when it is at it.
+func flooding(t *testing.T, addr string, f flood) *harness.Process {
+	t.Helper()
+	p := beside(t, "chrt", "--idle", "0", "taskset", "-c", "1", self(t), flooderRole, "-addr", addr, "-flood", f.name)
+	p.WaitLog(floodBound, floodBegun)
+	return p
+}
+
+// callSteadily calls for a turn.
+func callSteadily(t *testing.T, addr string) (times steadyTimes) {
+	t.Helper()
+	p := beside(t, "taskset", "-c", "1", self(t), steadyRole,
+		"-addr", addr, "-for", floodTurn.String(), "-every", steadyGap.String())
+	p.ExitCode(floodBound)
+	if err := json.Unmarshal([]byte(p.Output()), &times); err != nil {
+		t.Fatal(err)
+	}
+	return times
+}
+
+// beside starts a program of the system.
+func beside(t *testing.T, name string, args ...string) *harness.Process {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return harness.StartProcess(t, nil, path, args...)
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

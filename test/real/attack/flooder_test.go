@@ -1,0 +1,237 @@
+//go:build real || alone || soak
+
+package attack_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http2"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// flooderRole as the first argument makes the test binary an attacker: as much of
+// one kind of bytes as one core can send, until it is told to stop. It is a process
+// of its own so that it takes no time of those who are measured.
+const flooderRole = "flooder"
+
+// floodBegun is what it says on stderr when each of its connections has been made.
+const floodBegun = "the flood has begun"
+
+// flood is what a connection sends at full speed.
+type flood struct {
+	name string
+	// begin is sent once.
+	begin func(a *harness.Arms)
+	// step is sent again and again, each time with the streams that it opens moved on.
+	step func(a *harness.Arms)
+	// short ends each connection when the other side has answered begin.
+	short bool
+}
+
+// floodChunk is how many bytes of steps are sent in one write, about.
+const floodChunk = 64 << 10
+
+func floods() []flood {
+	return []flood{
+		// Some 40 octets that are 12 KiB: three times an entry of the table.
+		{name: "HPACK bombs",
+			begin: func(a *harness.Arms) { check(a, true, "b", strings.Repeat("b", 3800)) },
+			step: func(a *harness.Arms) {
+				check(a, true, "b", strings.Repeat("b", 3800), "b", strings.Repeat("b", 3800), "b", strings.Repeat("b", 3800))
+			}},
+		{name: "HPACK bombs beyond the limit",
+			begin: func(a *harness.Arms) { check(a, true, "b", strings.Repeat("b", 3800)) },
+			step: func(a *harness.Arms) {
+				a.Do(a.WriteHeaders(http2.HeadersFrameParam{StreamID: a.Next, EndStream: true, EndHeaders: true,
+					BlockFragment: bytes.Repeat([]byte{0xbe}, 1000)}))
+				a.Next += 2
+			}},
+		// Reads have become as large as they may before the first bomb.
+		{name: "HPACK bombs behind DATA",
+			begin: func(a *harness.Arms) { check(a, true, "b", strings.Repeat("b", 3800)) },
+			step: func(a *harness.Arms) {
+				for range 20 {
+					id := check(a, false)
+					for range 3 {
+						a.Do(a.WriteData(id, false, make([]byte, 16<<10)))
+					}
+					a.Do(a.WriteData(id, true, nil))
+				}
+				for range 6000 {
+					check(a, true, "b", strings.Repeat("b", 3800), "b", strings.Repeat("b", 3800), "b", strings.Repeat("b", 3800))
+				}
+			}},
+		{name: "Huffman strings", step: func(a *harness.Arms) { check(a, true, "h", scribble(40<<10)) }},
+		{name: "heads of 60 KB", step: func(a *harness.Arms) { plainCheck(a, scribble(60<<10)) }},
+		{name: "empty DATA",
+			begin: func(a *harness.Arms) { check(a, false) },
+			step:  func(a *harness.Arms) { a.Do(a.WriteData(1, false, nil)) }},
+		{name: "DATA of one byte", step: func(a *harness.Arms) {
+			id := check(a, false)
+			for range 1000 {
+				a.Do(a.WriteData(id, false, []byte{0}))
+			}
+			a.Do(a.WriteData(id, true, []byte{0}))
+		}},
+		{name: "resets", step: func(a *harness.Arms) { a.Do(a.WriteRSTStream(check(a, false), http2.ErrCodeCancel)) }},
+		{name: "checks", step: func(a *harness.Arms) { check(a, true) }},
+		{name: "connections", short: true},
+	}
+}
+
+// scribble returns so many bytes in no order.
+func scribble(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_"
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = letters[random.IntN(len(letters))]
+	}
+	return string(text)
+}
+
+// check asks for the health of everything, which cabrank answers itself: what is
+// measured is cabrank, no worker and no queue.
+func check(a *harness.Arms, end bool, more ...string) uint32 {
+	id := a.Next
+	a.Next += 2
+	a.Blocks(id, end, a.Encode(aboutHealth(more...)...))
+	return id
+}
+
+// aboutHealth is the header list of a check.
+func aboutHealth(more ...string) []string {
+	list := harness.Asked(more...)
+	list[5] = healthpb.Health_Check_FullMethodName
+	return list
+}
+
+// plainCheck is a check with a large field as it is: not Huffman encoded, not for the
+// table (RFC 7541 5.1, 6.2.2).
+func plainCheck(a *harness.Arms, value string) {
+	list := append(a.Encode(aboutHealth()...), 0x00, 1, 'p', 127)
+	rest := len(value) - 127
+	for ; rest >= 128; rest /= 128 {
+		list = append(list, byte(rest%128+128))
+	}
+	list = append(append(list, byte(rest)), value...)
+	a.Blocks(a.Next, true, list)
+	a.Next += 2
+}
+
+// steps returns what is sent again and again, and where the streams stand in it
+// that have to move on by the returned number each time. a has sent a step, so that
+// the next ones find the same table.
+func (f flood) steps(a *harness.Arms) (chunk []byte, streams []int, move uint32) {
+	a.Out.Reset()
+	first := a.Next
+	for a.Out.Len() < floodChunk {
+		f.step(a)
+	}
+	chunk = append(chunk, a.Out.Bytes()...)
+	for at := 0; at < len(chunk); at += 9 + int(chunk[at])<<16 + int(chunk[at+1])<<8 + int(chunk[at+2]) {
+		if binary.BigEndian.Uint32(chunk[at+5:]) >= first {
+			streams = append(streams, at+5)
+		}
+	}
+	return chunk, streams, a.Next - first
+}
+
+// flooder floods over some connections at a time, each in place of one that ended.
+type flooder struct {
+	addr  string
+	flood flood
+	conns int64 // at a time
+
+	began, sent atomic.Int64 // connections and bytes
+}
+
+// runFlooder is the main function of the attacker. It prints what it has sent when a
+// signal ends it.
+func runFlooder(args []string) error {
+	var f flooder
+	flags := flag.NewFlagSet(flooderRole, flag.ContinueOnError)
+	flags.StringVar(&f.addr, "addr", "", "who is flooded, HOST:PORT")
+	name := flags.String("flood", "", "with what")
+	flags.Int64Var(&f.conns, "conns", 8, "over so many connections at a time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for _, f.flood = range floods() {
+		if f.flood.name == *name {
+			break
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	began := time.Now()
+	var busy sync.WaitGroup
+	for range f.conns {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				f.connection(ctx)
+			}
+		})
+	}
+	busy.Wait()
+	took := time.Since(began).Seconds()
+	_, err := fmt.Fprintf(os.Stdout, "%.0f connections/s, %.2f MB/s\n", float64(f.began.Load())/took, float64(f.sent.Load())/took/1e6)
+	return err
+}
+
+// connection floods until it is ended.
+func (f *flooder) connection(ctx context.Context) {
+	nc, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	_ = nc.(*net.TCPConn).SetLinger(0) // its port is free at once
+	leave := context.AfterFunc(ctx, func() { nc.Close() })
+	defer leave()
+	if f.began.Add(1) == f.conns {
+		fmt.Fprintln(os.Stderr, floodBegun)
+	}
+	a := harness.NewArms()
+	a.Do(a.WriteWindowUpdate(0, 1<<30))
+	if f.flood.begin != nil {
+		f.flood.begin(a)
+	}
+	if f.flood.step != nil {
+		f.flood.step(a)
+	}
+	f.send(nc, a.Out.Bytes())
+	if f.flood.short {
+		_, _ = nc.Read(make([]byte, 512)) // whatever ends it, it is over
+		return
+	}
+	go io.Copy(io.Discard, nc) // ends with the connection
+	chunk, streams, move := f.flood.steps(a)
+	for f.send(nc, chunk) {
+		for _, at := range streams {
+			binary.BigEndian.PutUint32(chunk[at:], binary.BigEndian.Uint32(chunk[at:])+move)
+		}
+	}
+}
+
+func (f *flooder) send(nc net.Conn, p []byte) bool {
+	n, err := nc.Write(p)
+	f.sent.Add(int64(n))
+	return err == nil
+}

@@ -1,0 +1,109 @@
+//go:build real
+
+package attack_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// steadyPause is between two calls of a steady caller, so that it does not take
+// the processor from what is tested.
+const steadyPause = 5 * time.Millisecond
+
+// 10,000 idle connections cost a bounded amount of memory each and hold no
+// buffer, another caller never notices them, and nothing is left of them.
+func TestIdleConnections(t *testing.T) {
+	c := harness.StartCabrank(t, "--workers", "1", "--slots", "20", "--",
+		harness.CabrankBinary(t), "demo", "worker", "--work", "1ms")
+	c.WaitReady(harness.Patience)
+	good := demopb.NewGreeterClient(harness.Dial(t, c.Addr))
+	if err := greet(t, good); err != nil {
+		t.Fatal(err)
+	}
+	kib, threads := harness.RSSKiB(t, c.PID), c.Metric("go_goroutines")
+	buffered, files := c.Metric("cabrank_buffered_bytes"), c.Metric("process_open_fds")
+
+	caller := startSteady(t, good)
+	idle := harness.GatherCrowd(t, c)
+	n := len(idle.Conns)
+	caller.wantMore(100)
+	testkit.Eventually(t, harness.Patience, "the crowd's buffers to come back", func() bool {
+		return c.Metric("cabrank_buffered_bytes") <= buffered
+	})
+	each := float64(harness.RSSKiB(t, c.PID)-kib) / float64(n)
+	t.Logf("%d connections, %.1f KiB each", n, each)
+	if each > harness.MostIdle {
+		t.Errorf("%.1f KiB for each connection, want at most %d", each, harness.MostIdle)
+	}
+
+	idle.Leave()
+	caller.wantMore(100)
+	caller.stop()
+	testkit.Eventually(t, harness.Patience, "buffers, files and goroutines to be those of before", func() bool {
+		return c.Metric("cabrank_buffered_bytes") <= buffered && c.Metric("process_open_fds") <= files+5 &&
+			c.Metric("go_goroutines") <= threads+5
+	})
+	served, all := c.Metric("cabrank_calls_total", "code", "OK"), c.Metric("cabrank_calls_total")
+	if served != all || served < float64(n/2) {
+		t.Errorf("%v of %v calls were served, want all, and one for every second connection of %d", served, all, n)
+	}
+	if ended := c.Metric("cabrank_connections_ended_total"); ended != 0 {
+		t.Errorf("cabrank ended %v connections itself", ended)
+	}
+	c.Stop()
+	if n < harness.CrowdSize {
+		t.Skipf("passed with %d connections only: the limit on open files does not allow %d", n, harness.CrowdSize)
+	}
+}
+
+// steady is a caller that makes one call after the other; each that fails fails
+// the test.
+type steady struct {
+	t       *testing.T
+	served  atomic.Int64
+	running sync.WaitGroup
+	quit    func()
+}
+
+func startSteady(t *testing.T, greeter demopb.GreeterClient) *steady {
+	t.Helper()
+	stop := make(chan struct{})
+	s := &steady{t: t, quit: sync.OnceFunc(func() { close(stop) })}
+	s.running.Go(func() {
+		pause := time.NewTicker(steadyPause)
+		defer pause.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-pause.C:
+			}
+			if err := greet(t, greeter); err != nil {
+				t.Errorf("after %d calls: %v", s.served.Load(), err)
+				return
+			}
+			s.served.Add(1)
+		}
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+// wantMore waits for so many calls more.
+func (s *steady) wantMore(calls int64) {
+	s.t.Helper()
+	want := s.served.Load() + calls
+	testkit.Eventually(s.t, harness.Patience, "calls beside the crowd", func() bool { return s.served.Load() >= want })
+}
+
+func (s *steady) stop() {
+	s.quit()
+	s.running.Wait()
+}

@@ -1,0 +1,113 @@
+//go:build real
+
+package attack_test
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// startFaultEnv is StartFault with one slot and settings from the environment.
+func startFaultEnv(t *testing.T, env ...string) *harness.Cabrank {
+	t.Helper()
+	args := slices.Concat([]string{"--transport", "unix", "--workers", "1", "--slots", "1", "--"}, harness.FaultWorker(t))
+	c := harness.StartCabrankEnv(t, env, args...)
+	c.WaitWorkers(1)
+	return c
+}
+
+// R9: a conversation that its caller has left lying holds the only slot, until
+// somebody else waits for stall_timeout.
+func TestStalledCallerMakesRoom(t *testing.T) {
+	c := startFaultEnv(t, "CABRANK_STALL_TIMEOUT=1s")
+	conn := harness.Dial(t, c.Addr)
+	chat, err := workpb.NewWorkClient(conn).Chat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chat.Header(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if got := harness.CallIo(t.Context(), conn, "1", time.Millisecond); got.Err != nil {
+		t.Errorf("the call behind it: %v", got.Err)
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it had its slot after %v", took)
+	}
+	if _, err := chat.Recv(); status.Code(err) != codes.Aborted || status.Convert(err).Message() != "cabrank: caller stalled" {
+		t.Errorf("the conversation ended with %v", err)
+	}
+	c.Stop()
+}
+
+// R9: an answer of 900 KiB that nobody takes holds no slot, and is whole when its
+// caller comes back.
+func TestAnswerWaitsForItsCaller(t *testing.T) {
+	c := startFaultEnv(t)
+	conn := harness.Dial(t, c.Addr)
+	slow := testkit.DialCaller(t, c.Addr)
+	slow.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	slow.Skip(testkit.WindowUpdate)
+	slow.WriteHeaders(1, testkit.NoEnd, ":method", "POST", ":scheme", "http", ":path", workpb.Work_Chat_FullMethodName,
+		":authority", "slow", "content-type", "application/grpc", "te", "trailers")
+	text := strings.Repeat("x", 900<<10)
+	message, err := proto.Marshal(&workpb.ChatMessage{Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
+	slow.WriteBody(1, testkit.End, append(prefix, message...))
+	slow.WantHeaders(1, testkit.NoEnd)
+	for n := range 20 {
+		if got := harness.CallIo(t.Context(), conn, strconv.Itoa(n), time.Millisecond); got.Err != nil {
+			t.Fatalf("call %d beside it: %v", n, got.Err)
+		}
+	}
+	slow.WriteWindowUpdate(0, 1<<24)
+	slow.WriteWindowUpdate(1, 1<<24)
+	for got := 0; got < len(prefix)+len(message); {
+		got += len(slow.WantData(1, testkit.NoEnd))
+	}
+	slow.WantHeaders(1, testkit.End)
+	c.Stop()
+}
+
+// R5: with on_cancel: finish a worker ends what it has begun though its caller has
+// gone, and the next call has to wait for that.
+func TestWorkIsFinished(t *testing.T) {
+	const service = 500 * time.Millisecond
+	for how, done := range map[string]bool{"finish": true, "free": false} {
+		t.Run(how, func(t *testing.T) {
+			c := startFaultEnv(t, "CABRANK_ON_CANCEL="+how)
+			conn := harness.Dial(t, c.Addr)
+			ctx, cancel := context.WithCancel(t.Context())
+			left := make(chan harness.Outcome, 1)
+			go func() { left <- harness.CallIo(ctx, conn, "left", service) }() // ends with ctx
+			c.WaitTaken(1)
+			cancel()
+			<-left
+			if got := harness.CallIo(t.Context(), conn, "next", 0); got.Err != nil {
+				t.Errorf("the next call: %v", got.Err)
+			}
+			if got := strings.Contains(c.Output(), "done left"); got != done {
+				t.Errorf("done is %v, want %v", got, done)
+			}
+			c.Stop()
+		})
+	}
+}

@@ -1,0 +1,325 @@
+package harness
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// markVariable is in the environment of every process that a test starts, with
+// a value of its own. Children and grandchildren inherit it, also when they
+// leave the group or lose their parent, so the whole family can be found.
+const markVariable = "CABRANK_TEST_FAMILY"
+
+// Patience is how long a test waits for what should take well under a second:
+// a start, a line in the log, an end. It only decides when a hang is a failure.
+const Patience = 20 * time.Second
+
+// Process is a child of the test: a real program with its output collected.
+//
+// Life: made by StartProcess, ended by itself, Stop or Kill; at the end of the
+// test whatever is left of its family is killed, and a test that failed shows
+// the log. Concurrency: all methods may be called from any goroutine, except
+// those that fail the test, which belong to the test's own.
+type Process struct {
+	PID int
+
+	T       testing.TB
+	Name    string
+	Cmd     *exec.Cmd
+	mark    string
+	stdout  testkit.Buffer
+	Stderr  testkit.Buffer
+	outputs []chan struct{} // each closed when one of them is read to its end
+	exited  chan struct{}   // closed when the process has been waited for
+}
+
+// StartProcess starts a program, given by its path, with the arguments and the
+// additional "NAME=value" environment, in the root of the tree.
+func StartProcess(t testing.TB, env []string, path string, args ...string) *Process {
+	t.Helper()
+	return StartProcessTo(t, nil, env, path, args...)
+}
+
+// StartProcessTo is StartProcess of a process whose stdout and stderr both are
+// output, which is closed here; nil: they are collected.
+func StartProcessTo(t testing.TB, output *os.File, env []string, path string, args ...string) *Process {
+	t.Helper()
+	p := &Process{T: t, Name: filepath.Base(path), mark: rand.Text(), exited: make(chan struct{})}
+	p.Cmd = exec.Command(path, args...)
+	p.Cmd.Dir = Root(t)
+	p.Cmd.Env = append(os.Environ(), append(env, markVariable+"="+p.mark)...)
+	stdout, stderr := output, output
+	if output == nil {
+		stdout, stderr = p.collect(&p.stdout), p.collect(&p.Stderr)
+	}
+	p.Cmd.Stdout, p.Cmd.Stderr = stdout, stderr
+	t.Cleanup(p.cleanup)
+	err := p.Cmd.Start()
+	stdout.Close()
+	stderr.Close()
+	if err != nil {
+		close(p.exited)
+		t.Fatalf("start %s: %v", p.Name, err)
+	}
+	p.PID = p.Cmd.Process.Pid
+	go func() { // ends with the process, which cleanup ends
+		_ = p.Cmd.Wait()
+		p.awaitOutput(outputDelay)
+		close(p.exited)
+	}()
+	return p
+}
+
+// outputDelay is how long the output of a process is waited for after its end.
+// Who holds its pipes for longer, a grandchild or a successor, is read on.
+const outputDelay = time.Second
+
+// collect makes a pipe for an output of the process and reads it until all who
+// have its other end, which it returns, are gone.
+func (p *Process) collect(into *testkit.Buffer) *os.File {
+	p.T.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	read := make(chan struct{})
+	p.outputs = append(p.outputs, read)
+	go func() { // cleanup ends all writers
+		defer close(read)
+		defer reader.Close()
+		_, _ = io.Copy(into, reader)
+	}()
+	return writer
+}
+
+// awaitOutput waits until all of the output is read, but not for ever.
+func (p *Process) awaitOutput(within time.Duration) {
+	enough := time.After(within)
+	for _, read := range p.outputs {
+		select {
+		case <-read:
+		case <-enough:
+			return
+		}
+	}
+}
+
+// Log returns what the process has written to stderr so far.
+func (p *Process) Log() string { return p.Stderr.String() }
+
+// Output returns what the process has written to stdout so far.
+func (p *Process) Output() string { return p.stdout.String() }
+
+// Signal sends a signal to the process alone, not to its children.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.T.Helper()
+	if err := p.Cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.T.Fatalf("signal %v to %s: %v", sig, p.Name, err)
+	}
+}
+
+// Exited reports whether the process has ended.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// ExitCode waits for the end of the process and returns its exit code, -1 if a
+// signal ended it. The test fails if it has not ended within the given time.
+func (p *Process) ExitCode(within time.Duration) int {
+	p.T.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(within):
+		p.T.Fatalf("%s (pid %d) has not ended within %v", p.Name, p.PID, within)
+	}
+	return p.Cmd.ProcessState.ExitCode()
+}
+
+// WaitLog waits until a line of stderr contains text and returns that line.
+func (p *Process) WaitLog(within time.Duration, text string) string {
+	p.T.Helper()
+	var line string
+	p.Wait(within, fmt.Sprintf("a line with %q from %s", text, p.Name), func() bool {
+		line = LineWith(p.Log(), text)
+		return line != ""
+	})
+	return line
+}
+
+// Wait is testkit.Eventually that fails at once when the process has ended.
+func (p *Process) Wait(within time.Duration, what string, done func() bool) {
+	p.T.Helper()
+	testkit.Eventually(p.T, within, what, func() bool {
+		ended := p.Exited() // before done, which may see what was written last
+		if done() {
+			return true
+		}
+		if ended {
+			p.T.Fatalf("%s ended (%v) while the test waited for: %s", p.Name, p.Cmd.ProcessState, what)
+		}
+		return false
+	})
+}
+
+// Kill ends the process by SIGKILL and waits for its end. Its children are not
+// touched: WaitNoneLeft says what became of them.
+func (p *Process) Kill() {
+	p.T.Helper()
+	p.Signal(syscall.SIGKILL)
+	p.ExitCode(Patience)
+}
+
+// WaitNoneLeft waits until no process of the family is left: neither this one
+// nor anything that it or its children started.
+func (p *Process) WaitNoneLeft(within time.Duration) {
+	p.T.Helper()
+	var left []int
+	deadline := time.Now().Add(within)
+	for pause := time.NewTicker(10 * time.Millisecond); ; <-pause.C {
+		if left = family(p.mark); len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.T.Fatalf("%v after the end of %s still there: %s", within, p.Name, Describe(left))
+		}
+	}
+}
+
+// Family returns the pids of the process and of all that it or its children
+// started and that still run, in no order. It needs /proc: elsewhere than on
+// Linux it is empty.
+func (p *Process) Family() []int { return family(p.mark) }
+
+// cleanup leaves nothing behind, whatever the test has done.
+func (p *Process) cleanup() {
+	if p.Cmd.Process != nil {
+		_ = p.Cmd.Process.Kill()
+	}
+	<-p.exited
+	for _, pid := range family(p.mark) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	p.awaitOutput(Patience)
+	if p.T.Failed() {
+		p.T.Logf("stderr of %s (pid %d):\n%s", p.Name, p.PID, tail(p.Log(), 200))
+	}
+}
+
+// family finds the running processes with a mark in their environment. A
+// zombie has none, so it does not count.
+func family(mark string) []int {
+	entries, _ := filepath.Glob("/proc/[0-9]*/environ")
+	var pids []int
+	for _, entry := range entries {
+		environ, err := os.ReadFile(entry)
+		if err != nil || !bytes.Contains(environ, []byte(markVariable+"="+mark)) {
+			continue // another user's, or gone meanwhile
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(entry)))
+		if err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Describe words processes for a message.
+func Describe(pids []int) string {
+	var all []string
+	for _, pid := range pids {
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		all = append(all, fmt.Sprintf("%d (%s)", pid, strings.TrimSpace(string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})))))
+	}
+	return strings.Join(all, ", ")
+}
+
+// LineWith returns the first whole line that contains text, or nothing.
+func LineWith(log, text string) string {
+	for line := range strings.Lines(log) {
+		if strings.HasSuffix(line, "\n") && strings.Contains(line, text) {
+			return strings.TrimSuffix(line, "\n")
+		}
+	}
+	return ""
+}
+
+// tail returns the last n lines of a text.
+func tail(text string, n int) string {
+	lines := strings.SplitAfter(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// Root is the root of the tree: the nearest folder with a go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("no go.mod above this folder")
+	return ""
+}
+
+// Tool returns the path of a tool that the Makefile builds into .tools.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	return Built(t, filepath.Join(Root(t), ".tools", name), "make tools")
+}
+
+// Built returns path if there is such a file; the test fails otherwise, for
+// it must not pass without having run.
+func Built(t testing.TB, path, command string) string {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run '%s' first", err, command)
+	}
+	return path
+}
+
+// ShortTempDir is t.TempDir with a path short enough for a socket in it.
+func ShortTempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cabrank-real-") //nolint:usetesting // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// FilesIn lists the names in a folder.
+func FilesIn(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}

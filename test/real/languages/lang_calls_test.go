@@ -1,0 +1,209 @@
+//go:build real
+
+package languages_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// A worker with one thread gets the next call when it has finished the one
+// before, and not a moment earlier (R1).
+func TestRubyWithOneThreadTakesSequentialCalls(t *testing.T) {
+	c := harness.StartLangCabrank(t, "ruby", "--workers", "1", "--slots", "1")
+	wantFewRefused(t, harness.CallCPU(t, harness.Dial(t, c.Addr), 5_000, 1), 5_000)
+	c.Stop()
+}
+
+// wantFewRefused checks that hardly a call was refused and none failed otherwise: a
+// worker's lateness is learned from refusals that are passed on. On an idle machine
+// it is fewer than one in 1,000; `make soak` holds that.
+func wantFewRefused(t *testing.T, failed map[string]int, calls int) {
+	t.Helper()
+	refused := 0
+	for _, text := range []string{"No free threads in thread pool", "Concurrent RPC limit exceeded!"} {
+		refused += failed["ResourceExhausted: "+text]
+		delete(failed, "ResourceExhausted: "+text)
+	}
+	t.Logf("%d of %d calls refused", refused, calls)
+	if refused > calls/200 || len(failed) > 0 {
+		t.Errorf("%d of %d calls refused, others failed with %v; want at most %d, none", refused, calls, failed, calls/200)
+	}
+}
+
+// Ruby's pool refuses calls even when there are no more of them than threads;
+// hardly a caller of cabrank ever sees that, and none where its texts are trusted
+// (R1).
+func TestRubyRefusalsStayInside(t *testing.T) {
+	const slots = 8
+	t.Run("without cabrank", func(t *testing.T) {
+		addr := harness.StartLangWorker(t, "ruby", fmt.Sprintf("RAILS_MAX_THREADS=%d", slots))
+		if failed := harness.CallCPU(t, harness.Dial(t, addr), 2000, 20); failed["ResourceExhausted: No free threads in thread pool"] == 0 {
+			t.Errorf("this worker never refuses, so the test proves nothing: %v", failed)
+		}
+	})
+	start := func(env ...string) *harness.Cabrank {
+		args := slices.Concat([]string{"--workers", "1", "--slots", strconv.Itoa(slots), "--"}, harness.ReadLangExample(t, "ruby").Worker)
+		c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), env...), args...)
+		c.WaitReady(harness.LangBound)
+		return c
+	}
+	c := start()
+	for _, inFlight := range []int{4, 8, 10, 20} {
+		t.Run(fmt.Sprintf("%d in flight", inFlight), func(t *testing.T) {
+			wantFewRefused(t, harness.CallCPU(t, harness.Dial(t, c.Addr), 2000, inFlight), 2000)
+		})
+	}
+	c.Stop()
+	c = start(harness.Trusting)
+	if failed := harness.CallCPU(t, harness.Dial(t, c.Addr), 2000, 20); len(failed) > 0 {
+		t.Errorf("trusted, failed calls by status: %v", failed)
+	}
+	c.Stop()
+}
+
+// An application's own RESOURCE_EXHAUSTED looks like a refusal, but it may have
+// spent something: it is passed on and the call is not made again (R1).
+func TestOwnResourceExhaustedRunsOnce(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			c := harness.StartLangCabrank(t, lang, "--workers", "1")
+			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
+			for calls := 1; calls <= 5; calls++ {
+				if got := exhaust(t, client); got != strconv.Itoa(calls) {
+					t.Fatalf("after %d calls the worker has run %s", calls, got)
+				}
+			}
+			c.Stop()
+		})
+	}
+}
+
+// exhaust makes the worker spend its quota and returns how often it ever did.
+func exhaust(t *testing.T, client workpb.WorkClient) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+	defer cancel()
+	var trailer metadata.MD
+	_, err := client.Fail(ctx, &workpb.FailRequest{
+		Code: uint32(codes.ResourceExhausted), Message: "quota spent", Reason: "QUOTA",
+	}, grpc.Trailer(&trailer))
+	if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != "quota spent" {
+		t.Fatalf("got %v, want the worker's own answer", err)
+	}
+	if executions := trailer.Get("x-executions"); len(executions) == 1 {
+		return executions[0]
+	}
+	t.Fatalf("no x-executions in the trailer %v", trailer)
+	return ""
+}
+
+// At a deadline a grpc-go worker resets its stream with CANCEL: without cabrank
+// its callers are told CANCELLED for every fifth deadline or so, when the
+// worker's clock is ahead of theirs. Behind cabrank, whose clock runs too, a
+// caller that waits is told DEADLINE_EXCEEDED, whoever noticed first (R13).
+func TestDeadlineAtTheWorkerIsNamed(t *testing.T) {
+	const calls = 200 // fewer than the streams that a connection may have
+	c := harness.StartLangCabrank(t, "go", "--workers", "1", "--slots", strconv.Itoa(calls))
+	caller := testkit.DialCaller(t, c.Addr) // keeps no clock of its own
+	caller.Greet()
+	caller.Skip(testkit.Settings, testkit.WindowUpdate, testkit.Ping)
+	for i := range calls {
+		stream := uint32(2*i + 1)
+		caller.WriteHeaders(stream, testkit.NoEnd,
+			":method", "POST", ":scheme", "http", ":authority", c.Addr, ":path", workpb.Work_Io_FullMethodName,
+			"content-type", "application/grpc", "te", "trailers", "grpc-timeout", fmt.Sprintf("%dm", 50+i))
+		caller.WriteData(stream, testkit.End, grpcMessage(t, &workpb.IoRequest{Millis: 60_000}))
+	}
+	ends := map[string]int{}
+	for range calls {
+		ends[endOfCall(caller.WantFrame())]++
+	}
+	if want := "grpc-status 4"; ends[want] != calls {
+		t.Errorf("calls by their end: %v, want %d times %s", ends, calls, want)
+	}
+	caller.Close()
+	c.Stop()
+}
+
+// endOfCall names the status in a block of trailers, or any other frame.
+func endOfCall(f testkit.Frame) string {
+	if f.Kind == testkit.Headers && f.End {
+		return "grpc-status " + testkit.Value(f.Fields, "grpc-status")
+	}
+	return fmt.Sprintf("%v %v", f.Kind, f.Code)
+}
+
+// grpcMessage is a message with its prefix: one byte for "not compressed", four
+// for the length.
+func grpcMessage(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	payload, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(payload))), payload...)
+}
+
+// So many cancels on one connection and a Node worker ends it, with everybody's
+// calls on it: what R14 is for.
+func TestNodeEndsConnectionsForCancels(t *testing.T) {
+	worker := harness.Tap(t, harness.StartLangWorker(t, "node"))
+	client := workpb.NewWorkClient(harness.Dial(t, worker.Addr))
+	for worker.GoAways() == 0 {
+		if err := harness.CancelOnce(t.Context(), client); err != nil && worker.GoAways() == 0 {
+			t.Fatal(err)
+		}
+		if n := worker.Resets(); n > 5000 {
+			t.Fatalf("%d cancels and no GOAWAY: the test of cabrank proves nothing", n)
+		}
+	}
+	t.Logf("GOAWAY after %d cancels", worker.Resets())
+}
+
+// Behind cabrank it never comes to that (R14). The minute is in `make soak`.
+func TestCancelsBehindCabrank(t *testing.T) { harness.CancelStorm(t, 8*time.Second) }
+
+// A worker that takes the number of its threads from CABRANK_SLOTS has one for each
+// call that it gets: more streams than any number it could have of its own are all
+// answered while all are open.
+func TestThreadsFollowSlots(t *testing.T) {
+	const slots = 12
+	for _, lang := range []string{"python", "ruby"} {
+		t.Run(lang, func(t *testing.T) {
+			c := harness.StartLangCabrank(t, lang, "--workers", "1", "--slots", strconv.Itoa(slots), "--transport", "unix")
+			ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+			defer cancel()
+			client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
+			for i := range slots {
+				stream, err := client.Chat(ctx)
+				if err == nil {
+					err = stream.Send(&workpb.ChatMessage{Text: "there?"})
+				}
+				if err == nil {
+					_, err = stream.Recv()
+				}
+				if err != nil {
+					t.Fatalf("stream %d of %d: %v", i+1, slots, err)
+				}
+			}
+			cancel()
+			c.Stop()
+		})
+	}
+}

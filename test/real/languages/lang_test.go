@@ -1,0 +1,119 @@
+//go:build real
+
+package languages_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Workers and clients understand each other without cabrank: a failure behind
+// it is then its own.
+func TestLanguagesDirect(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			var loose []string
+			if lang == "go" {
+				// At a deadline grpc-go resets the stream with CANCEL; other clients
+				// may see that before their own clock says DEADLINE_EXCEEDED.
+				loose = []string{"deadline"}
+			}
+			runLangClients(t, harness.StartLangWorker(t, lang), loose...)
+		})
+	}
+}
+
+// The literal command line of each README works, and clients of every language
+// see through cabrank what they see without it: all four kinds of call, error
+// details, metadata in headers and trailers, deadlines and cancels.
+func TestLanguagesBehindCabrank(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			example := harness.ReadLangExample(t, lang)
+			args := slices.Concat(example.Flags, []string{"--"}, example.Worker)
+			c := harness.StartCabrankEnv(t, harness.LangEnv(t), args...)
+			c.WaitReady(harness.LangBound)
+			runLangClients(t, c.Addr)
+			c.Stop()
+		})
+	}
+}
+
+// The same workers on unix sockets (R19); one client is enough to tell.
+func TestLanguagesOnUnixSockets(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			c := harness.StartLangCabrank(t, lang, "--workers", "2", "--transport", "unix")
+			runLangClient(t, "go", c.Addr)
+			c.Stop()
+		})
+	}
+}
+
+// runLangClients runs the client of every language, one after the other.
+func runLangClients(t *testing.T, addr string, loose ...string) {
+	t.Helper()
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" client", func(t *testing.T) { runLangClient(t, lang, addr, loose...) })
+	}
+}
+
+// runLangClient runs one client and compares what it prints, one line of JSON
+// per case, with testdata/expected.json, except for the loose cases.
+func runLangClient(t *testing.T, lang, addr string, loose ...string) {
+	t.Helper()
+	command := slices.Clone(harness.ReadLangExample(t, lang).Client)
+	command[len(command)-1] = addr
+	client := harness.StartLangProcess(t, nil, command)
+	if code := client.ExitCode(harness.LangBound); code != 0 {
+		t.Errorf("the client ended with exit code %d", code)
+	}
+	got := map[string]any{}
+	for line := range strings.Lines(client.Output()) {
+		var result struct {
+			Case string `json:"case"`
+			Got  any    `json:"got"`
+		}
+		if err := json.Unmarshal([]byte(line), &result); err != nil {
+			t.Fatalf("line %q of the client: %v", line, err)
+		}
+		got[result.Case] = result.Got
+	}
+	want := expectedOfLangs(t)
+	for _, name := range loose {
+		want[name] = got[name]
+	}
+	compareLang(t, got, want)
+}
+
+func compareLang(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if !reflect.DeepEqual(got[name], want[name]) {
+			t.Errorf("%s: got %v, want %v", name, got[name], want[name])
+		}
+	}
+	if len(got) > len(want) {
+		t.Errorf("more cases than testdata/expected.json has: %v", slices.Sorted(maps.Keys(got)))
+	}
+}
+
+func expectedOfLangs(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("testdata/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var expected map[string]any
+	if err := json.Unmarshal(text, &expected); err != nil {
+		t.Fatal(err)
+	}
+	return expected
+}

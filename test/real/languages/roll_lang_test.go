@@ -1,0 +1,49 @@
+//go:build real
+
+package languages_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// A rolling restart of workers in every language, threaded and asynchronous,
+// under calls and streams that never pause: none of them fails, and every worker
+// has been replaced at its end.
+func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
+	for _, lang := range harness.Langs() {
+		t.Run(lang+" worker", func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "control.sock")
+			c := harness.StartLangCabrankEnv(t, lang, []string{harness.Trusting}, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
+			op := harness.NewOperator(t, socket)
+			load := startLoop(t, c.Addr)
+			for range 2 {
+				if err := op.Run(2*harness.LangBound, "restart"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			failed, calls := load.Stop()
+			if len(failed) > 0 || calls == 0 {
+				t.Errorf("of %d calls and streams failed: %v", calls, failed)
+			}
+			state, err := op.Status()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state.Generation != 3 || state.Ready != 2 {
+				t.Errorf("generation %d, %d ready; want 3 and 2", state.Generation, state.Ready)
+			}
+			c.Stop()
+		})
+	}
+}
+
+// startLoop starts three callers of short calls and one of streams.
+func startLoop(t *testing.T, addr string) *harness.Loop {
+	t.Helper()
+	client := workpb.NewWorkClient(harness.Dial(t, addr))
+	return harness.StartLoop(t, client, []harness.LoopCall{harness.CallCPUOnce, harness.CallCPUOnce, harness.CallCPUOnce, harness.StreamOnce})
+}

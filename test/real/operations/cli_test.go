@@ -1,0 +1,190 @@
+//go:build real
+
+package operations_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// The probes tell how far the start has come (startup and readiness by the
+// first worker, liveness at once), and every listener says where it is.
+func TestProbesFollowTheStart(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	worker := append([]string{"sh", "-c", `until [ -e "$0" ]; do sleep 0.02; done; exec "$@"`, gate}, harness.FaultWorker(t)...)
+	c := harness.StartFault(t, worker, "--workers", "2", "--min-ready", "2")
+	harness.WantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200, "nothing": 404})
+	for _, addr := range []string{c.Addr, c.ProbesAddr, c.MetricsAddr} {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
+			t.Errorf("a listening line with the address %q", addr)
+		}
+	}
+	early := make(chan harness.Outcome, 1)
+	go func() { early <- harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "early", 0) }()
+	c.WaitMetric("cabrank_queue_length", 1)
+
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-early; got.Err != nil {
+		t.Errorf("a call from before the first worker: %v", got.Err)
+	}
+	c.WaitReady(harness.Patience)
+	harness.WantProbes(t, c, map[string]int{"startup": 200, "readiness": 200, "liveness": 200})
+
+	c.KillPID(c.WaitWorkers(2)) // one of two, both of which must be ready
+	c.Wait(harness.Patience, "readiness to go", func() bool { return c.Probe("readiness") == http.StatusServiceUnavailable })
+	harness.WantProbes(t, c, map[string]int{"startup": 200, "liveness": 200})
+	c.WaitReady(harness.Patience)
+	c.Stop()
+}
+
+// A port that is taken ends the start with one line that says by whom and what
+// to do, and leaves nothing.
+func TestTakenPortsAreNamed(t *testing.T) {
+	holder := harness.StartCabrank(t, "--upstream", "127.0.0.1:1")
+	free := "127.0.0.1:0"
+	for _, test := range []struct {
+		flag, listen, probes, metrics string
+	}{
+		{"--listen", holder.Addr, free, free},
+		{"--probes", free, holder.ProbesAddr, free},
+		{"--metrics", free, free, holder.MetricsAddr},
+	} {
+		t.Run(test.flag, func(t *testing.T) {
+			args := slices.Concat([]string{"run", "--listen", test.listen, "--probes", test.probes, "--metrics", test.metrics,
+				"--transport", "unix", "--"}, harness.FaultWorker(t))
+			p, code := harness.RunToEnd(t, args...)
+			if code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			want := fmt.Sprintf("%s (pid %d)", holder.Name, holder.PID)
+			line := p.Failure()
+			if !strings.Contains(line, want) || !strings.HasSuffix(line, "choose another port with "+test.flag) {
+				t.Errorf("the last line is %q, want one that names %s and %s", line, want, test.flag)
+			}
+			p.WaitNoneLeft(3 * time.Second)
+		})
+	}
+	holder.Stop()
+}
+
+// What cannot be right ends before anything is left running, with 2 and one
+// line.
+func TestWrongStartsEndWith2(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"program not found", []string{"--", "no-such-program"}, "no-such-program"},
+		{"program not executable", []string{"--", "/dev/null"}, "/dev/null"},
+		{"bad value", []string{"--workers", "many", "--", "true"}, `"many" is not a whole number`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := append([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-level", "error"}, test.args...)
+			p, code := harness.RunToEnd(t, args...)
+			if code != 2 {
+				t.Errorf("exit code %d, want 2", code)
+			}
+			if got := strings.Count(p.Log(), "\n"); got != 1 || !strings.Contains(p.Failure(), test.says) {
+				t.Errorf("stderr is %q, want one line with %q", p.Log(), test.says)
+			}
+			p.WaitNoneLeft(3 * time.Second)
+		})
+	}
+	p, code := harness.RunToEnd(t, "run", "--wokers", "3", "--", "true") // which no log is about
+	if code != 2 || p.Log() != "cabrank: unknown flag: --wokers; did you mean --workers?\n" {
+		t.Errorf("unknown flag: exit code %d, %q", code, p.Log())
+	}
+}
+
+// On a terminal, or if told so, logs are text and the workers' lines have their
+// name before them.
+func TestTextForPeople(t *testing.T) {
+	args := slices.Concat([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-format", "text",
+		"--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t, "-say", "hello"))
+	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+	p.WaitLog(harness.Patience, "msg=listening addr=127.0.0.1:")
+	p.WaitLog(harness.Patience, `msg="worker ready" worker=worker-1`)
+	p.Wait(harness.Patience, "the worker's line", func() bool { return p.Output() == "worker-1 | hello\n" })
+	p.Signal(syscall.SIGTERM)
+	if code := p.ExitCode(harness.StopBound); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	p.WaitNoneLeft(3 * time.Second)
+}
+
+// Elsewhere each line of a worker says whose it is, also one that is JSON already,
+// and whether it comes from stderr.
+func TestJSONForPrograms(t *testing.T) {
+	worker := append([]string{"sh", "-c", `echo '{"a":1}'; echo oops >&2; exec "$0" "$@"`}, harness.FaultWorker(t)...)
+	c := harness.StartFault(t, worker, "--workers", "1")
+	c.WaitWorkers(1)
+	for _, want := range []string{`{"worker":"worker-1","a":1}`, `"level":"INFO","msg":"oops","worker":"worker-1","stream":"stderr"}`} {
+		c.Wait(harness.Patience, want, func() bool { return strings.Contains(c.Output(), want+"\n") })
+	}
+	c.Stop()
+}
+
+// By default the log has a line for what happens to cabrank and its workers, and
+// none for a call, however that ends.
+func TestNoLinePerCall(t *testing.T) {
+	const calls = 100
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
+	c.WaitWorkers(1)
+	before := c.Log()
+	conn := harness.Dial(t, c.Addr)
+	for range calls {
+		if got := harness.CallIo(t.Context(), conn, "1", 0); got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		if got := callMethodCode(t.Context(), conn, "/no.Such/Method"); got != codes.Unimplemented {
+			t.Fatal(got)
+		}
+	}
+	c.WaitMetric("cabrank_calls_total", 2*calls)
+	if after := c.Log(); after != before {
+		t.Errorf("%d calls have left lines in the log:\n%s", 2*calls, strings.TrimPrefix(after, before))
+	}
+	c.Stop()
+}
+
+// Workers on loopback ports get the first free ones in their range, and a
+// stranger on one of them gets no call (R19).
+func TestStrangerOnAWorkersPort(t *testing.T) {
+	first := testkit.FreePorts(t, 4)
+	stranger, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	args := append([]string{"--workers", "2", "--start-port", fmt.Sprint(first), "--"}, harness.FaultWorker(t)...)
+	c := harness.StartCabrank(t, args...)
+	c.WaitWorkers(2)
+	for _, line := range c.LogLines("worker ready") {
+		if line.Text("address") == stranger.Addr().String() {
+			t.Errorf("a worker is said to be ready at the stranger's address: %v", line)
+		}
+	}
+	load := harness.StartLoad(t, c.Addr, 4, time.Millisecond)
+	load.WaitAnswered(t, "worker-1", 10)
+	load.WaitAnswered(t, "worker-2", 10)
+	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
+	}
+	c.Stop()
+}

@@ -1,0 +1,446 @@
+//go:build real
+
+package operations_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// A restart replaces every worker and loses no call. It says at once how long it
+// can take, then each step, and returns when all is done.
+func TestRestartUnderLoad(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "3", "--slots", "2")
+	c.AwaitReady(3)
+	before := c.ReadyPIDs("")
+	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
+	load.WaitAnswered(t, "", 10)
+	said := strings.Split(strings.TrimSpace(c.Must("restart")), "\n")
+	load.WaitAnswered(t, "", 10)
+	all := load.Stop()
+	if failed := harness.Failures(all); len(failed) > 0 {
+		t.Errorf("%d of %d calls failed, the first with %v", len(failed), len(all), failed[0].Err)
+	}
+	c.WantTakenOnce(all)
+	if !regexp.MustCompile(`^0/3 replacing workers, at most \d`).MatchString(said[0]) {
+		t.Errorf("the first line is %q", said[0])
+	}
+	if last := said[len(said)-1]; !strings.HasPrefix(last, "restart done in ") || said[len(said)-2] != "3/3 replaced" {
+		t.Errorf("the last lines are %q", said[len(said)-2:])
+	}
+	s := c.Status()
+	if s.Generation != 2 || s.Ready != 3 || len(s.Workers) != 3 {
+		t.Errorf("afterwards: %+v", s)
+	}
+	for _, pid := range before {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+	c.Stop()
+}
+
+// A version that never becomes ready stops the restart: the reason, exit code 1,
+// the old workers serve, and the next restart runs their command again.
+func TestRestartWithABadVersion(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "4")
+	c.AwaitReady(2)
+	before := c.ReadyPIDs("")
+	load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
+	for command, want := range map[string]string{"exit 7": "exit status 7", "exec /no/such/program": "exit status"} {
+		p, code := c.Command("restart", "--", "sh", "-c", command)
+		if code != 1 || !strings.HasPrefix(p.Log(), "cabrank: the new workers do not get ready, the others go on: ") || !strings.Contains(p.Log(), want) {
+			t.Errorf("%s: exit code %d, %s", command, code, p.Log())
+		}
+	}
+	p, code := c.Command("restart", "--", "/no/such/program")
+	if code != 1 || !strings.Contains(p.Log(), "no such file or directory") {
+		t.Errorf("a program that is not there: exit code %d, %s", code, p.Log())
+	}
+	if text := c.Must("status"); !strings.Contains(text, "the last roll stopped ") {
+		t.Errorf("the status says nothing of it:\n%s", text)
+	}
+	c.AwaitReady(2)
+	load.WaitAnswered(t, "", 10)
+	if after := c.ReadyPIDs(""); !slices.Equal(before, after) {
+		t.Errorf("workers %v became %v", before, after)
+	}
+	c.Must("restart")
+	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
+	}
+	c.Stop()
+}
+
+// A second restart takes over, with its own command; who waited for the first
+// is told so.
+func TestSecondRestartTakesOver(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
+	c.AwaitReady(2)
+	first := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c.Await("the first restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
+	c.Must(append([]string{"restart", "--"}, harness.FaultWorker(t, "-say", "second")...)...)
+	if code := first.ExitCode(harness.Patience); code != 1 || !strings.Contains(first.Log(), "another restart took over") {
+		t.Errorf("the first one: exit code %d, %s", code, first.Log())
+	}
+	if got := strings.Count(c.Output(), "second"); got < 2 {
+		t.Errorf("%d workers run the second command", got)
+	}
+	// Its command stays.
+	c.Must("restart")
+	if got := strings.Count(c.Output(), "second"); got < 4 {
+		t.Errorf("%d workers run the second command after one more restart", got)
+	}
+	c.Stop()
+}
+
+// A command with which no restart has ended well is forgotten, also if it came with
+// another restart than the one that failed.
+func TestFailedCommandIsForgotten(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--boot-timeout", "3s")
+	c.AwaitReady(1)
+	first := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c.Await("the first restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
+	if p, code := c.Command("restart"); code != 1 || !strings.Contains(p.Log(), "boot timeout") {
+		t.Errorf("the second restart: exit code %d, %s", code, p.Log())
+	}
+	first.ExitCode(harness.Patience)
+	c.Must("restart")
+	c.Stop()
+}
+
+// A worker that only crashes can be scaled away.
+func TestScaleAwayFromACrashLoop(t *testing.T) {
+	sick := append([]string{"sh", "-c", `[ "$CABRANK_WORKER_INDEX" = 1 ] && exit 7; exec "$0" "$@"`}, harness.FaultWorker(t)...)
+	c := harness.StartControlled(t, sick, "--workers", "2")
+	c.Await("the crash loop", func(s *harness.OperatorStatus) bool {
+		return s.Ready == 1 && len(s.Workers) == 2 && s.Workers[1].State == "crash loop"
+	})
+	c.Must("scale", "1")
+	c.Stop()
+}
+
+// --force does not wait for calls: they are told why.
+func TestForcedRestart(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
+	c.AwaitReady(1)
+	conn := harness.Dial(t, c.Addr)
+	long := make(chan harness.Outcome, 1)
+	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Hour) }()
+	c.WaitTaken(1)
+	c.Must("restart", "--force")
+	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: worker draining")
+	c.Stop()
+}
+
+// Who does not want to wait any longer leaves; the restart goes on, also when
+// its client dies.
+func TestInterruptedRestartGoesOn(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
+			c.AwaitReady(1)
+			conn := harness.Dial(t, c.Addr)
+			ctx, cancel := context.WithCancel(t.Context())
+			long := make(chan harness.Outcome, 1)
+			go func() { long <- harness.CallIo(ctx, conn, "long", time.Hour) }()
+			c.WaitTaken(1)
+			client := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket)
+			client.Wait(harness.Patience, "the drain", func() bool { return strings.Contains(client.Output(), "draining worker-1 (1 call)") })
+			client.Signal(sig)
+			code := client.ExitCode(harness.Patience)
+			if sig == syscall.SIGINT && (code != 1 || !strings.Contains(client.Log(), "the restart goes on")) {
+				t.Errorf("exit code %d, %s", code, client.Log())
+			}
+			cancel()
+			<-long
+			c.Await("the end of the restart", func(s *harness.OperatorStatus) bool { return s.Generation == 2 && s.Ready == 1 && len(s.Workers) == 1 })
+			c.Stop()
+		})
+	}
+}
+
+// SIGTERM wins over a restart: who waits for that is told, and cabrank ends with 0.
+func TestStopWinsOverARestart(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
+	c.AwaitReady(2)
+	client := harness.StartProcess(t, nil, harness.CabrankBinary(t), "restart", "--control", c.Socket, "--", "sleep", "1000")
+	c.Await("the restart", func(s *harness.OperatorStatus) bool { return s.Roll != nil && s.Roll.Running })
+	c.Stop()
+	if code := client.ExitCode(harness.Patience); code != 1 || client.Log() != "cabrank: cabrank is stopping\n" {
+		t.Errorf("the restart: exit code %d, %s", code, client.Log())
+	}
+}
+
+// Up, down, and one worker by its name, under load.
+func TestScaleAndDrain(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--slots", "2")
+	c.AwaitReady(2)
+	load := harness.StartLoad(t, c.Addr, 3, harness.ShortWork)
+	for _, n := range []int{5, 1, 3} {
+		c.Must("scale", fmt.Sprint(n))
+		if s := c.Status(); s.Ready != n || s.Wanted != n || len(s.Workers) != n {
+			t.Errorf("scale %d: %+v", n, s)
+		}
+	}
+	name := c.Status().Workers[0].Name
+	c.Must("drain", name)
+	c.AwaitReady(3)
+	if text := c.Must("scale", "auto"); !strings.Contains(text, "to the number in the configuration: workers.count is not auto") || c.Status().Wanted != 2 {
+		t.Errorf("scale auto of a fixed number: %s, %+v", text, c.Status())
+	}
+	c.Must("scale", "3")
+	for args, says := range map[string]string{
+		"drain worker-99":        "there is no worker or upstream \"worker-99\"; there are: worker-",
+		"scale 100000":           "there can be 1 to ",
+		"scale 0":                "is no number of workers",
+		"drain --undo " + name:   "there is no worker",
+		"drain --force --undo x": "--undo goes without --force",
+	} {
+		p, code := c.Command(strings.Fields(args)...)
+		if code != 2 || strings.Count(p.Log(), "\n") != 1 {
+			t.Errorf("%s: exit code %d, %s", args, code, p.Log())
+		}
+		if args != "drain --undo "+name && !strings.Contains(p.Log(), says) {
+			t.Errorf("%s: %s, want %q", args, p.Log(), says)
+		}
+	}
+	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
+	}
+	c.Stop()
+}
+
+// An upstream is taken out and given back without losing a call.
+func TestDrainOfAnUpstream(t *testing.T) {
+	var behind []*harness.Cabrank
+	for range 2 {
+		inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
+		inner.WaitWorkers(1)
+		behind = append(behind, inner)
+	}
+	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+	c := &harness.Controlled{
+		Cabrank: harness.StartCabrank(t, "--upstream", behind[0].Addr+","+behind[1].Addr, "--control", socket),
+		Socket:  socket, Op: harness.NewOperator(t, socket),
+	}
+	states := func(want ...string) func(*harness.OperatorStatus) bool {
+		return func(s *harness.OperatorStatus) bool {
+			got := map[string]string{}
+			for _, u := range s.Upstreams {
+				got[u.Address] = u.State
+			}
+			return got[behind[0].Addr] == want[0] && got[behind[1].Addr] == want[1]
+		}
+	}
+	c.Await("both upstreams", states("ready", "ready"))
+	load := harness.StartLoad(t, c.Addr, 3, harness.ShortWork)
+	behind[0].WaitTaken(5)
+	c.Must("drain", behind[0].Addr)
+	if s := c.Status(); !states("drained", "ready")(s) {
+		t.Errorf("drained: %+v", s)
+	}
+	served := func() (n uint64) {
+		var s struct {
+			Upstreams []struct {
+				Address string `json:"address"`
+				Served  uint64 `json:"served"`
+			} `json:"upstreams"`
+		}
+		if err := json.Unmarshal([]byte(c.Must("status", "--json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range s.Upstreams {
+			if u.Address == behind[0].Addr {
+				n = u.Served
+			}
+		}
+		return n
+	}
+	before := served()
+	load.WaitAnswered(t, "", 20)
+	if after := served(); after != before {
+		t.Errorf("%d calls came to a drained upstream", after-before)
+	}
+	c.Must("drain", "--undo", behind[0].Addr)
+	c.Await("both upstreams again", states("ready", "ready"))
+	c.Wait(harness.Patience, "calls at the upstream that is back", func() bool { return served() > before })
+	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
+	}
+	if p, code := c.Command("restart"); code != 2 || !strings.Contains(p.Log(), "only upstreams") {
+		t.Errorf("restart: exit code %d, %s", code, p.Log())
+	}
+	c.Stop()
+}
+
+// The status shows a crash loop with its last exit, and what waits meanwhile;
+// the commands that cannot get anywhere say so.
+func TestStatusOfACrashLoop(t *testing.T) {
+	c := harness.StartControlled(t, []string{"sh", "-c", "exit 7"}, "--workers", "1")
+	conn := harness.Dial(t, c.Addr)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan harness.Outcome, 1)
+	go func() { waiting <- harness.CallIo(ctx, conn, "waits", 0) }()
+	c.Await("the crash loop", func(s *harness.OperatorStatus) bool { return len(s.Workers) == 1 && s.Workers[0].State == "crash loop" })
+	c.WaitMetric("cabrank_queue_length", 1)
+	text := c.Must("status")
+	for _, want := range []string{`^ready 0 of 1, queue 1 \(oldest \d`, `\nworker-1  crash loop  .* exit  .*last exit: exit status 7\n`} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if p, code := c.Command("scale", "2"); code != 1 || !strings.Contains(p.Log(), "is in a crash loop (exit status 7)") {
+		t.Errorf("scale: exit code %d, %s", code, p.Log())
+	}
+	cancel()
+	<-waiting
+	c.Stop()
+}
+
+// The JSON forms hold what docs/control.md promises.
+func TestCommandsAsJSON(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2")
+	c.AwaitReady(2)
+	var status map[string]any
+	if err := json.Unmarshal([]byte(c.Must("status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"version", "pid", "started", "state", "generation", "listeners", "wanted", "ready", "workers", "upstreams", "in_flight", "queue", "config"} {
+		if _, there := status[key]; !there {
+			t.Errorf("the status has no %s", key)
+		}
+	}
+	var last map[string]any
+	for line := range strings.Lines(c.Must("restart", "--json")) {
+		last = nil
+		if err := json.Unmarshal([]byte(line), &last); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	if last["done"] != true || last["operation"] != "restart" {
+		t.Errorf("the last event is %v", last)
+	}
+	p, code := c.Command("drain", "nobody", "--json")
+	if code != 2 || !strings.Contains(p.Output(), `"error":"there is no worker`) {
+		t.Errorf("an error: exit code %d, %s", code, p.Output())
+	}
+	c.Stop()
+}
+
+// cabrank stop returns when cabrank has ended, with 0 and without a trace;
+// --now does not wait for calls.
+func TestStopCommand(t *testing.T) {
+	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
+	c.AwaitReady(1)
+	conn := harness.Dial(t, c.Addr)
+	long := make(chan harness.Outcome, 1)
+	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Hour) }()
+	c.WaitTaken(1)
+	patient := harness.StartProcess(t, nil, harness.CabrankBinary(t), "stop", "--control", c.Socket)
+	c.Await("the stop", func(s *harness.OperatorStatus) bool { return s.State == "stopping" })
+	second := harness.StartProcess(t, nil, harness.CabrankBinary(t), "stop", "--control", c.Socket)
+	second.Wait(harness.Patience, "the second to wait", func() bool { return strings.Contains(second.Output(), "stopping, at most") })
+	c.Ended = true
+	c.Must("stop", "--now")
+	if !c.Exited() && c.ExitCode(time.Second) != 0 {
+		t.Error("cabrank has not ended with 0 when stop returns")
+	}
+	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: shutting down")
+	for _, client := range []*harness.Process{patient, second} {
+		if code := client.ExitCode(harness.Patience); code != 3 { // they did not want a call to be cut
+			t.Errorf("who waited: exit code %d, %s", code, client.Log())
+		}
+	}
+	if harness.FileExists(c.Socket) {
+		t.Error("the socket is left")
+	}
+	c.WaitNoneLeft(3 * time.Second)
+	p, code := c.Command("stop")
+	if code != 2 || !strings.Contains(p.Log(), "nothing listens on "+c.Socket+"; is cabrank running?") {
+		t.Errorf("without a cabrank: exit code %d, %s", code, p.Log())
+	}
+}
+
+// The socket goes with its process, also if that is stopped while it boots; what
+// kill -9 leaves is replaced by the next start, and a living one by none.
+func TestControlSocketFile(t *testing.T) {
+	c := harness.StartControlled(t, []string{"sleep", "1000"}, "--workers", "1")
+	c.Await("the boot", func(s *harness.OperatorStatus) bool { return s.State == "starting" && len(s.Workers) == 1 })
+	for path, want := range map[string]fs.FileMode{c.Socket: fs.ModeSocket | 0o600} {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v (%v), want %v", path, info.Mode(), err, want)
+		}
+	}
+	p, code := harness.RunToEnd(t, "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", c.Socket, "--", "sleep", "1000")
+	if code != 1 || !strings.Contains(p.Log(), fmt.Sprintf("control socket %s belongs to a process that runs", c.Socket)) {
+		t.Errorf("a second one on the same path: exit code %d, %s", code, p.Log())
+	}
+	c.Stop()
+	if harness.FileExists(c.Socket) {
+		t.Error("the socket is left after SIGTERM during the boot")
+	}
+
+	flags := []string{"--workers", "1", "--control", c.Socket}
+	killed := harness.StartFault(t, harness.FaultWorker(t), flags...)
+	killed.WaitWorkers(1)
+	killed.Kill()
+	if !harness.FileExists(c.Socket) {
+		t.Fatal("kill -9 has left no socket: this test shows nothing")
+	}
+	next := harness.StartFault(t, harness.FaultWorker(t), flags...)
+	c.AwaitReady(1)
+	next.Stop()
+	if harness.FileExists(c.Socket) {
+		t.Error("the socket is left")
+	}
+}
+
+// Without --control the only cabrank of this user is found; of two, one has to be
+// chosen.
+func TestControlIsFound(t *testing.T) {
+	runtime := harness.ShortTempDir(t)
+	env := []string{"XDG_RUNTIME_DIR=" + runtime, "TMPDIR=" + runtime}
+	start := func() *harness.Cabrank {
+		return harness.StartCabrankEnv(t, env, slices.Concat([]string{"--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))...)
+	}
+	ask := func() (p *harness.Process, code int) {
+		p = harness.StartProcess(t, env, harness.CabrankBinary(t), "status")
+		code = p.ExitCode(harness.Patience)
+		return p, code
+	}
+	first := start()
+	if p, code := ask(); code != 0 || !strings.Contains(p.Output(), "on "+first.Addr) {
+		t.Errorf("one: exit code %d, %s%s", code, p.Output(), p.Log())
+	}
+	second := start()
+	if p, code := ask(); code != 2 || !strings.Contains(p.Log(), "several cabranks run: choose one with --control, of "+runtime) {
+		t.Errorf("two: exit code %d, %s", code, p.Log())
+	}
+	first.Stop()
+	if p, code := ask(); code != 0 || !strings.Contains(p.Output(), "on "+second.Addr) {
+		t.Errorf("the other: exit code %d, %s%s", code, p.Output(), p.Log())
+	}
+	second.Stop()
+	if p, code := ask(); code != 2 || !strings.Contains(p.Log(), "is cabrank running?") {
+		t.Errorf("none: exit code %d, %s", code, p.Log())
+	}
+	if left := harness.FilesIn(t, runtime); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,85 @@
+//go:build real
+
+package operations_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// The demo that ends by itself: every worker gets some of twelve calls, and
+// nothing is left running.
+func TestDemoOnce(t *testing.T) {
+	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--once")
+	if code := demo.ExitCode(time.Minute); code != 0 {
+		t.Errorf("cabrank demo --once ended with exit code %d", code)
+	}
+	wantDemoShare(t, demo)
+	demo.WaitNoneLeft(3 * time.Second)
+}
+
+// make demo runs the same binary; DEMO=once makes it end by itself. -n, because
+// another build must not replace the binary under test.
+func TestMakeDemoIsTheDemo(t *testing.T) {
+	for once, want := range map[string]string{"": "bin/cabrank demo", "once": "bin/cabrank demo --once"} {
+		planned, err := exec.Command("make", "-n", "-C", harness.Root(t), "demo", "DEMO="+once).Output()
+		lines := strings.Split(strings.TrimSpace(string(planned)), "\n")
+		if err != nil || !slices.ContainsFunc(lines, func(line string) bool { return strings.TrimSpace(line) == want }) {
+			t.Errorf("make demo DEMO=%s: %v, no line %q in\n%s", once, err, want, planned)
+		}
+	}
+}
+
+// The first minute: the demo runs until Ctrl-C, and what it tells people to try
+// works.
+func TestDemoUntilInterrupt(t *testing.T) {
+	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	c := harness.Cabrank{Process: demo}
+	addr := c.Listening("listening")
+	for _, line := range []string{" demo call --addr ", "grpcurl -plaintext ", "Ctrl-C stops everything."} {
+		if !strings.Contains(demo.Output(), line) {
+			t.Errorf("the demo does not say %q:\n%s", line, demo.Output())
+		}
+	}
+
+	call := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "call", "--addr", addr, "-n", "12", "-c", "3")
+	if code := call.ExitCode(harness.Patience); code != 0 {
+		t.Errorf("cabrank demo call ended with exit code %d", code)
+	}
+	if got := strings.Count(call.Output(), "\ncall "); got != 11 { // the first line has none before it
+		t.Errorf("%d lines of calls after the first, want 11:\n%s", got, call.Output())
+	}
+	grpcurl := harness.StartProcess(t, nil, harness.Tool(t, "grpcurl"), "-plaintext", "-d", `{"name": "you"}`, addr, "cabrank.demo.v1.Greeter/SayHello")
+	if code := grpcurl.ExitCode(harness.Patience); code != 0 || !strings.Contains(grpcurl.Output(), "Hello, you!") {
+		t.Errorf("grpcurl, by reflection: exit code %d, %s", code, grpcurl.Output())
+	}
+
+	demo.Signal(syscall.SIGINT)
+	if code := demo.ExitCode(harness.StopBound); code != 0 {
+		t.Errorf("cabrank demo ended with exit code %d after SIGINT", code)
+	}
+	demo.WaitNoneLeft(3 * time.Second)
+}
+
+// wantDemoShare looks for twelve calls and a share for each of three workers.
+func wantDemoShare(t *testing.T, demo *harness.Process) {
+	t.Helper()
+	calls, table, _ := strings.Cut(demo.Output(), "12 calls over one connection:\n")
+	if got := strings.Count(calls, "call "); got != 12 {
+		t.Errorf("%d lines of calls, want 12", got)
+	}
+	for _, worker := range []string{"worker-1", "worker-2", "worker-3"} {
+		if !strings.Contains(table, worker) {
+			t.Errorf("no share of %s", worker)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the output:\n%s", demo.Output())
+	}
+}

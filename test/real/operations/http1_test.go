@@ -1,0 +1,166 @@
+//go:build real && linux
+
+package operations_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Who opens the port of the calls with a browser or with curl is told what it speaks
+// and how it is called; what is written there is right. All else is told that it is
+// the wrong protocol.
+func TestPageByCurl(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("there is no curl here")
+	}
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
+	c.WaitWorkers(1)
+	ask := func(args ...string) string {
+		t.Helper()
+		got, err := exec.CommandContext(t.Context(), curl, slices.Concat([]string{"-sS", "--max-time", "10"}, args)...).Output()
+		if err != nil {
+			t.Fatalf("curl %v: %v", args, err)
+		}
+		return string(got)
+	}
+	page := ask("http://" + c.Addr + "/")
+	if line := "grpcurl -plaintext " + c.Addr + " list"; !strings.Contains(page, line) {
+		t.Errorf("no %q in %q", line, page)
+	}
+	for _, want := range []struct {
+		args []string
+		text string
+	}{
+		{[]string{"-I", "http://" + c.Addr + "/"}, "HTTP/1.1 200 OK"},
+		{[]string{"-i", "--http2-prior-knowledge", "http://" + c.Addr + "/?from=curl"}, "grpcurl -plaintext " + c.Addr + " list"},
+		{[]string{"-I", "--http2-prior-knowledge", "http://" + c.Addr + "/"}, "HTTP/2 200"},
+		{[]string{"--http2", "http://" + c.Addr + "/"}, "grpcurl"}, // asks for an upgrade
+		{[]string{"-i", "-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "HTTP/1.1 505"},
+		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "this port speaks HTTP/2 without TLS"},
+	} {
+		if got := ask(want.args...); !strings.Contains(got, want.text) {
+			t.Errorf("curl %v: no %q in %q", want.args, want.text, got)
+		}
+	}
+	if calls := c.Metric("cabrank_calls_total"); calls != 0 {
+		t.Errorf("%v of them became calls", calls)
+	}
+	c.Stop()
+}
+
+// pages asks for the page again and again, with nothing in between.
+type pages struct {
+	t       *testing.T
+	quit    context.CancelFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	taken int
+}
+
+func startPages(t *testing.T, addr string, callers int) *pages {
+	t.Helper()
+	ctx, quit := context.WithCancel(t.Context())
+	p := &pages{t: t, quit: quit}
+	t.Cleanup(p.stop)
+	for range callers {
+		p.running.Go(func() {
+			client := http.Client{Transport: new(http.Transport)}
+			defer client.CloseIdleConnections()
+			for ctx.Err() == nil {
+				p.ask(ctx, &client, addr)
+			}
+		})
+	}
+	return p
+}
+
+func (p *pages) ask(ctx context.Context, client *http.Client, addr string) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), harness.Patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(limited, http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		p.t.Errorf("the page: %v", err)
+		p.quit()
+		return
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		p.t.Errorf("the page: %s, %v", answer.Status, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken++
+}
+
+func (p *pages) more(n int) {
+	p.t.Helper()
+	count := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.taken
+	}
+	want := count() + n
+	testkit.Eventually(p.t, harness.Patience, "more pages", func() bool { return count() >= want })
+}
+
+func (p *pages) stop() {
+	p.quit()
+	p.running.Wait()
+}
+
+// R20: through upgrades callers over HTTP/1 that never pause see no failure.
+func TestUpgradeBesideHTTP1(t *testing.T) {
+	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))...)
+	m.WaitWorkers(1)
+	callers := startPages(t, m.Addr, 6)
+	for range 2 {
+		callers.more(20)
+		m.Upgrade()
+		callers.more(20)
+	}
+	callers.stop()
+	m.End()
+}
+
+// R17: a stop does not wait for a connection over HTTP/1 whose request does not come.
+func TestStopBesideHTTP1(t *testing.T) {
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "20s")
+	c.WaitWorkers(1)
+	half, err := net.Dial("tcp", c.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	if _, err := io.WriteString(half, "GET / HTTP/1.1\r\nHost"); err != nil {
+		t.Fatal(err)
+	}
+	c.WaitMetric("cabrank_connections", 1)
+	c.StopWithin(4 * time.Second)
+	if err := half.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, half); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection is still open")
+	}
+}

@@ -1,0 +1,262 @@
+//go:build real
+
+package operations_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// mountedFile is a file as Kubernetes mounts one from a config map: a link into a
+// folder that is itself a link, which is switched from one folder to the next.
+type mountedFile struct {
+	t        testing.TB
+	dir      string
+	versions int
+}
+
+func mountFile(t testing.TB, text string) *mountedFile {
+	t.Helper()
+	m := &mountedFile{t: t, dir: t.TempDir()}
+	m.replace(text)
+	m.must(os.Symlink(filepath.Join("..data", "cabrank.yml"), m.path()))
+	return m
+}
+
+func (m *mountedFile) path() string { return filepath.Join(m.dir, "cabrank.yml") }
+
+// replace switches to a new version of the file, at once as whoever reads it sees it.
+func (m *mountedFile) replace(text string) {
+	m.t.Helper()
+	m.versions++
+	version := fmt.Sprintf("..%d", m.versions)
+	m.must(os.Mkdir(filepath.Join(m.dir, version), 0o700))
+	m.must(os.WriteFile(filepath.Join(m.dir, version, "cabrank.yml"), []byte(text), 0o600))
+	m.must(os.Symlink(version, filepath.Join(m.dir, "..next")))
+	m.must(os.Rename(filepath.Join(m.dir, "..next"), filepath.Join(m.dir, "..data")))
+}
+
+func (m *mountedFile) must(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// dialCounted returns a client that counts the connections which it makes.
+func dialCounted(t *testing.T, addr string) (workpb.WorkClient, *atomic.Int64) {
+	t.Helper()
+	dials := new(atomic.Int64)
+	dial := func(ctx context.Context, addr string) (net.Conn, error) {
+		dials.Add(1)
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return workpb.NewWorkClient(conn), dials
+}
+
+// reloadRig is a cabrank whose file changes, and an operator who says so.
+type reloadRig struct {
+	*harness.Cabrank
+
+	t    *testing.T
+	file *mountedFile
+	op   *harness.Operator
+}
+
+func startReloadRig(t *testing.T, text string) *reloadRig {
+	t.Helper()
+	file, socket := mountFile(t, text), filepath.Join(harness.ShortTempDir(t), "c.sock")
+	worker := harness.ChaosWorker(t, filepath.Join(t.TempDir(), "ledger"))
+	c := harness.StartCabrank(t, append([]string{"--config", file.path(), "--control", socket, "--"}, worker...)...)
+	c.WaitReady(harness.Patience)
+	return &reloadRig{Cabrank: c, t: t, file: file, op: harness.NewOperator(t, socket)}
+}
+
+// refuses reloads what is refused, with all of its faults.
+func (r *reloadRig) refuses(faults ...string) {
+	r.t.Helper()
+	err := r.op.Run(harness.Patience, "reload")
+	for _, fault := range append(faults, "nothing has changed") {
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			r.t.Errorf("the answer does not say %q: %v", fault, err)
+		}
+	}
+}
+
+// reload takes a text, and waits until so many workers are ready.
+func (r *reloadRig) reload(text string, workers int) {
+	r.t.Helper()
+	r.file.replace(text)
+	if err := r.op.Run(harness.Patience, "reload"); err != nil {
+		r.t.Fatal(err)
+	}
+	ready := func(s *harness.OperatorStatus) bool {
+		return s.Wanted == workers && s.Ready == workers && len(s.Workers) == workers
+	}
+	if err := r.op.Await(harness.Patience, fmt.Sprint(workers, " workers"), ready); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func shortCall(ctx context.Context, client workpb.WorkClient) error {
+	_, err := client.Io(ctx, &workpb.IoRequest{Millis: 5})
+	return err
+}
+
+func wholeStream(ctx context.Context, client workpb.WorkClient) error {
+	_, err := harness.CountStream(ctx, client, new(harness.ChaosCall))
+	return err
+}
+
+const reloadFile = `
+workers: {count: %d, slots: 4, transport: unix}
+queue: {length: %d, newest_first: %t}
+log.level: %s
+explain: %t
+methods:
+  /cabrank.example.v1.Work/Cpu: {idempotent: true, retries: %d}
+fair: {key: "%s", weights: {127.0.0.1: %d}}
+limits: {calls_per_key: %d, idle_timeout: %dm, window: %dKiB}
+buffer_total: %dMiB
+`
+
+// What changes in the file is taken again and again, under calls and streams that
+// never pause: none of them fails, and no connection ends.
+func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
+	r := startReloadRig(t, "workers: {count: 2, slots: 4, transport: unix}\n")
+	var dialed []*atomic.Int64
+	var loads []*harness.Loop
+	for range 3 {
+		client, dials := dialCounted(t, r.Addr)
+		dialed = append(dialed, dials)
+		loads = append(loads, harness.StartLoop(t, client, []harness.LoopCall{shortCall, shortCall, wholeStream}))
+	}
+	client, dials := dialCounted(t, r.Addr)
+	dialed = append(dialed, dials)
+	for i := range 12 {
+		level, workers, explain := "info", 2+i%3, i%2 == 0
+		key := []string{"peer", "metadata:user-agent", "authority", "metadata:x-absent"}[i%4]
+		if explain {
+			level = "debug"
+		}
+		r.reload(fmt.Sprintf(reloadFile, workers, 100+i, explain, level, explain, i%4, key, 1+i, 1000+i, 10+i, 16<<(i%3), 8<<(i%2)), workers)
+		if got := explained(t, client); got != explain {
+			t.Errorf("reload %d: answers explain themselves: %t, want %t", i, got, explain)
+		}
+	}
+	for i, load := range loads {
+		failed, calls := load.Stop()
+		if len(failed) > 0 || calls == 0 {
+			t.Errorf("caller %d: of %d calls and streams failed: %v", i, calls, failed)
+		}
+	}
+	for i, dials := range dialed {
+		if n := dials.Load(); n != 1 {
+			t.Errorf("caller %d has made %d connections, want one that stays", i, n)
+		}
+	}
+	r.WaitLog(harness.Patience, `"level":"DEBUG"`)
+	r.WaitLog(harness.Patience, `"key":"queue.length"`)
+}
+
+// explained makes a call and reports whether its trailers tell who has served it.
+func explained(t *testing.T, client workpb.WorkClient) bool {
+	t.Helper()
+	var trailer metadata.MD
+	if _, err := client.Cpu(t.Context(), &workpb.CpuRequest{N: 1}, grpc.Trailer(&trailer)); err != nil {
+		t.Error(err)
+	}
+	return len(trailer["cabrank-worker"]) > 0
+}
+
+// A file with faults, one that is half written and one that has gone change
+// nothing, by cabrank reload and by cabrank restart: what runs goes on.
+func TestBadFilesChangeNothing(t *testing.T) {
+	const good = "workers: {count: 2, slots: 4, transport: unix}\nexplain: true\n"
+	r := startReloadRig(t, good)
+	client, dials := dialCounted(t, r.Addr)
+	before, err := r.op.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame := func() {
+		t.Helper()
+		now, err := r.op.Status()
+		if err != nil || now.Generation != before.Generation || now.Wanted != 2 || now.Ready != 2 {
+			t.Errorf("the status is %+v, %v", now, err)
+		}
+		if !explained(t, client) {
+			t.Error("something has changed")
+		}
+	}
+
+	r.file.replace("workers: {count: 5, slots: 4, transport: unix}\nqueue: {length: -1}\nexplian: false\n")
+	r.refuses("cabrank.yml:2: queue.length: -1 is out of range", "cabrank.yml:3: explian: unknown key; did you mean explain?")
+	wantSame()
+	if err := r.op.Run(harness.Patience, "restart"); err == nil {
+		t.Error("a bad file does not refuse a restart")
+	}
+	wantSame()
+	r.file.replace("workers: {count: 5, slots")
+	r.refuses("is not valid YAML")
+	wantSame()
+	if err := os.Remove(r.file.path()); err != nil {
+		t.Fatal(err)
+	}
+	r.refuses("no such file")
+	wantSame()
+	if err := os.WriteFile(r.file.path(), []byte("workers: {count: 3, slots: 4, transport: unix}\nworkers.env: {A: s3cret}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.op.Run(harness.Patience, "reload"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, harness.Patience, "the third worker", func() bool {
+		now, err := r.op.Status()
+		return err == nil && now.Ready == 3
+	})
+	if explained(t, client) || dials.Load() != 1 {
+		t.Errorf("the good file was not taken, or cost connections: %d", dials.Load())
+	}
+	for _, want := range []string{`"needs_restart":["workers.env[A]"]`, `"new":"(hidden)"`} {
+		r.WaitLog(harness.Patience, want)
+	}
+	if strings.Contains(r.Log(), "s3cret") {
+		t.Error("the log has a secret")
+	}
+}
+
+// Where all endpoints are upstreams there is nothing to roll, and SIGHUP takes the
+// configuration.
+func TestHangupReloadsWithoutWorkers(t *testing.T) {
+	file := mountFile(t, "upstreams: [127.0.0.1:1]\n")
+	c := harness.StartCabrank(t, "--config", file.path(), "--control", filepath.Join(harness.ShortTempDir(t), "c.sock"))
+	file.replace("upstreams: [127.0.0.1:2]\nqueue.length: -1\n")
+	c.Signal(syscall.SIGHUP)
+	c.WaitLog(harness.Patience, "queue.length: -1 is out of range")
+	file.replace("upstreams: [127.0.0.1:2]\n")
+	c.Signal(syscall.SIGHUP)
+	c.WaitLog(harness.Patience, `"key":"upstreams","old":"127.0.0.1:1","new":"127.0.0.1:2"`)
+	c.Stop()
+}

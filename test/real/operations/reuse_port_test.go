@@ -1,0 +1,87 @@
+//go:build real
+
+package operations_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// server.reuse_port: two on one port; one stops, and callers that never pause
+// see nothing of it, neither those that stay nor those that connect anew for every
+// call (R17).
+func TestTwoOnOnePort(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cabrank.yml")
+	if err := os.WriteFile(file, []byte("server:\n  reuse_port: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := slices.Concat([]string{"--config", file, "--transport", "unix", "--workers", "2", "--slots", "8", "--"}, harness.FaultWorker(t))
+	first := harness.StartCabrank(t, flags...)
+	first.WaitWorkers(2)
+	second := harness.StartCabrank(t, append([]string{"--listen", first.Addr}, flags...)...)
+	second.WaitWorkers(2)
+	var loads []*harness.Load
+	for range 20 { // connections: the kernel deals them out
+		loads = append(loads, harness.StartLoad(t, first.Addr, 1, harness.ShortWork))
+	}
+	for _, l := range loads {
+		l.WaitAnswered(t, "", 3)
+	}
+	fresh := startFresh(t, first.Addr, 8)
+	fresh.WaitAnswered(t, "", 20)
+	first.Stop()
+	fresh.WaitAnswered(t, "", 20)
+	loads = append(loads, fresh)
+	calls := 0
+	for _, l := range loads {
+		l.WaitAnswered(t, "", 3)
+		all := l.Stop()
+		calls += len(all)
+		for _, o := range harness.Failures(all) {
+			t.Errorf("call %s of %d: %v", o.ID, len(all), o.Err)
+		}
+	}
+	if len(first.Taken()) == 0 || len(second.Taken()) == 0 {
+		t.Errorf("of %d calls the first took %d, the second %d", calls, len(first.Taken()), len(second.Taken()))
+	}
+}
+
+// startFresh begins to call over a connection for every call.
+func startFresh(t *testing.T, addr string, callers int) *harness.Load {
+	t.Helper()
+	l := &harness.Load{Quit: make(chan struct{})}
+	for caller := range callers {
+		l.Callers.Go(func() {
+			for call := 0; ; call++ {
+				select {
+				case <-l.Quit:
+					return
+				default:
+				}
+				l.Note(callAnew(t, addr, fmt.Sprintf("fresh-%d-%d", caller, call)))
+			}
+		})
+	}
+	return l
+}
+
+func callAnew(t *testing.T, addr, id string) harness.Outcome {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return harness.Outcome{ID: id, Err: err}
+	}
+	defer conn.Close()
+	limited, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+	defer cancel()
+	return harness.CallIo(limited, conn, id, 0)
+}

@@ -1,0 +1,59 @@
+//go:build real && linux
+
+package operations_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// startWrapped starts cabrank behind a wrapper, with a control socket.
+func startWrapped(t *testing.T, wrapper ...string) *harness.Controlled {
+	t.Helper()
+	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+	line := slices.Concat(wrapper, []string{harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
+		"--control", socket, "--transport", "unix", "--workers", "1", "--"}, harness.FaultWorker(t))
+	p := harness.StartProcess(t, nil, line[0], line[1:]...)
+	c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p, Ended: true}, Socket: socket, Op: harness.NewOperator(t, socket)}
+	c.AwaitReady(1)
+	return c
+}
+
+// A process has another number in each process namespace, and none where it
+// cannot be seen. Stop goes by the number that it has where stop runs.
+func TestStopFromAnotherNamespace(t *testing.T) {
+	inside := append([]string{"/usr/bin/env"}, harness.PIDNamespace(t)...)
+	for name, from := range map[string][]string{"outside": nil, "a sibling": inside} {
+		t.Run(name, func(t *testing.T) {
+			c := startWrapped(t, inside...)
+			c.Stopped(from...)
+			if code := c.ExitCode(harness.Patience); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			c.WaitNoneLeft(3 * time.Second)
+		})
+	}
+}
+
+// After an upgrade stop waits for the process that has taken over.
+func TestStopSeesTheSuccessor(t *testing.T) {
+	c := startWrapped(t)
+	c.Must("upgrade")
+	c.Await("the successor alone", func(s *harness.OperatorStatus) bool { return s.PID != c.PID && c.Exited() })
+	c.Stopped()
+	if left := c.Family(); len(left) > 0 {
+		t.Errorf("still there when stop has returned: %s", harness.Describe(left))
+	}
+}
+
+// Who started cabrank need not have waited for its end.
+func TestStopOfAZombie(t *testing.T) {
+	c := startWrapped(t, "/bin/sh", "-c", `"$0" "$@" & exec sleep 1000`)
+	c.Stopped()
+	c.Kill()
+	c.WaitNoneLeft(3 * time.Second)
+}

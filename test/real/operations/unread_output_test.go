@@ -1,0 +1,215 @@
+//go:build real && linux
+
+package operations_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// fullPipe returns a pipe that takes nothing more, until somebody reads.
+func fullPipe(t *testing.T) (reader, writer *os.File) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { reader.Close() })
+	if err := writer.SetWriteDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	fd := int(writer.Fd())
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = unix.Write(fd, []byte(strings.Repeat("x", 64)))
+	}
+	if err := unix.SetNonblock(fd, false); err != nil { // as a shell gives it
+		t.Fatal(err)
+	}
+	return reader, writer
+}
+
+// startUnread starts cabrank over fault workers with output as its stdout and
+// stderr, and a control socket. Its addresses are chosen, for nobody can read
+// them.
+func startUnread(t *testing.T, output *os.File, worker []string, flags ...string) *harness.Controlled {
+	t.Helper()
+	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+	port := testkit.FreePorts(t, 3)
+	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", port+n) }
+	args := slices.Concat([]string{"run", "--listen", at(0), "--probes", at(1), "--metrics", at(2), "--control", socket, "--transport", "unix"},
+		flags, []string{"--"}, worker)
+	p := harness.StartProcessTo(t, output, nil, harness.CabrankBinary(t), args...)
+	c := &harness.Cabrank{Process: p, Addr: at(0), ProbesAddr: at(1), MetricsAddr: at(2), Ended: true}
+	return &harness.Controlled{Cabrank: c, Socket: socket, Op: harness.NewOperator(t, socket)}
+}
+
+// Nobody reads what cabrank writes, from its first line on: it gets ready,
+// replaces workers that die, takes connections and calls, does what it is asked,
+// and ends in time. When somebody reads again, the log says what it has lost.
+func TestNobodyReadsTheLog(t *testing.T) {
+	reader, writer := fullPipe(t)
+	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "2", "--log-level", "debug", "--log-format", "text")
+	c.WaitReady(harness.Patience)
+	c.AwaitReady(2)
+	liveness := c.WatchProbe("liveness")
+	for range 3 {
+		c.KillAndAwait("worker-1", 2)
+	}
+	// A client of the control that does not read stops nothing either.
+	deaf, err := net.Dial("unix", c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	if _, err := io.WriteString(deaf, "GET /v1/events HTTP/1.1\r\nHost: cabrank\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"reload", "restart", "upgrade"} {
+		if err := c.Op.Run(harness.StopBound, command); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "1", 0); got.Err != nil {
+		t.Errorf("a call: %v", got.Err)
+	}
+	for status, seen := range liveness.Stop() {
+		if status == http.StatusServiceUnavailable {
+			t.Errorf("liveness was %d, %d times", status, seen)
+		}
+	}
+	if err := c.Op.Run(harness.StopBound, "stop"); err != nil {
+		t.Error(err)
+	}
+	c.WaitNoneLeft(3 * time.Second)
+	reader.Close()
+}
+
+// What workers have said to nobody is counted.
+func TestUnreadLinesAreCounted(t *testing.T) {
+	_, writer := fullPipe(t)
+	chatty := append([]string{"sh", "-c", `yes | head -c 2000000; exec "$0" "$@"`}, harness.FaultWorker(t)...)
+	c := startUnread(t, writer, chatty, "--workers", "1")
+	c.WaitReady(harness.Patience)
+	if got := c.Metric("cabrank_lines_dropped_total", "of", "workers"); got < 100_000 {
+		t.Errorf("%v of a million lines count as dropped", got)
+	}
+	if err := c.Op.Run(harness.StopBound, "stop"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The accept loop logs too: callers who were refused, or came and went, while
+// nobody read the log do not shut the door.
+func TestNobodyReadsTheLogOfTheDoor(t *testing.T) {
+	t.Setenv("CABRANK_LIMITS_CONNECTIONS", "4")
+	_, writer := fullPipe(t)
+	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1")
+	c.WaitReady(harness.Patience)
+	for range 3 {
+		var came []net.Conn
+		for range 8 {
+			conn, err := net.Dial("tcp", c.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			came = append(came, conn)
+		}
+		for _, conn := range came {
+			conn.Close()
+		}
+	}
+	testkit.Eventually(t, harness.Patience, "an answered call", func() bool {
+		conn := harness.Dial(t, c.Addr)
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return harness.CallIo(ctx, conn, "1", 0).Err == nil
+	})
+	c.StopInTime()
+}
+
+// A start that fails ends, too, with nobody to read why.
+func TestNobodyReadsWhyItFailed(t *testing.T) {
+	_, writer := fullPipe(t)
+	p := harness.StartProcessTo(t, writer, nil, harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--", "no-such-program")
+	if code := p.ExitCode(harness.Patience); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+}
+
+// What was lost while nobody read is counted in the log, where it is missing.
+func TestLogTellsWhatItLost(t *testing.T) {
+	for i := range 50 { // each a line with every reload
+		t.Setenv(fmt.Sprintf("CABRANK_MAX_HOPS%d", i), "1")
+	}
+	reader, writer := fullPipe(t)
+	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1", "--log-format", "text")
+	c.WaitReady(harness.Patience)
+	for range 50 {
+		if err := c.Op.Run(harness.Patience, "reload"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := make(chan struct{})
+	go func() { // ends with cabrank, whose end closes the pipe
+		defer close(read)
+		_, _ = io.Copy(&c.Stderr, reader)
+	}()
+	c.WaitLog(harness.Patience, "lines were dropped")
+	c.StopInTime()
+	<-read
+}
+
+// Who read the output has gone (| head -2): cabrank goes on, and a TERM still
+// lets the calls in flight end.
+func TestReaderOfTheOutputGoes(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1")
+	c.WaitReady(harness.Patience)
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn := harness.Dial(t, c.Addr)
+	for i := range 10 { // of which the worker writes lines
+		if got := harness.CallIo(t.Context(), conn, fmt.Sprint(i), 0); got.Err != nil {
+			t.Fatal(got.Err)
+		}
+	}
+	c.KillAndAwait("worker-1", 1)
+	long := make(chan harness.Outcome, 1)
+	go func() { long <- harness.CallIo(t.Context(), conn, "long", time.Second) }()
+	c.WaitMetric("cabrank_in_flight", 1, "worker", "worker-1")
+	c.Signal(syscall.SIGTERM)
+	if got := <-long; got.Err != nil {
+		harness.WantStatus(t, got.Err, codes.OK, "")
+	}
+	if code := c.ExitCode(harness.StopBound); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	c.WaitNoneLeft(3 * time.Second)
+}

@@ -1,0 +1,284 @@
+//go:build real && linux
+
+package operations_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// R20: upgrades in a row, the program replaced in between, while callers never
+// pause: no call and no stream fails, none runs twice, the probes never say no,
+// and the control, the metrics and the probes are the new process's.
+func TestUpgradeUnderLoad(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		t.Run(transport, func(t *testing.T) {
+			m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", transport, "--workers", "2", "--slots", "8", "--"}, harness.FaultWorker(t, "-metrics"))...)
+			m.WaitWorkers(2)
+			m.WaitReady(harness.Patience)
+			loads := []*harness.Load{harness.StartLoad(t, m.Addr, 3, harness.ShortWork), harness.StartLoad(t, m.Addr, 3, 0)}
+			streams := startChats(t, m.Addr, 2)
+			probe := m.WatchProbe("readiness")
+			command := func() {
+				if err := m.Control.Run(harness.Patience, "upgrade"); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, ask := range []func(){command, func() { m.SignalTo(m.Main, syscall.SIGUSR2) }, command} {
+				loads[0].WaitAnswered(t, "", 20)
+				m.Install()
+				m.UpgradeBy(ask)
+				loads[0].WaitAnswered(t, "", 20)
+				m.WantScrape()
+			}
+			streams.stop(t)
+			calls := 0
+			for _, l := range loads {
+				all := l.Stop()
+				calls += len(all)
+				for _, o := range harness.Failures(all) {
+					t.Errorf("call %s: %v", o.ID, o.Err)
+				}
+			}
+			t.Logf("%d calls", calls)
+			for status, times := range probe.Stop() {
+				if status != http.StatusOK {
+					t.Errorf("readiness answered %d %d times", status, times)
+				}
+			}
+			m.WantNoStrangers()
+			if ended := m.LogLines("worker ended"); len(ended) > 0 {
+				t.Errorf("a worker ended: %v", ended[0])
+			}
+			m.End()
+			for id, times := range m.Taken() {
+				if times > 2 { // both loads use the same ids
+					t.Errorf("call %s ran %d times", id, times)
+				}
+			}
+		})
+	}
+}
+
+// moody is a fault worker that does what the file beside it says at its start.
+func moody(t *testing.T) (worker []string, be func(mood string)) {
+	t.Helper()
+	mood := filepath.Join(t.TempDir(), "mood")
+	be = func(text string) {
+		if err := os.WriteFile(mood, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	be("")
+	return append([]string{"sh", "-c", `. "$0"; exec "$@"`, mood}, harness.FaultWorker(t)...), be
+}
+
+// startMoody starts cabrank over two moody workers, and a load.
+func startMoody(t *testing.T, flags ...string) (m *harness.Managed, l *harness.Load, be func(string)) {
+	t.Helper()
+	worker, be := moody(t)
+	m = harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8"}, flags, []string{"--"}, worker)...)
+	m.WaitWorkers(2)
+	l = harness.StartLoad(t, m.Addr, 4, harness.ShortWork)
+	l.WaitAnswered(t, "", 10)
+	return m, l, be
+}
+
+// R20: a new process that fails before it is ready leaves the old one as it
+// was, and its log says why. Then an upgrade that works.
+func TestUpgradeThatFails(t *testing.T) {
+	m, l, be := startMoody(t, "--boot-timeout", "2s")
+	for _, tc := range []struct {
+		name, program, mood, want string
+	}{
+		{"exits at once", "#!/bin/sh\nexit 3\n", "", "exit status 3"},
+		{"no program", "\x00", "", "exec format error"},
+		{"speaks another language", "#!/bin/sh\necho SSH-2.0-hello >&3; exec sleep 60\n", "", "not a message of cabrank"},
+		{"workers crash", "", "exit 7", "ends as soon as it is started: exit status 7"},
+		{"workers never ready", "", "exec sleep 60", "not ready within 7s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if m.Install(); tc.program != "" {
+				m.InstallText([]byte(tc.program))
+			}
+			be(tc.mood)
+			before := len(m.LogLines("no upgrade, nothing has changed"))
+			m.SignalTo(m.Main, syscall.SIGUSR2)
+			m.Wait(harness.Patience, "the failure", func() bool { return len(m.LogLines("no upgrade, nothing has changed")) > before })
+			if got := m.LogLines("no upgrade, nothing has changed")[before].Text("error"); !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q in it", got, tc.want)
+			}
+			m.WantUnharmed(l)
+		})
+	}
+	m.Install()
+	be("")
+	m.Upgrade()
+	m.WantUnharmed(l)
+	l.Stop()
+}
+
+// What is wrong with the configuration is told by `cabrank upgrade`, and what is wrong
+// with the command line, which a new version may not take any more.
+func TestUpgradeTellsFaults(t *testing.T) {
+	file := mountFile(t, "workers: {count: 2}\n")
+	m, l, _ := startMoody(t, "--config", file.path())
+	file.replace("workers: {count: two}\nlog: {colour: red}\n")
+	wantNoUpgrade(t, m, "cabrank: the new process refuses what it was started with, nothing has changed\n",
+		"cabrank: "+file.path()+":1: workers.count: ", "cabrank: "+file.path()+":2: log.colour: ")
+	file.replace("workers: {count: 2}\n")
+	m.InstallText([]byte("#!/bin/sh\nexec " + harness.CabrankBinary(t) + " --no-such \"$@\"\n"))
+	wantNoUpgrade(t, m, "cabrank: unknown flag: --no-such")
+	m.WantUnharmed(l)
+	l.Stop()
+}
+
+// wantNoUpgrade has the command fail with all of these words.
+func wantNoUpgrade(t *testing.T, m *harness.Managed, words ...string) {
+	t.Helper()
+	err := m.Control.Run(harness.Patience, "upgrade")
+	for _, want := range words {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
+
+// A control socket whose file somebody has removed, who tidies up or has mounted
+// something over it, is made anew by the next upgrade: else there would be no way to it
+// but a stop, and with a path that was asked for no upgrade either.
+func TestUpgradeMakesTheControlAnew(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"automatic": nil,
+		"named":     {"--control", filepath.Join(harness.ShortTempDir(t), "folder", "c.sock")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, l, _ := startMoody(t, flags...)
+			if err := os.RemoveAll(filepath.Dir(m.Control.Socket)); err != nil {
+				t.Fatal(err)
+			}
+			m.UpgradeBy(func() { m.SignalTo(m.Main, syscall.SIGUSR2) })
+			if _, err := m.Control.Status(); err != nil {
+				t.Errorf("the new process has no control: %v", err)
+			}
+			m.WantUnharmed(l)
+			l.Stop()
+		})
+	}
+}
+
+// A second upgrade during one is refused, and does not disturb it.
+func TestUpgradeTwiceAtOnce(t *testing.T) {
+	m, l, be := startMoody(t)
+	be("sleep 0.7")
+	m.StartUpgrade()
+	m.SignalTo(m.Main, syscall.SIGUSR2)
+	m.WaitLog(harness.Patience, "an upgrade is under way already")
+	m.WaitLog(harness.Patience, "took over")
+	m.Main = m.Successor()
+	m.WaitLog(harness.Patience, "the old process has ended")
+	m.WantUnharmed(l)
+	l.Stop()
+}
+
+// A stream that outlasts the drain is told by the old process, while the new one
+// serves (R17, R20).
+func TestUpgradeCutsWhatStays(t *testing.T) {
+	m, l, _ := startMoody(t, "--drain-timeout", "500ms")
+	stream, err := workpb.NewWorkClient(harness.Dial(t, m.Addr)).Chat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&workpb.ChatMessage{Text: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	m.Upgrade()
+	_, err = stream.Recv()
+	harness.WantStatus(t, err, codes.Unavailable, "cabrank: shutting down")
+	m.WantUnharmed(l)
+	l.Stop()
+}
+
+// SIGTERM to the new process while the old one still drains: the new one ends
+// after it, since a service manager would kill what is left behind.
+func TestStopAfterUpgrade(t *testing.T) {
+	m, l, _ := startMoody(t, "--drain-timeout", "10s")
+	held := make(chan harness.Outcome, 1)
+	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 1500*time.Millisecond) }()
+	m.Wait(harness.Patience, "the call", func() bool { return m.Taken()["held"] > 0 })
+	old := m.Main
+	m.SignalTo(old, syscall.SIGUSR2)
+	m.WaitLog(harness.Patience, "took over")
+	m.Main = m.Successor()
+	m.SignalTo(m.Main, syscall.SIGTERM)
+	if got := <-held; got.Err != nil {
+		t.Errorf("the held call: %v", got.Err)
+	}
+	m.WantEnd(old, 0)
+	m.WantEnd(m.Main, 0)
+	if output := m.Output(); strings.Index(output, fmt.Sprintf("ended %d ", m.Main)) < strings.Index(output, fmt.Sprintf("ended %d ", old)) {
+		t.Error("the new process has ended first")
+	}
+	if code := m.ExitCode(harness.Patience); code != 0 {
+		t.Errorf("the manager ended with exit code %d", code)
+	}
+	m.WantNothingLeft()
+	l.Stop()
+}
+
+// --upgrade-workers N begins with N and has all when the old process has gone.
+func TestUpgradeWorkers(t *testing.T) {
+	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--upgrade-workers", "1", "--"}, harness.FaultWorker(t))...)
+	m.WaitWorkers(3)
+	l := harness.StartLoad(t, m.Addr, 4, harness.ShortWork)
+	held := make(chan harness.Outcome, 1)
+	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 2*time.Second) }()
+	l.WaitAnswered(t, "", 10)
+	m.SignalTo(m.Main, syscall.SIGUSR2)
+	m.WaitLog(harness.Patience, "took over")
+	ready := len(m.LogLines("worker ready"))
+	if ready != 4 {
+		t.Errorf("%d workers have been ready when the new process took over, want 3 and 1", ready)
+	}
+	l.WaitAnswered(t, "", 20)
+	if got := <-held; got.Err != nil {
+		t.Errorf("the held call: %v", got.Err)
+	}
+	m.Main = m.Successor()
+	m.Wait(harness.Patience, "three workers", func() bool { return len(m.LogLines("worker ready")) == 6 })
+	for _, o := range harness.Failures(l.Stop()) {
+		t.Errorf("call %s: %v", o.ID, o.Err)
+	}
+}
+
+// As PID 1 an upgrade would end the container: it is refused, with a hint.
+func TestUpgradeAsPID1(t *testing.T) {
+	p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(harness.PIDNamespace(t), []string{
+		harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
+		"--transport", "unix", "--workers", "1", "--",
+	}, harness.FaultWorker(t))...)
+	p.WaitLog(harness.Patience, "worker ready")
+	c := harness.Cabrank{Process: p}
+	first := harness.ChildOf(t, p.PID)
+	c.SignalTo(first, syscall.SIGUSR2)
+	p.WaitLog(harness.Patience, "roll the container instead")
+	c.SignalTo(first, syscall.SIGTERM)
+	if code := p.ExitCode(harness.StopBound); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+}

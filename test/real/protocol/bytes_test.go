@@ -1,0 +1,160 @@
+//go:build real
+
+package protocol_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/stats"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Compressed calls pass as they are, in both directions; so does a message of
+// 32 MiB, and a stream that says nothing for longer than any of cabrank's own
+// timeouts.
+func TestBytesPassAsTheyAre(t *testing.T) {
+	const silence = 4 * time.Second
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--queue-timeout", "1s")
+	conn := harness.Dial(t, c.Addr)
+	quiet := openChat(t, conn)
+	quiet.echo("before the silence")
+	began := time.Now()
+
+	t.Run("gzip", func(t *testing.T) { wantGzipBothWays(t, c.Addr) })
+	t.Run("32 MiB", func(t *testing.T) {
+		large := openChat(t, conn, grpc.MaxCallRecvMsgSize(harness.MaxFaultMessage), grpc.MaxCallSendMsgSize(harness.MaxFaultMessage))
+		large.echo(strings.Repeat("0123456789abcdef", 2<<20))
+		large.end()
+	})
+	<-time.After(time.Until(began.Add(silence))) // the silence is what is tested
+	quiet.echo("after the silence")
+	quiet.end()
+	c.Stop()
+}
+
+// chat is a stream that is echoed.
+type chat struct {
+	t      *testing.T
+	stream grpc.BidiStreamingClient[workpb.ChatMessage, workpb.ChatMessage]
+}
+
+func openChat(t *testing.T, conn *grpc.ClientConn, opts ...grpc.CallOption) chat {
+	t.Helper()
+	stream, err := workpb.NewWorkClient(conn).Chat(t.Context(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chat{t, stream}
+}
+
+// echo sends a text and wants it back.
+func (c chat) echo(text string) {
+	c.t.Helper()
+	if err := c.stream.Send(&workpb.ChatMessage{Text: text}); err != nil {
+		c.t.Fatalf("send %d bytes: %v", len(text), err)
+	}
+	reply, err := c.stream.Recv()
+	if err != nil || reply.GetText() != text {
+		c.t.Fatalf("sent %d bytes, got %d back and %v", len(text), len(reply.GetText()), err)
+	}
+}
+
+// end wants the stream to end with OK.
+func (c chat) end() {
+	c.t.Helper()
+	if err := c.stream.CloseSend(); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.stream.Recv(); !errors.Is(err, io.EOF) {
+		c.t.Fatalf("the end of the stream: %v", err)
+	}
+}
+
+// wantGzipBothWays sees from the wire that the answer is compressed, too.
+func wantGzipBothWays(t *testing.T, addr string) {
+	t.Helper()
+	wire := &wireStats{}
+	conn, err := grpc.NewClient(addr, grpc.WithNoProxy(), grpc.WithStatsHandler(wire),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream := openChat(t, conn)
+	stream.echo(strings.Repeat("a", 1<<20))
+	stream.end()
+	if wire.encoding != gzip.Name || wire.received >= 1<<18 {
+		t.Errorf("1 MiB came back with encoding %q in %d bytes", wire.encoding, wire.received)
+	}
+}
+
+// wireStats notes how one stream's answer came; read after its end.
+type wireStats struct {
+	encoding string
+	received int
+}
+
+func (*wireStats) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*wireStats) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*wireStats) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (w *wireStats) HandleRPC(_ context.Context, event stats.RPCStats) {
+	switch e := event.(type) {
+	case *stats.InHeader:
+		w.encoding = e.Compression
+	case *stats.InPayload:
+		w.received += e.WireLength
+	}
+}
+
+// Two hundred uploads of 1 MiB wait on the connection of a stream that runs:
+// the stream keeps its pace, for a queued call's bytes stay within its own
+// window, and memory stays bounded (R11).
+func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
+	const (
+		uploads, echoes = 200, 200
+		pace            = 2 * time.Second // for all echoes; a stream that waits for an upload takes for ever
+		memory          = 128 << 20       // buffer_total and the program itself, twice over
+	)
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2")
+	c.WaitWorkers(1)
+	conn := harness.Dial(t, c.Addr)
+	running, holder := openChat(t, conn), openChat(t, conn)
+	running.echo("running")
+	holder.echo("holds the other slot")
+
+	ended := make(chan error, uploads)
+	message := strings.Repeat("u", 1<<20)
+	for range uploads {
+		go func() { ended <- harness.Upload(t.Context(), conn, message) }()
+	}
+	c.WaitMetric("cabrank_queue_length", uploads)
+	began := time.Now()
+	for range echoes {
+		running.echo("still running")
+	}
+	if took := time.Since(began); took > pace {
+		t.Errorf("%d echoes took %v while %d uploads waited", echoes, took, uploads)
+	}
+	holder.end()
+	for range uploads {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	running.end()
+	if peak := c.PeakMemory(); peak > memory {
+		t.Errorf("cabrank took %d MiB of memory, at most %d are expected", peak>>20, memory>>20)
+	}
+	c.Stop()
+}

@@ -1,0 +1,126 @@
+//go:build real || alone || soak
+
+package queue_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// closedLoop is callers in a closed loop: each has one call at a time and makes the next
+// one as soon as that has ended, however it did.
+type closedLoop struct {
+	harness.Tally
+
+	stop context.CancelFunc
+	over sync.WaitGroup
+}
+
+// startLoop starts so many callers with deadlines of a second. Of their calls 70 %
+// sleep for 30 ms and the others compute for a few.
+func startLoop(t *testing.T, c *harness.Cabrank, callers int) *closedLoop {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l := &closedLoop{stop: stop}
+	const perConnection = 20
+	var client workpb.WorkClient
+	for i := range callers {
+		if i%perConnection == 0 {
+			client = workpb.NewWorkClient(harness.Dial(t, c.Addr))
+		}
+		l.over.Go(func() { l.call(ctx, client) })
+	}
+	t.Cleanup(l.end)
+	return l
+}
+
+func (l *closedLoop) call(ctx context.Context, client workpb.WorkClient) {
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		var err error
+		if rand.Float64() < 0.7 {
+			_, err = client.Io(limited, &workpb.IoRequest{Millis: 30})
+		} else {
+			_, err = client.Cpu(limited, &workpb.CpuRequest{N: 14})
+		}
+		cancel()
+		if ctx.Err() == nil {
+			l.Count(err)
+		}
+	}
+}
+
+func (l *closedLoop) end() {
+	l.stop()
+	l.over.Wait()
+}
+
+// during counts for so long.
+func (l *closedLoop) during(d time.Duration) (answered, failed int) {
+	a, f := l.Sums()
+	<-time.After(d)
+	answered, failed = l.Sums()
+	return answered - a, failed - f
+}
+
+// disturbing keeps two of three workers from working for a moment.
+type disturbing func(c *harness.Cabrank, pids []int)
+
+// stopped stops them for so long.
+func stopped(d time.Duration) disturbing {
+	return func(c *harness.Cabrank, pids []int) {
+		for _, pid := range pids {
+			c.SignalTo(pid, syscall.SIGSTOP)
+		}
+		<-time.After(d)
+		for _, pid := range pids {
+			c.SignalTo(pid, syscall.SIGCONT)
+		}
+	}
+}
+
+// killed kills them and waits until others serve in their places.
+func killed(c *harness.Cabrank, pids []int) {
+	for _, pid := range pids {
+		c.SignalTo(pid, syscall.SIGKILL)
+	}
+	c.Wait(harness.Patience, "other workers", func() bool { return len(c.LogLines("worker ready")) == 3+len(pids) })
+}
+
+// recovers holds cabrank to this: when the disturbance is over the callers are
+// served as before. What the workers can do in that time is the machine's business;
+// that hardly a call fails is cabrank's.
+func recovers(t *testing.T, lang string, callers int, by disturbing, watched time.Duration) {
+	t.Helper()
+	example := harness.ReadLangExample(t, lang)
+	args := slices.Concat([]string{"--workers", "3", "--slots", "5", "--min-ready", "3", "--"}, example.Worker)
+	c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), "POOL_SIZE=5"), args...)
+	c.WaitReady(harness.LangBound)
+	var pids []int
+	for _, worker := range []string{"worker-1", "worker-2"} {
+		pids = append(pids, c.ReadyPIDs(worker)[0])
+	}
+	load := startLoop(t, c, callers)
+	c.Wait(harness.Patience, "calls", func() bool { answered, _ := load.Sums(); return answered > 10*callers })
+	answeredBefore, failedBefore := load.during(2 * time.Second)
+	_, begun := load.Sums()
+	by(c, pids)
+	_, lost := load.Sums()
+	answered2, failed2 := load.during(2 * time.Second)
+	answered, failed := load.during(watched)
+	load.end()
+	t.Logf("%s, %d callers: before %d answered, %d failed; %d failed meanwhile; 2 s after %d, %d; then %v: %d, %d; %v",
+		lang, callers, answeredBefore, failedBefore, lost-begun, answered2, failed2, watched, answered, failed, load.Failed())
+	if failed > (answered+failed)/50 {
+		t.Errorf("after the disturbance %d of %d calls failed in %v: %v", failed, answered+failed, watched, load.Failed())
+	}
+	c.Stop()
+}

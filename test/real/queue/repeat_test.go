@@ -1,0 +1,83 @@
+//go:build real
+
+package queue_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// What is marked idempotent runs again after a failure on its list, as often as
+// allowed; anything else runs once.
+func TestRetriesByMethod(t *testing.T) {
+	rules := `CABRANK_METHODS={"/cabrank.example.v1.Work/Fail": {idempotent: true, retries: 2, retry_on: [UNAVAILABLE]}}`
+	example := harness.ReadLangExample(t, "go")
+	c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), rules), append([]string{"--workers", "1", "--"}, example.Worker...)...)
+	c.WaitReady(harness.LangBound)
+	client := workpb.NewWorkClient(harness.Dial(t, c.Addr))
+	runs := 0
+	for _, call := range []struct {
+		code codes.Code
+		runs int
+	}{{codes.Unavailable, 3}, {codes.Aborted, 1}, {codes.Unavailable, 3}} {
+		ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+		var trailer metadata.MD
+		_, err := client.Fail(ctx, &workpb.FailRequest{Code: uint32(call.code), Message: "no"}, grpc.Trailer(&trailer))
+		cancel()
+		if status.Code(err) != call.code || status.Convert(err).Message() != "no" {
+			t.Errorf("got %v, want the worker's own answer", err)
+		}
+		runs += call.runs
+		if got := trailer.Get("x-executions"); !slices.Equal(got, []string{strconv.Itoa(runs)}) {
+			t.Errorf("after a call that fails with %v the worker has run %v, want %d", call.code, got, runs)
+		}
+	}
+	c.WaitMetric("cabrank_retries_total", 4, "reason", "status")
+	c.Stop()
+}
+
+// One worker stalls for seconds now and then. A second attempt elsewhere, made
+// only where a slot is free, spares callers that; without it they feel it.
+func TestHedgesAroundAStallingWorker(t *testing.T) {
+	const stall = 4 * time.Second
+	slowest := func(t *testing.T, env ...string) time.Duration {
+		t.Helper()
+		s := startOneSlots(t, 4, oneSlotOptions{
+			worker: []string{"-stall", stall.String(), "-stalls", "worker-1", "-stall-every", "8"}, env: env,
+		})
+		trial := oneslot.Trial{Calls: constant(200, 15*time.Millisecond, 5*time.Millisecond, oneslot.Call{})}
+		outcomes := s.try(&trial)
+		if hedged := s.Metric("cabrank_hedges_total"); hedged > 50 {
+			t.Errorf("%v hedges for 200 calls", hedged)
+		}
+		f := s.judge(trial, outcomes)
+		if f.InTime != len(outcomes) {
+			t.Errorf("calls by their end: %v", f.Statuses)
+		}
+		took, _ := tookBy(outcomes, make([]int, len(outcomes)), 0)
+		return took[len(took)-1]
+	}
+	t.Run("without", func(t *testing.T) {
+		if got := slowest(t); got < stall {
+			t.Errorf("the slowest call took %v: no worker has stalled, so the test proves nothing", got)
+		}
+	})
+	t.Run("with", func(t *testing.T) {
+		rules := `CABRANK_METHODS={"` + oneslot.Method + `": {idempotent: true, hedge_after: 100ms}}`
+		if got := slowest(t, rules); got > stall*3/4 {
+			t.Errorf("the slowest call took %v although one worker alone stalls", got)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+//go:build real && linux
+
+package workers_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// R19: where /proc shows processes only, as with systemd's ProcSubset=pid, or
+// nothing at all, healthy workers serve, are replaced and end like elsewhere. Where
+// nobody can tell whose a listener is, one line of the log says so.
+func TestHiddenProc(t *testing.T) {
+	for name, test := range map[string]struct {
+		mount string
+		blind int
+	}{
+		"processes only": {"mount -t proc -o subset=pid proc /proc", 0},
+		"nothing":        {"mount -t tmpfs none /proc", 1},
+	} {
+		for _, transport := range []string{"tcp", "unix"} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				alone := slices.Concat(harness.PIDNamespace(t), []string{"sh", "-c", test.mount + ` && exec "$0" "$@"`})
+				if out, err := exec.Command(alone[0], append(alone[1:], "true")...).CombinedOutput(); err != nil {
+					t.Skipf("this machine mounts no such /proc: %s", out)
+				}
+				socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+				p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(alone, []string{
+					harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", socket,
+					"--transport", transport, "--workers", "2", "--boot-timeout", "5s", "--",
+				}, harness.FaultWorker(t))...)
+				c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p}, Socket: socket, Op: harness.NewOperator(t, socket)}
+				c.AwaitReady(2)
+				if got := harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0); got.Err != nil {
+					t.Error(got.Err)
+				}
+				c.Must("restart")
+				if n := len(c.LogLines("worker ended")); n > 0 {
+					t.Errorf("%d workers have ended", n)
+				}
+				c.SignalTo(harness.ChildOf(t, p.PID), syscall.SIGTERM)
+				if code := p.ExitCode(harness.StopBound); code != 0 {
+					t.Errorf("exit code %d after SIGTERM, want 0", code)
+				}
+				p.WaitNoneLeft(3 * time.Second)
+				// Looking follows readiness: at the end all is said.
+				if n := len(c.LogLines("cannot tell whose listeners are: whoever answers at a worker's address is taken for it")); n != test.blind {
+					t.Errorf("%d lines about listeners that cannot be checked, want %d", n, test.blind)
+				}
+			})
+		}
+	}
+}

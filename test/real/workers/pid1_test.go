@@ -1,0 +1,35 @@
+//go:build real && linux
+
+package workers_test
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// In a container cabrank is PID 1, which nobody else is there to help: it reaps
+// every orphan, ends on SIGTERM with 0, and leaves nothing (R17, R18).
+func TestAsPID1(t *testing.T) {
+	script := `i=0; while [ $i -lt 200 ]; do (true &); i=$((i+1)); done; exec "$0" "$@"`
+	p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(harness.PIDNamespace(t), []string{
+		harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
+		"--transport", "unix", "--workers", "1", "--", "sh", "-c", script,
+	}, harness.FaultWorker(t))...)
+	p.WaitLog(harness.Patience, "worker ready")
+	c := harness.Cabrank{Process: p}
+	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Listening("listening")), "1", 0); got.Err != nil {
+		t.Error(got.Err)
+	}
+	first := harness.ChildOf(t, p.PID)
+	testkit.Eventually(t, harness.Patience, "no zombie under PID 1", func() bool { return zombiesOf(first) == 0 })
+	c.SignalTo(first, syscall.SIGTERM)
+	if code := p.ExitCode(harness.StopBound); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
+	}
+	p.WaitNoneLeft(3 * time.Second)
+}

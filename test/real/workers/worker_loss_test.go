@@ -1,0 +1,299 @@
+//go:build real
+
+package workers_test
+
+import (
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// A worker that dies under steady load takes with it only the calls that it had,
+// each of which is told so, once; the other worker goes on, and the dead one
+// comes back (R4).
+func TestWorkerDiesUnderLoad(t *testing.T) {
+	for _, transport := range []string{"tcp", "unix"} {
+		t.Run(transport, func(t *testing.T) { killUnderLoad(t, transport) })
+	}
+}
+
+func killUnderLoad(t *testing.T, transport string) {
+	t.Helper()
+	const slots, deaths = 3, 3
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots),
+		"--transport", transport, "--start-port", strconv.Itoa(testkit.FreePorts(t, 4)))
+	c.WaitWorkers(2)
+	readiness := c.WatchProbe("readiness")
+	load := harness.StartLoad(t, c.Addr, 2*slots+2, harness.ShortWork)
+	for death := range deaths {
+		load.WaitAnswered(t, "worker-1", 20)
+		pids := c.ReadyPIDs("worker-1")
+		c.KillPID(pids[len(pids)-1])
+		c.Wait(harness.Patience, "the return of worker-1", func() bool { return len(c.ReadyPIDs("worker-1")) == death+2 })
+	}
+	load.WaitAnswered(t, "worker-1", 20)
+	all := load.Stop()
+	if seen := readiness.Stop(); seen[http.StatusOK] == 0 || len(seen) != 1 {
+		t.Errorf("readiness by status: %v, want only 200", seen)
+	}
+
+	failed := harness.Failures(all)
+	for _, o := range failed {
+		harness.WantStatus(t, o.Err, codes.Unavailable, "cabrank: worker lost")
+	}
+	// A call in the socket of a process that is being killed counts as taken.
+	if len(failed) > deaths*slots || len(failed) == 0 {
+		t.Errorf("%d of %d calls failed; %d workers with %d slots died", len(failed), len(all), deaths, slots)
+	}
+	if got := c.Metric("cabrank_refusals_total", "reason", "worker_lost"); got != float64(len(failed)) {
+		t.Errorf("the page counts %v lost calls, callers saw %d", got, len(failed))
+	}
+	c.Stop()
+	c.WantTakenOnce(all)
+}
+
+// Calls that come while the only worker is away wait for its return.
+func TestCallsWaitForTheWorkerToReturn(t *testing.T) {
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1")
+	conn := harness.Dial(t, c.Addr)
+	if got := harness.CallIo(t.Context(), conn, "before-ready", 0); got.Err != nil {
+		t.Errorf("a call that came before the first worker was ready: %v", got.Err)
+	}
+	c.KillPID(c.WaitWorkers(1))
+	c.Wait(harness.Patience, "readiness to go", func() bool {
+		return c.Probe("readiness") == http.StatusServiceUnavailable || len(c.ReadyPIDs("worker-1")) > 1
+	})
+	if got := harness.CallIo(t.Context(), conn, "during-restart", 0); got.Err != nil {
+		t.Errorf("a call that came while the worker was away: %v", got.Err)
+	}
+	c.Stop()
+}
+
+// cabrank in front of cabrank, both flooded: a call that the inner one refuses
+// is refused to the caller, not made again (R1).
+func TestChainDoesNotMultiplyCalls(t *testing.T) {
+	const calls = 300
+	inner := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue", "10")
+	inner.WaitWorkers(1)
+	outer := harness.StartCabrank(t, "--upstream", inner.Addr, "--slots", "100")
+	outer.WaitReady(harness.Patience)
+	ended := make(chan harness.Outcome, calls)
+	for i := range calls {
+		conn := harness.Dial(t, outer.Addr)
+		go func() { ended <- harness.CallIo(t.Context(), conn, strconv.Itoa(i), harness.ShortWork) }()
+	}
+	var all []harness.Outcome
+	byMessage := map[string]int{}
+	for range calls {
+		got := <-ended
+		all = append(all, got)
+		byMessage[status.Convert(got.Err).Message()]++
+	}
+	answered, full := byMessage[""], byMessage["cabrank: queue full"]
+	if answered == 0 || full == 0 || answered+full != calls {
+		t.Errorf("answers by message: %v, want some OK and the rest refused for a full queue", byMessage)
+	}
+	outer.Stop()
+	inner.Stop()
+	inner.WantTakenOnce(all)
+	if ran := len(inner.Taken()); ran != answered {
+		t.Errorf("%d calls ran, %d were answered", ran, answered)
+	}
+}
+
+// A connection that nobody has accepted has taken no call, although the kernel
+// would have accepted its bytes. When it dies its calls move; so they do when
+// nobody accepts it in time, or who does is silent (R4, R10).
+func TestCallsOfABacklogMove(t *testing.T) {
+	t.Run("closed", func(t *testing.T) { moveFromBacklog(t, func(silent *listless) { silent.vanish() }) })
+	t.Run("left alone", func(t *testing.T) { moveFromBacklog(t, func(*listless) {}) })
+}
+
+// listless accepts the one connection by which an endpoint is watched, answers
+// questions for its health there, and leaves all others to the kernel.
+type listless struct {
+	net.Listener
+
+	gone chan struct{}
+
+	mu    sync.Mutex
+	conns []net.Conn
+	ended bool
+}
+
+func startListless(t *testing.T) *listless {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listless{Listener: listener, gone: make(chan struct{})}
+	server := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	t.Cleanup(func() {
+		l.vanish()
+		server.Stop()
+		<-done
+	})
+	return l
+}
+
+func (l *listless) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	enough := len(l.conns) == 1
+	l.mu.Unlock()
+	if enough {
+		<-l.gone
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+// vanish ends all connections, also those that nobody has accepted.
+func (l *listless) vanish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	close(l.gone)
+	l.Close()
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+func moveFromBacklog(t *testing.T, then func(silent *listless)) {
+	t.Helper()
+	const calls = 20
+	silent := startListless(t)
+	behind := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "100")
+	behind.WaitWorkers(1)
+	c := harness.StartCabrank(t, "--upstream", silent.Addr().String()+","+behind.Addr, "--slots", "100", "--min-ready", "2")
+	c.WaitReady(harness.Patience)
+
+	conn := harness.Dial(t, c.Addr)
+	ended := make(chan harness.Outcome, calls)
+	for i := range calls {
+		go func() { ended <- harness.CallIo(t.Context(), conn, strconv.Itoa(i), 0) }()
+	}
+	for range calls / 2 { // the other half are with the silent one
+		if got := <-ended; got.Err != nil {
+			t.Error(got.Err)
+		}
+	}
+	then(silent)
+	for range calls / 2 {
+		if got := <-ended; got.Err != nil {
+			t.Error(got.Err)
+		}
+	}
+	c.Stop()
+	behind.Stop()
+}
+
+// A worker that is stopped by a signal keeps its calls and gets no new ones
+// within a second; when it goes on, so do its calls, and it gets others (R6).
+func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
+	const slots = 2
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots))
+	pid := c.WaitWorkers(2)
+	conn := harness.Dial(t, c.Addr)
+	held := make(chan harness.Outcome, 2*slots)
+	for i := range 2 * slots {
+		go func() { held <- harness.CallIo(t.Context(), conn, "held-"+strconv.Itoa(i), frozenWork) }()
+	}
+	c.WaitTaken(2 * slots)
+	c.SignalTo(pid, syscall.SIGSTOP)
+	line := c.WaitLog(harness.Patience, "worker takes no calls")
+	if !strings.Contains(line, `"stopped":true`) {
+		t.Errorf("the line does not say why: %s", line)
+	}
+	c.WaitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "stopped")
+	for i := range 50 {
+		if got := harness.CallIo(t.Context(), conn, "new-"+strconv.Itoa(i), 0); got.Err != nil || got.Worker == "worker-1" {
+			t.Errorf("call %d: answered by %q, %v", i, got.Worker, got.Err)
+		}
+	}
+	c.SignalTo(pid, syscall.SIGCONT)
+	for range 2 * slots {
+		if got := <-held; got.Err != nil {
+			t.Errorf("call %s: %v", got.ID, got.Err)
+		}
+	}
+	load := harness.StartLoad(t, c.Addr, 2*slots, harness.ShortWork)
+	load.WaitAnswered(t, "worker-1", 5)
+	if failed := harness.Failures(load.Stop()); len(failed) > 0 {
+		t.Errorf("%d calls failed, the first with %v", len(failed), failed[0].Err)
+	}
+	if pids := c.ReadyPIDs("worker-1"); pids[len(pids)-1] != pid {
+		t.Errorf("the worker was replaced: %v", pids)
+	}
+	c.Stop()
+}
+
+// frozenWork is longer than it takes to see that a process is stopped.
+const frozenWork = 1500 * time.Millisecond
+
+// A program that only ever crashes brings down nothing but itself: calls are
+// told that no worker is ready, probes and metrics say why, and a stop is a
+// stop.
+func TestCrashLoopIsTold(t *testing.T) {
+	c := harness.StartFault(t, []string{"sh", "-c", "echo broken >&2; exit 3"}, "--workers", "1", "--queue-timeout", "100ms")
+	conn := harness.Dial(t, c.Addr)
+	harness.WantStatus(t, harness.CallIo(t.Context(), conn, "1", 0).Err, codes.Unavailable, "cabrank: no worker ready")
+	c.WaitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "crash loop")
+	if got := c.Metric("cabrank_worker_restarts_total", "worker", "worker-1", "cause", "exit"); got < 5 {
+		t.Errorf("%v restarts in a crash loop", got)
+	}
+	harness.WantProbes(t, c, map[string]int{"startup": 503, "readiness": 503, "liveness": 200})
+	if line := c.WaitLog(harness.Patience, "crash loop"); !strings.Contains(line, "exit status 3") {
+		t.Errorf("the line does not say how: %s", line)
+	}
+	c.Stop()
+}
+
+// A worker that is killed while it drains is lost, not drained: what it had is
+// told so, although it was about to be replaced anyway.
+func TestKilledWhileDraining(t *testing.T) {
+	socket := filepath.Join(harness.ShortTempDir(t), "control.sock")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--control", socket)
+	pid := c.WaitWorkers(1)
+	conn := harness.Dial(t, c.Addr)
+	held := make(chan harness.Outcome, 1)
+	go func() { held <- harness.CallIo(t.Context(), conn, "held", harness.CallBound) }()
+	c.WaitTaken(1)
+	drained := make(chan error, 1)
+	go func() { drained <- harness.NewOperator(t, socket).Run(harness.ChangeLimit, "drain", "worker-1") }()
+	c.WaitLog(harness.Patience, "worker draining")
+	c.KillPID(pid)
+	harness.WantStatus(t, (<-held).Err, codes.Unavailable, "cabrank: worker lost")
+	if err := <-drained; err != nil {
+		t.Errorf("the drain of a worker that was killed: %v", err)
+	}
+	c.Stop()
+}
