@@ -1,4 +1,7 @@
-"""A worker on grpcio: CABRANK_ADDR is its address, POOL_SIZE its threads."""
+"""A worker on grpcio: CABRANK_ADDR is its address, CABRANK_SLOTS its threads.
+
+POOL_SIZE, if there is one, gives it another number of threads than slots.
+"""
 
 import itertools
 import os
@@ -67,7 +70,7 @@ class Work(work_pb2_grpc.WorkServicer):
 
 def main():
     server = grpc.server(
-        ThreadPoolExecutor(max_workers=int(os.environ.get("POOL_SIZE", "5"))),
+        ThreadPoolExecutor(max_workers=int(os.environ.get("POOL_SIZE") or os.environ.get("CABRANK_SLOTS", "5"))),
         # A second worker on the same address must fail, not share it.
         options=[("grpc.so_reuseport", 0)],
     )
