@@ -1,7 +1,9 @@
 package cabrank_test
 
 import (
+	"go/build/constraint"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,4 +33,60 @@ func TestCIRunsMakeTest(t *testing.T) {
 	if !strings.Contains(read(t, ".ci/run"), "\nmake test\n") {
 		t.Error(".ci/run does not call make test")
 	}
+}
+
+// run is one line of the Makefile that runs tests: the tag it sets, and what it finds
+// the packages by.
+type run struct {
+	tags []string
+	find *regexp.Regexp
+}
+
+// testRuns matches such lines, soak among them.
+var testRuns = regexp.MustCompile(`(?m)^\t@\$\(TEST\)(.*?) (?:\./\.\.\.|\$\(call packages,(.*)\))$`)
+
+func runs(t *testing.T) (all []run) {
+	t.Helper()
+	for _, m := range testRuns.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		r := run{find: regexp.MustCompile("(?m)" + m[2])}
+		if _, after, ok := strings.Cut(m[1], "-tags "); ok {
+			r.tags = strings.Fields(after)[:1]
+		}
+		if slices.Contains(strings.Fields(m[1]), "-race") {
+			r.tags = append(r.tags, "race")
+		}
+		all = append(all, r)
+	}
+	if len(all) < 5 {
+		t.Fatalf("%d runs of tests were found in the Makefile: was it written in another way?", len(all))
+	}
+	return all
+}
+
+// A test whose build tags no target of the Makefile sets never runs, and nobody sees.
+func TestEveryTestIsRun(t *testing.T) {
+	all := runs(t)
+	for _, name := range sourceFiles(t, "_test.go") {
+		text := read(t, name)
+		line := regexp.MustCompile(`(?m)^//go:build .*$`).FindString(text)
+		if line == "" {
+			continue // in every run
+		}
+		want, err := constraint.Parse(line)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !slices.ContainsFunc(all, func(r run) bool { return r.find.MatchString(text) && builds(want, r.tags) }) {
+			t.Errorf("%s is built by none of the runs of the Makefile: %s", name, line)
+		}
+	}
+}
+
+// builds reports whether a file is built with these tags, on Linux or elsewhere.
+func builds(want constraint.Expr, tags []string) bool {
+	on := func(system string) bool {
+		return want.Eval(func(tag string) bool { return tag == system || slices.Contains(tags, tag) })
+	}
+	return on("linux") || on("darwin")
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -46,11 +47,23 @@ func allFiles(files []file, is func(file) bool) bool {
 	return !slices.ContainsFunc(files, func(f file) bool { return !is(f) })
 }
 
-// tree parses every Go file below the root, by folder.
+// tree returns every Go file below the root, parsed once for all tests, by folder.
 func tree(t *testing.T) map[string]*folder {
 	t.Helper()
+	folders, err := parseTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
+
+var parseTree = sync.OnceValues(func() (map[string]*folder, error) {
+	names, err := walkSources(".go")
+	if err != nil {
+		return nil, err
+	}
 	folders := map[string]*folder{}
-	for _, name := range sourceFiles(t, ".go") {
+	for _, name := range names {
 		p := folders[path.Dir(name)]
 		if p == nil {
 			p = &folder{fset: token.NewFileSet()}
@@ -58,32 +71,19 @@ func tree(t *testing.T) map[string]*folder {
 		}
 		syntax, err := parser.ParseFile(p.fset, filepath.FromSlash(name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		p.files = append(p.files, file{name: name, syntax: syntax})
 	}
-	return folders
-}
+	return folders, nil
+})
 
-// sourceFiles lists the files of the tree with an extension. Hidden folders
+// sourceFiles lists the files of the tree whose names end so. Hidden folders
 // (tools, dependencies, git), installed Node packages, test data and modules
 // of their own are not part of it.
 func sourceFiles(t *testing.T, extension string) []string {
 	t.Helper()
-	var names []string
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		base := entry.Name()
-		if entry.IsDir() && (base == "node_modules" || base == "testdata" || base == "tools" || name != "." && strings.HasPrefix(base, ".")) {
-			return filepath.SkipDir
-		}
-		if !entry.IsDir() && filepath.Ext(base) == extension {
-			names = append(names, filepath.ToSlash(name))
-		}
-		return nil
-	})
+	names, err := walkSources(extension)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,4 +91,57 @@ func sourceFiles(t *testing.T, extension string) []string {
 		t.Fatalf("no %s files found: is this the root of the tree?", extension)
 	}
 	return names
+}
+
+func walkSources(extension string) (names []string, err error) {
+	err = filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() && (base == "node_modules" || base == "testdata" || base == "tools" || name != "." && strings.HasPrefix(base, ".")) {
+			return filepath.SkipDir
+		}
+		if !entry.IsDir() && strings.HasSuffix(base, extension) {
+			names = append(names, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	return names, err
+}
+
+// mostBytes is what one file of the tree may have. Everybody clones it, for ever:
+// programs, archives and recordings have no place in it.
+const mostBytes = 512 << 10
+
+// A file that is built or installed stays out of the tree, and a link shows only
+// what the machine has on which it was made.
+func TestTreeHoldsSourcesOnly(t *testing.T) {
+	// As in .gitignore.
+	paths := []string{".git", "bin", "cabrank", ".tools", ".deps", "bench/out"}
+	names := []string{"node_modules", "__pycache__"}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		ignored := slices.Contains(paths, name) || slices.Contains(names, entry.Name())
+		switch {
+		case ignored && entry.IsDir():
+			return fs.SkipDir
+		case ignored || entry.IsDir() || strings.HasSuffix(name, ".test") || strings.HasSuffix(name, ".prof"):
+			return nil
+		case entry.Type()&fs.ModeSymlink != 0:
+			t.Errorf("%s is a link", name)
+			return nil
+		}
+		info, err := entry.Info()
+		if err == nil && info.Size() > mostBytes {
+			t.Errorf("%s has %d bytes, at most %d are allowed: was it added by mistake?", name, info.Size(), mostBytes)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
