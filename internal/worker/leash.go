@@ -3,6 +3,7 @@ package worker
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"sync"
@@ -81,8 +82,13 @@ func (l *leash) start() error {
 }
 
 // launch starts a keeper that reads in, writes to begins when it has begun, and is
-// told of groups through out.
+// told of groups through out. All of them wait in the pipe before it starts, for
+// cabrank may die at any time after; what changed meanwhile follows.
 func (l *leash) launch(in, begins, out *os.File) error {
+	told, err := l.list(out)
+	if err != nil {
+		return err
+	}
 	cmd := exec.Command(l.executable, "keeper")
 	cmd.Stdin, cmd.Stdout = in, begins
 	// A session of its own: no signal to cabrank's group or terminal reaches it.
@@ -93,15 +99,39 @@ func (l *leash) launch(in, begins, out *os.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cmd, l.pipe = cmd, out
-	for group := range l.groups {
-		l.tell("add", group)
-	}
+	l.tellSince(told)
 	select {
 	case <-l.stop:
 		l.hangUp()
 	default:
 	}
 	return nil
+}
+
+// list writes all groups into a pipe that no keeper reads yet, and returns them.
+func (l *leash) list(pipe *os.File) (map[int]struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for group := range l.groups {
+		if err := write(pipe, "add", group); err != nil {
+			return nil, err
+		}
+	}
+	return maps.Clone(l.groups), nil
+}
+
+// tellSince tells the keeper what has come and gone since told. l.mu is held.
+func (l *leash) tellSince(told map[int]struct{}) {
+	for group := range l.groups {
+		if _, known := told[group]; !known {
+			l.tell("add", group)
+		}
+	}
+	for group := range told {
+		if _, left := l.groups[group]; !left {
+			l.tell("del", group)
+		}
+	}
 }
 
 // watch replaces the keeper whenever it exits, until stop is closed and the
@@ -151,13 +181,19 @@ func (l *leash) tell(verb string, group int) {
 	if l.pipe == nil {
 		return
 	}
-	// A pipe takes deadlines; if this one did not, the write would still work.
-	_ = l.pipe.SetWriteDeadline(time.Now().Add(leashWriteLimit))
-	if _, err := fmt.Fprintf(l.pipe, "%s %d\n", verb, group); err != nil {
+	if err := write(l.pipe, verb, group); err != nil {
 		l.log.Warn("keeper cannot be told", "error", err)
 		_ = l.cmd.Process.Kill()
 		l.hangUp()
 	}
+}
+
+// write puts one line into a keeper's pipe.
+func write(pipe *os.File, verb string, group int) error {
+	// A pipe takes deadlines; if this one did not, the write would still work.
+	_ = pipe.SetWriteDeadline(time.Now().Add(leashWriteLimit))
+	_, err := fmt.Fprintf(pipe, "%s %d\n", verb, group)
+	return err
 }
 
 // hangUp closes the pipe. l.mu is held.

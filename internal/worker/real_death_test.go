@@ -170,8 +170,7 @@ func TestKeeperIsReplaced(t *testing.T) {
 		now := keepersAmong(marked(mark))
 		return len(now) == 1 && now[0] != old[0]
 	})
-	// The exec is visible before the new keeper has been told; its list is in
-	// the pipe by the time that it reads the end of it.
+	// Cabrank may die as soon as the new keeper exists: its list is in the pipe.
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
