@@ -74,9 +74,7 @@ func (d *memory) carry() {
 		return
 	}
 	d.feed(n)
-	if d.buf != nil {
-		d.link.shard.markDirty(d.link)
-	}
+	d.link.shard.markDirty(d.link) // there may be a rest, or something new
 }
 
 // take reports whether there is anything to carry, and somebody to take it.
