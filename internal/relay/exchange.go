@@ -79,10 +79,11 @@ func (st *stand) newExchange(cc *callerConn, w *who, serve func(*Exchange)) *Exc
 	return x
 }
 
-// otherwise asks who serves a request that is no call; nil: nobody.
+// otherwise asks who serves a request that is no call; nil: nobody. What comes from
+// this process is a call: the one that serves others may have made it.
 func (cc *callerConn) otherwise(b *h2.Block) (serve func(*Exchange)) {
 	other := cc.st.relay.settings().Other
-	if other == nil || cc.form != nil && b.Same != 0 && cc.form.same == b.Same { // a call, as the last one
+	if other == nil || cc.local != nil || cc.form != nil && b.Same != 0 && cc.form.same == b.Same { // a call, as the last one
 		return nil
 	}
 	contentType, _ := b.Watched(fieldContentType)

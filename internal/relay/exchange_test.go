@@ -75,6 +75,22 @@ func TestExchangeBesideCall(t *testing.T) {
 	})
 }
 
+// What the one that serves others asks by itself goes to a worker: it does not come
+// back to it.
+func TestOwnRequestsAreCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, site(func(x *Exchange) { x.answer("here") }))
+		_, worker := g.pipeWorker("w1", 1)
+		var c LocalCall
+		list := plain("GET", "/site")
+		open(t, g.local(Caller{Door: "web"}), &c, LocalRequest{Head: headOf(list...), End: true})
+		worker.WantFields(1, end, passedOn(list)...)
+		reply(worker, 1)
+		wantAnswer(t, &c)
+		c.Close()
+	})
+}
+
 // What is a call goes to a worker, whatever its path: a POST of gRPC. So does what
 // nobody takes. CONNECT is answered as ever.
 func TestWhoServes(t *testing.T) {
