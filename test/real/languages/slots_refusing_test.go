@@ -1,9 +1,10 @@
-//go:build real
+//go:build alone
 
 package languages_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +14,61 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
+
+// A worker with one thread gets the next call when it has finished the one
+// before, and not a moment earlier (R1).
+func TestRubyWithOneThreadTakesSequentialCalls(t *testing.T) {
+	c := harness.StartLangCabrank(t, "ruby", "--workers", "1", "--slots", "1")
+	wantFewRefused(t, harness.CallCPU(t, harness.Dial(t, c.Addr), 5_000, 1), 5_000)
+	c.Stop()
+}
+
+// wantFewRefused checks that hardly a call was refused and none failed otherwise: a
+// worker's lateness is learned from refusals that are passed on. It is one in 1,000 at
+// most, as `make soak` holds; here it is ten times as many, for a machine that is not idle.
+func wantFewRefused(t *testing.T, failed map[string]int, calls int) {
+	t.Helper()
+	refused := 0
+	for _, text := range []string{"No free threads in thread pool", "Concurrent RPC limit exceeded!"} {
+		refused += failed["ResourceExhausted: "+text]
+		delete(failed, "ResourceExhausted: "+text)
+	}
+	t.Logf("%d of %d calls refused", refused, calls)
+	if refused > calls/100 || len(failed) > 0 {
+		t.Errorf("%d of %d calls refused, others failed with %v; want at most %d, none", refused, calls, failed, calls/100)
+	}
+}
+
+// Ruby's pool refuses calls even when there are no more of them than threads;
+// hardly a caller of cabrank ever sees that, and none where its texts are trusted
+// (R1).
+func TestRubyRefusalsStayInside(t *testing.T) {
+	const slots = 8
+	t.Run("without cabrank", func(t *testing.T) {
+		addr := harness.StartLangWorker(t, "ruby", fmt.Sprintf("RAILS_MAX_THREADS=%d", slots))
+		if failed := harness.CallCPU(t, harness.Dial(t, addr), 2000, 20); failed["ResourceExhausted: No free threads in thread pool"] == 0 {
+			t.Errorf("this worker never refuses, so the test proves nothing: %v", failed)
+		}
+	})
+	start := func(env ...string) *harness.Cabrank {
+		args := slices.Concat([]string{"--workers", "1", "--slots", strconv.Itoa(slots), "--"}, harness.ReadLangExample(t, "ruby").Worker)
+		c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), env...), args...)
+		c.WaitReady(harness.LangBound)
+		return c
+	}
+	c := start()
+	for _, inFlight := range []int{4, 8, 10, 20} {
+		t.Run(fmt.Sprintf("%d in flight", inFlight), func(t *testing.T) {
+			wantFewRefused(t, harness.CallCPU(t, harness.Dial(t, c.Addr), 2000, inFlight), 2000)
+		})
+	}
+	c.Stop()
+	c = start(harness.Trusting)
+	if failed := harness.CallCPU(t, harness.Dial(t, c.Addr), 2000, 20); len(failed) > 0 {
+		t.Errorf("trusted, failed calls by status: %v", failed)
+	}
+	c.Stop()
+}
 
 // A Ruby worker with a thread for each slot keeps all slots, though it refuses a
 // call now and then; one with fewer threads gets no more calls at a time than it
