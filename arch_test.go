@@ -115,8 +115,20 @@ var layers = map[string]layer{
 	"internal/admin":    {inside: []string{"internal/relay"}, outside: anything},
 	"internal/demo":     {inside: []string{"internal/demo/demopb"}, outside: anything},
 	"internal/demo/...": {outside: anything},
-	// lab measures from outside; only its what-if simulation drives a rank.
-	"internal/lab":                {inside: []string{"internal/rank", "internal/ranksim"}, outside: anything},
+
+	// The lab measures from outside: it starts cabrank as anybody does. Only its
+	// simulations drive a rank (TestLabStaysOutside).
+	"internal/lab": {inside: []string{"internal/lab/...", "internal/rank", "internal/ranksim"}, outside: anything},
+	// What it is made of, from the bottom: time, frames, processes, a worker.
+	"internal/lab/alarm":   {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
+	"internal/lab/rawh2":   {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
+	"internal/lab/measure": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
+	"internal/lab/oneslot": {
+		inside:  []string{"internal/lab/alarm"},
+		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		notStd:  []string{"os/exec"}, documented: true,
+	},
+
 	"internal/testkit":            {outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
@@ -128,10 +140,10 @@ var layers = map[string]layer{
 	// Beside it: they see the product as anybody does, from outside.
 	"test/real/...": {},
 	"test/real/harness": {
-		inside:  []string{"bench/oneslot", "examples/...", "internal/demo/demopb", "internal/testkit"},
+		inside:  []string{"examples/...", "internal/demo/demopb", "internal/lab/oneslot", "internal/testkit"},
 		outside: anything, documented: true, onlyTests: true,
 	},
-	"bench/...": {inside: []string{"bench/..."}, outside: anything},
+	"bench/...": {inside: []string{"bench/...", "internal/lab/..."}, outside: anything},
 	// But for the pictures: they are simulated, with the rank itself.
 	"bench/rankplot": {inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"}, notStd: []string{"net", "os/exec"}},
 	"examples/...":   {inside: []string{"examples/..."}, outside: anything},
@@ -231,6 +243,8 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/door", "net/http", true},
 		{"internal/web", module + "/internal/relay", true},
 		{"internal/lab", module + "/internal/relay", true},
+		{"internal/lab/rawh2", module + "/internal/h2", true},
+		{"internal/lab/oneslot", module + "/internal/lab/measure", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"cmd/cabrank", module + "/internal/relay", false},
 		{"cmd/cabrank", module + "/internal/testkit", true},
@@ -245,6 +259,55 @@ func TestRefuseImport(t *testing.T) {
 		if why := refuseImport(tc.dir, rule, tc.name); (why != "") != tc.refused {
 			t.Errorf("%s imports %s: refused %t (%q), want %t", tc.dir, tc.name, !tc.refused, why, tc.refused)
 		}
+	}
+}
+
+// The lab is trusted because it knows no more of the relay than any other caller:
+// none of its packages has the data path in it, by whatever way.
+func TestLabStaysOutside(t *testing.T) {
+	for dir := range tree(t) {
+		if dir != "internal/lab" && !strings.HasPrefix(dir, "internal/lab/") {
+			continue
+		}
+		for _, inner := range []string{"internal/relay", "internal/shard", "internal/h2"} {
+			if way := wayTo(t, dir, inner); way != nil {
+				t.Errorf("%s has %s in it: it measures from outside", strings.Join(way, " → "), inner)
+			}
+		}
+	}
+}
+
+// wayTo returns the packages of this module by which one imports another outside
+// its tests, both ends included, or nothing.
+func wayTo(t *testing.T, from, to string) []string {
+	t.Helper()
+	ways := map[string][]string{from: {from}}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		p := tree(t)[next[0]]
+		if p == nil {
+			continue
+		}
+		for _, f := range p.code() {
+			for _, spec := range f.syntax.Imports {
+				name, _ := strconv.Unquote(spec.Path.Value)
+				inside, ours := strings.CutPrefix(name, module+"/")
+				if _, known := ways[inside]; ours && !known {
+					ways[inside] = append(slices.Clone(ways[next[0]]), inside)
+					next = append(next, inside)
+				}
+			}
+		}
+	}
+	return ways[to]
+}
+
+// That the search for ways finds some.
+func TestWayTo(t *testing.T) {
+	if got := strings.Join(wayTo(t, "internal/admin", "internal/h2"), " "); got != "internal/admin internal/relay internal/h2" {
+		t.Errorf("from admin to h2: %q", got)
+	}
+	if got := wayTo(t, "internal/rank", "internal/relay"); got != nil {
+		t.Errorf("from rank to relay: %q", got)
 	}
 }
 

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/cabrank/cabrank/bench/rawh2"
+import "github.com/cabrank/cabrank/internal/lab/rawh2"
 
 // form holds the header blocks of all answers. It is never changed.
 type form struct {

@@ -3,7 +3,7 @@ package main
 import (
 	"sync/atomic"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 // count is what one listener has done. All its connections add to it.

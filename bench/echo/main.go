@@ -20,8 +20,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 func main() {

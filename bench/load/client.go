@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 // form holds the request header blocks. It is never changed.

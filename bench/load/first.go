@@ -5,8 +5,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 const (

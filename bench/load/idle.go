@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 // atATime is how many connections are opened together: enough to be quick, and

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/alarm"
+	"github.com/cabrank/cabrank/internal/lab/alarm"
 )
 
 const (

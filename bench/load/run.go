@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 // grace is how long calls in flight may take after the load has stopped before

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/rawh2"
+	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
 // answerer is a backend whose answers can be wrong in one way.

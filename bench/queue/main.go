@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 )
 
 func main() {

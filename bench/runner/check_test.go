@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 func TestMedian(t *testing.T) {

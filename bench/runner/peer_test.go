@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 func TestChoose(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 )
 
 // queue is what a workload of kindQueue or kindRefuse asks for: calls of an open loop on

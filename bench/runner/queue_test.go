@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 )
 
 // queueReport has one run of each peer on a workload of kindQueue.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 // sample is a report on one closed workload, with the CPU per call of the given

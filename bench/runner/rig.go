@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 const (

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/cabrank/cabrank/bench/measure"
-	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 )
 
 // phase is what one run does.

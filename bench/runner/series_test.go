@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/bench/measure"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 )
 
 // No run and no figure is lost; what the runs of a series share is there once.

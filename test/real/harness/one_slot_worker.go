@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/cabrank/cabrank/bench/oneslot"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 )
 
 // OneSlotRole as the first argument makes the test binary a worker that runs one

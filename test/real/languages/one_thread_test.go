@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/bench/oneslot"
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/lab/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 

@@ -7,7 +7,7 @@
 // workers have seen. Both tell the time by the machine's monotonic clock, so
 // that their records can be compared across processes.
 //
-// It chooses no balancer and starts no process: bench/runner and test/real do.
+// It chooses no balancer and starts no process: that is for those who use it.
 package oneslot
 
 import (

@@ -1,4 +1,4 @@
-// Package measure holds what the benchmark's programs count and report: CPU and
+// Package measure holds what the lab's programs count and report: CPU and
 // memory of a process, latencies, and the result of one run.
 package measure
 
@@ -133,6 +133,7 @@ func (r Result) String() string {
 	return s
 }
 
+// String renders what is held in MiB.
 func (m Memory) String() string {
 	return fmt.Sprintf("%.1f MiB resident (RSS), %.1f MiB in proportion (PSS)", float64(m.RSSKiB)/1024, float64(m.PSSKiB)/1024)
 }

@@ -1,4 +1,4 @@
-// Package rawh2 is the least HTTP/2 that a benchmark's client and backends
+// Package rawh2 is the least HTTP/2 that the raw client and its backends
 // need, so that they cost little beside the proxy between them: blocking reads
 // into one big buffer, frames by hand, header blocks encoded once, one write
 // per batch that was read.
@@ -66,10 +66,12 @@ type Frame struct {
 func (f Frame) Ended() bool { return f.Flags&FlagEndStream != 0 }
 
 // Handler is told what comes in. It appends answers to the connection by Send
-// and Headers. BatchRead is called when all that was read has been handled,
-// before it is written. An error of either ends the connection.
+// and Headers. An error of either method ends the connection.
 type Handler interface {
+	// Frame takes one frame.
 	Frame(f Frame) error
+	// BatchRead is called when all that was read has been handled, before what
+	// was appended is written.
 	BatchRead() error
 }
 
