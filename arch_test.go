@@ -128,6 +128,17 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},
+	// What was measured, and what may be said of it: no file, no socket, no clock.
+	"internal/lab/latency": {
+		outside: []string{"github.com/HdrHistogram/hdrhistogram-go"},
+		notStd:  []string{"net", "os", "syscall"},
+		pure:    true, documented: true,
+	},
+	"internal/lab/stats": {
+		outside: []string{"gonum.org/v1/gonum/stat"},
+		notStd:  []string{"net", "os", "syscall"},
+		pure:    true, documented: true,
+	},
 
 	"internal/testkit":            {outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},

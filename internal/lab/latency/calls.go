@@ -1,0 +1,137 @@
+package latency
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+const (
+	// mostCode is the highest status code of gRPC, UNAUTHENTICATED.
+	mostCode = 16
+
+	// unknown is the code for everything that is no code of a failure.
+	unknown = 2
+)
+
+// Calls is what became of a number of calls: how long answers took, how long
+// failures took, and how they failed. The two are kept apart, since a call
+// that fails at once would make the answers look fast.
+//
+// Shape: made by NewCalls, or from JSON.
+// Concurrency: none, as with Histogram.
+type Calls struct {
+	// Answered are the calls that ended with the status OK.
+	Answered *Histogram `json:"answered"`
+	// Failed are all others, with the time after which they failed.
+	Failed *Histogram `json:"failed"`
+	// Codes counts the failed ones by status.
+	Codes Codes `json:"codes"`
+}
+
+// NewCalls returns an account of no calls.
+func NewCalls() *Calls { return &Calls{Answered: New(), Failed: New()} }
+
+// Answer counts a call that was answered after d. It does not allocate.
+func (c *Calls) Answer(d time.Duration) { c.Answered.Record(d) }
+
+// Fail counts a call that failed after d with a status code of gRPC. A code
+// that is none of a failure (0, or above 16) counts as UNKNOWN (2), as gRPC
+// has it. It does not allocate.
+func (c *Calls) Fail(code uint32, d time.Duration) {
+	if code == 0 || code > mostCode {
+		code = unknown
+	}
+	c.Failed.Record(d)
+	c.Codes[code]++
+}
+
+// Merge adds all that other has counted.
+func (c *Calls) Merge(other *Calls) {
+	c.Answered.Merge(other.Answered)
+	c.Failed.Merge(other.Failed)
+	for code, n := range other.Codes {
+		c.Codes[code] += n
+	}
+}
+
+// Count returns how many calls there were, answered or not.
+func (c *Calls) Count() int64 { return c.Answered.Count() + c.Failed.Count() }
+
+// Summary returns the figures of a report.
+func (c *Calls) Summary() CallsSummary {
+	return CallsSummary{Answered: c.Answered.Summary(), Failed: c.Failed.Summary(), Codes: c.Codes}
+}
+
+// UnmarshalJSON reads what encoding/json has written of Calls.
+//
+// Errors: one line, for histograms that are missing or not ours, and for
+// codes that do not add up to the failed calls.
+func (c *Calls) UnmarshalJSON(data []byte) error {
+	type plain Calls // without this method
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if read.Answered == nil || read.Failed == nil {
+		return fmt.Errorf("calls: a histogram of answered or failed calls is missing")
+	}
+	if sum := read.Codes.sum(); sum != read.Failed.Count() {
+		return fmt.Errorf("calls: %d failed, but the codes are those of %d", read.Failed.Count(), sum)
+	}
+	*c = Calls(read)
+	return nil
+}
+
+// CallsSummary is what a report tells about calls.
+type CallsSummary struct {
+	// Answered and Failed are the figures of each kind.
+	Answered Summary `json:"answered"`
+	Failed   Summary `json:"failed"`
+	// Codes counts the failed ones by status.
+	Codes Codes `json:"codes"`
+}
+
+// Codes counts failures by the status code of gRPC, 1 to 16; the place of OK
+// stays empty. In JSON it is an object from code to count, without the codes
+// that did not occur: {"4":12,"14":3}.
+type Codes [mostCode + 1]int64
+
+// MarshalJSON writes the codes that occurred.
+func (c Codes) MarshalJSON() ([]byte, error) {
+	seen := map[int]int64{}
+	for code, n := range c {
+		if n != 0 {
+			seen[code] = n
+		}
+	}
+	return json.Marshal(seen)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+//
+// Errors: one line, for a code that is none of a failure and a count that is
+// not above zero.
+func (c *Codes) UnmarshalJSON(data []byte) error {
+	var seen map[int]int64
+	if err := json.Unmarshal(data, &seen); err != nil {
+		return err
+	}
+	var read Codes
+	for code, n := range seen {
+		if code < 1 || code > mostCode || n < 1 || n > mostCalls {
+			return fmt.Errorf("codes: %d calls with status %d: status is 1 to %d, calls 1 to 2^53", n, code, mostCode)
+		}
+		read[code] = n
+	}
+	*c = read
+	return nil
+}
+
+// sum returns how many failures were counted.
+func (c *Codes) sum() (n int64) {
+	for _, of := range c {
+		n += of
+	}
+	return n
+}
