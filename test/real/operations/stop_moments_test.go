@@ -55,9 +55,9 @@ func stopMoments(t *testing.T) []stopMoment {
 		{name: "drain begun", worker: harness.FaultWorker(t), begin: alreadyDraining},
 		{name: "frozen worker", worker: harness.FaultWorker(t), begin: frozen},
 		{name: "deaf worker", worker: harness.FaultWorker(t, "-deaf"), begin: whenReady},
-		{name: "roll", worker: harness.FaultWorker(t, "-boot", "100ms"), begin: amid("restart")},
-		{name: "reload", worker: harness.FaultWorker(t), begin: amid("reload")},
-		{name: "upgrade", worker: harness.FaultWorker(t, "-boot", "100ms"), begin: amid("upgrade")},
+		{name: "roll", worker: harness.FaultWorker(t, "-boot", "100ms"), begin: during("restart")},
+		{name: "reload", worker: harness.FaultWorker(t), begin: during("reload")},
+		{name: "upgrade", worker: harness.FaultWorker(t, "-boot", "100ms"), begin: during("upgrade")},
 	}
 }
 
@@ -123,8 +123,8 @@ func alreadyDraining(t *testing.T, c *harness.Cabrank, _ *harness.Operator) func
 	}
 }
 
-// amid begins a command under load, and does not wait for its end.
-func amid(command string) func(*testing.T, *harness.Cabrank, *harness.Operator) func() {
+// during begins a command under load, and does not wait for its end.
+func during(command string) func(*testing.T, *harness.Cabrank, *harness.Operator) func() {
 	return func(t *testing.T, c *harness.Cabrank, o *harness.Operator) func() {
 		t.Helper()
 		after := underLoad(t, c, o)

@@ -69,7 +69,7 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 // kill -9 of cabrank while it changes: nothing is left, no hook either, and the
 // next start with the same addresses serves, on the control socket too, and
 // sweeps (R18, R19).
-func TestNothingIsLeftAfterKill9Amid(t *testing.T) {
+func TestNothingIsLeftAfterKill9During(t *testing.T) {
 	for _, test := range []struct {
 		name, command string
 		env           []string
