@@ -139,6 +139,17 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
 	},
+	// The raw client and its backends.
+	"internal/lab/load": {
+		inside: []string{"internal/lab/alarm", "internal/lab/measure", "internal/lab/rawh2"},
+		notStd: []string{"os/exec", "net/http"}, documented: true,
+	},
+	"internal/lab/echo": {
+		inside: []string{"internal/lab/measure", "internal/lab/rawh2"},
+		notStd: []string{"os/exec", "net/http"}, documented: true,
+	},
+	// Command lines: what is started as a process of its own.
+	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
 
 	"internal/testkit":            {outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},

@@ -39,8 +39,8 @@ func newRig(o options) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{options: o, dir: dir, load: filepath.Join(dir, "load"), echo: filepath.Join(dir, "echo"), queue: filepath.Join(dir, "queue")}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "./bench/load", "./bench/echo", "./bench/queue")
+	r := &rig{options: o, dir: dir, load: filepath.Join(dir, "load"), echo: filepath.Join(dir, "echo"), queue: filepath.Join(dir, "oneslot")}
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "./internal/lab/cmd/load", "./internal/lab/cmd/echo", "./internal/lab/cmd/oneslot")
 	build.Dir = o.root
 	if out, err := build.CombinedOutput(); err != nil {
 		r.remove()

@@ -1,22 +1,15 @@
-// Command echo is the backend of the side-by-side benchmarks: it answers every
-// call with its own message, as often as the message says, and "grpc-status 0".
-//
-//	echo -listen 127.0.0.1:7001,127.0.0.1:7002
-//	echo -listen unix:/tmp/a.sock,unix:/tmp/b.sock
-//
-// On SIGTERM or SIGINT it prints how many calls each listener has answered and
-// how many bytes that took, as a JSON list, and exits.
-package main
+// Package echo is the backend of the raw client (package load): it answers every call
+// with its own message, as often as the message says, and "grpc-status 0". It costs
+// little, so that what stands before it can be measured.
+package echo
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -24,30 +17,21 @@ import (
 	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
-func main() {
-	listen := flag.String("listen", "", "addresses to listen on, host:port or unix:/path, separated by commas")
-	flag.Parse()
-	if err := run(strings.Split(*listen, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "echo:", err)
-		os.Exit(1)
-	}
-}
-
-func run(addrs []string) error {
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+// Serve answers calls at addresses, each host:port or unix:/path, until ctx ends. It
+// returns what was done at each: connections that are open then are not waited for.
+func Serve(ctx context.Context, addrs []string) ([]measure.BackendCount, error) {
 	counts := make([]count, len(addrs))
 	form := newForm()
 	var listeners []net.Listener
 	for i, addr := range addrs {
 		l, err := net.Listen(network(addr))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		go accept(l, form, &counts[i]) // lives as long as the process
+		go accept(l, form, &counts[i]) // ends with the listener
 		listeners = append(listeners, l)
 	}
-	<-stop
+	<-ctx.Done()
 	for _, l := range listeners {
 		l.Close() // removes the file of a unix socket
 	}
@@ -55,7 +39,7 @@ func run(addrs []string) error {
 	for i := range counts {
 		report[i] = counts[i].read()
 	}
-	return json.NewEncoder(os.Stdout).Encode(report)
+	return report, nil
 }
 
 // network takes an address apart for net.Listen.

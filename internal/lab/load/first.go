@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -19,30 +19,30 @@ const (
 
 // firstAnswer tries until one call is answered well, on a new connection each
 // time, for at most the duration of the plan.
-func firstAnswer(p plan) (measure.Result, error) {
-	p.conns, p.streams = 1, 1
+func firstAnswer(p Plan) (measure.Result, error) {
+	p.Conns, p.Streams = 1, 1
 	began := time.Now()
 	var last string
-	for time.Since(began) < p.duration {
+	for time.Since(began) < p.Duration {
 		failure := tryOnce(p)
 		if failure == "" {
 			now := time.Now()
-			return measure.Result{Conns: 1, Streams: 1, Size: p.size, Answers: p.answers, Calls: 1, Seconds: now.Sub(began).Seconds(), FirstAnswer: now.UnixNano()}, nil
+			return measure.Result{Conns: 1, Streams: 1, Size: p.Size, Answers: p.Answers, Calls: 1, Seconds: now.Sub(began).Seconds(), FirstAnswer: now.UnixNano()}, nil
 		}
 		last = failure
 		time.Sleep(pause)
 	}
-	return measure.Result{}, fmt.Errorf("no call was answered within %v; the last try: %s", p.duration, last)
+	return measure.Result{}, fmt.Errorf("no call was answered within %v; the last try: %s", p.Duration, last)
 }
 
 // tryOnce makes one call and says how it failed, "" meaning well.
-func tryOnce(p plan) string {
-	conn, err := net.DialTimeout("tcp", p.addr, grace)
+func tryOnce(p Plan) string {
+	conn, err := net.DialTimeout("tcp", p.Addr, grace)
 	if err != nil {
 		return err.Error()
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(min(longestTry, p.duration))) //nolint:errcheck // a dead connection fails its call
+	conn.SetDeadline(time.Now().Add(min(longestTry, p.Duration))) //nolint:errcheck // a dead connection fails its call
 	c := newClient(rawh2.NewConn(conn, true, rawh2.SmallReadBuffer), 0, p, newForm(p), newSignals())
 	c.limit = 1
 	c.run()

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -18,18 +18,18 @@ const atATime = 32
 // idle reads the memory of a process before and while it holds idle
 // connections that have made one call each. Another call on each shows that
 // none was closed meanwhile.
-func idle(p plan) (measure.Result, error) {
-	p.streams = 1
+func idle(p Plan) (measure.Result, error) {
+	p.Streams = 1
 	before, err := p.memory()
 	if err != nil {
 		return measure.Result{}, err
 	}
 	began := time.Now()
-	clients := make([]*client, p.conns)
+	clients := make([]*client, p.Conns)
 	sig, form := newSignals(), newForm(p)
 	defer func() { closeAll(clients) }()
-	err = each(p.conns, func(i int) error {
-		conn, err := net.DialTimeout("tcp", p.addr, grace)
+	err = each(p.Conns, func(i int) error {
+		conn, err := net.DialTimeout("tcp", p.Addr, grace)
 		if err != nil {
 			return err
 		}
@@ -40,23 +40,23 @@ func idle(p plan) (measure.Result, error) {
 		clients = slices.DeleteFunc(clients, func(c *client) bool { return c == nil }) // not opened
 		return measure.Result{}, err
 	}
-	time.Sleep(p.duration)
+	time.Sleep(p.Duration)
 	after, err := p.memory()
 	if err != nil {
 		return measure.Result{}, err
 	}
-	again := each(p.conns, func(i int) error { return clients[i].makeCalls(2) })
+	again := each(p.Conns, func(i int) error { return clients[i].makeCalls(2) })
 	r := summarize(p, clients)
-	r.Seconds, r.Calls = time.Since(began).Seconds(), uint64(2*p.conns)-r.Failed
+	r.Seconds, r.Calls = time.Since(began).Seconds(), uint64(2*p.Conns)-r.Failed
 	r.Before, r.After = before, after
 	return r, again
 }
 
-func (p plan) memory() (*measure.Memory, error) {
-	if p.pid == 0 {
+func (p Plan) memory() (*measure.Memory, error) {
+	if p.PID == 0 {
 		return &measure.Memory{}, nil
 	}
-	m, err := measure.ReadMemory(p.pid)
+	m, err := measure.ReadMemory(p.PID)
 	return &m, err
 }
 

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"net"
@@ -14,7 +14,7 @@ import (
 // they count as failed.
 const grace = 5 * time.Second
 
-func run(p plan) (measure.Result, error) {
+func run(p Plan) (measure.Result, error) {
 	sig := newSignals()
 	clients, err := connect(p, sig)
 	defer closeAll(clients)
@@ -40,13 +40,13 @@ func run(p plan) (measure.Result, error) {
 
 // count lets the clients warm up and then samples at both ends of the counted
 // part.
-func (p plan) count(clients []*client, sig *signals) (from, to measure.Sample, err error) {
-	time.Sleep(p.warmup)
+func (p Plan) count(clients []*client, sig *signals) (from, to measure.Sample, err error) {
+	time.Sleep(p.Warmup)
 	sig.from.Store(int64(sig.now()))
 	if from, err = take(p, clients); err != nil {
 		return from, to, err
 	}
-	time.Sleep(p.duration)
+	time.Sleep(p.Duration)
 	to, err = take(p, clients)
 	sig.until.Store(int64(sig.now()))
 	return from, to, err
@@ -54,10 +54,10 @@ func (p plan) count(clients []*client, sig *signals) (from, to measure.Sample, e
 
 // connect opens all connections before the first call is made. On an error it
 // returns those that are open.
-func connect(p plan, sig *signals) (clients []*client, err error) {
+func connect(p Plan, sig *signals) (clients []*client, err error) {
 	form := newForm(p)
-	for i := range p.conns {
-		conn, err := net.DialTimeout("tcp", p.addr, grace)
+	for i := range p.Conns {
+		conn, err := net.DialTimeout("tcp", p.Addr, grace)
 		if err != nil {
 			return clients, err
 		}
@@ -68,14 +68,14 @@ func connect(p plan, sig *signals) (clients []*client, err error) {
 
 // begin starts one goroutine for each client and, for an open loop, the pacer.
 // wait returns when all have ended.
-func begin(p plan, clients []*client, sig *signals) (wait func() error) {
+func begin(p Plan, clients []*client, sig *signals) (wait func() error) {
 	var wg sync.WaitGroup
 	var pacerErr error
 	for _, c := range clients {
 		wg.Go(c.run)
 	}
-	if p.rate > 0 {
-		pacer := newPacer(p.rate, clients, sig)
+	if p.Rate > 0 {
+		pacer := newPacer(p.Rate, clients, sig)
 		wg.Go(func() { pacerErr = pacer.run() })
 	}
 	return func() error {
@@ -99,7 +99,7 @@ func closeAll(clients []*client) {
 	}
 }
 
-func take(p plan, clients []*client) (measure.Sample, error) {
+func take(p Plan, clients []*client) (measure.Sample, error) {
 	var calls uint64
 	var traffic measure.Traffic
 	for _, c := range clients {
@@ -108,17 +108,17 @@ func take(p plan, clients []*client) (measure.Sample, error) {
 		traffic.Received += received
 		traffic.Sent += sent
 	}
-	if p.backends == 0 {
-		return measure.Take(calls, traffic, p.pid)
+	if p.Backends == 0 {
+		return measure.Take(calls, traffic, p.PID)
 	}
-	return measure.Take(calls, traffic, p.pid, p.backends, os.Getpid())
+	return measure.Take(calls, traffic, p.PID, p.Backends, os.Getpid())
 }
 
 // summarize adds up what the clients have kept. A call that was due and never
 // sent counts with the time for which it has waited.
-func summarize(p plan, clients []*client) measure.Result {
+func summarize(p Plan, clients []*client) measure.Result {
 	var all measure.Latencies
-	r := measure.Result{Conns: p.conns, Streams: p.streams, Size: p.size, Answers: p.answers, Rate: p.rate}
+	r := measure.Result{Conns: p.Conns, Streams: p.Streams, Size: p.Size, Answers: p.Answers, Rate: p.Rate}
 	for _, c := range clients {
 		for _, at := range c.due.left() {
 			if c.sig.counts(at) {
@@ -137,11 +137,11 @@ func summarize(p plan, clients []*client) measure.Result {
 }
 
 // withMemory adds what the process holds now.
-func (p plan) withMemory(r measure.Result) (measure.Result, error) {
-	if p.pid == 0 {
+func (p Plan) withMemory(r measure.Result) (measure.Result, error) {
+	if p.PID == 0 {
 		return r, nil
 	}
-	m, err := measure.ReadMemory(p.pid)
+	m, err := measure.ReadMemory(p.PID)
 	r.After = &m
 	return r, err
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -15,16 +15,16 @@ import (
 // form holds the request header blocks. It is never changed.
 type form struct{ first, later []byte }
 
-func newForm(p plan) form {
+func newForm(p Plan) form {
 	list := []string{
 		":method", "POST", ":scheme", "http", ":path", "/bench.Echo/Call", ":authority", "bench.example",
 		"content-type", "application/grpc", "user-agent", "grpc-go/1.85.0", "te", "trailers",
 	}
-	if p.timeout != "" {
-		list = append(list, "grpc-timeout", p.timeout)
+	if p.Timeout != "" {
+		list = append(list, "grpc-timeout", p.Timeout)
 	}
 	var table uint32
-	if p.indexed {
+	if p.Indexed {
 		table = 4096
 	}
 	var f form
@@ -45,7 +45,7 @@ type lane struct {
 type client struct {
 	conn *rawh2.Conn
 	num  uint32
-	plan plan
+	plan Plan
 	form form
 	sig  *signals
 
@@ -69,9 +69,9 @@ type client struct {
 	failure   string // the first
 }
 
-func newClient(conn *rawh2.Conn, num uint32, p plan, f form, sig *signals) *client {
+func newClient(conn *rawh2.Conn, num uint32, p Plan, f form, sig *signals) *client {
 	c := &client{conn: conn, num: num, plan: p, form: f, sig: sig, block: f.first, lanes: map[uint32]*lane{}, stream: 1}
-	for range p.streams {
+	for range p.Streams {
 		c.resting = append(c.resting, &lane{})
 	}
 	return c
@@ -142,8 +142,8 @@ func (c *client) headers(f rawh2.Frame, l *lane) {
 		c.finish(f.Stream, l, "the head is not 200 with application/grpc")
 	case !c.trailer.Holds(f.Payload, "grpc-status", "0"):
 		c.finish(f.Stream, l, "the trailers have no grpc-status 0")
-	case l.got != c.plan.answers*len(l.message):
-		c.finish(f.Stream, l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, c.plan.answers*len(l.message)))
+	case l.got != c.plan.Answers*len(l.message):
+		c.finish(f.Stream, l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, c.plan.Answers*len(l.message)))
 	default:
 		c.finish(f.Stream, l, "")
 	}
@@ -187,14 +187,14 @@ func (c *client) BatchRead() error {
 	if c.sig.stop.Load() || c.limit > 0 && c.calls == c.limit {
 		return c.rest()
 	}
-	if c.plan.rate > 0 {
+	if c.plan.Rate > 0 {
 		return c.startDue()
 	}
 	for i, l := range c.resting {
 		if err := c.start(l, c.time()); err != nil {
 			return err
 		}
-		if c.plan.burst > 0 && i%c.plan.burst == c.plan.burst-1 {
+		if c.plan.Burst > 0 && i%c.plan.Burst == c.plan.Burst-1 {
 			if err := c.conn.Flush(); err != nil {
 				return err
 			}
@@ -234,7 +234,7 @@ func (c *client) startDue() error {
 
 func (c *client) start(l *lane, begun time.Duration) error {
 	l.begun, l.got, l.headed = begun, 0, false
-	l.message = rawh2.AppendMessage(l.message[:0], c.plan.size, uint32(c.plan.answers), c.num, c.calls)
+	l.message = rawh2.AppendMessage(l.message[:0], c.plan.Size, uint32(c.plan.Answers), c.num, c.calls)
 	c.calls++
 	c.lanes[c.stream] = l
 	c.conn.Headers(c.stream, c.block, false)

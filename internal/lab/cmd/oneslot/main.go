@@ -1,10 +1,10 @@
-// Command queue is both ends of a trial with workers that run one call at a
+// Command oneslot is both ends of a trial with workers that run one call at a
 // time (package oneslot): the workers, and the callers of an open loop.
 //
-//	queue work -listen 127.0.0.1:7001 -name a -records .  until SIGTERM; ./a gets a record of each call
-//	queue call -addr 127.0.0.1:8080 -calls 4000 -load 0.7 prints how each call ended
+//	oneslot work -listen 127.0.0.1:7001 -name a -records .  until SIGTERM; ./a gets a record of each call
+//	oneslot call -addr 127.0.0.1:8080 -calls 4000 -load 0.7 prints how each call ended
 //
-// bench/runner starts them around each balancer and judges what they tell.
+// The lab starts them around each balancer and judges what they tell.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "queue:", err)
+		fmt.Fprintln(os.Stderr, "oneslot:", err)
 		os.Exit(1) //nolint:gocritic // the signals may stay
 	}
 }

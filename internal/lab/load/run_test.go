@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"io"
@@ -88,7 +88,7 @@ func server(t *testing.T, wrong string) string {
 // A run over right answers, cut in two frames each, counts all calls and has
 // none that failed.
 func TestRunCounts(t *testing.T) {
-	p := plan{addr: server(t, ""), conns: 2, streams: 3, size: 20, answers: 4, burst: 2, indexed: true, timeout: "5S", warmup: time.Millisecond, duration: 100 * time.Millisecond}
+	p := Plan{Addr: server(t, ""), Conns: 2, Streams: 3, Size: 20, Answers: 4, Burst: 2, Indexed: true, Timeout: "5S", Warmup: time.Millisecond, Duration: 100 * time.Millisecond}
 	r, err := run(p)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestRunCounts(t *testing.T) {
 // An open loop makes the calls that were asked for, and its latencies are those
 // of all calls that were due.
 func TestOpenLoop(t *testing.T) {
-	p := plan{addr: server(t, ""), conns: 3, streams: 100, size: 16, answers: 1, rate: 2000, warmup: time.Millisecond, duration: 100 * time.Millisecond, pid: os.Getpid()}
+	p := Plan{Addr: server(t, ""), Conns: 3, Streams: 100, Size: 16, Answers: 1, Rate: 2000, Warmup: time.Millisecond, Duration: 100 * time.Millisecond, PID: os.Getpid()}
 	r, err := run(p)
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +124,9 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	go io.Copy(io.Discard, b) // ends with the pipe
-	p := plan{conns: 1, streams: 2, size: 16, answers: 1, rate: 100}
+	p := Plan{Conns: 1, Streams: 2, Size: 16, Answers: 1, Rate: 100}
 	c := newClient(rawh2.NewConn(a, true, rawh2.SmallReadBuffer), 0, p, newForm(p), sig)
-	pacer := newPacer(p.rate, []*client{c}, sig)
+	pacer := newPacer(p.Rate, []*client{c}, sig)
 	pacer.exact, pacer.due = 0, 0
 	pacer.start(500 * time.Millisecond)
 	r := summarize(p, []*client{c})
@@ -168,27 +168,27 @@ func TestSchedule(t *testing.T) {
 // Idle connections make one call each and another one at the end, so that a
 // connection that was closed meanwhile is seen.
 func TestIdle(t *testing.T) {
-	p := plan{addr: server(t, ""), conns: 40, size: 16, answers: 1, duration: time.Millisecond, pid: os.Getpid()}
+	p := Plan{Addr: server(t, ""), Conns: 40, Size: 16, Answers: 1, Duration: time.Millisecond, PID: os.Getpid()}
 	r, err := idle(p)
 	if err != nil || r.Calls != 80 || r.Failed != 0 || r.Before == nil || r.Before.PSSKiB == 0 || r.After == nil {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	p.addr = server(t, "close")
+	p.Addr = server(t, "close")
 	if r, err = idle(p); err == nil && r.Failed == 0 {
 		t.Errorf("connections were closed, got %+v", r)
 	}
-	if _, err = idle(plan{addr: "127.0.0.1:1", conns: 2, size: 16, answers: 1}); err == nil {
+	if _, err = idle(Plan{Addr: "127.0.0.1:1", Conns: 2, Size: 16, Answers: 1}); err == nil {
 		t.Error("nobody listens, and no error came")
 	}
 }
 
 func TestFirstAnswer(t *testing.T) {
 	began := time.Now().UnixNano()
-	r, err := firstAnswer(plan{addr: server(t, ""), size: 16, answers: 1, duration: 10 * time.Second})
+	r, err := firstAnswer(Plan{Addr: server(t, ""), Size: 16, Answers: 1, Duration: 10 * time.Second})
 	if err != nil || r.Calls != 1 || r.FirstAnswer < began || r.FirstAnswer > time.Now().UnixNano() {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := firstAnswer(plan{addr: "127.0.0.1:1", size: 16, answers: 1, duration: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := firstAnswer(Plan{Addr: "127.0.0.1:1", Size: 16, Answers: 1, Duration: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens, got %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestRunFindsWrongAnswers(t *testing.T) {
 	}
 	for wrong, say := range says {
 		t.Run(wrong, func(t *testing.T) {
-			p := plan{addr: server(t, wrong), conns: 1, streams: 2, size: 16, answers: 2, duration: 50 * time.Millisecond}
+			p := Plan{Addr: server(t, wrong), Conns: 1, Streams: 2, Size: 16, Answers: 2, Duration: 50 * time.Millisecond}
 			r, err := run(p)
 			if err != nil {
 				t.Fatal(err)
@@ -214,28 +214,28 @@ func TestRunFindsWrongAnswers(t *testing.T) {
 }
 
 func TestRunWithoutServer(t *testing.T) {
-	if _, err := run(plan{addr: "127.0.0.1:1", conns: 1, streams: 1, size: 16, answers: 1}); err == nil {
+	if _, err := run(Plan{Addr: "127.0.0.1:1", Conns: 1, Streams: 1, Size: 16, Answers: 1}); err == nil {
 		t.Error("nobody listens, and no error came")
 	}
 }
 
 func TestPlanCheck(t *testing.T) {
-	good := plan{conns: 1, streams: 1, size: 16, answers: 1, duration: 1}
-	if err := good.check(); err != nil {
+	good := Plan{Conns: 1, Streams: 1, Size: 16, Answers: 1, Duration: 1}
+	if err := good.Check(); err != nil {
 		t.Error(err)
 	}
-	for name, change := range map[string]func(*plan){
-		"size":     func(p *plan) { p.size = 15 },
-		"large":    func(p *plan) { p.size = 16380 },
-		"conns":    func(p *plan) { p.conns = 0 },
-		"duration": func(p *plan) { p.duration = 0 },
-		"rate":     func(p *plan) { p.rate = 2 * maxRate },
-		"both":     func(p *plan) { p.idle, p.first = true, true },
-		"paced":    func(p *plan) { p.idle, p.rate = true, 1 },
+	for name, change := range map[string]func(*Plan){
+		"size":     func(p *Plan) { p.Size = 15 },
+		"large":    func(p *Plan) { p.Size = 16380 },
+		"conns":    func(p *Plan) { p.Conns = 0 },
+		"duration": func(p *Plan) { p.Duration = 0 },
+		"rate":     func(p *Plan) { p.Rate = 2 * maxRate },
+		"both":     func(p *Plan) { p.Idle, p.First = true, true },
+		"paced":    func(p *Plan) { p.Idle, p.Rate = true, 1 },
 	} {
 		bad := good
 		change(&bad)
-		if bad.check() == nil {
+		if bad.Check() == nil {
 			t.Errorf("%s: a bad plan was accepted", name)
 		}
 	}
