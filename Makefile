@@ -98,12 +98,12 @@ bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 .PHONY: bench-peers
 bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
 	@scripts/install-deps.sh peers
-	@go run ./bench/runner $(BENCH_FLAGS)
+	@go run ./internal/lab/cmd/lab peers $(BENCH_FLAGS)
 
 .PHONY: bench-queue
 bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@scripts/install-deps.sh peers
-	@go run ./bench/runner -workloads q70,q140,q140skip,q70refuse,q140refuse -peers cabrank-1slot,cabrank-workers,haproxy-maxconn1,haproxy-h2,nghttpx,envoy -repeats 3 $(BENCH_FLAGS)
+	@go run ./internal/lab/cmd/lab queue $(BENCH_FLAGS)
 
 .PHONY: bars
 bars: ## Hold the simulated rank and number of workers against their ideals, at length, and print the tables.

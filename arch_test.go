@@ -148,6 +148,13 @@ var layers = map[string]layer{
 		inside: []string{"internal/lab/measure", "internal/lab/rawh2"},
 		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
+	// Pinned processes, a network of their own, the machine: nothing of what is measured.
+	"internal/lab/testbed": {outside: []string{"golang.org/x/sys"}, documented: true},
+	// The scenarios of cabrank beside other proxies: rounds, bars, report.
+	"internal/lab/peers": {
+		inside:     []string{"internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
+		documented: true,
+	},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
 
@@ -165,8 +172,7 @@ var layers = map[string]layer{
 		inside:  []string{"examples/...", "internal/demo/demopb", "internal/lab/oneslot", "internal/testkit"},
 		outside: anything, documented: true, onlyTests: true,
 	},
-	"bench/...": {inside: []string{"bench/...", "internal/lab/..."}, outside: anything},
-	// But for the pictures: they are simulated, with the rank itself.
+	// The pictures are simulated, with the rank itself.
 	"bench/rankplot": {inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"}, notStd: []string{"net", "os/exec"}},
 	"examples/...":   {inside: []string{"examples/..."}, outside: anything},
 }
@@ -266,12 +272,14 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/web", module + "/internal/relay", true},
 		{"internal/lab", module + "/internal/relay", true},
 		{"internal/lab/rawh2", module + "/internal/h2", true},
+		{"internal/lab/load", module + "/internal/lab/peers", true},
+		{"internal/lab/peers", module + "/internal/h2", true},
+		{"internal/lab/cmd/lab", module + "/internal/relay", true},
 		{"internal/lab/oneslot", module + "/internal/lab/measure", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"cmd/cabrank", module + "/internal/relay", false},
 		{"cmd/cabrank", module + "/internal/testkit", true},
 		{"bench/rankplot", module + "/internal/relay", true},
-		{"bench/peers", module + "/internal/h2", true},
 		{"examples/go/worker", module + "/examples/go/workpb", false},
 	} {
 		rule, ok := layerOf(tc.dir)

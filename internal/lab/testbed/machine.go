@@ -1,0 +1,63 @@
+// Package testbed is what every comparison stands on: the machine and what is known of
+// it, a network of its own, a place before others on the processor, and processes that
+// are pinned to cores. It knows nothing of what is measured.
+package testbed
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Machine is where it was measured.
+type Machine struct {
+	CPU      string `json:"cpu"`
+	Cores    int    `json:"cores"`
+	Kernel   string `json:"kernel"`
+	Go       string `json:"go"`
+	Network  string `json:"network"` // private: a namespace of its own; shared
+	Load     string `json:"load_average"`
+	Priority string `json:"priority"` // of all that was run
+}
+
+// ThisMachine describes it as it is now; priority is what RaisePriority has done.
+func ThisMachine(priority string) Machine {
+	return Machine{
+		CPU: cpuModel(), Cores: Cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
+		Network: network(), Load: firstLine("/proc/loadavg"), Priority: priority,
+	}
+}
+
+func firstLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+// cpuInfo returns the values of one name in /proc/cpuinfo, one per core. Unlike
+// runtime.NumCPU it also sees the cores that this process is not pinned to.
+func cpuInfo(name string) (values []string) {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			values = append(values, strings.TrimSpace(value))
+		}
+	}
+	return values
+}
+
+// Cores is how many the machine has.
+func Cores() int { return len(cpuInfo("processor")) }
+
+func cpuModel() string {
+	models := cpuInfo("model name")
+	slices.Sort(models)
+	return strings.Join(slices.Compact(models), ", ")
+}
