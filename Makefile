@@ -111,7 +111,7 @@ bars: ## Hold the simulated rank and number of workers against their ideals, at 
 
 .PHONY: rank-plots
 rank-plots: ## Simulate the pictures of docs/rank.md and docs/scaling.md again; 4 minutes.
-	@go run ./bench/rankplot
+	@go run ./internal/lab/cmd/rankplot
 
 ##@ Housekeeping
 

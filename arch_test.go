@@ -157,6 +157,11 @@ var layers = map[string]layer{
 	},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
+	// The pictures are simulated, with the rank itself: nothing is measured.
+	"internal/lab/cmd/rankplot": {
+		inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
+		notStd: []string{"net", "os/exec"},
+	},
 
 	"internal/testkit":            {outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
@@ -172,9 +177,7 @@ var layers = map[string]layer{
 		inside:  []string{"examples/...", "internal/demo/demopb", "internal/lab/oneslot", "internal/testkit"},
 		outside: anything, documented: true, onlyTests: true,
 	},
-	// The pictures are simulated, with the rank itself.
-	"bench/rankplot": {inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"}, notStd: []string{"net", "os/exec"}},
-	"examples/...":   {inside: []string{"examples/..."}, outside: anything},
+	"examples/...": {inside: []string{"examples/..."}, outside: anything},
 }
 
 // mutable lists the package-level variables that are neither errors nor
@@ -279,7 +282,7 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/worker", module + "/internal/rank", true},
 		{"cmd/cabrank", module + "/internal/relay", false},
 		{"cmd/cabrank", module + "/internal/testkit", true},
-		{"bench/rankplot", module + "/internal/relay", true},
+		{"internal/lab/cmd/rankplot", module + "/internal/relay", true},
 		{"examples/go/worker", module + "/examples/go/workpb", false},
 	} {
 		rule, ok := layerOf(tc.dir)

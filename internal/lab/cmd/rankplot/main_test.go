@@ -29,7 +29,7 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	docs := filepath.Join("..", "..", "docs")
+	docs := filepath.Join("..", "..", "..", "..", "docs")
 	for _, p := range pictures() {
 		drawn, shown := load(t, once, p.name), load(t, docs, "img", p.name)
 		check(t, p.name, drawn)
