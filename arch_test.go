@@ -155,11 +155,13 @@ var layers = map[string]layer{
 		inside:     []string{"internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
 		documented: true,
 	},
+	// Charts as SVG, for reports and for docs/img.
+	"internal/lab/plot": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
 	// The pictures are simulated, with the rank itself: nothing is measured.
 	"internal/lab/cmd/rankplot": {
-		inside: []string{"internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
+		inside: []string{"internal/lab/plot", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
 		notStd: []string{"net", "os/exec"},
 	},
 

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cabrank/cabrank/internal/lab/plot"
 )
 
 func main() {
@@ -37,7 +39,7 @@ type effort struct {
 type picture struct {
 	name string
 	page string // of docs, that shows it
-	draw func(effort) chart
+	draw func(effort) plot.Chart
 }
 
 func pictures() []picture {
@@ -57,7 +59,7 @@ func run(out string, e effort) error {
 		return err
 	}
 	for _, p := range pictures() {
-		if err := os.WriteFile(filepath.Join(out, p.name), p.draw(e).svg(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(out, p.name), p.draw(e).SVG(), 0o644); err != nil {
 			return err
 		}
 	}

@@ -81,32 +81,3 @@ func check(t *testing.T, name string, text []byte) {
 		t.Errorf("%s has %d lines", name, lines)
 	}
 }
-
-func TestApart(t *testing.T) {
-	for _, tc := range []struct{ wanted, want []float64 }{
-		{nil, nil},
-		{[]float64{0, 10, 30}, []float64{0, 10, 30}},
-		{[]float64{5, 5}, []float64{0, 10}},
-		{[]float64{0, 4, 12, 40}, []float64{-5 + 1.0/3, 5 + 1.0/3, 15 + 1.0/3, 40}},
-	} {
-		got := apart(tc.wanted, 10)
-		if !slices.EqualFunc(got, tc.want, func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }) {
-			t.Errorf("apart(%v) = %v, want %v", tc.wanted, got, tc.want)
-		}
-	}
-}
-
-func TestAxis(t *testing.T) {
-	a := axis{from: 10, to: 1000, log: true}
-	for v, want := range map[float64]float64{1: 0, 10: 0, 100: 0.5, 1000: 1, 5000: 1} {
-		if got := a.part(v); got < want-1e-9 || got > want+1e-9 {
-			t.Errorf("part(%v) = %v, want %v", v, got, want)
-		}
-	}
-	if got := (axis{percent: true}).name(0.95); got != "95" {
-		t.Errorf("95 %% is written %s", got)
-	}
-	if got := (axis{}).name(1234567); got != "1,234,567" {
-		t.Errorf("1234567 is written %s", got)
-	}
-}

@@ -3,12 +3,13 @@ package main
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/plot"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
 )
 
 // overload compares the default with a plain queue in a burst.
-func overload(e effort) chart {
+func overload(e effort) plot.Chart {
 	const (
 		begin, end       = 5 * time.Second, 35 * time.Second
 		ordinary, factor = 0.7, 1.4
@@ -27,20 +28,20 @@ func overload(e effort) chart {
 		late.add(calls, answered(ranksim.Run(plain, calls)))
 	}
 	rounds := every(e.rounds)
-	return chart{
-		title: "An overloaded service goes on answering in time",
-		y: axis{
-			label: "calls per second that are answered within 500 ms",
-			to:    340, ticks: []float64{0, 100, 200, 300},
+	return plot.Chart{
+		Title: "An overloaded service goes on answering in time",
+		Y: plot.Axis{
+			Label: "calls per second that are answered within 500 ms",
+			To:    340, Ticks: []float64{0, 100, 200, 300},
 		},
-		x:    timeAxis(),
-		note: "Handlers run on when their caller has gone, as in Ruby. Lines go by the moment at which calls came.",
-		band: band{from: begin.Seconds(), to: end.Seconds(), label: "1.4 times the capacity for 30 s"},
-		lines: []line{
-			all.per(rounds, 1, line{label: "calls that come", pen: gray, at: 9, below: true}),
+		X:    timeAxis(),
+		Note: "Handlers run on when their caller has gone, as in Ruby. Lines go by the moment at which calls came.",
+		Band: plot.Band{From: begin.Seconds(), To: end.Seconds(), Label: "1.4 times the capacity for 30 s"},
+		Lines: []plot.Line{
+			all.per(rounds, 1, plot.Line{Label: "calls that come", Pen: plot.Gray, At: 9, Below: true}),
 			level("capacity", capacity),
-			late.per(rounds, 1, line{label: "first come, first served, nothing shed", pen: wine, at: 12}),
-			kept.per(rounds, 1, line{label: "default", pen: accent, at: 9, below: true}),
+			late.per(rounds, 1, plot.Line{Label: "first come, first served, nothing shed", Pen: plot.Wine, At: 12}),
+			kept.per(rounds, 1, plot.Line{Label: "default", Pen: plot.Accent, At: 9, Below: true}),
 		},
 	}
 }

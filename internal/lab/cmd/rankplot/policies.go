@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/plot"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
 )
@@ -37,17 +38,17 @@ func inSystem(r *ranksim.Result, quantile float64) float64 {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(ms) }
 
 // policies compares when and by what the worker of a call is chosen.
-func policies(e effort) chart {
-	c := chart{
-		title: "Late binding is as quick as a perfect queue",
-		y: axis{
-			label: "p99 of the time in the system, ms (log scale)",
-			from:  150, to: 12_000, log: true, ticks: []float64{200, 500, 1000, 2000, 5000, 10_000},
+func policies(e effort) plot.Chart {
+	c := plot.Chart{
+		Title: "Late binding is as quick as a perfect queue",
+		Y: plot.Axis{
+			Label: "p99 of the time in the system, ms (log scale)",
+			From:  150, To: 12_000, Log: true, Ticks: []float64{200, 500, 1000, 2000, 5000, 10_000},
 		},
-		x:    loadAxis(0.5, 0.95),
-		note: "4 workers, one call at a time each. 95 % of the calls take 10 ms, 5 % take 210 ms (both exponential).",
+		X:    loadAxis(0.5, 0.95),
+		Note: "4 workers, one call at a time each. 95 % of the calls take 10 ms, 5 % take 210 ms (both exponential).",
 	}
-	ideal := line{label: "perfect queue", pen: dashed}
+	ideal := plot.Line{Label: "perfect queue", Pen: plot.Dashed}
 	lines := policyLines()
 	for _, load := range loads(0.5, 0.95) {
 		found := make([]float64, len(lines)+1) // the last one is the ideal's
@@ -59,21 +60,21 @@ func policies(e effort) chart {
 			found[len(lines)] += inSystem(ranksim.FirstCome(calls, slots, ranksim.Handlers{}), 0.99)
 		}
 		for i := range lines {
-			lines[i].add(load, found[i]/float64(e.seeds))
+			lines[i].Add(load, found[i]/float64(e.seeds))
 		}
-		ideal.add(load, found[len(lines)]/float64(e.seeds))
+		ideal.Add(load, found[len(lines)]/float64(e.seeds))
 	}
 	for _, l := range lines {
-		l.label = l.balance.String()
-		c.lines = append(c.lines, l.line)
+		l.Label = l.balance.String()
+		c.Lines = append(c.Lines, l.Line)
 	}
-	c.lines = append(c.lines, ideal) // on top of the line that it meets
+	c.Lines = append(c.Lines, ideal) // on top of the line that it meets
 	return c
 }
 
 // policyLine is the line of one policy.
 type policyLine struct {
-	line
+	plot.Line
 
 	balance rank.Balance
 }
@@ -90,12 +91,12 @@ func (l policyLine) system(seed uint64) ranksim.System {
 
 func policyLines() []policyLine {
 	return []policyLine{
-		{line{pen: gray}, rank.Random},
-		{line{pen: wine}, rank.RoundRobin},
-		{line{pen: green}, rank.P2C},
-		{line{pen: purple}, rank.PeakEWMA},
-		{line{pen: ocher}, rank.LeastRequest},
-		{line{pen: accent}, rank.LateBinding},
+		{plot.Line{Pen: plot.Gray}, rank.Random},
+		{plot.Line{Pen: plot.Wine}, rank.RoundRobin},
+		{plot.Line{Pen: plot.Green}, rank.P2C},
+		{plot.Line{Pen: plot.Purple}, rank.PeakEWMA},
+		{plot.Line{Pen: plot.Ocher}, rank.LeastRequest},
+		{plot.Line{Pen: plot.Accent}, rank.LateBinding},
 	}
 }
 
@@ -109,11 +110,11 @@ func loads(from, to float64) []float64 {
 }
 
 // loadAxis is the axis below them.
-func loadAxis(from, to float64) axis {
-	a := axis{label: "load, % of what the workers can do", from: from, to: to, percent: true}
+func loadAxis(from, to float64) plot.Axis {
+	a := plot.Axis{Label: "load, % of what the workers can do", From: from, To: to, Percent: true}
 	for i, load := range loads(from, to) {
 		if i%2 == 0 {
-			a.ticks = append(a.ticks, load)
+			a.Ticks = append(a.Ticks, load)
 		}
 	}
 	return a

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/plot"
 	"github.com/cabrank/cabrank/internal/ranksim"
 	"github.com/cabrank/cabrank/internal/scale"
 	"github.com/cabrank/cabrank/internal/scalesim"
@@ -35,24 +36,24 @@ func (e effort) within(all time.Duration) time.Duration {
 
 // wantedOver is the line of the workers that are wanted, with a corner at each
 // change.
-func wantedOver(r *scalesim.Result, unit time.Duration, l line) line {
+func wantedOver(r *scalesim.Result, unit time.Duration, l plot.Line) plot.Line {
 	last := 0
 	for _, m := range r.Moments {
 		x := float64(m.At) / float64(unit)
 		if m.Wanted != last {
 			if last > 0 {
-				l.add(x, float64(last))
+				l.Add(x, float64(last))
 			}
-			l.add(x, float64(m.Wanted))
+			l.Add(x, float64(m.Wanted))
 			last = m.Wanted
 		}
 	}
-	l.add(float64(r.Moments[len(r.Moments)-1].At)/float64(unit), float64(last))
+	l.Add(float64(r.Moments[len(r.Moments)-1].At)/float64(unit), float64(last))
 	return l
 }
 
 // step is a load that rises within an instant, and falls again.
-func step(e effort) chart {
+func step(e effort) plot.Chart {
 	const low, high, from, to, until = 1.2, 8.0, 5.0, 10.0, 30.0
 	load := func(minutes float64) float64 {
 		if minutes >= from && minutes < to {
@@ -60,41 +61,41 @@ func step(e effort) chart {
 		}
 		return low
 	}
-	offered := line{label: "busy with what arrives", pen: wine, at: 12, points: []point{
-		{0, low}, {from, low}, {from, high}, {to, high}, {to, low}, {until, low},
+	offered := plot.Line{Label: "busy with what arrives", Pen: plot.Wine, At: 12, Points: []plot.Point{
+		{X: 0, Y: low}, {X: from, Y: low}, {X: from, Y: high}, {X: to, Y: high}, {X: to, Y: low}, {X: until, Y: low},
 	}}
-	return chart{
-		title: "A step of the load gets its workers within two seconds",
-		y:     axis{label: "workers", to: 14, ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
-		x:     axis{label: "time, minutes", to: until, ticks: []float64{0, 5, 10, 15, 20, 25, 30}},
-		note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
-		lines: []line{
-			{label: "the best fixed number", pen: dashed, at: 24, points: []point{{0, 10}, {until, 10}}},
+	return plot.Chart{
+		Title: "A step of the load gets its workers within two seconds",
+		Y:     plot.Axis{Label: "workers", To: 14, Ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
+		X:     plot.Axis{Label: "time, minutes", To: until, Ticks: []float64{0, 5, 10, 15, 20, 25, 30}},
+		Note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
+		Lines: []plot.Line{
+			{Label: "the best fixed number", Pen: plot.Dashed, At: 24, Points: []plot.Point{{X: 0, Y: 10}, {X: until, Y: 10}}},
 			offered,
-			wantedOver(follow(load, high, e.within(until*time.Minute)), time.Minute, line{label: "wanted", pen: accent, at: 13}),
+			wantedOver(follow(load, high, e.within(until*time.Minute)), time.Minute, plot.Line{Label: "wanted", Pen: plot.Accent, At: 13}),
 		},
 	}
 }
 
 // day is a load that rises and falls as in a day, eight times as fast.
-func day(e effort) chart {
+func day(e effort) plot.Chart {
 	const low, high, until = 1.2, 8.0, 3.0
 	load := func(minutes float64) float64 {
 		return (high+low)/2 - (high-low)/2*math.Cos(2*math.Pi*minutes/60/until)
 	}
-	offered := line{label: "busy with what arrives", pen: wine, at: 1.5, below: true}
+	offered := plot.Line{Label: "busy with what arrives", Pen: plot.Wine, At: 1.5, Below: true}
 	for x := 0.0; x <= until; x += 0.05 {
-		offered.add(x, load(x*60))
+		offered.Add(x, load(x*60))
 	}
-	return chart{
-		title: "A day's curve is followed, not chased",
-		y:     axis{label: "workers", to: 14, ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
-		x:     axis{label: "time, hours", to: until, ticks: []float64{0, 1, 2, 3}},
-		note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
-		lines: []line{
-			{label: "the best fixed number", pen: dashed, at: 0.4, points: []point{{0, 10}, {until, 10}}},
+	return plot.Chart{
+		Title: "A day's curve is followed, not chased",
+		Y:     plot.Axis{Label: "workers", To: 14, Ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
+		X:     plot.Axis{Label: "time, hours", To: until, Ticks: []float64{0, 1, 2, 3}},
+		Note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
+		Lines: []plot.Line{
+			{Label: "the best fixed number", Pen: plot.Dashed, At: 0.4, Points: []plot.Point{{X: 0, Y: 10}, {X: until, Y: 10}}},
 			offered,
-			wantedOver(follow(load, high, e.within(until*time.Hour)), time.Hour, line{label: "wanted", pen: accent, at: 0.8}),
+			wantedOver(follow(load, high, e.within(until*time.Hour)), time.Hour, plot.Line{Label: "wanted", Pen: plot.Accent, At: 0.8}),
 		},
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/plot"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
 )
 
 // shares lets a heavy caller begin and end beside a light one.
-func shares(e effort) chart {
+func shares(e effort) plot.Chart {
 	const begin, end = 10 * time.Second, 40 * time.Second
 	apart := defaults()
 	apart.Accounts = make([]rank.Terms, 2)
@@ -23,18 +24,18 @@ func shares(e effort) chart {
 		fair.add(calls, light(answered(ranksim.Run(apart, calls))))
 		common.add(calls, light(answered(ranksim.Run(defaults(), calls))))
 	}
-	return chart{
-		title: "A caller who asks for too much does not crowd out the others",
-		y: axis{
-			label: "calls of the light caller that are answered within 1 s, %",
-			to:    115, ticks: []float64{0, 25, 50, 75, 100},
+	return plot.Chart{
+		Title: "A caller who asks for too much does not crowd out the others",
+		Y: plot.Axis{
+			Label: "calls of the light caller that are answered within 1 s, %",
+			To:    115, Ticks: []float64{0, 25, 50, 75, 100},
 		},
-		x:    timeAxis(),
-		note: "4 workers, one call at a time each. The light caller asks for 30 % of what they can do.",
-		band: band{from: begin.Seconds(), to: end.Seconds(), label: "the heavy caller asks for 3 times the capacity"},
-		lines: []line{
-			common.per(&all, 100, line{label: "one account for both (fair.key: none)", pen: wine, at: 14, below: true}),
-			fair.per(&all, 100, line{label: "a share for each caller (default)", pen: accent, at: 14, below: true}),
+		X:    timeAxis(),
+		Note: "4 workers, one call at a time each. The light caller asks for 30 % of what they can do.",
+		Band: plot.Band{From: begin.Seconds(), To: end.Seconds(), Label: "the heavy caller asks for 3 times the capacity"},
+		Lines: []plot.Line{
+			common.per(&all, 100, plot.Line{Label: "one account for both (fair.key: none)", Pen: plot.Wine, At: 14, Below: true}),
+			fair.per(&all, 100, plot.Line{Label: "a share for each caller (default)", Pen: plot.Accent, At: 14, Below: true}),
 		},
 	}
 }

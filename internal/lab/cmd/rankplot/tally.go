@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/plot"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
 )
@@ -42,9 +43,9 @@ func (t *tally) add(calls []ranksim.Call, pick func(i int) bool) {
 
 // per returns the line of what is counted over what one second of another tally
 // has, times a factor.
-func (t *tally) per(other *tally, factor float64, l line) line {
+func (t *tally) per(other *tally, factor float64, l plot.Line) plot.Line {
 	for second, n := range t {
-		l.add(float64(second)+0.5, factor*n/max(other[second], 1))
+		l.Add(float64(second)+0.5, factor*n/max(other[second], 1))
 	}
 	return l
 }
@@ -59,10 +60,10 @@ func every(n int) *tally {
 }
 
 // level is a line at one height, named after what is shown of a burst.
-func level(label string, y float64) line {
-	return line{label: label, pen: dashed, at: 44, points: []point{{0, y}, {shown.Seconds(), y}}}
+func level(label string, y float64) plot.Line {
+	return plot.Line{Label: label, Pen: plot.Dashed, At: 44, Points: []plot.Point{{X: 0, Y: y}, {X: shown.Seconds(), Y: y}}}
 }
 
-func timeAxis() axis {
-	return axis{label: "time, s", to: shown.Seconds(), ticks: []float64{0, 10, 20, 30, 40, 50}}
+func timeAxis() plot.Axis {
+	return plot.Axis{Label: "time, s", To: shown.Seconds(), Ticks: []float64{0, 10, 20, 30, 40, 50}}
 }

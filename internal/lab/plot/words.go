@@ -1,4 +1,4 @@
-package main
+package plot
 
 import (
 	"fmt"
@@ -8,29 +8,29 @@ import (
 
 // inWords is the picture for those who do not see it: what the axes are, and
 // the value of each line at the ticks of the x axis, or at its next point.
-func (c chart) inWords() string {
+func (c Chart) inWords() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Lines of %s over %s.", c.y.label, c.x.label)
-	if c.band.label != "" {
-		fmt.Fprintf(&b, " From %s to %s: %s.", c.x.name(c.band.from), c.x.name(c.band.to), c.band.label)
+	fmt.Fprintf(&b, "Lines of %s over %s.", c.Y.Label, c.X.Label)
+	if c.Band.Label != "" {
+		fmt.Fprintf(&b, " From %s to %s: %s.", c.X.name(c.Band.From), c.X.name(c.Band.To), c.Band.Label)
 	}
-	for _, l := range c.lines {
-		fmt.Fprintf(&b, " %s:", l.label)
-		for i, tick := range c.x.ticks {
+	for _, l := range c.Lines {
+		fmt.Fprintf(&b, " %s:", l.Label)
+		for i, tick := range c.X.Ticks {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			fmt.Fprintf(&b, " %s at %s", c.y.name(l.next(tick)), c.x.name(tick))
+			fmt.Fprintf(&b, " %s at %s", c.Y.name(l.next(tick)), c.X.name(tick))
 		}
 		b.WriteByte('.')
 	}
-	fmt.Fprintf(&b, " %s", c.note)
+	fmt.Fprintf(&b, " %s", c.Note)
 	return b.String()
 }
 
 // name is a value as people read it: whole, with commas between the thousands.
-func (a axis) name(v float64) string {
-	if a.percent {
+func (a Axis) name(v float64) string {
+	if a.Percent {
 		v *= 100
 	}
 	digits := strconv.FormatFloat(v, 'f', 0, 64)

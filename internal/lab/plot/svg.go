@@ -1,4 +1,7 @@
-package main
+// Package plot draws charts as SVG: lines over one axis, each with its name beside it,
+// and the same in words for those who do not see them. The same Chart gives the same
+// bytes. It knows nothing of what is measured.
+package plot
 
 import (
 	"bytes"
@@ -35,15 +38,15 @@ const (
 	shade = "#f3f5f7"
 )
 
-// svg returns the picture. The same chart gives the same bytes.
-func (c chart) svg() []byte {
-	d := drawing{chart: c, right: pictureWidth - margin}
-	if slices.ContainsFunc(c.lines, line.namedAtEnd) {
+// SVG returns the picture. The same chart gives the same bytes.
+func (c Chart) SVG() []byte {
+	d := drawing{Chart: c, right: pictureWidth - margin}
+	if slices.ContainsFunc(c.Lines, Line.namedAtEnd) {
 		d.right -= nameAfter + nameWidth
 	}
 	d.open()
 	d.surroundings()
-	for _, l := range c.lines {
+	for _, l := range c.Lines {
 		d.line(l)
 	}
 	d.names()
@@ -55,7 +58,7 @@ func (c chart) svg() []byte {
 type drawing struct {
 	bytes.Buffer
 
-	chart
+	Chart
 	right int // end of the x axis
 }
 
@@ -65,7 +68,7 @@ func (d *drawing) put(format string, values ...any) { fmt.Fprintf(&d.Buffer, for
 func (d *drawing) open() {
 	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc">`,
 		pictureWidth, pictureHeight)
-	d.put(`<title id="title">%s</title>`, escape(d.title))
+	d.put(`<title id="title">%s</title>`, escape(d.Title))
 	d.put(`<desc id="desc">%s</desc>`, escape(d.inWords()))
 	d.put(`<style>text{font:13px -apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif;fill:%s}`+
 		`.title{font-size:17px;font-weight:600;fill:%s}.tick{font-size:12px}`+
@@ -77,86 +80,86 @@ func (d *drawing) open() {
 
 // surroundings are all but the data.
 func (d *drawing) surroundings() {
-	d.put(`<text class="title" x="%d" y="36">%s</text>`, margin, escape(d.title))
-	d.put(`<text x="%d" y="62">%s</text>`, margin, escape(d.y.label))
-	if b := d.band; b.to > b.from {
-		left, right := d.across(b.from), d.across(b.to)
+	d.put(`<text class="title" x="%d" y="36">%s</text>`, margin, escape(d.Title))
+	d.put(`<text x="%d" y="62">%s</text>`, margin, escape(d.Y.Label))
+	if b := d.Band; b.To > b.From {
+		left, right := d.across(b.From), d.across(b.To)
 		d.put(`<rect x="%s" y="%d" width="%s" height="%d" fill="%s"/>`,
 			number(left), plotTop, number(right-left), plotBottom-plotTop, shade)
 		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`,
-			number((left+right)/2), plotTop+15, escape(b.label))
+			number((left+right)/2), plotTop+15, escape(b.Label))
 	}
-	for _, tick := range d.y.ticks {
+	for _, tick := range d.Y.Ticks {
 		y := number(d.down(tick))
 		d.put(`<path d="M%d %sH%d" stroke="%s"/>`, plotLeft, y, d.right, rule)
-		d.put(`<text class="tick" text-anchor="end" x="%d" y="%s" dy="4">%s</text>`, plotLeft-8, y, d.y.name(tick))
+		d.put(`<text class="tick" text-anchor="end" x="%d" y="%s" dy="4">%s</text>`, plotLeft-8, y, d.Y.name(tick))
 	}
 	d.put(`<path d="M%d %dH%d" stroke="%s"/>`, plotLeft, plotBottom, d.right, quiet)
-	for _, tick := range d.x.ticks {
+	for _, tick := range d.X.Ticks {
 		x := number(d.across(tick))
 		d.put(`<path d="M%s %dv5" stroke="%s"/>`, x, plotBottom, quiet)
-		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, x, plotBottom+20, d.x.name(tick))
+		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, x, plotBottom+20, d.X.name(tick))
 	}
-	d.put(`<text class="tick" text-anchor="middle" x="%d" y="%d">%s</text>`, (plotLeft+d.right)/2, plotBottom+39, escape(d.x.label))
-	d.put(`<text class="tick" x="%d" y="%d">%s</text>`, margin, pictureHeight-16, escape(d.note))
+	d.put(`<text class="tick" text-anchor="middle" x="%d" y="%d">%s</text>`, (plotLeft+d.right)/2, plotBottom+39, escape(d.X.Label))
+	d.put(`<text class="tick" x="%d" y="%d">%s</text>`, margin, pictureHeight-16, escape(d.Note))
 }
 
-func (d *drawing) line(l line) {
+func (d *drawing) line(l Line) {
 	var points strings.Builder
-	for i, p := range l.points {
+	for i, p := range l.Points {
 		if i > 0 {
 			points.WriteByte(' ')
 		}
-		points.WriteString(number(d.across(p.x)) + "," + number(d.down(p.y)))
+		points.WriteString(number(d.across(p.X)) + "," + number(d.down(p.Y)))
 	}
 	dash := ""
-	if l.pen == dashed {
+	if l.Pen == Dashed {
 		dash = ` stroke-dasharray="5 5"`
 	}
-	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, points.String(), l.pen.color(), number(l.pen.width()), dash)
+	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, points.String(), l.Pen.color(), number(l.Pen.width()), dash)
 }
 
 // names writes the name of each line beside it: where it says, or at its end,
 // there as far apart as can be read and joined to it where that is elsewhere.
 func (d *drawing) names() {
-	var ends []line
-	for _, l := range d.lines {
+	var ends []Line
+	for _, l := range d.Lines {
 		if l.namedAtEnd() {
 			ends = append(ends, l)
 			continue
 		}
 		dy := -9.0
-		if l.below {
+		if l.Below {
 			dy = 19
 		}
-		d.name(l, d.across(l.at), d.down(l.height(l.at))+dy)
+		d.name(l, d.across(l.At), d.down(l.height(l.At))+dy)
 	}
-	slices.SortStableFunc(ends, func(a, b line) int { return cmp.Compare(d.end(a), d.end(b)) })
+	slices.SortStableFunc(ends, func(a, b Line) int { return cmp.Compare(d.end(a), d.end(b)) })
 	var wanted []float64
 	for _, l := range ends {
 		wanted = append(wanted, d.end(l))
 	}
 	for i, y := range apart(wanted, nameGap) {
 		l := ends[i]
-		d.put(`<path d="M%d %sL%d %s" stroke="%s"/>`, d.right+3, number(wanted[i]), d.right+nameAfter-4, number(y), l.pen.color())
+		d.put(`<path d="M%d %sL%d %s" stroke="%s"/>`, d.right+3, number(wanted[i]), d.right+nameAfter-4, number(y), l.Pen.color())
 		d.name(l, float64(d.right+nameAfter), y+4.5)
 	}
 }
 
-func (d *drawing) name(l line, x, y float64) {
+func (d *drawing) name(l Line, x, y float64) {
 	class := "name"
-	if l.pen == accent {
+	if l.Pen == Accent {
 		class += " strong"
 	}
-	d.put(`<text class="%s" x="%s" y="%s" style="fill:%s">%s</text>`, class, number(x), number(y), l.pen.color(), escape(l.label))
+	d.put(`<text class="%s" x="%s" y="%s" style="fill:%s">%s</text>`, class, number(x), number(y), l.Pen.color(), escape(l.Label))
 }
 
 // end returns how far down a line ends.
-func (d *drawing) end(l line) float64 { return d.down(l.points[len(l.points)-1].y) }
+func (d *drawing) end(l Line) float64 { return d.down(l.Points[len(l.Points)-1].Y) }
 
 // across and down return where a value is in the view box.
-func (d *drawing) across(v float64) float64 { return plotLeft + d.x.part(v)*float64(d.right-plotLeft) }
-func (d *drawing) down(v float64) float64   { return plotBottom - d.y.part(v)*(plotBottom-plotTop) }
+func (d *drawing) across(v float64) float64 { return plotLeft + d.X.part(v)*float64(d.right-plotLeft) }
+func (d *drawing) down(v float64) float64   { return plotBottom - d.Y.part(v)*(plotBottom-plotTop) }
 
 // number writes a place to a tenth: nobody sees more, and the file is smaller.
 func number(v float64) string {

@@ -1,4 +1,4 @@
-package main
+package plot
 
 // apart moves sorted places on a line until each is at least gap from the next,
 // as little as can be: those that would touch move as a block, about the middle
