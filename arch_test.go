@@ -99,9 +99,10 @@ var layers = map[string]layer{
 	"internal/discover": {inside: []string{"internal/health"}, outside: anything},
 	"internal/health":   {outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
-		inside:  []string{"internal/cgroup"},
+		inside:  []string{"internal/cgroup", "internal/spelling"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
+	"internal/spelling": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// How many workers are wanted; that they come and go is for others.
 	"internal/scale": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/scalesim": {

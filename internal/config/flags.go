@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // ConfigFlag and ConfigVariable name the file to read.
@@ -165,7 +167,7 @@ func flaglessKey(flag string) (Key, bool) {
 }
 
 func didYouMean(prefix, name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
 	}
 	return ""

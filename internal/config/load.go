@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
+	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // Sources is everything that Load looks at.
@@ -277,7 +278,7 @@ func nearlyVariables(environ map[string]string) []string {
 		if !strings.HasPrefix(name, "CABRANK_") || isKnown[name] {
 			continue
 		}
-		if near := nearest(name, known); near != "" && distance(name, near) <= 2 {
+		if near := spelling.Nearest(name, known); near != "" && spelling.Distance(name, near) <= 2 {
 			warnings = append(warnings, fmt.Sprintf("variable %s is unknown and has no effect; did you mean %s?", name, near))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // Placeholders returns what {addr} and the like may be called, without braces.
@@ -110,7 +112,7 @@ func (f filled) place(behind string) string {
 func nearlyPlaceholder(word string) string {
 	lower := strings.ToLower(word)
 	for _, known := range Placeholders() {
-		if lower == known || len(lower) >= len(known)-1 && distance(lower, known) <= 1 {
+		if lower == known || len(lower) >= len(known)-1 && spelling.Distance(lower, known) <= 1 {
 			return known
 		}
 	}

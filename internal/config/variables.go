@@ -88,6 +88,9 @@ func variablePath(key, name string) string {
 	return entryPath(key, name)
 }
 
+// maxVariableLength bounds the name of a variable, in bytes.
+const maxVariableLength = 64
+
 // checkVariable accepts names that shells can use (POSIX, Base Definitions 8.1)
 // and that are not taken.
 func checkVariable(name string) error {
@@ -97,8 +100,8 @@ func checkVariable(name string) error {
 	switch {
 	case name == "" || strings.ContainsFunc(name, odd) || name[0] >= '0' && name[0] <= '9':
 		return errors.New("is not the name of a variable")
-	case len(name) > maxNameLength:
-		return fmt.Errorf("is longer than %d characters", maxNameLength)
+	case len(name) > maxVariableLength:
+		return fmt.Errorf("is longer than %d characters", maxVariableLength)
 	case name == "RAILS_MAX_THREADS":
 		return errors.New("is set by cabrank, to workers.pool_size")
 	case slices.Contains(ownVariables(), name) || strings.HasPrefix(name, "CABRANK_"):
