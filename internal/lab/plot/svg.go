@@ -69,7 +69,7 @@ func (d *drawing) open() {
 	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="title desc">`,
 		pictureWidth, pictureHeight)
 	d.put(`<title id="title">%s</title>`, escape(d.Title))
-	d.put(`<desc id="desc">%s</desc>`, escape(d.inWords()))
+	d.put(`<desc id="desc">%s</desc>`, escape(d.Words()))
 	d.put(`<style>text{font:13px -apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif;fill:%s}`+
 		`.title{font-size:17px;font-weight:600;fill:%s}.tick{font-size:12px}`+
 		`.name{stroke:#fff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}`+

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// inWords is the picture for those who do not see it: what the axes are, and
+// Words is the picture for those who do not see it: what the axes are, and
 // the value of each line at the ticks of the x axis, or at its next point.
-func (c Chart) inWords() string {
+func (c Chart) Words() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Lines of %s over %s.", c.Y.Label, c.X.Label)
 	if c.Band.Label != "" {
