@@ -1,0 +1,185 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// MinPairs is how many pairs with a known ratio a verdict takes. With
+	// fewer, the interval depends on the noise being normal, which nobody can
+	// check on so few.
+	MinPairs = 10
+
+	// Alpha is the error that is allowed: of the primary figure; of all
+	// secondary ones together; and each of the claims "differs" and "about
+	// equal" by itself. A figure can be wrong in one of the two only: if the
+	// arms are equal, "differs" is wrong, and if they differ, "about equal".
+	Alpha = 0.05
+)
+
+// Figure is one thing that was measured in every block of two arms.
+type Figure struct {
+	// Name is what it is called: "p99".
+	Name string
+	// Pairs has the figures of all pairs, in any order. None may be left out:
+	// a block without a figure is NoAnswer or Unknown.
+	Pairs []Pair
+	// Margin is the change that would not matter, as a share: 0.05 is 5 %.
+	// It has to be stated before measuring. 0 asks for no claim of equality.
+	Margin float64
+}
+
+// check names the first thing that is wrong with a figure.
+func (f Figure) check() error {
+	if !(f.Margin >= 0 && f.Margin < 1) {
+		return fmt.Errorf("%s: the margin is %v: must be from 0 to 1", f.Name, f.Margin)
+	}
+	for i, p := range f.Pairs {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%s: pair %d: %w", f.Name, i+1, err)
+		}
+	}
+	return nil
+}
+
+// Verdict is what may be said of a figure.
+type Verdict string
+
+// The verdicts. Lower and Higher speak of the arm Other.
+const (
+	TooFewPairs  Verdict = "too few pairs"
+	NoDifference Verdict = "no difference shown"
+	AboutEqual   Verdict = "about equal"
+	Lower        Verdict = "lower"
+	Higher       Verdict = "higher"
+)
+
+// Comparison is what the pairs say of one figure.
+type Comparison struct {
+	// Figure is its name.
+	Figure string `json:"figure"`
+	// Verdict is the conclusion. A difference that is shown, and shown to be
+	// smaller than the margin, is AboutEqual.
+	Verdict Verdict `json:"verdict"`
+	// Ratio is Other over Base. Without a verdict it is the whole range.
+	Ratio Interval `json:"ratio"`
+	// Confidence is that of the interval: 0.95, and more for a figure of many.
+	Confidence float64 `json:"confidence"`
+	// Method is how the interval was computed; empty with too few pairs.
+	Method Method `json:"method,omitempty"`
+	// P is the p-value of "no difference", PEqual that of "differs by the
+	// margin or more"; both are corrected for the number of figures, and 1 if
+	// the claim was not tested.
+	P      float64 `json:"p"`
+	PEqual float64 `json:"p_equal"`
+	// Margin is that of the figure.
+	Margin float64 `json:"margin"`
+	// Pairs is how many there are; Known of them have a ratio.
+	Pairs int `json:"pairs"`
+	Known int `json:"known"`
+	// BaseSilent and OtherSilent are in how many blocks of each arm no call
+	// was answered.
+	BaseSilent  int `json:"base_silent"`
+	OtherSilent int `json:"other_silent"`
+}
+
+// Judgement is what is said of two arms.
+type Judgement struct {
+	// Primary decides.
+	Primary Comparison `json:"primary"`
+	// Secondary are the other figures, in the order in which they were given.
+	Secondary []Comparison `json:"secondary"`
+}
+
+// Judge compares two arms. The primary figure was chosen before measuring and
+// is tested by itself. The secondary ones are a family: their errors are
+// corrected for how many were asked for, those with too few pairs included.
+//
+// Errors: one line that names the figure and the pair, for a negative figure
+// and for a margin that is no share.
+func Judge(primary Figure, secondary ...Figure) (Judgement, error) {
+	first, err := family(primary)
+	if err != nil {
+		return Judgement{}, err
+	}
+	others, err := family(secondary...)
+	return Judgement{Primary: first[0], Secondary: others}, err
+}
+
+// family compares figures that share the error Alpha.
+func family(figures ...Figure) ([]Comparison, error) {
+	comparisons := make([]Comparison, len(figures))
+	centers := make([]center, len(figures))
+	differs, equal := make([]float64, len(figures)), make([]float64, len(figures))
+	for i, f := range figures {
+		if err := f.check(); err != nil {
+			return nil, err
+		}
+		comparisons[i], centers[i] = begin(f)
+		differs[i], equal[i] = tests(centers[i], f.Margin)
+	}
+	differ, same := holm(differs, Alpha), holm(equal, Alpha)
+	for i := range comparisons {
+		if centers[i] != nil {
+			comparisons[i].conclude(centers[i], differ[i], same[i])
+		}
+	}
+	return comparisons, nil
+}
+
+// begin counts what there is, and has no center if that is too little.
+func begin(f Figure) (Comparison, center) {
+	s := sampleOf(f.Pairs)
+	c := Comparison{
+		Figure: f.Name, Margin: f.Margin, Pairs: len(f.Pairs), Known: len(s.known),
+		Verdict: TooFewPairs, Ratio: Interval{Low: 0, High: math.Inf(1)}, P: 1, PEqual: 1,
+	}
+	for _, p := range f.Pairs {
+		if math.IsInf(p.Base, 1) {
+			c.BaseSilent++
+		}
+		if math.IsInf(p.Other, 1) {
+			c.OtherSilent++
+		}
+	}
+	if c.Known < MinPairs {
+		return c, nil
+	}
+	return c, centerOf(s)
+}
+
+// tests returns the p-values of both claims, 1 for one that is not made.
+func tests(c center, margin float64) (differs, equal float64) {
+	if c == nil {
+		return 1, 1
+	}
+	differs, equal = difference(c), 1
+	if margin > 0 {
+		equal = equivalence(c, math.Log1p(margin))
+	}
+	return differs, equal
+}
+
+// conclude draws the verdict from the corrected p-values.
+func (c *Comparison) conclude(from center, differ, same decision) {
+	low, high := from.interval(1 - differ.level)
+	c.Ratio = Interval{Low: math.Exp(low), High: math.Exp(high)}
+	if middle := math.Exp(from.estimate()); !math.IsNaN(middle) && !math.IsInf(middle, 0) {
+		c.Ratio.Middle = &middle
+	}
+	c.Confidence, c.Method = 1-differ.level, from.method()
+	c.P, c.PEqual = differ.adjusted, same.adjusted
+	switch {
+	case c.PEqual <= Alpha:
+		c.Verdict = AboutEqual
+	case c.P > Alpha:
+		c.Verdict = NoDifference
+	case c.Ratio.High < 1:
+		c.Verdict = Lower
+	case c.Ratio.Low > 1:
+		c.Verdict = Higher
+	default: // p and interval agree but for rounding
+		c.Verdict = NoDifference
+	}
+}
