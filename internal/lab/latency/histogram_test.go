@@ -64,6 +64,25 @@ func TestFivePercentShows(t *testing.T) {
 	}
 }
 
+// A server stands still for one of 30 seconds. Calls come every millisecond and
+// their latency counts from the moment at which they were due, so that those
+// of that second wait from 1 s down to nothing. One call in 100 waits longer
+// than x if (1-x)/30 is 0.01: x is 0.70 s.
+func TestPausedServer(t *testing.T) {
+	h := latency.New()
+	for due := time.Duration(0); due < 30*time.Second; due += time.Millisecond {
+		answered := due + 200*time.Microsecond
+		if due >= 10*time.Second && due < 11*time.Second {
+			answered = 11 * time.Second
+		}
+		h.Record(answered - due)
+	}
+	p99 := h.Quantile(0.99)
+	if p99.TooFew || math.Abs(p99.Value.Seconds()/0.70-1) > 0.005 {
+		t.Errorf("p99 is %v, want 0.70 s", p99)
+	}
+}
+
 // latencies draws times with a long tail: lognormal around 10 ms, now and then
 // up to minutes.
 func latencies(n int, seed uint64) []time.Duration {

@@ -270,6 +270,26 @@ func TestCalibrationOfEquality(t *testing.T) {
 	}
 }
 
+// The same of eight secondary figures, all of which differ by just the margin:
+// at least one is called equal in at most 5 % of experiments.
+func TestCalibrationOfEqualFamilies(t *testing.T) {
+	m := ratioModel{draw: func(r *rand.Rand) float64 { return math.Log1p(margin) + 0.03*r.NormFloat64() }}
+	got := share(trials, func(random *rand.Rand) bool {
+		family := make([]stats.Figure, 8)
+		for i := range family {
+			family[i] = stats.Figure{Pairs: m.pairs(random, tenPairs), Margin: margin}
+		}
+		j, err := stats.Judge(stats.Figure{}, family...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(j.Secondary, func(c stats.Comparison) bool { return c.Verdict == stats.AboutEqual })
+	})
+	table(t, "8 secondary figures at the margin", "at least one called equal")
+	table(t, "noise of a pair 3 %", got)
+	within(t, "called equal at the margin, of eight", got, 0, 5.5)
+}
+
 // With blocks that have no answer the interval is about the median, and errs
 // on the safe side. Unknown figures are made unknown here where it hurts most:
 // those that speak against a difference are.

@@ -66,6 +66,8 @@ func (i Interval) words() string {
 		return "higher by at least " + percent(i.Low-1)
 	case i.Low >= 2:
 		return between(number(i.Low, 1), number(i.High, 1)) + " times as high"
+	case i.High >= 10: // percentages of four digits say nothing to anybody
+		return between(number(i.Low, 2), number(i.High, 1)) + " times as high"
 	default:
 		return "higher by " + percents(i.Low-1, i.High-1)
 	}
@@ -87,6 +89,8 @@ func side(ratio float64) string {
 		return "0 %"
 	case ratio < 1:
 		return percent(1-ratio) + " lower"
+	case ratio >= 2:
+		return number(ratio, 1) + " times as high"
 	default:
 		return percent(ratio-1) + " higher"
 	}
@@ -121,8 +125,12 @@ func decimals(percent float64) int {
 	}
 }
 
-// number writes x with at most so many decimals, without zeros behind them.
+// number writes x with at most so many decimals, without zeros behind them,
+// and in powers of ten what is too large to count.
 func number(x float64, decimals int) string {
+	if x >= 1e6 {
+		return strconv.FormatFloat(x, 'e', 1, 64)
+	}
 	scale := math.Pow10(decimals)
 	return strconv.FormatFloat(math.Round(x*scale)/scale, 'f', -1, 64)
 }
