@@ -123,7 +123,11 @@ var layers = map[string]layer{
 	// What it is made of, from the bottom: time, frames, processes, a worker.
 	"internal/lab/alarm":   {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"internal/lab/rawh2":   {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
-	"internal/lab/measure": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
+	"internal/lab/measure": {
+		inside:  []string{"internal/lab/latency"},
+		outside: []string{"golang.org/x/sys"},
+		notStd:  []string{"net", "os/exec"}, documented: true,
+	},
 	"internal/lab/oneslot": {
 		inside:  []string{"internal/lab/alarm"},
 		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
@@ -142,7 +146,7 @@ var layers = map[string]layer{
 	},
 	// The raw client and its backends.
 	"internal/lab/load": {
-		inside: []string{"internal/lab/alarm", "internal/lab/measure", "internal/lab/rawh2"},
+		inside: []string{"internal/lab/alarm", "internal/lab/latency", "internal/lab/measure", "internal/lab/rawh2"},
 		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
 	"internal/lab/echo": {
@@ -153,7 +157,7 @@ var layers = map[string]layer{
 	"internal/lab/testbed": {outside: []string{"golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"internal/lab/peers": {
-		inside:     []string{"internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
+		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
 		documented: true,
 	},
 	// Charts as SVG, for reports and for docs/img.

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/lab/measure"
 	"github.com/cabrank/cabrank/internal/lab/rawh2"
 )
 
@@ -35,6 +34,7 @@ func newForm(p Plan) form {
 // lane makes one call after the other.
 type lane struct {
 	begun   time.Duration // when it began or, in an open loop, was to begin; since the epoch
+	stream  uint32        // of the present call
 	message []byte        // of the present call, with prefix: sent, and expected back
 	got     int           // bytes of DATA that were right so far
 	headed  bool          // the response HEADERS were right
@@ -51,26 +51,27 @@ type client struct {
 
 	now     time.Duration // since the epoch, read once per batch; 0 until needed
 	block   []byte        // of the next request
-	lanes   map[uint32]*lane
+	lanes   table
 	resting []*lane  // have no call
 	due     schedule // of an open loop
-	stream  uint32   // id of the next call
+	stream  uint32   // id of the next call, or one before it
 	calls   uint64   // begun
 	limit   uint64   // most calls, 0 without bound
 	head    rawh2.BlockMemo
 	trailer rawh2.BlockMemo
-	done    uint64 // since the last batch
+	done    uint64          // since the last batch
+	took    []time.Duration // of those, what counts
+	sent    []time.Duration // when calls were due that are about to be sent
 
 	arrived []time.Duration // owned by the pacer: calls to add to due
 
 	completed atomic.Uint64 // read by anybody
-	latencies measure.Latencies
 	failed    uint64
 	failure   string // the first
 }
 
 func newClient(conn *rawh2.Conn, num uint32, p Plan, f form, sig *signals) *client {
-	c := &client{conn: conn, num: num, plan: p, form: f, sig: sig, block: f.first, lanes: map[uint32]*lane{}, stream: 1}
+	c := &client{conn: conn, num: num, plan: p, form: f, sig: sig, block: f.first, lanes: newTable(p.Streams), stream: 1}
 	for range p.Streams {
 		c.resting = append(c.resting, &lane{})
 	}
@@ -86,17 +87,23 @@ var errStopped = errors.New("stopped")
 func (c *client) run() {
 	err := c.conn.Serve(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		if len(c.lanes) == 0 {
+		if c.lanes.used == 0 {
 			err = errStopped // an open loop stops between calls, too
 		} else {
 			err = fmt.Errorf("no answer within %v of the end of the run", grace)
 		}
 	}
 	if !errors.Is(err, errStopped) {
-		c.fail(uint64(max(len(c.lanes), 1)), fmt.Sprintf("connection %d with %d calls in flight: %v", c.num, len(c.lanes), err))
+		c.fail(uint64(max(c.lanes.used, 1)), fmt.Sprintf("connection %d with %d calls in flight: %v", c.num, c.lanes.used, err))
 	}
+	c.publish()
+}
+
+// publish tells what has ended since it was called before.
+func (c *client) publish() {
 	c.completed.Add(c.done)
-	c.done = 0
+	c.sig.kept.addLatencies(c.took)
+	c.done, c.took = 0, c.took[:0]
 }
 
 func (c *client) fail(calls uint64, why string) {
@@ -111,7 +118,7 @@ func (c *client) Frame(f rawh2.Frame) error {
 	if f.Type == rawh2.TypeGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.lanes[f.Stream]
+	l := c.lanes.of(f.Stream)
 	if l == nil && f.Type == rawh2.TypeReset {
 		return nil // the call has ended already
 	}
@@ -120,7 +127,7 @@ func (c *client) Frame(f rawh2.Frame) error {
 	}
 	switch f.Type {
 	case rawh2.TypeReset:
-		c.finish(f.Stream, l, fmt.Sprintf("RST_STREAM % x", f.Payload))
+		c.finish(l, fmt.Sprintf("RST_STREAM % x", f.Payload))
 	case rawh2.TypeData:
 		if why := l.check(f); why != "" {
 			return fmt.Errorf("stream %d: %s", f.Stream, why)
@@ -139,13 +146,13 @@ func (c *client) headers(f rawh2.Frame, l *lane) {
 	case !f.Ended():
 		// a head that is wrong leaves headed false, which fails the call at its end
 	case !l.headed:
-		c.finish(f.Stream, l, "the head is not 200 with application/grpc")
+		c.finish(l, "the head is not 200 with application/grpc")
 	case !c.trailer.Holds(f.Payload, "grpc-status", "0"):
-		c.finish(f.Stream, l, "the trailers have no grpc-status 0")
+		c.finish(l, "the trailers have no grpc-status 0")
 	case l.got != c.plan.Answers*len(l.message):
-		c.finish(f.Stream, l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, c.plan.Answers*len(l.message)))
+		c.finish(l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, c.plan.Answers*len(l.message)))
 	default:
-		c.finish(f.Stream, l, "")
+		c.finish(l, "")
 	}
 }
 
@@ -166,23 +173,22 @@ func (l *lane) check(f rawh2.Frame) string {
 }
 
 // finish ends a call, "" meaning well.
-func (c *client) finish(stream uint32, l *lane, failure string) {
-	delete(c.lanes, stream)
+func (c *client) finish(l *lane, failure string) {
+	c.lanes.remove(l)
 	c.resting = append(c.resting, l)
 	if failure != "" {
-		c.fail(1, fmt.Sprintf("stream %d of connection %d: %s", stream, c.num, failure))
+		c.fail(1, fmt.Sprintf("stream %d of connection %d: %s", l.stream, c.num, failure))
 		return
 	}
 	c.done++
 	if c.sig.counts(l.begun) {
-		c.latencies.Add(c.time() - l.begun)
+		c.took = append(c.took, c.time()-l.begun)
 	}
 }
 
 // BatchRead starts the next call of every lane that has none.
 func (c *client) BatchRead() error {
-	c.completed.Add(c.done)
-	c.done = 0
+	c.publish()
 	defer func() { c.now = 0 }()
 	if c.sig.stop.Load() || c.limit > 0 && c.calls == c.limit {
 		return c.rest()
@@ -206,7 +212,7 @@ func (c *client) BatchRead() error {
 
 // rest starts nothing more; the last frames that the peer waits for go out.
 func (c *client) rest() error {
-	if len(c.lanes) > 0 {
+	if c.lanes.used > 0 {
 		return nil
 	}
 	if err := c.conn.Flush(); err != nil {
@@ -216,8 +222,20 @@ func (c *client) rest() error {
 }
 
 // startDue starts the calls of an open loop that are due, as far as lanes are
-// free. In due order, so that the wait for a lane counts.
+// free, and notes how late they are. They are written when it returns.
 func (c *client) startDue() error {
+	err := c.startFree()
+	now := c.sig.now()
+	for i, due := range c.sent {
+		c.sent[i] = now - due
+	}
+	c.sig.kept.addLags(c.sent)
+	c.sent = c.sent[:0]
+	return err
+}
+
+// startFree gives lanes to calls in due order, so that the wait for a lane counts.
+func (c *client) startFree() error {
 	for len(c.resting) > 0 {
 		begun, ok := c.due.next()
 		if !ok {
@@ -228,15 +246,19 @@ func (c *client) startDue() error {
 		if err := c.start(l, begun); err != nil {
 			return err
 		}
+		if c.sig.counts(begun) {
+			c.sent = append(c.sent, begun)
+		}
 	}
 	return nil
 }
 
 func (c *client) start(l *lane, begun time.Duration) error {
-	l.begun, l.got, l.headed = begun, 0, false
+	c.stream = c.lanes.next(c.stream)
+	l.stream, l.begun, l.got, l.headed = c.stream, begun, 0, false
 	l.message = rawh2.AppendMessage(l.message[:0], c.plan.Size, uint32(c.plan.Answers), c.num, c.calls)
 	c.calls++
-	c.lanes[c.stream] = l
+	c.lanes.put(l)
 	c.conn.Headers(c.stream, c.block, false)
 	c.block = c.form.later
 	err := c.conn.Send(c.stream, l.message, true, nil)

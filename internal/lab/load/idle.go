@@ -46,7 +46,7 @@ func idle(p Plan) (measure.Result, error) {
 		return measure.Result{}, err
 	}
 	again := each(p.Conns, func(i int) error { return clients[i].makeCalls(2) })
-	r := summarize(p, clients)
+	r := summarize(p, sig, clients)
 	r.Seconds, r.Calls = time.Since(began).Seconds(), uint64(2*p.Conns)-r.Failed
 	r.Before, r.After = before, after
 	return r, again

@@ -33,7 +33,7 @@ func run(p Plan) (measure.Result, error) {
 	if err != nil {
 		return measure.Result{}, err
 	}
-	r := summarize(p, clients)
+	r := summarize(p, sig, clients)
 	r.Between(from, to)
 	return p.withMemory(r)
 }
@@ -87,7 +87,7 @@ func begin(p Plan, clients []*client, sig *signals) (wait func() error) {
 // setEnd has a client that waits for nothing end now, another one when its
 // calls have ended or after the grace.
 func (c *client) setEnd() error {
-	if len(c.lanes) == 0 {
+	if c.lanes.used == 0 {
 		return c.conn.SetReadDeadline(time.Now())
 	}
 	return c.conn.SetReadDeadline(time.Now().Add(grace))
@@ -114,25 +114,26 @@ func take(p Plan, clients []*client) (measure.Sample, error) {
 	return measure.Take(calls, traffic, p.PID, p.Backends, os.Getpid())
 }
 
-// summarize adds up what the clients have kept. A call that was due and never
-// sent counts with the time for which it has waited.
-func summarize(p Plan, clients []*client) measure.Result {
-	var all measure.Latencies
+// summarize adds up what the clients have found. A call that was due and never
+// sent counts with the time for which it has waited, as a lag, too.
+func summarize(p Plan, sig *signals, clients []*client) measure.Result {
+	var unsent []time.Duration
 	r := measure.Result{Conns: p.Conns, Streams: p.Streams, Size: p.Size, Answers: p.Answers, Rate: p.Rate}
 	for _, c := range clients {
 		for _, at := range c.due.left() {
-			if c.sig.counts(at) {
-				r.Unsent++
-				all.Add(time.Duration(c.sig.until.Load()) - at)
+			if sig.counts(at) {
+				unsent = append(unsent, time.Duration(sig.until.Load())-at)
 			}
 		}
-		all.Merge(&c.latencies)
 		r.Failed += c.failed
 		if r.Failure == "" {
 			r.Failure = c.failure
 		}
 	}
-	r.Latency(&all)
+	sig.kept.addLatencies(unsent)
+	sig.kept.addLags(unsent)
+	r.Unsent = uint64(len(unsent))
+	r.Keep(sig.kept.latencies, sig.kept.lags)
 	return r
 }
 

@@ -129,9 +129,9 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 	pacer := newPacer(p.Rate, []*client{c}, sig)
 	pacer.exact, pacer.due = 0, 0
 	pacer.start(500 * time.Millisecond)
-	r := summarize(p, []*client{c})
-	if len(c.lanes) != 2 || r.Unsent < 10 || r.Max < 900e3 || r.P50 < 500e3 {
-		t.Errorf("%d calls in flight, got %+v", len(c.lanes), r)
+	r := summarize(p, sig, []*client{c})
+	if c.lanes.used != 2 || r.Unsent < 10 || r.Max < 900e3 || r.P50 < 500e3 || r.Lag < 900e3 {
+		t.Errorf("%d calls in flight, got %+v", c.lanes.used, r)
 	}
 }
 
@@ -162,6 +162,29 @@ func TestSchedule(t *testing.T) {
 	s.add(1, 2, 3)
 	if at, ok := s.next(); !ok || at != 1 || len(s.left()) != 2 {
 		t.Errorf("got %v, %v, left %v", at, ok, s.left())
+	}
+}
+
+// A stream that stays for long is found beside many that come and go; no two have the
+// same slot.
+func TestTable(t *testing.T) {
+	table := newTable(3)
+	stays := &lane{stream: table.next(1)}
+	table.put(stays)
+	stream := stays.stream
+	for range 1000 {
+		stream = table.next(stream + 2)
+		l := &lane{stream: stream}
+		table.put(l)
+		if table.of(stream) != l || table.of(stays.stream) != stays || table.used != 2 {
+			t.Fatalf("stream %d: %d used, found %v and %v", stream, table.used, table.of(stream), table.of(stays.stream))
+		}
+		if table.remove(l); table.of(stream) != nil || table.of(stream+64) != nil {
+			t.Fatalf("stream %d has gone and is found", stream)
+		}
+	}
+	if stream < 2001 || stream > 2600 {
+		t.Errorf("the ids of 1,000 calls end at %d", stream)
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// signals is what the run tells its clients. Times are since the epoch.
+// signals is what the run tells its clients, and what they tell it. Times are since the
+// epoch.
 type signals struct {
 	epoch       time.Time
 	from, until atomic.Int64 // latencies of calls that begin within are kept
 	stop        atomic.Bool  // start no more calls
+	kept        kept
 }
 
 // newSignals counts nothing yet.

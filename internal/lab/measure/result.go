@@ -5,6 +5,8 @@ package measure
 import (
 	"fmt"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/lab/latency"
 )
 
 // Process is what a process and its children have used since they began.
@@ -91,6 +93,14 @@ type Result struct {
 	P50 float64 `json:"p50_us"`
 	P99 float64 `json:"p99_us"`
 	Max float64 `json:"max_us"`
+	// Of calls that were due in the counted part of an open loop: how long after that
+	// moment 99 % of them were sent at the latest. A wait for a free stream counts.
+	Lag float64 `json:"send_lag_p99_us,omitempty"`
+
+	// All of these calls, and how late each was sent. Results of before 2026-11-23 have
+	// neither, and their latencies are up to 3 % too high.
+	Latencies *latency.Histogram `json:"latencies,omitempty"`
+	Lags      *latency.Histogram `json:"send_lags,omitempty"`
 
 	Request float64 `json:"request_bytes_per_call"` // sent by the client, without headers of TCP
 	Answer  float64 `json:"answer_bytes_per_call"`  // received by it
@@ -115,7 +125,10 @@ func (r Result) String() string {
 	s := fmt.Sprintf("%d calls in %.2f s (%.0f/s), %d failed\nlatency p50 %.0f us, p99 %.0f us, max %.0f us",
 		r.Calls, r.Seconds, r.PerSecond, r.Failed, r.P50, r.P99, r.Max)
 	if r.Rate > 0 {
-		s += fmt.Sprintf("; asked for were %.0f/s, %d were not sent", r.Rate, r.Unsent)
+		s += fmt.Sprintf("; asked for were %.0f/s, 99 %% sent within %.0f us, %d not sent", r.Rate, r.Lag, r.Unsent)
+	}
+	if r.Latencies != nil && r.Latencies.Quantile(0.99).TooFew {
+		s += fmt.Sprintf("\np99 is that of too few calls: it needs %d", latency.Needs(0.99))
 	}
 	s += fmt.Sprintf("\nper call %.0f bytes sent, %.0f received; on loopback %.2f packets, %.0f bytes", r.Request, r.Answer, r.LoopPackets, r.LoopBytes)
 	if r.Failure != "" {
@@ -160,9 +173,16 @@ func (r *Result) Between(from, to Sample) {
 	r.LoopBytes = float64(to.Bytes-from.Bytes) / calls
 }
 
-// Latency fills in the quantiles.
-func (r *Result) Latency(l *Latencies) {
-	r.P50, r.P99, r.Max = micros(l.Quantile(0.5)), micros(l.Quantile(0.99)), micros(l.Quantile(1))
+// Keep takes over how long calls took and, of an open loop, how late they were sent;
+// nil where nothing was counted. It fills in the quantiles.
+func (r *Result) Keep(latencies, lags *latency.Histogram) {
+	r.Latencies, r.Lags = latencies, lags
+	if latencies != nil {
+		r.P50, r.P99, r.Max = micros(latencies.At(0.5)), micros(latencies.At(0.99)), micros(latencies.At(1))
+	}
+	if lags != nil {
+		r.Lag = micros(lags.At(0.99))
+	}
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
