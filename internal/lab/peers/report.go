@@ -31,6 +31,8 @@ type report struct {
 	Rows      []row      `json:"rows"`
 	Runs      []run      `json:"-"`
 	Series    []*series  `json:"runs"` // Runs as they are kept, filled in by save
+	// Histograms is the file beside this one with those of every run.
+	Histograms string `json:"histograms,omitempty"`
 
 	root string // of the repository, which no result names
 }
@@ -119,32 +121,43 @@ func (r *report) encode() (b []byte, err error) {
 	return append(breakLines(b), '\n'), nil
 }
 
-// save writes the report as DATE-COMMIT.json; an older file of that name stays
-// and the new one gets a number.
-func (r *report) save(dir string) (string, error) {
-	b, err := r.encode()
-	if err != nil {
-		return "", err
-	}
+// save writes the report as DATE-COMMIT.json and the histograms as
+// DATE-COMMIT.hlog; older files of that name stay and the new ones get a number.
+func (r *report) save(dir string, kept *histograms) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	stem := filepath.Join(dir, r.Date[:len("2006-01-02")]+"-"+r.Commit)
+	name := r.Date[:len("2006-01-02")] + "-" + r.Commit
 	for n := 1; ; n++ {
-		path := stem + ".json"
+		r.Histograms = name + ".hlog"
 		if n > 1 {
-			path = fmt.Sprintf("%s-%d.json", stem, n)
+			r.Histograms = fmt.Sprintf("%s-%d.hlog", name, n)
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, os.ErrExist) {
-			continue
+		log := filepath.Join(dir, r.Histograms)
+		path = strings.TrimSuffix(log, ".hlog") + ".json"
+		if err = r.write(path); err == nil {
+			if err = kept.saveAs(log); err != nil {
+				os.Remove(path) //nolint:errcheck // the reason why it goes is told
+			}
 		}
-		if err != nil {
-			return "", err
+		if !errors.Is(err, os.ErrExist) {
+			return path, err
 		}
-		_, err = f.Write(b)
-		return path, errors.Join(err, f.Close())
 	}
+}
+
+// write fails with os.ErrExist when there is a file of that name.
+func (r *report) write(path string) error {
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
 }
 
 // verdict is an error when a run failed or, if asked, when a bar was not held.

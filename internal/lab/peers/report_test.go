@@ -134,7 +134,7 @@ func TestNothingMeasured(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	r.Date = "2026-11-21T00:00:00Z"
-	if _, err := r.save(t.TempDir()); err != nil {
+	if _, err := r.save(t.TempDir(), noHistograms(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -147,9 +147,12 @@ func TestSave(t *testing.T) {
 	r.summarize(o)
 	dir := t.TempDir()
 	for _, want := range []string{"2026-11-21-abc.json", "2026-11-21-abc-2.json"} {
-		path, err := r.save(dir)
+		path, err := r.save(dir, noHistograms(t))
 		if err != nil || !strings.HasSuffix(path, "/"+want) {
 			t.Fatalf("got %q, %v, want %s", path, err, want)
+		}
+		if log := strings.TrimSuffix(want, "json") + "hlog"; r.Histograms != log {
+			t.Errorf("the histograms are said to be in %s, want %s", r.Histograms, log)
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {

@@ -28,6 +28,7 @@ type row struct {
 	P50     spread  `json:"p50_us,omitzero"`
 	P99     spread  `json:"p99_us,omitzero"`
 	RateCPU spread  `json:"cpu_us_per_call_at_rate,omitzero"`
+	Lag     float64 `json:"send_lag_p99_us,omitzero"`
 	Unsent  uint64  `json:"unsent"`    // more than a few: the proxy cannot do this rate
 	Rig     float64 `json:"rig_share"` // of the client's core, used by client and backends; near 1 they are what is measured
 
@@ -99,6 +100,7 @@ func (s *row) addOpen(runs []run) {
 	s.P50 = spreadOf(of(runs, func(r run) float64 { return r.P50 }))
 	s.P99 = spreadOf(of(runs, func(r run) float64 { return r.P99 }))
 	s.RateCPU = spreadOf(of(runs, func(r run) float64 { return r.CPUPerCall }))
+	s.Lag = median(of(runs, func(r run) float64 { return r.Lag }))
 	s.Rig = median(of(runs, func(r run) float64 { return r.RigShare }))
 	for _, r := range runs {
 		s.Unsent += r.Unsent

@@ -93,16 +93,20 @@ func measureAll(o options) error {
 	var putBack func()
 	r.priority, putBack = testbed.RaisePriority() // for the runs, not for the build before
 	defer putBack()
-	s := newSession(r)
+	s, err := newSession(r)
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	s.run(ctx)
 	s.report.summarize(o)
 	fmt.Fprint(os.Stdout, s.report.table())
 	if o.out != "" {
-		path, err := s.report.save(o.out)
+		path, err := s.report.save(o.out, s.kept)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stdout, "\nAll runs are in %s\n", path)
+		fmt.Fprintf(os.Stdout, "\nAll runs are in %s, their histograms in %s beside it\n", path, s.report.Histograms)
 	}
-	return errors.Join(ctx.Err(), s.report.verdict(o.check))
+	return errors.Join(ctx.Err(), s.lost, s.report.verdict(o.check))
 }

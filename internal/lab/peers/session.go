@@ -2,8 +2,10 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -14,15 +16,24 @@ type session struct {
 	began  time.Time
 	done   int
 	total  int // runs
+	kept   *histograms
+	lost   error // why histograms are missing
 }
 
-func newSession(r *rig) *session {
+// newSession returns one that ends with close.
+func newSession(r *rig) (*session, error) {
 	s := &session{rig: r, report: newReport(r.options), began: time.Now()}
+	var err error
+	if s.kept, err = newHistograms(filepath.Join(r.dir, "histograms"), s.began); err != nil {
+		return nil, err
+	}
 	for _, w := range r.workloads {
 		s.total += r.repeats * len(r.peersOf(w)) * len(r.phases(w))
 	}
-	return s
+	return s, nil
 }
+
+func (s *session) close() { s.kept.close() }
 
 // peersOf are the proxies that are measured on a workload.
 func (o options) peersOf(w workload) (some []peer) {
@@ -116,6 +127,7 @@ func (s *session) round(ctx context.Context, w workload, in phase, repeat int) {
 
 func (s *session) measure(j job) {
 	run := s.rig.run(j)
+	s.lost = errors.Join(s.lost, s.kept.take(&run))
 	s.report.Runs = append(s.report.Runs, run)
 	s.done++
 	left := time.Since(s.began) / time.Duration(s.done) * time.Duration(s.total-s.done)

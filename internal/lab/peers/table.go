@@ -28,6 +28,7 @@ func columns(k kind) []column {
 	cpu := column{"CPU us/call", func(s row) string { return s.CPU.String() }}
 	p50 := number("p50 us", "%.0f", func(s row) float64 { return s.P50.Median })
 	p99 := number("p99 us", "%.0f", func(s row) float64 { return s.P99.Median })
+	lag := number("lag p99 us", "%.0f", func(s row) float64 { return s.Lag })
 	client := number("client busy", "%.0f %%", func(s row) float64 { return 100 * s.Rig })
 	unsent := column{"unsent", func(s row) string { return fmt.Sprint(s.Unsent) }}
 	memory := []column{
@@ -66,9 +67,9 @@ func columns(k kind) []column {
 			number("packets/call", "%.2f", func(s row) float64 { return s.Packets }))
 		all = append(append(all, traffic...), memory...)
 		all = append(all, number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }),
-			number("| at calls/s", "%.0f", func(s row) float64 { return s.Rate }), p50, p99, unsent, client)
+			number("| at calls/s", "%.0f", func(s row) float64 { return s.Rate }), p50, p99, lag, unsent, client)
 	default:
-		all = append(all, p50, p99, unsent, client, cpu)
+		all = append(all, p50, p99, lag, unsent, client, cpu)
 		all = append(append(all, traffic...), memory...)
 		all = append(all, number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }))
 	}
