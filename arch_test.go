@@ -139,6 +139,17 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
 	},
+	// Who makes calls by a plan knows no protocol; caller brings one.
+	"internal/lab/traffic": {
+		inside:  []string{"internal/lab/alarm", "internal/lab/latency"},
+		outside: []string{"github.com/HdrHistogram/hdrhistogram-go"},
+		notStd:  []string{"net", "os", "syscall"}, documented: true,
+	},
+	"internal/lab/caller": {
+		inside:  []string{"internal/lab/traffic"},
+		outside: []string{"google.golang.org/grpc"},
+		notStd:  []string{"os/exec"}, documented: true,
+	},
 	"internal/lab/stats": {
 		outside: []string{"gonum.org/v1/gonum/stat"},
 		notStd:  []string{"net", "os", "syscall"},

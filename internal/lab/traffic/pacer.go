@@ -1,0 +1,100 @@
+package traffic
+
+import (
+	"context"
+	"time"
+)
+
+// longestNap bounds how late a pacer sees that it has to stop.
+const longestNap = 20 * time.Millisecond
+
+// pacer starts the calls of an open loop at their moments. It waits for no answer:
+// each call that is due goes to a goroutine that has none, to a new one, or, with the
+// most calls under way, to nobody.
+type pacer struct {
+	load    *Load
+	ctx     context.Context //nolint:containedctx // of the calls, which live as long as the pacer's goroutines
+	jobs    chan arrival
+	workers int // goroutines that take jobs, at most Plan.Most
+	unsent  *waiting
+}
+
+func newPacer(calls context.Context, l *Load) *pacer {
+	return &pacer{load: l, ctx: calls, jobs: make(chan arrival), unsent: newWaiting(l.plan)}
+}
+
+// run starts calls until the plan is over or ctx is cancelled, and returns when that
+// was, since the start of the load. All calls that were due until then were started,
+// or recorded as unsent.
+func (p *pacer) run(ctx context.Context) (time.Duration, error) {
+	defer close(p.jobs)
+	s := newSchedule(p.load.plan)
+	length := p.load.plan.Length()
+	for next, more := s.draw(); ; {
+		now := p.load.now()
+		if more && next.due <= now {
+			if ctx.Err() != nil {
+				return min(next.due, length), nil
+			}
+			p.start(next)
+			next, more = s.draw()
+			continue
+		}
+		if now >= length && !more {
+			return length, nil
+		}
+		if ctx.Err() != nil {
+			return min(now, length), nil
+		}
+		until := length
+		if more {
+			until = next.due
+		}
+		if err := p.load.rest.Wait(min(until-now, longestNap)); err != nil {
+			return now, err
+		}
+	}
+}
+
+// start hands out one call.
+func (p *pacer) start(a arrival) {
+	plan := &p.load.plan
+	if p.load.under.Load() >= int64(plan.Most) {
+		p.refuse(a)
+		return
+	}
+	p.load.enter()
+	select {
+	case p.jobs <- a:
+	default:
+		if p.workers < plan.Most {
+			t := p.load.tallies[p.workers%len(p.load.tallies)]
+			p.workers++
+			p.load.calls.Go(func() { p.work(t, a) })
+			return
+		}
+		p.jobs <- a // fewer calls than goroutines are under way: one is on its way back
+	}
+}
+
+// refuse records a call that cannot be sent, with the age that it reaches at its
+// deadline, or without one at the end of the run.
+func (p *pacer) refuse(a arrival) {
+	t := p.load.tallies[0]
+	if !t.full(a) {
+		return
+	}
+	if timeout := p.load.plan.Timeout; timeout > 0 {
+		t.ages(timeout, 1)
+		return
+	}
+	p.unsent.add(a.due)
+}
+
+// work makes one call after the other until the pacer ends.
+func (p *pacer) work(t *tally, a arrival) {
+	p.load.call(p.ctx, t, a)
+	for a := range p.jobs {
+		p.load.call(p.ctx, t, a)
+	}
+}

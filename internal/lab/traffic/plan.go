@@ -1,0 +1,192 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	// DefaultMost is how many calls may be under way: many more than a service
+	// that works ever has, few enough for the memory of a small machine.
+	DefaultMost = 10_000
+	// DefaultGrace is how long calls may take to end behind the end of the plan.
+	DefaultGrace = 5 * time.Second
+	// mostUnderWay is the most that may be asked for.
+	mostUnderWay = 1_000_000
+)
+
+// Options are a load as people ask for it. One of Rate, Callers and Stages is given.
+type Options struct {
+	// Rate is that of an open loop: see ParseRate.
+	Rate string
+	// Arrivals is how the calls of an open loop are spread: "constant" (the
+	// default, as in k6, vegeta, ghz and wrk2) or "poisson", as from many callers
+	// who do not know each other.
+	Arrivals string
+	// Callers is the number of callers of a closed loop.
+	Callers int
+	// Stages is the number of callers over time: see ParseStages.
+	Stages string
+	// Think is how long a caller of a closed loop pauses between two calls.
+	Think time.Duration
+	// Duration is the length of the counted part. It is left out if the pieces of
+	// Rate or Stages have lengths.
+	Duration time.Duration
+	// Warmup comes before it and is not counted: the first level of the plan, but
+	// at least one caller, or one call per second.
+	Warmup time.Duration
+	// Timeout is how long after its intended start a call has its deadline; 0 for
+	// none.
+	Timeout time.Duration
+	// Grace is how long calls may take behind the end; 0 means DefaultGrace.
+	Grace time.Duration
+	// Most is the most calls under way in an open loop; 0 means DefaultMost.
+	Most int
+	// Seed draws the arrivals: the same seed, the same arrivals.
+	Seed uint64
+}
+
+// Plan is a load that can run. It is made by Options.Plan and not changed, but for
+// Part and Parts.
+type Plan struct {
+	// Rate is calls per second over time. Empty for a closed loop.
+	Rate Profile
+	// Poisson draws the arrivals; otherwise they are evenly spread.
+	Poisson bool
+	// Callers is the number of callers over time. Empty for an open loop.
+	Callers Profile
+	// Think, Warmup, Timeout, Grace, Most and Seed are those of Options.
+	Think, Warmup, Timeout, Grace time.Duration
+	Most                          int
+	Seed                          uint64
+	// Part of Parts, from 0 on, is what this process does of a plan that several
+	// share; Parts is 0 or 1 for the whole. The parts together make the calls
+	// of the plan at its moments, each with its number.
+	Part, Parts int
+}
+
+// Plan reads options.
+//
+// Errors: one line that begins with the option as the command line writes it.
+func (o Options) Plan() (Plan, error) {
+	p := Plan{Think: o.Think, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Most: o.Most, Seed: o.Seed}
+	if err := o.checkTimes(); err != nil {
+		return p, err
+	}
+	if p.Grace == 0 {
+		p.Grace = DefaultGrace
+	}
+	if p.Most == 0 {
+		p.Most = DefaultMost
+	}
+	if p.Most < 1 || p.Most > mostUnderWay {
+		return p, fmt.Errorf("--max-in-flight %d: want 1 to %d", p.Most, mostUnderWay)
+	}
+	given := 0
+	for _, is := range []bool{o.Rate != "", o.Callers != 0, o.Stages != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return p, errors.New("give one of --rate (an open loop), --callers and --stages (closed loops)")
+	}
+	fill := o.closed
+	if o.Rate != "" {
+		fill = o.open
+	}
+	err := fill(&p)
+	return p, err
+}
+
+func (o Options) checkTimes() error {
+	for _, given := range []struct {
+		name string
+		d    time.Duration
+	}{{"think", o.Think}, {"duration", o.Duration}, {"warmup", o.Warmup}, {"timeout", o.Timeout}, {"grace", o.Grace}} {
+		if given.d < 0 || given.d > longest {
+			return fmt.Errorf("--%s %v: want 0s to %v", given.name, given.d, longest)
+		}
+	}
+	return nil
+}
+
+func (o Options) open(p *Plan) (err error) {
+	if o.Think != 0 {
+		return errors.New("--think is for --callers and --stages: in an open loop nobody waits for answers")
+	}
+	switch o.Arrivals {
+	case "", "constant":
+	case "poisson":
+		p.Poisson = true
+	default:
+		return fmt.Errorf("--arrivals %.40q: want constant or poisson", o.Arrivals)
+	}
+	if p.Rate, err = ParseRate(o.Rate, o.Duration); err != nil {
+		return fmt.Errorf("--rate %.80q: %w", o.Rate, err)
+	}
+	return nil
+}
+
+func (o Options) closed(p *Plan) (err error) {
+	if o.Arrivals != "" {
+		return errors.New("--arrivals is for --rate: in a closed loop answers decide when calls start")
+	}
+	if o.Stages != "" {
+		if o.Duration != 0 {
+			return errors.New("--stages has its own lengths: leave --duration out")
+		}
+		if p.Callers, err = ParseStages(o.Stages); err != nil {
+			return fmt.Errorf("--stages %.80q: %w", o.Stages, err)
+		}
+		return nil
+	}
+	if o.Callers < 1 || o.Callers > mostCallers {
+		return fmt.Errorf("--callers %d: want 1 to %d", o.Callers, mostCallers)
+	}
+	if o.Duration == 0 {
+		return errors.New("how long? give --duration")
+	}
+	p.Callers = Profile{{Length: o.Duration, From: float64(o.Callers), To: float64(o.Callers)}}
+	return nil
+}
+
+// Open reports whether calls start at given moments, whoever has answered.
+func (p Plan) Open() bool { return len(p.Rate) > 0 }
+
+// Duration is the length of the counted part.
+func (p Plan) Duration() time.Duration { return p.Rate.Length() + p.Callers.Length() }
+
+// Length is the time for which calls start: warm-up and counted part.
+func (p Plan) Length() time.Duration { return p.Warmup + p.Duration() }
+
+// parts is Parts, at least 1.
+func (p Plan) parts() int { return max(p.Parts, 1) }
+
+// callers is how many callers a closed loop ever has, in all parts.
+func (p Plan) callers() int {
+	return int(math.Floor(p.Callers.after(p.Warmup).Most() + 0.5))
+}
+
+// String describes the plan in a line, without its part.
+func (p Plan) String() string {
+	text := "closed loop, callers " + p.Callers.String()
+	if p.Open() {
+		kind := "constant"
+		if p.Poisson {
+			kind = "poisson"
+		}
+		text = fmt.Sprintf("open loop, rate %v %s, seed %d, at most %d under way", p.Rate, kind, p.Seed, p.Most)
+	}
+	for _, extra := range []struct {
+		name string
+		d    time.Duration
+	}{{"think", p.Think}, {"warm-up", p.Warmup}, {"timeout", p.Timeout}} {
+		if extra.d > 0 {
+			text += fmt.Sprintf(", %s %v", extra.name, extra.d)
+		}
+	}
+	return text
+}

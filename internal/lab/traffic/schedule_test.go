@@ -1,0 +1,157 @@
+package traffic
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// arrivals are all that a plan has.
+func arrivals(p Plan) (all []arrival) {
+	s := newSchedule(p)
+	for a, ok := s.draw(); ok; a, ok = s.draw() {
+		all = append(all, a)
+	}
+	return all
+}
+
+// between counts those that are due in a stretch.
+func between(all []arrival, from, to time.Duration) (n float64) {
+	for _, a := range all {
+		if a.due >= from && a.due < to {
+			n++
+		}
+	}
+	return n
+}
+
+func TestConstantArrivals(t *testing.T) {
+	all := arrivals(plan(t, Options{Rate: "500", Duration: 30 * time.Second}))
+	if len(all) != 15_000 {
+		t.Fatalf("%d calls, want 15,000", len(all))
+	}
+	for i, a := range all {
+		if a.due != time.Duration(i)*2*time.Millisecond || a.number != uint64(i) || !a.counted {
+			t.Fatalf("call %d: %+v", i, a)
+		}
+	}
+}
+
+// A rate that does not divide a second is rounded up to the grid, and keeps its
+// number of calls.
+func TestArrivalsOnTheGrid(t *testing.T) {
+	all := arrivals(plan(t, Options{Rate: "7001", Duration: 10 * time.Second}))
+	if len(all) != 70_010 {
+		t.Errorf("%d calls, want 70,010", len(all))
+	}
+	for i, a := range all {
+		exact := time.Duration(float64(i) / 7001 * float64(time.Second))
+		if a.due < exact || a.due-exact > grid || a.due%grid != 0 {
+			t.Fatalf("call %d is due at %v, exactly %v", i, a.due, exact)
+		}
+	}
+}
+
+// The number of calls of a ramp up to a moment is the integral of the rate.
+func TestRampFollowsTheIntegral(t *testing.T) {
+	for _, text := range []string{"100..500", "500..100", "0..400", "400..0"} {
+		p := plan(t, Options{Rate: text, Duration: 40 * time.Second})
+		all := arrivals(p)
+		if all[0].due != 0 {
+			t.Errorf("%s: the first call is due at %v", text, all[0].due)
+		}
+		for s := 1.0; s <= 40; s++ {
+			x := p.Rate[0]
+			want := x.From*s + (x.To-x.From)*s*s/80
+			if got := between(all, 0, time.Duration(s*float64(time.Second))); math.Abs(got-want) > 1.5 {
+				t.Errorf("%s: %v calls in %v s, want %v", text, got, s, want)
+			}
+		}
+	}
+}
+
+func TestSteps(t *testing.T) {
+	all := arrivals(plan(t, Options{Rate: "10s:100,1s:2000,10s:100"}))
+	borders := []time.Duration{0, 10 * time.Second, 11 * time.Second, 21 * time.Second}
+	for i, want := range []float64{1000, 2000, 1000} {
+		if got := between(all, borders[i], borders[i+1]); math.Abs(got-want) > 1 {
+			t.Errorf("piece %d: %v calls, want %v", i, got, want)
+		}
+	}
+	if len(all) != 4000 {
+		t.Errorf("%d calls, want 4,000", len(all))
+	}
+}
+
+// The gaps of Poisson arrivals are exponential: mean and deviation are equal, and
+// the share of gaps above the mean is 1/e. Counts of disjoint seconds vary by
+// their mean.
+func TestPoissonArrivals(t *testing.T) {
+	all := arrivals(plan(t, Options{Rate: "100", Arrivals: "poisson", Duration: 1000 * time.Second, Seed: 3}))
+	n := float64(len(all))
+	near(t, "calls", n, 100_000, 0.01)
+	var mean, squares, above float64
+	for i := 1; i < len(all); i++ {
+		gap := (all[i].due - all[i-1].due).Seconds()
+		mean += gap / n
+		squares += gap * gap / n
+		if gap > 0.01 {
+			above++
+		}
+	}
+	near(t, "mean of the gaps", mean, 0.01, 0.01)
+	near(t, "deviation of the gaps", math.Sqrt(squares-mean*mean), 0.01, 0.02)
+	near(t, "share above the mean", above/n, 1/math.E, 0.02)
+	var variance float64
+	for s := range 1000 {
+		from := time.Duration(s) * time.Second
+		d := between(all[max(0, s*80-1000):min(len(all), s*120+1000)], from, from+time.Second) - 100
+		variance += d * d / 1000
+	}
+	near(t, "variance of the counts", variance, 100, 0.2)
+}
+
+func TestSeeds(t *testing.T) {
+	o := Options{Rate: "100..500", Arrivals: "poisson", Duration: 10 * time.Second, Seed: 1}
+	one := arrivals(plan(t, o))
+	if !slices.Equal(one, arrivals(plan(t, o))) {
+		t.Error("one seed, two rows of arrivals")
+	}
+	o.Seed = 2
+	if slices.Equal(one, arrivals(plan(t, o))) {
+		t.Error("two seeds, the same arrivals")
+	}
+}
+
+// The warm-up comes before the plan and changes no moment of it.
+func TestWarmupComesBefore(t *testing.T) {
+	o := Options{Rate: "100..500", Arrivals: "poisson", Duration: 10 * time.Second, Seed: 1}
+	without := arrivals(plan(t, o))
+	o.Warmup = 5 * time.Second
+	with := arrivals(plan(t, o))
+	first := slices.IndexFunc(with, func(a arrival) bool { return a.counted })
+	near(t, "calls of the warm-up", float64(first), 500, 0.15)
+	for i, a := range with[first:] {
+		if a.due != without[i].due+o.Warmup || a.number != uint64(first+i) {
+			t.Fatalf("call %d is due at %v with a warm-up, at %v without", i, a.due, without[i].due)
+		}
+	}
+	if len(with)-first != len(without) {
+		t.Errorf("%d calls with a warm-up, %d without", len(with)-first, len(without))
+	}
+}
+
+// Parts of a plan make together what the whole makes.
+func TestPartsMakeTheWhole(t *testing.T) {
+	p := plan(t, Options{Rate: "50..300", Arrivals: "poisson", Duration: 10 * time.Second, Warmup: time.Second, Seed: 9})
+	whole := arrivals(p)
+	var parts []arrival
+	for p.Part, p.Parts = 0, 3; p.Part < 3; p.Part++ {
+		parts = append(parts, arrivals(p)...)
+	}
+	slices.SortFunc(parts, func(a, b arrival) int { return int(a.number) - int(b.number) })
+	if !slices.Equal(whole, parts) {
+		t.Errorf("the whole has %d calls, the parts have %d, or at other moments", len(whole), len(parts))
+	}
+}

@@ -1,0 +1,195 @@
+package traffic
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// mostCode is the highest status code of gRPC.
+	mostCode = 16
+	// unknown is the code for those that are none (as latency.Calls has it).
+	unknown = 2
+)
+
+// tally records the calls of some of the goroutines. There are a few of them, so that
+// two goroutines seldom meet at the lock, and who reads live figures holds up the
+// calls of one for some microseconds.
+type tally struct {
+	from time.Duration // the start of the counted part; never changed
+
+	mu       sync.Mutex
+	until    time.Duration // its end: as planned, or earlier when it was cut short
+	record   *Record
+	failures failures
+}
+
+func newTally(p Plan) *tally {
+	return &tally{from: p.Warmup, until: p.Length(), record: newRecord(p), failures: failures{}}
+}
+
+// stopAt says when calls have ceased to start.
+func (t *tally) stopAt(end time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = end
+}
+
+// ended is what one call has come to. Times are since the start of the load.
+type ended struct {
+	arrival
+
+	begun, ended time.Duration
+	answer       Answer
+	first        time.Duration // of the first message, 0 if there is none
+	left         bool          // open: it was given up when the grace was over
+}
+
+// end records a call that was sent.
+func (t *tally) end(e *ended) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.record
+	answered := e.answer.Code == 0 && !e.left
+	if answered && e.ended >= t.from && e.ended < t.until {
+		r.Came++
+		r.Timeline.at(e.ended-t.from).Came++
+	}
+	if !e.counted {
+		t.warm(answered)
+		return
+	}
+	interval := t.due(e.due)
+	took := e.ended - e.due
+	switch {
+	case e.left:
+		r.Open.Record(took)
+		interval.Open++
+	case answered:
+		r.Calls.Answer(took)
+		interval.Answered++
+		interval.Latencies.record(took, 1)
+	default:
+		code := e.answer.Code
+		if code > mostCode {
+			code = unknown
+		}
+		r.Calls.Fail(code, took)
+		t.failures.add(code, e.answer.Message, 1)
+		interval.Failed++
+	}
+	t.details(e)
+}
+
+// details records what is not the end of a call.
+func (t *tally) details(e *ended) {
+	r := t.record
+	if r.Loop == OpenLoop {
+		r.Lag.Record(e.begun - e.due)
+	}
+	r.Sent.add(e.answer.Sent)
+	r.Received.add(e.answer.Received)
+	if e.answer.Worker != "" {
+		r.Workers.add(e.answer.Worker, 1)
+	}
+	if e.first > 0 {
+		r.First.Record(e.first - e.due)
+	}
+}
+
+func (t *tally) warm(answered bool) {
+	t.record.Warmup.Calls++
+	if !answered {
+		t.record.Warmup.Failed++
+	}
+}
+
+// due counts a call of the counted part and returns its interval.
+func (t *tally) due(at time.Duration) *Interval {
+	t.record.Due++
+	interval := t.record.Timeline.at(at - t.from)
+	interval.Due++
+	return interval
+}
+
+// late records a call whose deadline passed before it could be sent.
+func (t *tally) late(a arrival, age time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unsent(a) {
+		t.record.Unsent.Late++
+		t.record.Unsent.Ages.Record(age)
+		t.record.Lag.Record(age)
+	}
+}
+
+// full records a call that found the most calls under way, but not its age; and
+// reports whether the call counts.
+func (t *tally) full(a arrival) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.unsent(a) {
+		return false
+	}
+	t.record.Unsent.Full++
+	return true
+}
+
+func (t *tally) unsent(a arrival) bool {
+	if !a.counted {
+		t.warm(false)
+		return false
+	}
+	t.due(a.due).Unsent++
+	return true
+}
+
+// ages records how old calls are that were not sent.
+func (t *tally) ages(age time.Duration, calls int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for range calls {
+		t.record.Unsent.Ages.Record(age)
+	}
+}
+
+// waiting are calls that were not sent and have no deadline: they grow old until
+// the end of the run. Calls that were due at nearly the same time are kept together.
+type waiting struct {
+	grain  time.Duration
+	groups []group
+}
+
+type group struct {
+	due   time.Duration // of the first
+	calls int64
+}
+
+// mostGroups bounds the memory to 1.6 MB, at the price that ages are up to a
+// hundred-thousandth of the plan too long.
+const mostGroups = 100_000
+
+func newWaiting(p Plan) *waiting { return &waiting{grain: p.Length() / mostGroups} }
+
+func (w *waiting) add(due time.Duration) {
+	if n := len(w.groups); n > 0 && due-w.groups[n-1].due <= w.grain {
+		w.groups[n-1].calls++
+		return
+	}
+	w.groups = append(w.groups, group{due, 1})
+}
+
+// total merges all tallies into one record.
+func total(p Plan, tallies []*tally) (*Record, error) {
+	r := newRecord(p)
+	for _, t := range tallies {
+		t.mu.Lock()
+		t.record.Failures = t.failures.list()
+		err := r.Merge(t.record)
+		t.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
