@@ -181,6 +181,12 @@ var layers = map[string]layer{
 		inside: []string{"internal/lab/plot", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
 		notStd: []string{"net", "os/exec"},
 	},
+	// What is called, and with which bytes; calls are made by others.
+	"internal/lab/method": {
+		inside:  []string{"internal/spelling"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
+		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
+	},
 
 	"internal/testkit":            {outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},

@@ -1,0 +1,167 @@
+package method
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// Kind says who sends several messages in a call of a method.
+type Kind uint8
+
+// The four kinds of gRPC.
+const (
+	Unary        Kind = iota // one message each way
+	ClientStream             // the caller sends any number of messages
+	ServerStream             // the server does
+	Bidi                     // both do
+)
+
+// String returns the words that reports use.
+func (k Kind) String() string {
+	switch k {
+	case Unary:
+		return "unary"
+	case ClientStream:
+		return "client stream"
+	case ServerStream:
+		return "server stream"
+	case Bidi:
+		return "bidi"
+	}
+	return fmt.Sprintf("kind %d", k)
+}
+
+// CallerStreams reports whether a call has a list of request messages, not one.
+func (k Kind) CallerStreams() bool { return k == ClientStream || k == Bidi }
+
+// ServerStreams reports whether a call has any number of replies.
+func (k Kind) ServerStreams() bool { return k == ServerStream || k == Bidi }
+
+// Method is one method of a service with all that it takes to make its requests.
+// It never changes.
+type Method struct {
+	Path string // as it is called: "/pkg.Service/Method"
+	Kind Kind
+
+	input protoreflect.MessageDescriptor
+	types types
+}
+
+// Input returns the full name of the request message.
+func (m *Method) Input() string { return string(m.input.FullName()) }
+
+// StreamDesc returns what grpc.ClientConn.NewStream wants to know.
+func (m *Method) StreamDesc() *grpc.StreamDesc {
+	_, name, _ := strings.Cut(m.Path[1:], "/")
+	return &grpc.StreamDesc{
+		StreamName:    name,
+		ClientStreams: m.Kind.CallerStreams(),
+		ServerStreams: m.Kind.ServerStreams(),
+	}
+}
+
+// name is a method as people write it, taken apart.
+type name struct{ service, method string }
+
+// parseName reads the name of a method.
+//
+// Shape: pkg.Service/Method, /pkg.Service/Method or pkg.Service.Method. The last
+// one may turn out to be a service without a method.
+func parseName(text string) (name, error) {
+	rest := strings.TrimPrefix(text, "/")
+	cut := strings.LastIndexByte(rest, '/')
+	if cut < 0 {
+		cut = strings.LastIndexByte(rest, '.')
+	}
+	if cut < 0 {
+		cut = len(rest) - 1
+	}
+	n := name{service: rest[:max(cut, 0)], method: rest[min(cut+1, len(rest)):]}
+	if !protoreflect.FullName(n.service).IsValid() || !protoreflect.Name(n.method).IsValid() {
+		return name{}, fmt.Errorf("method %q: write pkg.Service/Method", shorten(text))
+	}
+	return n, nil
+}
+
+// whole returns the name with dots: what the service is called if its method was
+// left out.
+func (n name) whole() string { return n.service + "." + n.method }
+
+// errNoService says that a registry does not have the service; which there are is
+// for the caller to tell.
+var errNoService = errors.New("no such service")
+
+// find returns the method from files that should describe it.
+//
+// Errors: errNoService; one that lists the methods of the service; one that names
+// a type that is described nowhere.
+func (n name) find(files *protoregistry.Files) (*Method, error) {
+	found, err := files.FindDescriptorByName(protoreflect.FullName(n.service))
+	service, ok := found.(protoreflect.ServiceDescriptor)
+	if err != nil || !ok {
+		return nil, errNoService
+	}
+	m := service.Methods().ByName(protoreflect.Name(n.method))
+	if m == nil {
+		return nil, fmt.Errorf("%s has no method %s%s", n.service, n.method, among("its methods", n.method, methodNames(service)))
+	}
+	if unknown := undescribed(m.Input(), map[protoreflect.FullName]bool{}); unknown != "" {
+		return nil, fmt.Errorf("%s/%s: its request needs %s, which no file describes", n.service, n.method, unknown)
+	}
+	return &Method{
+		Path:  "/" + n.service + "/" + n.method,
+		Kind:  kindOf(m),
+		input: m.Input(),
+		types: types{known: dynamicpb.NewTypes(files)},
+	}, nil
+}
+
+func kindOf(m protoreflect.MethodDescriptor) Kind {
+	switch {
+	case m.IsStreamingClient() && m.IsStreamingServer():
+		return Bidi
+	case m.IsStreamingClient():
+		return ClientStream
+	case m.IsStreamingServer():
+		return ServerStream
+	}
+	return Unary
+}
+
+func methodNames(service protoreflect.ServiceDescriptor) []string {
+	var names []string
+	for i := range service.Methods().Len() {
+		names = append(names, string(service.Methods().Get(i).Name()))
+	}
+	return names
+}
+
+// undescribed returns the name of a message or enum that a message has in it and
+// that is only known by name, or "".
+func undescribed(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) protoreflect.FullName {
+	if m.IsPlaceholder() {
+		return m.FullName()
+	}
+	if seen[m.FullName()] {
+		return ""
+	}
+	seen[m.FullName()] = true
+	for i := range m.Fields().Len() {
+		field := m.Fields().Get(i)
+		if e := field.Enum(); e != nil && e.IsPlaceholder() {
+			return e.FullName()
+		}
+		if inner := field.Message(); inner != nil {
+			if unknown := undescribed(inner, seen); unknown != "" {
+				return unknown
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,177 @@
+package method
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	pb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// Whatever the text is, reading it ends in an error of one line, or in requests that
+// are what protojson makes of the text with the values in place of the placeholders.
+func FuzzTemplate(f *testing.F) {
+	for _, data := range []string{
+		`{}`, `[{"text": "{{.UUID}}"}, {"an_int32": {{randomInt -5 5}}}]`, `{{`, `{"text": "\"{{newUUID}}`,
+		`{"numbers": [1, {{.RequestNumber}}], "by_name": {"a": "{{randomInt 1 9}}"}, "any": {"@type": "x/kinds.v1.Inner", "name": "{{randomString 3}}"}}`,
+		`{"free": {"a": ["{{.MessageNumber}}", {{.RequestNumber}}]}, "inner": {"next": {"name": "é{{.UUID}}"}}, "a_float": {{randomInt 1 9}}}`,
+		"[[{}, {\"left\": \"{{.UUID}}\"}], []]\n{\"wait\": \"1s\"}", `{"inners": [{}, {"count": "{{.RequestNumber}}"}], "colors": [{{randomInt 0 3}}]}`,
+	} {
+		f.Add(data, uint64(1), false)
+		f.Add(data, uint64(1)<<40, true)
+	}
+	m := map[bool]*Method{}
+	for streams, name := range map[bool]string{false: "kinds.v1.Kinds/Unary", true: "kinds.v1.Kinds/Upload"} {
+		var err error
+		if m[streams], err = FromFiles(f.Context(), Files{Names: []string{"testdata/kinds.proto"}}, name); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data string, number uint64, streams bool) {
+		m := m[streams]
+		r, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(data), Seed: 3})
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		s, err := readSource("f", []byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists, err := m.lists(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, got := lists[number%uint64(len(lists))], r.Messages(number)
+		if len(list) != len(got) {
+			t.Fatalf("%d messages of %d documents", len(got), len(list))
+		}
+		for i, d := range list {
+			check(t, m, d, spot{seed: 3, call: number, message: uint64(i)}, got[i])
+		}
+	})
+}
+
+// Whatever a server describes, it ends in an error of one line, or in a method whose
+// requests can be made.
+func FuzzDescribed(f *testing.F) {
+	known, err := protodesc.NewFile(protodesc.ToFileDescriptorProto(pb.File_grpc_reflection_v1_reflection_proto), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole, err := proto.Marshal(protodesc.ToFileDescriptorProto(known))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte("\x0a\x01a"))
+	n := name{service: "grpc.reflection.v1.ServerReflection", method: "ServerReflectionInfo"}
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		g := gathered{has: map[string]bool{}}
+		if err := g.add(&pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_FileDescriptorResponse{
+			FileDescriptorResponse: &pb.FileDescriptorResponse{FileDescriptorProto: [][]byte{encoded}},
+		}}); err != nil {
+			return
+		}
+		files, err := registry(&g.set)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\r\x1b") {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		m, err := n.find(files)
+		if err != nil {
+			return
+		}
+		r, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(`{"host": "{{.UUID}}", "fileByFilename": "x{{.RequestNumber}}"}`)})
+		if err == nil {
+			_ = r.Messages(1)
+		}
+	})
+}
+
+// check compares a message with what protojson makes of its document.
+func check(t *testing.T, m *Method, d document, at spot, got []byte) {
+	t.Helper()
+	var filled []byte
+	from := d.begin
+	for i, h := range d.inside() {
+		at.hole = uint64(i)
+		filled = h.append(append(filled, d.text[from:h.begin]...), at)
+		from = h.end
+	}
+	filled = append(filled, d.text[from:d.end]...)
+	types := m.types.during(t.Context())
+	want, have := dynamicpb.NewMessage(m.input), dynamicpb.NewMessage(m.input)
+	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(filled, want); err != nil {
+		t.Fatalf("%s: %v", filled, err)
+	}
+	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(got, have); err != nil {
+		t.Fatalf("%s: %x: %v", filled, got, err)
+	}
+	// As JSON, where the messages in an Any have their fields in order, too.
+	options := protojson.MarshalOptions{Resolver: types, AllowPartial: true}
+	wantText, errWant := options.Marshal(want)
+	haveText, errHave := options.Marshal(have)
+	if (errWant == nil) != (errHave == nil) || !bytes.Equal(haveText, wantText) || errWant != nil && !proto.Equal(have, want) {
+		t.Errorf("%s\ngot  %v\nwant %v", filled, have, want)
+	}
+}
+
+// The length before a message is right for all widths it may have.
+func TestInnerLengths(t *testing.T) {
+	for _, length := range []int{0, 1, 126, 127, 128, 129, 16383, 16384, 2097151, 2097152} {
+		text := bytes.Repeat([]byte("x"), length)
+		got := appendParts([]byte("before"), []part{{inner: []part{{fixed: text[:length/2]}, {fixed: text[length/2:]}}}, {fixed: []byte("after")}}, spot{})
+		want := appendParts([]byte("before"), merged([]part{{inner: []part{{fixed: text}}}, {fixed: []byte("after")}}), spot{})
+		if !bytes.Equal(got, want) || !bytes.HasSuffix(got, append(slices.Clone(text), "after"...)) {
+			t.Errorf("%d bytes: %.20q", length, got)
+		}
+	}
+}
+
+// The room that is asked for holds every value.
+func TestSizeIsEnough(t *testing.T) {
+	m, err := FromFiles(t.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Requests(t.Context(), Data{Text: []byte(`{"an_int32": {{randomInt -2147483648 -2147483647}}, "a_double": {{randomInt 1 2}},
+		"text": "{{newUUID}}{{randomString 200}}{{randomInt -9223372036854775808 -9223372036854775807}}", "inner": {"next": {"count": {{.RequestNumber}}}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(r.Messages(1<<31 - 1)[0]); got > r.calls[0].size || got < r.calls[0].size-20 {
+		t.Errorf("%d bytes in room for %d", got, r.calls[0].size)
+	}
+}
+
+func BenchmarkMessages(b *testing.B) {
+	m, err := FromFiles(b.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"constant": `{"text": "a"}`,
+		"filled":   `{"text": "user-{{.RequestNumber}}", "inner": {"name": "{{newUUID}}", "count": "{{randomInt 1 1000}}"}}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			r, err := m.Requests(b.Context(), Data{Text: []byte(data)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for n := uint64(0); b.Loop(); n++ {
+				_ = r.Messages(n)
+			}
+		})
+	}
+}
