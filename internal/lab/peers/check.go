@@ -18,6 +18,10 @@ const (
 	whatNotDone = "share of calls not answered in time"
 	whatOverlap = "calls that overlap at a worker"
 	whatLate    = "calls begun after their deadline"
+
+	whatCalls = "calls per second"                  // of the closed loop
+	whatPaced = "calls per second of the open loop" // at the rate that was asked for
+	whatLag   = "send lag p99"                      // us
 )
 
 // best stands for the L7 peer with the least CPU per call, chosen in every
@@ -27,11 +31,12 @@ const best = "best L7"
 // enoughPairs is how many pairs a quoted result needs.
 const enoughPairs = 5
 
-// bar is the most that cabrank may need.
+// bar is the most that cabrank may need, or the least that the client must do.
 type bar struct {
 	What   string  `json:"what"`
 	Beside string  `json:"beside,omitempty"` // a peer, or best
-	Most   float64 `json:"most"`
+	Most   float64 `json:"most,omitempty"`
+	Least  float64 `json:"least,omitempty"` // above 0 there is no Most
 }
 
 // none is the most of a count that must be 0.
@@ -41,10 +46,16 @@ const none = 0.5
 // copy of bytes and against the best L7 peer.
 func closedBars(tcp, l7 float64) []bar {
 	return []bar{
-		{whatCPU, "haproxy-tcp", tcp}, {whatCPU, best, l7},
-		{whatP50, best, 1}, {whatP99, best, 1},
+		{What: whatCPU, Beside: "haproxy-tcp", Most: tcp}, {What: whatCPU, Beside: best, Most: l7},
+		{What: whatP50, Beside: best, Most: 1}, {What: whatP99, Beside: best, Most: 1},
 		{What: whatRSS, Most: 15},
 	}
+}
+
+// rawBars are those of the client: far more than any proxy does, so that it is not the
+// client that is measured.
+func rawBars() []bar {
+	return []bar{{What: whatCalls, Least: 400_000}, {What: whatPaced, Least: 60_000}, {What: whatLag, Most: 1000}}
 }
 
 // How a check ends.
@@ -65,7 +76,8 @@ type check struct {
 	spread
 	Values  []float64 `json:"values"`              // of each round
 	Best    []string  `json:"best_l7,omitempty"`   // of each round
-	Most    float64   `json:"most,omitempty"`      // the bar
+	Most    float64   `json:"most,omitempty"`      // the bar, if it is a most
+	Least   float64   `json:"least,omitempty"`     // the bar, if it is a least
 	Because string    `json:"because,omitempty"`   // why the bar is what it is
 	Verdict string    `json:"verdict,omitempty"`   // empty without a bar
 	Reason  string    `json:"not_valid,omitempty"` // why
@@ -79,10 +91,10 @@ func (c *check) judge(rounds int) {
 		c.Reason = fmt.Sprintf("only %d of %d rounds without a failed call on either side", len(c.Values), rounds)
 	}
 	switch {
-	case c.Most == 0:
+	case c.Most == 0 && c.Least == 0:
 	case c.Reason != "":
 		c.Verdict = notValid
-	case c.Median <= c.Most:
+	case c.Median >= c.Least && (c.Most == 0 || c.Median <= c.Most):
 		c.Verdict = held
 	default:
 		c.Verdict = missed
@@ -99,10 +111,14 @@ func (c check) String() string {
 		s += ": no value"
 	case c.Unit == "":
 		s += ": " + c.text(3)
+	case c.Unit == "calls/s":
+		s += ": " + c.text(0) + " " + c.Unit
 	default:
 		s += ": " + c.text(3) + " " + c.Unit
 	}
-	if c.Most > 0 {
+	if c.Least > 0 {
+		s += fmt.Sprintf(", bar at least %.0f: %s", c.Least, c.Verdict)
+	} else if c.Most > 0 {
 		s += fmt.Sprintf(", bar %.2f: %s", c.Most, c.Verdict)
 		if c.Because != "" {
 			s += " [" + c.Because + "]"
@@ -110,7 +126,7 @@ func (c check) String() string {
 	}
 	if c.Reason != "" {
 		s += " (" + c.Reason + ")"
-	} else if n := len(c.Values); c.Most > 0 && n < enoughPairs {
+	} else if n := len(c.Values); c.Verdict != "" && n < enoughPairs {
 		s += fmt.Sprintf(" (%d rounds; a result to quote needs %d)", n, enoughPairs)
 	}
 	if len(c.Best) > 0 {

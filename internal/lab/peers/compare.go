@@ -42,6 +42,8 @@ func (r *report) checksOf(w workload, o options) (all []check) {
 		subject = oneSlotPeer
 	case kindRefuse:
 		subject = workersPeer
+	case kindRaw:
+		subject = direct
 	default:
 	}
 	if !slices.ContainsFunc(o.peersOf(w), func(p peer) bool { return p.Name == subject }) {
@@ -103,7 +105,7 @@ func untold(w workload, o options) (all []aside) {
 
 // check forms the values of all rounds in which both sides are good.
 func (r *report) check(w workload, subject string, b bar) check {
-	c := check{Workload: w.Name, Peer: subject, What: b.What, Beside: b.Beside, Unit: unit(b.What), Most: b.Most}
+	c := check{Workload: w.Name, Peer: subject, What: b.What, Beside: b.Beside, Unit: unit(b.What), Most: b.Most, Least: b.Least}
 	if b.What == whatRSS {
 		c.Most, c.Because = r.memoryBar(b.Most, subject)
 	}
@@ -169,6 +171,10 @@ func unit(what string) string {
 		return "MB"
 	case whatOverlap, whatLate:
 		return "calls"
+	case whatCalls, whatPaced:
+		return "calls/s"
+	case whatLag:
+		return "us"
 	default:
 		return ""
 	}
@@ -179,7 +185,7 @@ func phaseFor(w workload, what string) phase {
 	switch {
 	case what == whatPerConn:
 		return phaseIdle
-	case w.Kind == kindClosed && (what == whatCPU || what == whatRSS):
+	case w.Kind == kindClosed && (what == whatCPU || what == whatRSS), what == whatCalls:
 		return phaseMax
 	default:
 		return phaseRate
@@ -201,6 +207,10 @@ func value(what string, ours, theirs run) float64 {
 		return (ours.P50 - theirs.P50) / 1000
 	case whatPerConn:
 		return ours.perConnection()
+	case whatCalls, whatPaced:
+		return ours.PerSecond
+	case whatLag:
+		return ours.Lag
 	default:
 		return ours.rss()
 	}

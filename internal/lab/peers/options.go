@@ -38,6 +38,7 @@ const about = `lab %s: %s.
   lab peers -workloads r4k,idle10k -peers cabrank,nghttpx -repeats 3
   lab peers -cabrank /tmp/other/cabrank -out /tmp   another binary, results elsewhere
   lab peers -check                              fail unless every bar is held
+  lab raw -check                                what client and backend can do themselves
   lab queue -workloads q70 -peers cabrank-1slot,haproxy-maxconn1
 
 Here lab stands for "go run ./internal/lab/cmd/lab", in the folder of the repository.
@@ -55,7 +56,7 @@ func (s Scenario) parse(args []string) (o options, err error) {
 	}
 	f.StringVar(&o.root, "root", ".", "`folder` of the repository")
 	f.StringVar(&o.cabrank, "cabrank", "", "`binary` to measure (default ROOT/bin/cabrank)")
-	f.StringVar(&peerNames, "peers", s.peers, "`names` of proxies, separated by commas: "+strings.Join(names(allPeers()), ","))
+	f.StringVar(&peerNames, "peers", s.peers, "`names` of proxies, separated by commas, or none: "+strings.Join(names(allPeers()), ","))
 	f.StringVar(&workloadNames, "workloads", s.workloads, "`names` of workloads, separated by commas: "+strings.Join(names(allWorkloads()), ","))
 	f.IntVar(&o.repeats, "repeats", s.repeats, "rounds over all workloads and proxies")
 	f.DurationVar(&o.warmup, "warmup", 500*time.Millisecond, "time before the counted part of a run")
@@ -75,7 +76,9 @@ func (s Scenario) parse(args []string) (o options, err error) {
 	if o.quick {
 		o.shorten(f)
 	}
-	if o.peers, err = choose(peerNames, allPeers()); err != nil {
+	if peerNames == "" {
+		o.peers = nil
+	} else if o.peers, err = choose(peerNames, allPeers()); err != nil {
 		return o, fmt.Errorf("-peers: %w", err)
 	}
 	if o.workloads, err = choose(workloadNames, allWorkloads()); err != nil {

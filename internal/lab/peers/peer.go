@@ -80,7 +80,7 @@ func allPeers() []peer {
 }
 
 // directPeer stands for no proxy at all.
-func directPeer() peer { return peer{Name: direct, kinds: []kind{kindOpen}} }
+func directPeer() peer { return peer{Name: direct, kinds: []kind{kindOpen, kindRaw}} }
 
 // shardPeers differ in the shards alone.
 func shardPeers() []peer {

@@ -148,7 +148,7 @@ func TestParse(t *testing.T) {
 	if o, err = parse([]string{"-quick", "-repeats", "3"}); err != nil || o.repeats != 3 || o.duration != 700*time.Millisecond {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	for _, bad := range [][]string{{"-peers", "traefik"}, {"-workloads", "u17"}, {"more"}} {
+	for _, bad := range [][]string{{"-peers", "traefik"}, {"-workloads", "u17"}, {"-workloads", ""}, {"more"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
@@ -157,7 +157,7 @@ func TestParse(t *testing.T) {
 
 // What a scenario stands for is there, and is what is measured when nothing is said.
 func TestScenarios(t *testing.T) {
-	want := map[string]string{"peers": "9 workloads, 11 proxies, 5 rounds", "queue": "5 workloads, 6 proxies, 3 rounds"}
+	want := map[string]string{"peers": "9 workloads, 11 proxies, 5 rounds", "queue": "5 workloads, 6 proxies, 3 rounds", "raw": "1 workloads, 0 proxies, 5 rounds"}
 	for _, s := range Scenarios() {
 		o, err := s.parse(nil)
 		if got := fmt.Sprintf("%d workloads, %d proxies, %d rounds", len(o.workloads), len(o.peers), o.repeats); err != nil || got != want[s.Name] {
@@ -177,5 +177,12 @@ func TestForeign(t *testing.T) {
 	}
 	if foreign(m, 7) != 0 || foreign(measure.Result{CoreBusy: []float64{1}}, 0) != 0 {
 		t.Error("a core that is not there has no foreign share")
+	}
+	m = measure.Result{Seconds: 2, RigShare: 1.5, CoreBusy: []float64{2, 1.5}}
+	if got := besideRig(m, 0, 1); got != 0.25 {
+		t.Errorf("beside client and backends: got %v, want 0.25", got)
+	}
+	if besideRig(m, 0, 7) != 0 || besideRig(m, 1) != 0 {
+		t.Error("what is not there, or not used by others, counts")
 	}
 }

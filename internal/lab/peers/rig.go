@@ -71,7 +71,11 @@ func (r *rig) withBackends(j job, res *run) error {
 	if err != nil {
 		return err
 	}
-	echo, err := testbed.Start(r.dir, strconv.Itoa(r.otherCore), nil, []string{r.echo, "-listen", strings.Join(at.backends, ",")})
+	core := r.otherCore
+	if j.workload.Kind == kindRaw {
+		core = r.proxyCore
+	}
+	echo, err := testbed.Start(r.dir, strconv.Itoa(core), nil, []string{r.echo, "-listen", strings.Join(at.backends, ",")})
 	if err != nil {
 		return err
 	}
@@ -146,7 +150,10 @@ func (r *rig) underLoad(j job, at addresses, proxy, echo *testbed.Child, res *ru
 	if res.Result, err = r.callLoad(args); err != nil {
 		return err
 	}
-	if proxy != nil && j.workload.Cores == 1 { // on two it is not alone
+	switch {
+	case j.workload.Kind == kindRaw:
+		res.Foreign = besideRig(res.Result, r.proxyCore, r.otherCore)
+	case proxy != nil && j.workload.Cores == 1: // on two it is not alone
 		res.Foreign = foreign(res.Result, r.proxyCore)
 	}
 	return nil
@@ -194,6 +201,19 @@ func foreign(m measure.Result, core int) float64 {
 		return 0
 	}
 	return max(0, (m.CoreBusy[core]-m.CPU)/m.Seconds)
+}
+
+// besideRig is the time of cores that went to others than client and backends, as a
+// share of one core.
+func besideRig(m measure.Result, cores ...int) float64 {
+	share := -m.RigShare
+	for _, core := range cores {
+		if core >= len(m.CoreBusy) || m.Seconds == 0 {
+			return 0
+		}
+		share += m.CoreBusy[core] / m.Seconds
+	}
+	return max(0, share)
 }
 
 // callLoad runs the load client. Failed calls are in the result, not an error.

@@ -55,7 +55,7 @@ type row struct {
 func summarizeRow(w workload, p peer, first, open []run) row {
 	s := row{Workload: w.Name, Peer: p.Name, Valid: len(first) > 0, Disk: p.Disk}
 	s.count(first)
-	if w.Kind == kindClosed {
+	if w.Kind == kindClosed || w.Kind == kindRaw {
 		s.count(open)
 	}
 	s.addFirst(first)

@@ -1,6 +1,6 @@
 // Package peers has the scenarios that set cabrank beside other proxies: the CPU that
 // it needs for a call, its latency and its memory (peers), and its queue before workers
-// of one slot (queue). All proxies are measured in one run, each on one thread of one
+// of one slot (queue); and the client without a proxy (raw). All proxies are measured in one run, each on one thread of one
 // core, with the client and four cheap backends on another core, in a network namespace
 // of its own. A scenario prints a table and writes all runs to bench/results.
 //
@@ -40,6 +40,10 @@ func Scenarios() []Scenario {
 			Name: "queue", About: "workers of one slot behind cabrank and other proxies, beside the perfect queue, half an hour",
 			workloads: "q70,q140,q140skip,q70refuse,q140refuse",
 			peers:     "cabrank-1slot,cabrank-workers,haproxy-maxconn1,haproxy-h2,nghttpx,envoy", repeats: 3,
+		},
+		{
+			Name: "raw", About: "whether the raw client is fast enough, and sends in time, without a proxy, a minute",
+			workloads: "raw", repeats: enoughPairs,
 		},
 	}
 }

@@ -81,6 +81,8 @@ func (o options) phases(w workload) []phase {
 			}
 		}
 		return []phase{phaseMax}
+	case kindRaw:
+		return []phase{phaseMax, phaseRate}
 	case kindIdle:
 		return []phase{phaseIdle}
 	case kindStart:

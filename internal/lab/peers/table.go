@@ -60,6 +60,8 @@ func columns(k kind) []column {
 			column{"libraries MB", func(s row) string {
 				return fmt.Sprintf("%.1f in %d", megabytes(uint64(s.Disk.Libraries)), s.Disk.Count)
 			}})
+	case kindRaw:
+		all = append(rawColumns(), p50, p99, lag, unsent, number("both busy", "%.0f %% of 200", func(s row) float64 { return 100 * s.Rig }))
 	case kindClosed:
 		all = append(all, cpu,
 			number("user", "%.0f %%", func(s row) float64 { return 100 * s.User }),
@@ -74,6 +76,16 @@ func columns(k kind) []column {
 		all = append(all, number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }))
 	}
 	return append(all, failed)
+}
+
+// rawColumns are of the closed loop, the last one of the open loop beside it.
+func rawColumns() []column {
+	return []column{
+		number("calls/s", "%.0f", func(s row) float64 { return s.PerSecond }),
+		number("packets/call", "%.2f", func(s row) float64 { return s.Packets }),
+		number("foreign", "%.0f %%", func(s row) float64 { return 100 * s.ForeignMax }),
+		number("| at calls/s", "%.0f", func(s row) float64 { return s.Rate }),
+	}
 }
 
 // table renders the summary for people.

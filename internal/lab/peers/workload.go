@@ -20,6 +20,7 @@ const (
 	kindShards kind = "shards" // one shard and two at one fixed rate
 	kindQueue  kind = "queue"  // an open loop on workers that run one call at a time
 	kindRefuse kind = "refuse" // the same, and workers that refuse what comes beside it
+	kindRaw    kind = "raw"    // the client and one backend, each on a core, and no proxy
 )
 
 // workload is what the load client does; a new one is a new row here.
@@ -42,6 +43,10 @@ type workload struct {
 // deadline is the grpc-timeout of every call: callers should set one, and a
 // relay must see to it.
 const deadline = "5S"
+
+// rawRate is a little above the bar: random moments are not always as many as were
+// asked for.
+const rawRate = 61_000
 
 // openStreams is the most calls in flight on a connection of an open loop:
 // what every proxy allows. Later calls wait in the client, and that counts.
@@ -92,6 +97,10 @@ func allWorkloads() []workload {
 		{
 			Name: "u16x", Text: "as u16, request headers by the dynamic table",
 			Kind: kindClosed, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Indexed: true,
+		},
+		{
+			Name: "raw", Text: fmt.Sprintf("no proxy: unary calls of 16 bytes, 4 connections x 25 in flight; then %d per second at random moments", rawRate),
+			Kind: kindRaw, Cores: 1, Conns: 4, Streams: 25, Size: 16, Answers: 1, Rate: rawRate, Bars: rawBars(),
 		},
 		queueWorkload("q70", queue{Load: 0.7, Calls: queueCalls, Busy: oneslot.Run}),
 		queueWorkload("q140", queue{Load: 1.4, Calls: queueCalls, Timeout: queueTimeout, Busy: oneslot.Run}),
