@@ -12,7 +12,7 @@ import (
 
 // histograms is the histogram log of a session. A run of the load client has a line in
 // it for the latencies of its calls and, of an open loop, one for how late they were
-// sent: 4 to 7 KB each. It is written while the session runs, so that memory does not
+// sent: 2 to 7 KB each. It is written while the session runs, so that memory does not
 // grow with the runs.
 //
 // Shape: the tag of a line is WORKLOAD/PHASE/PROXY/ROUND/latency or …/lag, rounds from 1.
