@@ -75,9 +75,12 @@ type Account struct {
 	busy    int // position in Rank.busy, -1 if none of its calls runs
 	// attended is the number of the last period in which it had a call, see presence.
 	attended int
-	haunted  load    // ghosts
-	flows    []*flow // its queues: those in which it waits
-	debtor   bool    // is one of Rank.debtors
+	haunted  load // ghosts
+	// slow is until when it counts as one that keeps slots for long: many of its
+	// calls may begin at once, when as many have ended.
+	slow   time.Duration
+	flows  []*flow // its queues: those in which it waits
+	debtor bool    // is one of Rank.debtors
 
 	// Slot time that it is charged: what calls are expected to take when they
 	// begin, what they took when they end, and meanwhile the longer of the two.

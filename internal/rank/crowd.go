@@ -106,7 +106,10 @@ func (r *Rank) yields(t *Ticket, q *queue, now time.Duration) bool {
 		return false
 	}
 	spare, least := spareRoom, 0.0
-	if t.Request.Silent || a.haunts(own, now) || own.slots > own.rate*longAfter.Seconds() {
+	if own.slots > own.rate*longAfter.Seconds() {
+		a.slow = now + longAfter
+	}
+	if t.Request.Silent || a.haunts(own, now) || now < a.slow {
 		spare, least = mostRoom, min(math.Ceil(others.rate), 1)
 	}
 	room := max(math.Floor(others.slots+spare*math.Sqrt(others.slots)), least) + float64(r.waitingBeside(a, q, t.lane.priority))

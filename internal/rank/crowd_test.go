@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -11,7 +12,14 @@ func shared(t *testing.T) (r *Rank, good *Account, short *Method, running []*cal
 	t.Helper()
 	r, _ = newRank(t, 100, 5, 5, 5)
 	good, short = r.Open("good", Terms{}), knownMethod(r, 20*ms)
-	for now < 6*time.Second {
+	running, now = goOn(t, r, good, short, nil, 0, 6*time.Second)
+	return r, good, short, running, now
+}
+
+// goOn has six calls of it run at a time from now until then, after those that run.
+func goOn(t *testing.T, r *Rank, good *Account, short *Method, running []*caller, now, then time.Duration) ([]*caller, time.Duration) {
+	t.Helper()
+	for ; now < then; now += 20 * ms {
 		for _, c := range running {
 			c.release(r, OK, now)
 		}
@@ -21,9 +29,10 @@ func shared(t *testing.T) (r *Rank, good *Account, short *Method, running []*cal
 			c.acquire(t, r, now, Granted)
 			running = append(running, c)
 		}
-		now += 20 * ms
+		grants, _ := r.Tick(now, nil)
+		deliver(grants)
 	}
-	return r, good, short, running, now
+	return running, now
 }
 
 // started counts those of n calls of the account that start at once.
@@ -74,6 +83,22 @@ func TestWhoKeepsSlotsLeavesRoom(t *testing.T) {
 	}
 	if now < 6500*ms {
 		t.Errorf("it had all slots but one at %v: as if nobody had been there", now)
+	}
+}
+
+// One whose calls of half a minute end all at once begins as many in one second; it is
+// not taken for one who gives its slots back soon.
+func TestWhoRenewsLongCallsLeavesRoom(t *testing.T) {
+	r, good, short, others, now := shared(t)
+	greedy := r.Open("greedy", Terms{})
+	running, waiting := started(r, greedy, nil, 20, now)
+	others, now = goOn(t, r, good, short, others, now, now+30*time.Second)
+	for _, c := range running {
+		c.release(r, OK, now)
+	}
+	goOn(t, r, good, short, others, now, now+3*time.Second)
+	if again := slices.DeleteFunc(waiting, func(c *caller) bool { return c.granted == 0 }); len(again) != 7 {
+		t.Errorf("%d of its calls have started, want its share, 7", len(again))
 	}
 }
 

@@ -55,7 +55,7 @@ func crowds(seed uint64, until time.Duration) []crowding {
 		{"60 cancelled calls a second", draw(60, Constant(10*time.Second), 5*ms), 3},
 		{"600 cancelled calls a second", draw(600, Constant(10*time.Second), 5*ms), 3},
 		{"10 cancelled calls a second", draw(10, Constant(10*time.Second), 5*ms), 3},
-		{"calls of a minute", draw(2, Constant(time.Minute), 0), 30},
+		{"calls of a minute", draw(2, Constant(time.Minute), 0), 10},
 		{"calls of 2 s", draw(30, Constant(2*time.Second), 0), 10},
 	}
 }
