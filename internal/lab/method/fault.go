@@ -62,15 +62,19 @@ func (r *reading) wrongHole(offset int, h hole) error {
 	switch {
 	case field == nil:
 		return r.faultAt(h.begin, "%s%s cannot stand here: placeholders fill in texts and numbers", way.prefix(), h.placeholder)
+	case (field.IsList() || field.IsMap()) && !way[len(way)-1].list:
+		return r.faultAt(h.begin, "%s%s cannot fill in a value of the type %s", way.prefix(), h.placeholder, describe(field))
 	case h.quote < 0 && field.Kind() == protoreflect.StringKind:
 		return r.faultAt(h.begin, "%sa string: put %s in quotes", way.prefix(), h.placeholder)
+	case field.Enum() != nil:
+		return r.faultAt(h.begin, "%san enum (%s): placeholders fill in its numbers, without quotes", way.prefix(), single(field))
 	case !h.isNumber() && isNumeric(field.Kind()):
-		return r.faultAt(h.begin, "%sa number (%s): %s is a text", way.prefix(), describe(field), h.placeholder)
+		return r.faultAt(h.begin, "%sa number (%s): %s is a text", way.prefix(), single(field), h.placeholder)
 	case isNumeric(field.Kind()):
 		return r.faultAt(h.begin, "%s%s in a number stands alone in its quotes", way.prefix(), h.placeholder)
 	}
 	return r.faultAt(h.begin, "%s%s cannot fill in a value of the type %s: placeholders fill in texts and numbers",
-		way.prefix(), h.placeholder, describe(field))
+		way.prefix(), h.placeholder, single(field))
 }
 
 // explain says what is wrong at a place of the document, with the way to it and what
@@ -84,7 +88,7 @@ func (r *reading) explain(offset int, text string) error {
 		}
 	}
 	right := ""
-	if field := r.field(way); field != nil {
+	if field := r.field(way); field != nil && !strings.Contains(text, " key") {
 		right = "; it is of the type " + describe(field) + valuesOf(field, text)
 	}
 	return r.faultAt(offset, "%s%s%s", way.prefix(), shorten(text), right)
@@ -152,6 +156,7 @@ type step struct {
 	name  string
 	index int // of a list if there is no name, from 0
 	list  bool
+	url   string // the @type that stands before the name
 }
 
 // way leads from a document to a value in it.
@@ -217,6 +222,9 @@ func (r *reading) wayTo(offset int) way {
 		case json.Delim('['):
 			levels = append(levels, level{step: step{list: true}})
 		default:
+			if top := len(levels) - 1; isText && top >= 0 && levels[top].name == "@type" {
+				levels[top].url = name
+			}
 			advance(levels)
 		}
 	}
@@ -244,12 +252,16 @@ func trail(levels []level) way {
 }
 
 // parent returns the message that the last name of a way should be a field of, or nil
-// where only the value tells (as in an Any).
+// if it is not known.
 func (r *reading) parent(w way) protoreflect.MessageDescriptor {
 	at := r.input
-	for i := 0; i < len(w)-1 && at != nil; i++ {
+	for i := 0; i < len(w) && at != nil; i++ {
 		if w[i].list {
 			continue
+		}
+		at = r.opened(at, w[i].url)
+		if i == len(w)-1 || at == nil {
+			return at
 		}
 		field := fieldOf(at, w[i].name)
 		switch {
@@ -261,14 +273,19 @@ func (r *reading) parent(w way) protoreflect.MessageDescriptor {
 		default:
 			at = field.Message()
 		}
-		if i >= len(w)-1 {
-			return nil
-		}
 	}
-	if at != nil && at.FullName() == anyName {
-		return nil
+	return nil
+}
+
+// opened returns what an Any holds, and any other message as it is.
+func (r *reading) opened(m protoreflect.MessageDescriptor, url string) protoreflect.MessageDescriptor {
+	if m.FullName() != anyName {
+		return m
 	}
-	return at
+	if found, err := r.types.FindMessageByURL(url); err == nil {
+		return found.Descriptor()
+	}
+	return nil
 }
 
 // field returns the field at the end of a way, or nil.

@@ -203,18 +203,25 @@ func (l *layout) text(a, b string) ([]part, error) {
 func (l *layout) number(field protoreflect.FieldDescriptor, a, b protoreflect.Value) (part, error) {
 	first, second := integer(field.Kind(), a), integer(field.Kind(), b)
 	index := (first - baseNumber) / 2
-	if first%2 != 0 || second != first+1 || index < 0 || index >= int64(len(l.holes)) {
-		return part{}, fmt.Errorf("%s: a placeholder in a number stands alone, without other digits", field.FullName())
-	}
-	h := l.holes[index]
-	if !l.take(int(index)) {
+	if first%2 != 0 || second != first+1 || index >= int64(len(l.holes)) || !l.take(int(index)) {
 		return part{}, errNotLikely
 	}
+	h := l.holes[index]
 	least, greatest := bounds(field.Kind())
 	if from, upTo := h.limits(); from < least || upTo > greatest {
-		return part{}, fmt.Errorf("%s does not fit into %s, which is of the type %s", h.placeholder, field.FullName(), describe(field))
+		return part{}, &misfitError{hole: h, field: field}
 	}
 	return part{fill: &fill{placeholder: h.placeholder, hole: uint64(index), kind: field.Kind()}}, nil
+}
+
+// misfitError says that the values of a placeholder are beyond a field.
+type misfitError struct {
+	hole  hole
+	field protoreflect.FieldDescriptor
+}
+
+func (e *misfitError) Error() string {
+	return fmt.Sprintf("%s does not fit into the type %s", e.hole.placeholder, single(e.field))
 }
 
 // take notes that a placeholder was found. Each is in one place.

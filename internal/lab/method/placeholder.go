@@ -46,20 +46,9 @@ func parsePlaceholder(inside string) (placeholder, error) {
 	if len(words) == 0 {
 		return placeholder{}, errors.New("an empty placeholder; there are: " + knownWords)
 	}
-	args := make([]int64, 0, 2)
-	for _, arg := range words[1:] {
-		n, err := strconv.ParseInt(arg, 10, 64)
-		if err != nil {
-			return placeholder{}, fmt.Errorf("{{%s}}: %q is not a whole number of 64 bits", shorten(inside), shorten(arg))
-		}
-		args = append(args, n)
-	}
-	return newPlaceholder(words[0], args)
-}
-
-func newPlaceholder(first string, args []int64) (placeholder, error) {
-	p, wants := placeholder{}, 0
-	switch first {
+	p := placeholder{}
+	var args []*int64
+	switch words[0] {
 	case ".RequestNumber":
 		p.word = requestNumber
 	case ".MessageNumber":
@@ -69,23 +58,33 @@ func newPlaceholder(first string, args []int64) (placeholder, error) {
 	case "newUUID":
 		p.word = newUUID
 	case "randomInt":
-		p.word, wants = randomInt, 2
+		p.word, args = randomInt, []*int64{&p.low, &p.high}
 	case "randomString":
-		p.word, wants = randomString, 1
+		p.word, args = randomString, []*int64{&p.low}
 	case ".Timestamp", ".TimestampUnix", ".TimestampUnixMilli", ".TimestampUnixNano":
-		return p, fmt.Errorf("{{%s}}: there is no time in requests, so that two runs send the same; there are: %s", first, knownWords)
+		return p, fmt.Errorf("{{%s}}: there is no time in requests, so that two runs send the same; there are: %s", words[0], knownWords)
 	default:
-		return p, fmt.Errorf("no placeholder is called %s; there are: %s", shorten(first), knownWords)
+		return p, fmt.Errorf("no placeholder is called %s; there are: %s", shorten(words[0]), knownWords)
 	}
-	switch {
-	case len(args) != wants:
-		return p, fmt.Errorf("%s takes %d numbers, not %d", first, wants, len(args))
-	case wants == 1:
-		p.low = args[0]
-	case wants == 2:
-		p.low, p.high = args[0], args[1]
+	if err := readNumbers(words, args); err != nil {
+		return p, err
 	}
 	return p, p.check()
+}
+
+// readNumbers reads what stands behind the first word.
+func readNumbers(words []string, into []*int64) error {
+	if len(words)-1 != len(into) {
+		return fmt.Errorf("%s takes %d numbers, not %d", words[0], len(into), len(words)-1)
+	}
+	for i, text := range words[1:] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %q is not a whole number of 64 bits", words[0], shorten(text))
+		}
+		*into[i] = n
+	}
+	return nil
 }
 
 func (p placeholder) check() error {

@@ -2,6 +2,7 @@ package method
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -76,7 +77,9 @@ func (r *reading) try() (*message, error) {
 	}
 	l := layout{holes: r.here, found: make([]bool, len(r.here)), types: r.types}
 	parts, err := l.message(a.ProtoReflect(), b.ProtoReflect())
-	if err != nil {
+	if misfit := (*misfitError)(nil); errors.As(err, &misfit) {
+		return nil, r.faultAt(misfit.hole.begin, "%s%s", r.wayTo(misfit.hole.begin).prefix(), misfit)
+	} else if err != nil {
 		return nil, r.faultAt(r.begin, "%s", shorten(plain(err)))
 	}
 	for i, found := range l.found {

@@ -94,12 +94,23 @@ func (s *source) readHole(begin, quote int) (int, error) {
 		return 0, s.faultAt(begin, "%s", err)
 	}
 	end := begin + len(inside) + 4
-	if quote < 0 && !p.isNumber() {
+	switch alone := s.isAlone(begin, end); {
+	case quote < 0 && !p.isNumber():
 		return 0, s.faultAt(begin, "%s is a text: put it in quotes", p)
+	case quote < 0 && !alone:
+		return 0, s.faultAt(begin, "%s is a whole number: no digits can stand beside it", p)
 	}
 	s.holes = append(s.holes, hole{placeholder: p, begin: begin, end: end, quote: quote})
 	copy(s.masked[begin:end], strings.Repeat("1", end-begin))
 	return end, nil
+}
+
+// isAlone reports whether a part of the text has no neighbor that would be one value
+// with it outside of strings.
+func (s *source) isAlone(begin, end int) bool {
+	const apart = " \t\r\n,:[]{}"
+	return (begin == 0 || strings.IndexByte(apart, s.text[begin-1]) >= 0) &&
+		(end == len(s.text) || strings.IndexByte(apart, s.text[end]) >= 0 && !bytes.HasPrefix(s.text[end:], []byte("{{")))
 }
 
 // refuseNames complains if a string that has placeholders in it names a field.
