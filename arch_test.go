@@ -121,8 +121,8 @@ var layers = map[string]layer{
 	// simulations drive a rank (TestLabStaysOutside).
 	"internal/lab": {inside: []string{"internal/lab/...", "internal/rank", "internal/ranksim"}, outside: anything},
 	// What it is made of, from the bottom: time, frames, processes, a worker.
-	"internal/lab/alarm":   {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
-	"internal/lab/rawh2":   {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
+	"internal/lab/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
+	"internal/lab/rawh2": {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
 	"internal/lab/measure": {
 		inside:  []string{"internal/lab/latency"},
 		outside: []string{"golang.org/x/sys"},
@@ -173,7 +173,7 @@ var layers = map[string]layer{
 	},
 	// Charts as SVG, for reports and for docs/img.
 	"internal/lab/report": {inside: []string{"internal/lab/plot"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
-	"internal/lab/plot": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
+	"internal/lab/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
 	// The pictures are simulated, with the rank itself: nothing is measured.

@@ -47,6 +47,9 @@ type Answer struct {
 	// First is when the first message of a stream of answers came; zero if none
 	// did, and for calls with one answer.
 	First time.Time
+	// Ended is when the answer was there, for a client that had more to do behind
+	// it; zero means when Call returned.
+	Ended time.Time
 }
 
 // Volume is a number of messages.

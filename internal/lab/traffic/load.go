@@ -147,6 +147,9 @@ func (l *Load) call(ctx context.Context, t *tally, a arrival) {
 	}
 	e.answer = l.client.Call(ctx, call)
 	e.ended = time.Since(began)
+	if !e.answer.Ended.IsZero() {
+		e.ended = e.answer.Ended.Sub(began)
+	}
 	l.under.Add(-1)
 	e.left = e.answer.Code != 0 && l.closing.Load()
 	if !e.answer.First.IsZero() {
