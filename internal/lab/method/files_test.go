@@ -62,7 +62,7 @@ func TestFromFilesRefuses(t *testing.T) {
 		"type not there":   {method.Files{Names: []string{untyped}}, "a.B/C", "untyped.proto:2:13: "},
 		"no text":          {method.Files{Names: []string{binary}}, "a.B/C", "binary.proto:1:1: "},
 		"no service":       {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kind/Unary", "no service kinds.v1.Kind in testdata/kinds.proto; services there: kinds.v1.Kinds"},
-		"service alone":    {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds", "kinds.v1.Kinds is a service: write kinds.v1.Kinds/METHOD; its methods: "},
+		"service alone":    {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds", "kinds.v1.Kinds is a service: write kinds.v1.Kinds/METHOD; its methods: Unary, Upload, Download, "},
 		"no method":        {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Uploda", "kinds.v1.Kinds has no method Uploda; its methods: Upload, "},
 		"a message":        {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Inner/X", "no service kinds.v1.Inner in "},
 	} {

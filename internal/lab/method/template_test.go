@@ -3,6 +3,7 @@ package method
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,6 +39,11 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !strings.HasPrefix(err.Error(), "f:") {
 				t.Errorf("%q", err)
+			}
+			for _, mark := range []string{string(rune(firstRune)), string(rune(secondRune)), strconv.Itoa(baseNumber)} {
+				if strings.Contains(err.Error(), mark) && !strings.Contains(data, mark) {
+					t.Errorf("%q shows a mark", err)
+				}
 			}
 			return
 		}

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,12 +16,16 @@ const (
 	maxWordBytes = 200
 )
 
-// among ends an error about a wrong name with those that are right, nearest first.
+// among ends an error about a wrong name with those that are right: nearest first, or
+// in their order if there was no name.
 func among(what, wrong string, known []string) string {
 	if len(known) == 0 {
 		return ""
 	}
-	sorted := spelling.Sorted(wrong, known)
+	sorted := slices.Clone(known)
+	if wrong != "" {
+		sorted = spelling.Sorted(wrong, known)
+	}
 	rest := ""
 	if len(sorted) > maxListed {
 		rest = ", and " + strconv.Itoa(len(sorted)-maxListed) + " more"
