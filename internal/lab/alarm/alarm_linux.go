@@ -25,11 +25,44 @@ func New() (*Alarm, error) {
 	return &Alarm{os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// Wait returns after d, or at once if d is not above 0.
+// Wait returns after d, or at once if d is not above 0. It is exact in a process that
+// is often idle: while goroutines are always ready to run, the runtime looks at
+// descriptors every 10 ms only.
 func (a *Alarm) Wait(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
+	if err := a.set(d); err != nil {
+		return err
+	}
+	var expirations [8]byte
+	_, err := a.file.Read(expirations[:])
+	return err
+}
+
+// behind is how much later than the runtime's timer the timerfd goes off, so that
+// the one is due when the other wakes the process.
+const behind = 5 * time.Microsecond
+
+// Sleep returns after d, or at once if d is not above 0. It is exact in a process that
+// is busy, too: it waits for a timer of the runtime, which a busy scheduler looks at
+// often; the timerfd wakes an idle one in time. It costs an idle process some 15 µs of
+// lateness over Wait.
+func (a *Alarm) Sleep(d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	// Nobody reads the timerfd: that it goes off ends the wait for descriptors, in
+	// which an idle process spends its time.
+	if err := a.set(d + behind); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	return nil
+}
+
+// set has the timerfd go off after d.
+func (a *Alarm) set(d time.Duration) error {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
 	raw, err := a.file.SyscallConn()
 	if err != nil {
@@ -39,12 +72,7 @@ func (a *Alarm) Wait(d time.Duration) error {
 	if err := raw.Control(func(fd uintptr) { setErr = unix.TimerfdSettime(int(fd), 0, &spec, nil) }); err != nil {
 		return err
 	}
-	if setErr != nil {
-		return setErr
-	}
-	var expirations [8]byte
-	_, err = a.file.Read(expirations[:])
-	return err
+	return setErr
 }
 
 // Close ends the alarm.

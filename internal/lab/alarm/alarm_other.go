@@ -17,5 +17,8 @@ func (*Alarm) Wait(d time.Duration) error {
 	return nil
 }
 
+// Sleep is Wait.
+func (a *Alarm) Sleep(d time.Duration) error { return a.Wait(d) }
+
 // Close does nothing.
 func (*Alarm) Close() {}

@@ -35,7 +35,7 @@ type Load struct {
 
 // waiter waits for short times exactly, in virtual time as in real.
 type waiter interface {
-	Wait(d time.Duration) error
+	Sleep(d time.Duration) error
 }
 
 // New returns a load that has not begun.

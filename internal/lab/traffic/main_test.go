@@ -20,7 +20,7 @@ func (f clientFunc) Call(ctx context.Context, call Call) Answer { return f(ctx, 
 // napper waits in virtual time.
 type napper struct{}
 
-func (napper) Wait(d time.Duration) error {
+func (napper) Sleep(d time.Duration) error {
 	<-time.After(d)
 	return nil
 }

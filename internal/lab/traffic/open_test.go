@@ -89,11 +89,11 @@ type stuck struct {
 	slept      time.Duration
 }
 
-func (s *stuck) Wait(d time.Duration) error {
+func (s *stuck) Sleep(d time.Duration) error {
 	if s.slept += d; s.at > 0 && s.slept >= s.at {
 		s.at, d = 0, d+s.length
 	}
-	return napper{}.Wait(d)
+	return napper{}.Sleep(d)
 }
 
 // A generator that stands still sends late: the lag says so, latencies count from

@@ -50,7 +50,7 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 		if more {
 			until = next.due
 		}
-		if err := p.load.rest.Wait(min(until-now, longestNap)); err != nil {
+		if err := p.load.rest.Sleep(min(until-now, longestNap)); err != nil {
 			return now, err
 		}
 	}
