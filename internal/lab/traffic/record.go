@@ -158,7 +158,7 @@ func (r *Record) Merge(other *Record) error {
 	r.Warmup.Calls += other.Warmup.Calls
 	r.Warmup.Failed += other.Warmup.Failed
 	for worker, calls := range other.Workers {
-		r.Workers.add(worker, calls)
+		r.Workers.add(worker, calls, mostWorkers)
 	}
 	seen := collect(r.Failures)
 	for _, f := range other.Failures {

@@ -85,6 +85,9 @@ func TestRecordAsJSON(t *testing.T) {
 			t.Errorf("%s is not in %.3000s", want, text)
 		}
 	}
+	if shares := r.Timeline.Intervals[30].Workers; len(shares) != 3 || shares["worker-1"] < 300 {
+		t.Errorf("shares of a second: %v", shares)
+	}
 	if len(text) > 100<<10 {
 		t.Errorf("a minute takes %d bytes", len(text))
 	}
@@ -154,7 +157,7 @@ func TestTimelineIsBounded(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	shares, texts := Shares{}, failures{}
 	for i := range 5000 {
-		shares.add(fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1)
+		shares.add(fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1, mostWorkers)
 		texts.add(14, fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1)
 	}
 	if len(shares) != mostWorkers+1 || shares[Others] != 4000 {

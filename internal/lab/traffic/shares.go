@@ -6,9 +6,12 @@ const (
 	// mostWorkers is how many workers are told apart. Their names come from
 	// answers, so that anything may be in them.
 	mostWorkers = 1000
+	// mostWorkersByTime is the same for each interval of a timeline, of which there
+	// are many.
+	mostWorkersByTime = 100
 	// mostName is how many bytes of a name are kept.
 	mostName = 200
-	// Others counts for the workers above mostWorkers.
+	// Others counts for the workers above those.
 	Others = "(others)"
 )
 
@@ -16,11 +19,12 @@ const (
 // not known are not in it.
 type Shares map[string]int64
 
-func (s Shares) add(worker string, calls int64) {
+// add counts calls of a worker, with at most so many workers told apart.
+func (s Shares) add(worker string, calls int64, most int) {
 	if len(worker) > mostName {
 		worker = worker[:mostName]
 	}
-	if _, known := s[worker]; !known && len(s) >= mostWorkers {
+	if _, known := s[worker]; !known && len(s) >= most {
 		worker = Others
 	}
 	s[worker] += calls

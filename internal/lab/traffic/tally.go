@@ -78,11 +78,11 @@ func (t *tally) end(e *ended) {
 		t.failures.add(code, e.answer.Message, 1)
 		interval.Failed++
 	}
-	t.details(e)
+	t.details(e, interval)
 }
 
 // details records what is not the end of a call.
-func (t *tally) details(e *ended) {
+func (t *tally) details(e *ended, interval *Interval) {
 	r := t.record
 	if r.Loop == OpenLoop {
 		r.Lag.Record(e.begun - e.due)
@@ -90,7 +90,8 @@ func (t *tally) details(e *ended) {
 	r.Sent.add(e.answer.Sent)
 	r.Received.add(e.answer.Received)
 	if e.answer.Worker != "" {
-		r.Workers.add(e.answer.Worker, 1)
+		r.Workers.add(e.answer.Worker, 1, mostWorkers)
+		interval.worked(e.answer.Worker, 1)
 	}
 	if e.first > 0 {
 		r.First.Record(e.first - e.due)

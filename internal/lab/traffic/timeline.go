@@ -36,6 +36,9 @@ type Interval struct {
 	Came int64 `json:"came"`
 	// Latencies are those of Answered.
 	Latencies Coarse `json:"latencies"`
+	// Workers is who has answered the calls that were due in it, well or not: at
+	// most 100 by name.
+	Workers Shares `json:"workers,omitempty"`
 }
 
 func newTimeline(counted time.Duration) Timeline {
@@ -70,4 +73,14 @@ func (i *Interval) merge(other *Interval) {
 	i.Open += other.Open
 	i.Came += other.Came
 	i.Latencies.merge(&other.Latencies)
+	for worker, calls := range other.Workers {
+		i.worked(worker, calls)
+	}
+}
+
+func (i *Interval) worked(worker string, calls int64) {
+	if i.Workers == nil {
+		i.Workers = Shares{}
+	}
+	i.Workers.add(worker, calls, mostWorkersByTime)
 }
