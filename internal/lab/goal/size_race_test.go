@@ -1,0 +1,9 @@
+//go:build !soak && race
+
+package goal
+
+// The race detector makes everything slow, and finds nothing new in many trials.
+const (
+	trials = 5
+	noisy  = 40
+)
