@@ -177,7 +177,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	// Charts as SVG, for reports and for docs/img.
-	"internal/lab/report": {inside: []string{"internal/lab/plot"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
+	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
 	"internal/lab/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},
