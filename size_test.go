@@ -11,7 +11,9 @@ import (
 // A change that needs more raises it, and says here what for.
 //
 // 16.5 MB: 15.3 MB when gRPC's trace pages and the templates of cobra were gone.
-const mostProgramBytes = 16_500_000
+// 18.5 MB: 2.4 MB more for "cabrank lab load", of which the compiler of .proto files is
+// 1.3 MB (decision 044).
+const mostProgramBytes = 18_500_000
 
 // One dependency that calls methods by name, as templates do, and the linker keeps
 // the methods of every type: 3 MB that nobody uses.

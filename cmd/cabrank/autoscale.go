@@ -29,8 +29,8 @@ type fleet interface {
 	Workers() []worker.Status
 }
 
-// traffic is what tells the load: relay.Relay.
-type traffic interface {
+// loadTeller tells the load: relay.Relay.
+type loadTeller interface {
 	Load() relay.Load
 	Rank() rank.Snapshot
 }
@@ -43,7 +43,7 @@ type traffic interface {
 type autoscale struct {
 	// Never changed.
 	fleet   fleet
-	traffic traffic
+	traffic loadTeller
 	log     *slog.Logger
 	began   time.Time
 
@@ -64,7 +64,7 @@ type autoscale struct {
 
 // newAutoscale makes one for the fleet of a service. root is where /proc and /sys
 // are.
-func newAutoscale(w config.Workers, fleet fleet, traffic traffic, root fs.FS, log *slog.Logger) *autoscale {
+func newAutoscale(w config.Workers, fleet fleet, traffic loadTeller, root fs.FS, log *slog.Logger) *autoscale {
 	a := &autoscale{
 		fleet: fleet, traffic: traffic, log: log, began: time.Now(),
 		machine: newMachine(root), boots: newBoots(),

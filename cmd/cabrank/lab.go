@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const labHelp = `Measure services from outside, with the method that docs/lab-method.md explains:
+latency counts from the moment a call was due, nothing is dropped, and what cannot be
+told is not.`
+
+func newLabCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "lab",
+		Short:   "Measure what calls cost: loads, latency, errors",
+		Long:    labHelp,
+		Example: labLoadExamples,
+		Args:    cobra.ArbitraryArgs, // so that RunE sees a command it does not know
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newLabLoadCommand())
+	return cmd
+}

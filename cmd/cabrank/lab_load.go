@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/internal/lab"
+	"github.com/cabrank/cabrank/internal/lab/caller"
+	"github.com/cabrank/cabrank/internal/lab/goal"
+	"github.com/cabrank/cabrank/internal/lab/method"
+	"github.com/cabrank/cabrank/internal/lab/report"
+	"github.com/cabrank/cabrank/internal/lab/traffic"
+)
+
+const labLoadHelp = `Call one method of any gRPC service by a plan, and say what came of it.
+
+--rate is an open loop: calls start when they are due, however slow the service is, as
+those of many callers do; latency counts from that moment. --callers and --stages are
+closed loops: each caller waits for its answer before its next call.
+
+The service is asked for the method by reflection; --proto FILE takes its place. --data
+is JSON with placeholders such as {{.RequestNumber}} and {{randomInt 1 1000}}. What else
+each flag takes, and what is in the files: docs/lab-load.md.
+
+--fail is a threshold, such as 'p99<100ms', 'errors<0.1%' or 'rate>=450'. --find begins at
+--rate and looks for the highest rate at which all of them hold.
+
+Ctrl-C ends the load and keeps what was measured.
+
+Exit status: 0 if it ran and all thresholds held; 1 if one did not or could not be judged,
+if nothing was answered, or if --find found no rate; 2 if the command line is wrong or
+there is no such method, in which case no call was made.`
+
+const labLoadExamples = `  # 500 calls a second for half a minute, whatever the answers
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s
+
+  # the same as a check: exit status 1 if a threshold is missed
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
+      --fail 'p99<100ms' --fail 'errors<0.1%'
+
+  # the highest rate at which it holds
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 100 --duration 10s \
+      --fail 'p99<100ms' --find
+
+  # as from callers who do not know each other, each with a deadline, kept as a page
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data @jobs.json --rate 500 \
+      --arrivals poisson --timeout 300ms --duration 1m --out results
+
+  # 60 virtual users who come and go, each call on a connection of its own
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": {{randomInt 1 1000}}}' \
+      --stages 30s:30,1m:60,20s:0 --connections per-call`
+
+// loadFlags are the flags of cabrank lab load.
+type loadFlags struct {
+	traffic.Options
+
+	data, connections, worker, out string
+	messages                       int
+	proto                          method.Files
+	metadata, fail                 []string
+	find                           bool
+
+	thresholds goal.Thresholds // read from fail
+	first      float64         // of a search
+}
+
+func newLabLoadCommand() *cobra.Command {
+	var f loadFlags
+	cmd := &cobra.Command{
+		Use:     "load ADDRESS PACKAGE.SERVICE/METHOD",
+		Short:   "Call one method of any gRPC service, and report latency and errors",
+		Long:    labLoadHelp,
+		Example: labLoadExamples,
+		Args:    loadArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := f.load(args[0], args[1], cmd.InOrStdin())
+			if err != nil {
+				return usageError(err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			p, err := l.Prepare(ctx)
+			if err != nil {
+				return usageError(err)
+			}
+			defer p.Close()
+			if f.find {
+				return f.search(ctx, p, cmd.OutOrStdout())
+			}
+			return f.run(ctx, p, l, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.addTo(cmd)
+	return cmd
+}
+
+func loadArguments(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) < 2:
+		return errors.New("which service? give its address and a method, such as localhost:8080 demo.Jobs/GetJob")
+	case len(args) > 2:
+		return fmt.Errorf("unexpected argument %q; requests go into --data", args[2])
+	}
+	return nil
+}
+
+func (f *loadFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.data, "data", "", "requests as JSON, @`FILE`, or @- for standard input")
+	flags.IntVar(&f.messages, "messages", 0, "messages that the caller sends in each call of a stream; 0: as many as --data lists")
+	flags.StringArrayVar(&f.proto.Names, "proto", nil, "`.proto` file that describes the method, in place of reflection; several are possible")
+	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
+	flags.StringVar(&f.Rate, "rate", "", "open loop: calls per second, such as 500, 100..500 or 10s:100,1s:2000,10s:100")
+	flags.StringVar(&f.Arrivals, "arrivals", "", "constant (default) or poisson")
+	flags.IntVar(&f.Callers, "callers", 0, "closed loop: callers who each wait for the answer")
+	flags.StringVar(&f.Stages, "stages", "", "closed loop: callers over time, such as 30s:30,1m:60,20s:0")
+	flags.DurationVar(&f.Think, "think", 0, "closed loop: pause of a caller between calls")
+	flags.DurationVar(&f.Duration, "duration", 0, "how long, if --rate and --stages do not say")
+	flags.DurationVar(&f.Warmup, "warmup", 0, "what comes before and is not counted")
+	flags.DurationVar(&f.Timeout, "timeout", 0, "deadline of each call, from the moment it was due; 0: none")
+	flags.IntVar(&f.Most, "max-in-flight", 0, "most calls under way in an open loop; 0: 10,000, or what descriptors allow")
+	flags.Uint64Var(&f.Seed, "seed", 1, "draws arrivals and placeholders; the same seed, the same calls")
+	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
+	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
+	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
+	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
+	flags.StringVar(&f.out, "out", "", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+}
+
+// load reads the command line into a load.
+func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
+	l = lab.Load{Address: address, Method: name, Proto: f.proto, WorkerKey: f.worker}
+	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
+		return l, fmt.Errorf("--%w", err)
+	}
+	if f.Most == 0 && f.Rate != "" {
+		f.Most = l.Strategy.MostUnderWay()
+	}
+	if l.Plan, err = f.Plan(); err != nil {
+		return l, err
+	}
+	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
+		return l, err
+	}
+	if err := f.readGoal(l.Plan); err != nil {
+		return l, err
+	}
+	l.Data.Messages = f.messages
+	l.Data.Name, l.Data.Text, err = readData(f.data, stdin)
+	return l, err
+}
+
+// readGoal reads the thresholds, and where a search begins.
+func (f *loadFlags) readGoal(p traffic.Plan) (err error) {
+	if len(f.fail) > 0 {
+		if f.thresholds, err = goal.Parse(f.fail); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !f.find:
+		return nil
+	case len(f.thresholds) == 0:
+		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
+	case len(p.Rate) != 1 || p.Rate[0].From != p.Rate[0].To:
+		return errors.New("--find begins at one rate: give --rate with a number, such as --rate 100")
+	}
+	f.first = p.Rate[0].From
+	return nil
+}
+
+// mostData bounds what --data @FILE takes.
+const mostData = 64 << 20
+
+// readData returns the requests and where they are from.
+func readData(given string, stdin io.Reader) (name string, text []byte, err error) {
+	path, isFile := strings.CutPrefix(given, "@")
+	switch {
+	case given == "":
+		return "", nil, errors.New("which requests? give --data '{}' for an empty message, or --data @FILE")
+	case !isFile:
+		return "--data", []byte(given), nil
+	case path == "-":
+		text, err = io.ReadAll(io.LimitReader(stdin, mostData+1))
+		name = "standard input"
+	default:
+		name = path
+		text, err = readFile(path)
+	}
+	if err == nil && len(text) > mostData {
+		err = fmt.Errorf("--data %s: more than %d MiB", given, mostData>>20)
+	}
+	return name, text, err
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostData+1))
+}
+
+// parseMetadata reads NAME:VALUE pairs.
+func parseMetadata(pairs []string) (metadata.MD, error) {
+	md := metadata.MD{}
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, ":")
+		name = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !ok || name == "":
+			return nil, fmt.Errorf("--metadata %.80q: want NAME:VALUE", pair)
+		case strings.HasPrefix(name, "grpc-"):
+			return nil, fmt.Errorf("--metadata %.80q: names that begin with grpc- are gRPC's own", pair)
+		}
+		md.Append(name, strings.TrimSpace(value))
+	}
+	return md, nil
+}
+
+// The ends of a load that its report has told.
+var (
+	errUnanswered error = &exitError{status: exitFailed, cause: errors.New("nothing was answered"), told: true}
+	errMissed     error = &exitError{status: exitFailed, cause: errors.New("thresholds did not hold"), told: true}
+)
+
+// run makes one load and writes what came of it.
+func (f *loadFlags) run(ctx context.Context, p *lab.Prepared, l lab.Load, stdout, stderr io.Writer) error {
+	fmt.Fprintf(stderr, "%s at %s for %v; Ctrl-C ends it and keeps what was measured\n", l.Method, l.Address, l.Plan.Length())
+	progress := newLoadProgress(stderr)
+	done, err := p.Run(ctx, l.Plan, progress.show)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if len(f.thresholds) > 0 {
+		judgement := f.thresholds.Judge(done.Record, done.Busy)
+		done.Judgement = &judgement
+	}
+	if err := printLoad(stdout, done); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := lab.Save(f.out, done); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
+	}
+	switch {
+	case done.Judgement != nil && done.Judgement.Verdict != goal.Held:
+		return errMissed
+	case done.Record.Due > 0 && done.Record.Calls.Answered.Count() == 0:
+		return errUnanswered
+	}
+	return nil
+}
+
+// search looks for the highest rate, and says what each run came to.
+func (f *loadFlags) search(ctx context.Context, p *lab.Prepared, stdout io.Writer) error {
+	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(stdout, s) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\n%s\n", found)
+	for _, note := range found.Notes {
+		fmt.Fprintln(stdout, note)
+	}
+	if f.out != "" {
+		if err := lab.SaveSearch(f.out, found); err != nil {
+			return err
+		}
+	}
+	if found.Holds == 0 {
+		return errMissed
+	}
+	return nil
+}
+
+// printLoad writes the report for a terminal.
+func printLoad(w io.Writer, l report.Load) error {
+	for _, line := range l.Summary() {
+		fmt.Fprintln(w, line)
+	}
+	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Workers()} {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if _, err := t.WriteTo(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/lab/goal"
+	"github.com/cabrank/cabrank/internal/lab/latency"
+	"github.com/cabrank/cabrank/internal/lab/report"
+	"github.com/cabrank/cabrank/internal/lab/traffic"
+)
+
+// The files of a load, in one folder.
+const (
+	ReportFile     = "report.html"
+	ResultFile     = "load.json"
+	HistogramsFile = "load.hlog"
+	SearchFile     = "find.json"
+)
+
+// Result is what load.json holds; docs/lab-load.md has its keys.
+type Result struct {
+	Schema  string    `json:"schema"` // ResultSchema
+	Method  string    `json:"method"`
+	Address string    `json:"address"`
+	Began   time.Time `json:"began"`
+	Client  []string  `json:"client"`
+	Machine []string  `json:"machine"`
+	Limited string    `json:"generator_limits,omitempty"`
+	// Judgement is there if there were thresholds.
+	Judgement *goal.Judgement `json:"judgement,omitempty"`
+	Record    *traffic.Record `json:"record"`
+}
+
+// ResultSchema names the keys of Result and what they mean.
+const ResultSchema = "cabrank.lab.load/1"
+
+// Save writes the report, the result and the histograms of a load into a folder, which
+// is made if it is not there. Files of the same names are replaced; one that cannot be
+// written leaves the old one.
+func Save(folder string, l report.Load) error {
+	result, err := resultOf(Result{
+		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
+		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
+		Judgement: l.Judgement, Record: l.Record,
+	})
+	if err != nil {
+		return err
+	}
+	histograms, err := histogramLog(l)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{HistogramsFile, histograms}, {ResultFile, result}, {ReportFile, l.Page().HTML()}} {
+		if err := replace(filepath.Join(folder, f.name), f.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SaveSearch writes what a search has found into a folder, as Save does.
+func SaveSearch(folder string, r goal.Result) error {
+	result, err := resultOf(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
+		return err
+	}
+	return replace(filepath.Join(folder, SearchFile), result)
+}
+
+func resultOf(v any) ([]byte, error) {
+	text, err := json.MarshalIndent(v, "", " ")
+	return append(text, '\n'), err
+}
+
+// histogramLog is the histogram log of a load, with a line for each kind of end.
+func histogramLog(l report.Load) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := latency.NewLogWriter(&b, l.Began)
+	if err != nil {
+		return nil, err
+	}
+	r := l.Record
+	for _, kind := range []struct {
+		tag string
+		h   *latency.Histogram
+	}{
+		{"all", r.Latency()}, {"answered", r.Calls.Answered}, {"failed", r.Calls.Failed},
+		{"unsent", r.Unsent.Ages}, {"open", r.Open}, {"first", r.First}, {"lag", r.Lag},
+	} {
+		if err := w.Write(latency.Interval{Tag: kind.tag, Length: r.Counted, Latencies: kind.h}); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// replace writes a file beside its place and moves it there.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // as above
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
