@@ -21,6 +21,7 @@ func newLabCommand() *cobra.Command {
 			}
 			return cmd.Help()
 		},
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newLabLoadCommand())
 	return cmd

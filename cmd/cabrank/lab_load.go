@@ -94,6 +94,11 @@ func newLabLoadCommand() *cobra.Command {
 				return usageError(err)
 			}
 			defer p.Close()
+			if f.out != "" {
+				if err := lab.MakeFolder(f.out); err != nil {
+					return usageError(fmt.Errorf("--out: %w", err))
+				}
+			}
 			if f.find {
 				return f.search(ctx, p, cmd.OutOrStdout())
 			}

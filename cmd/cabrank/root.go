@@ -122,9 +122,12 @@ func markUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-func unknownCommand(root *cobra.Command, name string) error {
+func unknownCommand(of *cobra.Command, name string) error {
 	hint := "cabrank help lists the commands"
-	if near := root.SuggestionsFor(name); len(near) > 0 {
+	if of.HasParent() {
+		hint = of.CommandPath() + " --help lists the commands"
+	}
+	if near := of.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return usageError(fmt.Errorf("unknown command %q; %s", name, hint))

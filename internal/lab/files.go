@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,9 +40,21 @@ type Result struct {
 // ResultSchema names the keys of Result and what they mean.
 const ResultSchema = "cabrank.lab.load/1"
 
-// Save writes the report, the result and the histograms of a load into a folder, which
-// is made if it is not there. Files of the same names are replaced; one that cannot be
-// written leaves the old one.
+// MakeFolder makes a folder for results, if it is not there, and tries whether a file
+// can be written into it: it is too late for that when a load has run.
+func MakeFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
+		return err
+	}
+	f, err := os.CreateTemp(folder, ".try.*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// Save writes the report, the result and the histograms of a load into a folder. Files
+// of the same names are replaced; one that cannot be written leaves the old one.
 func Save(folder string, l report.Load) error {
 	result, err := resultOf(Result{
 		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
@@ -53,9 +66,6 @@ func Save(folder string, l report.Load) error {
 	}
 	histograms, err := histogramLog(l)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
 		return err
 	}
 	for _, f := range []struct {
@@ -73,9 +83,6 @@ func Save(folder string, l report.Load) error {
 func SaveSearch(folder string, r goal.Result) error {
 	result, err := resultOf(r)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
 		return err
 	}
 	return replace(filepath.Join(folder, SearchFile), result)
@@ -119,7 +126,7 @@ func replace(path string, data []byte) error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // as above
+		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // results are shown to others
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)

@@ -3,8 +3,8 @@
 //
 // FromServer and FromFiles describe a Method: by server reflection, or by .proto
 // files. Method.Requests reads a template, JSON with placeholders, and gives
-// Requests, which tell the encoded messages of each call by its number. Codec lets a
-// grpc-go client send those bytes as they are.
+// Requests, which tell the encoded messages of each call by its number; package caller
+// sends them.
 //
 // What it does with a template, in this order:
 //

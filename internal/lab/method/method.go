@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -55,16 +54,6 @@ type Method struct {
 
 // Input returns the full name of the request message.
 func (m *Method) Input() string { return string(m.input.FullName()) }
-
-// StreamDesc returns what grpc.ClientConn.NewStream wants to know.
-func (m *Method) StreamDesc() *grpc.StreamDesc {
-	_, name, _ := strings.Cut(m.Path[1:], "/")
-	return &grpc.StreamDesc{
-		StreamName:    name,
-		ClientStreams: m.Kind.CallerStreams(),
-		ServerStreams: m.Kind.ServerStreams(),
-	}
-}
 
 // name is a method as people write it, taken apart.
 type name struct{ service, method string }

@@ -117,6 +117,7 @@ func TestLabLoadRefuses(t *testing.T) {
 		{"no such field", address, sayHello, append(plan, "--data", `{"nam": 1}`), `did you mean "name"?`},
 		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
 		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
+		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},
 		{"nobody there", "127.0.0.1:1", sayHello, append(plan, "--data", "{}"), "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
