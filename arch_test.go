@@ -176,6 +176,12 @@ var layers = map[string]layer{
 		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
 		documented: true,
 	},
+	// What a run of a scenario has measured, and its files.
+	"internal/lab/result": {
+		inside:  []string{"internal/lab/latency", "internal/lab/traffic"},
+		outside: []string{"google.golang.org/grpc/codes"},
+		notStd:  []string{"net", "os/exec"}, documented: true,
+	},
 	// Charts as SVG, for reports and for docs/img.
 	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
 	"internal/lab/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/cabrank/cabrank/internal/lab/goal"
 	"github.com/cabrank/cabrank/internal/lab/latency"
 	"github.com/cabrank/cabrank/internal/lab/report"
+	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 )
 
@@ -56,7 +56,7 @@ func MakeFolder(folder string) error {
 // Save writes the report, the result and the histograms of a load into a folder. Files
 // of the same names are replaced; one that cannot be written leaves the old one.
 func Save(folder string, l report.Load) error {
-	result, err := resultOf(Result{
+	figures, err := resultOf(Result{
 		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
 		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
 		Judgement: l.Judgement, Record: l.Record,
@@ -71,8 +71,8 @@ func Save(folder string, l report.Load) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{HistogramsFile, histograms}, {ResultFile, result}, {ReportFile, l.Page().HTML()}} {
-		if err := replace(filepath.Join(folder, f.name), f.data); err != nil {
+	}{{HistogramsFile, histograms}, {ResultFile, figures}, {ReportFile, l.Page().HTML()}} {
+		if err := result.Replace(filepath.Join(folder, f.name), f.data); err != nil {
 			return err
 		}
 	}
@@ -81,11 +81,11 @@ func Save(folder string, l report.Load) error {
 
 // SaveSearch writes what a search has found into a folder, as Save does.
 func SaveSearch(folder string, r goal.Result) error {
-	result, err := resultOf(r)
+	text, err := resultOf(r)
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(folder, SearchFile), result)
+	return result.Replace(filepath.Join(folder, SearchFile), text)
 }
 
 func resultOf(v any) ([]byte, error) {
@@ -113,27 +113,4 @@ func histogramLog(l report.Load) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// replace writes a file beside its place and moves it there.
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644) //nolint:gosec // results are shown to others
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }
