@@ -60,8 +60,11 @@ func (c *caller) run(ctx context.Context) {
 			return
 		}
 		c.load.enter()
-		c.load.call(ctx, c.tally, arrival{number: number, due: now, counted: now >= c.load.plan.Warmup})
-		next = c.load.now() + c.load.plan.Think
+		answered := c.load.call(ctx, c.tally, arrival{number: number, due: now, counted: now >= c.load.plan.Warmup})
+		next = c.load.now()
+		if answered || !c.load.plan.RetryAtOnce {
+			next += c.load.plan.Think
+		}
 	}
 }
 

@@ -170,3 +170,23 @@ func TestLive(t *testing.T) {
 		}
 	})
 }
+
+// Callers who were refused do not pause, if they are impatient.
+func TestRetryAtOnce(t *testing.T) {
+	refuses := clientFunc(func(ctx context.Context, call Call) Answer {
+		a := after(ctx, 10*time.Millisecond)
+		if call.Number%2 == 0 {
+			a.Code = 8
+		}
+		return a
+	})
+	for _, c := range []struct {
+		retry bool
+		calls int64
+	}{{false, 10}, {true, 18}} { // 1.01 s for each call; or 1.02 s for two
+		o := Options{Callers: 1, Duration: 10 * time.Second, Think: time.Second - 10*time.Millisecond, RetryAtOnce: c.retry}
+		if r := run(t, o, refuses); r.Due < c.calls || r.Due > c.calls+2 {
+			t.Errorf("retry at once %v: %d calls, want about %d", c.retry, r.Due, c.calls)
+		}
+	}
+}

@@ -132,8 +132,8 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 // now is the time since the load began.
 func (l *Load) now() time.Duration { return time.Since(*l.began.Load()) }
 
-// call makes one call and records it.
-func (l *Load) call(ctx context.Context, t *tally, a arrival) {
+// call makes one call and records it. It reports whether the call was answered well.
+func (l *Load) call(ctx context.Context, t *tally, a arrival) bool {
 	began := *l.began.Load()
 	call := Call{Number: a.number, Due: began.Add(a.due)}
 	if l.plan.Timeout > 0 {
@@ -143,7 +143,7 @@ func (l *Load) call(ctx context.Context, t *tally, a arrival) {
 	if l.plan.Timeout > 0 && e.begun-a.due >= l.plan.Timeout {
 		l.under.Add(-1)
 		t.late(a, e.begun-a.due)
-		return
+		return false
 	}
 	e.answer = l.client.Call(ctx, call)
 	e.ended = time.Since(began)
@@ -156,6 +156,7 @@ func (l *Load) call(ctx context.Context, t *tally, a arrival) {
 		e.first = e.answer.First.Sub(began)
 	}
 	t.end(&e)
+	return e.answer.Code == 0
 }
 
 // enter counts a call as under way.

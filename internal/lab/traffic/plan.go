@@ -31,6 +31,9 @@ type Options struct {
 	Stages string
 	// Think is how long a caller of a closed loop pauses between two calls.
 	Think time.Duration
+	// RetryAtOnce leaves out the pause behind a call that failed: the caller calls
+	// again at once, as a new call.
+	RetryAtOnce bool
 	// Duration is the length of the counted part. It is left out if the pieces of
 	// Rate or Stages have lengths.
 	Duration time.Duration
@@ -57,8 +60,9 @@ type Plan struct {
 	Poisson bool
 	// Callers is the number of callers over time. Empty for an open loop.
 	Callers Profile
-	// Think, Warmup, Timeout, Grace, Most and Seed are those of Options.
+	// Think, RetryAtOnce, Warmup, Timeout, Grace, Most and Seed are those of Options.
 	Think, Warmup, Timeout, Grace time.Duration
+	RetryAtOnce                   bool
 	Most                          int
 	Seed                          uint64
 	// Part of Parts, from 0 on, is what this process does of a plan that several
@@ -71,7 +75,7 @@ type Plan struct {
 //
 // Errors: one line that begins with the option as the command line writes it.
 func (o Options) Plan() (Plan, error) {
-	p := Plan{Think: o.Think, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Most: o.Most, Seed: o.Seed}
+	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Most: o.Most, Seed: o.Seed}
 	if err := o.checkTimes(); err != nil {
 		return p, err
 	}
@@ -114,7 +118,7 @@ func (o Options) checkTimes() error {
 }
 
 func (o Options) open(p *Plan) (err error) {
-	if o.Think != 0 {
+	if o.Think != 0 || o.RetryAtOnce {
 		return errors.New("--think is for --callers and --stages: in an open loop nobody waits for answers")
 	}
 	switch o.Arrivals {
@@ -187,6 +191,9 @@ func (p Plan) String() string {
 		if extra.d > 0 {
 			text += fmt.Sprintf(", %s %v", extra.name, extra.d)
 		}
+	}
+	if p.RetryAtOnce {
+		text += ", failed calls are made again at once"
 	}
 	return text
 }

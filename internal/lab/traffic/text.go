@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// mostRate keeps the mean gap between two calls above a microsecond.
-	mostRate = 1_000_000
+	// MostRate is the highest rate, in calls per second: it keeps the mean gap between
+	// two calls above a microsecond.
+	MostRate = 1_000_000
 	// mostCallers is how many callers a closed loop may have: each is a goroutine.
 	mostCallers = 100_000
 	// longest is how long a plan may last.
@@ -171,8 +172,8 @@ func parseLevel(text string) (float64, error) {
 		return 0, fmt.Errorf("%.40q: the unit of a rate is /s, /m or /h", text)
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if n /= per; err != nil || math.IsNaN(n) || n < 0 || n > mostRate {
-		return 0, fmt.Errorf("%.40q is not a rate from 0 to %d calls per second, such as 500, 100..500 or 10s:100,1s:2000", text, mostRate)
+	if n /= per; err != nil || math.IsNaN(n) || n < 0 || n > MostRate {
+		return 0, fmt.Errorf("%.40q is not a rate from 0 to %d calls per second, such as 500, 100..500 or 10s:100,1s:2000", text, MostRate)
 	}
 	return n, nil
 }
