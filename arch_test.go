@@ -192,6 +192,12 @@ var layers = map[string]layer{
 		inside: []string{"internal/lab/plot", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
 		notStd: []string{"net", "os/exec"},
 	},
+	// A file becomes a plan; nothing is started.
+	"internal/lab/scenario": {
+		inside:  []string{"internal/lab/caller", "internal/lab/traffic", "internal/spelling"},
+		outside: []string{"go.yaml.in/yaml/v3"},
+		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
+	},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {
 		inside:  []string{"internal/spelling"},
@@ -227,6 +233,9 @@ var mutable = map[string]string{
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",
+	"internal/lab/scenario.files":    "embedded files; nothing writes to them",
+	"internal/lab/scenario.oneWord":  "a compiled expression",
+	"internal/lab/scenario.yamlLine": "a compiled expression",
 	"internal/h2.compressionTokens":  "a table of names",
 	"internal/h2.errCodeNames":       "a table of names",
 	"internal/h2.huffman":            "the code of RFC 7541, appendix B",

@@ -1,0 +1,51 @@
+package scenario
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
+)
+
+//go:embed files/*.yml
+var files embed.FS
+
+const suffix = ".yml"
+
+// Names are the names of the scenarios that come with the program, sorted.
+func Names() (all []string) {
+	entries, _ := files.ReadDir("files") // it is in the program
+	for _, e := range entries {
+		all = append(all, strings.TrimSuffix(e.Name(), suffix))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Text returns the file of a scenario that comes with the program.
+//
+// Errors: one line that lists what there is.
+func Text(name string) ([]byte, error) {
+	text, err := files.ReadFile(path.Join("files", name+suffix))
+	if err == nil {
+		return text, nil
+	}
+	if meant := spelling.Nearest(name, Names()); meant != "" {
+		return nil, fmt.Errorf("no scenario is called %.80q; did you mean %s? (`cabrank lab list`)", name, meant)
+	}
+	return nil, fmt.Errorf("no scenario is called %.80q; there are: %s; a file ends in %s", name, strings.Join(Names(), ", "), suffix)
+}
+
+// Builtin returns a scenario that comes with the program.
+//
+// Errors: as those of Text.
+func Builtin(name string) (*Scenario, error) {
+	text, err := Text(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name+suffix, text)
+}

@@ -1,0 +1,117 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+)
+
+// Scenario is what is compared with what.
+//
+// Shape: made by Parse and by Quick; nothing is missing, and every name that it uses is
+// one of its own.
+type Scenario struct {
+	// Name is one word; About says in a line what it is, Question what it answers.
+	Name, About, Question string
+	// Text is the file.
+	Text string
+	// Method is package.Service/Method, Data its requests (package method).
+	Method, Data string
+	// Messages is how many messages callers send in each call of a stream; 0 for as
+	// many as Data lists.
+	Messages int
+	// Proto are .proto files that describe the method, in place of reflection; Imports
+	// are the folders in which they are looked up.
+	Proto, Imports []string
+	// Metadata is sent with each call, as name:value.
+	Metadata []string
+	// WorkerKey is the header or trailer that names who has answered.
+	WorkerKey string
+	// Seed draws arrivals, requests and the order of the arms.
+	Seed uint64
+	// Rounds is how many blocks each arm has at each load.
+	Rounds int
+	// Pause is how long nothing happens between two blocks.
+	Pause time.Duration
+	// Arms and Loads are in the order of the file.
+	Arms  []Arm
+	Loads []Load
+	// Primary decides; nil if nothing is claimed. Secondary are corrected for their
+	// number.
+	Primary   *Claim
+	Secondary []Claim
+	// IsQuick says that this is a short form.
+	IsQuick bool
+
+	quick quick
+}
+
+// Claim is a figure to compare between two arms at one load.
+type Claim struct {
+	// Figure is the name of a figure, such as p99; docs/lab-run.md lists them.
+	Figure string
+	// Load is the name of a load.
+	Load string
+	// Base and Other are names of arms. What is told is Other over Base.
+	Base, Other string
+	// Margin is the change that would not matter, as a share: 0.05 is 5 %. 0 claims
+	// no equality.
+	Margin float64
+}
+
+// Claims returns all claims, the primary one first.
+func (s *Scenario) Claims() []Claim {
+	if s.Primary == nil {
+		return slices.Clone(s.Secondary)
+	}
+	return append([]Claim{*s.Primary}, s.Secondary...)
+}
+
+// Arm returns the arm of a name, or nil.
+func (s *Scenario) Arm(name string) *Arm {
+	for i := range s.Arms {
+		if s.Arms[i].Name == name {
+			return &s.Arms[i]
+		}
+	}
+	return nil
+}
+
+// Load returns the load of a name, or nil.
+func (s *Scenario) Load(name string) *Load {
+	for i := range s.Loads {
+		if s.Loads[i].Name == name {
+			return &s.Loads[i]
+		}
+	}
+	return nil
+}
+
+// ArmsAt returns the numbers of the arms that run at a load, in the order of the file.
+func (s *Scenario) ArmsAt(l *Load) (arms []int) {
+	for i := range s.Arms {
+		if len(l.Arms) == 0 || slices.Contains(l.Arms, s.Arms[i].Name) {
+			arms = append(arms, i)
+		}
+	}
+	return arms
+}
+
+// Blocks is how many runs there are.
+func (s *Scenario) Blocks() (n int) {
+	for i := range s.Loads {
+		n += len(s.ArmsAt(&s.Loads[i])) * s.Rounds
+	}
+	return n
+}
+
+// aroundBlock is about what it takes to start and stop the processes of a block.
+const aroundBlock = 500 * time.Millisecond
+
+// Estimate is about how long the whole takes.
+func (s *Scenario) Estimate() (sum time.Duration) {
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.Length() + s.Pause + aroundBlock)
+	}
+	return sum
+}
