@@ -169,6 +169,17 @@ var layers = map[string]layer{
 		inside: []string{"internal/lab/measure", "internal/lab/rawh2"},
 		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
+	// What listens: ports that are free, names that change.
+	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
+	"internal/lab/names": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
+	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
+	"internal/lab/rig": {
+		inside: []string{
+			"internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
+			"internal/lab/result", "internal/lab/testbed",
+		},
+		documented: true,
+	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.
 	"internal/lab/testbed": {outside: []string{"golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
@@ -205,8 +216,8 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
 	},
 
-	"internal/testkit":            {outside: anything, onlyTests: true},
-	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
+	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
+	"internal/testkit/nameserver": {inside: []string{"internal/lab/names"}, outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
 	"internal/testkit/plain": {
 		inside:    []string{"internal/h2", "internal/shard"},

@@ -73,7 +73,7 @@ func statFields(pid int) ([]string, error) {
 func parseStat(line string) ([]string, error) {
 	behind := line[strings.LastIndexByte(line, ')')+1:] // a name may hold blanks and brackets
 	fields := strings.Fields(behind)
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return nil, fmt.Errorf("/proc stat: %d fields behind the name in %q", len(fields), line)
 	}
 	return fields, nil

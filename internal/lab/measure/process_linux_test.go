@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	fields, err := parseStat("42 (a ) b) S 7 1 2 3 4 5 6 7 8 9 110 120 13")
+	fields, err := parseStat("42 (a ) b) S 7 1 2 3 4 5 6 7 8 9 110 120 13 14")
 	if err != nil || fields[0] != "S" || fields[1] != "7" || fields[11] != "110" || fields[12] != "120" {
 		t.Errorf("got %q, %v", fields, err)
 	}

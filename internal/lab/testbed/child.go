@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,15 +11,34 @@ import (
 	"time"
 )
 
-// stopTime bounds how long a process may take to end after SIGTERM.
-const stopTime = 5 * time.Second
+const (
+	// stopTime bounds how long a process may take to end after SIGTERM.
+	stopTime = 5 * time.Second
+	// outputTime bounds how long the output of a process is waited for when it has
+	// ended: what it has started may have it, too.
+	outputTime = time.Second
+)
 
-// Child is a process of a run, pinned to cores and in a group of its own.
+// Program is what Launch starts.
+type Program struct {
+	Dir     string   // where it runs; empty: where this process does
+	Cores   string   // those that it is pinned to, as taskset counts them; empty: none
+	Env     []string // beside the environment of this process
+	Command []string
+	// Answer keeps all of stdout for Stop. Otherwise it goes where stderr does, of
+	// which the end is kept.
+	Answer bool
+	// Keeper ends the program if this process dies; nil: nobody does.
+	Keeper *Keeper
+}
+
+// Child is a process of a run, in a group of its own.
 type Child struct {
 	Shown string // the command as one would type it
 
 	cmd    *exec.Cmd
-	out    bytes.Buffer // stdout
+	keeper *Keeper
+	out    bytes.Buffer // stdout, if it is an answer
 	err    tail         // stderr
 	ended  chan struct{}
 	stopMe sync.Once
@@ -27,15 +47,31 @@ type Child struct {
 // Start runs a command in a folder (where no configuration of anybody lies), on some cores (as taskset counts them), with
 // settings beside the environment of this process.
 func Start(dir, cores string, env, command []string) (*Child, error) {
-	c := &Child{ended: make(chan struct{}), Shown: strings.Join(append(append(env, "taskset", "-c", cores), command...), " ")}
-	c.cmd = exec.Command("taskset", append([]string{"-c", cores}, command...)...)
-	c.cmd.Dir = dir
-	c.cmd.Env = append(os.Environ(), env...)
-	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	return Launch(Program{Dir: dir, Cores: cores, Env: env, Command: command, Answer: true})
+}
+
+// Launch starts a program.
+func Launch(p Program) (*Child, error) {
+	command := p.Command
+	if p.Cores != "" {
+		command = append([]string{"taskset", "-c", p.Cores}, command...)
+	}
+	c := &Child{ended: make(chan struct{}), keeper: p.Keeper}
+	c.Shown = strings.Join(append(append([]string(nil), p.Env...), command...), " ")
+	c.cmd = exec.Command(command[0], command[1:]...)
+	c.cmd.Dir = p.Dir
+	c.cmd.Env = append(os.Environ(), p.Env...)
+	var out io.Writer = &c.err
+	if p.Answer {
+		out = &c.out
+	}
+	c.cmd.Stdout, c.cmd.Stderr = out, &c.err
+	c.cmd.WaitDelay = outputTime
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
+	p.Keeper.watch(c.PID())
 	go func() { // ends with the process; stop waits for it
 		c.cmd.Wait() //nolint:errcheck // how a killed peer exits does not matter
 		close(c.ended)
@@ -49,6 +85,30 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 // Said is the end of what the process wrote to stderr.
 func (c *Child) Said() string { return c.err.String() }
 
+// Ended is closed when the process has ended.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
+// Exit says how the process has ended, as "exit status 1", and what it and those of
+// its children that it waited for have used; it waits for the end.
+func (c *Child) Exit() (how string, cpu time.Duration) {
+	<-c.ended
+	state := c.cmd.ProcessState
+	if state == nil {
+		return "lost", 0
+	}
+	return state.String(), state.UserTime() + state.SystemTime()
+}
+
+// Signal sends a signal to the process and all that it has started.
+func (c *Child) Signal(sig syscall.Signal) error {
+	select {
+	case <-c.ended:
+		return os.ErrProcessDone
+	default:
+		return syscall.Kill(-c.PID(), sig)
+	}
+}
+
 // Stop ends the process and what it has started, and returns its output.
 func (c *Child) Stop() []byte {
 	c.stopMe.Do(func() {
@@ -59,10 +119,16 @@ func (c *Child) Stop() []byte {
 		case <-c.ended:
 		case <-late.C:
 		}
-		syscall.Kill(-c.PID(), syscall.SIGKILL) //nolint:errcheck // usually nothing is left
-		<-c.ended
+		c.Kill()
 	})
 	return c.out.Bytes()
+}
+
+// Kill ends the process and what it has started at once, by SIGKILL.
+func (c *Child) Kill() {
+	syscall.Kill(-c.PID(), syscall.SIGKILL) //nolint:errcheck // usually nothing is left
+	<-c.ended
+	c.keeper.forget(c.PID())
 }
 
 // tail keeps the last bytes of what is written to it.

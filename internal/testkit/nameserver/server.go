@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/cabrank/cabrank/internal/lab/names"
 )
 
 // Server answers over UDP and TCP.
@@ -27,41 +29,19 @@ type Server struct {
 func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
 	t.Helper()
 	s := &Server{}
-	packets, stream := Listen(t)
-	s.Addr = stream.Addr().String()
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
-		network := w.LocalAddr().Network()
+	server, err := names.Serve(func(answer *dns.Msg, network string) {
+		question := answer.Question[0]
 		s.mu.Lock()
-		s.asked = append(s.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
+		s.asked = append(s.asked, network+" "+dns.TypeToString[question.Qtype]+" "+question.Name)
 		s.mu.Unlock()
-		answer := new(dns.Msg).SetReply(m)
-		answer.RecursionAvailable = true
-		if handle(answer, network); answer.Id == 0 {
-			return
-		}
-		if network == "udp" {
-			answer.Truncate(mostBytes(m))
-		}
-		_ = w.WriteMsg(answer) // whoever asked may have left
+		handle(answer, network)
 	})
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	for _, server := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}} {
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		running.Go(func() { _ = server.ActivateAndServe() })
-		<-started
-		t.Cleanup(func() { _ = server.Shutdown() })
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(server.Close)
+	s.Addr = server.Addr
 	return s
-}
-
-// mostBytes is what a question lets an answer over UDP have.
-func mostBytes(question *dns.Msg) int {
-	if edns := question.IsEdns0(); edns != nil {
-		return int(edns.UDPSize())
-	}
-	return dns.MinMsgSize
 }
 
 // Questions returns what was asked so far, as "udp A name.", in order.
@@ -74,18 +54,11 @@ func (s *Server) Questions() []string {
 // Listen finds a port that is free on UDP and TCP.
 func Listen(t testing.TB) (net.PacketConn, net.Listener) {
 	t.Helper()
-	for range 100 {
-		stream, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if packets, err := net.ListenPacket("udp", stream.Addr().String()); err == nil {
-			return packets, stream
-		}
-		stream.Close()
+	packets, stream, err := names.Listen()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free on UDP and TCP")
-	return nil, nil
+	return packets, stream
 }
 
 // Add adds records in the form of a zone file to an answer.
@@ -93,13 +66,9 @@ func Add(answer *dns.Msg, lines ...string) { answer.Answer = append(answer.Answe
 
 // read reads the form of a zone file, and panics on another one.
 func read(lines []string) []dns.RR {
-	var records []dns.RR
-	for _, line := range lines {
-		record, err := dns.NewRR(line)
-		if err != nil {
-			panic(err)
-		}
-		records = append(records, record)
+	records, err := names.Read(lines)
+	if err != nil {
+		panic(err)
 	}
 	return records
 }

@@ -1,11 +1,12 @@
 package nameserver
 
 import (
-	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/cabrank/cabrank/internal/lab/names"
 )
 
 // Zone is a server that answers from records, which the test may change.
@@ -14,66 +15,33 @@ import (
 type Zone struct {
 	*Server
 
-	mu      sync.Mutex // guards what follows
-	records []dns.RR
-	sick    bool
+	zone names.Zone
+	sick atomic.Bool
 }
 
 // StartZone serves records in the form of a zone file.
 func StartZone(t testing.TB, lines ...string) *Zone {
 	t.Helper()
-	z := &Zone{records: read(lines)}
+	z := &Zone{}
+	z.Say(lines...)
 	z.Server = Start(t, z.answer)
 	return z
 }
 
-// Say replaces all records.
+// Say replaces all records, and panics on lines that are none.
 func (z *Zone) Say(lines ...string) {
-	records := read(lines)
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.records = records
+	if err := z.zone.Say(lines...); err != nil {
+		panic(err)
+	}
 }
 
 // Fall has every question answered SERVFAIL, or no more.
-func (z *Zone) Fall(sick bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.sick = sick
-}
+func (z *Zone) Fall(sick bool) { z.sick.Store(sick) }
 
 func (z *Zone) answer(answer *dns.Msg, _ string) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	asked := answer.Question[0]
-	var other dns.RR // of the same name
-	for _, record := range z.records {
-		switch {
-		case !strings.EqualFold(record.Header().Name, asked.Name):
-		case record.Header().Rrtype == asked.Qtype:
-			answer.Answer = append(answer.Answer, dns.Copy(record))
-		default:
-			other = record
-		}
+	if z.sick.Load() {
+		answer.Authoritative, answer.Rcode = true, dns.RcodeServerFailure
+		return
 	}
-	answer.Authoritative = true
-	switch {
-	case z.sick:
-		answer.Answer, answer.Rcode = nil, dns.RcodeServerFailure
-	case len(answer.Answer) > 0:
-	case other != nil:
-		answer.Ns = append(answer.Ns, nothing(other))
-	default:
-		answer.Rcode = dns.RcodeNameError
-	}
-}
-
-// nothing says that a name has no records of a type, for as long as those hold that
-// it has (RFC 2308, section 2.2).
-func nothing(has dns.RR) dns.RR {
-	ttl := has.Header().Ttl
-	return &dns.SOA{
-		Hdr: dns.RR_Header{Name: has.Header().Name, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},
-		Ns:  "ns.test.", Mbox: "nobody.test.", Minttl: ttl,
-	}
+	z.zone.Answer(answer)
 }

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package measure
+
+import "errors"
+
+// ReadUse fails: counting CPU needs Linux.
+func ReadUse(int) (Use, error) {
+	return Use{}, errors.New("the CPU of a process can be read on Linux only")
+}
+
+// ReadAlone fails as ReadUse does.
+func ReadAlone(pid int) (Use, error) { return ReadUse(pid) }

@@ -1,0 +1,18 @@
+// Package rig starts the processes of one arm of a scenario, watches what they use, does
+// to them what a scenario says, and leaves none of them.
+//
+// Start from Start, Rig.Target and Rig.Caller; then Rig.Usage, Rig.Do and Rig.Close. How
+// it goes:
+//
+//  1. Workers are started, each in a process group of its own, and asked until they
+//     answer; then the front, if there is one, with the workers behind it.
+//  2. Whoever makes calls is started by what Caller returns, and calls Target.
+//  3. Close ends all of it. When this process is killed, `cabrank keeper` does.
+//
+// Workers are told where to listen as `cabrank run` tells them: {addr}, {host}, {port},
+// {index}, {worker} and {slots} in the command and in the environment, and CABRANK_ADDR,
+// PORT, CABRANK_WORKER, CABRANK_WORKER_INDEX, CABRANK_SLOTS and RAILS_MAX_THREADS. So one
+// command serves all arms.
+//
+// It makes no calls but the question whether somebody answers, and judges nothing.
+package rig

@@ -1,0 +1,83 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/lab/names"
+)
+
+// front is what callers call, and what knows the workers.
+type front interface {
+	// start has it answer, with workers behind it at these addresses.
+	start(ctx context.Context, backends []string) error
+	// target is what callers dial.
+	target() string
+	// change says which workers there are from now on.
+	change(ctx context.Context, backends []string) error
+	// processes are those that it consists of, in the order in which they are shown.
+	processes() []*process
+	// stop ends it. It is called once, also if start has failed.
+	stop()
+}
+
+// noFront is none: callers call the first worker.
+type noFront struct{ first string }
+
+func newNoFront(r *Rig) front { return &noFront{first: r.places[0].addr()} }
+
+func (f *noFront) start(context.Context, []string) error { return nil }
+func (f *noFront) target() string                        { return f.first }
+func (f *noFront) processes() []*process                 { return nil }
+func (f *noFront) stop()                                 {}
+
+func (f *noFront) change(context.Context, []string) error {
+	return fmt.Errorf("without a front nobody is told of workers that come and go")
+}
+
+// serviceName is the name that stands for all workers.
+const serviceName = "workers.lab"
+
+// nameFront is a name server, as a cluster has for a Service without an address.
+type nameFront struct {
+	rig  *Rig
+	zone *names.Zone
+}
+
+func newNameFront(r *Rig) front { return &nameFront{rig: r} }
+
+func (f *nameFront) start(ctx context.Context, backends []string) (err error) {
+	if f.zone, err = names.ServeZone(); err != nil {
+		return err
+	}
+	return f.change(ctx, backends)
+}
+
+func (f *nameFront) change(_ context.Context, backends []string) error {
+	ttl := f.rig.spec.Front.TTL
+	if ttl == 0 {
+		ttl = time.Second
+	}
+	var records []string
+	for i, at := range f.rig.places {
+		for _, b := range backends {
+			if b == f.rig.places[i].addr() {
+				records = append(records, fmt.Sprintf("%s. %d IN A %s", serviceName, int(ttl.Seconds()), at.host))
+			}
+		}
+	}
+	return f.zone.Say(records...)
+}
+
+func (f *nameFront) target() string {
+	return fmt.Sprintf("dns://%s/%s:%d", f.zone.Addr, serviceName, f.rig.places[0].port)
+}
+
+func (f *nameFront) processes() []*process { return nil }
+
+func (f *nameFront) stop() {
+	if f.zone != nil {
+		f.zone.Close()
+	}
+}

@@ -1,0 +1,143 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/result"
+	"github.com/cabrank/cabrank/internal/lab/testbed"
+)
+
+// process is one of an arm. It may end and be started again: it stays the same one to
+// whoever counts.
+type process struct {
+	role    string // as result.Process has it
+	name    string // as people call it
+	program testbed.Program
+
+	mu    sync.Mutex // guards what follows
+	child *testbed.Child
+	spent time.Duration // CPU of those that have ended
+}
+
+// start starts it, again if it has ended.
+func (p *process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.child != nil {
+		_, cpu := p.child.Exit()
+		p.spent += cpu
+		p.child = nil
+	}
+	if _, err := exec.LookPath(p.program.Command[0]); err != nil {
+		return fmt.Errorf("%s cannot be started: %w", p.name, err)
+	}
+	child, err := testbed.Launch(p.program)
+	if err != nil {
+		return fmt.Errorf("%s cannot be started: %w", p.name, err)
+	}
+	p.child = child
+	return nil
+}
+
+// now returns what runs, or nil if it was never started.
+func (p *process) now() *testbed.Child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child
+}
+
+// stop ends it, also when it stands still.
+func (p *process) stop() {
+	if child := p.now(); child != nil {
+		_ = child.Signal(syscall.SIGCONT) // it may have ended
+		child.Stop()
+	}
+}
+
+const (
+	// askEvery is how often a process is asked whether it answers.
+	askEvery = 20 * time.Millisecond
+	// askTimeout bounds one question.
+	askTimeout = 2 * time.Second
+)
+
+// ready waits until the process answers calls at an address. Any answer of gRPC will
+// do: not all servers have a health service.
+func (p *process) ready(ctx context.Context, addr string) error {
+	asker, err := health.Open(health.Options{
+		Network: "tcp", Address: addr, Interval: askTimeout, Timeout: askTimeout, Redial: askEvery,
+		Work: func() health.Work { return health.Work{} },
+	})
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	began := time.Now()
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	child := p.now()
+	for {
+		verdict := asker.Ask(ctx)
+		if verdict.Finding == health.Serving || verdict.Refused {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-child.Ended():
+			how, _ := child.Exit()
+			return fmt.Errorf("%s has ended before it answered: %s%s", p.name, how, said(child))
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer at %s after %v: %s%s", p.name, addr,
+				time.Since(began).Round(100*time.Millisecond), cmp.Or(verdict.Reason, ctx.Err().Error()), said(child))
+		}
+	}
+}
+
+// said is the end of what a process has written, in one line.
+func said(c *testbed.Child) string {
+	const mostLines = 3
+	var lines []string
+	for line := range strings.Lines(c.Said()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it wrote: " + strings.Join(lines[max(0, len(lines)-mostLines):], " | ")
+}
+
+// usage is what it has used since its first start, and holds now.
+func (p *process) usage() result.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := result.Process{Role: p.role, CPU: p.spent}
+	if p.child == nil {
+		return u
+	}
+	u.PID = p.child.PID()
+	select {
+	case <-p.child.Ended():
+		_, cpu := p.child.Exit()
+		u.CPU += cpu
+		return u
+	default:
+	}
+	use, err := measure.ReadUse(u.PID)
+	if err != nil { // it is about to end, or this is not Linux
+		return u
+	}
+	u.CPU += use.CPU
+	u.RSS, u.PeakRSS = use.RSS, use.PeakRSS
+	return u
+}

@@ -1,0 +1,190 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/result"
+	"github.com/cabrank/cabrank/internal/lab/testbed"
+)
+
+// Rig is an arm that runs.
+//
+// Life: Start; ended by Close. Concurrency: any; one event at a time has its way with
+// which workers there are.
+type Rig struct {
+	spec    Spec
+	program string
+	dir     string
+	keeper  *testbed.Keeper
+	places  []place
+	listen  place
+	front   front
+	workers []*process // nil if the front starts them
+	notes   []string
+
+	mu sync.Mutex // guards on
+	on []bool     // which workers callers are sent to
+}
+
+// Start starts an arm. When it returns every worker and the front answer.
+//
+// Errors: one line that says what to do; nothing is left then.
+func Start(ctx context.Context, spec Spec) (*Rig, error) {
+	spec, err := spec.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Rig{spec: spec, program: spec.Program}
+	if r.program == "" {
+		if r.program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, spec.Ready)
+	defer cancel()
+	if err := r.start(limited); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Rig) start(ctx context.Context) (err error) {
+	if r.dir, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
+		return err
+	}
+	if r.keeper, err = testbed.StartKeeper(r.program); err != nil {
+		return err
+	}
+	if r.places, r.listen, err = r.spec.places(); err != nil {
+		return err
+	}
+	for _, w := range r.spec.Workers {
+		r.on = append(r.on, !w.Later)
+	}
+	if !r.spec.Front.Starts {
+		if err := r.startWorkers(ctx); err != nil {
+			return err
+		}
+	}
+	r.front = kinds()[r.spec.Front.Kind](r)
+	return r.front.start(ctx, r.backends())
+}
+
+// startWorkers starts those that are there from the beginning, all at once.
+func (r *Rig) startWorkers(ctx context.Context) error {
+	for i, w := range r.spec.Workers {
+		command, env := w.told(i, r.places[i])
+		r.workers = append(r.workers, &process{
+			role: fmt.Sprintf("worker %d", i+1), name: w.Name,
+			program: testbed.Program{Command: command, Env: env, Dir: w.Dir, Keeper: r.keeper},
+		})
+	}
+	for i, p := range r.workers {
+		if !r.spec.Workers[i].Later {
+			if err := p.start(); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range r.workers {
+		if !r.spec.Workers[i].Later {
+			if err := p.ready(ctx, r.places[i].addr()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// backends are where calls are to go now.
+func (r *Rig) backends() (addrs []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, on := range r.on {
+		if on {
+			addrs = append(addrs, r.places[i].addr())
+		}
+	}
+	return addrs
+}
+
+// present is how many workers there are from the beginning.
+func (r *Rig) present() (n int) {
+	for _, w := range r.spec.Workers {
+		if !w.Later {
+			n++
+		}
+	}
+	return n
+}
+
+// Target is what callers dial: host:port, or dns://HOST:PORT/name:port.
+func (r *Rig) Target() string { return r.front.target() }
+
+// Caller returns the command by which a process is started that calls the target: the
+// same one, or behind one that brings it to where the target can be reached.
+func (r *Rig) Caller(command []string) []string { return slices.Clone(command) }
+
+// Notes say what the machine did not allow, a line each.
+func (r *Rig) Notes() []string { return slices.Clone(r.notes) }
+
+// Usage is what every process of the arm has used since it began and holds now, with
+// what it has started, and this process. What a block has used is what lies between
+// two of them, by Between.
+func (r *Rig) Usage() (all []result.Process) {
+	for _, p := range r.workers {
+		if p.now() != nil || !r.later(p) {
+			all = append(all, p.usage())
+		}
+	}
+	for _, p := range r.front.processes() {
+		all = append(all, p.usage())
+	}
+	if own, err := measure.ReadAlone(os.Getpid()); err == nil {
+		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
+	}
+	return all
+}
+
+func (r *Rig) later(p *process) bool {
+	i := slices.Index(r.workers, p)
+	return r.spec.Workers[i].Later
+}
+
+// Between returns what each process has used from one moment to another, and what it
+// holds at the end. One that was not there before has used all that it has.
+func Between(from, to []result.Process) (used []result.Process) {
+	for _, p := range to {
+		if i := slices.IndexFunc(from, func(q result.Process) bool { return q.Role == p.Role }); i >= 0 {
+			p.CPU -= from[i].CPU
+			p.Throttled -= from[i].Throttled
+			p.ThrottledFor -= from[i].ThrottledFor
+		}
+		used = append(used, p)
+	}
+	return used
+}
+
+// Close ends all processes and removes all files of the arm.
+func (r *Rig) Close() {
+	if r.front != nil {
+		r.front.stop()
+	}
+	var ending sync.WaitGroup
+	for _, p := range r.workers {
+		ending.Go(p.stop)
+	}
+	ending.Wait()
+	if r.keeper != nil {
+		r.keeper.Close()
+	}
+	if r.dir != "" {
+		os.RemoveAll(r.dir) //nolint:errcheck // a temporary folder
+	}
+}

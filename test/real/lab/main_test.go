@@ -1,0 +1,35 @@
+//go:build real || alone || soak
+
+// Package lab_test does with the lab what its users do: arms of a scenario are started
+// with real workers, called, disturbed and ended.
+package lab_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/lab/rig"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: holdRole, Run: hold}) }
+
+// holdRole as the first argument makes the test binary start an arm, print what runs,
+// and wait for its end.
+const holdRole = "hold-rig"
+
+func hold(args []string) error {
+	cabrank := args[0]
+	worker := rig.Worker{Command: []string{cabrank, "demo", "worker"}}
+	stubborn := rig.Worker{Command: []string{"sh", "-c", "trap '' TERM; " + cabrank + " demo worker & wait; sleep 600"}}
+	r, err := rig.Start(context.Background(), rig.Spec{Program: cabrank, Workers: []rig.Worker{worker, stubborn}, Front: rig.Front{Kind: rig.Cabrank}})
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(r.Usage()); err != nil {
+		return err
+	}
+	select {}
+}
