@@ -10,11 +10,18 @@ func rateText(rate float64) string {
 	if rate < 100 {
 		return strconv.FormatFloat(rate, 'g', 3, 64) + "/s"
 	}
-	text := strconv.FormatFloat(rate, 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
+	return thousands(strconv.FormatFloat(rate, 'f', 0, 64)) + "/s"
+}
+
+// count writes a number of calls: 10,000.
+func count(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+
+// thousands puts commas into a whole number that is not below 0.
+func thousands(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	return text + "/s"
+	return digits
 }
 
 // percent writes a share with up to three digits: 5%.

@@ -138,7 +138,7 @@ func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Find
 	default:
 		f.Value, f.Empty = float64(observed(latencies, t.share)), latencies.Count() == 0
 		if q := latencies.Quantile(t.share); q.TooFew && !f.Empty {
-			f.Note = fmt.Sprintf("of %d calls: the next run may differ, %d calls tell this quantile", latencies.Count(), q.Needs)
+			f.Note = fmt.Sprintf("of %s calls: the next run may differ, %s calls tell this quantile", count(latencies.Count()), count(q.Needs))
 		}
 	}
 	return f

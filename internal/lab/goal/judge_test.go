@@ -73,7 +73,7 @@ func TestFewCallsAreJudged(t *testing.T) {
 		}
 	}
 	j := parse(t, "p99<100ms").Judge(add(blank(time.Second), 500, 10*ms), 0)
-	if note := j.Findings[0].Note; note != "of 500 calls: the next run may differ, 10000 calls tell this quantile" {
+	if note := j.Findings[0].Note; note != "of 500 calls: the next run may differ, 10,000 calls tell this quantile" {
 		t.Error(note)
 	}
 }
@@ -123,7 +123,7 @@ func TestWhatIsNotJudged(t *testing.T) {
 func TestJudgementAsJSON(t *testing.T) {
 	data, err := json.Marshal(parse(t, "p99<100ms").Judge(add(blank(time.Second), 100, 10*ms), 0))
 	want := `{"verdict":"held","thresholds":[` +
-		`{"threshold":"p99\u003c100ms","value":10002431,"unit":"ns","verdict":"held","note":"of 100 calls: the next run may differ, 10000 calls tell this quantile"},` +
+		`{"threshold":"p99\u003c100ms","value":10002431,"unit":"ns","verdict":"held","note":"of 100 calls: the next run may differ, 10,000 calls tell this quantile"},` +
 		`{"threshold":"errors\u003c1%","added":true,"value":0,"unit":"share","verdict":"held"}]}`
 	if err != nil || string(data) != want {
 		t.Errorf("%s, %v", data, err)
