@@ -1,6 +1,12 @@
 // Package alarm waits for short times exactly. The runtime's own timers are
 // exact to a millisecond only while the process is idle (the unit of
 // epoll_wait); a timerfd wakes it like a socket, exact to microseconds.
+//
+// Which way to wait depends on what else the process does. Sleep is for one in which
+// many goroutines are ready to run, such as those that each make a call with grpc-go.
+// Wait is for one that does its work between two waits: workers that only sleep, and
+// the raw client on a core of its own. There calls were sent within 0.07 to 0.7 ms with
+// Wait and within 0.8 to 1.0 ms with Sleep (p99 of the lag, at 20,000 calls per second).
 package alarm
 
 import (
