@@ -69,6 +69,7 @@ type loadFlags struct {
 	proto                          method.Files
 	metadata, fail                 []string
 	find                           bool
+	tls                            tlsFlags
 
 	thresholds goal.Thresholds // read from fail
 	first      float64         // of a search
@@ -91,7 +92,7 @@ func newLabLoadCommand() *cobra.Command {
 			defer stop()
 			p, err := l.Prepare(ctx)
 			if err != nil {
-				return usageError(err)
+				return usageError(f.tls.explain(err))
 			}
 			defer p.Close()
 			if f.out != "" {
@@ -137,6 +138,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.Most, "max-in-flight", 0, "most calls under way in an open loop; 0: 10,000, or what descriptors allow")
 	flags.Uint64Var(&f.Seed, "seed", 1, "draws arrivals and placeholders; the same seed, the same calls")
 	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
+	f.tls.addTo(flags)
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
 	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
@@ -157,6 +159,9 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 		return l, err
 	}
 	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
+		return l, err
+	}
+	if l.Credentials, err = f.tls.credentials(); err != nil {
 		return l, err
 	}
 	if err := f.readGoal(l.Plan); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -43,6 +44,8 @@ type Load struct {
 	WorkerKey string
 	// Metadata is sent with each call.
 	Metadata metadata.MD
+	// Credentials are those of TLS; nil means plaintext.
+	Credentials credentials.TransportCredentials
 }
 
 // Prepared is a load that can run: the method is known, its requests are made, and the
@@ -80,6 +83,7 @@ func (p *Prepared) prepare(ctx context.Context) error {
 		Target: l.Address, Method: p.method.Path,
 		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
 		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
+		Credentials: l.Credentials,
 	})
 	if err != nil {
 		return err
@@ -95,7 +99,11 @@ func (p *Prepared) find(ctx context.Context) (err error) {
 		p.method, err = method.FromFiles(ctx, p.load.Proto, p.load.Method)
 		return err
 	}
-	p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	security := p.load.Credentials
+	if security == nil {
+		security = insecure.NewCredentials()
+	}
+	p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(security), grpc.WithNoProxy())
 	if err != nil {
 		return fmt.Errorf("%.80q is no address: %w", p.load.Address, err)
 	}

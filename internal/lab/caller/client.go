@@ -82,7 +82,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{options: o, desc: grpc.StreamDesc{StreamName: method, ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
 	c.call = []grpc.CallOption{grpc.ForceCodecV2(codec{})}
-	c.dial = []grpc.DialOption{grpc.WithTransportCredentials(o.Credentials), grpc.WithContextDialer(c.dialer.dial), grpc.WithNoProxy()}
+	c.dial = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.dialer}), grpc.WithContextDialer(c.dialer.dial), grpc.WithNoProxy()}
 	if o.Strategy.kind == roundRobin {
 		c.dial = append(c.dial, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
@@ -121,13 +121,17 @@ func (c *Client) open() (*grpc.ClientConn, error) {
 // Ready opens the connections that live as long as the client, and returns when all can
 // be used. Otherwise the first calls open them, and wait for that.
 //
-// Errors: when ctx ends, one line that says why the last connection failed.
+// Errors: one line that says why the last connection failed: when ctx ends, or at once
+// where another attempt would fail for the same reason.
 func (c *Client) Ready(ctx context.Context) error {
 	for _, conn := range c.conns {
 		conn.Connect()
 	}
 	for _, conn := range c.conns {
 		for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+			if state == connectivity.TransientFailure && c.dialer.hopeless() {
+				return c.unreachable(nil)
+			}
 			if !conn.WaitForStateChange(ctx, state) {
 				return c.unreachable(ctx.Err())
 			}
@@ -140,8 +144,11 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 func (c *Client) unreachable(err error) error {
-	if last := c.dialer.last.Load(); last != nil {
+	switch last := c.dialer.last.Load(); {
+	case last != nil:
 		err = *last
+	case c.dialer.opened.Load() > 0:
+		err = errors.New("connections were opened and came to nothing")
 	}
 	return fmt.Errorf("target %.80q cannot be reached: %w", c.options.Target, err)
 }
@@ -155,6 +162,9 @@ func (c *Client) Undialed() int64 { return c.dialer.failed.Load() }
 // String describes how the client calls.
 func (c *Client) String() string {
 	text := "grpc-go " + grpc.Version + ", connections " + c.options.Strategy.String()
+	if secure(c.options.Credentials) {
+		text += " with TLS"
+	}
 	if c.options.Strategy.kind != roundRobin {
 		return text
 	}

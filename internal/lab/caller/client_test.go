@@ -2,12 +2,14 @@ package caller
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -126,4 +128,16 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	zone.Say("workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.3")
 	second.grpc.Stop()
 	testkit.Eventually(t, 20*time.Second, "the third server to answer", func() bool { return call() == "third" })
+}
+
+// A server without TLS fails callers with it at once, not when their time is over.
+func TestReadyTellsThatThereIsNoTLS(t *testing.T) {
+	s := serve(t, "tcp", "127.0.0.1:0", "a")
+	c := client(t, s, "Echo", func(o *Options) { o.Credentials = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}) })
+	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "TLS handshake") {
+		t.Errorf("got %v", err)
+	}
+	if text := c.String(); !strings.HasSuffix(text, "connections single with TLS") {
+		t.Errorf("described as %q", text)
+	}
 }
