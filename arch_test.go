@@ -241,6 +241,7 @@ var mutable = map[string]string{
 	"cmd/cabrank.commit":    "set by the linker (Makefile, build)",
 	"cmd/cabrank.buildDate": "set by the linker (Makefile, build)",
 
+	"examples/fibonacci.files":       "embedded files; nothing writes to them",
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",

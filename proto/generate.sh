@@ -26,3 +26,8 @@ protoc --grpc_out=examples/ruby/lib \
 
 protoc --python_out=examples/python --grpc_python_out=examples/python \
   cabrank/example/v1/work.proto
+
+# The Fibonacci example is a folder of its own, which the lab unpacks.
+fibonacci=examples/fibonacci
+.deps/python/bin/python -m grpc_tools.protoc -I $fibonacci --python_out=$fibonacci \
+  --grpc_python_out=$fibonacci fibonacci.proto

@@ -89,6 +89,7 @@ workers)
   need npm npm --version
   install_missing
   install_python examples/python/requirements.txt .deps/python
+  install_python examples/fibonacci/requirements.txt .deps/fibonacci
   install_node
   ;;
 peers)

@@ -1,0 +1,169 @@
+//go:build real
+
+package fibonacci_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+func example(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(harness.Root(t), "examples", "fibonacci", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	return example(t, "README.md")
+}
+
+// Every variable that the programs read is in the README, and no other.
+func TestReadmeNamesTheSettings(t *testing.T) {
+	text := readme(t)
+	variable := regexp.MustCompile(`"([A-Z][A-Z_]{3,})"`)
+	read := map[string]bool{}
+	for _, m := range variable.FindAllStringSubmatch(example(t, "settings.py"), -1) {
+		read[m[1]] = true
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("README.md does not say what %s is", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)`").FindAllStringSubmatch(text, -1) {
+		if !read[m[1]] {
+			t.Errorf("README.md explains %s, which nobody reads", m[1])
+		}
+	}
+}
+
+type panel struct {
+	Title       string `json:"title"`
+	Type        string `json:"type"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit string `json:"unit"`
+		} `json:"defaults"`
+	} `json:"fieldConfig"`
+	Targets []struct {
+		Expr string `json:"expr"`
+	} `json:"targets"`
+	Panels []panel `json:"panels"`
+}
+
+// The dashboard asks for metrics that there are, of the way that its row is for, and
+// every panel has a unit.
+func TestDashboard(t *testing.T) {
+	var board struct {
+		Panels []panel `json:"panels"`
+	}
+	if err := json.Unmarshal([]byte(example(t, "grafana.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, "server.py")
+	front := startFront(t, "front.py", s.addr)
+	get(t, front.url+"/fibonacci")
+	_, page, _ := get(t, front.url+"/metrics")
+	page += s.page(t)
+	metric := regexp.MustCompile(`grpc_[a-z_]+`)
+	seen := map[string]bool{}
+	for _, p := range board.Panels {
+		if p.Type == "row" {
+			continue
+		}
+		if p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+			t.Errorf("panel %q: unit %q, %d targets", p.Title, p.FieldConfig.Defaults.Unit, len(p.Targets))
+		}
+		for _, target := range p.Targets {
+			if !strings.Contains(target.Expr, `mode="$mode"`) || strings.Contains(target.Expr, "$__interval") {
+				t.Errorf("panel %q asks %s", p.Title, target.Expr)
+			}
+			for _, name := range metric.FindAllString(target.Expr, -1) {
+				seen[name] = true
+				if !strings.Contains(page, "\n"+name+"{") {
+					t.Errorf("panel %q asks for %s, which is on no page", p.Title, name)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"grpc_requests_total", "grpc_responses_total", "grpc_request_duration_seconds_bucket", "grpc_client_calls_total"} {
+		if !seen[name] {
+			t.Errorf("no panel asks for %s", name)
+		}
+	}
+}
+
+// Each manifest is YAML whose selectors meet its pods and whose variables are known.
+func TestManifests(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(harness.Root(t), "examples", "fibonacci", "kubernetes", "*.yaml"))
+	if err != nil || len(names) < 4 {
+		t.Fatalf("%d manifests, %v", len(names), err)
+	}
+	told := readme(t)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels, wanted := map[string]bool{}, map[string]bool{}
+		for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+			var object manifest
+			if decoder.Decode(&object) != nil {
+				break
+			}
+			if object.Kind == "" || object.APIVersion == "" || object.Metadata.Name == "" {
+				t.Errorf("%s: an object without kind, version or name", filepath.Base(name))
+			}
+			labels[object.Spec.Template.Metadata.Labels["app"]] = true
+			if app, ok := object.Spec.Selector["app"].(string); ok {
+				wanted[app] = true
+			}
+			for _, c := range object.Spec.Template.Spec.Containers {
+				for _, e := range c.Env {
+					if !strings.Contains(told, "`"+e.Name+"`") {
+						t.Errorf("%s sets %s, which README.md does not know", filepath.Base(name), e.Name)
+					}
+				}
+			}
+		}
+		for app := range wanted {
+			if !labels[app] {
+				t.Errorf("%s: a Service selects app %q, which no pod has", filepath.Base(name), app)
+			}
+		}
+	}
+}
+
+type manifest struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	Metadata   struct {
+		Name string `yaml:"name"`
+	} `yaml:"metadata"`
+	Spec struct {
+		Selector map[string]any `yaml:"selector"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `yaml:"labels"`
+			} `yaml:"metadata"`
+			Spec struct {
+				Containers []struct {
+					Env []struct {
+						Name string `yaml:"name"`
+					} `yaml:"env"`
+				} `yaml:"containers"`
+			} `yaml:"spec"`
+		} `yaml:"template"`
+	} `yaml:"spec"`
+}
