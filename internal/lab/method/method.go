@@ -82,6 +82,22 @@ func parseName(text string) (name, error) {
 // left out.
 func (n name) whole() string { return n.service + "." + n.method }
 
+// FromRegistry finds a method in files that are known already, such as those that are
+// linked into this program.
+//
+// Errors: one line; a service that is not there is told as such.
+func FromRegistry(files *protoregistry.Files, method string) (*Method, error) {
+	n, err := parseName(method)
+	if err != nil {
+		return nil, err
+	}
+	m, err := n.find(files)
+	if errors.Is(err, errNoService) {
+		return nil, fmt.Errorf("there is no service %s", n.service)
+	}
+	return m, err
+}
+
 // errNoService says that a registry does not have the service; which there are is
 // for the caller to tell.
 var errNoService = errors.New("no such service")

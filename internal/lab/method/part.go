@@ -85,6 +85,15 @@ func (f *fill) encode(dst []byte, at spot) []byte {
 	if f.kind == protoreflect.StringKind {
 		return f.append(dst, at)
 	}
+	if f.word == drawn { // with its decimals, where the field has them
+		switch v := f.draw.value(at.share()); f.kind {
+		case protoreflect.DoubleKind:
+			return appendScalar(dst, f.kind, protoreflect.ValueOfFloat64(v))
+		case protoreflect.FloatKind:
+			return appendScalar(dst, f.kind, protoreflect.ValueOfFloat32(float32(v)))
+		default: // a whole number
+		}
+	}
 	return appendScalar(dst, f.kind, numberOf(f.kind, f.number(at)))
 }
 

@@ -19,7 +19,8 @@ const (
 	// letters are what a random text is made of.
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	// knownWords is what an error lists.
-	knownWords = ".RequestNumber, .MessageNumber, .UUID, newUUID, randomInt MIN MAX, randomString LENGTH"
+	knownWords = ".RequestNumber, .MessageNumber, .UUID, newUUID, randomInt MIN MAX, randomString LENGTH, " +
+		"uniform MIN MAX, exponential MEAN, mix VALUE:WEIGHT and more pairs"
 )
 
 // word is what a placeholder asks for.
@@ -32,12 +33,14 @@ const (
 	newUUID                   // another one each time
 	randomInt                 // low ≤ n < high
 	randomString              // low letters and digits
+	drawn                     // a number of a distribution
 )
 
 // placeholder is one {{...}}.
 type placeholder struct {
 	word      word
 	low, high int64
+	draw      draw // of drawn
 }
 
 // parsePlaceholder reads what stands between {{ and }}.
@@ -63,6 +66,11 @@ func parsePlaceholder(inside string) (placeholder, error) {
 		p.word, args = randomString, []*int64{&p.low}
 	case ".Timestamp", ".TimestampUnix", ".TimestampUnixMilli", ".TimestampUnixNano":
 		return p, fmt.Errorf("{{%s}}: there is no time in requests, so that two runs send the same; there are: %s", words[0], knownWords)
+	case "uniform", "exponential", "mix":
+		p.word = drawn
+		var err error
+		p.draw, err = parseDraw(words)
+		return p, err
 	default:
 		return p, fmt.Errorf("no placeholder is called %s; there are: %s", shorten(words[0]), knownWords)
 	}
@@ -112,19 +120,24 @@ func (p placeholder) String() string {
 		return fmt.Sprintf("{{randomInt %d %d}}", p.low, p.high)
 	case randomString:
 		return fmt.Sprintf("{{randomString %d}}", p.low)
+	case drawn:
+		return "{{" + p.draw.text + "}}"
 	}
 	return "{{?}}"
 }
 
 // isNumber reports whether it may fill in a number; any may fill in a text.
 func (p placeholder) isNumber() bool {
-	return p.word == requestNumber || p.word == messageNumber || p.word == randomInt
+	return p.word == requestNumber || p.word == messageNumber || p.word == randomInt || p.word == drawn
 }
 
 // limits are the least and the greatest number that it gives.
 func (p placeholder) limits() (least, greatest int64) {
 	if p.word == randomInt {
 		return p.low, p.high - 1
+	}
+	if p.word == drawn {
+		return p.draw.limits()
 	}
 	return 0, math.MaxInt32
 }
@@ -136,6 +149,8 @@ func (p placeholder) size() int {
 		return 36
 	case randomString:
 		return int(p.low)
+	case drawn:
+		return mostDrawn
 	case requestNumber, messageNumber, randomInt:
 	}
 	return 20
@@ -164,6 +179,8 @@ func (p placeholder) number(s spot) int64 {
 		return int64(s.call & math.MaxInt32)
 	case messageNumber:
 		return int64(s.message & math.MaxInt32)
+	case drawn:
+		return int64(math.Round(p.draw.value(s.share())))
 	case callUUID, newUUID, randomInt, randomString:
 	}
 	// The high half of a product is even over the range but for 2^-64 of its width.
@@ -180,6 +197,8 @@ func (p placeholder) append(dst []byte, s spot) []byte {
 		return appendUUID(dst, s.draws())
 	case randomString:
 		return appendLetters(dst, s.draws(), int(p.low))
+	case drawn:
+		return strconv.AppendFloat(dst, p.draw.value(s.share()), 'g', -1, 64)
 	case requestNumber, messageNumber, randomInt:
 	}
 	return strconv.AppendInt(dst, p.number(s), 10)

@@ -19,6 +19,7 @@ import (
 func FuzzTemplate(f *testing.F) {
 	for _, data := range []string{
 		`{}`, `[{"text": "{{.UUID}}"}, {"an_int32": {{randomInt -5 5}}}]`, `{{`, `{"text": "\"{{newUUID}}`,
+		`{"a_double": {{mix 5:90 50:10}}, "a_float": {{uniform 1 2}}, "an_int32": {{exponential 10}}}`,
 		`{"numbers": [1, {{.RequestNumber}}], "by_name": {"a": "{{randomInt 1 9}}"}, "any": {"@type": "x/kinds.v1.Inner", "name": "{{randomString 3}}"}}`,
 		`{"free": {"a": ["{{.MessageNumber}}", {{.RequestNumber}}]}, "inner": {"next": {"name": "é{{.UUID}}"}}, "a_float": {{randomInt 1 9}}}`,
 		"[[{}, {\"left\": \"{{.UUID}}\"}], []]\n{\"wait\": \"1s\"}", `{"inners": [{}, {"count": "{{.RequestNumber}}"}], "colors": [{{randomInt 0 3}}]}`,
@@ -108,8 +109,9 @@ func FuzzDescribed(f *testing.F) {
 func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 	t.Helper()
 	var filled []byte
-	from := d.begin
+	from, decimals := d.begin, false
 	for i, h := range d.inside() {
+		decimals = decimals || h.word == drawn
 		at.hole = uint64(i)
 		filled = h.append(append(filled, d.text[from:h.begin]...), at)
 		from = h.end
@@ -118,6 +120,9 @@ func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 	types := m.types.during(t.Context())
 	want, have := dynamicpb.NewMessage(m.input), dynamicpb.NewMessage(m.input)
 	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(filled, want); err != nil {
+		if decimals { // a field of whole numbers gets them rounded: TestDrawsIntoFields
+			return
+		}
 		t.Fatalf("%s: %v", filled, err)
 	}
 	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(got, have); err != nil {

@@ -1,0 +1,113 @@
+package method
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// What is drawn has the distribution that was asked for, and is the same again.
+func TestDraws(t *testing.T) {
+	const calls = 20_000
+	for _, c := range []struct {
+		text       string
+		mean, p90  float64
+		least, top float64
+	}{
+		{"exponential 10", 10, 23.03, 0, 400},
+		{"uniform 5 15", 10, 14, 5, 15},
+		{"mix 5:90 50:10", 9.5, 5, 5, 50},
+		{"mix 7:1", 7, 7, 7, 7},
+		{"exponential 0", 0, 0, 0, 0},
+	} {
+		p, err := parsePlaceholder(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum float64
+		above := 0
+		for i := range uint64(calls) {
+			at := spot{seed: 3, call: i}
+			v := p.draw.value(at.share())
+			sum += v
+			if v > c.p90*1.001 {
+				above++
+			}
+			if v < c.least || v > c.top || v != p.draw.value(at.share()) {
+				t.Fatalf("%s: %v in call %d", c.text, v, i)
+			}
+		}
+		if mean := sum / calls; math.Abs(mean-c.mean) > 0.02*c.mean {
+			t.Errorf("%s: the mean is %v, want %v", c.text, mean, c.mean)
+		}
+		if share := float64(above) / calls; share > 0.11 {
+			t.Errorf("%s: %v are above %v", c.text, share, c.p90)
+		}
+		if p.String() != "{{"+c.text+"}}" || !p.isNumber() {
+			t.Errorf("%s is written %s", c.text, p)
+		}
+	}
+}
+
+// A draw keeps its decimals in a double, a float and a text, and is rounded elsewhere.
+func TestDrawsIntoFields(t *testing.T) {
+	m, err := FromFiles(t.Context(), Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Unary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `{"a_double": {{uniform 0.25 0.5}}, "an_int32": {{uniform 1.6 2.4}}, "text": "{{exponential 3}}"}`
+	r, err := m.Requests(t.Context(), Data{Name: "--data", Text: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call := range uint64(50) {
+		b := r.Messages(call)[0]
+		for len(b) > 0 {
+			number, kind, n := protowire.ConsumeTag(b)
+			b = b[n:]
+			switch kind {
+			case protowire.Fixed64Type:
+				v, n := protowire.ConsumeFixed64(b)
+				if f := math.Float64frombits(v); f < 0.25 || f >= 0.5 {
+					t.Errorf("field %d: %v", number, f)
+				}
+				b = b[n:]
+			case protowire.VarintType:
+				v, n := protowire.ConsumeVarint(b)
+				if v != 2 {
+					t.Errorf("field %d: %d", number, v)
+				}
+				b = b[n:]
+			case protowire.BytesType:
+				v, n := protowire.ConsumeString(b)
+				if f, err := strconv.ParseFloat(v, 64); err != nil || f < 0 || len(v) > mostDrawn {
+					t.Errorf("field %d: %q", number, v)
+				}
+				b = b[n:]
+			default:
+				t.Fatalf("kind %v", kind)
+			}
+		}
+	}
+}
+
+func TestDrawFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"exponential":     "exponential takes 1 numbers, not 0",
+		"exponential x":   `exponential: "x" is not a number from 0 to 1000000000`,
+		"exponential -1":  `"-1" is not a number`,
+		"exponential NaN": `"NaN" is not a number`,
+		"uniform 5 5":     "{{uniform 5 5}}: there is no number from 5 up to and without 5",
+		"mix":             "mix takes VALUE:WEIGHT pairs",
+		"mix 5":           `mix: "5" is not VALUE:WEIGHT, such as 5:90`,
+		"mix 5:0":         "with a weight above 0",
+		"mix 5:x":         `mix: "x" is not a number`,
+	} {
+		if _, err := parsePlaceholder(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
