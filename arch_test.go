@@ -209,6 +209,13 @@ var layers = map[string]layer{
 		outside: []string{"go.yaml.in/yaml/v3"},
 		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
+	// The worker that comes with the lab.
+	"internal/lab/work": {
+		inside:  []string{"internal/lab/work/workerpb"},
+		outside: []string{"google.golang.org/grpc", "golang.org/x/sys"},
+		notStd:  []string{"os/exec"}, documented: true,
+	},
+	"internal/lab/work/...": {outside: anything},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {
 		inside:  []string{"internal/spelling"},

@@ -14,7 +14,7 @@ protoc() { PATH="$PWD/.tools:$PATH" .deps/python/bin/python -m grpc_tools.protoc
 
 module=github.com/cabrank/cabrank
 protoc --go_out=. --go_opt=module=$module --go-grpc_out=. --go-grpc_opt=module=$module \
-  cabrank/demo/v1/greeter.proto cabrank/example/v1/work.proto
+  cabrank/demo/v1/greeter.proto cabrank/example/v1/work.proto cabrank/lab/v1/worker.proto
 
 ruby=examples/ruby/lib/cabrank/example/v1
 mkdir -p $ruby

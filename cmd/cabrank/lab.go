@@ -23,6 +23,6 @@ func newLabCommand() *cobra.Command {
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newLabLoadCommand())
+	cmd.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand())
 	return cmd
 }

@@ -24,7 +24,6 @@ type Program string
 const (
 	ProgramNone   Program = ""
 	ProgramWorker Program = "worker" // sleeps and computes as requests ask: package work
-	ProgramEcho   Program = "echo"   // answers at once, and at the least cost
 )
 
 // Full is what a worker does with a call when all of its slots are taken.

@@ -184,7 +184,7 @@ func (t *table) workers(node *yaml.Node, w *Workers) {
 	}
 	inner := t.table(node, t.at("workers"))
 	program, command := string(w.Program), []string(nil)
-	inner.word("program", &program, []string{string(ProgramWorker), string(ProgramEcho)})
+	inner.word("program", &program, []string{string(ProgramWorker)})
 	inner.command("command", &command)
 	switch {
 	case command != nil && inner.value["program"] != nil:
