@@ -2,14 +2,60 @@ package rank
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// FuzzRank is TestRankWithEverything with bytes for dice: whatever callers,
-// workers and clocks do, in whatever order.
+// plain stands behind the policies: a rank without anything that the model does
+// not know.
+const plain = balances
+
+// newHavoc returns the owner of all calls of a rank, under a policy.
+func newHavoc(t *testing.T, b Balance, random *rand.Rand) *havoc {
+	t.Helper()
+	if b == plain {
+		return new(house).owner(t, random, 30).withModel()
+	}
+	return newHouse(random, b, 4).owner(t, random, 64)
+}
+
+// Random operations under every policy with everything on: accounts with terms,
+// lanes, methods of all kinds, deadlines, ghosts, refusals, endpoints that come and
+// go. No slot is over-used, nobody is forgotten or told twice, nobody waits who could
+// run, and in the end nothing is left. Without all that, the rank does what the model
+// says.
+func TestRankAtRandom(t *testing.T) {
+	t.Parallel()
+	seeds, steps := uint64(10), 3000
+	if testing.Short() {
+		seeds = 2
+	}
+	for b := range plain + 1 {
+		if b == plain {
+			seeds *= 4 // the model sees more of each step
+		}
+		for seed := range seeds {
+			t.Run(fmt.Sprint("policy ", int(b), " seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				h := newHavoc(t, b, rand.New(rand.NewPCG(seed, uint64(b))))
+				for range steps {
+					h.step()
+					h.check()
+				}
+				h.finish()
+			})
+		}
+	}
+}
+
+// FuzzRank is TestRankAtRandom with bytes for dice: whatever callers, workers and
+// clocks do, in whatever order.
 func FuzzRank(f *testing.F) {
-	for b := range balances {
+	for b := range plain + 1 {
 		f.Add(append([]byte{byte(b)}, bytes.Repeat([]byte{3, 141, 59, 26, 53, 58, 97, 93, 23, 84}, 40)...))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -17,7 +63,7 @@ func FuzzRank(f *testing.F) {
 			return
 		}
 		dice := &dice{data: data[1:], after: rand.NewPCG(1, 1)}
-		h := newHavoc(t, Balance(data[0])%balances, rand.New(dice))
+		h := newHavoc(t, Balance(data[0])%(plain+1), rand.New(dice))
 		for steps := 0; len(dice.data) > 0 && steps < 2000; steps++ {
 			h.step()
 			h.check()
@@ -43,4 +89,109 @@ func (d *dice) Uint64() uint64 {
 	b := d.data[0]
 	d.data = d.data[1:]
 	return uint64(b) * 0x0101010101010101
+}
+
+// Several owners of calls use one rank at a time, as shards do (R23), while another
+// goroutine opens and closes endpoints and one more ticks. No endpoint ever has more
+// calls than slots, and every call ends.
+func TestConcurrentShards(t *testing.T) {
+	random := rand.New(rand.NewPCG(0, 23))
+	house := newHouse(random, LateBinding, 3)
+	house.shared = true
+	for _, e := range house.endpoints {
+		house.rank.SetReady(e.Endpoint, true, 0, nil)
+	}
+	c := &clock{rank: house.rank, done: make(chan struct{})}
+	var owners, helpers sync.WaitGroup
+	for i := range uint64(4) {
+		h := house.owner(t, rand.New(rand.NewPCG(i, 23)), 8)
+		owners.Go(func() { c.run(h, 3000) })
+	}
+	helpers.Go(c.tick)
+	helpers.Go(func() { c.flap(house.endpoints) })
+	owners.Wait()
+	close(c.done)
+	helpers.Wait()
+	last := house.owner(t, random, 0)
+	last.now = c.now()
+	last.finish()
+}
+
+// clock is virtual; time passes by being looked at.
+type clock struct {
+	rank *Rank
+	at   atomic.Int64
+	leap sync.RWMutex // is held by who leaps over some time, and shared by who does something
+	done chan struct{}
+}
+
+func (c *clock) now() time.Duration { return time.Duration(c.at.Add(int64(time.Microsecond))) }
+
+// run has the owner of calls bring so many to their end, and then what is left.
+func (c *clock) run(h *havoc, ends int) {
+	for {
+		c.act(h, h.ends < ends)
+		switch {
+		case h.some(onSlot) != nil, h.ends < ends && h.some(nowhere) != nil:
+			continue
+		case h.some(inLine) == nil:
+			return
+		}
+		select {
+		case l := <-h.mailbox:
+			h.open(l)
+		case <-time.After(10 * time.Second):
+			h.Errorf("nobody is told anything: %+v", c.rank.Snapshot())
+			return
+		}
+	}
+}
+
+// act has the owner do one thing, or if there is to be no more end a call.
+func (c *clock) act(h *havoc, more bool) {
+	c.leap.RLock()
+	defer c.leap.RUnlock()
+	h.now = c.now()
+	h.read()
+	if runs := h.some(onSlot); more {
+		h.advance(h.IntN(80))
+	} else if runs != nil {
+		runs.end(OK)
+	}
+}
+
+// tick is the driver of Tick: instead of sleeping until the next instant it leaps
+// there.
+func (c *clock) tick() {
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-c.rank.Wake():
+		}
+		for next := c.now(); next != 0; {
+			c.leap.Lock()
+			c.at.Store(max(c.at.Load(), int64(next)))
+			c.leap.Unlock()
+			var grants []Grant
+			grants, next = c.rank.Tick(c.now(), nil)
+			deliver(grants)
+		}
+	}
+}
+
+// flap closes and opens one endpoint after another.
+func (c *clock) flap(endpoints []*havocEndpoint) {
+	for i := 0; ; i++ {
+		select {
+		case <-c.done:
+			return
+		default:
+		}
+		e := endpoints[i%len(endpoints)].Endpoint
+		c.leap.RLock()
+		deliver(c.rank.SetReady(e, false, c.now(), nil))
+		deliver(c.rank.SetReady(e, true, c.now(), nil))
+		c.leap.RUnlock()
+	}
 }

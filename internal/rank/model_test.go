@@ -1,188 +1,101 @@
 package rank
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 )
 
-// Random operations against a plain model that keeps everything in slices:
-// no slot is over-used, the queue is served in order, no waiter is forgotten or
-// told twice, every lease ends once, pauses follow R1, and a Tick is asked for
-// whenever one is needed.
-func TestRankAgreesWithModel(t *testing.T) {
-	t.Parallel()
-	seeds, steps := uint64(60), 2000
-	if testing.Short() {
-		seeds = 10
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			m := newModel(t, rand.New(rand.NewPCG(seed, 21)))
-			for range steps {
-				m.step()
-				m.compare()
-			}
-			m.finish()
-		})
-	}
-}
-
+// model is what a rank is that serves all calls in the order in which they came, kept
+// in plain slices: who waits in which order, which endpoint is chosen, how slots
+// pause (R1), and when a Tick is needed. It has no accounts, lanes, methods and
+// ghosts.
+//
+// Each method is told what the rank has said and fails the test if it was wrong. A
+// nil model believes everything.
 type model struct {
-	*testing.T
-	*rand.Rand
-	rank *Rank
-	now  time.Duration
-
-	limit     int
-	endpoints []*modelEndpoint // by index, removed ones too
-	calls     []*modelCall
-	queue     []*modelCall // head first
-	onTheWay  []Grant      // returned, not yet delivered
-	token     bool         // Wake has spoken since the last Tick
-	armed     time.Duration
+	*havoc
+	limit int
+	queue []*havocCall // head first
+	token bool         // Wake has spoken since the last Tick
+	armed time.Duration
+	turn  int // leases so far
 }
 
-type modelEndpoint struct {
-	*Endpoint
-	slots, inFlight, refusals int
-	ready, suspect, removed   bool
-	pauses                    []time.Duration
-	last                      int // number of the last lease
-}
-
-type modelCall struct {
-	*model
-	Ticket
-	where    string // "idle", "queue", "granted" (lease on the way), "slot"
-	lease    Lease
-	putBack  bool
-	entered  time.Duration
-	waited   time.Duration
-	toldOnce bool
-}
-
-func newModel(t *testing.T, random *rand.Rand) *model {
-	t.Helper()
-	m := &model{T: t, Rand: random, limit: random.IntN(12)}
-	m.rank = New(Options{QueueLength: m.limit, Order: FIFO, Admit: BoundedLength, Choose: LeastLoaded})
-	for range 1 + m.IntN(4) {
-		m.add()
+// withModel makes h the owner of the calls of a rank that the model knows.
+func (h *havoc) withModel() *havoc {
+	m := &model{havoc: h, limit: h.IntN(12)}
+	rank := New(Options{QueueLength: m.limit, Order: FIFO, Admit: BoundedLength, Choose: LeastLoaded})
+	h.house = &house{rank: rank, accounts: []*Account{nil}, methods: []*Method{nil}}
+	h.model, h.gap = m, ms/2
+	for range 1 + h.IntN(4) {
+		h.bring()
 	}
-	for range 30 {
-		m.calls = append(m.calls, &modelCall{model: m, where: "idle"})
-	}
-	return m
+	return h
 }
 
-func (m *model) add() {
-	e := &modelEndpoint{slots: 1 + m.IntN(4)}
-	e.Endpoint = m.rank.Add(fmt.Sprint("worker-", len(m.endpoints)+1), EndpointOptions{Slots: e.slots, OnCancel: Free})
-	if e.Index() != len(m.endpoints) {
-		m.Fatalf("index %d, want %d", e.Index(), len(m.endpoints))
+// acquired checks the answer to a call that asks for a slot.
+func (m *model) acquired(c *havocCall, got Verdict, why Reason) {
+	if m == nil {
+		return
 	}
-	m.endpoints = append(m.endpoints, e)
-}
-
-// step does one random operation on both sides.
-func (m *model) step() {
-	m.now += time.Duration(m.IntN(800)) * time.Microsecond
-	call := m.calls[m.IntN(len(m.calls))]
-	switch n := m.IntN(100); {
-	case n < 75:
-		call.advance()
-	case n < 80:
-		m.deliver()
-	case n < 90:
-		m.tick()
-	case n < 95:
-		e := m.endpoints[m.IntN(len(m.endpoints))]
-		m.setReady(e, m.IntN(3) > 0)
-	case n < 97:
-		e := m.endpoints[m.IntN(len(m.endpoints))]
-		m.setSuspect(e, m.IntN(3) == 0)
-	case n < 98:
-		m.remove(m.endpoints[m.IntN(len(m.endpoints))])
-	case len(m.endpoints) < 12:
-		m.add()
-	}
-}
-
-// advance does what a call in this state may do next.
-func (c *modelCall) advance() {
-	switch c.where {
-	case "idle":
-		c.acquire()
-	case "queue", "granted":
-		if c.IntN(4) == 0 {
-			c.leave()
-		}
-	case "slot":
-		c.release(Outcome(1+c.IntN(4)), c.now+time.Duration(c.IntN(3)-1)*ms)
-	}
-}
-
-func (c *modelCall) acquire() {
-	c.Request = Request{Arrived: c.now}
-	if c.IntN(3) == 0 {
-		c.Request.Deadline = c.now + time.Duration(c.IntN(20))*ms
-	}
-	c.putBack, c.waited, c.toldOnce = false, 0, false
-	want, why := Queued, NoReason
+	c.putBack = false
+	want, reason := m.verdict(c), NoReason
 	switch {
-	case c.Request.late(c.now):
-		want, why = Refused, DeadlineExceeded
-	case len(c.queue) == 0 && len(c.free()) > 0:
-		want = Granted
-	case len(c.queue) >= c.limit:
-		want, why = Refused, QueueFull
+	case want == Refused:
+		reason = DeadlineExceeded
+	case want == Queued && len(m.queue) >= m.limit:
+		want, reason = Refused, QueueFull
 	}
-	lease, got, reason := c.rank.Acquire(&c.Ticket, c, c.now)
-	if got != want || reason != why {
-		c.Fatalf("Acquire: %v, %v, want %v, %v", got, reason, want, why)
+	if got != want || why != reason {
+		m.Fatalf("Acquire: %v, %v, want %v, %v", got, why, want, reason)
 	}
-	c.entersAs(got, lease)
 }
 
-// rejoin puts the call back, avoiding the endpoint it comes from.
-func (c *modelCall) rejoin() {
-	c.Request.Avoid = c.lease.Endpoint()
-	c.putBack = true
-	want := Queued
+func (m *model) verdict(c *havocCall) Verdict {
 	switch {
-	case c.Request.late(c.now):
-		want = Refused
-	case len(c.queue) == 0 && len(c.free()) > 0:
-		want = Granted
+	case c.Request.late(m.now):
+		return Refused
+	case len(m.queue) == 0 && len(m.free()) > 0:
+		return Granted
+	default:
+		return Queued
 	}
-	lease, got := c.rank.Rejoin(&c.Ticket, c, c.now)
-	if got != want {
-		c.Fatalf("Rejoin: %v, want %v", got, want)
-	}
-	c.entersAs(got, lease)
 }
 
-func (c *modelCall) entersAs(v Verdict, lease Lease) {
-	c.entered, c.toldOnce = c.now, false
+func (m *model) acquiredFree(c *havocCall, ok bool) {
+	if m != nil && ok != (m.verdict(c) == Granted) {
+		m.Fatalf("AcquireFree: %v with %d waiting and %d endpoints free", ok, len(m.queue), len(m.free()))
+	}
+}
+
+// rejoined checks the answer to a call that is put back, which no full queue refuses.
+func (m *model) rejoined(c *havocCall, got Verdict) {
+	if m == nil {
+		return
+	}
+	if c.putBack = true; got != m.verdict(c) {
+		m.Fatalf("Rejoin: %v, want %v", got, m.verdict(c))
+	}
+}
+
+func (m *model) enters(c *havocCall, l Lease, v Verdict) {
+	if m == nil {
+		return
+	}
+	c.entered = m.now
 	switch v {
 	case Granted:
-		c.takes(lease)
-		c.where = "slot"
+		m.takes(c, l)
 	case Queued:
-		c.where = "queue"
-		c.queue = append(c.queue, c)
-		slices.SortStableFunc(c.queue, before)
+		m.queue = append(m.queue, c)
+		slices.SortStableFunc(m.queue, before)
 	case Refused:
-		c.where = "idle"
 	}
 }
 
 // before says that calls put back come first and by arrival; the others stay as
 // they came.
-func before(a, b *modelCall) int {
+func before(a, b *havocCall) int {
 	switch {
 	case a.putBack && b.putBack:
 		return int(a.Request.Arrived - b.Request.Arrived)
@@ -194,103 +107,76 @@ func before(a, b *modelCall) int {
 	return 0
 }
 
-func (c *modelCall) leave() {
-	if got := c.rank.Leave(&c.Ticket); got != (c.where == "queue") {
-		c.Fatalf("Leave: %v of a call in state %q", got, c.where)
-	}
-	if c.where == "queue" {
-		i := slices.Index(c.queue, c)
-		c.queue = slices.Delete(c.queue, i, i+1)
-		c.where = "idle"
+func (m *model) left(c *havocCall) {
+	if m != nil {
+		m.queue = slices.DeleteFunc(m.queue, func(x *havocCall) bool { return x == c })
 	}
 }
 
-func (c *modelCall) release(o Outcome, until time.Duration) {
-	e := c.endpoints[c.lease.Endpoint().Index()]
+func (m *model) released(e *havocEndpoint, o Outcome, until time.Duration) {
+	if m == nil {
+		return
+	}
 	e.inFlight--
+	slots := 1
 	switch o {
-	case OK:
+	case OK, Faulty:
 		e.refusals = 0
 	case RefusedByWorker, Lost:
-		until = max(until, c.now+min(ms<<min(e.refusals, 10), 250*ms))
+		until = max(until, m.now+min(ms<<min(e.refusals, 10), 250*ms))
 		e.refusals++
-	case Failed, Cancelled, Faulty, NotSent, MaybeRefused:
+	case NotSent:
+		slots = e.slots - e.busy()
+	case Failed, Cancelled, MaybeRefused:
 	}
-	if until > c.now && !e.removed {
-		e.pauses = append(e.pauses, until)
-	}
-	c.where = "idle"
-	c.granted(c.rank.ReleaseAt(c.lease, o, until, c.now, nil))
-	if o == RefusedByWorker {
-		c.rejoin()
+	if until > m.now && !e.removed {
+		e.pauses = append(e.pauses, slices.Repeat([]time.Duration{until}, slots)...)
 	}
 }
 
-func (m *model) tick() {
+// ticked checks when the next Tick is asked for.
+func (m *model) ticked(next time.Duration) {
+	if m == nil {
+		return
+	}
 	for _, e := range m.endpoints {
 		e.pauses = slices.DeleteFunc(e.pauses, func(u time.Duration) bool { return u <= m.now })
 	}
-	woken(m.rank)
-	m.token = false
-	grants, next := m.rank.Tick(m.now, nil)
-	m.granted(grants)
 	if next != m.earliest() {
 		m.Fatalf("Tick asks for %v, want %v", next, m.earliest())
 	}
-	m.armed = next
+	m.token, m.armed = false, next
 }
 
-func (m *model) setReady(e *modelEndpoint, ready bool) {
-	if !e.removed && ready && !e.ready {
-		e.pauses, e.refusals = nil, 0
+// granted checks that it is the turn of whom the rank has chosen.
+func (m *model) granted(c *havocCall, g Grant) {
+	if m == nil {
+		return
 	}
-	if !e.removed && ready != e.ready {
-		e.ready, e.suspect = ready, false
+	if len(m.queue) == 0 || len(m.free()) == 0 {
+		m.Fatalf("a grant with %d waiting and %d endpoints free", len(m.queue), len(m.free()))
 	}
-	m.granted(m.rank.SetReady(e.Endpoint, ready, m.now, nil))
-}
-
-func (m *model) setSuspect(e *modelEndpoint, suspect bool) {
-	e.suspect = suspect && e.ready
-	m.granted(m.rank.SetSuspect(e.Endpoint, suspect, m.now, nil))
-}
-
-func (m *model) remove(e *modelEndpoint) {
-	e.ready, e.suspect, e.removed, e.pauses = false, false, true, nil
-	m.rank.Remove(e.Endpoint, m.now)
-}
-
-// granted checks the grants that an operation made against the model's queue.
-func (m *model) granted(grants []Grant) {
-	for _, g := range grants {
-		if len(m.queue) == 0 || len(m.free()) == 0 {
-			m.Fatalf("a grant with %d waiting and %d endpoints free", len(m.queue), len(m.free()))
-		}
-		head := m.queue[0]
-		m.queue = m.queue[1:]
-		if g.Waiter != Waiter(head) {
-			m.Fatal("a grant for another call than the head of the queue")
-		}
-		head.where = "granted"
-		if head.Request.late(m.now) != (g.Reason == DeadlineExceeded) {
-			m.Fatalf("reason %v with deadline %v at %v", g.Reason, head.Request.Deadline, m.now)
-		}
-		if g.Reason == NoReason {
-			head.waited += m.now - head.entered
-			head.takes(g.Lease)
-		}
+	if c != m.queue[0] {
+		m.Fatal("a grant for another call than the head of the queue")
 	}
-	m.onTheWay = append(m.onTheWay, grants...)
+	m.queue = m.queue[1:]
+	if c.Request.late(m.now) != (g.Reason == DeadlineExceeded) {
+		m.Fatalf("reason %v with deadline %v at %v", g.Reason, c.Request.Deadline, m.now)
+	}
+	if g.Reason == NoReason {
+		c.waited += m.now - c.entered
+		m.takes(c, g.Lease)
+	}
 }
 
 // takes checks that the endpoint of a new lease is the right one and puts the
 // call on it.
-func (c *modelCall) takes(lease Lease) {
-	candidates := c.free()
+func (m *model) takes(c *havocCall, lease Lease) {
+	candidates := m.free()
 	if len(candidates) > 1 {
-		candidates = slices.DeleteFunc(candidates, func(e *modelEndpoint) bool { return e.Endpoint == c.Request.Avoid })
+		candidates = slices.DeleteFunc(candidates, func(e *havocEndpoint) bool { return e.Endpoint == c.Request.Avoid })
 	}
-	want := slices.MinFunc(candidates, func(a, b *modelEndpoint) int {
+	want := slices.MinFunc(candidates, func(a, b *havocEndpoint) int {
 		if d := a.busy()*b.slots - b.busy()*a.slots; d != 0 {
 			return d
 		}
@@ -300,49 +186,20 @@ func (c *modelCall) takes(lease Lease) {
 		return a.Index() - b.Index()
 	})
 	if lease.Endpoint() != want.Endpoint {
-		c.Fatalf("endpoint %s, want %s", lease.Endpoint().Name(), want.Name())
+		m.Fatalf("endpoint %s, want %s", lease.Endpoint().Name(), want.Name())
 	}
-	if lease.Waited() != c.waited || lease.At() != c.now {
-		c.Fatalf("waited %v until %v, want %v until %v", lease.Waited(), lease.At(), c.waited, c.now)
+	if lease.Waited() != c.waited || lease.At() != m.now {
+		m.Fatalf("waited %v until %v, want %v until %v", lease.Waited(), lease.At(), c.waited, m.now)
 	}
+	m.turn++
 	want.inFlight++
-	want.last = c.leases()
-	c.lease = lease
+	want.last = m.turn
 }
 
-// leases returns a number that grows with each call of it.
-func (m *model) leases() int {
-	n := 0
-	for _, e := range m.endpoints {
-		n = max(n, e.last)
-	}
-	return n + 1
-}
+func (e *havocEndpoint) busy() int { return e.inFlight + len(e.pauses) }
 
-// Granted and Refused make a modelCall a Waiter.
-func (c *modelCall) Granted(l Lease) { c.told(l, "slot") }
-
-func (c *modelCall) Refused(Reason) { c.told(Lease{}, "idle") }
-
-func (c *modelCall) told(l Lease, where string) {
-	if c.where != "granted" || c.toldOnce || l.Valid() && l != c.lease {
-		c.Fatalf("a call in state %q was told (before: %v)", c.where, c.toldOnce)
-	}
-	c.toldOnce = true
-	c.where = where
-}
-
-func (m *model) deliver() {
-	for _, g := range m.onTheWay {
-		g.Deliver()
-	}
-	m.onTheWay = nil
-}
-
-func (e *modelEndpoint) busy() int { return e.inFlight + len(e.pauses) }
-
-func (m *model) free() []*modelEndpoint {
-	var free []*modelEndpoint
+func (m *model) free() []*havocEndpoint {
+	var free []*havocEndpoint
 	for _, e := range m.endpoints {
 		if e.ready && !e.suspect && e.busy() < e.slots {
 			free = append(free, e)
@@ -394,34 +251,5 @@ func (m *model) compare() {
 	}
 	if len(m.queue) > 0 && len(m.free()) > 0 {
 		m.Fatalf("%d wait while %d endpoints have a free slot", len(m.queue), len(m.free()))
-	}
-}
-
-// finish serves everyone who is left and checks that nothing remains.
-func (m *model) finish() {
-	m.add()
-	m.setReady(m.endpoints[len(m.endpoints)-1], true)
-	for busy := true; busy; {
-		m.now += time.Second
-		m.tick()
-		m.deliver()
-		busy = len(m.queue) > 0
-		for _, c := range m.calls {
-			if c.where == "slot" {
-				busy = true
-				c.release(OK, m.now)
-			}
-			m.compare()
-		}
-	}
-	for i, c := range m.calls {
-		if c.where != "idle" {
-			m.Errorf("call %d is left in state %q", i, c.where)
-		}
-	}
-	for _, e := range m.endpoints {
-		if e.inFlight != 0 {
-			m.Errorf("%d leases are left on %s", e.inFlight, e.Name())
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -92,41 +91,5 @@ func TestOldCallsAreLong(t *testing.T) {
 	old.release(r, OK, 13*time.Second)
 	if stream.granted != 1 {
 		t.Error("the stream waits for nobody")
-	}
-}
-
-// The counts by second are those of a plain list.
-func TestStreamsAgreeWithAList(t *testing.T) {
-	random := rand.New(rand.NewPCG(8, 8))
-	type run struct {
-		began time.Duration
-		long  bool
-	}
-	var s streams
-	var runs []run
-	now := time.Duration(0)
-	for range 20_000 {
-		now += time.Duration(random.ExpFloat64() * float64(200*ms))
-		if random.IntN(500) == 0 {
-			now += time.Minute
-		}
-		if random.IntN(2) == 0 || len(runs) == 0 {
-			c := run{now, random.IntN(5) == 0}
-			runs = append(runs, c)
-			s.begin(c.long, now)
-		} else {
-			i := random.IntN(len(runs))
-			s.end(runs[i].long, runs[i].began, now)
-			runs = append(runs[:i], runs[i+1:]...)
-		}
-		want := 0
-		for _, c := range runs {
-			if c.long || secondOf(now)-secondOf(c.began) >= agedSeconds {
-				want++
-			}
-		}
-		if got := s.old + s.early; got != want {
-			t.Fatalf("%d long calls at %v, want %d", got, now, want)
-		}
 	}
 }
