@@ -181,7 +181,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.
-	"internal/lab/testbed": {outside: []string{"golang.org/x/sys"}, documented: true},
+	"internal/lab/testbed": {inside: []string{"internal/lab/measure"}, outside: []string{"golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"internal/lab/peers": {
 		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},

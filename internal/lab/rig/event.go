@@ -1,10 +1,11 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -16,9 +17,13 @@ type Action string
 const (
 	// Stop has a worker stand still, with what it has started (SIGSTOP).
 	Stop Action = "stop"
+	// Slow makes a worker slow for a while, or for good if For is 0: SIGUSR1, then
+	// SIGUSR2. Only `cabrank lab worker` knows that.
+	Slow Action = "slow"
 	// Kill ends a worker (SIGKILL), which is started again For later; 0: it is not.
 	Kill Action = "kill"
-	// Add starts a worker that was Later, or was removed, and sends callers to it.
+	// Add starts a worker that was Later, or was removed, and sends callers to it; the
+	// first of these if no name is given.
 	Add Action = "add"
 	// Remove sends no more callers to a worker, and ends it (SIGTERM) For later.
 	Remove Action = "remove"
@@ -28,61 +33,89 @@ const (
 
 // Actions lists them.
 func Actions() []string {
-	return []string{string(Add), string(Kill), string(Remove), string(Roll), string(Stop)}
+	return []string{string(Add), string(Kill), string(Remove), string(Roll), string(Slow), string(Stop)}
 }
 
 // Event is one action on an arm.
 type Event struct {
 	Do     Action
-	Worker string // by name; not of Roll
+	Worker string // by name; empty: all of them, or for Add the next one
 	For    time.Duration
 }
 
 // String says what is done: "worker-2 stopped for 1.5s".
 func (e Event) String() string {
+	who := cmp.Or(e.Worker, "all workers")
 	switch {
 	case e.Do == Roll:
 		return "all workers replaced"
 	case e.Do == Stop:
-		return fmt.Sprintf("%s stopped for %v", e.Worker, e.For)
+		return fmt.Sprintf("%s stopped for %v", who, e.For)
+	case e.Do == Slow && e.For > 0:
+		return fmt.Sprintf("%s slow for %v", who, e.For)
+	case e.Do == Slow:
+		return who + " slow"
 	case e.Do == Kill && e.For > 0:
-		return fmt.Sprintf("%s killed, started again after %v", e.Worker, e.For)
+		return fmt.Sprintf("%s killed, started again after %v", who, e.For)
 	case e.Do == Kill:
-		return e.Worker + " killed"
+		return who + " killed"
 	case e.Do == Add:
-		return e.Worker + " added"
+		return cmp.Or(e.Worker, "a worker") + " added"
 	case e.Do == Remove:
-		return e.Worker + " removed"
+		return who + " removed"
 	}
-	return fmt.Sprintf("%s %s", e.Do, e.Worker)
+	return fmt.Sprintf("%s %s", e.Do, who)
 }
 
 // Do does it, and returns when it is over: a worker that was stopped goes on then.
 //
 // Errors: one line; an action that was begun when ctx ends is undone as far as it can be.
 func (r *Rig) Do(ctx context.Context, e Event) error {
+	act := map[Action]func(context.Context, int, time.Duration) error{
+		Stop: r.halt, Slow: r.slow, Kill: r.kill, Add: r.add, Remove: r.remove,
+	}[e.Do]
 	if e.Do == Roll {
 		return r.roll(ctx)
 	}
-	i := slices.IndexFunc(r.spec.Workers, func(w Worker) bool { return w.Name == e.Worker })
-	if i < 0 {
-		var names []string
-		for _, w := range r.spec.Workers {
-			names = append(names, w.Name)
-		}
-		return fmt.Errorf("no worker is called %q, there are %s", e.Worker, strings.Join(names, ", "))
-	}
-	switch e.Do {
-	case Stop:
-		return r.halt(ctx, i, e.For)
-	case Kill:
-		return r.kill(ctx, i, e.For)
-	case Add:
-		return r.add(ctx, i)
-	case Remove:
-		return r.remove(ctx, i, e.For)
-	default:
+	if act == nil {
 		return fmt.Errorf("event %q: there are %s", e.Do, strings.Join(Actions(), ", "))
+	}
+	meant, err := r.meant(e)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(meant))
+	var acting sync.WaitGroup
+	for n, i := range meant {
+		acting.Go(func() { errs[n] = act(ctx, i, e.For) })
+	}
+	acting.Wait()
+	return cmp.Or(errs...)
+}
+
+// meant are the workers that an event meets.
+func (r *Rig) meant(e Event) (which []int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for i, w := range r.spec.Workers {
+		names = append(names, w.Name)
+		if e.Worker == w.Name || e.Worker == "" && r.on[i] == (e.Do != Add) && !r.coming[i] {
+			which = append(which, i)
+		}
+	}
+	switch {
+	case len(which) > 0 && e.Do == Add:
+		r.coming[which[0]] = true
+		return which[:1], nil
+	case len(which) > 0:
+		return which, nil
+	case e.Worker != "":
+		return nil, fmt.Errorf("no worker is called %q, there are %s", e.Worker, strings.Join(names, ", "))
+	case e.Do == Add:
+		return nil, fmt.Errorf("all %d workers are there: none can be added", len(names))
+	default:
+		return nil, fmt.Errorf("no worker is there")
 	}
 }
 
@@ -110,6 +143,25 @@ func (r *Rig) halt(ctx context.Context, i int, d time.Duration) error {
 		return fmt.Errorf("let %s go on: %w", r.spec.Workers[i].Name, err)
 	}
 	return nil
+}
+
+// slow tells worker i to be slow, and after a while no more.
+func (r *Rig) slow(ctx context.Context, i int, d time.Duration) error {
+	pid, err := r.group(ctx, i)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		return fmt.Errorf("slow %s: %w", r.spec.Workers[i].Name, err)
+	}
+	if d == 0 {
+		return nil
+	}
+	wait(ctx, d)
+	if now, err := r.group(ctx, i); err != nil || now != pid {
+		return fmt.Errorf("%s has ended meanwhile: only `cabrank lab worker` knows how to be slow", r.spec.Workers[i].Name)
+	}
+	return syscall.Kill(pid, syscall.SIGUSR2)
 }
 
 // group is the process group of worker i, whoever has started it.
@@ -166,7 +218,12 @@ func (r *Rig) begin(ctx context.Context, i int) error {
 	return r.workers[i].ready(limited, r.places[i].addr())
 }
 
-func (r *Rig) add(ctx context.Context, i int) error {
+func (r *Rig) add(ctx context.Context, i int, _ time.Duration) error {
+	defer func() {
+		r.mu.Lock()
+		r.coming[i] = false
+		r.mu.Unlock()
+	}()
 	if r.workers != nil {
 		if err := r.begin(ctx, i); err != nil {
 			return err
@@ -188,6 +245,8 @@ func (r *Rig) remove(ctx context.Context, i int, later time.Duration) error {
 
 // send has callers sent to worker i, or no more.
 func (r *Rig) send(ctx context.Context, i int, on bool) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
 	r.mu.Lock()
 	r.on[i] = on
 	r.mu.Unlock()
@@ -210,7 +269,7 @@ func (r *Rig) roll(ctx context.Context) error {
 		if err := r.remove(ctx, i, 0); err != nil {
 			return err
 		}
-		if err := r.add(ctx, i); err != nil {
+		if err := r.add(ctx, i, 0); err != nil {
 			return err
 		}
 	}

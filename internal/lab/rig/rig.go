@@ -27,8 +27,10 @@ type Rig struct {
 	workers []*process // nil if the front starts them
 	notes   []string
 
-	mu sync.Mutex // guards on
-	on []bool     // which workers callers are sent to
+	changing sync.Mutex // held while the front is told of workers; taken before mu
+	mu       sync.Mutex // guards what follows
+	on       []bool     // which workers callers are sent to
+	coming   []bool     // which are being added
 }
 
 // Start starts an arm. When it returns every worker and the front answer.
@@ -67,6 +69,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 	for _, w := range r.spec.Workers {
 		r.on = append(r.on, !w.Later)
 	}
+	r.coming = make([]bool, len(r.on))
 	if !r.spec.Front.Starts {
 		if err := r.startWorkers(ctx); err != nil {
 			return err

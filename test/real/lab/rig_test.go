@@ -151,7 +151,10 @@ func TestMembers(t *testing.T) {
 			client := dial(t, r)
 			awaitSpread(t, client, "worker-1", "worker-2")
 			do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-1", For: time.Millisecond})
-			do(t, r, rig.Event{Do: rig.Add, Worker: "worker-3"})
+			do(t, r, rig.Event{Do: rig.Add})
+			if err := r.Do(t.Context(), rig.Event{Do: rig.Add}); err == nil || err.Error() != "all 3 workers are there: none can be added" {
+				t.Errorf("one more: %v", err)
+			}
 			if kind == rig.DNS {
 				client = dial(t, r) // grpc-go asks again after 30 s
 			}

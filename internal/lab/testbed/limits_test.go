@@ -1,0 +1,48 @@
+package testbed
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestReadLimits(t *testing.T) {
+	root := fstest.MapFS{
+		"proc/sys/net/ipv4/ip_local_port_range": {Data: []byte("32768\t60999\n")},
+		"proc/sys/net/core/somaxconn":           {Data: []byte("4096\n")},
+	}
+	if got := ReadLimits(root, 20000); got != (Limits{20000, 28232, 4096}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := ReadLimits(fstest.MapFS{"proc/sys/net/core/somaxconn": {Data: []byte("many")}}, 0); got != (Limits{}) {
+		t.Errorf("without /proc: got %+v", got)
+	}
+}
+
+func TestLimitsRefuse(t *testing.T) {
+	l := Limits{Files: 20000, Ports: 28232, Backlog: 4096}
+	for _, tc := range []struct {
+		name   string
+		demand Demand
+		want   string
+	}{
+		{"enough", Demand{Connections: 15000, AtOnce: 4096, Generators: 2, Listeners: 1}, ""},
+		{"files of a generator", Demand{Connections: 30000, Generators: 1, Listeners: 2}, "30000 connections need 30100 open files in one process, 20000 are allowed (ulimit -n)"},
+		{"files of a worker", Demand{Connections: 30000, Generators: 4, Listeners: 1}, "need 30100 open files"},
+		{"files of a proxy", Demand{Connections: 10000, Generators: 4, Listeners: 1, Through: true}, "need 20100 open files"},
+		{"ports", Demand{Connections: 60000, Generators: 10, Listeners: 1}, "60100 open files"},
+		{"backlog", Demand{Connections: 5000, AtOnce: 5000, Generators: 1, Listeners: 1}, "5000 connections at once to one address, where 4096 may wait to be accepted"},
+		{"backlogs", Demand{Connections: 9000, AtOnce: 9000, Generators: 1, Listeners: 3}, ""},
+		{"nothing", Demand{}, ""},
+	} {
+		if got := l.Refuse(tc.demand); got != tc.want && (tc.want == "" || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	if got := (Limits{Ports: 100}).Refuse(Demand{Connections: 201, Listeners: 2}); !strings.Contains(got, "101 connections to one address") {
+		t.Errorf("ports: got %q", got)
+	}
+	if got := (Limits{}).Refuse(Demand{Connections: 1 << 20, AtOnce: 1 << 20}); got != "" {
+		t.Errorf("nothing known: got %q", got)
+	}
+}
