@@ -216,6 +216,8 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 	"internal/lab/work/...": {outside: anything},
+	// The workers in other languages that come with the binary.
+	"internal/lab/programs": {inside: []string{"examples/..."}, notStd: []string{"net", "os/exec"}, documented: true},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {
 		inside:  []string{"internal/spelling"},

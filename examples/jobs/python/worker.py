@@ -3,7 +3,8 @@
 CABRANK_ADDR    address to listen on (127.0.0.1:50051)
 CABRANK_SLOTS   threads (5)
 JOBS_BACKLOG    calls that may wait for a thread (0: they are refused)
-CABRANK_WORKER  name that answers carry in the trailer x-worker
+CABRANK_WORKER  name that answers carry in the trailer x-worker,
+POD_NAME        behind this one
 """
 
 import os
@@ -46,7 +47,7 @@ def declare():
 
 
 GetJobReq, GetJobResp = declare()
-WORKER = os.environ.get("CABRANK_WORKER")
+WORKER = "/".join(filter(None, map(os.environ.get, ("POD_NAME", "CABRANK_WORKER"))))
 
 
 def fib(n):

@@ -6,7 +6,8 @@
 #   CABRANK_ADDR      address to listen on (127.0.0.1:50051)
 #   RAILS_MAX_THREADS threads (5)
 #   JOBS_BACKLOG      calls that may wait for a thread (0: they are refused)
-#   CABRANK_WORKER    name that answers carry in the trailer x-worker
+#   CABRANK_WORKER    name that answers carry in the trailer x-worker,
+#   POD_NAME          behind this one
 
 begin
   require 'grpc'
@@ -39,6 +40,8 @@ module Demo
   GetJobReq = pool.lookup('demo.GetJobReq').msgclass
   GetJobResp = pool.lookup('demo.GetJobResp').msgclass
 
+  WORKER = ENV.values_at('POD_NAME', 'CABRANK_WORKER').compact.join('/')
+
   # Jobs is what a call does.
   class Jobs
     include GRPC::GenericService
@@ -53,7 +56,7 @@ module Demo
         fib(20)
         sleep 0.03
       end
-      call.output_metadata['x-worker'] = ENV['CABRANK_WORKER'] if ENV['CABRANK_WORKER']
+      call.output_metadata['x-worker'] = WORKER unless WORKER.empty?
       GetJobResp.new(id: 101, name: 'job 101')
     end
 

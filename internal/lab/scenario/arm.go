@@ -43,6 +43,10 @@ type Workers struct {
 	Program Program
 	Command []string
 	Dir     string
+	// Try is a command that succeeds where Command can run, and Install says what to do
+	// where it does not; both are empty if nothing is to be tried.
+	Try     []string
+	Install string
 	// Count is how many there are when a block begins.
 	Count int
 	// Slots is how many calls each runs at a time, Full what it does with more.

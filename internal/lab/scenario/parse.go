@@ -192,10 +192,13 @@ func (t *table) workers(node *yaml.Node, w *Workers) {
 	case command != nil:
 		// What only the program knows is not passed on to a command.
 		w.Program, w.Command, w.MaxAge, w.Slow = ProgramNone, command, 0, Slow{}
+		w.Try, w.Install = nil, ""
 	case inner.value["program"] != nil:
 		w.Program, w.Command = Program(program), nil
 	}
 	inner.text("dir", &w.Dir)
+	inner.command("try", &w.Try)
+	inner.text("install", &w.Install)
 	inner.whole("count", &w.Count, 1, mostWorkers)
 	inner.whole("slots", &w.Slots, 0, 1_000_000)
 	full := string(w.Full)
@@ -329,6 +332,8 @@ func (a *Arm) check() error {
 	switch {
 	case w.Program == ProgramNone && len(w.Command) == 0:
 		return errors.New("its command is empty")
+	case (len(w.Try) > 0) != (w.Install != ""):
+		return errors.New("try is a command, and install says what to do where it fails: give both or none")
 	case w.Program != ProgramWorker && (w.MaxAge > 0 || w.Slow.Worker > 0):
 		return fmt.Errorf("max_age and slow are for program: %s", ProgramWorker)
 	case w.Slow.Worker > w.Count:

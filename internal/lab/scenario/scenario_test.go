@@ -40,7 +40,7 @@ arms:
   - name: other
     about: another way
     optional: true
-    workers: {command: "ruby worker.rb --port {port}", dir: examples, count: 2}
+    workers: {command: "ruby worker.rb --port {port}", dir: examples, count: 2, try: [ruby, -e, require "grpc"], install: gem install grpc}
     front: {kind: cabrank, policy: first, flags: --queue 10, starts: true, cpu: 1.5}
     client: per-call
 every_load: {duration: 20s, warmup: 1s, timeout: 300ms}

@@ -1,0 +1,50 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+)
+
+// examples stands in a file for the folder with the programs that come with the lab.
+const examples = "{examples}"
+
+// Places are what a file cannot know.
+type Places struct {
+	// Examples is the folder for {examples}: programs that come with the lab.
+	Examples string
+	// Cabrank is the program for {cabrank}: this one.
+	Cabrank string
+}
+
+// NeedsExamples reports whether {examples} stands anywhere.
+func (s *Scenario) NeedsExamples() bool {
+	marked := s.Placed(Places{Examples: "\x00"})
+	texts := slices.Concat(marked.Proto, marked.Imports)
+	for _, a := range marked.Arms {
+		w := a.Workers
+		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, []string{w.Dir})
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "\x00") })
+}
+
+// Placed returns the scenario with the places filled in: in commands and what is tried
+// before them, in their folders and environment, in the flags of fronts, and in the
+// names of .proto files and of their folders.
+func (s *Scenario) Placed(p Places) *Scenario {
+	fill := strings.NewReplacer(examples, p.Examples, "{cabrank}", p.Cabrank)
+	each := func(texts []string) (filled []string) {
+		for _, text := range texts {
+			filled = append(filled, fill.Replace(text))
+		}
+		return filled
+	}
+	placed := *s
+	placed.Proto, placed.Imports, placed.Arms = each(s.Proto), each(s.Imports), nil
+	for _, a := range s.Arms {
+		w := &a.Workers
+		w.Command, w.Try, w.Env, w.Dir = each(w.Command), each(w.Try), each(w.Env), fill.Replace(w.Dir)
+		a.Front.Flags = each(a.Front.Flags)
+		placed.Arms = append(placed.Arms, a)
+	}
+	return &placed
+}
