@@ -150,6 +150,11 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},
+	"internal/lab/httpcaller": {
+		inside:  []string{"internal/lab/traffic"},
+		outside: []string{"google.golang.org/grpc/codes"},
+		notStd:  []string{"os", "os/exec"}, documented: true,
+	},
 	// What was asked of a load. Whoever searches hands in what makes the calls.
 	"internal/lab/goal": {
 		inside: []string{"internal/lab/latency", "internal/lab/traffic"},

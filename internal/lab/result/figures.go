@@ -43,12 +43,14 @@ func All() []Info {
 		{Name: "p99.9", Unit: Seconds, Share: 0.999, About: "latency that 99.9 % of the calls did not exceed"},
 		{Name: "mean", Unit: Seconds, About: "mean latency"},
 		{Name: "max", Unit: Seconds, About: "longest latency"},
+		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
 		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
 		{Name: "rate", Unit: PerSecond, About: "answers that came"},
 		{Name: "cpu_generator", Unit: CPUSeconds, About: "CPU of the callers"},
 		{Name: "cpu_workers", Unit: CPUSeconds, About: "CPU of the workers"},
 		{Name: "cpu_front", Unit: CPUSeconds, About: "CPU of what is in front of the workers"},
-		{Name: "cpu_all", Unit: CPUSeconds, About: "CPU of callers, front and workers"},
+		{Name: "cpu_gateway", Unit: CPUSeconds, About: "CPU of the program that makes the calls, where callers speak HTTP to one"},
+		{Name: "cpu_all", Unit: CPUSeconds, About: "CPU of callers, gateway, front and workers"},
 		{Name: "rss_front", Unit: Bytes, About: "most memory of what is in front of the workers"},
 		{Name: "rss_workers", Unit: Bytes, About: "most memory of all workers together"},
 		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
@@ -90,8 +92,20 @@ func (b *Block) Measure(r *traffic.Record, workers int) {
 	if !b.Silent {
 		b.latencies(r)
 	}
+	b.total(r)
 	b.costs(r)
 	b.recovery(r)
+}
+
+// total is told of a load with a given number of calls. If they were not all made in
+// the time that there was for them, it is above every number.
+func (b *Block) total(r *traffic.Record) {
+	switch {
+	case r.Whole():
+		b.Figures["total"] = r.Counted.Seconds()
+	case r.Work > 0 && !r.Cut:
+		b.Beyond = append(b.Beyond, "total")
+	}
 }
 
 func (b *Block) latencies(r *traffic.Record) {
@@ -125,12 +139,12 @@ func (b *Block) costs(r *traffic.Record) {
 	if answered == 0 {
 		return
 	}
-	for kind, name := range map[string]string{"generator": "cpu_generator", "worker": "cpu_workers", "front": "cpu_front"} {
+	for kind, name := range map[string]string{"generator": "cpu_generator", "worker": "cpu_workers", "front": "cpu_front", "gateway": "cpu_gateway"} {
 		if seen[kind] {
 			b.Figures[name] = cpu[kind].Seconds() / float64(answered)
 		}
 	}
-	if all := cpu["generator"] + cpu["worker"] + cpu["front"]; all > 0 {
+	if all := cpu["generator"] + cpu["gateway"] + cpu["worker"] + cpu["front"]; all > 0 {
 		b.Figures["cpu_all"] = all.Seconds() / float64(answered)
 	}
 }

@@ -86,6 +86,27 @@ func TestMeasure(t *testing.T) {
 }
 
 // What did not recover, and what did not answer, is above every number.
+// A given number of calls has a total time, which is endless if they were not all made.
+func TestTotal(t *testing.T) {
+	r := record(2)
+	r.Work = 200
+	b := result.Block{Processes: []result.Process{{Role: "gateway", CPU: 3 * time.Second}}}
+	b.Measure(r, 1)
+	if b.Figures["total"] != 2 || !near(b.Figures["cpu_gateway"], 0.01) || !near(b.Figures["cpu_all"], 0.01) {
+		t.Errorf("figures: %v", b.Figures)
+	}
+	r.Work = 300
+	b.Measure(r, 1)
+	if !math.IsInf(b.Figure("total"), 1) {
+		t.Errorf("100 calls are missing: %v", b.Figure("total"))
+	}
+	r.Cut = true
+	b.Measure(r, 1)
+	if !math.IsNaN(b.Figure("total")) {
+		t.Errorf("cut short: %v", b.Figure("total"))
+	}
+}
+
 func TestBeyond(t *testing.T) {
 	b := result.Block{Events: []result.Event{{At: time.Second}}, Processes: []result.Process{{Role: "front", CPU: 1}}}
 	r := record(3, 0, 1, 2)

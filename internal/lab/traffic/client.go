@@ -41,6 +41,9 @@ type Answer struct {
 	Message string
 	// Worker names who has answered; empty if that is not known.
 	Worker string
+	// Workers counts answers by worker where one call stands for several; Worker is
+	// empty then.
+	Workers Shares
 	// Sent and Received count the messages of the call and their bytes, as they
 	// are before compression and without prefix.
 	Sent, Received Volume

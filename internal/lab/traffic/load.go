@@ -27,9 +27,11 @@ type Load struct {
 	tallies []*tally
 	began   atomic.Pointer[time.Time]
 
+	made    bool           // the given number of calls is made; Run's own
 	calls   sync.WaitGroup // goroutines that call
 	under   atomic.Int64   // calls under way
 	most    atomic.Int64   // the highest of under that was seen
+	taken   atomic.Uint64  // calls that callers have taken, where their number is given
 	closing atomic.Bool    // the grace is over: calls that end now are open
 }
 
@@ -120,7 +122,7 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Cut = end < l.plan.Length()
+	r.Cut = end < l.plan.Length() && !l.made
 	r.Counted = max(end-l.plan.Warmup, 0)
 	r.MostUnderWay = l.most.Load()
 	if d, ok := l.client.(Dialer); ok {

@@ -34,6 +34,9 @@ type Options struct {
 	// RetryAtOnce leaves out the pause behind a call that failed: the caller calls
 	// again at once, as a new call.
 	RetryAtOnce bool
+	// Calls ends a load of Callers after so many calls; 0 goes by Duration alone,
+	// which otherwise is the longest that it may take.
+	Calls int
 	// Duration is the length of the counted part. It is left out if the pieces of
 	// Rate or Stages have lengths.
 	Duration time.Duration
@@ -65,6 +68,8 @@ type Plan struct {
 	RetryAtOnce                   bool
 	Most                          int
 	Seed                          uint64
+	// Calls is how many calls a closed loop makes in all; 0 is as many as there is time for.
+	Calls int
 	// Part of Parts, from 0 on, is what this process does of a plan that several
 	// share; Parts is 0 or 1 for the whole. The parts together make the calls
 	// of the plan at its moments, each with its number.
@@ -75,7 +80,7 @@ type Plan struct {
 //
 // Errors: one line that begins with the option as the command line writes it.
 func (o Options) Plan() (Plan, error) {
-	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Most: o.Most, Seed: o.Seed}
+	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Calls: o.Calls, Most: o.Most, Seed: o.Seed}
 	if err := o.checkTimes(); err != nil {
 		return p, err
 	}
@@ -87,6 +92,9 @@ func (o Options) Plan() (Plan, error) {
 	}
 	if p.Most < 1 || p.Most > mostUnderWay {
 		return p, fmt.Errorf("--max-in-flight %d: want 1 to %d", p.Most, mostUnderWay)
+	}
+	if o.Calls < 0 || o.Calls > 0 && (o.Callers == 0 || o.Warmup > 0) {
+		return p, fmt.Errorf("--calls %d: want a number from 1 up, with --callers and without --warmup", o.Calls)
 	}
 	given := 0
 	for _, is := range []bool{o.Rate != "", o.Callers != 0, o.Stages != ""} {
@@ -191,6 +199,9 @@ func (p Plan) String() string {
 		if extra.d > 0 {
 			text += fmt.Sprintf(", %s %v", extra.name, extra.d)
 		}
+	}
+	if p.Calls > 0 {
+		text += fmt.Sprintf(", %d calls in all", p.Calls)
 	}
 	if p.RetryAtOnce {
 		text += ", failed calls are made again at once"

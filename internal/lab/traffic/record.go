@@ -34,6 +34,9 @@ type Record struct {
 	// Cut says that somebody ended the run early.
 	Cut bool `json:"cut_short"`
 
+	// Work is how many calls there were to make; 0 if their number was not given.
+	Work int64 `json:"work,omitempty"`
+
 	// Due is how many calls were to start.
 	Due int64 `json:"due"`
 	// Calls are those that ended, with their latency from the intended start (in
@@ -90,7 +93,7 @@ type Warmup struct {
 
 func newRecord(p Plan) *Record {
 	r := &Record{
-		Loop: ClosedLoop, Plan: p.String(),
+		Loop: ClosedLoop, Plan: p.String(), Work: int64(p.Calls),
 		Calls: latency.NewCalls(), Unsent: Unsent{Ages: latency.New()}, Open: latency.New(),
 		First: latency.New(), Lag: latency.New(),
 		Failures: []Failure{}, Workers: Shares{}, Timeline: newTimeline(p.Duration()),
@@ -111,6 +114,10 @@ func (r *Record) Latency() *latency.Histogram {
 	all.Merge(r.Open)
 	return all
 }
+
+// Whole reports whether the given number of calls was made and has ended, well or not.
+// Counted is then how long that took.
+func (r *Record) Whole() bool { return r.Work > 0 && r.Due == r.Work && r.Open.Count() == 0 }
 
 // FailedShare is the share of the calls that were due and not answered: failed,
 // unsent or open. 0 of nothing.

@@ -93,6 +93,10 @@ func (t *tally) details(e *ended, interval *Interval) {
 		r.Workers.add(e.answer.Worker, 1, mostWorkers)
 		interval.worked(e.answer.Worker, 1)
 	}
+	for worker, calls := range e.answer.Workers {
+		r.Workers.add(worker, calls, mostWorkers)
+		interval.worked(worker, calls)
+	}
 	if e.first > 0 {
 		r.First.Record(e.first - e.due)
 	}
