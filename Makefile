@@ -105,6 +105,11 @@ bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, n
 	@scripts/install-deps.sh peers
 	@go run ./internal/lab/cmd/lab queue $(BENCH_FLAGS)
 
+.PHONY: bench-socket
+bench-socket: ## Measure what a call over WebSocket and Redis costs with the programs of old; half a minute.
+	@scripts/install-deps.sh workers
+	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
+
 .PHONY: bars
 bars: ## Hold the simulated rank and number of workers against their ideals, at length, and print the tables.
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'

@@ -232,6 +232,10 @@ var layers = map[string]layer{
 
 	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {inside: []string{"internal/lab/names"}, outside: []string{"github.com/miekg/dns"}, onlyTests: true},
+	// Redis, started for tests.
+	"internal/testkit/redisd": {outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
+	// What goes over a WebSocket, as text, for whatever server.
+	"internal/testkit/exchange": {outside: []string{"github.com/gorilla/websocket"}, documented: true, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
 	"internal/testkit/plain": {
 		inside:    []string{"internal/h2", "internal/shard"},
@@ -243,6 +247,16 @@ var layers = map[string]layer{
 	"test/real/harness": {
 		inside:  []string{"examples/...", "internal/demo/demopb", "internal/lab/oneslot", "internal/testkit"},
 		outside: anything, documented: true, onlyTests: true,
+	},
+	// The programs that ours has to work with, which are no longer to be had: it shares
+	// nothing with ours.
+	"test/oldjuggler": {
+		outside:    []string{"github.com/gomodule/redigo", "github.com/gorilla/websocket"},
+		documented: true, onlyTests: true,
+	},
+	"test/oldjuggler/bench": {
+		inside:  []string{"test/oldjuggler", "internal/testkit/redisd"},
+		outside: []string{"github.com/gomodule/redigo", "github.com/gorilla/websocket"}, onlyTests: true,
 	},
 	"examples/...": {inside: []string{"examples/..."}, outside: anything},
 }
@@ -273,6 +287,8 @@ var mutable = map[string]string{
 	"internal/grpcwire.timeoutUnits": "a table of units",
 	"test/real/harness.langStep":     "a compiled expression",
 	"test/real/harness.takenLine":    "a compiled expression",
+
+	"internal/testkit/exchange.files": "embedded by the compiler",
 
 	"internal/relay.pathCheck":      "bytes to compare with",
 	"internal/relay.pathOwn":        "bytes to compare with",

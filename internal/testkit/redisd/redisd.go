@@ -1,0 +1,119 @@
+// Package redisd starts Redis for tests: the program that Debian has, on a Unix
+// socket in a folder of its own, with nothing on a port and nothing kept.
+//
+// Start from Start. It is stopped and its folder removed with the test.
+package redisd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// startWithin bounds how long Redis may take until it answers.
+const startWithin = 20 * time.Second
+
+// Server is a Redis that runs.
+//
+// Life: Launch or Start, any number of Kill and Restart, Stop.
+// Concurrency: Dial may be called from anywhere, the others by one goroutine.
+type Server struct {
+	// Socket is the path on which it listens.
+	Socket string
+
+	folder string
+	cmd    *exec.Cmd
+}
+
+// Start starts a Redis for a test. Without the program the test fails: `make
+// test-real` installs it.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s, err := Launch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Launch is Start for a program that is no test.
+func Launch() (*Server, error) {
+	folder, err := os.MkdirTemp("", "redisd") // short: the path of a socket has 100 bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Socket: filepath.Join(folder, "s"), folder: folder}
+	if err := s.Restart(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Restart starts it again, empty, on the same socket, after Kill.
+func (s *Server) Restart() error {
+	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.Socket, "--dir", s.folder,
+		"--save", "", "--appendonly", "no", "--logfile", filepath.Join(s.folder, "log"))
+	s.cmd.SysProcAttr = endsWithParent()
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("redis-server: %w; scripts/install-deps.sh workers installs it", err)
+	}
+	for deadline := time.Now().Add(startWithin); ; time.Sleep(2 * time.Millisecond) {
+		err := s.ping()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.folder, "log"))
+			return fmt.Errorf("redis-server does not answer: %w\n%s", err, log)
+		}
+	}
+}
+
+func (s *Server) ping() error {
+	conn, err := s.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Do("PING")
+	return err
+}
+
+// PID is its process id.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Dial opens a connection to it.
+func (s *Server) Dial() (redis.Conn, error) {
+	nc, err := net.Dial("unix", s.Socket)
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewConn(nc, 0, 0), nil
+}
+
+// Kill ends it at once; what it held is gone.
+func (s *Server) Kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return
+	}
+	_ = s.cmd.Wait() // it was killed, which is what Wait would say
+	s.cmd = nil
+}
+
+// Stop kills it and removes its folder.
+func (s *Server) Stop() {
+	s.Kill()
+	_ = os.RemoveAll(s.folder) // in the folder of temporary files, where others look after it
+}

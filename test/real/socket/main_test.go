@@ -1,0 +1,66 @@
+//go:build real
+
+// Package socket_test runs WebSocket RPC and pub/sub over a real Redis: the programs
+// of old, which test/oldjuggler stands for, and ours, alone and mixed.
+package socket_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/exchange"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// startOld starts an old server on a Redis.
+func startOld(t *testing.T, redis *redisd.Server, options oldjuggler.Options) (url string) {
+	t.Helper()
+	options.Dial = redis.Dial
+	handler := oldjuggler.NewServer(options)
+	server := httptest.NewServer(http.HandlerFunc(handler.ServeHTTP))
+	t.Cleanup(func() {
+		handler.Close()
+		server.Close()
+	})
+	return "ws" + strings.TrimPrefix(server.URL, "http") + "/ws"
+}
+
+// startOldCallee starts a callee with the functions of tests.
+func startOldCallee(t *testing.T, redis *redisd.Server) {
+	t.Helper()
+	callee, err := oldjuggler.NewCallee(redis.Dial, 4, oldjuggler.TestFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- callee.Run() }()
+	t.Cleanup(func() {
+		callee.Close()
+		<-ended
+	})
+}
+
+// The old server is what the golden exchanges are true of.
+func TestOldServerExchanges(t *testing.T) {
+	testkit.CheckLeaks(t)
+	target := exchange.Target{Kind: "old", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+		t.Helper()
+		redis := redisd.Start(t)
+		startOldCallee(t, redis)
+		return startOld(t, redis, oldjuggler.Options{
+			Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
+			ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
+			CallCap: options.Int("call_cap"), CloseURI: options["close_uri"],
+		}), redis.Kill
+	}}
+	for _, c := range exchange.Cases(t) {
+		exchange.Run(t, c, target)
+	}
+}
