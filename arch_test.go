@@ -198,8 +198,12 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
+	"internal/lab/result/made": {
+		inside:     []string{"internal/lab/latency", "internal/lab/result", "internal/lab/traffic"},
+		documented: true, onlyTests: true,
+	},
 	// Charts as SVG, for reports and for docs/img.
-	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
+	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/result", "internal/lab/stats", "internal/lab/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
 	"internal/lab/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},

@@ -8,7 +8,10 @@ type Chart struct {
 	Note  string // what was simulated
 	X, Y  Axis
 	Band  Band
-	Lines []Line // later ones on top
+	// Events are moments and stretches at which something was done: only a panel
+	// has them.
+	Events []Band
+	Lines  []Line // later ones on top
 }
 
 // Axis is one direction of a chart.
@@ -18,6 +21,8 @@ type Axis struct {
 	Ticks    []float64
 	Log      bool // from and to are above 0
 	Percent  bool // values are shares of 1, and shown times 100
+	// Format writes a value; nil is whole numbers with commas.
+	Format func(float64) string
 }
 
 // part returns where on the axis a value is: 0 at its beginning, 1 at its end.
@@ -39,12 +44,20 @@ type Line struct {
 	At     float64
 	Below  bool
 	Points []Point
+	// A panel draws these, too: Broken has gaps, for when there are more lines than
+	// pens; Dots marks the points, and Spans are ranges at some of them.
+	Broken bool
+	Dots   bool
+	Spans  []Span
 }
 
 func (l Line) namedAtEnd() bool { return l.At == 0 }
 
 // Point is one value.
 type Point struct{ X, Y float64 }
+
+// Span is where a value lay, from run to run.
+type Span struct{ X, Low, High float64 }
 
 // Add appends a point. A line needs one to be drawn, and its x never falls.
 func (l *Line) Add(x, y float64) { l.Points = append(l.Points, Point{x, y}) }
@@ -75,7 +88,8 @@ func (l *Line) next(x float64) float64 {
 	return l.Points[len(l.Points)-1].Y
 }
 
-// Band is a part of the x axis in which something is different.
+// Band is a part of the x axis in which something is different, or a moment: then both
+// ends are the same.
 type Band struct {
 	From, To float64
 	Label    string

@@ -18,10 +18,7 @@ const (
 	pictureWidth  = 720
 	pictureHeight = 400
 
-	plotLeft   = 68
-	plotTop    = 84
-	plotBottom = 318
-	margin     = 24
+	margin = 24
 
 	nameGap   = 16  // between names at line ends, which begin a little after
 	nameAfter = 16  // the line, and
@@ -40,7 +37,7 @@ const (
 
 // SVG returns the picture. The same chart gives the same bytes.
 func (c Chart) SVG() []byte {
-	d := drawing{Chart: c, right: pictureWidth - margin}
+	d := drawing{Chart: c, left: 68, right: pictureWidth - margin, top: 84, bottom: 318}
 	if slices.ContainsFunc(c.Lines, Line.namedAtEnd) {
 		d.right -= nameAfter + nameWidth
 	}
@@ -59,7 +56,8 @@ type drawing struct {
 	bytes.Buffer
 
 	Chart
-	right int // end of the x axis
+	left, right int // ends of the x axis
+	top, bottom int // ends of the y axis
 }
 
 // put writes one element, whose text is escaped already.
@@ -85,38 +83,43 @@ func (d *drawing) surroundings() {
 	if b := d.Band; b.To > b.From {
 		left, right := d.across(b.From), d.across(b.To)
 		d.put(`<rect x="%s" y="%d" width="%s" height="%d" fill="%s"/>`,
-			number(left), plotTop, number(right-left), plotBottom-plotTop, shade)
+			number(left), d.top, number(right-left), d.bottom-d.top, shade)
 		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`,
-			number((left+right)/2), plotTop+15, escape(b.Label))
+			number((left+right)/2), d.top+15, escape(b.Label))
 	}
 	for _, tick := range d.Y.Ticks {
 		y := number(d.down(tick))
-		d.put(`<path d="M%d %sH%d" stroke="%s"/>`, plotLeft, y, d.right, rule)
-		d.put(`<text class="tick" text-anchor="end" x="%d" y="%s" dy="4">%s</text>`, plotLeft-8, y, d.Y.name(tick))
+		d.put(`<path d="M%d %sH%d" stroke="%s"/>`, d.left, y, d.right, rule)
+		d.put(`<text class="tick" text-anchor="end" x="%d" y="%s" dy="4">%s</text>`, d.left-8, y, d.Y.name(tick))
 	}
-	d.put(`<path d="M%d %dH%d" stroke="%s"/>`, plotLeft, plotBottom, d.right, quiet)
+	d.put(`<path d="M%d %dH%d" stroke="%s"/>`, d.left, d.bottom, d.right, quiet)
 	for _, tick := range d.X.Ticks {
 		x := number(d.across(tick))
-		d.put(`<path d="M%s %dv5" stroke="%s"/>`, x, plotBottom, quiet)
-		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, x, plotBottom+20, d.X.name(tick))
+		d.put(`<path d="M%s %dv5" stroke="%s"/>`, x, d.bottom, quiet)
+		d.put(`<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, x, d.bottom+20, d.X.name(tick))
 	}
-	d.put(`<text class="tick" text-anchor="middle" x="%d" y="%d">%s</text>`, (plotLeft+d.right)/2, plotBottom+39, escape(d.X.Label))
+	d.put(`<text class="tick" text-anchor="middle" x="%d" y="%d">%s</text>`, (d.left+d.right)/2, d.bottom+39, escape(d.X.Label))
 	d.put(`<text class="tick" x="%d" y="%d">%s</text>`, margin, pictureHeight-16, escape(d.Note))
 }
 
 func (d *drawing) line(l Line) {
-	var points strings.Builder
-	for i, p := range l.Points {
-		if i > 0 {
-			points.WriteByte(' ')
-		}
-		points.WriteString(number(d.across(p.X)) + "," + number(d.down(p.Y)))
-	}
 	dash := ""
 	if l.Pen == Dashed {
 		dash = ` stroke-dasharray="5 5"`
 	}
-	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, points.String(), l.Pen.color(), number(l.Pen.width()), dash)
+	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, d.places(l.Points), l.Pen.color(), number(l.Pen.width()), dash)
+}
+
+// places are points in the view box.
+func (d *drawing) places(points []Point) string {
+	var b strings.Builder
+	for i, p := range points {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(number(d.across(p.X)) + "," + number(d.down(p.Y)))
+	}
+	return b.String()
 }
 
 // names writes the name of each line beside it: where it says, or at its end,
@@ -158,8 +161,13 @@ func (d *drawing) name(l Line, x, y float64) {
 func (d *drawing) end(l Line) float64 { return d.down(l.Points[len(l.Points)-1].Y) }
 
 // across and down return where a value is in the view box.
-func (d *drawing) across(v float64) float64 { return plotLeft + d.X.part(v)*float64(d.right-plotLeft) }
-func (d *drawing) down(v float64) float64   { return plotBottom - d.Y.part(v)*(plotBottom-plotTop) }
+func (d *drawing) across(v float64) float64 {
+	return float64(d.left) + d.X.part(v)*float64(d.right-d.left)
+}
+
+func (d *drawing) down(v float64) float64 {
+	return float64(d.bottom) - d.Y.part(v)*float64(d.bottom-d.top)
+}
 
 // number writes a place to a tenth: nobody sees more, and the file is smaller.
 func number(v float64) string {

@@ -14,22 +14,41 @@ func (c Chart) Words() string {
 	if c.Band.Label != "" {
 		fmt.Fprintf(&b, " From %s to %s: %s.", c.X.name(c.Band.From), c.X.name(c.Band.To), c.Band.Label)
 	}
-	for _, l := range c.Lines {
-		fmt.Fprintf(&b, " %s:", l.Label)
-		for i, tick := range c.X.Ticks {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, " %s at %s", c.Y.name(l.next(tick)), c.X.name(tick))
+	for _, e := range c.Events {
+		if e.To > e.From {
+			fmt.Fprintf(&b, " From %s to %s: %s.", c.X.name(e.From), c.X.name(e.To), e.Label)
+		} else {
+			fmt.Fprintf(&b, " At %s: %s.", c.X.name(e.From), e.Label)
 		}
-		b.WriteByte('.')
+	}
+	for _, l := range c.Lines {
+		fmt.Fprintf(&b, " %s: %s.", l.Label, strings.Join(c.told(&l), ", "))
 	}
 	fmt.Fprintf(&b, " %s", c.Note)
-	return b.String()
+	return strings.TrimSpace(b.String())
 }
 
-// name is a value as people read it: whole, with commas between the thousands.
+// told is what a line says: each of its points if they are marked, else what it is at the
+// ticks.
+func (c Chart) told(l *Line) (values []string) {
+	if l.Dots {
+		for _, p := range l.Points {
+			values = append(values, c.Y.name(p.Y)+" at "+c.X.name(p.X))
+		}
+		return values
+	}
+	for _, tick := range c.X.Ticks {
+		values = append(values, c.Y.name(l.next(tick))+" at "+c.X.name(tick))
+	}
+	return values
+}
+
+// name is a value as people read it: as Format has it, or whole, with commas between
+// the thousands.
 func (a Axis) name(v float64) string {
+	if a.Format != nil {
+		return a.Format(v)
+	}
 	if a.Percent {
 		v *= 100
 	}

@@ -1,0 +1,75 @@
+package plot
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func wellFormed(t *testing.T, text []byte) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+	}
+}
+
+// A panel is well-formed whatever its words are, and says what was done and measured.
+func TestPanel(t *testing.T) {
+	c := Chart{
+		Title: "a < b", Note: "n", X: Axis{Label: "x", To: 10, Ticks: []float64{0, 5, 10}},
+		Y:      Axis{Label: "y", To: 100, Ticks: []float64{0, 100}, Format: func(float64) string { return "<v>" }},
+		Events: []Band{{From: 2, To: 2, Label: "killed <1>"}, {From: 6, To: 8, Label: "slow"}},
+		Lines: []Line{
+			{Label: strings.Repeat("long", 10), Points: []Point{{0, 5}, {10, 90}}, Spans: []Span{{0, 3, 9}}, Dots: true},
+			{Label: "nothing"}, {Label: "broken", Pen: Wine, Broken: true, Points: []Point{{10, 90}}},
+		},
+	}
+	for _, size := range []Size{Wide, Narrow} {
+		text := c.Panel(size)
+		wellFormed(t, text)
+		for _, want := range []string{"At 2: killed &lt;1&gt;. From 6 to 8: slow.", ": &lt;v&gt; at 0, &lt;v&gt; at 10.", `class="span"`, "<circle", `stroke-dasharray="6 5"`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+		if named := strings.Contains(string(text), ">longlonglonglonglonglon…<"); named != (size == Wide) {
+			t.Errorf("size %d: names at line ends: %v", size, named)
+		}
+	}
+}
+
+func TestBars(t *testing.T) {
+	b := Bars{
+		Title: "CPU", X: Axis{Label: "µs", To: 10, Ticks: []float64{0, 10}},
+		Parts: []BarPart{{"callers", Accent}, {"workers", Wine}},
+		Rows:  []Bar{{Label: "a & b", Values: []float64{2, 3}, Text: "5 µs"}, {Label: "c"}},
+	}
+	for _, size := range []Size{Wide, Narrow} {
+		text := b.Panel(size)
+		wellFormed(t, text)
+		for _, want := range []string{">a &amp; b: 5 µs<", ">c<", "a &amp; b: callers 2, workers 3.", `class="pen1"><rect`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	if got := within([]float64{90, 106}, 0, 100); got[0] != 84 || got[1] != 100 {
+		t.Errorf("%v", got)
+	}
+	if got := within([]float64{-10, 300}, 0, 100); got[0] != 0 {
+		t.Errorf("%v: what does not fit begins at the top", got)
+	}
+	if within(nil, 0, 1) != nil {
+		t.Error("places of nothing")
+	}
+}

@@ -1,0 +1,314 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/lab/plot"
+	"github.com/cabrank/cabrank/internal/lab/result"
+)
+
+// pen is how an arm is drawn in all charts: the arm of the primary claim stands out.
+func (r Run) pen(arm string) (p plot.Pen, broken bool) {
+	place := 0
+	order := r.drawOrder()
+	for i, name := range order {
+		if name == arm {
+			place = i
+		}
+	}
+	pens := []plot.Pen{plot.Accent, plot.Wine, plot.Green, plot.Purple, plot.Ocher, plot.Gray}
+	return pens[place%len(pens)], place >= len(pens)
+}
+
+// drawOrder is the arms, those of the primary claim first.
+func (r Run) drawOrder() []string {
+	var names []string
+	for _, c := range r.Result.Claims {
+		if c.Primary {
+			names = append(names, c.Other, c.Base)
+		}
+	}
+	for _, a := range r.Result.Arms {
+		if !slices.Contains(names, a.Name) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// mainLoad is the load that the primary claim speaks of, or the last one.
+func (r Run) mainLoad() string {
+	for _, c := range r.Result.Claims {
+		if c.Primary {
+			return c.Load
+		}
+	}
+	if n := len(r.Result.Loads); n > 0 {
+		return r.Result.Loads[n-1].Name
+	}
+	return ""
+}
+
+// series are loads of one kind that have places on one axis.
+func (r Run) series() [][]result.Load {
+	type kind struct {
+		unit string
+		open bool
+	}
+	groups := map[kind][]result.Load{}
+	var order []kind
+	for _, l := range r.Result.Loads {
+		if l.Unit == "" || l.X <= 0 {
+			continue
+		}
+		k := kind{l.Unit, l.Open}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], l)
+	}
+	var all [][]result.Load
+	for _, k := range order {
+		if loads := groups[k]; len(loads) > 1 {
+			slices.SortFunc(loads, func(a, b result.Load) int { return cmp.Compare(a.X, b.X) })
+			all = append(all, loads)
+		}
+	}
+	return all
+}
+
+// byLoad is the chart of one figure over loads: a line for each arm through its medians.
+func (r Run) byLoad(all cells, loads []result.Load, name string) (plot.Chart, bool) {
+	c := plot.Chart{X: loadAxis(loads)}
+	least, most := math.Inf(1), 0.0
+	for _, arm := range r.drawOrder() {
+		line := plot.Line{Label: arm, Dots: true}
+		line.Pen, line.Broken = r.pen(arm)
+		for _, l := range loads {
+			s := all.spread(arm, l.Name, name)
+			if !s.number() {
+				continue
+			}
+			line.Add(l.X, s.middle)
+			if finite(s.high) && s.high > s.low {
+				line.Spans = append(line.Spans, plot.Span{X: l.X, Low: s.low, High: s.high})
+				most = max(most, s.high)
+			}
+			most = max(most, s.middle)
+			if s.low > 0 {
+				least = min(least, s.low)
+			}
+		}
+		if len(line.Points) > 0 {
+			c.Lines = append(c.Lines, line)
+		}
+	}
+	slices.Reverse(c.Lines) // the arm that stands out on top
+	label := aboutFigure(name)
+	c.Y = figureAxis(name, label, least, most)
+	last := loads[len(loads)-1]
+	c.Title = fmt.Sprintf("%s at %s: %s", figureName(name), last.Name, r.lowToHigh(all, last.Name, name))
+	return c, len(c.Lines) > 0
+}
+
+// lowToHigh says what a figure came to at a load: lowest and highest arm.
+func (r Run) lowToHigh(all cells, load, name string) string {
+	type value struct {
+		arm string
+		s   spread
+	}
+	var values []value
+	for _, a := range r.Result.Arms {
+		if s := all.spread(a.Name, load, name); s.number() {
+			values = append(values, value{a.Name, s})
+		}
+	}
+	if len(values) == 0 {
+		return "not known"
+	}
+	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.s.middle, b.s.middle) })
+	low, high := values[0], values[len(values)-1]
+	lowest, highest := figureText(name, low.s.middle), figureText(name, high.s.middle)
+	if lowest == highest {
+		return lowest
+	}
+	return fmt.Sprintf("%s (%s) to %s (%s)", lowest, low.arm, highest, high.arm)
+}
+
+func aboutFigure(name string) string {
+	f, _ := result.Known(name)
+	return name + ": " + f.About
+}
+
+// loadAxis has a place for each load.
+func loadAxis(loads []result.Load) plot.Axis {
+	least, most := loads[0].X, loads[len(loads)-1].X
+	if most/least > 20 {
+		a := decades(loads[0].Unit, least, most)
+		a.Format = plainNumber
+		return a
+	}
+	a := upTo(loads[0].Unit, most)
+	a.Format = plainNumber
+	return a
+}
+
+// figureAxis is one for a figure: logarithmic where values are far apart.
+func figureAxis(name, label string, least, most float64) plot.Axis {
+	f, _ := result.Known(name)
+	far := most/least > 30 && (f.Unit == result.Seconds || f.Unit == result.CPUSeconds || f.Unit == result.Number)
+	a := upTo(label, most)
+	if far {
+		a = decades(label, least, most)
+	}
+	a.Format = func(v float64) string {
+		switch {
+		case v == 0:
+			return "0"
+		case f.Unit == result.Share:
+			return plainNumber(100*v) + " %"
+		case f.Unit == result.Number || f.Unit == result.PerSecond:
+			return plainNumber(v)
+		}
+		return figureText(name, v)
+	}
+	return a
+}
+
+// plainNumber is a number as short as it can be: 0.5, 20, 1,000.
+func plainNumber(v float64) string {
+	if v == math.Trunc(v) {
+		return count(int64(v))
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+func (r Run) latencyByLoad(all cells) (charts []plot.Chart) {
+	for _, loads := range r.series() {
+		for _, name := range []string{"p50", r.tailFigure(all)} {
+			if c, ok := r.byLoad(all, loads, name); ok {
+				charts = append(charts, c)
+			}
+		}
+	}
+	return charts
+}
+
+// tailFigure is the highest quantile that half of the cells know, at most p99.
+func (r Run) tailFigure(all cells) string {
+	for _, name := range []string{"p99", "p95"} {
+		known := 0
+		for _, blocks := range all {
+			if spreadOf(blocks, name).known > 0 {
+				known++
+			}
+		}
+		if 2*known >= len(all) && known > 0 {
+			return name
+		}
+	}
+	return "p90"
+}
+
+func (r Run) errorsByLoad(all cells) []plot.Chart { return r.oneByLoad(all, "errors") }
+func (r Run) spreadByLoad(all cells) []plot.Chart { return r.oneByLoad(all, "spread") }
+
+func (r Run) costByLoad(all cells) []plot.Chart {
+	return append(r.oneByLoad(all, "cpu_all"), r.oneByLoad(all, "connections")...)
+}
+
+// oneByLoad draws a figure over each series of loads, if there is something to see.
+func (r Run) oneByLoad(all cells, name string) (charts []plot.Chart) {
+	for _, loads := range r.series() {
+		c, ok := r.byLoad(all, loads, name)
+		if ok && someAbove(c.Lines) {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// someAbove reports whether any point is above 0.
+func someAbove(lines []plot.Line) bool {
+	for _, l := range lines {
+		for _, p := range l.Points {
+			if p.Y > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// latencyBars compares the arms at the main load where there are no loads to draw a
+// line over.
+func (r Run) latencyBars(all cells) []plot.Bars {
+	if len(r.series()) > 0 {
+		return nil
+	}
+	return r.bars(all, r.tailFigure(all))
+}
+
+// bars is one figure of all arms at the main load.
+func (r Run) bars(all cells, name string) []plot.Bars {
+	load := r.mainLoad()
+	b := plot.Bars{Title: fmt.Sprintf("%s at %s: %s", figureName(name), load, r.lowToHigh(all, load, name)), Parts: []plot.BarPart{{Label: name, Pen: plot.Accent}}}
+	most := 0.0
+	for _, a := range r.Result.Arms {
+		if s := all.spread(a.Name, load, name); s.number() {
+			b.Rows = append(b.Rows, plot.Bar{Label: a.Name, Values: []float64{s.middle}, Text: figureText(name, s.middle)})
+			most = max(most, s.middle)
+		}
+	}
+	if len(b.Rows) == 0 || most == 0 {
+		return nil
+	}
+	b.X = figureAxis(name, aboutFigure(name), most, most)
+	return []plot.Bars{b}
+}
+
+// costBars is the CPU of a call at the main load, by who has used it.
+func (r Run) costBars(all cells) []plot.Bars {
+	load := r.mainLoad()
+	parts := []struct {
+		figure, label string
+		pen           plot.Pen
+	}{{"cpu_workers", "workers", plot.Gray}, {"cpu_front", "front", plot.Accent}, {"cpu_generator", "callers", plot.Ocher}}
+	b := plot.Bars{Title: fmt.Sprintf("CPU per call at %s: %s", load, r.lowToHigh(all, load, "cpu_all"))}
+	for _, p := range parts {
+		b.Parts = append(b.Parts, plot.BarPart{Label: p.label, Pen: p.pen})
+	}
+	most := 0.0
+	for _, a := range r.Result.Arms {
+		row, sum := plot.Bar{Label: a.Name}, 0.0
+		for _, p := range parts {
+			v := all.spread(a.Name, load, p.figure).middle
+			if !finite(v) {
+				v = 0
+			}
+			row.Values = append(row.Values, v)
+			sum += v
+		}
+		if sum > 0 {
+			row.Text = seconds(sum)
+			b.Rows = append(b.Rows, row)
+			most = max(most, sum)
+		}
+	}
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	b.X = figureAxis("cpu_all", "CPU of one answered call", most, most)
+	return []plot.Bars{b}
+}
+
+// timeAxis is one in seconds.
+func timeAxis(length time.Duration) plot.Axis {
+	a := upTo("seconds since the counted part began", length.Seconds())
+	a.Format = plainNumber
+	return a
+}
