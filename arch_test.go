@@ -214,7 +214,7 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"internal/lab/scenario": {
-		inside:  []string{"internal/lab/caller", "internal/lab/traffic", "internal/spelling"},
+		inside:  []string{"internal/lab/caller", "internal/lab/httpcaller", "internal/lab/traffic", "internal/spelling"},
 		outside: []string{"go.yaml.in/yaml/v3"},
 		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
@@ -278,7 +278,7 @@ var mutable = map[string]string{
 	"cmd/cabrank.commit":    "set by the linker (Makefile, build)",
 	"cmd/cabrank.buildDate": "set by the linker (Makefile, build)",
 
-	"examples/fibonacci.files":       "embedded files; nothing writes to them",
+	"examples/fibonacci.Files":       "embedded files; nothing writes to them",
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",

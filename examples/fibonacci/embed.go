@@ -1,17 +1,10 @@
-// Package fibonacci carries the Python programs of this folder, so that whoever has
-// only the binary can run them.
+// Package fibonacci holds the Python programs of the lab's scenario strategies, so that
+// whoever has the binary alone can run it.
 package fibonacci
 
-import (
-	"embed"
-	"os"
-)
+import "embed"
 
-//go:embed *.py requirements.txt
-var files embed.FS
-
-// Unpack writes the programs and their requirements.txt into a folder, which must be
-// there.
+// Files are the programs and their requirements.txt.
 //
-// Errors: those of writing, with the name of the file.
-func Unpack(dir string) error { return os.CopyFS(dir, files) }
+//go:embed *.py requirements.txt
+var Files embed.FS

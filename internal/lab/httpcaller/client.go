@@ -183,8 +183,7 @@ func (c *Client) get(ctx context.Context, path string, deadline time.Time) traff
 
 // failed is the answer to a request that was not answered.
 func failed(ctx context.Context, err error) traffic.Answer {
-	var inner *url.Error
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // without the URL, which differs from call to call
 	}
 	answer := traffic.Answer{Code: uint32(codes.Unavailable), Message: err.Error()}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cabrank/cabrank/examples/fibonacci"
 	"github.com/cabrank/cabrank/examples/jobs"
 )
 
@@ -14,7 +15,7 @@ import (
 //
 // Errors: those of writing, with the name of the file.
 func Unpack(folder string) error {
-	for name, files := range map[string]fs.FS{"jobs": jobs.Files} {
+	for name, files := range map[string]fs.FS{"fibonacci": fibonacci.Files, "jobs": jobs.Files} {
 		if err := os.CopyFS(filepath.Join(folder, name), files); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ func TestUnpack(t *testing.T) {
 	if err := programs.Unpack(folder); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"jobs/jobs.proto", "jobs/ruby/worker.rb", "jobs/python/worker.py"} {
+	for _, name := range []string{"jobs/jobs.proto", "jobs/ruby/worker.rb", "jobs/python/worker.py", "fibonacci/front.py"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

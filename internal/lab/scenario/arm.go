@@ -15,6 +15,7 @@ type Arm struct {
 	Workers  Workers
 	Front    Front
 	Client   Client
+	Gateway  Gateway
 }
 
 // Program is a worker that comes with the lab.

@@ -42,10 +42,15 @@ func Text(name string) ([]byte, error) {
 // Builtin returns a scenario that comes with the program.
 //
 // Errors: as those of Text.
-func Builtin(name string) (*Scenario, error) {
+func Builtin(name string) (*Scenario, error) { return BuiltinWith(name, nil) }
+
+// BuiltinWith is Builtin with other values: see ParseWith.
+//
+// Errors: as those of Text and ParseWith.
+func BuiltinWith(name string, set map[string]string) (*Scenario, error) {
 	text, err := Text(name)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(name+suffix, text)
+	return ParseWith(name+suffix, text, set)
 }

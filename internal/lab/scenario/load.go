@@ -22,6 +22,9 @@ type Load struct {
 	// is for other loads.
 	AtOnce int
 	Every  time.Duration
+	// Takes is about how long a load with a given number of calls takes: its Duration
+	// is the longest that it may take.
+	Takes time.Duration
 	// Workers replaces the number of workers of each arm; 0 leaves it.
 	Workers int
 	// Processes is how many generators there are at least; 0 leaves it to the arms.
@@ -165,6 +168,17 @@ func cut(piece traffic.Piece, at ...time.Duration) (parts []traffic.Piece) {
 		parts = append(parts, piece)
 	}
 	return parts
+}
+
+// takesLonger is how many times longer than expected a given number of calls may take.
+const takesLonger = 20
+
+// about is how long the load will take, as far as that is known before.
+func (l *Load) about() time.Duration {
+	if l.Options.Calls > 0 && l.Takes > 0 {
+		return l.Takes
+	}
+	return l.Length()
 }
 
 // Length is how long calls start for, warm-up included.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,9 +38,13 @@ var oneWord = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 // Parse reads a scenario. name is where the text is from, for errors.
 //
 // Errors: one line with the name, the line and the key: what is there, and what may be.
-func Parse(name string, text []byte) (*Scenario, error) {
+func Parse(name string, text []byte) (*Scenario, error) { return ParseWith(name, text, nil) }
+
+// ParseWith is Parse with other numbers for some of the file's values, by name. They
+// are put before the text of the scenario as a comment.
+func ParseWith(name string, text []byte, set map[string]string) (*Scenario, error) {
 	r := &reader{name: name}
-	s := r.scenario(text)
+	s := r.scenario(text, set)
 	if r.err == nil {
 		r.check(s, "")
 		r.checkQuick(s)
@@ -78,7 +83,7 @@ func (r *reader) document(text []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-func (r *reader) scenario(text []byte) *Scenario {
+func (r *reader) scenario(text []byte, set map[string]string) *Scenario {
 	s := &Scenario{
 		Text: string(text), Method: defaultMethod, Data: "{}", WorkerKey: defaultKey, Seed: 1, Rounds: defaultRounds,
 	}
@@ -90,7 +95,13 @@ func (r *reader) scenario(text []byte) *Scenario {
 	t.text("name", &s.Name)
 	t.text("about", &s.About)
 	t.text("question", &s.Question)
+	s.values = t.values(set)
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(set))) {
+		s.Text = fmt.Sprintf("# ran with %s=%s\n%s", name, set[name], s.Text)
+	}
+	r.given = s.values
 	t.call(s)
+	t.http(&s.HTTP)
 	seed := 1
 	t.whole("seed", &seed, 0, 1<<53)
 	s.Seed = uint64(seed)
@@ -173,6 +184,9 @@ func (t *table) ways(arm *Arm) {
 	}
 	if node := t.take("client"); node != nil {
 		t.client(node, &arm.Client)
+	}
+	if node := t.take("gateway"); node != nil {
+		t.gateway(node, &arm.Gateway)
 	}
 }
 
@@ -321,7 +335,11 @@ func (r *reader) checkArms(s *Scenario, when string) {
 		r.fault(0, "", "%sthere is no arm or no load", when)
 	}
 	for i := range s.Arms {
-		if err := s.Arms[i].check(); err != nil {
+		err := s.Arms[i].check()
+		if err == nil {
+			err = s.Arms[i].checkGateway(s.HTTP)
+		}
+		if err != nil {
 			r.fault(0, "", "%sarm %q: %v", when, s.Arms[i].Name, err)
 		}
 	}

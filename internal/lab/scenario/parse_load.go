@@ -80,6 +80,8 @@ func (t *table) load(d *draft) {
 	t.texts("rate", &d.rates)
 	t.texts("callers", &d.callers)
 	t.texts("at_once", &d.volleys)
+	t.whole("calls", &o.Calls, 1, 1_000_000_000)
+	t.takes(l)
 	t.text("stages", &o.Stages)
 	t.duration("every", &l.Every)
 	t.word("arrivals", &o.Arrivals, []string{"constant", "poisson"})
@@ -95,6 +97,22 @@ func (t *table) load(d *draft) {
 	t.texts("arms", &l.Arms)
 	if list := t.list("events"); list != nil {
 		l.Events = t.events(list)
+	}
+}
+
+// takes reads how long a given number of calls takes, and with it how long it may take.
+func (t *table) takes(l *Load) {
+	text, ok := t.scalar("takes")
+	if !ok {
+		return
+	}
+	var err error
+	if l.Takes, err = product(text); err != nil {
+		t.wrong("takes", "%v", err)
+		return
+	}
+	if t.value["duration"] == nil {
+		l.Options.Duration = min(takesLonger*l.Takes, longest)
 	}
 }
 
@@ -256,7 +274,7 @@ func (l *Load) checkWorkers(s *Scenario) error {
 
 // shorten gives a load another length, if it has no moments of its own.
 func (l *Load) shorten(duration, warmup time.Duration) {
-	timed := strings.Contains(l.Options.Rate, ":") || l.Options.Stages != "" || len(l.Events) > 0
+	timed := strings.Contains(l.Options.Rate, ":") || l.Options.Stages != "" || len(l.Events) > 0 || l.Options.Calls > 0
 	if duration > 0 && !timed {
 		l.Options.Duration = duration
 	}

@@ -22,7 +22,8 @@ func (s *Scenario) NeedsExamples() bool {
 	texts := slices.Concat(marked.Proto, marked.Imports)
 	for _, a := range marked.Arms {
 		w := a.Workers
-		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, []string{w.Dir})
+		g := a.Gateway
+		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, g.Command, g.Env, []string{w.Dir, g.Dir})
 	}
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "\x00") })
 }
@@ -44,6 +45,8 @@ func (s *Scenario) Placed(p Places) *Scenario {
 		w := &a.Workers
 		w.Command, w.Try, w.Env, w.Dir = each(w.Command), each(w.Try), each(w.Env), fill.Replace(w.Dir)
 		a.Front.Flags = each(a.Front.Flags)
+		g := &a.Gateway
+		g.Command, g.Env, g.Dir = each(g.Command), each(g.Env), fill.Replace(g.Dir)
 		placed.Arms = append(placed.Arms, a)
 	}
 	return &placed

@@ -16,8 +16,9 @@ import (
 
 // reader keeps the first thing that is wrong with a file.
 type reader struct {
-	name string
-	err  error
+	name  string
+	given values
+	err   error
 }
 
 // fault notes what is wrong on a line; line 0 is the file as a whole.
@@ -144,7 +145,7 @@ func (t *table) scalar(key string) (text string, ok bool) {
 		t.wrong(key, "want one value")
 		return "", false
 	}
-	return node.Value, true
+	return t.given.fill(node.Value), true
 }
 
 func (t *table) text(key string, into *string) {

@@ -16,6 +16,8 @@ type Scenario struct {
 	Text string
 	// Method is package.Service/Method, Data its requests (package method).
 	Method, Data string
+	// HTTP is what callers ask a gateway for, in place of Method and Data.
+	HTTP HTTP
 	// Messages is how many messages callers send in each call of a stream; 0 for as
 	// many as Data lists.
 	Messages int
@@ -42,7 +44,8 @@ type Scenario struct {
 	// IsQuick says that this is a short form.
 	IsQuick bool
 
-	quick quick
+	quick  quick
+	values values
 }
 
 // Claim is a figure to compare between two arms at one load.
@@ -111,7 +114,7 @@ const aroundBlock = 500 * time.Millisecond
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
-		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.Length() + s.Pause + aroundBlock)
+		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.about() + s.Pause + aroundBlock)
 	}
 	return sum
 }

@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const throughGateway = `
+name: batches
+values: {iterations: 200, most: 1000}
+http: {path: "/random?iterations={iterations}&to={most}&seed={{.Seed}}-{{.RequestNumber}}", ready: /healthz}
+rounds: 2
+workers: {command: [python3, server.py, "{port}"], count: 3}
+gateway: {command: [python3, "{examples}/front.py"], env: {TARGET: "{target}", N: "{iterations}"}, cpu: 0.5}
+arms:
+  - {name: one}
+  - {name: two, gateway: {env: {TARGET: "x"}}}
+loads:
+  - {name: fifty, callers: 20, calls: 50, takes: "{iterations}x25ms"}
+  - {name: short, callers: 2, calls: 5, takes: 1s, duration: 3s}
+`
+
+func TestGateway(t *testing.T) {
+	s := parsed(t, throughGateway)
+	if s.HTTP.Path != "/random?iterations=200&to=1000&seed={{.Seed}}-{{.RequestNumber}}" || s.HTTP.Ready != "/healthz" {
+		t.Errorf("%+v", s.HTTP)
+	}
+	g := s.Arms[0].Gateway
+	if !slices.Equal(g.Command, []string{"python3", "{examples}/front.py"}) || g.CPU != 0.5 || !slices.Equal(g.Env, []string{"N=200", "TARGET={target}"}) {
+		t.Errorf("%+v", g)
+	}
+	if other := s.Arms[1].Gateway; !slices.Equal(other.Command, g.Command) || !slices.Equal(other.Env, []string{"TARGET=x"}) {
+		t.Errorf("%+v", other)
+	}
+	if !s.NeedsExamples() || s.Placed(Places{Examples: "/x"}).Arms[1].Gateway.Command[1] != "/x/front.py" {
+		t.Error("the examples are not placed")
+	}
+	fifty := s.Loads[0]
+	if fifty.Options.Calls != 50 || fifty.Takes != 5*time.Second || fifty.Options.Duration != 100*time.Second || s.Loads[1].Options.Duration != 3*time.Second {
+		t.Errorf("%+v", s.Loads)
+	}
+	if got := fifty.String(); !strings.Contains(got, "50 calls in all") {
+		t.Error(got)
+	}
+	// Two arms, two rounds, of 5 s and of 1 s, and what is around each.
+	if want := 4*6*time.Second + 8*aroundBlock; s.Estimate() != want {
+		t.Errorf("estimate %v, want %v", s.Estimate(), want)
+	}
+}
+
+// Whoever sets a value asks for more of it, and the text says so.
+func TestValuesAreSet(t *testing.T) {
+	s, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{"iterations": "10000", "most": "5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.HTTP.Path, "iterations=10000&to=5&") || s.Loads[0].Takes != 250*time.Second {
+		t.Errorf("%s takes %v", s.HTTP.Path, s.Loads[0].Takes)
+	}
+	if !strings.HasPrefix(s.Text, "# ran with iterations=10000\n# ran with most=5\n\nname:") {
+		t.Errorf("%.80q", s.Text)
+	}
+	for name, want := range map[string]string{
+		"iteration": "x.yml: there is no value \"iteration\" to set; did you mean iterations?",
+		"zzz":       "x.yml: there is no value \"zzz\" to set; there are: iterations, most",
+	} {
+		if _, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{name: "5"}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{"most": "-1"}); err == nil || err.Error() != "x.yml: most=-1: want a whole number of up to 9 digits" {
+		t.Error(err)
+	}
+}
+
+func TestGatewayFaults(t *testing.T) {
+	for _, c := range []struct{ old, other, want string }{
+		{"rounds: 2", "method: a.B/C", `x.yml:5: method: is for gRPC, and http is given; leave one of them out`},
+		{"gateway: {command: [python3, \"{examples}/front.py\"], env", "gateway: {env", `x.yml: arm "one": callers speak HTTP: to whom? give gateway, with a command`},
+		{"http: {path: \"/random?", "htp: {path: \"/random?", `x.yml:4: htp: unknown key; did you mean http?`},
+		{"path: \"/random?", "path: \"random?", `x.yml:4: http: path "random?iterations=200&to=1000&seed={{.Seed}}-{{.RequestNumber}}": want one such as /fibonacci?n={{.RequestNumber}}`},
+		{"takes: 1s", "takes: 1", `x.yml:13: loads[2].takes: "1": want a time such as 10s, or 200x25ms`},
+		{"calls: 5,", "calls: 0,", `x.yml:13: loads[2].calls: "0": want a whole number from 1 to 1000000000`},
+		{"most: 1000", "most: some", `x.yml:3: values.most: "some": want a word, and a whole number of up to 9 digits`},
+	} {
+		text := strings.Replace(throughGateway, c.old, c.other, 1)
+		if text == throughGateway {
+			t.Fatalf("%q is not in it", c.old)
+		}
+		if _, err := Parse("x.yml", []byte(text)); err == nil || err.Error() != c.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", c.other, err, c.want)
+		}
+	}
+	rest := strings.NewReplacer("http: {path", "#", "http", "#").Replace(throughGateway)
+	if _, err := Parse("x.yml", []byte(rest)); err == nil || !strings.Contains(err.Error(), "it has a gateway, and calls are gRPC") {
+		t.Error(err)
+	}
+}
