@@ -165,6 +165,11 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
 	},
+	// What other numbers of workers would give: simulated, with the rank itself.
+	"internal/lab/whatif": {
+		inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/traffic", "internal/rank", "internal/ranksim"},
+		notStd: []string{"net", "os", "syscall"}, documented: true,
+	},
 	// The raw client and its backends.
 	"internal/lab/load": {
 		inside: []string{"internal/lab/alarm", "internal/lab/latency", "internal/lab/measure", "internal/lab/rawh2"},
@@ -203,7 +208,7 @@ var layers = map[string]layer{
 		documented: true, onlyTests: true,
 	},
 	// Charts as SVG, for reports and for docs/img.
-	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/result", "internal/lab/stats", "internal/lab/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
+	"internal/lab/report": {inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/plot", "internal/lab/result", "internal/lab/stats", "internal/lab/traffic", "internal/lab/whatif"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec", "html/template", "text/template"}, documented: true},
 	"internal/lab/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"internal/lab/cmd/...": {inside: []string{"internal/lab/..."}, outside: anything},

@@ -49,6 +49,9 @@ type Threshold struct {
 // String returns the threshold as it was written, without spaces.
 func (t Threshold) String() string { return t.text }
 
+// Added reports whether nobody has asked for it (Parse).
+func (t Threshold) Added() bool { return t.added }
+
 // Thresholds are all that a run is held against.
 type Thresholds []Threshold
 

@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"iter"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -79,4 +80,16 @@ func (h *Histogram) AtBound() int64 {
 // its bucket, as HdrHistogram has it, but for percentile 0.
 func (h *Histogram) at(percentile float64) int64 {
 	return min(h.hdr.ValueAtPercentile(percentile), int64(Bound))
+}
+
+// All yields the durations that were recorded, from the shortest on, with how many
+// there were of each: to three digits, the middle of what is not told apart.
+func (h *Histogram) All() iter.Seq2[time.Duration, int64] {
+	return func(yield func(time.Duration, int64) bool) {
+		for _, bar := range h.hdr.Distribution() {
+			if bar.Count > 0 && !yield(time.Duration(min((bar.From+bar.To)/2, int64(Bound))), bar.Count) {
+				return
+			}
+		}
+	}
 }
