@@ -13,7 +13,9 @@ import (
 // 16.5 MB: 15.3 MB when gRPC's trace pages and the templates of cobra were gone.
 // 18.5 MB: 2.4 MB more for "cabrank lab load", of which the compiler of .proto files is
 // 1.3 MB (decision 044).
-const mostProgramBytes = 18_500_000
+// 19 MB: 0.3 MB more for TLS, the worker and the scenarios of the lab, 0.1 MB for
+// "cabrank lab what-if".
+const mostProgramBytes = 19_000_000
 
 // One dependency that calls methods by name, as templates do, and the linker keeps
 // the methods of every type: 3 MB that nobody uses.

@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/lab/report"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
+	"github.com/cabrank/cabrank/internal/lab/whatif"
 )
 
 // The files of a load, in one folder.
@@ -21,6 +22,7 @@ const (
 	ResultFile     = "load.json"
 	HistogramsFile = "load.hlog"
 	SearchFile     = "find.json"
+	WhatIfFile     = "what-if.json"
 )
 
 // Result is what load.json holds; docs/lab-load.md has its keys.
@@ -86,6 +88,27 @@ func SaveSearch(folder string, r goal.Result) error {
 		return err
 	}
 	return result.Replace(filepath.Join(folder, SearchFile), text)
+}
+
+// WhatIf is what what-if.json holds; docs/lab-what-if.md has its keys.
+type WhatIf struct {
+	*whatif.Answer
+
+	Service string    `json:"service"`
+	Began   time.Time `json:"began"`
+	Machine []string  `json:"machine,omitempty"`
+}
+
+// SaveWhatIf writes an answer and its report into a folder, as Save does.
+func SaveWhatIf(folder string, w report.WhatIf) error {
+	text, err := resultOf(WhatIf{Answer: w.Answer, Service: w.Service, Began: w.Began, Machine: w.Machine})
+	if err != nil {
+		return err
+	}
+	if err := result.Replace(filepath.Join(folder, WhatIfFile), text); err != nil {
+		return err
+	}
+	return result.Replace(filepath.Join(folder, ReportFile), w.Page().HTML())
 }
 
 func resultOf(v any) ([]byte, error) {

@@ -168,13 +168,20 @@ func follow(load *traffic.Load, watch func(traffic.Live), done <-chan struct{}) 
 
 // machine describes where the generator ran.
 func machine(busy float64) string {
+	return fmt.Sprintf("The generator ran on %s and used %.0f %% of those that it may use.", cores(), 100*busy)
+}
+
+// Machine describes in a line where the lab runs.
+func Machine() string { return "The lab ran on " + cores() + "." }
+
+func cores() string {
 	m := testbed.ThisMachine("")
-	text := fmt.Sprintf("The generator ran on %d cores (%s, %s, %s)", m.Cores, m.CPU, m.Kernel, m.Go)
+	text := fmt.Sprintf("%d cores (%s, %s, %s)", m.Cores, m.CPU, m.Kernel, m.Go)
 	if m.CPU == "" {
-		text = fmt.Sprintf("The generator ran on %d cores (%s/%s, %s)", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, m.Go)
+		text = fmt.Sprintf("%d cores (%s/%s, %s)", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, m.Go)
 	}
 	if host, err := os.Hostname(); err == nil {
 		text += " of " + host
 	}
-	return fmt.Sprintf("%s and used %.0f %% of those that it may use.", text, 100*busy)
+	return text
 }
