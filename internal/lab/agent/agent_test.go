@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +106,34 @@ func TestServe(t *testing.T) {
 	if err := <-g.ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// A gateway is asked in HTTP, a given number of times.
+func TestServeHTTP(t *testing.T) {
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Calls-By-Server", "a=2, b=1")
+		if r.URL.Path == "/healthz" {
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer gateway.Close()
+	plan, err := traffic.Options{Callers: 3, Calls: 20, Duration: time.Minute}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := serve(t, Job{Target: gateway.Listener.Addr().String(), Path: "/x?n={{.RequestNumber}}", Ready: "/healthz", Plan: plan})
+	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
+		t.Fatalf("%+v", l)
+	}
+	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	a := g.next(t).Answer
+	if a == nil || a.Error != "" || !a.Record.Whole() || a.Record.Cut || a.Record.Workers["a"] != 40 {
+		t.Errorf("%+v", a)
+	}
+	g.in.Close()
+	<-g.ended
 }
 
 // The end of the input ends the load; what was measured is told.

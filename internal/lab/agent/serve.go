@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/internal/lab/caller"
+	"github.com/cabrank/cabrank/internal/lab/httpcaller"
 	"github.com/cabrank/cabrank/internal/lab/method"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 	_ "github.com/cabrank/cabrank/internal/lab/work/workerpb" // a method that is known without asking
@@ -25,6 +26,9 @@ import (
 
 // answerLimit is how long the target may take to be reached, and to describe itself.
 const answerLimit = 10 * time.Second
+
+// gatewayLimit is how long a gateway may take to begin: interpreters on a busy machine.
+const gatewayLimit = 30 * time.Second
 
 // Serve does one job that comes from in and writes what it comes to, until in ends.
 //
@@ -56,7 +60,7 @@ func (s *server) say(l line) error {
 }
 
 func (s *server) do(ctx context.Context, job Job) (Answer, error) {
-	client, err := job.client(ctx)
+	client, err := job.any(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -129,6 +133,31 @@ func usage() (cpu time.Duration, peak int64) {
 		unit = 1
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), unit * int64(u.Maxrss) //nolint:unconvert // of another type on other systems
+}
+
+// client is one that can call.
+type client interface {
+	traffic.Client
+	fmt.Stringer
+	Close()
+}
+
+// any makes a client that speaks what the job says.
+func (j *Job) any(ctx context.Context) (client, error) {
+	if j.Path == "" {
+		return j.client(ctx)
+	}
+	c, err := httpcaller.New(httpcaller.Options{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, gatewayLimit)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // client makes a client that can call.

@@ -137,6 +137,9 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
+// String says how calls are made.
+func (c *Client) String() string { return "HTTP requests, each over a connection of its own" }
+
 // Opened returns how many connections were opened so far.
 func (c *Client) Opened() int64 { return c.opened.Load() }
 
