@@ -58,7 +58,8 @@ type Judgement struct {
 	// Verdict is Held if all are held, Missed if one of them is missed, else Unknown.
 	Verdict Verdict `json:"verdict"`
 	// Generator says in a line why the generator may have set the figures, or "".
-	// Such a run is not judged: all verdicts are Unknown.
+	// Such a run is not judged: all verdicts are Unknown, but for those that a small
+	// lag (Record.SlightlyLate) leaves as they are. If it leaves all, this is "".
 	Generator string `json:"generator,omitempty"`
 	// Cut says that the run was ended early. It is not judged either: that p99 held
 	// for a part of the time is not what was asked.
@@ -97,26 +98,53 @@ func (j Judgement) String() string {
 // for any number of calls. Below 100 of them it means all. To call it unknown
 // would turn every short run into a failure, and whoever wants to end a build on it would
 // turn the rule off.
+//
+// Where calls were sent a little late, at most by lag, latencies are too high by that much
+// at most. So a latency below its limit is below it without the lag, too, and one that is
+// above by more than the lag stays above: only what lies between is Unknown.
 func (all Thresholds) Judge(r *traffic.Record, busy float64) Judgement {
 	j := Judgement{Verdict: Held, Generator: r.GeneratorLimits(busy), Cut: r.Cut}
-	judged := j.Generator == "" && !j.Cut
+	slightly := r.SlightlyLate(busy)
+	judged := !j.Cut && (j.Generator == "" || slightly)
+	var lag time.Duration
+	if slightly {
+		lag, j.Generator = r.Lag.Max(), ""
+	}
 	latencies := r.Latency()
 	for _, t := range all {
 		f := t.measure(r, latencies)
-		switch {
-		case f.Empty || !judged:
-			f.Verdict = Unknown
-		case t.holds(f.Value):
-			f.Verdict = Held
-		default:
-			f.Verdict = Missed
+		f.Verdict = Unknown
+		if !f.Empty && judged {
+			f.Verdict = t.verdict(f.Value, lag)
+		}
+		if lag > 0 && t.unit == Nanoseconds && !f.Empty {
+			f.Note = strings.TrimSuffix("up to "+short(lag)+" of it is send lag of the generator; "+f.Note, "; ")
 		}
 		if f.Verdict == Missed || (f.Verdict == Unknown && j.Verdict == Held) {
 			j.Verdict = f.Verdict
 		}
 		j.Findings = append(j.Findings, f)
 	}
+	if slightly && j.Verdict == Unknown {
+		j.Generator = r.GeneratorLimits(busy)
+	}
 	return j
+}
+
+// verdict holds a value against the limit. Latencies are too high by lag at most.
+func (t Threshold) verdict(value float64, lag time.Duration) Verdict {
+	least := value
+	if t.unit == Nanoseconds {
+		least -= float64(lag)
+	}
+	switch {
+	case t.holds(value) && t.holds(least):
+		return Held
+	case t.holds(value) || t.holds(least):
+		return Unknown
+	default:
+		return Missed
+	}
 }
 
 func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Finding {

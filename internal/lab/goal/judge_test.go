@@ -120,6 +120,30 @@ func TestWhatIsNotJudged(t *testing.T) {
 	}
 }
 
+// A lag that matters only since the service is fast leaves what it cannot change: the
+// latencies, 1 ms here, are too high by 0.5 ms at most.
+func TestSmallLag(t *testing.T) {
+	r := add(blank(time.Second), 1000, ms)
+	for range 1000 {
+		r.Lag.Record(ms / 2)
+	}
+	for text, want := range map[string]Verdict{
+		"p99<100ms": Held, "p99<1100us": Held, "p99<900us": Unknown, "p99<400us": Missed, "max<2ms": Held,
+		"p50>400us": Held, "p50>900us": Unknown, "p50>2ms": Missed, "errors<=0%": Held, "rate>=900": Held,
+	} {
+		j := parse(t, text).Judge(r, 0)
+		if f := j.Findings[0]; f.Verdict != want || (f.Unit == Nanoseconds) != strings.Contains(f.Note, "send lag of the generator") {
+			t.Errorf("%s: %s, %q; want %s", text, f.Verdict, f.Note, want)
+		}
+		if (j.Generator != "") != (want == Unknown) {
+			t.Errorf("%s: %s, generator %q", text, j.Verdict, j.Generator)
+		}
+		if j := parse(t, text).Judge(r, 0.9); j.Verdict != Unknown {
+			t.Errorf("%s with a busy core: %s", text, j.Verdict)
+		}
+	}
+}
+
 func TestJudgementAsJSON(t *testing.T) {
 	data, err := json.Marshal(parse(t, "p99<100ms").Judge(add(blank(time.Second), 100, 10*ms), 0))
 	want := `{"verdict":"held","thresholds":[` +

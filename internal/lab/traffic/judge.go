@@ -53,6 +53,17 @@ func (r *Record) GeneratorLimits(busy float64) string {
 	return ""
 }
 
+// SlightlyLate reports whether GeneratorLimits speaks of a lag of 1 ms at most, that only
+// matters since the service is fast. Latencies have the lag in them: they are too high,
+// by Lag.Max() at most, and not too low.
+func (r *Record) SlightlyLate(busy float64) bool {
+	if busy >= mostBusy || r.GeneratorLimits(busy) == "" {
+		return false
+	}
+	_, lag := highest(r.Lag)
+	return lag <= mostLag
+}
+
 // highest returns p99, or the highest quantile below it that there are calls enough for.
 func highest(h *latency.Histogram) (name string, value time.Duration) {
 	for _, share := range []float64{0.99, 0.95, 0.9, 0.5} {

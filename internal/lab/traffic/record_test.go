@@ -244,6 +244,9 @@ func TestGeneratorLimits(t *testing.T) {
 		if why := r.GeneratorLimits(tc.busy); (why != "") != tc.limits {
 			t.Errorf("%s: %q", tc.name, why)
 		}
+		if slightly := tc.name == "above a tenth of p50"; r.SlightlyLate(tc.busy) != slightly {
+			t.Errorf("%s: slightly late is %v", tc.name, !slightly)
+		}
 	}
 }
 
