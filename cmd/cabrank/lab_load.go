@@ -70,6 +70,7 @@ type loadFlags struct {
 	metadata, fail                 []string
 	find                           bool
 	tls                            tlsFlags
+	pids                           []int
 
 	thresholds goal.Thresholds // read from fail
 	first      float64         // of a search
@@ -141,6 +142,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	f.tls.addTo(flags)
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
 	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
+	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
 	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
 	flags.StringVar(&f.out, "out", "", "`folder` for report.html, load.json and load.hlog; find.json of --find")
@@ -148,7 +150,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 
 // load reads the command line into a load.
 func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
-	l = lab.Load{Address: address, Method: name, Proto: f.proto, WorkerKey: f.worker}
+	l = lab.Load{Address: address, Method: name, Proto: f.proto, WorkerKey: f.worker, PIDs: f.pids}
 	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
@@ -182,6 +184,8 @@ func (f *loadFlags) readGoal(p traffic.Plan) (err error) {
 	switch {
 	case !f.find:
 		return nil
+	case len(f.pids) > 0:
+		return errors.New("--pid tells what one load costs, and --find makes many; leave one of them out")
 	case len(f.thresholds) == 0:
 		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
 	case len(p.Rate) != 1 || p.Rate[0].From != p.Rate[0].To:
@@ -304,7 +308,7 @@ func printLoad(w io.Writer, l report.Load) error {
 	for _, line := range l.Summary() {
 		fmt.Fprintln(w, line)
 	}
-	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Workers()} {
+	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Workers(), l.Service()} {
 		if len(t.Rows) == 0 {
 			continue
 		}

@@ -37,6 +37,8 @@ type Result struct {
 	// Judgement is there if there were thresholds.
 	Judgement *goal.Judgement `json:"judgement,omitempty"`
 	Record    *traffic.Record `json:"record"`
+	// Processes are those that answered, as far as they were named.
+	Processes []report.Process `json:"processes,omitempty"`
 }
 
 // ResultSchema names the keys of Result and what they mean.
@@ -61,7 +63,7 @@ func Save(folder string, l report.Load) error {
 	figures, err := resultOf(Result{
 		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
 		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
-		Judgement: l.Judgement, Record: l.Record,
+		Judgement: l.Judgement, Record: l.Record, Processes: l.Processes,
 	})
 	if err != nil {
 		return err

@@ -46,6 +46,9 @@ type Load struct {
 	Metadata metadata.MD
 	// Credentials are those of TLS; nil means plaintext.
 	Credentials credentials.TransportCredentials
+	// PIDs are the processes that answer, if they are on this machine: what they use
+	// is counted.
+	PIDs []int
 }
 
 // Prepared is a load that can run: the method is known, its requests are made, and the
@@ -70,6 +73,9 @@ func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
 }
 
 func (p *Prepared) prepare(ctx context.Context) error {
+	if err := checkService(p.load.PIDs); err != nil {
+		return err
+	}
 	if err := p.find(ctx); err != nil {
 		return err
 	}
@@ -128,6 +134,7 @@ func (p *Prepared) Close() {
 // Errors: of the machine. What the service does is a figure.
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
 	load := traffic.New(plan, p.client)
+	service := watchService(p.load.PIDs, plan.Warmup)
 	began, used := time.Now(), usedCPU()
 	done := make(chan struct{})
 	watched := make(chan struct{})
@@ -138,6 +145,7 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 		}
 	}()
 	record, err := load.Run(ctx)
+	processes := service.end()
 	close(done)
 	<-watched
 	if err != nil {
@@ -146,7 +154,7 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 	busy := float64(usedCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
 		Method: strings.TrimPrefix(p.method.Path, "/"), Address: p.load.Address, Began: began, Record: record,
-		Busy: busy, Limited: record.GeneratorLimits(busy),
+		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
 		Client:  []string{p.client.String() + "; " + p.method.Kind.String() + "."},
 		Machine: []string{machine(busy)},
 	}, nil

@@ -71,3 +71,12 @@ func ReadAlone(pid int) (Use, error) {
 	one.RSS, one.PeakRSS = parseHeld(string(status))
 	return one, nil
 }
+
+// ReadName returns the name of a process, as ps writes it; "" if there is none.
+func ReadName(pid int) string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}

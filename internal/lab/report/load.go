@@ -28,6 +28,8 @@ type Load struct {
 	Limited string
 	// Judgement is whether thresholds held; nil if there are none.
 	Judgement *goal.Judgement
+	// Processes are those that answered, as far as they were named.
+	Processes []Process
 	// Machine and Client are lines about where and how it was measured.
 	Machine, Client []string
 }
@@ -127,7 +129,7 @@ func (l Load) Page() Page {
 	for _, part := range []struct {
 		heading string
 		table   Table
-	}{{"Failures", l.Failures()}, {"Workers", l.Workers()}} {
+	}{{"Failures", l.Failures()}, {"Workers", l.Workers()}, {"CPU and memory of the service", l.Service()}} {
 		if len(part.table.Rows) > 0 {
 			p.Parts = append(p.Parts, Part{Heading: part.heading, Tables: []Table{part.table}})
 		}

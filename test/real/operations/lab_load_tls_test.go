@@ -127,9 +127,9 @@ func TestLabLoadTLSFaults(t *testing.T) {
 		flags         []string
 		want          string
 	}{
-		{"no authority", secured, []string{"--tls"}, "--cacert FILE"},
-		{"no authority, by file", secured, []string{"--tls", "--proto", proto}, "--cacert FILE"},
-		{"another name", secured, []string{"--cacert", server.cert}, "--servername"},
+		{"no authority", secured, []string{"--servername", "service.test"}, "--cacert FILE"},
+		{"no authority, by file", secured, []string{"--servername", "service.test", "--proto", proto}, "--cacert FILE"},
+		{"another name", secured, []string{"--cacert", server.cert, "--tls"}, "--servername"},
 		{"a server without TLS", plain, []string{"--tls"}, "without --tls"},
 		{"a server without TLS, by file", plain, []string{"--tls", "--proto", proto}, "without --tls"},
 		{"a caller without TLS", secured, nil, "give --tls"},
