@@ -182,12 +182,15 @@ var layers = map[string]layer{
 	// What listens: ports that are free, names that change.
 	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
 	"internal/lab/names": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
+	// Control groups; what runs in them is started by others.
+	"internal/lab/quota": {inside: []string{"internal/cgroup"}, notStd: []string{"net", "os/exec"}, documented: true},
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"internal/lab/rig": {
 		inside: []string{
-			"internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
-			"internal/lab/result", "internal/lab/testbed",
+			"internal/cgroup", "internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
+			"internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
 		},
+		outside:    []string{"golang.org/x/sys"},
 		documented: true,
 	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.

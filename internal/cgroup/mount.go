@@ -152,3 +152,26 @@ func unescape(field string) string {
 	}
 	return plain.String()
 }
+
+// Place is where a control group is: a path from the root of the file system on.
+type Place struct {
+	Path string
+	V2   bool
+}
+
+// Own returns this process's own group for a controller and those above it, up to the
+// mount: of version 1 if the controller is mounted there, else of version 2, where it
+// may not be allowed. There are none where nothing is mounted.
+func Own(root fs.FS, controller string) (places []Place) {
+	for _, d := range directories(root, controller) {
+		p := Place{Path: path.Join("/", d.path), V2: d.v2}
+		if len(places) > 0 && places[0].V2 != p.V2 {
+			if p.V2 {
+				continue
+			}
+			places = nil
+		}
+		places = append(places, p)
+	}
+	return places
+}

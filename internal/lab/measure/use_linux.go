@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -79,4 +80,27 @@ func ReadName(pid int) string {
 		return ""
 	}
 	return strings.TrimSpace(string(name))
+}
+
+// Children are the processes that a process has started, by the value of a variable in
+// their environment; those without it are left out.
+func Children(pid int, variable string) map[string]int {
+	found := map[string]int{}
+	entries, _ := os.ReadDir("/proc") // without it nobody is found
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if stat, err := statFields(child); err != nil || int(number(stat[1])) != pid {
+			continue
+		}
+		environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", child)) // it may have ended
+		for setting := range strings.SplitSeq(string(environment), "\x00") {
+			if name, value, _ := strings.Cut(setting, "="); name == variable {
+				found[value] = child
+			}
+		}
+	}
+	return found
 }

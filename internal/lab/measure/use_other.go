@@ -14,3 +14,6 @@ func ReadAlone(pid int) (Use, error) { return ReadUse(pid) }
 
 // ReadName returns "": there is no /proc.
 func ReadName(int) string { return "" }
+
+// Children finds nobody: there is no /proc.
+func Children(int, string) map[string]int { return nil }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/quota"
+	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 )
 
@@ -22,10 +24,16 @@ type cabrankFront struct {
 	process *process
 	config  string // its file
 	socket  string // by which it is asked
+	// groups are those of the places for workers that it starts.
+	groups []*quota.Group
 }
 
+// sparePlaces are how many more places for workers there may be than workers from the
+// beginning: some come later, and a roll starts new ones beside the old.
+const sparePlaces = 8
+
 func newCabrankFront(r *Rig) front {
-	return &cabrankFront{rig: r, config: filepath.Join(r.dir, "cabrank.yml"), socket: filepath.Join(r.dir, "cabrank.sock")}
+	return &cabrankFront{rig: r, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
 }
 
 func (f *cabrankFront) start(ctx context.Context, backends []string) error {
@@ -43,7 +51,11 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	if spec.Front.Starts {
 		command = append(command, "--workers", strconv.Itoa(f.rig.present()), "--start-port", strconv.Itoa(f.rig.places[0].port))
 		command = append(append(command, spec.Front.Args...), "--")
-		command = append(command, first.Command...)
+		enter, err := f.enterPlaces(first.CPU)
+		if err != nil {
+			return err
+		}
+		command = append(append(command, enter...), first.Command...)
 		env = append(slices.Clone(env), first.Env...)
 		backends = nil
 	} else {
@@ -52,7 +64,11 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	if err := f.write(backends); err != nil {
 		return err
 	}
-	f.process = &process{role: "front", name: "cabrank", program: testbed.Program{
+	group, err := f.rig.newGroup("front", spec.Front.CPU)
+	if err != nil {
+		return err
+	}
+	f.process = &process{role: "front", name: "cabrank", group: group, program: testbed.Program{
 		Command: command, Env: env, Dir: first.Dir, Keeper: f.rig.keeper,
 	}}
 	if err := f.process.start(); err != nil {
@@ -176,11 +192,51 @@ func (f *cabrankFront) workers(ctx context.Context) (pids map[string]int, err er
 	return pids, nil
 }
 
-func (f *cabrankFront) processes() []*process {
+// enterPlaces makes control groups for the workers that it starts, and returns the
+// command by which each goes into that of its place.
+func (f *cabrankFront) enterPlaces(cores float64) (command []string, err error) {
+	const mark = "place-"
+	for i := range len(f.rig.spec.Workers) + sparePlaces {
+		group, err := f.rig.newGroup(mark+strconv.Itoa(i), cores)
+		if err != nil || group == nil {
+			return nil, err
+		}
+		f.groups = append(f.groups, group)
+	}
+	for _, word := range f.groups[0].Enter() {
+		command = append(command, strings.Replace(word, "/"+mark+"0/", "/"+mark+"{index}/", 1))
+	}
+	return command, nil
+}
+
+// usage tells what cabrank has used apart from the workers that it has started. Without
+// control groups a worker that has ended takes what it has used with it.
+func (f *cabrankFront) usage() (all []result.Process) {
 	if f.process == nil {
 		return nil
 	}
-	return []*process{f.process}
+	if !f.rig.spec.Front.Starts {
+		return []result.Process{f.process.usage()}
+	}
+	running := measure.Children(f.process.now().PID(), "CABRANK_WORKER_INDEX")
+	for i := range len(f.rig.spec.Workers) + sparePlaces {
+		u := result.Process{Role: fmt.Sprintf("worker %d", i+1), PID: running[strconv.Itoa(i)]}
+		if u.PID > 0 {
+			use, _ := measure.ReadUse(u.PID) // it may be ending
+			u.CPU, u.RSS, u.PeakRSS = use.CPU, use.RSS, use.PeakRSS
+		}
+		if len(f.groups) > 0 {
+			counted(&u, f.groups[i])
+		}
+		if u.PID > 0 || u.CPU > 0 {
+			all = append(all, u)
+		}
+	}
+	front := result.Process{Role: "front", PID: f.process.now().PID()}
+	alone, _ := measure.ReadAlone(front.PID) // it may have ended
+	front.CPU, front.RSS, front.PeakRSS = alone.CPU, alone.RSS, alone.PeakRSS
+	counted(&front, f.process.group)
+	return append(all, front)
 }
 
 func (f *cabrankFront) stop() {

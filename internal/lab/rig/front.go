@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/names"
+	"github.com/cabrank/cabrank/internal/lab/result"
 )
 
 // front is what callers call, and what knows the workers.
@@ -16,8 +17,8 @@ type front interface {
 	target() string
 	// change says which workers there are from now on.
 	change(ctx context.Context, backends []string) error
-	// processes are those that it consists of, in the order in which they are shown.
-	processes() []*process
+	// usage is what its processes have used, and the workers that it has started.
+	usage() []result.Process
 	// stop ends it. It is called once, also if start has failed.
 	stop()
 }
@@ -29,7 +30,7 @@ func newNoFront(r *Rig) front { return &noFront{first: r.places[0].addr()} }
 
 func (f *noFront) start(context.Context, []string) error { return nil }
 func (f *noFront) target() string                        { return f.first }
-func (f *noFront) processes() []*process                 { return nil }
+func (f *noFront) usage() []result.Process               { return nil }
 func (f *noFront) stop()                                 {}
 
 func (f *noFront) change(context.Context, []string) error {
@@ -74,7 +75,7 @@ func (f *nameFront) target() string {
 	return fmt.Sprintf("dns://%s/%s:%d", f.zone.Addr, serviceName, f.rig.places[0].port)
 }
 
-func (f *nameFront) processes() []*process { return nil }
+func (f *nameFront) usage() []result.Process { return nil }
 
 func (f *nameFront) stop() {
 	if f.zone != nil {

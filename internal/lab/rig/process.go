@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/quota"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 )
@@ -22,6 +23,7 @@ type process struct {
 	role    string // as result.Process has it
 	name    string // as people call it
 	program testbed.Program
+	group   *quota.Group // nil if there is none
 
 	mu    sync.Mutex // guards what follows
 	child *testbed.Child
@@ -40,7 +42,11 @@ func (p *process) start() error {
 	if _, err := exec.LookPath(p.program.Command[0]); err != nil {
 		return fmt.Errorf("%s cannot be started: %w", p.name, err)
 	}
-	child, err := testbed.Launch(p.program)
+	program := p.program
+	if p.group != nil {
+		program.Command = append(p.group.Enter(), program.Command...)
+	}
+	child, err := testbed.Launch(program)
 	if err != nil {
 		return fmt.Errorf("%s cannot be started: %w", p.name, err)
 	}
@@ -122,22 +128,31 @@ func (p *process) usage() result.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := result.Process{Role: p.role, CPU: p.spent}
-	if p.child == nil {
-		return u
+	if p.child != nil {
+		u.PID = p.child.PID()
+		select {
+		case <-p.child.Ended():
+			_, cpu := p.child.Exit()
+			u.CPU += cpu
+		default:
+			use, _ := measure.ReadUse(u.PID) // it is about to end, or this is not Linux
+			u.CPU += use.CPU
+			u.RSS, u.PeakRSS = use.RSS, use.PeakRSS
+		}
 	}
-	u.PID = p.child.PID()
-	select {
-	case <-p.child.Ended():
-		_, cpu := p.child.Exit()
-		u.CPU += cpu
-		return u
-	default:
-	}
-	use, err := measure.ReadUse(u.PID)
-	if err != nil { // it is about to end, or this is not Linux
-		return u
-	}
-	u.CPU += use.CPU
-	u.RSS, u.PeakRSS = use.RSS, use.PeakRSS
+	counted(&u, p.group)
 	return u
+}
+
+// counted puts in what a control group has counted: it also knows what processes have
+// used that ended and for which nobody has waited.
+func counted(u *result.Process, g *quota.Group) {
+	if g == nil {
+		return
+	}
+	use, known := g.Read()
+	if known {
+		u.CPU = use.CPU
+	}
+	u.Quota, u.Throttled, u.ThrottledFor = g.Cores, use.Throttled, use.ThrottledFor
 }

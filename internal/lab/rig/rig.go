@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/quota"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 )
@@ -19,8 +20,9 @@ import (
 type Rig struct {
 	spec    Spec
 	program string
-	dir     string
+	folder  folder
 	keeper  *testbed.Keeper
+	tree    *quota.Tree // nil where no control groups can be made
 	places  []place
 	listen  place
 	front   front
@@ -29,8 +31,9 @@ type Rig struct {
 
 	changing sync.Mutex // held while the front is told of workers; taken before mu
 	mu       sync.Mutex // guards what follows
-	on       []bool     // which workers callers are sent to
-	coming   []bool     // which are being added
+	callers  int
+	on       []bool // which workers callers are sent to
+	coming   []bool // which are being added
 }
 
 // Start starts an arm. When it returns every worker and the front answer.
@@ -57,12 +60,13 @@ func Start(ctx context.Context, spec Spec) (*Rig, error) {
 }
 
 func (r *Rig) start(ctx context.Context) (err error) {
-	if r.dir, err = os.MkdirTemp("", "cabrank-lab-"); err != nil {
+	if r.folder, err = makeFolder(); err != nil {
 		return err
 	}
 	if r.keeper, err = testbed.StartKeeper(r.program); err != nil {
 		return err
 	}
+	r.openGroups()
 	if r.places, r.listen, err = r.spec.places(); err != nil {
 		return err
 	}
@@ -83,8 +87,12 @@ func (r *Rig) start(ctx context.Context) (err error) {
 func (r *Rig) startWorkers(ctx context.Context) error {
 	for i, w := range r.spec.Workers {
 		command, env := w.told(i, r.places[i])
+		group, err := r.newGroup(w.Name, w.CPU)
+		if err != nil {
+			return err
+		}
 		r.workers = append(r.workers, &process{
-			role: fmt.Sprintf("worker %d", i+1), name: w.Name,
+			role: fmt.Sprintf("worker %d", i+1), name: w.Name, group: group,
 			program: testbed.Program{Command: command, Env: env, Dir: w.Dir, Keeper: r.keeper},
 		})
 	}
@@ -130,9 +138,22 @@ func (r *Rig) present() (n int) {
 // Target is what callers dial: host:port, or dns://HOST:PORT/name:port.
 func (r *Rig) Target() string { return r.front.target() }
 
-// Caller returns the command by which a process is started that calls the target: the
-// same one, or behind one that brings it to where the target can be reached.
-func (r *Rig) Caller(command []string) []string { return slices.Clone(command) }
+// Caller returns the command by which a process is started that calls the target, from
+// a command that does not know where that can be reached. It goes before the processes
+// of the arm where all want the CPU.
+func (r *Rig) Caller(command []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.callers++
+	group, err := r.newGroup(fmt.Sprintf("generator-%d", r.callers), 0)
+	if err == nil && group != nil {
+		err = group.Prefer()
+	}
+	if err != nil || group == nil { // it is told of those that have quotas
+		return slices.Clone(command)
+	}
+	return append(group.Enter(), command...)
+}
 
 // Notes say what the machine did not allow, a line each.
 func (r *Rig) Notes() []string { return slices.Clone(r.notes) }
@@ -146,9 +167,7 @@ func (r *Rig) Usage() (all []result.Process) {
 			all = append(all, p.usage())
 		}
 	}
-	for _, p := range r.front.processes() {
-		all = append(all, p.usage())
-	}
+	all = append(all, r.front.usage()...)
 	if own, err := measure.ReadAlone(os.Getpid()); err == nil {
 		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
 	}
@@ -165,7 +184,7 @@ func (r *Rig) later(p *process) bool {
 func Between(from, to []result.Process) (used []result.Process) {
 	for _, p := range to {
 		if i := slices.IndexFunc(from, func(q result.Process) bool { return q.Role == p.Role }); i >= 0 {
-			p.CPU -= from[i].CPU
+			p.CPU = max(0, p.CPU-from[i].CPU) // less only if nobody has counted what has ended
 			p.Throttled -= from[i].Throttled
 			p.ThrottledFor -= from[i].ThrottledFor
 		}
@@ -187,7 +206,8 @@ func (r *Rig) Close() {
 	if r.keeper != nil {
 		r.keeper.Close()
 	}
-	if r.dir != "" {
-		os.RemoveAll(r.dir) //nolint:errcheck // a temporary folder
+	if r.tree != nil {
+		r.tree.Close()
 	}
+	r.folder.remove()
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -232,8 +233,11 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// When the process is killed that has started an arm, nothing of it stays.
+// When the process is killed that has started an arm, no process of it stays, and the
+// next arm removes its files and groups.
 func TestKilledController(t *testing.T) {
+	tmp := harness.ShortTempDir(t)
+	t.Setenv("TMPDIR", tmp)
 	controller := exec.Command(harness.OwnBinary(t), holdRole, harness.CabrankBinary(t))
 	controller.Stderr = os.Stderr
 	out, err := controller.StdoutPipe()
@@ -256,4 +260,24 @@ func TestKilledController(t *testing.T) {
 	testkit.Eventually(t, harness.Patience, "all processes of the arm have ended", func() bool {
 		return !slices.ContainsFunc(used, func(p result.Process) bool { return syscall.Kill(-p.PID, 0) == nil })
 	})
+	r, err := rig.Start(t.Context(), greeters(t, 1, rig.None))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, left := range append(ourGroups(t), ourFolders(t)...) {
+		if strings.Contains(left, fmt.Sprintf("-%d-", controller.Process.Pid)) || strings.HasPrefix(left, tmp) {
+			t.Errorf("left %s", left)
+		}
+	}
+}
+
+// ourFolders lists the folders of arms that there are.
+func ourFolders(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), "cabrank-lab-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -1,0 +1,161 @@
+package quota
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/cgroup"
+)
+
+// prefix is how our folders begin; the process follows that has made them, and what
+// keeps several of one process apart.
+const prefix = "cabrank-lab-"
+
+// period is what a quota is for, as Kubernetes has it: 100 ms.
+const period = 100 * time.Millisecond
+
+// Tree is a place for control groups.
+//
+// Life: Open; ended by Close. Concurrency: one goroutine makes and ends groups; what is
+// read of them may be read by any.
+type Tree struct {
+	files files
+	v2    bool
+	cpu   string // our folder for the controller cpu
+	count string // the same for cpuacct, in version 1; "" if it is not there
+	made  []*Group
+}
+
+// Open finds a place where this process may make groups with a quota of CPU.
+//
+// Errors: one line that says why there is none, and what to do.
+func Open() (*Tree, error) { return open(os.DirFS("/"), machine{}, os.Getpid()) }
+
+func open(root fs.FS, on files, pid int) (*Tree, error) {
+	t := &Tree{files: on}
+	above := cgroup.Own(root, "cpu")
+	if len(above) == 0 {
+		return nil, errors.New("this machine has no control groups for CPU")
+	}
+	t.v2 = above[0].V2
+	name := fmt.Sprintf("%s%d-%s", prefix, pid, strings.ToLower(rand.Text()[:6]))
+	if t.v2 {
+		if err := t.openV2(above, name); err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+	t.cpu = path.Join(above[0].Path, name)
+	if err := t.mkdir(t.cpu); err != nil {
+		return nil, err
+	}
+	// The CPU that a group has used is another controller's, often mounted together.
+	if acct := cgroup.Own(root, "cpuacct"); len(acct) > 0 && !acct[0].V2 {
+		t.count = path.Join(acct[0].Path, name)
+		if t.count != t.cpu && t.mkdir(t.count) != nil {
+			t.count = ""
+		}
+	}
+	return t, nil
+}
+
+// openV2 takes the lowest group of those that this process is in where others with a
+// quota can be made: where that is so already, or can be had. A group with processes in
+// it cannot (cgroup-v2.rst, no internal processes), but the one above may.
+func (t *Tree) openV2(above []cgroup.Place, name string) error {
+	var why error
+	allows := func(p cgroup.Place) bool {
+		text, err := t.files.read(path.Join(p.Path, "cgroup.subtree_control"))
+		return err == nil && slices.Contains(strings.Fields(text), "cpu")
+	}
+	try := func(p cgroup.Place) bool {
+		t.cpu = path.Join(p.Path, name)
+		if why = t.mkdir(t.cpu); why != nil {
+			return false
+		}
+		why = t.files.write(path.Join(t.cpu, "cgroup.subtree_control"), "+cpu")
+		if why != nil {
+			_ = t.files.rmdir(t.cpu)
+		}
+		return why == nil
+	}
+	for _, p := range above {
+		if allows(p) && try(p) {
+			return nil
+		}
+	}
+	for _, p := range above {
+		if err := t.files.write(path.Join(p.Path, "cgroup.subtree_control"), "+cpu"); err != nil {
+			why = err
+			continue
+		}
+		if try(p) {
+			return nil
+		}
+	}
+	return t.refused(why)
+}
+
+func (t *Tree) refused(why error) error {
+	advice := "run it as root"
+	if t.v2 {
+		advice += ", or behind `systemd-run --user --scope -p Delegate=yes`"
+	}
+	return fmt.Errorf("no control group can be made here (%w): %s", why, advice)
+}
+
+// mkdir makes our folder, when those of the dead are removed.
+func (t *Tree) mkdir(dir string) error {
+	above := path.Dir(dir)
+	names, _ := t.files.list(above) // without it they stay
+	for _, name := range names {
+		rest, ours := strings.CutPrefix(name, prefix)
+		number, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(number)
+		if ours && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			t.remove(path.Join(above, name))
+		}
+	}
+	err := t.files.mkdir(dir)
+	if err == nil || t.v2 {
+		return err
+	}
+	return t.refused(err)
+}
+
+// remove removes a folder with those in it, if no process is there.
+func (t *Tree) remove(dir string) {
+	names, _ := t.files.list(dir)
+	for _, name := range names {
+		_ = t.files.rmdir(path.Join(dir, name))
+	}
+	_ = t.files.rmdir(dir)
+}
+
+// removeTime bounds how long the kernel may take until a group is empty.
+const removeTime = 2 * time.Second
+
+// Close ends what still runs in the groups, and removes them.
+func (t *Tree) Close() {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for began := time.Now(); ; <-again.C {
+		left := slices.ContainsFunc(t.made, func(g *Group) bool { return g.end() })
+		if !left || time.Since(began) > removeTime {
+			break
+		}
+	}
+	t.remove(t.cpu)
+	if t.count != "" && t.count != t.cpu {
+		t.remove(t.count)
+	}
+}

@@ -1,0 +1,59 @@
+package rig
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// folderName is how folders of arms begin, in that for temporary files.
+	folderName = "cabrank-lab-"
+	// lockName is the file that is locked for as long as an arm lives.
+	lockName = "alive"
+)
+
+// folder is where the files of an arm are.
+//
+// Life: makeFolder; ended by remove, or by the next makeFolder of anybody when this
+// process was killed.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// makeFolder makes one, and removes those whose processes were killed.
+func makeFolder() (f folder, err error) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folderName+"*")) // the pattern is right
+	for _, path := range left {
+		if lock, err := os.Open(filepath.Join(path, lockName)); err == nil {
+			if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				_ = os.RemoveAll(path) // it may be another user's
+			}
+			lock.Close()
+		}
+	}
+	if f.path, err = os.MkdirTemp("", folderName); err != nil {
+		return f, err
+	}
+	// Locked before it has its name: nobody takes it for one that was left.
+	name := filepath.Join(f.path, lockName)
+	if f.lock, err = os.Create(name + ".new"); err != nil {
+		return f, err
+	}
+	return f, errors.Join(unix.Flock(int(f.lock.Fd()), unix.LOCK_EX), os.Rename(name+".new", name))
+}
+
+func (f folder) remove() {
+	if f.path != "" {
+		_ = os.RemoveAll(f.path) // in a folder for temporary files
+	}
+	if f.lock != nil {
+		f.lock.Close()
+	}
+}
+
+// file is the path of a file in it.
+func (f folder) file(name string) string { return filepath.Join(f.path, name) }

@@ -1,0 +1,25 @@
+package rig
+
+import "testing"
+
+func TestScale(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		cores, machine float64
+		want           float64
+	}{
+		{"it fits", 1.5, 4, 1},
+		{"as in Kubernetes, on two cores", 1.5, 2, 2.0 / 3},
+		{"one core for all", 2, 1, 0.25},
+		{"half a core for all", 1, 0.5, 0.25},
+		{"no quotas", 0, 2, 1},
+	} {
+		if got := scale(tc.cores, tc.machine); got != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
+		}
+	}
+	spec := Spec{Workers: []Worker{{CPU: 0.5}, {CPU: 0.25}}, Front: Front{CPU: 1}}
+	if got := spec.Cores(); got != 1.75 {
+		t.Errorf("all of them: %v", got)
+	}
+}
