@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -23,46 +22,42 @@ const (
 
 // servant answers calls as a worker does that has nothing to fear: it is the
 // relay that stands between it and the attack.
-func servant(c *wildConn) {
-	if _, err := io.CopyN(io.Discard, c, int64(len(http2.ClientPreface))); err != nil {
-		return
-	}
-	c.write(func(f *http2.Framer) error { return f.WriteSettings() })
-	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	c.framer.MaxHeaderListSize = 1 << 20
+func servant(g *rig) {
+	f := farOf(g.t, true, g.pipe(g.AddEndpoint("w1", 1000, false)))
 	paths := map[uint32]string{}
-	for {
-		frame, err := c.framer.ReadFrame()
-		if err != nil {
-			return
-		}
-		c.housekeeping(frame)
-		id, ended := frame.Header().StreamID, frame.Header().Flags.Has(http2.FlagDataEndStream)
-		switch frame := frame.(type) {
-		case *http2.MetaHeadersFrame:
-			paths[id] = frame.PseudoValue("path")
-		case *http2.DataFrame:
-		default:
-			continue
-		}
-		if ended {
-			serve(c, id, paths[id])
-			delete(paths, id)
+	heard := func(s *judged, end bool) {
+		if end {
+			f.serve(s.id, paths[s.id])
+			delete(paths, s.id)
 		}
 	}
+	f.onHeaders = func(s *judged, fields []hpack.HeaderField, end bool) {
+		for _, field := range fields {
+			if field.Name == ":path" {
+				paths[s.id] = field.Value
+			}
+		}
+		heard(s, end)
+	}
+	f.onData = func(s *judged, _ []byte, end bool) { heard(s, end) }
+	go func() { // ends with the connection
+		f.do(func() { f.greet() })
+		f.read()
+	}()
+	g.t.Cleanup(func() { f.nc.Close() })
 }
 
-func serve(c *wildConn, id uint32, path string) {
+func (f *far) serve(id uint32, path string) {
 	if path == silentPath {
 		return
 	}
-	c.headers(id, false, block(responseHead()...))
+	f.headers(id, false, responseHead()...)
 	if path == largePath {
-		c.data(id, false, 32<<10)
+		f.data(id, false, 32<<10)
 	} else {
-		c.write(func(f *http2.Framer) error { return f.WriteData(id, false, hi()) })
+		_ = f.framer.WriteData(id, false, hi())
 	}
-	c.headers(id, true, block("grpc-status", "0"))
+	f.headers(id, true, "grpc-status", "0")
 }
 
 // attack is what one connection of a caller does to hurt the others. The step
@@ -195,9 +190,7 @@ func TestAttacks(t *testing.T) {
 func (a attack) run(t *testing.T) {
 	t.Helper()
 	g := newPipeRig(t, func(o *Options) { o.Resets = testResets })
-	w := newWildConn(g.pipe(g.AddEndpoint("w1", 1000, false)))
-	go servant(w) // ends with the connection
-	t.Cleanup(func() { w.Close() })
+	servant(g)
 	good := goodCaller{g: g, p: g.pipeCaller()}
 	good.call()
 	synctest.Wait()
@@ -294,9 +287,7 @@ func (c *goodCaller) call() {
 func TestNoPreface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newPipeRig(t)
-		w := newWildConn(g.pipe(g.AddEndpoint("w1", 1000, false)))
-		go servant(w) // ends with the connection
-		t.Cleanup(func() { w.Close() })
+		servant(g)
 		good := goodCaller{g: g, p: g.pipeCaller()}
 		const silent = 100
 		var all []*testkit.Peer

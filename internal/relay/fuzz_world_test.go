@@ -12,7 +12,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
-	"github.com/cabrank/cabrank/internal/shard"
 )
 
 // world is a whole relay without transports: every byte goes in and out by
@@ -23,23 +22,6 @@ type world struct {
 	st    *stand
 	split int // bytes per Feed
 	fed   int // bytes that callers and workers have sent
-}
-
-// far is the far end of one connection of the relay.
-type far struct {
-	*judge
-	w    *world
-	link *shard.Link
-	e    *Endpoint     // of a worker
-	cc   *callerConn   // nil: the far end is a worker
-	uc   *upstreamConn // nil: the far end is a caller
-	dead bool          // the engine or the far end has ended the connection
-	next uint32        // a caller's next stream
-
-	out    bytes.Buffer // what framer writes
-	framer *http2.Framer
-	enc    *hpack.Encoder
-	list   bytes.Buffer
 }
 
 // memoryBound is how much the relay may hold, besides what it was sent several
@@ -58,10 +40,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 }
 
 func (w *world) far(worker bool) *far {
-	f := &far{judge: newJudge(w.t, worker), w: w, next: 1}
-	f.framer = http2.NewFramer(&f.out, nil)
-	f.framer.AllowIllegalWrites = true
-	f.enc = hpack.NewEncoder(&f.list)
+	f := newFar(w.t, worker)
+	f.w = w
 	return f
 }
 
@@ -93,8 +73,8 @@ func (w *world) worker(name string, slots int, local bool) *far {
 	return f
 }
 
-// send hands in what the far end has written, in pieces, as a link does.
-func (f *far) send(p []byte) {
+// hand hands in what the far end has written, in pieces, as a link does.
+func (f *far) hand(p []byte) {
 	f.w.t.Helper()
 	f.w.fed += len(p)
 	for len(p) > 0 {
@@ -103,14 +83,6 @@ func (f *far) send(p []byte) {
 		p = p[n:]
 	}
 	f.w.check()
-}
-
-// flush sends what the framer has written.
-func (f *far) flush() {
-	f.w.t.Helper()
-	p := bytes.Clone(f.out.Bytes())
-	f.out.Reset()
-	f.send(p)
 }
 
 func (f *far) feed(p []byte) {
@@ -171,20 +143,6 @@ func (f *far) leave() {
 	f.w.check()
 }
 
-func (f *far) encode(fields ...string) []byte {
-	f.list.Reset()
-	for i := 0; i < len(fields); i += 2 {
-		_ = f.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-	}
-	return bytes.Clone(f.list.Bytes())
-}
-
-func (f *far) headers(stream uint32, last bool, fields ...string) {
-	_ = f.framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, EndStream: last, EndHeaders: true, BlockFragment: f.encode(fields...),
-	})
-}
-
 // check says what must be true between any two events.
 func (w *world) check() {
 	w.t.Helper()
@@ -200,7 +158,6 @@ func (w *world) pass(d time.Duration) { pass(d) }
 // every whole request with its own bytes, and returns credit.
 type goodWorker struct {
 	*far
-	acked   bool
 	whole   []*judged       // requests that wait for their answer
 	replied map[string]bool // bodies that were answered
 }
@@ -215,7 +172,7 @@ func newGoodWorker(w *world, local bool, slots int, settings ...http2.Setting) *
 		}
 		g.got(s, end)
 	}
-	_ = g.framer.WriteSettings(settings...)
+	g.greet(settings...)
 	g.flush()
 	return g
 }
@@ -233,10 +190,7 @@ func (g *goodWorker) work(room uint32) bool {
 	if g.dead {
 		g.w.t.Fatal("a worker that kept all rules has lost its connection")
 	}
-	if g.greeted && !g.acked {
-		g.acked = true
-		_ = g.framer.WriteSettingsAck()
-	}
+	g.keepUp()
 	for _, s := range g.streams {
 		if room > 0 && !s.ended && !s.reset && s.window < 1<<20 {
 			_ = g.framer.WriteWindowUpdate(s.id, room)
@@ -299,8 +253,7 @@ func newSteady(w *world) *steady {
 		c.got, c.ended = append(c.got, p...), end
 	}
 	b.onReset = func(s *judged) { b.calls[s.id].reset = true }
-	b.out.WriteString(http2.ClientPreface)
-	_ = b.framer.WriteSettings()
+	b.greet()
 	_ = b.framer.WriteWindowUpdate(0, 1<<20)
 	b.flush()
 	return b

@@ -20,6 +20,7 @@ import (
 type judge struct {
 	t      testing.TB
 	worker bool // the peer is a worker: the engine is the client
+	late   bool // nobody knows when the engine has got what the peer sent
 
 	opened   bool   // the peer's preface (caller) was read
 	fedRest  []byte // of what the peer sent, the beginning of a frame
@@ -30,10 +31,12 @@ type judge struct {
 	pings    [][8]byte      // and PING
 	farewell int64          // where in the output the engine knew the peer's GOAWAY; never: none came
 
-	rest     []byte // of what the engine wrote, the beginning of a frame
-	taken    int64  // bytes of the engine's output that were read
-	begun    bool   // the engine's preface (client) was read
-	greeted  bool   // and its SETTINGS
+	rest     []byte    // of what the engine wrote, the beginning of a frame
+	taken    int64     // bytes of the engine's output that were read
+	begun    bool      // the engine's preface (client) was read
+	greeted  bool      // and its SETTINGS
+	settled  int       // how many of these
+	asked    [][8]byte // PINGs that the peer has not answered
 	dec      *hpack.Decoder
 	blocks   int    // header blocks that were read
 	list     []byte // a header block that the engine has not finished
@@ -286,6 +289,7 @@ func (j *judge) settings(f *http2.SettingsFrame) {
 	j.t.Helper()
 	j.greeted = true
 	if !f.IsAck() {
+		j.settled++
 		for i := range f.NumSettings() {
 			if err := f.Setting(i).Valid(); err != nil {
 				j.wrong("6.5.2", "%v: %v", f.Setting(i), err)
@@ -318,6 +322,7 @@ func (j *judge) settings(f *http2.SettingsFrame) {
 func (j *judge) ping(f *http2.PingFrame) {
 	j.t.Helper()
 	if !f.IsAck() {
+		j.asked = append(j.asked, f.Data)
 		return
 	}
 	if len(j.pings) == 0 || j.pings[0] != f.Data {
@@ -422,7 +427,7 @@ func (j *judge) begin(id uint32) *judged {
 	}
 	n := uint32(0)
 	for _, s := range j.streams {
-		if !s.reset && j.at() < s.quietAt && !j.closed(s) {
+		if !j.late && !s.reset && j.at() < s.quietAt && !j.closed(s) {
 			n++
 		}
 	}

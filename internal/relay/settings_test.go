@@ -3,7 +3,6 @@ package relay
 import (
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,34 +222,12 @@ func TestReloadChangesNewConnections(t *testing.T) {
 // nothing races.
 func TestReloadsUnderStress(t *testing.T) {
 	for seed := range uint64(2) {
-		g, endpoints, addresses := wildHouse(t, seed)
-		quit := make(chan struct{})
-		var others, callers sync.WaitGroup
-		others.Go(func() { g.flap(seed, endpoints, addresses, quit) })
-		others.Go(func() { g.reloadAtRandom(seed, quit) })
-		for i := range uint64(6) {
-			w := &wildCaller{addr: g.addr, dice: rand.New(rand.NewPCG(seed, i))}
-			callers.Go(func() { w.run(300) })
-		}
-		callers.Wait()
-		close(quit)
-		others.Wait()
-		testkit.Eventually(t, soon, "all calls to be over", func() bool { return g.running() == 0 })
-		g.each(wantFreeListSane(t))
-		g.wantInFlight(0)
-		g.wantWaiting(0)
-	}
-}
-
-func (g *rig) reloadAtRandom(seed uint64, quit <-chan struct{}) {
-	dice := rand.New(rand.NewPCG(seed, 77))
-	for {
-		select {
-		case <-quit:
-			return
-		case <-time.After(time.Duration(1+dice.IntN(10)) * time.Millisecond):
-		}
-		g.reload(func(o *Options) { changeAtRandom(o, dice) })
+		h := newWildHouse(t, seed)
+		h.helpers.Go(func() {
+			h.nowAndThen(77, func(dice *rand.Rand) { h.reload(func(o *Options) { changeAtRandom(o, dice) }) })
+		})
+		h.rush(300).Wait()
+		h.wantCalm()
 	}
 }
 
