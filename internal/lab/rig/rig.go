@@ -18,16 +18,18 @@ import (
 // Life: Start; ended by Close. Concurrency: any; one event at a time has its way with
 // which workers there are.
 type Rig struct {
-	spec    Spec
-	program string
-	folder  folder
-	keeper  *testbed.Keeper
-	tree    *quota.Tree // nil where no control groups can be made
-	places  []place
-	listen  place
-	front   front
-	workers []*process // nil if the front starts them
-	notes   []string
+	spec      Spec
+	program   string
+	folder    folder
+	keeper    *testbed.Keeper
+	tree      *quota.Tree // nil where no control groups can be made
+	places    []place
+	listen    place
+	gatewayAt place
+	front     front
+	workers   []*process // nil if the front starts them
+	gateway   *process   // nil if there is none
+	notes     []string
 
 	changing sync.Mutex // held while the front is told of workers; taken before mu
 	mu       sync.Mutex // guards what follows
@@ -80,7 +82,10 @@ func (r *Rig) start(ctx context.Context) (err error) {
 		}
 	}
 	r.front = kinds()[r.spec.Front.Kind](r)
-	return r.front.start(ctx, r.backends())
+	if err := r.front.start(ctx, r.backends()); err != nil {
+		return err
+	}
+	return r.startGateway(ctx)
 }
 
 // startWorkers starts those that are there from the beginning, all at once.
@@ -168,6 +173,9 @@ func (r *Rig) Usage() (all []result.Process) {
 		}
 	}
 	all = append(all, r.front.usage()...)
+	if r.gateway != nil {
+		all = append(all, r.gateway.usage())
+	}
 	if own, err := measure.ReadAlone(os.Getpid()); err == nil {
 		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
 	}
@@ -195,6 +203,9 @@ func Between(from, to []result.Process) (used []result.Process) {
 
 // Close ends all processes and removes all files of the arm.
 func (r *Rig) Close() {
+	if r.gateway != nil {
+		r.gateway.stop()
+	}
 	if r.front != nil {
 		r.front.stop()
 	}

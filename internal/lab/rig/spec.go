@@ -57,6 +57,7 @@ type Front struct {
 type Spec struct {
 	Workers []Worker // at least one that is not Later
 	Front   Front
+	Gateway Gateway
 	// Scale is what all quotas are multiplied with, so that arms fit on the machine; 0: 1.
 	Scale float64
 	// Program is the path of cabrank; empty: this program.

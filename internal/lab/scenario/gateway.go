@@ -19,8 +19,6 @@ type Gateway struct {
 	Dir     string
 	// Env is added to the environment: NAME=value, with the same in it.
 	Env []string
-	// CPU is its quota in cores, before it is scaled to the machine; 0 is none.
-	CPU float64
 }
 
 // HTTP is what callers ask a gateway for.
@@ -38,7 +36,6 @@ func (t *table) gateway(node *yaml.Node, g *Gateway) {
 	inner.command("command", &g.Command)
 	inner.text("dir", &g.Dir)
 	inner.environment("env", &g.Env)
-	inner.number("cpu", &g.CPU, 0, 1000)
 	inner.close()
 }
 

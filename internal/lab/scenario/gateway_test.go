@@ -13,7 +13,7 @@ values: {iterations: 200, most: 1000}
 http: {path: "/random?iterations={iterations}&to={most}&seed={{.Seed}}-{{.RequestNumber}}", ready: /healthz}
 rounds: 2
 workers: {command: [python3, server.py, "{port}"], count: 3}
-gateway: {command: [python3, "{examples}/front.py"], env: {TARGET: "{target}", N: "{iterations}"}, cpu: 0.5}
+gateway: {command: [python3, "{examples}/front.py"], env: {TARGET: "{target}", N: "{iterations}"}}
 arms:
   - {name: one}
   - {name: two, gateway: {env: {TARGET: "x"}}}
@@ -28,7 +28,7 @@ func TestGateway(t *testing.T) {
 		t.Errorf("%+v", s.HTTP)
 	}
 	g := s.Arms[0].Gateway
-	if !slices.Equal(g.Command, []string{"python3", "{examples}/front.py"}) || g.CPU != 0.5 || !slices.Equal(g.Env, []string{"N=200", "TARGET={target}"}) {
+	if !slices.Equal(g.Command, []string{"python3", "{examples}/front.py"}) || !slices.Equal(g.Env, []string{"N=200", "TARGET={target}"}) {
 		t.Errorf("%+v", g)
 	}
 	if other := s.Arms[1].Gateway; !slices.Equal(other.Command, g.Command) || !slices.Equal(other.Env, []string{"TARGET=x"}) {
