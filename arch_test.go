@@ -237,8 +237,16 @@ var layers = map[string]layer{
 	"internal/lab/programs": {inside: []string{"examples/..."}, notStd: []string{"net", "os/exec"}, documented: true},
 	// A generator as a process of its own: it knows no scenario.
 	"internal/lab/agent": {
-		inside:  []string{"internal/lab/caller", "internal/lab/httpcaller", "internal/lab/method", "internal/lab/traffic", "internal/lab/work/workerpb"},
+		inside:  []string{"internal/lab/caller", "internal/lab/httpcaller", "internal/lab/measure", "internal/lab/method", "internal/lab/traffic", "internal/lab/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
+	},
+	// Runs a scenario: it joins the others, and judges nothing.
+	"internal/lab/trial": {
+		inside: []string{
+			"internal/lab/agent", "internal/lab/caller", "internal/lab/result", "internal/lab/rig", "internal/lab/scenario",
+			"internal/lab/stats", "internal/lab/testbed", "internal/lab/traffic",
+		},
+		documented: true,
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestServe(t *testing.T) {
 	if a == nil || a.Error != "" || a.Record.Calls.Answered.Count() != 240 || a.Record.Workers["w"] != 240 {
 		t.Fatalf("%+v", a)
 	}
-	if a.CPU <= 0 || a.PeakRSS < 1<<20 || a.Busy() <= 0 || a.Busy() > 1 || a.Took < time.Second {
+	if a.CPU <= 0 || runtime.GOOS == "linux" && a.PeakRSS < 1<<20 || a.Busy() <= 0 || a.Busy() > 1 || a.Took < time.Second {
 		t.Errorf("used %v of %v, held %d bytes, busy %v", a.CPU, a.Took, a.PeakRSS, a.Busy())
 	}
 	g.in.Close()

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,14 +124,6 @@ func (p *Process) Close() {
 	late := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
 	_ = p.cmd.Wait() // how it ended is known from what it said
-}
-
-// Kill ends it at once.
-func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
-
-// StopWith stops it when ctx ends; the caller ends the watch.
-func (p *Process) StopWith(ctx context.Context) (unwatch func() bool) {
-	return context.AfterFunc(ctx, p.Stop)
 }
 
 // mostSaid is how many bytes of what a generator says are kept.

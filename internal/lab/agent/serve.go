@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/lab/caller"
 	"github.com/cabrank/cabrank/internal/lab/httpcaller"
+	"github.com/cabrank/cabrank/internal/lab/measure"
 	"github.com/cabrank/cabrank/internal/lab/method"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 	_ "github.com/cabrank/cabrank/internal/lab/work/workerpb" // a method that is known without asking
@@ -125,14 +127,15 @@ func (s *server) tell(load *traffic.Load, done <-chan struct{}) {
 // usage is the CPU that this process has used, and the most memory that it held.
 func usage() (cpu time.Duration, peak int64) {
 	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0, 0
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	unit := int64(1024) // ru_maxrss: KiB, but bytes on macOS
-	if runtime.GOOS == "darwin" {
-		unit = 1
+	// Not the maximum of rusage: it is that of who has started the process, if that is
+	// larger.
+	if use, err := measure.ReadAlone(os.Getpid()); err == nil {
+		peak = use.PeakRSS
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), unit * int64(u.Maxrss) //nolint:unconvert // of another type on other systems
+	return cpu, peak
 }
 
 // client is one that can call.
