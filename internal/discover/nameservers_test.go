@@ -106,7 +106,7 @@ func TestAskPassesOver(t *testing.T) {
 	sick := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Rcode = dns.RcodeServerFailure })
 	lame := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.RecursionAvailable = false })
 	other := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Question[0].Name = "x." })
-	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Response = false })
 	good := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, "w. 9 IN A 10.0.0.1") })
 	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.Addr, lame.Addr, other.Addr, mute.Addr, good.Addr)
 	for range 2 {
@@ -167,7 +167,7 @@ func TestAskWithoutEDNS(t *testing.T) {
 
 // A question ends with its context.
 func TestAskEnds(t *testing.T) {
-	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Id = 0 })
+	mute := nameserver.Start(t, func(answer *dns.Msg, _ string) { answer.Response = false })
 	ctx, cancel := context.WithCancel(t.Context())
 	n := resolverOf(t, "options timeout:30", mute.Addr)
 	ended := make(chan error, 1)

@@ -23,7 +23,7 @@ type Server struct {
 }
 
 // Serve starts a server. Each answer begins as an empty one to its question, which
-// handle completes; with the id 0 it is not sent. network is "udp" or "tcp".
+// handle completes; without Response it is not sent. network is "udp" or "tcp".
 func Serve(handle func(answer *dns.Msg, network string)) (*Server, error) {
 	packets, stream, err := Listen()
 	if err != nil {
@@ -34,7 +34,7 @@ func Serve(handle func(answer *dns.Msg, network string)) (*Server, error) {
 		network := w.LocalAddr().Network()
 		answer := new(dns.Msg).SetReply(m)
 		answer.RecursionAvailable = true
-		if handle(answer, network); answer.Id == 0 {
+		if handle(answer, network); !answer.Response {
 			return
 		}
 		if network == "udp" {

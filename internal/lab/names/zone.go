@@ -1,6 +1,7 @@
 package names
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync"
 
@@ -13,8 +14,9 @@ import (
 type Zone struct {
 	*Server
 
-	mu      sync.Mutex // guards records
+	mu      sync.Mutex // guards what follows
 	records []dns.RR
+	mixed   bool // answers list records in an order of their own
 }
 
 // ServeZone serves records in the form of a zone file.
@@ -40,6 +42,14 @@ func (z *Zone) Say(lines ...string) error {
 	return nil
 }
 
+// Mix has each answer list its records in another order, drawn by chance, as the name
+// servers of clusters do: whoever takes the first address does not always get the same.
+func (z *Zone) Mix() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.mixed = true
+}
+
 // Answer completes an empty answer to its question from the records.
 func (z *Zone) Answer(answer *dns.Msg) {
 	z.mu.Lock()
@@ -56,6 +66,11 @@ func (z *Zone) Answer(answer *dns.Msg) {
 		}
 	}
 	answer.Authoritative = true
+	if z.mixed {
+		rand.Shuffle(len(answer.Answer), func(i, j int) {
+			answer.Answer[i], answer.Answer[j] = answer.Answer[j], answer.Answer[i]
+		})
+	}
 	switch {
 	case len(answer.Answer) > 0:
 	case other != nil:

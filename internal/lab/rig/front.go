@@ -52,6 +52,7 @@ func (f *nameFront) start(ctx context.Context, backends []string) (err error) {
 	if f.zone, err = names.ServeZone(); err != nil {
 		return err
 	}
+	f.zone.Mix()
 	return f.change(ctx, backends)
 }
 

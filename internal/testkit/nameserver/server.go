@@ -25,7 +25,7 @@ type Server struct {
 }
 
 // Start serves answers. Each begins as an empty one to its question, which handle
-// completes; with the id 0 it is not sent. network is "udp" or "tcp".
+// completes; without Response it is not sent. network is "udp" or "tcp".
 func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
 	t.Helper()
 	s := &Server{}
