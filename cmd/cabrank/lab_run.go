@@ -57,6 +57,7 @@ type runFlags struct {
 	out    string
 	seed   uint64
 	rounds int
+	set    []string
 }
 
 func newLabRunCommand() *cobra.Command {
@@ -88,6 +89,7 @@ func newLabRunCommand() *cobra.Command {
 	flags.BoolVar(&f.quick, "quick", false, "the short form of the scenario")
 	flags.StringVar(&f.out, "out", "", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
 	flags.Uint64Var(&f.seed, "seed", 0, "draws arrivals, work and the order of the arms; that of the scenario if not given")
+	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
 	return cmd
 }
@@ -97,10 +99,13 @@ const mostScenario = 1 << 20
 
 // scenario reads what the command line names.
 func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenario, err error) {
-	if isFileName(name) {
-		s, err = readScenario(name)
-	} else {
-		s, err = scenario.Builtin(name)
+	set, err := f.values()
+	switch {
+	case err != nil:
+	case isFileName(name):
+		s, err = readScenario(name, set)
+	default:
+		s, err = scenario.BuiltinWith(name, set)
 	}
 	if err != nil {
 		return nil, err
@@ -126,11 +131,24 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	return s, nil
 }
 
+// values reads --set.
+func (f *runFlags) values() (map[string]string, error) {
+	set := map[string]string{}
+	for _, given := range f.set {
+		name, number, found := strings.Cut(given, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("--set %.60q: want NAME=NUMBER, such as iterations=10000", given)
+		}
+		set[name] = number
+	}
+	return set, nil
+}
+
 func isFileName(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".yaml")
 }
 
-func readScenario(path string) (*scenario.Scenario, error) {
+func readScenario(path string, set map[string]string) (*scenario.Scenario, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -140,7 +158,7 @@ func readScenario(path string) (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scenario.Parse(path, text)
+	return scenario.ParseWith(path, text, set)
 }
 
 // labGCPercent keeps this process small beside those that it measures. It has little to

@@ -98,3 +98,11 @@ func TestGatewayFaults(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A given number of calls has no place on an axis of callers.
+func TestGivenNumberHasNoPlace(t *testing.T) {
+	s := parsed(t, throughGateway)
+	if x, unit := s.Loads[0].Place(); x != 0 || unit != "" {
+		t.Errorf("%v %s", x, unit)
+	}
+}

@@ -173,8 +173,8 @@ func cut(piece traffic.Piece, at ...time.Duration) (parts []traffic.Piece) {
 // takesLonger is how many times longer than expected a given number of calls may take.
 const takesLonger = 20
 
-// about is how long the load will take, as far as that is known before.
-func (l *Load) about() time.Duration {
+// Expected is how long the load will take, as far as that is known before.
+func (l *Load) Expected() time.Duration {
 	if l.Options.Calls > 0 && l.Takes > 0 {
 		return l.Takes
 	}
@@ -196,8 +196,11 @@ func (l *Load) Open() bool { return l.Options.Callers == 0 && l.Options.Stages =
 // Place is where the load stands on an axis: its highest rate, number of callers, or
 // calls at once.
 func (l *Load) Place() (x float64, unit string) {
-	if l.AtOnce > 0 {
+	switch {
+	case l.AtOnce > 0:
 		return float64(l.AtOnce), "calls at once"
+	case l.Options.Calls > 0: // its time is what counts: it has no place beside others
+		return 0, ""
 	}
 	p, err := l.Plan(0)
 	switch {

@@ -114,7 +114,7 @@ const aroundBlock = 500 * time.Millisecond
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
-		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.about() + s.Pause + aroundBlock)
+		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.Expected() + s.Pause + aroundBlock)
 	}
 	return sum
 }

@@ -75,7 +75,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	at := time.Now().Add(headStart)
 	doing := disturb(ctx, stand, c.load.Events, at.Add(plan.Warmup))
 	record, busy, err := crew.run(ctx, at, func(live traffic.Live) {
-		p.Live, p.Left = live, t.left(p.Block)+max(0, live.Length-live.Elapsed)
+		p.Live, p.Left = live, t.left(p.Block)+max(0, c.load.Expected()-live.Elapsed)
 		t.tell(p)
 	})
 	b.Events = doing.end()

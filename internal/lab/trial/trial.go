@@ -272,7 +272,7 @@ func (t *trial) left(from int) (sum time.Duration) {
 		case known:
 			sum += took
 		default:
-			sum += c.load.Length() + t.Scenario.Pause + time.Second/2
+			sum += c.load.Expected() + t.Scenario.Pause + time.Second/2
 		}
 	}
 	return sum

@@ -18,7 +18,9 @@ func fibonacci(t testing.TB, n int, kind rig.Kind) rig.Spec {
 	t.Helper()
 	root := harness.Root(t)
 	python := harness.Built(t, filepath.Join(root, ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers")
-	program := func(name string) []string { return []string{python, filepath.Join(root, "examples", "fibonacci", name)} }
+	program := func(name string) []string {
+		return []string{python, filepath.Join(root, "examples", "fibonacci", name)}
+	}
 	const quiet = "PYTHONDONTWRITEBYTECODE=1"
 	spec := rig.Spec{Program: harness.CabrankBinary(t), Front: rig.Front{Kind: kind}}
 	for range n {
