@@ -90,6 +90,16 @@ var layers = map[string]layer{
 		documented: true,
 	},
 
+	// Callers over WebSocket. They know of functions and channels what a broker says.
+	"internal/socket": {
+		inside:     []string{"internal/broker"},
+		outside:    []string{"github.com/gorilla/websocket"},
+		notStd:     []string{"os/exec", "syscall"},
+		documented: true,
+	},
+	"internal/broker":            {notStd: []string{"net", "os", "syscall"}, documented: true},
+	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
+
 	// Where lines go that nobody may be reading.
 	"internal/sink": {notStd: []string{"net", "os", "syscall"}, documented: true},
 
@@ -393,6 +403,8 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/lab/cmd/lab", module + "/internal/relay", true},
 		{"internal/lab/oneslot", module + "/internal/lab/measure", true},
 		{"internal/worker", module + "/internal/rank", true},
+		{"internal/socket", module + "/internal/relay", true},
+		{"internal/broker", module + "/internal/socket", true},
 		{"cmd/cabrank", module + "/internal/relay", false},
 		{"cmd/cabrank", module + "/internal/testkit", true},
 		{"internal/lab/cmd/rankplot", module + "/internal/relay", true},

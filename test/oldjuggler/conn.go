@@ -100,56 +100,51 @@ func (c *conn) handle(m Message) error {
 	if !c.allowed[m.Meta.Type] {
 		return errRefused
 	}
-	var r request
-	if err := json.Unmarshal(m.Payload, &r); err != nil {
+	r, err := payloadOf(m)
+	if err != nil {
 		return err
 	}
-	if m.Meta.Type == Call && r.URI == c.server.options.CloseURI {
+	if m.Meta.Type == Call && r.call.URI == c.server.options.CloseURI {
 		text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye")
 		_ = c.ws.WriteMessage(websocket.CloseMessage, text) // it ends either way
 		return errRefused
 	}
-	channel := r.Channel
-	if m.Meta.Type == Call {
-		channel = ""
-	} else {
-		r.URI = ""
-	}
+	channel := r.pub.Channel + r.sub.Channel // one of them is empty
 	if err := c.do(m, r); err != nil {
-		return c.send(Nack, nackPayload{m.Meta.UUID, m.Meta.Type, r.URI, channel, 500, err.Error()})
+		return c.send(Nack, nackPayload{m.Meta.UUID, m.Meta.Type, r.call.URI, channel, 500, err.Error()})
 	}
-	return c.send(Ack, ackPayload{m.Meta.UUID, m.Meta.Type, r.URI, channel})
+	return c.send(Ack, ackPayload{m.Meta.UUID, m.Meta.Type, r.call.URI, channel})
 }
 
 // do waits for Redis; the next request of the socket waits with it.
 func (c *conn) do(m Message, r request) error {
 	switch m.Meta.Type {
 	case Call:
-		ms := r.Timeout / 1e6
+		ms := r.call.Timeout / 1e6
 		if ms == 0 {
 			ms = 60_000
 		}
-		entry := stored{Conn: c.id, ID: m.Meta.UUID, URI: r.URI, Args: r.Args}
-		return c.server.scripts.put(c.server.pool, callTimeoutKey(r.URI, m.Meta.UUID), callsKey(r.URI), ms, entry, c.server.options.CallCap)
+		entry := stored{Conn: c.id, ID: m.Meta.UUID, URI: r.call.URI, Args: r.call.Args}
+		return c.server.scripts.put(c.server.pool, callTimeoutKey(r.call.URI, m.Meta.UUID), callsKey(r.call.URI), ms, entry, c.server.options.CallCap)
 	case Pub:
-		payload, err := json.Marshal(published{ID: m.Meta.UUID, Args: r.Args})
+		payload, err := json.Marshal(published{ID: m.Meta.UUID, Args: r.pub.Args})
 		if err != nil {
 			return err
 		}
 		conn := c.server.pool.Get()
 		defer conn.Close()
-		_, err = conn.Do("PUBLISH", r.Channel, payload)
+		_, err = conn.Do("PUBLISH", r.pub.Channel, payload)
 		return err
 	case Sub:
-		if r.Pattern {
-			return c.pubsub.PSubscribe(r.Channel)
+		if r.sub.Pattern {
+			return c.pubsub.PSubscribe(r.sub.Channel)
 		}
-		return c.pubsub.Subscribe(r.Channel)
+		return c.pubsub.Subscribe(r.sub.Channel)
 	default:
-		if r.Pattern {
-			return c.pubsub.PUnsubscribe(r.Channel)
+		if r.sub.Pattern {
+			return c.pubsub.PUnsubscribe(r.sub.Channel)
 		}
-		return c.pubsub.Unsubscribe(r.Channel)
+		return c.pubsub.Unsubscribe(r.sub.Channel)
 	}
 }
 

@@ -76,13 +76,41 @@ type Meta struct {
 	UUID UUID `json:"uuid"`
 }
 
-// request is the payload of all that a client may send.
+// request is the payload of what a client may send. Each type has keys of its own;
+// others are ignored, whatever they are.
 type request struct {
-	URI     string          `json:"uri"`
-	Timeout int64           `json:"timeout"` // ns
-	Channel string          `json:"channel"`
-	Pattern bool            `json:"pattern"`
-	Args    json.RawMessage `json:"args"`
+	call callPayload
+	pub  pubPayload
+	sub  subPayload
+}
+
+type (
+	callPayload struct {
+		URI     string          `json:"uri"`
+		Timeout int64           `json:"timeout"` // ns
+		Args    json.RawMessage `json:"args"`
+	}
+	pubPayload struct {
+		Channel string          `json:"channel"`
+		Args    json.RawMessage `json:"args"`
+	}
+	subPayload struct {
+		Channel string `json:"channel"`
+		Pattern bool   `json:"pattern"`
+	}
+)
+
+// payloadOf reads the payload of a message.
+func payloadOf(m Message) (r request, err error) {
+	switch m.Meta.Type {
+	case Call:
+		err = json.Unmarshal(m.Payload, &r.call)
+	case Pub:
+		err = json.Unmarshal(m.Payload, &r.pub)
+	default:
+		err = json.Unmarshal(m.Payload, &r.sub)
+	}
+	return r, err
 }
 
 // Answer is the payload of all that a server may send.

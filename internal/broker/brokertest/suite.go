@@ -1,0 +1,343 @@
+// Package brokertest is what every broker has to pass, and nothing of how it does it.
+package brokertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// House is a broker with its surroundings, new for each test.
+type House struct {
+	// Broker is tested. Its calls per URI are bounded by CallCap.
+	Broker socket.Broker
+	// Serve has a function answer calls of a URI, so many at once, until stop.
+	Serve func(uri string, atOnce int, f broker.Function) (stop func())
+	// Close has the broker be gone.
+	Close func()
+}
+
+// CallCap is the bound that a House has.
+const CallCap = 50
+
+// within bounds what has to happen.
+const within = 10 * time.Second
+
+// Run runs the suite.
+func Run(t *testing.T, open func(t *testing.T) House) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, House){
+		"a call is answered":                 isAnswered,
+		"a call without arguments":           hasNoArguments,
+		"a call that nobody serves expires":  expires,
+		"a call waits for who serves it":     waits,
+		"a call that is slow expires":        isSlow,
+		"an expired call is not executed":    isNotExecuted,
+		"an error is a result":               fails,
+		"calls are taken in order":           inOrder,
+		"as many calls at once as allowed":   atOnce,
+		"more calls wait than may":           overflows,
+		"a caller that leaves":               leaves,
+		"an event comes to its channel":      comes,
+		"an event comes by a pattern":        comesByPattern,
+		"events come in order":               eventsInOrder,
+		"no event after unsubscribing":       unsubscribes,
+		"subscribing again":                  subscribesAgain,
+		"a broker that is gone refuses all":  isGone,
+		"many calls at a time":               many,
+		"publishing for nobody is no error":  forNobody,
+		"large arguments come as they are":   large,
+		"letters that are special in a name": special,
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.CheckLeaks(t)
+			test(t, open(t))
+		})
+	}
+}
+
+// outcome is what a caller is told.
+type outcome struct {
+	result string
+	err    error
+}
+
+// pending is a call that was made.
+type pending struct {
+	accepted chan error
+	answered chan outcome
+}
+
+func call(ctx context.Context, b socket.Broker, uri string, args string, timeout time.Duration) pending {
+	p := pending{accepted: make(chan error, 2), answered: make(chan outcome, 2)}
+	var raw json.RawMessage
+	if args != "" {
+		raw = json.RawMessage(args)
+	}
+	b.Call(ctx, broker.Call{
+		URI: uri, Args: raw, Timeout: timeout,
+		Accepted: func(err error) { p.accepted <- err },
+		Answered: func(result json.RawMessage, err error) { p.answered <- outcome{string(result), err} },
+	})
+	return p
+}
+
+func receive[T any](t *testing.T, from <-chan T, what string) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(within):
+		t.Fatalf("waited %v in vain for %s", within, what)
+	}
+	return v
+}
+
+// want holds a call that must be taken against its outcome, which comes once.
+func (p pending) want(t *testing.T, result string, err error) {
+	t.Helper()
+	if got := receive(t, p.accepted, "a call to be accepted"); got != nil {
+		t.Fatalf("refused: %v", got)
+	}
+	if got := receive(t, p.answered, "an answer"); got.result != result || !errors.Is(got.err, err) {
+		t.Fatalf("got %q, %v; want %q, %v", got.result, got.err, result, err)
+	}
+	if len(p.accepted)+len(p.answered) > 0 {
+		t.Fatal("told twice")
+	}
+}
+
+func echo(_ context.Context, args json.RawMessage) (json.RawMessage, error) { return args, nil }
+
+func isAnswered(t *testing.T, h House) {
+	t.Helper()
+	defer h.Serve("echo", 2, echo)()
+	call(t.Context(), h.Broker, "echo", `{"a":[1,"x"]}`, within).want(t, `{"a":[1,"x"]}`, nil)
+}
+
+func hasNoArguments(t *testing.T, h House) {
+	t.Helper()
+	defer h.Serve("none", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+		if args != nil {
+			return nil, fmt.Errorf("arguments: %s", args)
+		}
+		return nil, nil
+	})()
+	call(t.Context(), h.Broker, "none", "", within).want(t, "", nil)
+}
+
+func expires(t *testing.T, h House) {
+	t.Helper()
+	began := time.Now()
+	call(t.Context(), h.Broker, "nobody", "1", 100*time.Millisecond).want(t, "", broker.ErrExpired)
+	if took := time.Since(began); took < 100*time.Millisecond {
+		t.Errorf("it has expired after %v", took)
+	}
+}
+
+func waits(t *testing.T, h House) {
+	t.Helper()
+	p := call(t.Context(), h.Broker, "later", "1", within)
+	p.accepted <- receive(t, p.accepted, "a call to be accepted")
+	defer h.Serve("later", 1, echo)()
+	p.want(t, "1", nil)
+}
+
+func isSlow(t *testing.T, h House) {
+	t.Helper()
+	begun := make(chan struct{}, 1)
+	defer h.Serve("slow", 1, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return json.RawMessage(`"late"`), nil
+	})()
+	call(t.Context(), h.Broker, "slow", "1", 200*time.Millisecond).want(t, "", broker.ErrExpired)
+	receive(t, begun, "the function to begin")
+}
+
+func isNotExecuted(t *testing.T, h House) {
+	t.Helper()
+	ran := make(chan string, 2)
+	call(t.Context(), h.Broker, "late", `"old"`, 50*time.Millisecond).want(t, "", broker.ErrExpired)
+	defer h.Serve("late", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+		ran <- string(args)
+		return args, nil
+	})()
+	call(t.Context(), h.Broker, "late", `"new"`, within).want(t, `"new"`, nil)
+	if got := receive(t, ran, "a call to run"); got != `"new"` {
+		t.Errorf("%s was executed", got)
+	}
+}
+
+func fails(t *testing.T, h House) {
+	t.Helper()
+	defer h.Serve("fails", 1, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return nil, errors.New("no <luck>")
+	})()
+	p := call(t.Context(), h.Broker, "fails", "1", within)
+	if err := receive(t, p.accepted, "a call to be accepted"); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	o := receive(t, p.answered, "an answer")
+	if err := json.Unmarshal([]byte(o.result), &got); err != nil || got.Error.Message != "no <luck>" {
+		t.Errorf("got %q, %v", o.result, o.err)
+	}
+}
+
+func inOrder(t *testing.T, h House) {
+	t.Helper()
+	var all []pending
+	for i := range 20 {
+		p := call(t.Context(), h.Broker, "order", fmt.Sprint(i), within)
+		p.accepted <- receive(t, p.accepted, "a call to be accepted")
+		all = append(all, p)
+	}
+	var mu sync.Mutex
+	var ran []string
+	defer h.Serve("order", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran = append(ran, string(args))
+		return args, nil
+	})()
+	for i, p := range all {
+		p.want(t, fmt.Sprint(i), nil)
+	}
+	for i, got := range ran {
+		if got != fmt.Sprint(i) {
+			t.Fatalf("ran in the order %v", ran)
+		}
+	}
+}
+
+func atOnce(t *testing.T, h House) {
+	t.Helper()
+	running, release := make(chan struct{}, 10), make(chan struct{})
+	defer h.Serve("slots", 2, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		running <- struct{}{}
+		<-release
+		return nil, nil
+	})()
+	var all []pending
+	for range 4 {
+		all = append(all, call(t.Context(), h.Broker, "slots", "1", within))
+	}
+	for range 2 {
+		receive(t, running, "two calls to run")
+	}
+	select {
+	case <-running:
+		t.Error("three run at once")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	for _, p := range all {
+		p.want(t, "", nil)
+	}
+}
+
+func overflows(t *testing.T, h House) {
+	t.Helper()
+	for range CallCap {
+		if err := receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "a call to be accepted"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := call(t.Context(), h.Broker, "full", "1", within)
+	if err := receive(t, p.accepted, "a call to be refused"); err == nil || err.Error() != broker.ErrCapacity.Error() {
+		t.Errorf("one too much: %v", err)
+	}
+	defer h.Serve("full", 4, echo)()
+	// Those that were taken run; there is room again.
+	testkit.Eventually(t, within, "room", func() bool {
+		return receive(t, call(t.Context(), h.Broker, "full", "1", within).accepted, "an answer") == nil
+	})
+	if len(p.answered) > 0 {
+		t.Error("a call was refused and answered")
+	}
+}
+
+func leaves(t *testing.T, h House) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	p := call(ctx, h.Broker, "left", "1", within)
+	if err := receive(t, p.accepted, "a call to be accepted"); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if got := receive(t, p.answered, "an answer"); got.err == nil {
+		t.Errorf("got %q", got.result)
+	}
+}
+
+func isGone(t *testing.T, h House) {
+	t.Helper()
+	h.Broker.Listen(func(broker.Topic, broker.Event) {})
+	h.Close()
+	errs := make(chan error, 3)
+	told := func(err error) { errs <- err }
+	h.Broker.Publish(broker.Event{Channel: "c"}, told)
+	h.Broker.Subscribe(broker.Topic{Name: "c"}, told)
+	for range 2 {
+		if receive(t, errs, "a refusal") == nil {
+			t.Error("not refused")
+		}
+	}
+	if receive(t, call(t.Context(), h.Broker, "echo", "1", within).accepted, "a refusal") == nil {
+		t.Error("a call was taken")
+	}
+}
+
+func many(t *testing.T, h House) {
+	t.Helper()
+	defer h.Serve("many", 8, echo)()
+	var callers sync.WaitGroup
+	for i := range 20 {
+		callers.Go(func() {
+			for j := range 20 {
+				args := fmt.Sprint(i*100 + j)
+				p := call(t.Context(), h.Broker, "many", args, within)
+				if err := <-p.accepted; err != nil {
+					t.Error(err)
+					return
+				}
+				if got := <-p.answered; got.result != args || got.err != nil {
+					t.Errorf("got %q, %v, want %s", got.result, got.err, args)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func large(t *testing.T, h House) {
+	t.Helper()
+	defer h.Serve("large", 1, echo)()
+	text := make([]byte, 300_000)
+	for i := range text {
+		text[i] = 'a' + byte(i%26)
+	}
+	args := `"` + string(text) + `"`
+	call(t.Context(), h.Broker, "large", args, within).want(t, args, nil)
+}
+
+func special(t *testing.T, h House) {
+	t.Helper()
+	for _, uri := range []string{"", "a b", "a}b{c", "ü/ö", "new\nline", "\x00"} {
+		stop := h.Serve(uri, 1, echo)
+		call(t.Context(), h.Broker, uri, "1", within).want(t, "1", nil)
+		stop()
+	}
+}

@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+var (
+	// ErrCapacity refuses a call: as many wait for its URI as may. The text is the one
+	// that juggler.0 has always had for it.
+	ErrCapacity = errors.New("list capacity exceeded")
+
+	// ErrFull refuses a call: all that wait take as much memory as they may.
+	ErrFull = errors.New("too many calls wait")
+
+	// ErrExpired ends a call that was not answered in time.
+	ErrExpired = errors.New("call expired")
+
+	// ErrClosed refuses everything: the broker has ended.
+	ErrClosed = errors.New("no broker")
+)
+
+// Call is one call of a function.
+//
+// Concurrency: both functions are called outside of all locks of the broker, maybe
+// before Broker.Call has returned, and must not block.
+type Call struct {
+	// URI names the function.
+	URI string
+	// Args is a JSON value, nil if there is none. Nobody changes its bytes.
+	Args json.RawMessage
+	// Timeout is how long the call may take, from now on; above zero.
+	Timeout time.Duration
+	// Accepted is called once: without an error if the call was taken.
+	Accepted func(err error)
+	// Answered is called once if the call was taken, after Accepted: with the
+	// result, which is nil if the function has none; with ErrExpired; or, if the
+	// caller has left, with the error of its context.
+	Answered func(result json.RawMessage, err error)
+}
+
+// Function answers calls of one URI.
+//
+// The context ends when the call expires or its caller leaves: what is returned after
+// that is dropped. An error becomes a result, as ErrorResult has it.
+type Function func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
+
+// ErrorResult is the result that a call has if its function fails: the error's own
+// JSON if it has one, {"error":{"message":"..."}} otherwise.
+func ErrorResult(err error) json.RawMessage {
+	if own, ok := errors.AsType[interface {
+		error
+		json.Marshaler
+	}](err); ok {
+		if result, err := json.Marshal(own); err == nil {
+			return result
+		}
+	}
+	result, _ := json.Marshal(map[string]map[string]string{"error": {"message": err.Error()}}) //nolint:errchkjson // texts always are JSON
+	return result
+}
+
+// Topic is what can be subscribed to: a channel, or all channels that match a pattern.
+type Topic struct {
+	// Name is the channel, or the glob if Pattern is true (see Matches).
+	Name    string
+	Pattern bool
+}
+
+// Event is what was published.
+type Event struct {
+	// Channel is where.
+	Channel string
+	// ID is that of the message by which it was published.
+	ID string
+	// Args is a JSON value, nil if there is none. Nobody changes its bytes.
+	Args json.RawMessage
+}
+
+// Faults of functions.
+var (
+	errNotJSON = errors.New("the function has returned no JSON")
+	errPanic   = errors.New("the function has panicked")
+)

@@ -1,0 +1,155 @@
+package broker
+
+import (
+	"context"
+	"sync"
+)
+
+// MemoryOptions bound a Memory. Zero is no bound.
+type MemoryOptions struct {
+	// CallCap is the most calls that wait for one URI.
+	CallCap int
+	// WaitingBytes is the most memory of all calls that wait, about.
+	WaitingBytes int64
+}
+
+// Memory is a broker in one process.
+//
+// Life: NewMemory, Listen at most once, then anything, Close.
+// Concurrency: every method may be called from anywhere.
+type Memory struct {
+	options MemoryOptions
+
+	mu      sync.Mutex
+	closed  bool
+	lines   map[string]*line // by URI
+	waiting int64            // bytes
+
+	// publishing is held while an event goes out: that is the order of events. It is
+	// taken before mu.
+	publishing sync.Mutex
+	events     func(Topic, Event)
+	channels   map[string]bool
+	patterns   map[string]bool
+}
+
+// NewMemory returns a broker that nobody uses yet.
+func NewMemory(options MemoryOptions) *Memory {
+	return &Memory{
+		options: options, lines: map[string]*line{},
+		channels: map[string]bool{}, patterns: map[string]bool{},
+	}
+}
+
+// Listen says where events go, once for each topic that matches. The function must
+// not block and not call the broker.
+func (m *Memory) Listen(events func(Topic, Event)) {
+	m.publishing.Lock()
+	defer m.publishing.Unlock()
+	m.events = events
+}
+
+// Publish sends an event to whoever has subscribed; done is called once.
+func (m *Memory) Publish(e Event, done func(error)) {
+	done(m.publish(e))
+}
+
+func (m *Memory) publish(e Event) error {
+	m.publishing.Lock()
+	defer m.publishing.Unlock()
+	if m.isClosed() {
+		return ErrClosed
+	}
+	if m.events == nil {
+		return nil
+	}
+	if m.channels[e.Channel] {
+		m.events(Topic{Name: e.Channel}, e)
+	}
+	for pattern := range m.patterns {
+		if Matches(pattern, e.Channel) {
+			m.events(Topic{Name: pattern, Pattern: true}, e)
+		}
+	}
+	return nil
+}
+
+// Subscribe has events of a topic come; done is called once, when they do.
+func (m *Memory) Subscribe(topic Topic, done func(error)) {
+	done(m.change(topic, true))
+}
+
+// Unsubscribe is the opposite. Of a topic that is not subscribed it does nothing.
+func (m *Memory) Unsubscribe(topic Topic, done func(error)) {
+	done(m.change(topic, false))
+}
+
+func (m *Memory) change(topic Topic, wanted bool) error {
+	m.publishing.Lock()
+	defer m.publishing.Unlock()
+	if m.isClosed() {
+		return ErrClosed
+	}
+	set := m.channels
+	if topic.Pattern {
+		set = m.patterns
+	}
+	if wanted {
+		set[topic.Name] = true
+	} else {
+		delete(set, topic.Name)
+	}
+	return nil
+}
+
+func (m *Memory) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+// Call asks for a function. The call ends when ctx does.
+func (m *Memory) Call(ctx context.Context, call Call) {
+	w := &waiter{memory: m, ctx: ctx, call: call}
+	if err := m.enqueue(w); err != nil {
+		call.Accepted(err)
+		return
+	}
+	call.Accepted(nil)
+	w.watch()
+	m.dispatch(call.URI)
+}
+
+// Serve has a function answer calls of a URI, so many at once. Several functions may
+// serve one URI. It ends with stop: what runs then runs on.
+func (m *Memory) Serve(uri string, atOnce int, f Function) (stop func()) {
+	s := &server{function: f, free: atOnce}
+	m.mu.Lock()
+	l := m.line(uri)
+	l.servers = append(l.servers, s)
+	m.mu.Unlock()
+	m.dispatch(uri)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		l.leave(s)
+		m.forget(uri, l)
+	}
+}
+
+// Close refuses what comes. Calls that wait expire in their time.
+func (m *Memory) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+// Waiting returns how many calls wait for a function, and their memory in bytes.
+func (m *Memory) Waiting() (calls int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.lines {
+		calls += l.waiting.Len()
+	}
+	return calls, m.waiting
+}

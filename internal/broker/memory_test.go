@@ -1,0 +1,160 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/brokertest"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+func TestMemory(t *testing.T) {
+	brokertest.Run(t, func(*testing.T) brokertest.House {
+		m := broker.NewMemory(broker.MemoryOptions{CallCap: brokertest.CallCap})
+		return brokertest.House{Broker: m, Serve: m.Serve, Close: m.Close}
+	})
+}
+
+// Calls that wait are bounded in memory, and what ends them gives it back.
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := broker.NewMemory(broker.MemoryOptions{WaitingBytes: 10_000})
+		ctx, leave := context.WithCancel(t.Context())
+		var taken atomic.Int64
+		place := func(ctx context.Context, uri string) (err error) {
+			m.Call(ctx, broker.Call{
+				URI: uri, Args: make(json.RawMessage, 400), Timeout: time.Minute,
+				Accepted: func(e error) { err = e }, Answered: func(json.RawMessage, error) { taken.Add(-1) },
+			})
+			return err
+		}
+		for place(ctx, "a") == nil {
+			taken.Add(1)
+		}
+		if calls, bytes := m.Waiting(); calls != int(taken.Load()) || calls < 5 || bytes > 10_000 {
+			t.Errorf("%d calls wait with %d bytes, %d were taken", calls, bytes, taken.Load())
+		}
+		leave()
+		synctest.Wait()
+		if calls, bytes := m.Waiting(); calls != 0 || bytes != 0 || taken.Load() != 0 {
+			t.Errorf("their caller has left: %d wait with %d bytes, %d were not told", calls, bytes, taken.Load())
+		}
+		if err := place(t.Context(), "b"); err != nil {
+			t.Errorf("no room after that: %v", err)
+		}
+		taken.Add(1)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		if calls, bytes := m.Waiting(); calls != 0 || bytes != 0 || taken.Load() != 0 {
+			t.Errorf("the time is over: %d wait with %d bytes, %d were not told", calls, bytes, taken.Load())
+		}
+	})
+}
+
+// One function that panics does not end the others.
+func TestPanicIsAResult(t *testing.T) {
+	m := broker.NewMemory(broker.MemoryOptions{})
+	defer m.Serve("panics", 1, func(context.Context, json.RawMessage) (json.RawMessage, error) { panic("x") })()
+	defer m.Serve("garbage", 1, func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage("no JSON"), nil
+	})()
+	for uri, want := range map[string]string{
+		"panics":  `{"error":{"message":"the function has panicked"}}`,
+		"garbage": `{"error":{"message":"the function has returned no JSON"}}`,
+	} {
+		answered := make(chan string, 1)
+		m.Call(t.Context(), broker.Call{
+			URI: uri, Timeout: time.Minute, Accepted: func(error) {},
+			Answered: func(result json.RawMessage, _ error) { answered <- string(result) },
+		})
+		if got := <-answered; got != want {
+			t.Errorf("%s: %s", uri, got)
+		}
+	}
+}
+
+type ownError struct{ code int }
+
+func (ownError) Error() string                  { return "own" }
+func (o ownError) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]int{"code": o.code}) }
+
+func TestErrorResult(t *testing.T) {
+	if got := string(broker.ErrorResult(ownError{7})); got != `{"code":7}` {
+		t.Error(got)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, channel string
+		want             bool
+	}{
+		{"news", "news", true},
+		{"news", "newsx", false},
+		{"", "", true},
+		{"", "a", false},
+		{"*", "", false}, // as Redis
+		{"*", "anything", true},
+		{"h?llo", "hallo", true},
+		{"h?llo", "hllo", false},
+		{"h*llo", "hllo", true},
+		{"h*llo", "heeeello", true},
+		{"**a**", "bab", true},
+		{"h[ae]llo", "hello", true},
+		{"h[ae]llo", "hillo", false},
+		{"h[^e]llo", "hallo", true},
+		{"h[^e]llo", "hello", false},
+		{"h[a-b]llo", "hbllo", true},
+		{"h[b-a]llo", "hallo", true},
+		{"h[a-b]llo", "hcllo", false},
+		{`h\*llo`, "h*llo", true},
+		{`h\*llo`, "hxllo", false},
+		{`[\]]`, "]", true},
+		{"[ab", "b", true},
+		{"[ab", "c", false},
+		{"[", "a", false},
+		{"[]", "a", false},
+		{"[^]", "a", true},
+		{`a\`, `a\`, true},
+		{"a*b*c", "axxbyyc", true},
+		{"a*b*c", "axxbyy", false},
+	} {
+		if got := broker.Matches(tc.pattern, tc.channel); got != tc.want {
+			t.Errorf("%q and %q: %t", tc.pattern, tc.channel, got)
+		}
+	}
+}
+
+// No pattern takes more than a moment.
+func TestMatchesIsQuick(t *testing.T) {
+	pattern, channel := "", ""
+	for range 100 {
+		pattern += "*a"
+		channel += "aaaaaaaaaa"
+	}
+	began := time.Now()
+	broker.Matches(pattern+"b", channel)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func FuzzMatches(f *testing.F) {
+	f.Add("a*[b-d]?", "axxcy")
+	f.Fuzz(func(t *testing.T, pattern, channel string) {
+		if len(pattern) > 200 || len(channel) > 200 {
+			return
+		}
+		broker.Matches(pattern, channel)
+		if channel != "" && !broker.Matches("*", channel) {
+			t.Errorf("%q does not match *", channel)
+		}
+	})
+}

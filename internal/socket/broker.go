@@ -1,0 +1,25 @@
+package socket
+
+import (
+	"context"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+// Broker is what sockets need of whoever joins them with functions and with each
+// other. What each method guarantees is in the documentation of package broker.
+//
+// Every done is called once, in any goroutine, maybe before the method has returned.
+type Broker interface {
+	// Listen says where events go. It is called once, first.
+	Listen(events func(broker.Topic, broker.Event))
+	// Call asks for a function. The call ends when ctx does.
+	Call(ctx context.Context, call broker.Call)
+	// Publish sends an event. Those of one channel go out in the order of the calls.
+	Publish(e broker.Event, done func(error))
+	// Subscribe and Unsubscribe are never called for a topic for which one of them is
+	// not done.
+	Subscribe(topic broker.Topic, done func(error))
+	// Unsubscribe has no event of the topic come any more, once it is done.
+	Unsubscribe(topic broker.Topic, done func(error))
+}

@@ -1,0 +1,91 @@
+package socket
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+)
+
+// nackCode is the one code that juggler.0 has ever sent.
+const nackCode = 500
+
+// answer is a message of the server. Empty texts are left out, but for the id.
+type answer struct {
+	kind    Kind
+	id      messageID // of the message that it is for
+	forKind Kind      // of Ack and Nack
+	uri     string
+	channel string
+	pattern string
+	message string          // of Nack
+	args    json.RawMessage // of Res and Evnt: valid JSON, or nil for null
+}
+
+// appendTo appends the message as json.Encoder would write it: with a newline, the
+// letters <, > and & escaped, values without blanks.
+func (a answer) appendTo(b []byte) []byte {
+	var random [16]byte
+	rand.Read(random[:])
+	b = append(b, `{"meta":{"type":`...)
+	b = strconv.AppendInt(b, int64(a.kind), 10)
+	b = append(b, `,"uuid":"`...)
+	b = appendUUID(b, random)
+	b = append(b, `"},"payload":{"for":"`...)
+	b = append(b, a.id...)
+	b = append(b, '"')
+	if a.kind == Ack || a.kind == Nack {
+		b = append(b, `,"for_type":`...)
+		b = strconv.AppendInt(b, int64(a.forKind), 10)
+	}
+	b = appendField(b, `,"uri":`, a.uri)
+	b = appendField(b, `,"channel":`, a.channel)
+	b = appendField(b, `,"pattern":`, a.pattern)
+	switch a.kind { //nolint:exhaustive // the others have nothing more
+	case Nack:
+		b = append(b, `,"code":`...)
+		b = strconv.AppendInt(b, nackCode, 10)
+		b = append(b, `,"message":`...)
+		b = appendText(b, a.message)
+	case Res, Evnt:
+		b = append(b, `,"args":`...)
+		b = appendValue(b, a.args)
+	}
+	return append(b, "}}\n"...)
+}
+
+func appendField(b []byte, key, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendText(append(b, key...), text)
+}
+
+// appendText appends a text as JSON.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(text) //nolint:errchkjson // texts always are JSON
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+// appendValue appends a JSON value without blanks and with letters escaped.
+func appendValue(b []byte, value json.RawMessage) []byte {
+	if value == nil {
+		return append(b, "null"...)
+	}
+	if !bytes.ContainsAny(value, " \t\r\n<>&") && !bytes.Contains(value, []byte("\xe2\x80")) {
+		return append(b, value...)
+	}
+	var compact, escaped bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil {
+		return append(b, "null"...) // whoever made it has checked it
+	}
+	json.HTMLEscape(&escaped, compact.Bytes())
+	return append(b, escaped.Bytes()...)
+}

@@ -1,0 +1,77 @@
+package socket
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
+
+// Opcodes of frames that a server sends. Source: RFC 6455, section 5.2.
+const (
+	opText  = 1
+	opClose = 8
+	opPing  = 9
+	opPong  = 10
+)
+
+// frameHeader is the most that precedes a payload that is not masked.
+const frameHeader = 10
+
+// frame is a WebSocket frame, ready to be written, which several sockets may share.
+//
+// Life: newFrame or newEvent, hold for each further queue, drop by each.
+// Concurrency: the bytes never change; hold and drop may be called from anywhere.
+type frame struct {
+	bytes  []byte
+	budget *budget
+	held   atomic.Int32
+}
+
+// text makes a frame of a message, which was appended to frameHeader bytes.
+func text(b []byte) []byte { return withHeader(b, opText) }
+
+// control makes a frame of at most 125 bytes.
+func control(op byte, payload []byte) []byte {
+	return withHeader(append(make([]byte, frameHeader, frameHeader+len(payload)), payload...), op)
+}
+
+// withHeader writes the header right before the payload, which begins at frameHeader.
+// Source: RFC 6455, section 5.2; one frame is one message.
+func withHeader(b []byte, op byte) []byte {
+	n := len(b) - frameHeader
+	from := frameHeader - 2
+	switch {
+	case n < 126:
+		b[from+1] = byte(n)
+	case n < 1<<16:
+		from = frameHeader - 4
+		b[from+1] = 126
+		binary.BigEndian.PutUint16(b[from+2:], uint16(n))
+	default:
+		from = 0
+		b[from+1] = 127
+		binary.BigEndian.PutUint64(b[from+2:], uint64(n))
+	}
+	b[from] = 0x80 | op
+	return b[from:]
+}
+
+// newFrame makes a frame that has to be sent, whatever the budget.
+func newFrame(b []byte, from *budget) *frame {
+	f := &frame{bytes: b, budget: from}
+	f.held.Store(1)
+	from.force(len(b))
+	return f
+}
+
+// hold is for one more queue.
+func (f *frame) hold() *frame {
+	f.held.Add(1)
+	return f
+}
+
+// drop is for a queue that it has left.
+func (f *frame) drop() {
+	if f.held.Add(-1) == 0 {
+		f.budget.give(len(f.bytes))
+	}
+}

@@ -1,0 +1,145 @@
+package socket
+
+import (
+	"sync"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+// hub has the subscriptions of all sockets: the broker is asked once for each topic.
+//
+// Concurrency: every method may be called from anywhere. done is called once, outside
+// of all locks, maybe before subscribe has returned.
+type hub struct {
+	broker  Broker
+	deliver func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
+
+	mu     sync.RWMutex
+	topics map[broker.Topic]*topic
+}
+
+// topic is one that somebody wants, or has wanted until now.
+//
+// The broker hears of it one step at a time: joining, joined, leaving. What is wanted
+// meanwhile waits.
+type topic struct {
+	members map[*session]struct{}
+	state   topicState
+	waiting []waiting
+}
+
+type topicState int
+
+const (
+	apart topicState = iota // the broker knows nothing of it
+	joining
+	joined
+	leaving
+)
+
+// waiting is a socket that has subscribed and was not told yet.
+type waiting struct {
+	session *session
+	done    func(error)
+}
+
+func newHub(b Broker, deliver func(map[*session]struct{}, broker.Topic, broker.Event)) *hub {
+	h := &hub{broker: b, deliver: deliver, topics: map[broker.Topic]*topic{}}
+	b.Listen(h.event)
+	return h
+}
+
+// event passes an event on. Those of one topic come one after the other.
+func (h *hub) event(name broker.Topic, e broker.Event) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if t := h.topics[name]; t != nil && len(t.members) > 0 {
+		h.deliver(t.members, name, e)
+	}
+}
+
+// subscribe is done when events come.
+func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
+	h.mu.Lock()
+	t := h.topics[name]
+	if t == nil {
+		t = &topic{members: map[*session]struct{}{}}
+		h.topics[name] = t
+	}
+	t.members[s] = struct{}{}
+	if t.state == joined {
+		h.mu.Unlock()
+		done(nil)
+		return
+	}
+	t.waiting = append(t.waiting, waiting{s, done})
+	step := h.nextStep(name, t)
+	h.mu.Unlock()
+	step()
+}
+
+// unsubscribe has no event come to s any more when it returns.
+func (h *hub) unsubscribe(name broker.Topic, s *session) {
+	h.mu.Lock()
+	t := h.topics[name]
+	if t == nil {
+		h.mu.Unlock()
+		return
+	}
+	delete(t.members, s)
+	step := h.nextStep(name, t)
+	h.mu.Unlock()
+	step()
+}
+
+// nextStep returns what is to be asked of the broker, outside of mu, which the caller
+// holds.
+func (h *hub) nextStep(name broker.Topic, t *topic) (step func()) {
+	wanted := len(t.members) > 0
+	switch {
+	case wanted && t.state == apart:
+		t.state = joining
+		return func() { h.broker.Subscribe(name, func(err error) { h.hasJoined(name, t, err) }) }
+	case !wanted && t.state == joined:
+		t.state = leaving
+		return func() { h.broker.Unsubscribe(name, func(error) { h.hasLeft(name, t) }) }
+	case !wanted && t.state == apart:
+		delete(h.topics, name)
+	}
+	return func() {}
+}
+
+// hasJoined tells those who have waited. If the broker could not, they are not members.
+func (h *hub) hasJoined(name broker.Topic, t *topic, err error) {
+	h.mu.Lock()
+	t.state = joined
+	told := t.waiting
+	t.waiting = nil
+	if err != nil {
+		t.state = apart
+		clear(t.members)
+	}
+	step := h.nextStep(name, t)
+	h.mu.Unlock()
+	for _, w := range told {
+		w.done(err)
+	}
+	step()
+}
+
+// hasLeft forgets the topic, or joins again. A broker that could not unsubscribe has
+// ended.
+func (h *hub) hasLeft(name broker.Topic, t *topic) {
+	h.mu.Lock()
+	t.state = apart
+	step := h.nextStep(name, t)
+	h.mu.Unlock()
+	step()
+}
+
+// size returns how many topics are subscribed.
+func (h *hub) size() int {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return len(h.topics)
+}

@@ -1,0 +1,149 @@
+package socket
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+var noBounds = broker.MemoryOptions{}
+
+// What is above a limit of the socket is refused, and the socket goes on.
+func TestLimitsOfASocket(t *testing.T) {
+	url, _, _ := start(t, Options{MaxCalls: 2, MaxSubscriptions: 2, MaxName: 12}, noBounds)
+	c := dial(t, url)
+	c.send(callFrame("1", "test.nobody", time.Minute), callFrame("2", "test.nobody", 50*time.Millisecond), callFrame("3", "test.nobody", time.Minute))
+	c.want("ack 1", "ack 2", "nack 3")
+	testkit.Eventually(t, within, "room for a call", func() bool {
+		c.send(callFrame("4", "test.nobody", time.Minute))
+		return c.next().kind == Ack
+	})
+	c.send(subFrame("5", "a"), subFrame("6", "b"), subFrame("7", "b"), subFrame("8", "c"), unsubFrame("9", "a"), subFrame("a", "c"))
+	c.want("ack 5", "ack 6", "ack 7", "nack 8", "ack 9", "ack a")
+	c.send(subFrame("b", strings.Repeat("x", 13)), callFrame("c", strings.Repeat("x", 13), time.Minute), pubFrame("d", strings.Repeat("x", 13), ""))
+	c.want("nack b", "nack c", "nack d")
+}
+
+func TestLimitsOfHandshakes(t *testing.T) {
+	url, server, _ := start(t, Options{MaxSockets: 2}, noBounds)
+	for i, want := range []int{101, 101, 503} {
+		if got := status(t, url, nil); got != want {
+			t.Errorf("socket %d: %d", i, got)
+		}
+	}
+	if n := server.Stats().Refused["sockets"]; n != 1 {
+		t.Errorf("%d were refused", n)
+	}
+	url, server, _ = start(t, Options{HandshakesPerSecond: 3}, noBounds)
+	refused := 0
+	for range 20 {
+		if status(t, url, nil) == http.StatusServiceUnavailable {
+			refused++
+		}
+	}
+	if refused == 0 || uint64(refused) != server.Stats().Refused["rate"] {
+		t.Errorf("%d of 20 were refused, %d counted", refused, server.Stats().Refused["rate"])
+	}
+}
+
+func TestRate(t *testing.T) {
+	r, now, passed := rate{each: 100 * time.Millisecond, burst: 10}, time.Unix(1e9, 0), 0
+	for range 50 {
+		if r.allows(now) {
+			passed++
+		}
+	}
+	if passed != 10 {
+		t.Errorf("%d at once", passed)
+	}
+	for range 20 {
+		now = now.Add(50 * time.Millisecond)
+		if r.allows(now) {
+			passed++
+		}
+	}
+	if passed != 20 {
+		t.Errorf("%d after a second", passed)
+	}
+}
+
+// RFC 6455, section 8.1: text that is not UTF-8 ends the socket with 1007.
+func TestTextIsUTF8(t *testing.T) {
+	url, server, _ := start(t, Options{}, noBounds)
+	c := dial(t, url)
+	c.send("{\"meta\":{\"type\":3},\"payload\":{\"channel\":\"\xff\"}}")
+	c.wantClosed(websocket.CloseInvalidFramePayloadData)
+	wantEnded(t, server, "message", 1)
+}
+
+func wantEnded(t testing.TB, server *Server, reason string, n uint64) {
+	t.Helper()
+	testkit.Eventually(t, within, "sockets to end by "+reason, func() bool { return server.Stats().Ended[reason] == n })
+}
+
+// Who answers pings stays, who does not ends.
+func TestSilence(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, _ := start(t, Options{Ping: 200 * time.Millisecond}, noBounds)
+	silent, alive := dial(t, url), dial(t, url)
+	silent.ws.SetPingHandler(func(string) error { return nil })
+	var pings atomic.Int64
+	alive.ws.SetPingHandler(func(payload string) error {
+		pings.Add(1)
+		return alive.ws.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(within))
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		alive.ws.ReadMessage()
+	}()
+	silent.want("end")
+	wantEnded(t, server, "idle", 1)
+	testkit.Eventually(t, within, "pings", func() bool { return pings.Load() > 3 })
+	if n := server.Stats().Sockets; n != 1 {
+		t.Errorf("%d sockets are left", n)
+	}
+	alive.ws.Close()
+	<-ended
+}
+
+// A message that does not come to its end ends the socket.
+func TestSlowMessage(t *testing.T) {
+	url, server, _ := start(t, Options{ReadTimeout: 100 * time.Millisecond}, noBounds)
+	c := dial(t, url)
+	// A text frame of 100 bytes, masked by zeros, of which ten come.
+	if _, err := c.ws.NetConn().Write(append([]byte{0x81, 0x80 | 100, 0, 0, 0, 0}, "{\"meta\":{}"...)); err != nil {
+		t.Fatal(err)
+	}
+	c.want("end")
+	wantEnded(t, server, "slow", 1)
+}
+
+// A client that pings and reads nothing is not read from without end, and ends.
+func TestRepliesThatNobodyReads(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, _ := start(t, Options{WriteTimeout: 300 * time.Millisecond}, noBounds)
+	c := dial(t, url)
+	c.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
+	testkit.Eventually(t, within, "the socket", func() bool { return server.Stats().Sockets == 1 })
+	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	frame := []byte(callFrame("1", "test.echo", time.Minute))
+	c.ws.SetWriteDeadline(time.Now().Add(within))
+	for c.ws.WriteMessage(websocket.TextMessage, frame) == nil {
+		if used := server.Stats().BufferedBytes; used > 3*mostReplyBytes {
+			t.Fatalf("%d bytes wait for one socket", used)
+		}
+	}
+	testkit.Eventually(t, within, "the socket to end", func() bool { return server.Stats().Sockets == 0 })
+	if ended := server.Stats().Ended; ended["slow"]+ended["lost"] != 1 {
+		t.Errorf("ended: %v", ended)
+	}
+}

@@ -1,0 +1,174 @@
+package socket
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Kind is the type of a message, as it is on the wire.
+type Kind int
+
+// Kinds of messages, with who sends them. Source: docs/juggler.md.
+const (
+	Call  Kind = 1  // client: {"uri","timeout","args"}
+	Pub   Kind = 2  // client: {"channel","args"}
+	Sub   Kind = 3  // client: {"channel","pattern"}
+	Unsub Kind = 4  // client: {"channel","pattern"}
+	Nack  Kind = 7  // server: {"for","for_type","uri","channel","code","message"}
+	Ack   Kind = 8  // server: {"for","for_type","uri","channel"}
+	Res   Kind = 9  // server: {"for","uri","args"}
+	Evnt  Kind = 10 // server: {"for","channel","pattern","args"}
+)
+
+// String returns the name that the protocol has for it.
+func (k Kind) String() string {
+	switch k {
+	case Call:
+		return "call"
+	case Pub:
+		return "pub"
+	case Sub:
+		return "sub"
+	case Unsub:
+		return "unsb"
+	case Nack:
+		return "nack"
+	case Ack:
+		return "ack"
+	case Res:
+		return "res"
+	case Evnt:
+		return "evnt"
+	}
+	return "unknown"
+}
+
+// requestKinds are those that a client sends.
+func requestKinds() []Kind { return []Kind{Call, Pub, Sub, Unsub} }
+
+// longTimeout is what a call has that asks for less than a millisecond.
+const longTimeout = time.Minute
+
+// request is a message of a client.
+type request struct {
+	kind    Kind
+	id      messageID
+	uri     string        // of a Call
+	timeout time.Duration // of a Call; negative: to be refused
+	channel string        // of all others
+	pattern bool          // of Sub and Unsub
+	args    json.RawMessage
+}
+
+// errKind refuses a message by its type.
+var errKind = errors.New("not a type that a client may send")
+
+// parse reads a frame.
+//
+// Shape: one JSON object as encoding/json reads it; what follows it is ignored.
+// Errors: any, all of which end the socket.
+// Concurrency: nothing of the result is in body.
+func parse(body []byte) (request, error) {
+	var envelope struct {
+		Meta struct {
+			Type Kind      `json:"type"`
+			UUID messageID `json:"uuid"`
+		} `json:"meta"`
+		Payload json.RawMessage `json:"payload"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&envelope); err != nil {
+		return request{}, err
+	}
+	r := request{kind: envelope.Meta.Type, id: envelope.Meta.UUID}
+	err := r.parsePayload(envelope.Payload)
+	return r, err
+}
+
+// parsePayload knows the keys of each kind alone: others may be anything.
+func (r *request) parsePayload(payload json.RawMessage) error {
+	switch r.kind {
+	case Call:
+		var p struct {
+			URI     string          `json:"uri"`
+			Timeout int64           `json:"timeout"`
+			Args    json.RawMessage `json:"args"`
+		}
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return err
+		}
+		r.uri, r.timeout, r.args = p.URI, time.Duration(p.Timeout).Truncate(time.Millisecond), p.Args
+		if r.timeout == 0 {
+			r.timeout = longTimeout
+		}
+	case Pub:
+		var p struct {
+			Channel string          `json:"channel"`
+			Args    json.RawMessage `json:"args"`
+		}
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return err
+		}
+		r.channel, r.args = p.Channel, p.Args
+	case Sub, Unsub:
+		var p struct {
+			Channel string `json:"channel"`
+			Pattern bool   `json:"pattern"`
+		}
+		if err := json.Unmarshal(payload, &p); err != nil {
+			return err
+		}
+		r.channel, r.pattern = p.Channel, p.Pattern
+	default:
+		return errKind
+	}
+	return nil
+}
+
+// messageID is a UUID in 36 characters of lower case, or empty.
+type messageID string
+
+var errID = errors.New("not a UUID of 36 characters")
+
+// UnmarshalText reads one in letters of either case; "urn:uuid:" may precede it, and
+// the empty text is one. Other forms of a UUID are none.
+func (id *messageID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	const urn = "urn:uuid:"
+	if len(text) == len(urn)+36 && strings.EqualFold(string(text[:len(urn)]), urn) {
+		text = text[len(urn):]
+	}
+	if len(text) != 36 {
+		return errID
+	}
+	for i, b := range text {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		if hyphen != (b == '-') || !hyphen && !isHex(b) {
+			return errID
+		}
+	}
+	*id = messageID(bytes.ToLower(text))
+	return nil
+}
+
+func isHex(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
+}
+
+// appendUUID appends a UUID of version 4 made of 16 random bytes.
+func appendUUID(b []byte, random [16]byte) []byte {
+	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80
+	for i, end := range [5]int{4, 6, 8, 10, 16} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		from := [5]int{0, 4, 6, 8, 10}[i]
+		b = hex.AppendEncode(b, random[from:end])
+	}
+	return b
+}

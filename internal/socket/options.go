@@ -1,0 +1,71 @@
+package socket
+
+import "time"
+
+// Protocol is the name of the WebSocket subprotocol.
+const Protocol = "juggler.0"
+
+// Options of a Server. Zero takes the value that is named, unless it says otherwise.
+type Options struct {
+	// Broker is required.
+	Broker Broker
+
+	// Origins are those of which a socket may come, compared letter by letter; "" is
+	// a request without one. None: the host that the request names.
+	Origins []string
+	// AllowEmptySubprotocol accepts clients with which no subprotocol is agreed.
+	AllowEmptySubprotocol bool
+	// CloseURI ends the socket of who calls it, with 1000. Zero: no URI does.
+	CloseURI string
+
+	// ReadLimit is the most bytes of a message: 1 MiB. One that is longer ends its
+	// socket with 1009.
+	ReadLimit int64
+	// WriteLimit is the most bytes of a reply. Zero: none. One that is longer ends
+	// the socket.
+	WriteLimit int64
+	// ReadTimeout is how long a message may take to come in once it has begun: 30 s.
+	ReadTimeout time.Duration
+	// WriteTimeout is how long a client may take to read what was written: 30 s.
+	WriteTimeout time.Duration
+	// Ping is after how much silence a client is pinged: 30 s. It ends when it was
+	// silent for half of that again.
+	Ping time.Duration
+
+	// MaxSockets: 100,000. What is above is refused with 503.
+	MaxSockets int
+	// HandshakesPerSecond: 1,000. What is above is refused with 503.
+	HandshakesPerSecond int
+	// MaxCalls is the most calls of a socket at a time: 1,000. What is above is refused.
+	MaxCalls int
+	// MaxSubscriptions of a socket: 1,000. What is above is refused.
+	MaxSubscriptions int
+	// MaxName is the most bytes of a URI or channel: 1,024. What is above is refused.
+	MaxName int
+	// QueueBytes is the most bytes of events that wait for one socket: 256 KiB. The
+	// oldest are dropped.
+	QueueBytes int
+	// BufferTotal is the most bytes of all that waits for all sockets: 64 MiB.
+	BufferTotal int64
+}
+
+func orElse[T int | int64 | time.Duration](value *T, otherwise T) {
+	if *value == 0 {
+		*value = otherwise
+	}
+}
+
+func (o Options) withDefaults() Options {
+	orElse(&o.ReadLimit, 1<<20)
+	orElse(&o.ReadTimeout, 30*time.Second)
+	orElse(&o.WriteTimeout, 30*time.Second)
+	orElse(&o.Ping, 30*time.Second)
+	orElse(&o.MaxSockets, 100_000)
+	orElse(&o.HandshakesPerSecond, 1_000)
+	orElse(&o.MaxCalls, 1_000)
+	orElse(&o.MaxSubscriptions, 1_000)
+	orElse(&o.MaxName, 1_024)
+	orElse(&o.QueueBytes, 256<<10)
+	orElse(&o.BufferTotal, 64<<20)
+	return o
+}

@@ -1,0 +1,279 @@
+package socket
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// entryBytes is what an event takes in a queue, beside its frame.
+	entryBytes = 32
+
+	// pausedBytes of replies that were not read stop the socket from being read.
+	pausedBytes = 64 << 10
+
+	// scarceBytes do when the budget is used up, and results beyond end the socket.
+	scarceBytes = 4 << 10
+
+	// mostReplyBytes end a socket: results of calls that it made before it was paused.
+	mostReplyBytes = 1 << 20
+
+	// mostBatch and mostBatchBytes bound one write; a frame that is longer goes alone.
+	mostBatch, mostBatchBytes = 64, 64 << 10
+)
+
+// outbox is what a socket has to send. A goroutine writes while there is anything.
+//
+// Life: newOutbox; replies and events; end, after which nothing is taken; drained.
+// Concurrency: every method may be called from anywhere and, but for awaitRoom, does
+// not block.
+type outbox struct {
+	conn      net.Conn
+	budget    *budget
+	most      int // bytes of events
+	patience  time.Duration
+	dropped   func(events int)
+	drainedCh chan struct{} // closed when ended and written, or failed
+
+	mu      sync.Mutex
+	room    sync.Cond // replies were written, or it has ended
+	replies fifo
+	events  fifo
+	number  uint64
+	sending int       // bytes of replies that are being written
+	writing bool      // a goroutine does
+	ended   bool      // takes nothing more
+	hangUp  bool      // close the connection when all is written
+	done    bool      // drained is closed
+	why     endReason // it has failed
+}
+
+func newOutbox(conn net.Conn, o *Options, budget *budget, dropped func(int)) *outbox {
+	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, dropped: dropped, drainedCh: make(chan struct{})}
+	b.room.L = &b.mu
+	return b
+}
+
+// reply queues what must not be lost. It fails the socket if it reads too little.
+func (o *outbox) reply(f *frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.push(&o.replies, f)
+	before := o.replies.bytes + o.sending - len(f.bytes) // a single long one is no sin
+	if before > mostReplyBytes || before > scarceBytes && o.budget.isOver() {
+		o.fail(endSlow)
+	}
+}
+
+// event queues what may be lost: the oldest, if there is too much of it.
+func (o *outbox) event(f *frame) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended {
+		o.budget.force(entryBytes)
+	}
+	o.push(&o.events, f)
+	for o.events.bytes > o.most && o.events.len() > 1 {
+		o.dropEvents(1)
+	}
+}
+
+// shed drops all events and returns how many bytes they had.
+func (o *outbox) shed() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.events.bytes
+	o.dropEvents(o.events.len())
+	return n
+}
+
+// backlog returns the bytes of events that wait.
+func (o *outbox) backlog() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.events.bytes
+}
+
+// dropEvents drops the oldest. The caller holds mu.
+func (o *outbox) dropEvents(n int) {
+	for range n {
+		o.popEvent().drop()
+	}
+	if n > 0 {
+		o.dropped(n)
+	}
+}
+
+// popEvent takes the oldest event out. The caller holds mu.
+func (o *outbox) popEvent() *frame {
+	o.budget.give(entryBytes)
+	return o.events.pop().frame
+}
+
+// push queues a frame in its place. The caller holds mu.
+func (o *outbox) push(q *fifo, f *frame) {
+	if o.ended {
+		f.drop() // too late
+		return
+	}
+	o.number++
+	q.push(entry{f, o.number})
+	if !o.writing {
+		o.writing = true
+		go o.write() // ends when all is written, or with the connection
+	}
+}
+
+// awaitRoom waits while too many replies are unread. It reports false at the end.
+func (o *outbox) awaitRoom() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.ended && !o.hasRoom() {
+		o.room.Wait()
+	}
+	return !o.ended
+}
+
+// hasRoom reports whether another request may be read. The caller holds mu.
+func (o *outbox) hasRoom() bool {
+	unread := o.replies.bytes + o.sending
+	return unread <= scarceBytes || unread <= pausedBytes && !o.budget.isOver()
+}
+
+// end takes nothing more. What is queued is written, then last, if it is not nil;
+// then the connection is closed if hangUp says so.
+func (o *outbox) end(last *frame, hangUp bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if last != nil {
+		o.push(&o.replies, last)
+	}
+	o.ended = true
+	o.hangUp = o.hangUp || hangUp
+	o.room.Broadcast()
+	if !o.writing {
+		o.finish()
+	}
+}
+
+// abort drops everything and closes the connection.
+func (o *outbox) abort() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(endNone)
+}
+
+// cause is why it has failed by itself, if it has.
+func (o *outbox) cause() endReason {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.why
+}
+
+// drained is closed when nothing is to be written any more.
+func (o *outbox) drained() <-chan struct{} { return o.drainedCh }
+
+// fail ends it with nothing written. The caller holds mu.
+func (o *outbox) fail(why endReason) {
+	o.why = o.why.or(why)
+	o.ended, o.hangUp = true, true
+	o.discard()
+	o.conn.Close() // a write that is under way ends
+	o.room.Broadcast()
+	if !o.writing {
+		o.finish()
+	}
+}
+
+// discard empties the queues. The caller holds mu.
+func (o *outbox) discard() {
+	for o.replies.len() > 0 {
+		o.replies.pop().frame.drop()
+	}
+	for o.events.len() > 0 {
+		o.popEvent().drop()
+	}
+}
+
+// finish says that all is written. The caller holds mu.
+func (o *outbox) finish() {
+	if o.done {
+		return
+	}
+	o.done = true
+	close(o.drainedCh)
+	if o.hangUp {
+		o.conn.Close()
+	}
+}
+
+// write writes until nothing is left.
+func (o *outbox) write() {
+	var space [mostBatch]*frame
+	var lines [mostBatch][]byte
+	for {
+		batch, replies := o.take(space[:0])
+		if len(batch) == 0 {
+			return
+		}
+		for i, f := range batch {
+			lines[i] = f.bytes
+		}
+		buffers := net.Buffers(lines[:len(batch)])
+		err := o.conn.SetWriteDeadline(time.Now().Add(o.patience))
+		if err == nil {
+			_, err = buffers.WriteTo(o.conn)
+		}
+		for _, f := range batch {
+			f.drop()
+		}
+		o.sent(replies, err)
+	}
+}
+
+// take takes what is written next, in the order in which it came, and returns how
+// many bytes of it are replies. Nothing: the goroutine ends.
+func (o *outbox) take(batch []*frame) (_ []*frame, replies int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for bytes := 0; len(batch) < mostBatch && bytes < mostBatchBytes; {
+		var f *frame
+		switch r, e := o.replies.len() > 0, o.events.len() > 0; {
+		case r && (!e || o.replies.first().number < o.events.first().number):
+			f = o.replies.pop().frame
+			replies += len(f.bytes)
+		case e:
+			f = o.popEvent()
+		}
+		if f == nil {
+			break
+		}
+		bytes += len(f.bytes)
+		batch = append(batch, f)
+	}
+	o.sending = replies
+	if len(batch) == 0 {
+		o.writing = false
+		if o.ended {
+			o.finish()
+		}
+	}
+	return batch, replies
+}
+
+// sent notes what came of a write.
+func (o *outbox) sent(replies int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sending -= replies
+	o.room.Broadcast()
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		o.fail(endSlow)
+	case err != nil:
+		o.fail(endLost)
+	}
+}

@@ -1,0 +1,169 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// stuckOutbox returns one whose connection nobody reads, and what to read it with.
+func stuckOutbox(t *testing.T, most int, b *budget, dropped *int) (o *outbox, peer net.Conn) {
+	t.Helper()
+	conn, peer := net.Pipe()
+	t.Cleanup(func() {
+		conn.Close()
+		peer.Close()
+	})
+	options := Options{QueueBytes: most}.withDefaults()
+	return newOutbox(conn, &options, b, func(n int) { *dropped += n }), peer
+}
+
+// Of what is not read in time the oldest events are dropped, and no reply; what is
+// left comes in its order.
+func TestOldestEventsAreDropped(t *testing.T) {
+	testkit.CheckLeaks(t)
+	dropped, b := 0, &budget{total: 1 << 20}
+	o, peer := stuckOutbox(t, 100, b, &dropped)
+	o.reply(newFrame([]byte("first|"), b))
+	testkit.Eventually(t, within, "the writer to be stuck", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.sending > 0
+	})
+	for i := range 50 {
+		e := newFrame(fmt.Appendf(nil, "event%03d|", i), b)
+		o.event(e.hold())
+		e.drop()
+		if i%10 == 9 {
+			o.reply(newFrame(fmt.Appendf(nil, "reply%d|", i), b))
+		}
+	}
+	o.end(nil, true)
+	var got strings.Builder
+	buffer := make([]byte, 1000)
+	for {
+		n, err := peer.Read(buffer)
+		got.Write(buffer[:n])
+		if err != nil {
+			break
+		}
+	}
+	want := "first|reply9|reply19|reply29|event039|reply39|"
+	for i := 40; i < 50; i++ {
+		want += fmt.Sprintf("event%03d|", i)
+	}
+	want += "reply49|"
+	if got.String() != want || dropped != 39 {
+		t.Errorf("dropped %d, got\n%s, want\n%s", dropped, got.String(), want)
+	}
+	<-o.drained()
+	if used := b.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are left behind", used)
+	}
+}
+
+// Whatever ends an outbox gives all back, also what comes too late.
+func TestOutboxGivesBack(t *testing.T) {
+	testkit.CheckLeaks(t)
+	for name, end := range map[string]func(*outbox){
+		"abort": func(o *outbox) { o.abort() },
+		"end":   func(o *outbox) { o.end(newFrame([]byte("bye"), o.budget), false); o.conn.Close() },
+	} {
+		dropped, b := 0, &budget{total: 1 << 20}
+		o, _ := stuckOutbox(t, 1000, b, &dropped)
+		for range 20 {
+			o.reply(newFrame(make([]byte, 100), b))
+			o.event(newFrame(make([]byte, 100), b))
+		}
+		end(o)
+		o.reply(newFrame(make([]byte, 100), b))
+		o.event(newFrame(make([]byte, 100), b))
+		<-o.drained()
+		testkit.Eventually(t, within, name+" to give all back", func() bool { return b.used.Load() == 0 })
+	}
+}
+
+// One socket that does not read costs the others nothing: it loses events, they none;
+// and it has one goroutine more at most.
+func TestOneSlowReader(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := start(t, Options{QueueBytes: 64 << 10, BufferTotal: 4 << 20}, noBounds)
+	slow, quick := dial(t, url), dial(t, url)
+	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
+	for _, c := range []*client{slow, quick} {
+		c.send(subFrame("1", "c"))
+		c.want("ack 1")
+	}
+	before := runtime.NumGoroutine()
+	const events = 5000
+	args := []byte(`"` + strings.Repeat("x", 2000) + `"`)
+	for i := range events {
+		b.Publish(broker.Event{Channel: "c", ID: idOf(fmt.Sprintf("%x", i+1)), Args: args}, func(error) {})
+		got := quick.next()
+		if want := fmt.Sprintf("%x", i+1); got.kind != Evnt || strings.TrimLeft(got.id, "0-") != want {
+			t.Fatalf("got %+v, want event %s", got, want)
+		}
+	}
+	stats := server.Stats()
+	if stats.Dropped == 0 || stats.BufferedBytes > 4<<20 {
+		t.Errorf("%d events dropped, %d bytes wait", stats.Dropped, stats.BufferedBytes)
+	}
+	if more := runtime.NumGoroutine() - before; more > 2 {
+		t.Errorf("%d goroutines more", more)
+	}
+}
+
+// Together, those who do not read take no more than the budget; who reads goes on.
+func TestManySlowReaders(t *testing.T) {
+	testkit.CheckLeaks(t)
+	const total = 2 << 20
+	url, server, b := start(t, Options{QueueBytes: 1 << 20, BufferTotal: total}, noBounds)
+	const sockets = 30
+	for i := range sockets {
+		c := dial(t, url)
+		c.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
+		c.send(subFrame("1", fmt.Sprint("c", i)))
+		c.want("ack 1")
+	}
+	quick := dial(t, url)
+	quick.send(subFrame("1", "quick"))
+	quick.want("ack 1")
+	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
+	for round := range 500 {
+		for i := range sockets {
+			b.Publish(broker.Event{Channel: fmt.Sprint("c", i), ID: idOf("1"), Args: args}, func(error) {})
+		}
+		b.Publish(broker.Event{Channel: "quick", ID: idOf("2"), Args: args}, func(error) {})
+		quick.want("evnt 2")
+		if used := server.Stats().BufferedBytes; used > total+sockets*mostBatchBytes*2 {
+			t.Fatalf("round %d: %d bytes wait", round, used)
+		}
+	}
+	if server.Stats().Dropped == 0 {
+		t.Error("nothing was dropped: the test shows nothing")
+	}
+}
+
+// A message that comes while the budget is used up takes it from events.
+func TestLongMessageSheds(t *testing.T) {
+	url, server, b := start(t, Options{QueueBytes: 1 << 20, BufferTotal: 512 << 10, WriteTimeout: time.Minute}, noBounds)
+	slow, c := dial(t, url), dial(t, url)
+	slow.ws.NetConn().(*net.TCPConn).SetReadBuffer(4 << 10)
+	slow.send(subFrame("1", "c"))
+	slow.want("ack 1")
+	args := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
+	testkit.Eventually(t, within, "the budget to be used", func() bool {
+		for range 50 {
+			b.Publish(broker.Event{Channel: "c", ID: idOf("1"), Args: args}, func(error) {})
+		}
+		return server.Stats().Dropped > 0
+	})
+	c.send(pubFrame("3", "other", strings.Repeat("y", 200_000)))
+	c.want("ack 3")
+}

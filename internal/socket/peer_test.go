@@ -1,0 +1,220 @@
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// within bounds what has to happen.
+const within = 10 * time.Second
+
+// client is the other side of a socket.
+type client struct {
+	t  testing.TB
+	ws *websocket.Conn
+}
+
+func dial(t testing.TB, url string) *client {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
+	ws, response, err := dialer.Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	t.Cleanup(func() { ws.Close() })
+	return &client{t, ws}
+}
+
+func (c *client) send(frames ...string) {
+	c.t.Helper()
+	for _, f := range frames {
+		if err := c.ws.WriteMessage(websocket.TextMessage, []byte(f)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// received is a message of the server, or the end of the socket.
+type received struct {
+	kind    Kind
+	id      string
+	args    string
+	message string
+	err     error
+}
+
+func (c *client) next() received {
+	c.t.Helper()
+	c.ws.SetReadDeadline(time.Now().Add(within))
+	_, content, err := c.ws.ReadMessage()
+	if err != nil {
+		return received{err: err}
+	}
+	var m struct {
+		Meta struct {
+			Type Kind `json:"type"`
+		} `json:"meta"`
+		Payload struct {
+			For     string          `json:"for"`
+			Message string          `json:"message"`
+			Args    json.RawMessage `json:"args"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(content, &m); err != nil {
+		c.t.Fatalf("%s: %v", content, err)
+	}
+	return received{kind: m.Meta.Type, id: m.Payload.For, args: string(m.Payload.Args), message: m.Payload.Message}
+}
+
+// want takes messages and holds them against "ack 1", "nack 2", "res 3", "evnt 4", "end".
+func (c *client) want(words ...string) {
+	c.t.Helper()
+	for _, word := range words {
+		got := c.next()
+		text := got.kind.String() + " " + strings.TrimLeft(got.id, "0-")
+		if got.err != nil {
+			text = "end"
+		}
+		if text != word {
+			c.t.Fatalf("got %s (%+v), want %s", text, got, word)
+		}
+	}
+}
+
+// wantClosed takes messages until the socket ends with a code.
+func (c *client) wantClosed(code int) {
+	c.t.Helper()
+	got := c.next()
+	for got.err == nil {
+		got = c.next()
+	}
+	if !websocket.IsCloseError(got.err, code) {
+		c.t.Fatalf("it has ended by %v, want %d", got.err, code)
+	}
+}
+
+// idOf makes an id of some hexadecimal digits.
+func idOf(id string) string { return "00000000-0000-0000-0000-" + strings.Repeat("0", 12-len(id)) + id }
+
+func callFrame(id, uri string, timeout time.Duration) string {
+	return frameText(Call, id, map[string]any{"uri": uri, "timeout": timeout, "args": id})
+}
+
+func pubFrame(id, channel, args string) string {
+	return frameText(Pub, id, map[string]any{"channel": channel, "args": args})
+}
+
+func subFrame(id, channel string) string {
+	return frameText(Sub, id, map[string]any{"channel": channel})
+}
+
+func unsubFrame(id, channel string) string {
+	return frameText(Unsub, id, map[string]any{"channel": channel})
+}
+
+func frameText(kind Kind, id string, payload any) string {
+	text, _ := json.Marshal(map[string]any{"meta": map[string]any{"type": kind, "uuid": idOf(id)}, "payload": payload})
+	return string(text)
+}
+
+// scripted is a broker that does what a test tells it.
+type scripted struct {
+	mu     sync.Mutex
+	asked  []string // "call URI", "pub CHANNEL", "sub TOPIC", "unsub TOPIC"
+	calls  map[string]broker.Call
+	dones  map[string]func(error)
+	events func(broker.Topic, broker.Event)
+}
+
+func newScripted() *scripted {
+	return &scripted{calls: map[string]broker.Call{}, dones: map[string]func(error){}}
+}
+
+func (b *scripted) ask(what string, done func(error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, what)
+	b.dones[what] = done
+}
+
+func (b *scripted) Listen(events func(broker.Topic, broker.Event)) { b.events = events }
+
+func (b *scripted) Call(_ context.Context, call broker.Call) {
+	b.mu.Lock()
+	b.calls[call.URI] = call
+	b.mu.Unlock()
+	b.ask("call "+call.URI, call.Accepted)
+}
+
+func (b *scripted) Publish(e broker.Event, done func(error)) { b.ask("pub "+e.Channel, done) }
+
+func (b *scripted) Subscribe(topic broker.Topic, done func(error)) { b.ask("sub "+topic.Name, done) }
+
+func (b *scripted) Unsubscribe(topic broker.Topic, done func(error)) {
+	b.ask("unsub "+topic.Name, done)
+}
+
+// await waits until the broker was asked for all of these, and nothing else, in order.
+func (b *scripted) await(t testing.TB, all ...string) {
+	t.Helper()
+	want := strings.Join(all, ", ")
+	testkit.Eventually(t, within, want, func() bool { return b.list() == want })
+}
+
+func (b *scripted) list() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.asked, ", ")
+}
+
+func (b *scripted) done(what string, err error) {
+	b.mu.Lock()
+	done := b.dones[what]
+	b.mu.Unlock()
+	done(err)
+}
+
+func (b *scripted) answer(uri, result string) {
+	b.mu.Lock()
+	call := b.calls[uri]
+	b.mu.Unlock()
+	call.Answered(json.RawMessage(result), nil)
+}
+
+var errScripted = errors.New("as the script says")
+
+// startScripted starts a server on a scripted broker.
+func startScripted(t testing.TB, options Options) (url string, server *Server, b *scripted) {
+	t.Helper()
+	b = newScripted()
+	options.Broker = b
+	url, server = serve(t, options)
+	return url, server, b
+}
+
+// status asks for a socket and returns the HTTP status.
+func status(t testing.TB, url string, header http.Header) int {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
+	ws, response, err := dialer.Dial(url, header)
+	if err == nil {
+		t.Cleanup(func() { ws.Close() })
+	}
+	if response == nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}

@@ -1,0 +1,294 @@
+package socket
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+// readBuffer is what each socket has for what comes in; a longer message passes
+// through it in parts.
+const readBuffer = 1 << 10
+
+// Server makes sockets of requests. It is an http.Handler.
+//
+// Life: New, requests, Drain or Close, after which every request is refused.
+// Concurrency: every method may be called from anywhere.
+type Server struct {
+	options  Options
+	upgrader websocket.Upgrader
+	hub      *hub
+	budget   budget
+	stats    counters
+	bodies   sync.Pool // of *[]byte with room for bodySize
+	rate     rate
+	shedding sync.Mutex
+
+	ended   sync.WaitGroup // of the rounds
+	live    sync.WaitGroup // of sessions
+	closing chan struct{}  // ends the rounds
+	close   sync.Once
+
+	mu        sync.Mutex
+	open      map[*session]struct{}
+	beginning int // handshakes under way
+	draining  bool
+}
+
+// New returns a server that accepts.
+func New(options Options) *Server {
+	s := &Server{options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{})}
+	s.budget.total = s.options.BufferTotal
+	s.rate = rate{each: time.Second / time.Duration(s.options.HandshakesPerSecond), burst: s.options.HandshakesPerSecond}
+	s.bodies.New = func() any {
+		space := make([]byte, 0, bodySize)
+		return &space
+	}
+	s.upgrader = websocket.Upgrader{
+		Subprotocols: []string{Protocol}, ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
+	}
+	if len(s.options.Origins) > 0 {
+		s.upgrader.CheckOrigin = func(r *http.Request) bool {
+			return slices.Contains(s.options.Origins, r.Header.Get("Origin"))
+		}
+	}
+	s.hub = newHub(s.options.Broker, s.deliver)
+	s.ended.Go(s.rounds)
+	return s
+}
+
+// ServeHTTP makes a socket of a request, which lives on when it returns.
+//
+// Errors: 503 if there are too many sockets or handshakes, or while it drains; 403 for
+// an origin that may not; what gorilla/websocket answers to a request that is none.
+// Without the subprotocol the connection is dropped after the handshake, which is what
+// clients of juggler.0 expect.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why, refused := s.refuses(time.Now()); refused {
+		s.stats.refused[why].Add(1)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "no socket now: "+why.String(), http.StatusServiceUnavailable)
+		return
+	}
+	defer s.hasBegun()
+	ws, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		s.stats.refused[refusedHandshake].Add(1)
+		return // it has answered
+	}
+	if ws.Subprotocol() == "" && !s.options.AllowEmptySubprotocol {
+		s.stats.refused[refusedProtocol].Add(1)
+		ws.Close()
+		return
+	}
+	session := newSession(s, ws, allowedBy(r))
+	if !s.add(session) {
+		session.cancel()
+		s.stats.refused[refusedDrain].Add(1)
+		text := websocket.FormatCloseMessage(websocket.CloseGoingAway, "")
+		_ = ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(linger)) // it ends either way
+		ws.Close()
+		return
+	}
+	go session.run() // ends with the socket; Close waits for it
+}
+
+// refuses says why no socket is made now. Otherwise its place is taken until hasBegun.
+func (s *Server) refuses(now time.Time) (why refusal, refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return refusedDrain, true
+	case len(s.open)+s.beginning >= s.options.MaxSockets:
+		return refusedSockets, true
+	case !s.rate.allows(now):
+		return refusedRate, true
+	}
+	s.beginning++
+	return 0, false
+}
+
+func (s *Server) hasBegun() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beginning--
+}
+
+func (s *Server) add(session *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return false
+	}
+	s.live.Add(1)
+	s.open[session] = struct{}{}
+	s.stats.opened.Add(1)
+	return true
+}
+
+func (s *Server) remove(session *session) {
+	s.mu.Lock()
+	delete(s.open, session)
+	s.mu.Unlock()
+	s.stats.ended[session.endedBy()].Add(1)
+	s.live.Done()
+}
+
+func (s *Server) sessions() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*session, 0, len(s.open))
+	for session := range s.open {
+		all = append(all, session)
+	}
+	return all
+}
+
+// deliver makes one frame of an event and queues it for each who has subscribed.
+func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e broker.Event) {
+	a := answer{kind: Evnt, id: messageID(e.ID), channel: e.Channel, args: e.Args}
+	if topic.Pattern {
+		a.pattern = topic.Name
+	}
+	f := newFrame(text(a.appendTo(make([]byte, frameHeader, 256+len(a.args)))), &s.budget)
+	for session := range members {
+		session.out.event(f.hold())
+	}
+	f.drop()
+	s.stats.out[Evnt].Add(uint64(len(members)))
+	if s.budget.isOver() {
+		s.shed()
+	}
+}
+
+// shed makes room in the budget: those with most events in their queue lose them,
+// until a quarter is free.
+func (s *Server) shed() {
+	s.shedding.Lock()
+	defer s.shedding.Unlock()
+	type debtor struct {
+		session *session
+		bytes   int
+	}
+	var debtors []debtor
+	for _, session := range s.sessions() {
+		if bytes := session.out.backlog(); bytes > 0 {
+			debtors = append(debtors, debtor{session, bytes})
+		}
+	}
+	slices.SortFunc(debtors, func(a, b debtor) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, d := range debtors {
+		if s.budget.used.Load() <= s.budget.total/4*3 {
+			return
+		}
+		d.session.out.shed()
+	}
+}
+
+// rounds looks after sockets that are silent.
+func (s *Server) rounds() {
+	ticker := time.NewTicker(max(min(s.options.Ping, s.options.ReadTimeout)/8, 10*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.closing:
+			return
+		case now := <-ticker.C:
+			for _, session := range s.sessions() {
+				session.check(now)
+			}
+		}
+	}
+}
+
+// check pings a client that is silent, and ends one that stays so.
+func (s *session) check(now time.Time) {
+	o := &s.server.options
+	if began := s.reading.Load(); began != 0 && now.UnixNano()-began > int64(o.ReadTimeout) {
+		s.abort(endSlow)
+		return
+	}
+	silence := time.Duration(now.UnixNano() - s.heard.Load())
+	switch {
+	case s.held.Load() || silence <= o.Ping || s.hasSaidBye():
+	case silence > o.Ping+o.Ping/2 && s.pinged.Load():
+		s.abort(endIdle)
+	case s.pinged.CompareAndSwap(false, true):
+		s.out.reply(newFrame(control(opPing, nil), &s.server.budget))
+	}
+}
+
+// Drain refuses new sockets, has those without calls leave spread over the first half
+// of the time that ctx has, those with calls when these have ended, and all others at
+// its end. It returns when all have left, and how many calls were cut.
+func (s *Server) Drain(ctx context.Context) (cut int) {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	left := s.sessions()
+	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	began, half := time.Now(), time.Duration(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		half = time.Until(deadline) / 2
+	}
+	for i, session := range left {
+		due := began.Add(half * time.Duration(i) / time.Duration(len(left)))
+		if !pause(ctx, time.Until(due)) {
+			break
+		}
+		session.leave()
+	}
+	gone := make(chan struct{})
+	go func() { // ends with the sessions, of which Close ends those that are left
+		s.live.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		for _, session := range s.sessions() {
+			cut += session.leaveNow()
+		}
+	}
+	s.Close()
+	<-gone
+	return cut
+}
+
+// pause reports whether it has lasted.
+func pause(ctx context.Context, lasts time.Duration) bool {
+	if lasts <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(lasts)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Close refuses new sockets, has those that are open told to leave, and returns when
+// they have, at the latest after a few seconds.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	for _, session := range s.sessions() {
+		session.leaveNow()
+	}
+	s.close.Do(func() { close(s.closing) })
+	s.ended.Wait()
+	s.live.Wait()
+}

@@ -1,0 +1,358 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+const (
+	// mostPromises is how many requests may be without ACK or NACK; then the socket
+	// is not read from.
+	mostPromises = 256
+
+	// linger is how long the end of a socket may take: what is queued is written,
+	// and who was told to go says goodbye.
+	linger = 2 * time.Second
+)
+
+// What a client is told when its request is refused here.
+var (
+	errCalls         = errors.New("too many calls of this socket wait")
+	errTimeout       = errors.New("invalid timeout: it is negative")
+	errSubscriptions = errors.New("too many subscriptions of this socket")
+	errName          = errors.New("URI or channel too long")
+)
+
+// session is one socket.
+//
+// Life: run reads until the socket ends, then cleans up.
+type session struct {
+	server *Server
+	ws     *websocket.Conn
+	net    net.Conn
+	out    *outbox
+	allows allowed
+	ctx    context.Context //nolint:containedctx // of the socket: its calls end with it
+	cancel context.CancelFunc
+
+	// Owned by run.
+	topics map[broker.Topic]struct{}
+
+	// Read by the server's rounds, in nanoseconds since 1970.
+	heard   atomic.Int64 // when the client was last heard
+	reading atomic.Int64 // since when a message comes in; 0: none does
+	held    atomic.Bool  // it waits for the broker, and does not read
+	pinged  atomic.Bool  // since it was last heard
+
+	mu       sync.Mutex
+	changed  sync.Cond  // a promise was kept, a subscription is done, or it is over
+	promises []*promise // not kept yet, in order
+	calls    int        // that were taken and have not ended
+	joining  int        // subscriptions that are not done
+	leaving  bool       // the socket ends when nothing is left to be done
+	saidBye  bool       // a close frame was sent
+	over     bool
+	reason   endReason // the first one
+}
+
+func newSession(server *Server, ws *websocket.Conn, allows allowed) *session {
+	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows}
+	s.changed.L = &s.mu
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.out = newOutbox(s.net, &server.options, &server.budget, func(n int) { server.stats.dropped.Add(uint64(n)) })
+	s.heard.Store(time.Now().UnixNano())
+	ws.SetReadLimit(server.options.ReadLimit)
+	ws.SetPingHandler(s.onPing)
+	ws.SetPongHandler(func(string) error { return s.hear() })
+	ws.SetCloseHandler(s.onClose)
+	return s
+}
+
+// run serves the socket until it ends.
+func (s *session) run() {
+	err := s.read()
+	s.setReason(s.out.cause())
+	s.setReason(reasonOf(err))
+	s.cancel()
+	s.stop()
+	for topic := range s.topics {
+		s.server.hub.unsubscribe(topic, s)
+	}
+	s.out.end(nil, false)
+	if errors.Is(err, websocket.ErrReadLimit) || errors.Is(err, errUTF8) {
+		s.listenOn()
+	}
+	select {
+	case <-s.out.drained():
+	case <-time.After(linger):
+	}
+	s.out.abort()
+	s.server.remove(s)
+}
+
+// stop has nobody wait for this socket any more.
+func (s *session) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, p := range s.promises {
+		drop(p.ack)
+		drop(p.result)
+	}
+	s.promises = nil
+	s.changed.Broadcast()
+}
+
+func drop(f *frame) {
+	if f != nil {
+		f.drop()
+	}
+}
+
+// listenOn takes what the client still sends, so that the kernel does not reset the
+// connection before the client has read why it ends.
+func (s *session) listenOn() {
+	_ = s.net.SetReadDeadline(time.Now().Add(linger / 2)) // without it the next line ends, too
+	_, _ = io.CopyN(io.Discard, s.net, 1<<20)
+}
+
+var (
+	errBinary  = errors.New("a binary frame")
+	errUTF8    = errors.New("text that is not UTF-8")
+	errAllowed = errors.New("a message that was not announced")
+	errBudget  = errors.New("no memory for a message")
+	errOver    = errors.New("the socket has ended")
+)
+
+// read reads messages until the socket ends, and returns why.
+func (s *session) read() error {
+	body := s.server.newBody()
+	defer body.free()
+	for {
+		kind, r, err := s.ws.NextReader()
+		if err != nil {
+			return err
+		}
+		if kind != websocket.TextMessage {
+			return errBinary
+		}
+		s.reading.Store(time.Now().UnixNano())
+		err = body.readFrom(r)
+		s.reading.Store(0)
+		if err != nil {
+			return err
+		}
+		if err := s.take(body.bytes); err != nil {
+			return err
+		}
+		body.shrink()
+		_ = s.hear()
+	}
+}
+
+// take takes one message. An error ends the socket.
+func (s *session) take(message []byte) error {
+	if !utf8.Valid(message) {
+		s.bye(websocket.CloseInvalidFramePayloadData, "")
+		return errUTF8
+	}
+	r, err := parse(message)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMessage, err)
+	}
+	if !s.allows.has(r.kind) {
+		return errAllowed
+	}
+	s.server.stats.in[r.kind].Add(1)
+	if uri := s.server.options.CloseURI; uri != "" && r.kind == Call && r.uri == uri {
+		s.bye(websocket.CloseNormalClosure, "bye")
+		return nil
+	}
+	if s.hasSaidBye() {
+		return nil // nothing is answered any more
+	}
+	p := s.promised(r)
+	if p == nil || !s.out.awaitRoom() {
+		return errOver
+	}
+	s.begin(p)
+	return nil
+}
+
+// errMessage marks what is no message.
+var errMessage = errors.New("not a message")
+
+// begin starts what a request asks for; p is done later, or at once.
+func (s *session) begin(p *promise) {
+	if most := s.server.options.MaxName; len(p.uri) > most || len(p.channel) > most {
+		p.done(errName)
+		return
+	}
+	switch p.kind { //nolint:exhaustive // parse lets no other through
+	case Call:
+		s.call(p)
+	case Pub:
+		s.awaitJoined()
+		s.server.options.Broker.Publish(broker.Event{Channel: p.channel, ID: string(p.id), Args: p.args}, p.done)
+	case Sub:
+		s.subscribe(p)
+	case Unsub:
+		topic := broker.Topic{Name: p.channel, Pattern: p.pattern}
+		if _, ok := s.topics[topic]; ok {
+			delete(s.topics, topic)
+			s.server.hub.unsubscribe(topic, s)
+		}
+		p.done(nil)
+	}
+}
+
+func (s *session) subscribe(p *promise) {
+	topic := broker.Topic{Name: p.channel, Pattern: p.pattern}
+	if _, ok := s.topics[topic]; !ok && len(s.topics) >= s.server.options.MaxSubscriptions {
+		p.done(errSubscriptions)
+		return
+	}
+	if s.topics == nil {
+		s.topics = map[broker.Topic]struct{}{}
+	}
+	s.topics[topic] = struct{}{}
+	s.mu.Lock()
+	s.joining++
+	s.mu.Unlock()
+	s.server.hub.subscribe(topic, s, func(err error) {
+		s.mu.Lock()
+		s.joining--
+		s.mu.Unlock()
+		p.done(err)
+	})
+}
+
+// awaitJoined waits until the subscriptions before are done: what is published now
+// comes to its own sender.
+func (s *session) awaitJoined() {
+	s.held.Store(true)
+	defer s.held.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.joining > 0 && !s.over {
+		s.changed.Wait()
+	}
+}
+
+// send queues a reply. One that is too long ends the socket after what precedes it.
+// The caller holds mu.
+func (s *session) send(k Kind, f *frame) {
+	if most := s.server.options.WriteLimit; most > 0 && int64(len(f.bytes)) > most {
+		f.drop()
+		s.reason = s.reason.or(endWriteLimit)
+		s.out.end(nil, true)
+		return
+	}
+	s.server.stats.out[k].Add(1)
+	s.out.reply(f)
+}
+
+func (s *session) frameOf(a answer) *frame {
+	return newFrame(text(a.appendTo(make([]byte, frameHeader, 256+len(a.args)))), &s.server.budget)
+}
+
+// bye sends a close frame, once, and gives the client some time to answer it.
+func (s *session) bye(code int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byeLocked(code, why)
+}
+
+func (s *session) byeLocked(code int, why string) {
+	if s.saidBye {
+		return
+	}
+	s.saidBye = true
+	payload := websocket.FormatCloseMessage(code, why)
+	s.out.end(newFrame(control(opClose, payload), &s.server.budget), false)
+	_ = s.net.SetReadDeadline(time.Now().Add(linger)) // a connection that is gone ends by itself
+}
+
+func (s *session) hasSaidBye() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saidBye
+}
+
+// leave ends the socket with 1001 as soon as it has nothing to do.
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	s.leaveIfIdle()
+}
+
+// leaveIfIdle is called wherever work may have ended. The caller holds mu.
+func (s *session) leaveIfIdle() {
+	if s.leaving && s.calls == 0 && len(s.promises) == 0 {
+		s.reason = s.reason.or(endDrain)
+		s.byeLocked(websocket.CloseGoingAway, "")
+	}
+}
+
+// leaveNow ends the socket with 1001 and returns how many calls it had.
+func (s *session) leaveNow() (calls int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.saidBye {
+		calls = s.calls
+	}
+	s.reason = s.reason.or(endDrain)
+	s.byeLocked(websocket.CloseGoingAway, "")
+	return calls
+}
+
+// abort ends the socket at once.
+func (s *session) abort(reason endReason) {
+	s.setReason(reason)
+	s.out.abort()
+}
+
+func (s *session) setReason(reason endReason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = s.reason.or(reason)
+}
+
+func (s *session) endedBy() endReason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
+}
+
+// hear notes that the client lives.
+func (s *session) hear() error {
+	s.heard.Store(time.Now().UnixNano())
+	s.pinged.Store(false)
+	return nil
+}
+
+func (s *session) onPing(payload string) error {
+	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.server.budget))
+	if !s.out.awaitRoom() {
+		return errOver
+	}
+	return s.hear()
+}
+
+// onClose answers with the client's own code. Source: RFC 6455, section 5.5.1.
+func (s *session) onClose(code int, _ string) error {
+	s.bye(code, "")
+	return nil
+}

@@ -1,0 +1,169 @@
+package socket
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+
+	"github.com/gorilla/websocket"
+)
+
+// endReason is why a socket ended.
+type endReason int
+
+const (
+	endNone endReason = iota
+	endClient
+	endLost
+	endMessage
+	endReadLimit
+	endWriteLimit
+	endSlow
+	endIdle
+	endBudget
+	endDrain
+	endClosed
+)
+
+// or keeps the first reason.
+func (r endReason) or(other endReason) endReason {
+	if r != endNone {
+		return r
+	}
+	return other
+}
+
+// String is the label of the metric.
+func (r endReason) String() string {
+	switch r {
+	case endClient:
+		return "client"
+	case endLost:
+		return "lost"
+	case endMessage:
+		return "message"
+	case endReadLimit:
+		return "read_limit"
+	case endWriteLimit:
+		return "write_limit"
+	case endSlow:
+		return "slow"
+	case endIdle:
+		return "idle"
+	case endBudget:
+		return "memory"
+	case endDrain:
+		return "drain"
+	case endClosed:
+		return "closed"
+	case endNone:
+	}
+	return "unknown"
+}
+
+func endReasons() []endReason {
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endClosed}
+}
+
+// reasonOf says why reading ended.
+func reasonOf(err error) endReason {
+	var closed *websocket.CloseError
+	switch {
+	case errors.Is(err, websocket.ErrReadLimit):
+		return endReadLimit
+	case errors.Is(err, errMessage), errors.Is(err, errBinary), errors.Is(err, errUTF8), errors.Is(err, errAllowed):
+		return endMessage
+	case errors.Is(err, errBudget):
+		return endBudget
+	case errors.Is(err, errOver), errors.Is(err, net.ErrClosed):
+		return endSlow
+	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure:
+		return endClient
+	}
+	return endLost
+}
+
+// counters are sums since the start.
+type counters struct {
+	opened, expired, dropped atomic.Uint64
+
+	in, out [Evnt + 1]atomic.Uint64 // by Kind
+	refused [refusedProtocol + 1]atomic.Uint64
+	ended   [endClosed + 1]atomic.Uint64
+}
+
+// refusal is why a handshake was refused.
+type refusal int
+
+const (
+	refusedDrain refusal = iota
+	refusedRate
+	refusedSockets
+	refusedHandshake
+	refusedProtocol
+)
+
+// String is the label of the metric.
+func (r refusal) String() string {
+	switch r {
+	case refusedDrain:
+		return "drain"
+	case refusedRate:
+		return "rate"
+	case refusedSockets:
+		return "sockets"
+	case refusedHandshake:
+		return "handshake"
+	case refusedProtocol:
+		return "protocol"
+	}
+	return "unknown"
+}
+
+func refusals() []refusal {
+	return []refusal{refusedDrain, refusedRate, refusedSockets, refusedHandshake, refusedProtocol}
+}
+
+// Stats is what a server has done since its start, and what it does now.
+type Stats struct {
+	// Sockets are open now, Subscriptions are topics that are, Calls are under way.
+	Sockets, Subscriptions, Calls int
+	// BufferedBytes is what of the budget is in use.
+	BufferedBytes int64
+	// Opened counts sockets, Expired calls that were not answered in time, Dropped
+	// events that were not read in time.
+	Opened, Expired, Dropped uint64
+	// Received and Sent count messages by their kind.
+	Received, Sent map[string]uint64
+	// Refused counts handshakes by reason, Ended sockets by reason.
+	Refused, Ended map[string]uint64
+}
+
+// Stats may be called from anywhere.
+func (s *Server) Stats() Stats {
+	c := &s.stats
+	stats := Stats{
+		Subscriptions: s.hub.size(), BufferedBytes: s.budget.used.Load(),
+		Opened: c.opened.Load(), Expired: c.expired.Load(), Dropped: c.dropped.Load(),
+		Received: map[string]uint64{}, Sent: map[string]uint64{}, Refused: map[string]uint64{}, Ended: map[string]uint64{},
+	}
+	for _, session := range s.sessions() {
+		session.mu.Lock()
+		stats.Calls += session.calls
+		session.mu.Unlock()
+		stats.Sockets++
+	}
+	for _, k := range requestKinds() {
+		stats.Received[k.String()] = c.in[k].Load()
+	}
+	for _, k := range []Kind{Nack, Ack, Res, Evnt} {
+		stats.Sent[k.String()] = c.out[k].Load()
+	}
+	for _, reason := range refusals() {
+		stats.Refused[reason.String()] = c.refused[reason].Load()
+	}
+	for _, reason := range endReasons() {
+		stats.Ended[reason.String()] = c.ended[reason].Load()
+	}
+	return stats
+}

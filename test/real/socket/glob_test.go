@@ -1,0 +1,56 @@
+//go:build real
+
+package socket_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+)
+
+// What a pattern matches is what Redis says: a PUBLISH returns how many it has reached.
+func TestGlobsAreThoseOfRedis(t *testing.T) {
+	server := redisd.Start(t)
+	listener, publisher := redis.PubSubConn{Conn: dialRedis(t, server)}, dialRedis(t, server)
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(letters string, most int) string {
+		b := make([]byte, random.IntN(most+1))
+		for i := range b {
+			b[i] = letters[random.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	matches := 0
+	for range 1500 {
+		pattern := text(`ab-]c[*?\^`, 9)
+		if err := listener.PSubscribe(pattern); err != nil {
+			t.Fatal(err)
+		}
+		listener.Receive()
+		for range 12 {
+			channel := text(`abc-]*`, 4)
+			n, err := redis.Int(publisher.Do("PUBLISH", channel, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			matches += n
+			if got := broker.Matches(pattern, channel); got != (n == 1) {
+				t.Errorf("pattern %q, channel %q: %t, Redis says %d", pattern, channel, got, n)
+			}
+			if n == 1 {
+				listener.Receive()
+			}
+		}
+		if err := listener.PUnsubscribe(pattern); err != nil {
+			t.Fatal(err)
+		}
+		listener.Receive()
+	}
+	if matches < 500 {
+		t.Errorf("only %d of 18,000 match: it compares little", matches)
+	}
+}
