@@ -24,6 +24,6 @@ func newLabCommand() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand(), newLabAgentCommand())
-	cmd.AddCommand(newLabRunCommand(), newLabWhatIfCommand())
+	cmd.AddCommand(newLabRunCommand(), newLabCompareCommand(), newLabWhatIfCommand())
 	return cmd
 }

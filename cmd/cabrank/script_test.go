@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cabrank/cabrank/internal/lab/result/made"
 )
 
 // TestMain makes this program available to the scripts as "cabrank", without a
@@ -24,7 +26,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "makerun": makeRun},
 	})
 }
 
@@ -46,4 +48,21 @@ func exits(ts *testscript.TestScript, negated bool, args []string) {
 	if status != want {
 		ts.Fatalf("exit status %d, want %d", status, want)
 	}
+}
+
+// makeRun makes up a run of a scenario: makerun FOLDER SEED EFFECT, which is the latency
+// of the second arm over that of the first.
+func makeRun(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 3 {
+		ts.Fatalf("usage: makerun FOLDER SEED EFFECT")
+	}
+	seed, err := strconv.ParseUint(args[1], 10, 32)
+	ts.Check(err)
+	effect, err := strconv.ParseFloat(args[2], 64)
+	ts.Check(err)
+	_, err = made.Save(ts.MkAbs(args[0]), made.Options{
+		Arms: []string{"round-robin", "cabrank"}, Rates: []int{700}, Rounds: 10, Seconds: 15,
+		Effect: effect, Workers: 2, Seed: seed, Machine: uint64(effect * 100),
+	})
+	ts.Check(err)
 }

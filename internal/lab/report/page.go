@@ -211,7 +211,7 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 1rem}
 h2{font-size:1.2rem;margin:2.5rem 0 .5rem}
 p{margin:.5rem 0;overflow-wrap:anywhere}
 p.lead{color:var(--quiet);font-size:1.05rem;margin-bottom:1rem}
-.summary{background:var(--shade);border-left:4px solid var(--mark);padding:.5rem 1rem;border-radius:0 6px 6px 0}
+.summary{box-sizing:border-box;background:var(--shade);border-left:4px solid var(--mark);padding:.5rem 1rem;border-radius:0 6px 6px 0}
 .summary p:first-child{font-weight:600}
 figure{margin:1.5rem 0}
 figcaption{color:var(--quiet);font-size:.9rem;margin-bottom:.5rem}

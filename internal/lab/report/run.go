@@ -39,7 +39,7 @@ func (r Run) Summary() []string {
 			plural(len(r.Result.Blocks), "block"), plural(r.Result.Rounds*len(r.Result.Arms)*len(r.Result.Loads), "block")))
 	}
 	if n := r.marked(); n > 0 {
-		lines = append(lines, fmt.Sprintf("%d of %s are marked and not judged: see below, Not judged.", n, plural(len(r.Result.Blocks), "block")))
+		lines = append(lines, fmt.Sprintf("Marked and not judged, for reasons that are listed: %d of %s.", n, plural(len(r.Result.Blocks), "block")))
 	}
 	if closed := r.closed(); closed != "" {
 		lines = append(lines, closed)

@@ -81,24 +81,32 @@ func (r Run) series() [][]result.Load {
 	return all
 }
 
-// byLoad is the chart of one figure over loads: a line for each arm through its medians.
-func (r Run) byLoad(all cells, loads []result.Load, name string) (plot.Chart, bool) {
+// lineOf is an arm of a run on its way to a line of a chart.
+type lineOf struct {
+	label, arm string
+	pen        plot.Pen
+	broken     bool
+	cells      cells
+}
+
+// byLoad is the chart of one figure over loads: lines through medians, the last one on
+// top. It is false if there is none.
+func byLoad(loads []result.Load, name string, lines []lineOf) (plot.Chart, bool) {
 	c := plot.Chart{X: loadAxis(loads)}
 	least, most := math.Inf(1), 0.0
-	for _, arm := range r.drawOrder() {
-		line := plot.Line{Label: arm, Dots: true}
-		line.Pen, line.Broken = r.pen(arm)
+	for _, of := range lines {
+		line := plot.Line{Label: of.label, Dots: true, Pen: of.pen, Broken: of.broken}
 		for _, l := range loads {
-			s := all.spread(arm, l.Name, name)
+			s := of.cells.spread(of.arm, l.Name, name)
 			if !s.number() {
 				continue
 			}
 			line.Add(l.X, s.middle)
+			most = max(most, s.middle)
 			if finite(s.high) && s.high > s.low {
 				line.Spans = append(line.Spans, plot.Span{X: l.X, Low: s.low, High: s.high})
 				most = max(most, s.high)
 			}
-			most = max(most, s.middle)
 			if s.low > 0 {
 				least = min(least, s.low)
 			}
@@ -107,12 +115,21 @@ func (r Run) byLoad(all cells, loads []result.Load, name string) (plot.Chart, bo
 			c.Lines = append(c.Lines, line)
 		}
 	}
-	slices.Reverse(c.Lines) // the arm that stands out on top
-	label := aboutFigure(name)
-	c.Y = figureAxis(name, label, least, most)
-	last := loads[len(loads)-1]
-	c.Title = fmt.Sprintf("%s at %s: %s", figureName(name), last.Name, r.lowToHigh(all, last.Name, name))
+	c.Y = figureAxis(name, aboutFigure(name), least, most)
 	return c, len(c.Lines) > 0
+}
+
+// byLoad has a line for each arm.
+func (r Run) byLoad(all cells, loads []result.Load, name string) (plot.Chart, bool) {
+	var lines []lineOf
+	for _, arm := range slices.Backward(r.drawOrder()) {
+		pen, broken := r.pen(arm)
+		lines = append(lines, lineOf{label: arm, arm: arm, pen: pen, broken: broken, cells: all})
+	}
+	c, ok := byLoad(loads, name, lines)
+	last := loads[len(loads)-1].Name
+	c.Title = fmt.Sprintf("%s at %s: %s", figureName(name), last, r.lowToHigh(all, last, name))
+	return c, ok
 }
 
 // lowToHigh says what a figure came to at a load: lowest and highest arm.
@@ -189,7 +206,7 @@ func plainNumber(v float64) string {
 
 func (r Run) latencyByLoad(all cells) (charts []plot.Chart) {
 	for _, loads := range r.series() {
-		for _, name := range []string{"p50", r.tailFigure(all)} {
+		for _, name := range []string{"p50", tailFigure(all)} {
 			if c, ok := r.byLoad(all, loads, name); ok {
 				charts = append(charts, c)
 			}
@@ -199,7 +216,7 @@ func (r Run) latencyByLoad(all cells) (charts []plot.Chart) {
 }
 
 // tailFigure is the highest quantile that half of the cells know, at most p99.
-func (r Run) tailFigure(all cells) string {
+func tailFigure(all cells) string {
 	for _, name := range []string{"p99", "p95"} {
 		known := 0
 		for _, blocks := range all {
@@ -250,7 +267,7 @@ func (r Run) latencyBars(all cells) []plot.Bars {
 	if len(r.series()) > 0 {
 		return nil
 	}
-	return r.bars(all, r.tailFigure(all))
+	return r.bars(all, tailFigure(all))
 }
 
 // bars is one figure of all arms at the main load.

@@ -130,20 +130,25 @@ func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) 
 
 // tail is how long one call in 2, in 10, in 100 takes, and so on, for each arm.
 func (r Run) tail(l result.Load, read []armRead) []plot.Chart {
-	most := 10.0 // one call in so many, as far as all arms can tell
-	lowest, highest, total := math.Inf(1), 0.0, int64(0)
+	return tailChart("At "+l.Name, "all blocks", read, r.pen)
+}
+
+// tailChart has a line for each arm that has calls; read is sorted by who stands out.
+func tailChart(where, of string, read []armRead, pen func(string) (plot.Pen, bool)) []plot.Chart {
 	read = slices.DeleteFunc(slices.Clone(read), func(a armRead) bool { return a.all.Count() == 0 })
 	if len(read) == 0 {
 		return nil
 	}
 	fewest := slices.MinFunc(read, func(a, b armRead) int { return cmp.Compare(a.all.Count(), b.all.Count()) })
+	most := 10.0 // one call in so many, as far as all arms can tell
 	for most < 1e4 && !fewest.all.Quantile(1-1/(10*most)).TooFew {
 		most *= 10
 	}
+	lowest, highest, total := math.Inf(1), 0.0, int64(0)
 	var lines []plot.Line
-	for _, a := range read {
+	for _, a := range slices.Backward(read) {
 		line := plot.Line{Label: a.arm}
-		line.Pen, line.Broken = r.pen(a.arm)
+		line.Pen, line.Broken = pen(a.arm)
 		for i := range tailPoints + 1 {
 			at := 2 * math.Pow(most/2, float64(i)/tailPoints) // from the median on
 			v := a.all.At(1 - 1/at).Seconds()
@@ -153,21 +158,25 @@ func (r Run) tail(l result.Load, read []armRead) []plot.Chart {
 		total += a.all.Count()
 		lines = append(lines, line)
 	}
-	slices.SortStableFunc(read, func(a, b armRead) int { return cmp.Compare(a.all.At(1-1/most), b.all.At(1-1/most)) })
-	fast, slow := read[0], read[len(read)-1]
-	told := fmt.Sprintf("%s with %s", span(fast.all.At(1-1/most)), fast.arm)
-	if slow.arm != fast.arm {
-		told += fmt.Sprintf(", %s with %s", span(slow.all.At(1-1/most)), slow.arm)
-	}
-	slices.Reverse(lines)
 	x := decades("one call in so many takes longer", 1, most)
 	x.From, x.Format = 2, plainNumber
 	x.Ticks = slices.DeleteFunc(x.Ticks, func(tick float64) bool { return tick < x.From })
 	return []plot.Chart{{
-		Title: fmt.Sprintf("At %s one call in %s takes longer than %s", l.Name, count(int64(most)), told),
-		Note:  fmt.Sprintf("%s of all blocks; failed ones are not in it", calls(total)),
+		Title: fmt.Sprintf("%s one call in %s takes longer than %s", where, count(int64(most)), fastAndSlow(read, 1-1/most)),
+		Note:  fmt.Sprintf("%s of %s; failed ones are not in it", calls(total), of),
 		X:     x, Y: figureAxis("p99", "latency", lowest, highest), Lines: lines,
 	}}
+}
+
+// fastAndSlow says a quantile of the arms with the lowest and the highest.
+func fastAndSlow(read []armRead, share float64) string {
+	by := func(a, b armRead) int { return cmp.Compare(a.all.At(share), b.all.At(share)) }
+	fast, slow := slices.MinFunc(read, by), slices.MaxFunc(read, by)
+	text := fmt.Sprintf("%s with %s", span(fast.all.At(share)), fast.arm)
+	if slow.arm != fast.arm {
+		text += fmt.Sprintf(", %s with %s", span(slow.all.At(share)), slow.arm)
+	}
+	return text
 }
 
 // course is one block over time, in at most mostMoments stretches.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,22 +23,28 @@ func (r Run) Verdicts() Table {
 		return t // the summary says why
 	}
 	for _, v := range verdicts {
-		c, decides := v.comparison, ""
-		if v.claim.Primary {
-			decides = "decides"
-		}
-		pairs, p := fmt.Sprint(c.Pairs), ""
-		if c.Known < c.Pairs {
-			pairs = fmt.Sprintf("%d of %d known", c.Known, c.Pairs)
-		}
-		if v.decided() {
-			p = pText(c.P)
-		}
-		t.Add(c.Figure, v.claim.Load, v.claim.Other, figureText(v.claim.Figure, v.other.middle),
-			v.claim.Base, figureText(v.claim.Figure, v.base.middle),
-			strings.TrimPrefix(strings.TrimPrefix(v.words(), c.Figure), ": "), pairs, p, decides)
+		said, pairs, p, decides := v.cells()
+		t.Add(v.comparison.Figure, v.claim.Load, v.claim.Other, figureText(v.claim.Figure, v.other.middle),
+			v.claim.Base, figureText(v.claim.Figure, v.base.middle), said, pairs, p, decides)
 	}
 	return t
+}
+
+// cells are the last ones of a row about a verdict.
+func (v verdict) cells() (said, pairs, p, decides string) {
+	c := v.comparison
+	said = strings.TrimPrefix(strings.TrimPrefix(v.words(), c.Figure), ": ")
+	pairs = strconv.Itoa(c.Pairs)
+	if c.Known < c.Pairs {
+		pairs = fmt.Sprintf("%d of %d known", c.Known, c.Pairs)
+	}
+	if v.decided() {
+		p = pText(c.P)
+	}
+	if v.claim.Primary {
+		decides = "decides"
+	}
+	return strings.TrimSpace(said), pairs, p, decides
 }
 
 func pText(p float64) string {
@@ -59,7 +66,7 @@ func (r Run) figureTable(all cells) Table {
 	t := Table{Columns: []Column{{Name: "load"}, {Name: "arm"}, {Name: "blocks", Number: true}}}
 	var shown []string
 	for _, name := range columns() {
-		if r.anyKnown(all, name) {
+		if anyKnown(all, name) {
 			shown = append(shown, name)
 			t.Columns = append(t.Columns, Column{Name: figureName(name), Number: true})
 		}
@@ -85,7 +92,7 @@ func (r Run) figureTable(all cells) Table {
 }
 
 // anyKnown reports whether a figure is a number in any cell.
-func (r Run) anyKnown(all cells, name string) bool {
+func anyKnown(all cells, name string) bool {
 	for _, blocks := range all {
 		if spreadOf(blocks, name).number() {
 			return true

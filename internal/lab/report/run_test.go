@@ -75,7 +75,7 @@ func TestRunSummary(t *testing.T) {
 			},
 			want: []string{
 				"cabrank against round-robin at 700/s: p99: too few pairs (9 of 12 known, needs 10) (medians ",
-				"12 of 48 blocks are marked and not judged: see below, Not judged.", envy,
+				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
 			},
 		},
 		{

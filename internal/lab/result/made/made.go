@@ -23,7 +23,8 @@ type Options struct {
 	Rates []int
 	// Rounds is how often each arm ran at each load, for so many Seconds.
 	Rounds, Seconds int
-	Seed            uint64
+	// Seed draws the calls, Machine what else makes blocks differ.
+	Seed, Machine uint64
 	// Effect is the latency of each arm over that of the one before it.
 	Effect float64
 	// Workers is how many there are.
@@ -104,7 +105,7 @@ func head(o Options) *result.Run {
 
 // block makes up what one block has measured.
 func block(o Options, b *result.Block, arm, place, round int) *traffic.Record {
-	random := rand.New(rand.NewPCG(b.Seed, uint64(arm)+2))
+	random := rand.New(rand.NewPCG(b.Seed, uint64(arm)+2+o.Machine<<8))
 	rate := o.Rates[place]
 	m := maker{Options: o, random: random, arm: arm, round: round, record: empty(o, b, rate)}
 	// Latency rises with the load, and from arm to arm, and varies from block to block.
