@@ -21,6 +21,8 @@ func figureText(name string, v float64) string {
 		return "–"
 	case math.IsInf(v, 1) && name == "recovery":
 		return "never"
+	case math.IsInf(v, 1) && name == "total":
+		return "not all made"
 	case math.IsInf(v, 1):
 		return "no answer"
 	}
@@ -52,6 +54,8 @@ func figureName(name string) string {
 		return "CPU of workers"
 	case "cpu_front":
 		return "CPU of front"
+	case "cpu_gateway":
+		return "CPU of gateway"
 	case "cpu_all":
 		return "CPU per call"
 	case "rss_front":

@@ -267,7 +267,7 @@ func (r Run) latencyBars(all cells) []plot.Bars {
 	if len(r.series()) > 0 {
 		return nil
 	}
-	return r.bars(all, tailFigure(all))
+	return append(r.bars(all, "total"), r.bars(all, tailFigure(all))...)
 }
 
 // bars is one figure of all arms at the main load.
@@ -291,11 +291,13 @@ func (r Run) bars(all cells, name string) []plot.Bars {
 // costBars is the CPU of a call at the main load, by who has used it.
 func (r Run) costBars(all cells) []plot.Bars {
 	load := r.mainLoad()
-	parts := []struct {
+	type part struct {
 		figure, label string
 		pen           plot.Pen
-	}{{"cpu_workers", "workers", plot.Gray}, {"cpu_front", "front", plot.Accent}, {"cpu_generator", "callers", plot.Ocher}}
+	}
+	parts := []part{{"cpu_workers", "workers", plot.Gray}, {"cpu_front", "front", plot.Accent}, {"cpu_gateway", "gateway", plot.Green}, {"cpu_generator", "callers", plot.Ocher}}
 	b := plot.Bars{Title: fmt.Sprintf("CPU per call at %s: %s", load, r.lowToHigh(all, load, "cpu_all"))}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return !anyKnown(all, p.figure) })
 	for _, p := range parts {
 		b.Parts = append(b.Parts, plot.BarPart{Label: p.label, Pen: p.pen})
 	}

@@ -56,7 +56,7 @@ func pText(p float64) string {
 
 // columns are the figures that people look at first, in this order.
 func columns() []string {
-	return []string{"p50", "p95", "p99", "p99.9", "errors", "rate", "cpu_all", "connections", "spread", "recovery"}
+	return []string{"p50", "p95", "p99", "p99.9", "total", "errors", "rate", "cpu_all", "connections", "spread", "recovery"}
 }
 
 // Figures is the table of all medians that are known.
@@ -233,7 +233,7 @@ const mostRows = 500
 
 // blockTable lists all blocks in the order in which they ran.
 func (r Run) blockTable() Table {
-	names := []string{"p50", "p95", "p99", "errors", "rate", "cpu_all", "recovery"}
+	names := []string{"p50", "p95", "p99", "total", "errors", "rate", "cpu_all", "recovery"}
 	t := Table{Title: "All blocks in the order in which they ran", Columns: []Column{
 		{Name: "round", Number: true}, {Name: "load"}, {Name: "arm"},
 	}}

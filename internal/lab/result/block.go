@@ -45,7 +45,7 @@ type Block struct {
 // Process is what one process, with its children, has used while the load ran, its
 // warm-up included.
 type Process struct {
-	// Role is "generator 1", "worker 2", "front" or "controller".
+	// Role is "generator 1", "worker 2", "front", "gateway" or "controller".
 	Role string `json:"role"`
 	PID  int    `json:"pid"`
 	// CPU is user and system time.

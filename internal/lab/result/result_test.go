@@ -85,7 +85,6 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// What did not recover, and what did not answer, is above every number.
 // A given number of calls has a total time, which is endless if they were not all made.
 func TestTotal(t *testing.T) {
 	r := record(2)
@@ -107,6 +106,7 @@ func TestTotal(t *testing.T) {
 	}
 }
 
+// What did not recover, and what did not answer, is above every number.
 func TestBeyond(t *testing.T) {
 	b := result.Block{Events: []result.Event{{At: time.Second}}, Processes: []result.Process{{Role: "front", CPU: 1}}}
 	r := record(3, 0, 1, 2)
