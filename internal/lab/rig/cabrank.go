@@ -47,6 +47,9 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 		"--control", f.socket,
 		"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "warn", "--log-format", "text",
 	}
+	if spec.Front.Policy != "" {
+		command = append(command, "--balance", spec.Front.Policy)
+	}
 	env := spec.Front.Env
 	if spec.Front.Starts {
 		command = append(command, "--workers", strconv.Itoa(f.rig.present()), "--start-port", strconv.Itoa(f.rig.places[0].port))

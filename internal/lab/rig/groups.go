@@ -38,11 +38,13 @@ func scale(cores, machine float64) float64 {
 // and that is said if quotas were asked for.
 func (r *Rig) openGroups() {
 	tree, err := quota.Open()
-	if err == nil {
+	switch {
+	case err == nil:
 		r.tree = tree
-		return
-	}
-	if r.spec.Cores() > 0 {
+		if r.spec.Scale < 1 && r.spec.Cores() > 0 {
+			r.notes = append(r.notes, fmt.Sprintf("quotas of CPU are %.2f of what the scenario says, so that one of %d cores makes the load", r.spec.Scale, runtime.NumCPU()))
+		}
+	case r.spec.Cores() > 0:
 		r.notes = append(r.notes, fmt.Sprintf("no quotas of CPU: %v. Processes may use all cores, so nothing is said about equal CPU", err))
 	}
 }

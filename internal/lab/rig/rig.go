@@ -21,6 +21,7 @@ type Rig struct {
 	spec      Spec
 	program   string
 	folder    folder
+	files     int // that each process may have open; 0 if it is not known
 	keeper    *testbed.Keeper
 	tree      *quota.Tree // nil where no control groups can be made
 	places    []place
@@ -68,6 +69,11 @@ func (r *Rig) start(ctx context.Context) (err error) {
 	if r.keeper, err = testbed.StartKeeper(r.program); err != nil {
 		return err
 	}
+	files, err := testbed.RaiseFiles()
+	if err != nil {
+		return fmt.Errorf("the limit of open files cannot be set: %w", err)
+	}
+	r.files = int(files)
 	r.openGroups()
 	if r.places, r.listen, err = r.spec.places(); err != nil {
 		return err

@@ -35,9 +35,14 @@ const (
 // kinds lists them for messages, with what starts each.
 func kinds() map[Kind]func(*Rig) front {
 	return map[Kind]func(*Rig) front{
-		None:    newNoFront,
-		DNS:     newNameFront,
-		Cabrank: newCabrankFront,
+		None:       newNoFront,
+		DNS:        newNameFront,
+		Cabrank:    newCabrankFront,
+		HAProxyTCP: newProxyFront,
+		HAProxy:    newProxyFront,
+		Envoy:      newProxyFront,
+		Nginx:      newProxyFront,
+		Nghttpx:    newProxyFront,
 	}
 }
 
@@ -46,6 +51,11 @@ type Front struct {
 	Kind Kind // empty: None
 	// Starts has cabrank start the workers itself. All have one command then.
 	Starts bool
+	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
+	// empty: as it does when nothing is said.
+	Policy string
+	// Threads is how many of a proxy move calls; 0: 1. Cabrank finds its own number.
+	Threads int
 	// Args are put behind its own; Env is beside the environment of this process.
 	Args, Env []string
 	CPU       float64 // cores that it may use, before Spec.Scale; 0: all
@@ -58,7 +68,8 @@ type Spec struct {
 	Workers []Worker // at least one that is not Later
 	Front   Front
 	Gateway Gateway
-	// Scale is what all quotas are multiplied with, so that arms fit on the machine; 0: 1.
+	// Scale is what all quotas are multiplied with, so that arms fit on the machine; 0:
+	// as this arm alone needs it. Arms that are compared should have the same.
 	Scale float64
 	// Program is the path of cabrank; empty: this program.
 	Program string
@@ -98,6 +109,9 @@ func (s Spec) complete() (Spec, error) {
 	if _, known := kinds()[s.Front.Kind]; !known {
 		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
 	}
+	if s.Front.Policy != "" && (s.Front.Kind == None || s.Front.Kind == DNS) {
+		return s, fmt.Errorf("front %s has no policies to choose from", s.Front.Kind)
+	}
 	if s.Front.Starts && s.Front.Kind != Cabrank {
 		return s, fmt.Errorf("front %s cannot start workers, only cabrank can", s.Front.Kind)
 	}
@@ -105,7 +119,7 @@ func (s Spec) complete() (Spec, error) {
 		s.Ready = readyTime
 	}
 	if s.Scale == 0 {
-		s.Scale = 1
+		s.Scale = Scale(s.Cores())
 	}
 	return s, nil
 }

@@ -38,7 +38,7 @@ func TestQuotas(t *testing.T) {
 	spec.Workers[0].Command = []string{"sh", "-c", "(while :; do :; done) & exec " + harness.CabrankBinary(t) + " demo worker"}
 	t.Run("arm", func(t *testing.T) {
 		r := start(t, spec)
-		if notes := r.Notes(); len(notes) > 0 {
+		if notes := r.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "quotas of CPU are 0.50 of what the scenario says, so that one of ") {
 			t.Errorf("notes: %q", notes)
 		}
 		from, began := r.Usage(), time.Now()
@@ -78,7 +78,7 @@ func TestQuotasOfCabranksWorkers(t *testing.T) {
 	}
 	r := start(t, spec)
 	do(t, r, rig.Event{Do: rig.Roll})
-	awaitSpread(t, dial(t, r), "worker-1", "worker-3")
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-3")
 	used := r.Usage()
 	if roles := rolesOf(used); !slices.Equal(roles, []string{"worker 1", "worker 2", "worker 3", "front", "controller"}) {
 		t.Fatalf("roles %q", roles)

@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/lab/proxies"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/rig"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -57,58 +59,74 @@ func start(t testing.TB, spec rig.Spec) *rig.Rig {
 }
 
 // dial connects to an arm, with all the addresses that its name has.
-func dial(t testing.TB, r *rig.Rig) demopb.GreeterClient {
+func dial(t testing.TB, r *rig.Rig) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(r.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(r.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return demopb.NewGreeterClient(conn)
+	return conn
 }
 
-// callAll makes calls and counts the answers by worker.
-func callAll(t testing.TB, client demopb.GreeterClient, n int) map[string]int {
+// callOnce returns who has answered.
+func callOnce(t testing.TB, conn *grpc.ClientConn) string {
 	t.Helper()
-	who := map[string]int{}
-	for range n {
-		answer, err := client.SayHello(t.Context(), &demopb.HelloRequest{Name: "a"}, grpc.WaitForReady(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		who[answer.GetWorker()]++
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	answer, err := demopb.NewGreeterClient(conn).SayHello(ctx, &demopb.HelloRequest{Name: "a"}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return who
+	return answer.GetWorker()
 }
 
-// awaitSpread calls until exactly these workers answer.
-func awaitSpread(t testing.TB, client demopb.GreeterClient, want ...string) {
+// awaitSpread calls until exactly these workers answer, over one connection, or over
+// new ones where connections are what is balanced.
+func awaitSpread(t testing.TB, r *rig.Rig, kind rig.Kind, want ...string) {
 	t.Helper()
-	var who map[string]int
+	conn := dial(t, r)
 	testkit.Eventually(t, harness.Patience, fmt.Sprintf("answers from %v alone", want), func() bool {
-		who = callAll(t, client, 4*len(want))
+		who := map[string]bool{}
+		for range 4 * len(want) {
+			if kind == rig.HAProxyTCP {
+				conn = dial(t, r)
+			}
+			who[callOnce(t, conn)] = true
+		}
 		return slices.Equal(slices.Sorted(maps.Keys(who)), want)
 	})
 }
 
-// Calls reach the workers through each front that needs nothing but cabrank, and what
-// the processes have used is told.
+// need skips a test of a proxy that is not installed; those that measure have it.
+func need(t testing.TB, kind rig.Kind) {
+	t.Helper()
+	if proxy, other := proxies.Find(string(kind)); other {
+		if _, err := proxy.Look(); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// Calls reach the workers through each front, and what the processes have used is told.
 func TestFronts(t *testing.T) {
-	for kind, want := range map[rig.Kind][]string{
-		rig.None:    {"worker-1"},
-		rig.DNS:     {"worker-1", "worker-2", "worker-3"},
-		rig.Cabrank: {"worker-1", "worker-2", "worker-3"},
-	} {
-		t.Run(string(kind), func(t *testing.T) {
-			r := start(t, greeters(t, 3, kind))
-			before := r.Usage()
-			awaitSpread(t, dial(t, r), want...)
-			used := rig.Between(before, r.Usage())
+	for _, name := range rig.Kinds() {
+		t.Run(name, func(t *testing.T) {
+			kind := rig.Kind(name)
+			need(t, kind)
+			want := []string{"worker-1", "worker-2", "worker-3"}
 			roles := []string{"worker 1", "worker 2", "worker 3", "front", "controller"}
-			if kind != rig.Cabrank {
+			if kind == rig.None {
+				want = want[:1]
+			}
+			if kind == rig.None || kind == rig.DNS {
 				roles = slices.Delete(roles, 3, 4)
 			}
+			r := start(t, greeters(t, 3, kind))
+			before := r.Usage()
+			awaitSpread(t, r, kind, want...)
+			used := rig.Between(before, r.Usage())
 			if got := rolesOf(used); !slices.Equal(got, roles) {
 				t.Errorf("roles %q, want %q", got, roles)
 			}
@@ -131,42 +149,36 @@ func rolesOf(all []result.Process) (roles []string) {
 // Cabrank starts workers itself, from the same command.
 func TestCabrankStartsWorkers(t *testing.T) {
 	spec := greeters(t, 2, rig.Cabrank)
-	spec.Front.Starts = true
+	spec.Front.Starts, spec.Front.Policy = true, "round_robin"
 	r := start(t, spec)
-	awaitSpread(t, dial(t, r), "worker-1", "worker-2")
-	if err := r.Do(t.Context(), rig.Event{Do: rig.Roll}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Do(t.Context(), rig.Event{Do: rig.Stop, Worker: "worker-2", For: time.Millisecond}); err == nil {
-		awaitSpread(t, dial(t, r), slices.Sorted(maps.Keys(callAll(t, dial(t, r), 20)))...)
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	do(t, r, rig.Event{Do: rig.Stop, Worker: "worker-2", For: time.Millisecond})
+	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-2"})
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	do(t, r, rig.Event{Do: rig.Roll})
+	if err := r.Do(t.Context(), rig.Event{Do: rig.Remove, Worker: "worker-2"}); err == nil {
+		awaitSpread(t, r, rig.Cabrank, callOnce(t, dial(t, r)))
 	}
 }
 
 // Workers come and go while callers go on.
 func TestMembers(t *testing.T) {
-	for _, kind := range []rig.Kind{rig.DNS, rig.Cabrank} {
+	for _, kind := range []rig.Kind{rig.DNS, rig.Cabrank, rig.HAProxyTCP, rig.HAProxy, rig.Envoy, rig.Nginx, rig.Nghttpx} {
 		t.Run(string(kind), func(t *testing.T) {
+			need(t, kind)
 			spec := greeters(t, 3, kind)
 			spec.Workers[2].Later = true
 			r := start(t, spec)
-			client := dial(t, r)
-			awaitSpread(t, client, "worker-1", "worker-2")
-			do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-1", For: time.Millisecond})
+			awaitSpread(t, r, kind, "worker-1", "worker-2")
 			do(t, r, rig.Event{Do: rig.Add})
 			if err := r.Do(t.Context(), rig.Event{Do: rig.Add}); err == nil || err.Error() != "all 3 workers are there: none can be added" {
 				t.Errorf("one more: %v", err)
 			}
-			if kind == rig.DNS {
-				client = dial(t, r) // grpc-go asks again after 30 s
-			}
-			awaitSpread(t, client, "worker-1", "worker-2", "worker-3")
+			awaitSpread(t, r, kind, "worker-1", "worker-2", "worker-3")
 			do(t, r, rig.Event{Do: rig.Remove, Worker: "worker-2"})
-			if kind == rig.DNS {
-				client = dial(t, r)
-			}
-			awaitSpread(t, client, "worker-1", "worker-3")
+			awaitSpread(t, r, kind, "worker-1", "worker-3")
 			do(t, r, rig.Event{Do: rig.Roll})
-			awaitSpread(t, dial(t, r), "worker-1", "worker-3")
+			awaitSpread(t, r, kind, "worker-1", "worker-3")
 		})
 	}
 }
@@ -182,19 +194,30 @@ func do(t testing.TB, r *rig.Rig, e rig.Event) {
 func TestStop(t *testing.T) {
 	const still = 300 * time.Millisecond
 	r := start(t, greeters(t, 1, rig.None))
-	client := dial(t, r)
-	callAll(t, client, 1)
+	conn := dial(t, r)
+	callOnce(t, conn)
 	pid := r.Usage()[0].PID
 	over := make(chan error, 1)
-	go func() { over <- r.Do(t.Context(), rig.Event{Do: rig.Stop, Worker: "worker-1", For: still}) }()
+	go func() { over <- r.Do(t.Context(), rig.Event{Do: rig.Stop, For: still}) }()
 	testkit.Eventually(t, harness.Patience, "the worker stands still", func() bool { return harness.StateOf(pid) == 'T' })
 	began := time.Now()
-	callAll(t, client, 1)
+	callOnce(t, conn)
 	if took := time.Since(began); took < still/2 {
 		t.Errorf("an answer after %v", took)
 	}
 	if err := <-over; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A worker that was killed is there again when its time has come.
+func TestKill(t *testing.T) {
+	r := start(t, greeters(t, 2, rig.Cabrank))
+	before := r.Usage()
+	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-1", For: time.Millisecond})
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	if after := r.Usage(); after[0].PID == before[0].PID || after[1].PID != before[1].PID || after[0].CPU < before[0].CPU {
+		t.Errorf("before %+v, after %+v", before[:2], after[:2])
 	}
 }
 

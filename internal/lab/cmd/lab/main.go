@@ -1,7 +1,7 @@
 // Command lab runs a scenario of the lab, which measures from outside, and prints and
 // keeps what it has found. It needs a clone of the repository: it builds the programs
 // that it starts beside bin/cabrank (internal/lab/cmd), and compares with the peers
-// whose configurations are in bench/peers.
+// whose configurations are in internal/lab/proxies.
 //
 //	go run ./internal/lab/cmd/lab peers -quick
 //	go run ./internal/lab/cmd/lab queue -help

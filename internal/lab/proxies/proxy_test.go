@@ -1,0 +1,149 @@
+package proxies
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func twoWorkers() Config {
+	return Config{
+		Listen: "127.0.0.1:7", Control: "/dir/sock",
+		Workers: []Worker{{Name: "worker-1", Addr: "127.0.0.1:8", Slots: 3}, {Name: "worker-2", Addr: "127.0.0.1:9", Slots: 3, Out: true}},
+	}
+}
+
+// What a configuration depends on is in it.
+func TestText(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*Config)
+		want   []string // lines, without what is before them
+	}{
+		{"haproxy-tcp", func(c *Config) { c.Checks = true }, []string{
+			"nbthread 1", "maxconn 12000", `stats socket "/dir/sock" mode 600 level admin`, `bind "127.0.0.1:7"`, "balance roundrobin",
+			`server worker-1 "127.0.0.1:8" check inter 1s`, `server worker-2 "127.0.0.1:9" check inter 1s disabled`,
+		}},
+		{"haproxy", func(c *Config) { c.Queue, c.Policy, c.Threads = true, "leastconn", 2 }, []string{
+			"nbthread 2", "timeout queue 60s", "option abortonclose", "balance leastconn", `server worker-1 "127.0.0.1:8" proto h2 maxconn 3`,
+		}},
+		{"haproxy", func(c *Config) { c.Control = "" }, []string{`server worker-1 "127.0.0.1:8" proto h2`}},
+		{"envoy", func(c *Config) { c.Policy = "LEAST_REQUEST" }, []string{
+			"lb_policy: LEAST_REQUEST", "type: STATIC",
+			`- endpoint: {address: {socket_address: {address: "127.0.0.1", port_value: 8}}}`,
+		}},
+		{"envoy", func(c *Config) { c.Members = "/dir/members" }, []string{
+			"lb_policy: ROUND_ROBIN", "type: EDS", `eds_config: {resource_api_version: V3, path_config_source: {path: "/dir/members"}}`,
+		}},
+		{"nginx", func(c *Config) { c.Policy, c.Connections = "least_conn", 50 }, []string{
+			"least_conn;", "worker_connections 50;", "server 127.0.0.1:8;", "server 127.0.0.1:9 down;", "listen 127.0.0.1:7 http2;",
+		}},
+		{"nghttpx", func(c *Config) { c.Threads = 2 }, []string{"workers=2"}},
+	} {
+		p, known := Find(tc.name)
+		if !known {
+			t.Fatal(tc.name)
+		}
+		c := twoWorkers()
+		tc.change(&c)
+		text, err := p.Text(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimSpace(lines[i])
+		}
+		for _, want := range tc.want {
+			if !slices.Contains(lines, want) {
+				t.Errorf("%s: no line %q in\n%s", tc.name, want, text)
+			}
+		}
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for name, want := range map[string]string{
+		"nghttpx": "nghttpx has no policies to choose from", "nginx": `policy "least_conn;\nserver evil": want words`,
+	} {
+		p, _ := Find(name)
+		if _, err := p.Text(Config{Listen: "a:1", Policy: "least_conn;\nserver evil"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// All that a proxy reads is written where it runs, and those that are out get no calls.
+func TestWrite(t *testing.T) {
+	for _, p := range All() {
+		dir := t.TempDir()
+		c := twoWorkers()
+		c.Members = filepath.Join(dir, "members")
+		args, err := p.Write(dir, c)
+		if err != nil || !strings.Contains(strings.Join(args, " "), p.File()) {
+			t.Errorf("%s: %q, %v", p.Name, args, err)
+		}
+		members, err := os.ReadFile(c.Members)
+		if err != nil || !strings.Contains(string(members), "port_value: 8}") || strings.Contains(string(members), "port_value: 9}") {
+			t.Errorf("%s: members: %v\n%s", p.Name, err, members)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+			t.Errorf("%s: left %q", p.Name, left)
+		}
+	}
+	nghttpx, _ := Find("nghttpx")
+	c := twoWorkers()
+	c.Control = "127.0.0.1:6"
+	want := "--conf=a --frontend=127.0.0.1,7;no-tls --frontend=127.0.0.1,6;api;no-tls --backend=127.0.0.1,8;/;proto=h2"
+	if got := strings.Join(nghttpx.Args("a", c), " "); got != want {
+		t.Errorf("nghttpx: got %s", got)
+	}
+}
+
+func TestLookSaysWhatToInstall(t *testing.T) {
+	p := Proxy{Name: "toll", Program: "no-such-proxy", Install: "the Debian package toll"}
+	if _, err := p.Look(); err == nil || !strings.HasSuffix(err.Error(), "install the Debian package toll") || !strings.HasPrefix(err.Error(), "no-such-proxy is not here") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a proxy says against a change is told.
+func TestChangeIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("no such backend"))
+	}))
+	defer server.Close()
+	nghttpx, _ := Find("nghttpx")
+	c := Config{Control: strings.TrimPrefix(server.URL, "http://")}
+	if err := nghttpx.Change(t.Context(), "", 0, c); err == nil || err.Error() != "tell nghttpx of its workers: it says 400 Bad Request: no such backend" {
+		t.Errorf("nghttpx: %v", err)
+	}
+	socket := filepath.Join(t.TempDir(), "sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		b := make([]byte, 200)
+		n, _ := conn.Read(b)
+		_, _ = conn.Write([]byte("No such server: " + string(b[:n])))
+	}()
+	haproxy, _ := Find("haproxy")
+	c = Config{Control: socket, Workers: []Worker{{Name: "worker-1", Out: true}}}
+	want := `tell haproxy of its workers: it says "No such server: set server workers/worker-1 state maint"`
+	if err := haproxy.Change(t.Context(), "", 0, c); err == nil || err.Error() != want {
+		t.Errorf("haproxy: %v", err)
+	}
+}
