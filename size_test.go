@@ -15,7 +15,8 @@ import (
 // 1.3 MB (decision 044).
 // 19 MB: 0.3 MB more for TLS, the worker and the scenarios of the lab, 0.1 MB for
 // "cabrank lab what-if".
-const mostProgramBytes = 19_000_000
+// 19.3 MB: 0.3 MB more for sockets.
+const mostProgramBytes = 19_300_000
 
 // One dependency that calls methods by name, as templates do, and the linker keeps
 // the methods of every type: 3 MB that nobody uses.

@@ -89,7 +89,7 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(newRunCommand(), newCheckCommand(), newDemoCommand(), newVersionCommand(), newConfigurationTopic())
 	root.AddCommand(newStatusCommand(), newRestartCommand(), newScaleCommand(), newDrainCommand(),
-		newReloadCommand(), newStopCommand(), newUpgradeCommand(), newLabCommand())
+		newReloadCommand(), newStopCommand(), newUpgradeCommand(), newLabCommand(), newSocketCommand())
 	markUsageErrors(root)
 	return root
 }

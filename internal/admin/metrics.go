@@ -79,6 +79,8 @@ type Sources struct {
 	UpstreamStates []string // every state that an endpoint elsewhere can have
 	Upstreams      func() []UpstreamSample
 	Lookups        func() []LookupSample
+
+	Sockets func() SocketSample // of a process that has any
 }
 
 // ServeMetrics answers path on a listener with the metrics page, and 404 on any
@@ -108,6 +110,7 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 		newCollector(sources),
 		newUpstreamCollector(sources),
 		newScaleCollector(sources),
+		newSocketCollector(sources),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(lockWaits())),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {

@@ -1,14 +1,10 @@
 package socket
 
 import (
-	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -17,11 +13,11 @@ import (
 
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
-// start starts a server with a broker in memory, which tests.* functions serve.
+// start starts a server with a broker in memory, which the functions of tests serve.
 func start(t testing.TB, options Options, memory broker.MemoryOptions) (url string, server *Server, b *broker.Memory) {
 	t.Helper()
 	b = broker.NewMemory(memory)
-	for uri, f := range functions() {
+	for uri, f := range broker.TestFunctions() {
 		b.Serve(uri, 4, f)
 	}
 	options.Broker = b
@@ -41,44 +37,6 @@ func serve(t testing.TB, options Options) (url string, server *Server) {
 		}
 	})
 	return "ws" + strings.TrimPrefix(listener.URL, "http") + "/ws", server
-}
-
-func functions() map[string]broker.Function {
-	ofString := func(f func(ctx context.Context, s string) (any, error)) broker.Function {
-		return func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
-			var s string
-			if err := json.Unmarshal(args, &s); err != nil {
-				return nil, err
-			}
-			v, err := f(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(v)
-		}
-	}
-	return map[string]broker.Function{
-		"test.echo": ofString(func(_ context.Context, s string) (any, error) { return s, nil }),
-		"test.reverse": ofString(func(_ context.Context, s string) (any, error) {
-			r := []rune(s)
-			for i, j := 0, len(r)-1; i < j; i, j = i+1, j-1 {
-				r[i], r[j] = r[j], r[i]
-			}
-			return string(r), nil
-		}),
-		"test.delay": ofString(func(ctx context.Context, s string) (any, error) {
-			ms, err := strconv.Atoi(s)
-			if err != nil {
-				return nil, err
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Duration(ms) * time.Millisecond):
-			}
-			return ms, nil
-		}),
-		"test.nothing": func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil },
-	}
 }
 
 // Every case of docs/juggler.md, to the byte; marked lines are what is repaired.

@@ -22,7 +22,6 @@ const (
 	endIdle
 	endBudget
 	endDrain
-	endClosed
 )
 
 // or keeps the first reason.
@@ -54,15 +53,13 @@ func (r endReason) String() string {
 		return "memory"
 	case endDrain:
 		return "drain"
-	case endClosed:
-		return "closed"
 	case endNone:
 	}
 	return "unknown"
 }
 
 func endReasons() []endReason {
-	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endClosed}
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain}
 }
 
 // reasonOf says why reading ended.
@@ -89,7 +86,7 @@ type counters struct {
 
 	in, out [Evnt + 1]atomic.Uint64 // by Kind
 	refused [refusedProtocol + 1]atomic.Uint64
-	ended   [endClosed + 1]atomic.Uint64
+	ended   [endDrain + 1]atomic.Uint64
 }
 
 // refusal is why a handshake was refused.

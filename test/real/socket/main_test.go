@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 // Package socket_test runs WebSocket RPC and pub/sub over a real Redis: the programs
 // of old, which test/oldjuggler stands for, and ours, alone and mixed.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/socket"
+)
+
+const (
+	// socketHeaderTimeout bounds a handshake.
+	socketHeaderTimeout = 10 * time.Second
+	// socketHeaderBytes bounds its header: cookies may be long.
+	socketHeaderBytes = 32 << 10
+)
+
+// socketService is a process that serves sockets alone.
+//
+// Life: run starts it, waits for a signal or a listener that fails, and stops it.
+type socketService struct {
+	flags  *socketServe
+	log    *slog.Logger
+	memory *broker.Memory
+	server *socket.Server
+	http   *http.Server
+	pages  []*admin.Server
+	failed chan error // a listener has
+	ready  atomic.Bool
+}
+
+// run serves until a signal comes.
+func (f *socketServe) run(logTo io.Writer) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, stopSignals()...)
+	defer signal.Stop(signals)
+	log := openLog(f.log, f.log.SlogLevel(), logTo)
+	defer log.close()
+	s := &socketService{flags: f, log: log.Logger, memory: broker.NewMemory(f.memory), failed: make(chan error, 3)}
+	err := s.start()
+	if err == nil {
+		select {
+		case why := <-signals:
+			s.log.Info("stopping", "signal", why.String())
+		case err = <-s.failed:
+		}
+	}
+	stopped := s.stop(signals)
+	if err != nil {
+		return log.fail(err)
+	}
+	return stopped
+}
+
+// start opens all listeners.
+func (s *socketService) start() error {
+	options := s.flags.Options
+	options.Broker = s.memory
+	s.server = socket.New(options)
+	if s.flags.testFunctions {
+		for uri, f := range broker.TestFunctions() {
+			s.memory.Serve(uri, 64, f) // for as long as the process lives
+		}
+	}
+	on, err := s.listen("listening", s.flags.listen, "--listen")
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.route), ReadHeaderTimeout: socketHeaderTimeout, IdleTimeout: socketHeaderTimeout,
+		MaxHeaderBytes: socketHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	go s.follow(func() error { return s.http.Serve(on) }) // ends with the listener, in stop
+	s.ready.Store(true)
+	return s.startPages()
+}
+
+// startPages opens the metrics page and the probes, where they are wanted.
+func (s *socketService) startPages() error {
+	if s.flags.metrics != "off" {
+		on, err := s.listen("metrics listening", s.flags.metrics, "--metrics")
+		if err != nil {
+			return err
+		}
+		page, err := admin.ServeMetrics(on, "/metrics", admin.Sources{Build: admin.Build{Version: version, Commit: commit}, Sockets: s.sample}, s.log)
+		if err != nil {
+			return err
+		}
+		s.addPage(page)
+	}
+	if s.flags.probes != "off" {
+		on, err := s.listen("probes listening", s.flags.probes, "--probes")
+		if err != nil {
+			return err
+		}
+		s.addPage(admin.ServeProbes(on, s, s.log))
+	}
+	return nil
+}
+
+func (s *socketService) addPage(page *admin.Server) {
+	s.pages = append(s.pages, page)
+	go s.follow(func() error { return <-page.Failed() }) // ends with the page, in stop
+}
+
+func (s *socketService) listen(what, address, flag string) (net.Listener, error) {
+	on, err := door.Listen(address, flag)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info(what, "addr", on.Addr().String()) //nolint:sloglint // one of three texts
+	return on, nil
+}
+
+// follow reports a listener that died.
+func (s *socketService) follow(serve func() error) {
+	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		s.failed <- err
+	}
+}
+
+// route knows the paths of sockets; all others are not found.
+func (s *socketService) route(w http.ResponseWriter, r *http.Request) {
+	if !slices.Contains(s.flags.paths, r.URL.Path) {
+		http.NotFound(w, r)
+		return
+	}
+	s.server.ServeHTTP(w, r)
+}
+
+func (s *socketService) sample() admin.SocketSample {
+	sample := admin.SocketSample{Stats: s.server.Stats()}
+	sample.WaitingCalls, sample.WaitingBytes = s.memory.Waiting()
+	return sample
+}
+
+// Started implements admin.Health.
+func (s *socketService) Started() bool { return true }
+
+// Ready implements admin.Health: it is not, from the signal to stop on.
+func (s *socketService) Ready() bool { return s.ready.Load() }
+
+// Alive implements admin.Health.
+func (s *socketService) Alive() bool { return true }
+
+// stop lets sockets end in their time; another signal ends it.
+func (s *socketService) stop(again <-chan os.Signal) error {
+	s.ready.Store(false)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), s.flags.drain)
+	defer cancel()
+	hurry := make(chan struct{})
+	defer close(hurry)
+	go func() { // ends with stop
+		for last := (echoes{began}); ; {
+			select {
+			case <-again:
+				if !last.isEcho(time.Now()) {
+					cancel()
+				}
+			case <-hurry:
+				return
+			}
+		}
+	}()
+	if s.http != nil {
+		go s.http.Shutdown(ctx) //nolint:errcheck // handshakes that are under way end by Close below
+	}
+	cut := s.server.Drain(ctx)
+	if s.http != nil {
+		_ = s.http.Close() // its listener is closed already, which it would say
+	}
+	for _, page := range s.pages {
+		cancel() // a scrape that is under way is cut
+		_ = page.Shutdown(ctx)
+	}
+	s.memory.Close()
+	if cut > 0 {
+		s.log.Warn("stopped", "calls_cut", cut, "took", time.Since(began).Round(time.Millisecond))
+		return errCut
+	}
+	s.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}

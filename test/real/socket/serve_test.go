@@ -1,0 +1,236 @@
+//go:build real || soak
+
+package socket_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/exchange"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// startServe starts cabrank socket serve with a metrics page.
+func startServe(t testing.TB, flags ...string) (c harness.Cabrank, url string) {
+	t.Helper()
+	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, flags...)
+	c = harness.Cabrank{Process: harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)}
+	url = "ws://" + c.Listening("listening") + "/ws"
+	c.MetricsAddr = c.Listening("metrics listening")
+	return c, url
+}
+
+// The binary passes every exchange, with the flags of each option.
+func TestServeExchanges(t *testing.T) {
+	flags := map[string]string{
+		"call_cap": "--call-cap", "read_limit": "--read-limit", "write_limit": "--write-limit",
+		"close_uri": "--close-uri", "allow_empty_subprotocol": "--allow-empty-subprotocol",
+	}
+	target := exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+		t.Helper()
+		args := []string{"--test-functions"}
+		for name, flag := range flags {
+			if value := options[name]; value != "" {
+				args = append(args, flag+"="+value)
+			}
+		}
+		for _, origin := range options.Words("origins") {
+			if origin == "" {
+				origin = "none"
+			}
+			args = append(args, "--origin", origin)
+		}
+		_, url := startServe(t, args...)
+		return url, nil
+	}}
+	for _, c := range exchange.Cases(t) {
+		exchange.Run(t, c, target)
+	}
+}
+
+// An old client gets along with it: calls, expiry, events, and its messages counted.
+func TestOldClientOnServe(t *testing.T) {
+	c, url := startServe(t, "--test-functions")
+	got := make(chan oldjuggler.Incoming, 100)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	want := func(kinds ...int) {
+		t.Helper()
+		for n := range kinds {
+			select {
+			case in := <-got:
+				if in.Type != kinds[0] && in.Type != kinds[len(kinds)-1] {
+					t.Fatalf("%d: got %+v, want %v", n, in, kinds)
+				}
+			case <-time.After(harness.Patience):
+				t.Fatalf("waited in vain for %v", kinds)
+			}
+		}
+	}
+	client.Sub("c", false)
+	want(oldjuggler.Ack)
+	client.Pub("c", "x")
+	want(oldjuggler.Ack, oldjuggler.Event)
+	client.Call("test.reverse", "abc", time.Minute)
+	want(oldjuggler.Ack, oldjuggler.Res)
+	client.Call("test.nobody", "abc", 50*time.Millisecond)
+	want(oldjuggler.Ack, oldjuggler.Expired)
+	for kind, n := range map[string]float64{"sub": 1, "pub": 1, "call": 2, "ack": 4, "res": 1, "evnt": 1, "nack": 0} {
+		if got := c.Metric("cabrank_socket_messages_total", "kind", kind); got != n {
+			t.Errorf("%v times %s, want %v", got, kind, n)
+		}
+	}
+	c.WaitMetric("cabrank_socket_calls_expired_total", 1)
+	c.WaitMetric("cabrank_sockets", 1)
+}
+
+// A stop refuses who is new, lets calls end, tells sockets to leave and counts what it
+// had to cut.
+func TestServeStops(t *testing.T) {
+	for name, tc := range map[string]struct {
+		delay, timeout string
+		results, code  int
+	}{
+		"in time":  {"700", "20s", 1, 0},
+		"too late": {"60000", "300ms", 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, url := startServe(t, "--test-functions", "--drain-timeout", tc.timeout)
+			dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
+			ws, response, err := dialer.Dial(url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			defer ws.Close()
+			call := fmt.Sprintf(`{"meta":{"type":1},"payload":{"uri":"test.delay","args":%q}}`, tc.delay)
+			if err := ws.WriteMessage(websocket.TextMessage, []byte(call)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := ws.ReadMessage(); err != nil {
+				t.Fatal(err)
+			}
+			c.Signal(syscall.SIGTERM)
+			results := 0
+			for err == nil {
+				if _, _, err = ws.ReadMessage(); err == nil {
+					results++
+				}
+			}
+			if !websocket.IsCloseError(err, websocket.CloseGoingAway) || results != tc.results {
+				t.Errorf("%d results, then %v", results, err)
+			}
+			if code := c.ExitCode(harness.Patience); code != tc.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, tc.code, c.Log())
+			}
+		})
+	}
+}
+
+// Mistakes end with one line and 2, before anything is opened.
+func TestServeMistakes(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--path ws":         "--path ws: it must begin with a slash",
+		"--ping 0s":         "--ping must be above 0",
+		"--log-level loud":  "--log-level loud: debug, info, warn and error are possible",
+		"--max-sockets -1":  "--max-sockets must be above 0",
+		"--lisen localhost": "unknown flag: --lisen",
+	} {
+		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...)
+		if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
+			t.Errorf("%s: exit code %d:\n%s", flags, code, p.Log())
+		}
+	}
+}
+
+// Other paths are no sockets, and a request that is none is told so.
+func TestServePaths(t *testing.T) {
+	_, url := startServe(t, "--path", "/a", "--path", "/b/c")
+	base := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")
+	for path, want := range map[string]int{"/a": 400, "/b/c": 400, "/ws": 404, "/": 404, "/metrics": 404} {
+		response, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s", path, response.Status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// crowd is sockets that have subscribed to one channel.
+func crowd(t testing.TB, url string, n int) (sockets []*websocket.Conn) {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}, ReadBufferSize: 512, WriteBufferSize: 512}
+	t.Cleanup(func() {
+		for _, ws := range sockets {
+			ws.Close()
+		}
+	})
+	for range n {
+		ws, response, err := dialer.Dial(url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		sockets = append(sockets, ws)
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"meta":{"type":3},"payload":{"channel":"c"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ws.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sockets
+}
+
+// slowReaders has so many sockets read nothing of so many events of 2 KB, and holds
+// the memory of the server to its budget.
+func slowReaders(t *testing.T, readers, events int) {
+	t.Helper()
+	const budget = 32 << 20
+	c, url := startServe(t, "--buffer-total", fmt.Sprint(budget), "--max-handshakes", "100000", "--write-timeout", "10m")
+	crowd(t, url, readers)
+	before := harness.RSSKiB(t, c.PID)
+	publisher, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	text, most := strings.Repeat("x", 2000), 0
+	for i := range events {
+		if _, err := publisher.Pub("c", text); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 0 {
+			most = max(most, harness.RSSKiB(t, c.PID))
+		}
+	}
+	testkit.Eventually(t, 5*time.Minute, "all to be published", func() bool {
+		most = max(most, harness.RSSKiB(t, c.PID))
+		return c.Metric("cabrank_socket_messages_total", "kind", "pub") == float64(events)
+	})
+	grown, dropped := (most-before)<<10, c.Metric("cabrank_socket_events_dropped_total")
+	t.Logf("%d readers, %d events: grown by %.1f MiB of %d, %.0f events dropped", readers, events, float64(grown)/(1<<20), budget>>20, dropped)
+	if grown > budget || dropped == 0 {
+		t.Errorf("grown by %d bytes, budget %d; %.0f events dropped", grown, budget, dropped)
+	}
+	c.WaitMetric("cabrank_sockets", float64(readers+1))
+}
+
+func TestSlowReaders(t *testing.T) { slowReaders(t, 100, 3000) }
