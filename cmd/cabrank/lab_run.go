@@ -120,7 +120,7 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 		if f.rounds < 1 || f.rounds > 1000 {
 			return nil, fmt.Errorf("--rounds %d: want 1 to 1000", f.rounds)
 		}
-		s.Rounds = f.rounds
+		s.SetRounds(f.rounds)
 	}
 	if f.out == "" {
 		f.out = s.Name + time.Now().Format("-2006-01-02-150405")
@@ -186,7 +186,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
 	done, err := trial.Run(ctx, trial.Options{
 		Scenario: placed, Folder: f.out, Version: version + " " + commit, Machine: []string{lab.Machine()}, Agent: []string{exe, "lab", "agent"}, Hire: trial.Hire,
-		Start: trial.Rigs(exe), Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
+		Start: trial.Rigs(exe, placed), Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})
 	progress.clear()
@@ -289,7 +289,7 @@ func blockLine(g trial.Progress) string {
 				parts = append(parts, fmt.Sprintf("%s %v", name, short(time.Duration(v*float64(time.Second)))))
 			}
 		}
-		parts = append(parts, fmt.Sprintf("errors %.2g %%", 100*b.Figures["errors"]))
+		parts = append(parts, fmt.Sprintf("errors %.3g %%", 100*b.Figures["errors"]))
 	}
 	line := fmt.Sprintf("%d/%d %s at %s: %s", g.Block, g.Blocks, g.Arm, g.Load, strings.Join(parts, ", "))
 	if !b.Judged() {

@@ -31,12 +31,15 @@ func (r Run) Summary() []string {
 	default:
 		lines = append(lines, verdictLines(verdicts)...)
 	}
+	if text := r.highest(); text != "" {
+		lines = append(lines, text)
+	}
 	if r.Result.Quick {
 		lines = append(lines, "A quick run: figures to look at, and no verdict on tails.")
 	}
 	if r.Result.Cut {
 		lines = append(lines, fmt.Sprintf("Cut short after %s, with %s of the %s that were planned.", took(r.Result.Took),
-			plural(len(r.Result.Blocks), "block"), plural(r.Result.Rounds*len(r.Result.Arms)*len(r.Result.Loads), "block")))
+			plural(len(r.Result.Blocks), "block"), plural(r.planned(), "block")))
 	}
 	if n := r.marked(); n > 0 {
 		lines = append(lines, fmt.Sprintf("Marked and not judged, for reasons that are listed: %d of %s.", n, plural(len(r.Result.Blocks), "block")))
@@ -48,6 +51,33 @@ func (r Run) Summary() []string {
 		lines = append(lines, "Not measured: "+strings.Join(r.Result.LeftOut, " "))
 	}
 	return lines
+}
+
+// planned is how many blocks there were to be.
+func (r Run) planned() int {
+	if r.Result.Planned > 0 {
+		return r.Result.Planned
+	}
+	return r.Result.Rounds * len(r.Result.Arms) * len(r.Result.Loads)
+}
+
+// highest tells up to which rate each arm has few errors, if the scenario asks for it.
+func (r Run) highest() string {
+	var parts []string
+	for _, h := range r.Result.HighestRates() {
+		switch rate := plainNumber(h.Rate) + "/s"; {
+		case h.Rate == 0:
+			parts = append(parts, h.Arm+" at none")
+		case h.Top:
+			parts = append(parts, h.Arm+" up to "+rate+", the highest that was measured")
+		default:
+			parts = append(parts, h.Arm+" up to "+rate)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Fewer than %v %% errors: %s.", 100*r.Result.Limit, strings.Join(parts, "; "))
 }
 
 // verdictLines tells the primary verdict, and of the others at most some.

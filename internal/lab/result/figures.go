@@ -56,6 +56,7 @@ func All() []Info {
 		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
 		{Name: "spread", Unit: Number, About: "coefficient of variation of the calls per worker; 0 is an equal share for each"},
 		{Name: "recovery", Unit: Seconds, About: "from the first event until every call is answered again, by whole intervals of the timeline"},
+		{Name: "rebalance", Unit: Seconds, About: "from the first worker that was added until those that were get their part of the calls, by whole intervals of the timeline"},
 	}
 }
 
@@ -95,6 +96,7 @@ func (b *Block) Measure(r *traffic.Record, workers int) {
 	b.total(r)
 	b.costs(r)
 	b.recovery(r)
+	b.rebalance(r, workers)
 }
 
 // total is told of a load with a given number of calls. If they were not all made in

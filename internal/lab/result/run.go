@@ -22,10 +22,15 @@ type Run struct {
 	Quick bool `json:"quick"`
 	Cut   bool `json:"cut"`
 	// Seed draws the order of the arms and the seeds of the rounds.
-	Seed   uint64        `json:"seed"`
-	Rounds int           `json:"rounds"`
-	Began  time.Time     `json:"began"`
-	Took   time.Duration `json:"took_ns"`
+	Seed   uint64 `json:"seed"`
+	Rounds int    `json:"rounds"`
+	// Planned is how many blocks there were to be; 0 is not known.
+	Planned int `json:"planned,omitempty"`
+	// Limit asks for the highest rate at which an arm has a smaller share of errors; 0
+	// does not.
+	Limit float64       `json:"limit,omitempty"`
+	Began time.Time     `json:"began"`
+	Took  time.Duration `json:"took_ns"`
 	// Version is that of cabrank, which measured.
 	Version string `json:"version"`
 	// Machine is where, Notes what else the reader should know, LeftOut the arms

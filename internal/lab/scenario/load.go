@@ -25,6 +25,8 @@ type Load struct {
 	// Takes is about how long a load with a given number of calls takes: its Duration
 	// is the longest that it may take.
 	Takes time.Duration
+	// Rounds is how many blocks each arm has at it; 0 is as many as the scenario says.
+	Rounds int
 	// Workers replaces the number of workers of each arm; 0 leaves it.
 	Workers int
 	// Processes is how many generators there are at least; 0 leaves it to the arms.

@@ -106,6 +106,7 @@ func (r *reader) scenario(text []byte, set map[string]string) *Scenario {
 	t.whole("seed", &seed, 0, 1<<53)
 	s.Seed = uint64(seed)
 	t.whole("rounds", &s.Rounds, 1, mostRounds)
+	t.share("limit", &s.Limit)
 	t.duration("pause", &s.Pause)
 	t.arms(s)
 	t.loads(s)

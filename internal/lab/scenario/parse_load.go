@@ -92,6 +92,7 @@ func (t *table) load(d *draft) {
 	t.duration("timeout", &o.Timeout)
 	t.duration("grace", &o.Grace)
 	t.whole("max_in_flight", &o.Most, 1, 1_000_000)
+	t.whole("rounds", &l.Rounds, 1, mostRounds)
 	t.whole("workers", &l.Workers, 1, mostWorkers)
 	t.whole("processes", &l.Processes, 1, mostProcesses)
 	t.texts("arms", &l.Arms)

@@ -74,6 +74,9 @@ func (d *draft) quickly(q quick) (all []Load) {
 		if !kept(q.loads, l.Name) {
 			continue
 		}
+		if d.short == nil || d.short.load.Rounds == d.load.Rounds {
+			l.Rounds = min(l.Rounds, q.rounds)
+		}
 		if d.short == nil || d.short.load.Options.Duration == d.load.Options.Duration {
 			l.shorten(q.duration, q.warmup)
 		}

@@ -30,8 +30,11 @@ type Scenario struct {
 	WorkerKey string
 	// Seed draws arrivals, requests and the order of the arms.
 	Seed uint64
-	// Rounds is how many blocks each arm has at each load.
+	// Rounds is how many blocks each arm has at each load that does not say otherwise.
 	Rounds int
+	// Limit asks for the highest rate at which each arm has a smaller share of errors; 0
+	// does not.
+	Limit float64
 	// Pause is how long nothing happens between two blocks.
 	Pause time.Duration
 	// Arms and Loads are in the order of the file.
@@ -99,10 +102,27 @@ func (s *Scenario) ArmsAt(l *Load) (arms []int) {
 	return arms
 }
 
+// RoundsAt is how many blocks each arm has at a load.
+func (s *Scenario) RoundsAt(l *Load) int {
+	if l.Rounds > 0 {
+		return l.Rounds
+	}
+	return s.Rounds
+}
+
+// SetRounds gives every load so many rounds.
+func (s *Scenario) SetRounds(n int) {
+	s.Rounds = n
+	s.Loads = slices.Clone(s.Loads)
+	for i := range s.Loads {
+		s.Loads[i].Rounds = 0
+	}
+}
+
 // Blocks is how many runs there are.
 func (s *Scenario) Blocks() (n int) {
 	for i := range s.Loads {
-		n += len(s.ArmsAt(&s.Loads[i])) * s.Rounds
+		n += len(s.ArmsAt(&s.Loads[i])) * s.RoundsAt(&s.Loads[i])
 	}
 	return n
 }
@@ -114,7 +134,7 @@ const aroundBlock = 500 * time.Millisecond
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
-		sum += time.Duration(len(s.ArmsAt(l))*s.Rounds) * (l.Expected() + s.Pause + aroundBlock)
+		sum += time.Duration(len(s.ArmsAt(l))*s.RoundsAt(l)) * (l.Expected() + s.Pause + aroundBlock)
 	}
 	return sum
 }

@@ -24,6 +24,7 @@ metadata: ["a: b"]
 worker_key: x-who
 seed: 7
 rounds: 12
+limit: 1%
 pause: 1s
 workers:
   program: worker
@@ -55,6 +56,7 @@ loads:
     retry_at_once: true
     grace: 1s
     workers: 6
+    rounds: 5
     arms: [as it is]
     events:
       - {at: 9s, do: roll}
@@ -89,7 +91,7 @@ func loadNames(s *Scenario) string { return names(s.Loads, func(l Load) string {
 
 func TestParse(t *testing.T) {
 	s := parsed(t, whole)
-	if s.Name != "all-keys" || s.Method != "demo.Jobs/GetJob" || s.Seed != 7 || s.Rounds != 12 || s.Pause != time.Second ||
+	if s.Name != "all-keys" || s.Method != "demo.Jobs/GetJob" || s.Seed != 7 || s.Rounds != 12 || s.Pause != time.Second || s.Limit != 0.01 ||
 		s.WorkerKey != "x-who" || s.Messages != 2 || s.Metadata[0] != "a: b" || s.Proto[0] != "jobs.proto" {
 		t.Errorf("read as %+v", s)
 	}
@@ -109,7 +111,7 @@ func TestParse(t *testing.T) {
 	if got := loadNames(s); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
 		t.Errorf("loads: %s", got)
 	}
-	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 9*12 {
+	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 8*12+5 {
 		t.Errorf("%d blocks", s.Blocks())
 	}
 	if s.Primary.Margin != 0.05 || len(s.Claims()) != 2 {
@@ -131,15 +133,15 @@ func TestFaults(t *testing.T) {
 	good := whole
 	for _, c := range []struct{ old, other, want string }{
 		{"seed: 7", "sed: 7", `x.yml:12: sed: unknown key; did you mean seed?`},
-		{"  slots: 5", "  slotz: 5", `x.yml:18: workers.slotz: unknown key; did you mean slots?`},
+		{"  slots: 5", "  slotz: 5", `x.yml:19: workers.slotz: unknown key; did you mean slots?`},
 		{"rounds: 12", "rounds: 0", `x.yml:13: rounds: "0": want a whole number from 1 to 1000`},
-		{"pause: 1s", "pause: 1", `x.yml:14: pause: "1": want a time such as 300ms, 10s or 2m, up to 24h0m0s`},
-		{"front: dns", "front: dsn", `x.yml:23: front: "dsn": want none, dns, dnat, cabrank, haproxy-tcp, haproxy, envoy, nginx or nghttpx`},
-		{"full: refuse", "full: refuze", `x.yml:19: workers.full: "refuze": want queue, refuse or unlimited`},
+		{"pause: 1s", "pause: 1", `x.yml:15: pause: "1": want a time such as 300ms, 10s or 2m, up to 24h0m0s`},
+		{"front: dns", "front: dsn", `x.yml:24: front: "dsn": want none, dns, dnat, cabrank, haproxy-tcp, haproxy, envoy, nginx or nghttpx`},
+		{"full: refuse", "full: refuze", `x.yml:20: workers.full: "refuze": want queue, refuse or unlimited`},
 		{"name: all-keys", "name: All keys", `x.yml:2: name: "All keys": want one word of small letters, digits and hyphens`},
 		{"method: demo.Jobs/GetJob", "method: GetJob", `x.yml:5: method: "GetJob": want package.Service/Method`},
 		{"client: per-call", "client: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},
-		{"  - name: other", "  - name: as it is", `x.yml:27: arms[2]: "as it is" is the name of another arm, too`},
+		{"  - name: other", "  - name: as it is", `x.yml:28: arms[2]: "as it is" is the name of another arm, too`},
 		{"margin: 5%", "margin: 0.05", `primary.margin: "0.05": want a share such as 5%, below 100%`},
 		{"load: 10 at once, base", "load: 11 at once, base", `x.yml: the claim on errors at "11 at once": there is no such load; there are: steps 100/s,`},
 		{"arms: [as it is]", "arms: [as it was]", `x.yml: load "60 callers": there is no arm "as it was"`},
@@ -155,7 +157,7 @@ func TestFaults(t *testing.T) {
 		{"quick: {rounds", "quick: {arms: [x], rounds", `quick.arms: there is no arm "x"`},
 		{"loads: [steps 100/s", "loads: [stepz", `quick.loads: there is no load "stepz"; there are: steps 100/s`},
 		{`quick: {stages: "1s:30"}`, `quick: {stages: "1s:x"}`, `quick.loads: there is no load "stages 1s:30"`},
-		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:39: loads[1].name: is set twice, first on line 35`},
+		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:40: loads[1].name: is set twice, first on line 36`},
 		{"    optional: true", "    optional: yes", `arms[2].optional: "yes": want true or false`},
 		{"dir: examples", "max_age: 1s", `arm "other": max_age and slow are for program: worker`},
 		{"kind: cabrank", "kind: nginx", `arms[2].front: starts and flags are for the front cabrank, not for nginx`},

@@ -12,23 +12,53 @@ import (
 	"github.com/cabrank/cabrank/internal/lab/scenario"
 )
 
-// Rigs starts arms as packages rig does, with the program cabrank at a path for the
-// worker that comes with the lab.
-func Rigs(cabrank string) Starter {
+// Rigs starts the arms of a scenario as package rig does, with the program cabrank at a
+// path for the worker that comes with the lab. All quotas are scaled alike.
+func Rigs(cabrank string, s *scenario.Scenario) Starter {
+	most := 0.0
+	for i := range s.Loads {
+		for _, which := range s.ArmsAt(&s.Loads[i]) {
+			most = max(most, spec(cabrank, &s.Arms[which], &s.Loads[i]).Cores())
+		}
+	}
+	scale := rig.Scale(most)
 	return func(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (Stand, error) {
 		if err := try(ctx, &arm.Workers); err != nil {
 			return nil, err
 		}
-		r, err := rig.Start(ctx, spec(cabrank, arm, load))
+		what := spec(cabrank, arm, load)
+		what.Scale = scale
+		r, err := rig.Start(ctx, what)
 		if err != nil {
 			return nil, err
 		}
-		return &stand{r}, nil
+		return &stand{r, scale}, nil
 	}
 }
 
 // stand is a rig to whom events of a scenario are done.
-type stand struct{ *rig.Rig }
+type stand struct {
+	*rig.Rig
+
+	scale float64 // of quotas
+}
+
+// Target is what callers dial: the gateway, if there is one.
+func (s *stand) Target() string {
+	if gateway := s.Gateway(); gateway != "" {
+		return gateway
+	}
+	return s.Rig.Target()
+}
+
+// Notes say what the machine did not allow.
+func (s *stand) Notes() []string {
+	notes := s.Rig.Notes()
+	if s.scale < 1 {
+		notes = append(notes, fmt.Sprintf("Quotas of CPU are %.0f %% of what the scenario says, so that a core is left for the load.", 100*s.scale))
+	}
+	return notes
+}
 
 // Do translates an event.
 func (s *stand) Do(ctx context.Context, e scenario.Event) (did string, err error) {
@@ -73,6 +103,7 @@ func spec(cabrank string, arm *scenario.Arm, load *scenario.Load) rig.Spec {
 		Front: rig.Front{
 			Kind: rig.Kind(arm.Front.Kind), Starts: arm.Front.Starts, Args: arm.Front.Flags, CPU: arm.Front.CPU, TTL: arm.Front.TTL,
 		},
+		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
 	}
 	for i := range all {
 		s.Workers = append(s.Workers, rig.Worker{

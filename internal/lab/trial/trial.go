@@ -98,6 +98,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 		return nil, err
 	}
 	t.cells = t.arrange()
+	t.run.Planned = len(t.cells)
 	err = t.blocks(ctx)
 	t.run.Took = time.Since(t.run.Began)
 	if len(t.run.Blocks) == 0 {
@@ -122,7 +123,7 @@ func newRun(o Options) *result.Run {
 	s := o.Scenario
 	r := &result.Run{
 		Scenario: s.Name, About: s.About, Question: s.Question, Text: s.Text, Quick: s.IsQuick,
-		Seed: s.Seed, Rounds: s.Rounds, Began: time.Now(), Version: o.Version, Machine: o.Machine,
+		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Machine: o.Machine,
 	}
 	for i := range s.Arms {
 		r.Arms = append(r.Arms, result.Arm{Name: s.Arms[i].Name, About: s.Arms[i].About})
@@ -158,12 +159,17 @@ func (t *trial) arrange() (cells []cell) {
 	s := t.Scenario
 	plans := make([][]stats.Round, len(s.Loads))
 	arms := make([][]int, len(s.Loads))
+	rounds := 0
 	for i := range s.Loads {
 		arms[i] = t.allowed(&s.Loads[i])
-		plans[i] = stats.Plan(s.Seed+uint64(i)<<32, s.Rounds, len(arms[i]))
+		plans[i] = stats.Plan(s.Seed+uint64(i)<<32, s.RoundsAt(&s.Loads[i]), len(arms[i]))
+		rounds = max(rounds, len(plans[i]))
 	}
-	for round := range s.Rounds {
+	for round := range rounds {
 		for i := range s.Loads {
+			if round >= len(plans[i]) {
+				continue
+			}
 			for place, which := range plans[i][round].Order {
 				cells = append(cells, cell{
 					arm: &s.Arms[arms[i][which]], load: &s.Loads[i], round: round + 1, order: place + 1, seed: plans[i][round].Seed,
