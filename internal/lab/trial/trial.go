@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/agent"
@@ -109,7 +108,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 		case ctx.Err() != nil:
 			return nil, errors.New("ended before anything was measured")
 		default:
-			return nil, fmt.Errorf("nothing can be measured here: %s", strings.Join(t.run.LeftOut, " "))
+			return nil, fmt.Errorf("nothing can be measured here: %s", together(t.run.LeftOut))
 		}
 	}
 	t.run.Cut = len(t.run.Blocks) < len(t.cells) || t.run.Cut
