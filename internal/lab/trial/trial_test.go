@@ -269,7 +269,7 @@ func TestMissing(t *testing.T) {
 	done, _, err = run(t, &world{takes: time.Second}, func(o *Options) {
 		o.Allow = func(*scenario.Arm, *scenario.Load, int) string { return "no ports" }
 	})
-	if done != nil || err == nil || !strings.Contains(err.Error(), "nothing can be measured here: quick at 100/s: no ports. lame at") {
+	if done != nil || err == nil || !strings.Contains(err.Error(), "nothing can be measured here: quick at 100/s, lame at 100/s, quick at 5 callers: no ports.") {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
