@@ -86,14 +86,14 @@ func (t *count) add(r *ranksim.Result, warm time.Duration) {
 		rec := &r.Records[i]
 		took := rec.Sojourn + t.echo
 		t.held += rec.Held
-		switch rec.Ending {
-		case ranksim.Answered:
+		switch code := codeOf(rec.Ending); code {
+		case 0:
 			part.Record(took)
-		case ranksim.Refused, ranksim.Exhausted:
+		case codeShed:
 			t.shed++
-			t.calls.Fail(codeShed, took)
+			t.calls.Fail(code, took)
 		default:
-			t.calls.Fail(codeLate, took)
+			t.calls.Fail(code, took)
 		}
 	}
 	t.calls.Answered.Merge(part)

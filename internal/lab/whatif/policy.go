@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -29,6 +30,20 @@ const (
 
 // Policies returns all of them, Cabrank first.
 func Policies() []Policy { return []Policy{Cabrank, LeastRequest, P2C, RoundRobin, Random} }
+
+// ParsePolicy reads the name of a policy, as it stands in JSON and in scenarios.
+//
+// Errors: one line that lists them.
+func ParsePolicy(name string) (Policy, error) {
+	var names []string
+	for _, p := range Policies() {
+		if string(p) == name {
+			return p, nil
+		}
+		names = append(names, string(p))
+	}
+	return "", fmt.Errorf("policy %.40q: want one of %s", name, strings.Join(names, ", "))
+}
 
 // String is the name as people read it.
 func (p Policy) String() string {
