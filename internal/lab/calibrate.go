@@ -71,24 +71,19 @@ func (p *Prepared) Calibrate(ctx context.Context, o Calibration, watch func(traf
 
 func (p *Prepared) calibrate(ctx context.Context, o Calibration, slots int, watch func(traffic.Live)) (whatif.Calibration, error) {
 	c := whatif.Calibration{Slots: slots, Workers: o.Workers}
-	plan, err := traffic.Options{Callers: slots * o.Workers, Warmup: o.Warmup, Duration: o.Duration, Seed: o.Seed}.Plan()
+	var told *toldTimes
+	client := traffic.Client(p.client)
+	if o.TimeKey != "" {
+		told = newToldTimes(p.client, o.Warmup, byWord)
+		client = told
+	}
+	record, err := p.together(ctx, o, slots, client, watch)
 	if err != nil {
-		return c, err
-	}
-	told := newToldTimes(p.client, o)
-	record, err := p.record(ctx, plan, told, watch)
-	if err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return c, err
-	}
-	if err := settled(record, slots*o.Workers); err != nil {
 		return c, err
 	}
 	c.Times, c.Failed = record.Calls.Answered, record.Calls.Failed.Count()
 	c.Source = fmt.Sprintf("%d calls, %d at a time", c.Times.Count(), slots*o.Workers)
-	if o.TimeKey != "" {
+	if told != nil {
 		if told.err != nil {
 			return c, fmt.Errorf("--time-key %s: %w", o.TimeKey, told.err)
 		}
@@ -97,6 +92,40 @@ func (p *Prepared) calibrate(ctx context.Context, o Calibration, slots int, watc
 		c.Source += fmt.Sprintf(", as the worker told in %s", o.TimeKey)
 	}
 	return c, nil
+}
+
+// Beside measures what a call takes beside the time that is known of it by its number,
+// with all slots busy: the median. echo is the part of it that is no matter of the
+// worker.
+//
+// Errors: as those of Calibrate.
+func (p *Prepared) Beside(ctx context.Context, o Calibration, known func(number uint64) time.Duration) (rest, echo time.Duration, err error) {
+	if echo, err = p.echo(ctx); err != nil {
+		return 0, 0, err
+	}
+	told := newToldTimes(p.client, o.Warmup, func(call traffic.Call, _ traffic.Answer) (time.Duration, error) {
+		return known(call.Number), nil
+	})
+	if _, err = p.together(ctx, o, o.Slots[0], told, nil); err != nil {
+		return 0, 0, err
+	}
+	return told.rest.At(0.5), echo, nil
+}
+
+// together has as many callers call as there are slots, each waiting for its answer.
+func (p *Prepared) together(ctx context.Context, o Calibration, slots int, client traffic.Client, watch func(traffic.Live)) (*traffic.Record, error) {
+	plan, err := traffic.Options{Callers: slots * o.Workers, Warmup: o.Warmup, Duration: o.Duration, Seed: o.Seed}.Plan()
+	if err != nil {
+		return nil, err
+	}
+	record, err := p.record(ctx, plan, client, watch)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return record, settled(record, slots*o.Workers)
 }
 
 // settled says in a line why a record is no calibration, or nil.
@@ -170,37 +199,39 @@ func (c anyAnswer) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	return a
 }
 
-// toldTimes reads the times that workers tell.
+// toldTimes takes apart how long calls take: what the worker needed, and the rest.
 type toldTimes struct {
 	client traffic.Client
-	reads  bool
+	told   func(traffic.Call, traffic.Answer) (time.Duration, error)
 	from   time.Time // the end of the warm-up
 
 	lock  sync.Mutex
 	times *latency.Histogram
-	rest  *latency.Histogram // of the latency, what the worker did not tell
-	err   error              // the first
+	rest  *latency.Histogram
+	err   error // the first
 }
 
-func newToldTimes(client traffic.Client, o Calibration) *toldTimes {
-	return &toldTimes{
-		client: client, reads: o.TimeKey != "", from: time.Now().Add(o.Warmup),
-		times: latency.New(), rest: latency.New(),
+func newToldTimes(client traffic.Client, warmup time.Duration, told func(traffic.Call, traffic.Answer) (time.Duration, error)) *toldTimes {
+	return &toldTimes{client: client, told: told, from: time.Now().Add(warmup), times: latency.New(), rest: latency.New()}
+}
+
+// byWord reads what the worker says, from where its name would be.
+func byWord(_ traffic.Call, a traffic.Answer) (time.Duration, error) {
+	if a.Worker == "" {
+		return 0, errors.New("an answer has no such header and no such trailer")
 	}
+	return whatif.ParseTime(a.Worker)
 }
 
-// Call makes a call of the client, whose worker key is where the time is.
+// Call makes a call of the client.
 func (t *toldTimes) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	began := time.Now()
 	a := t.client.Call(ctx, call)
-	if !t.reads || a.Code != 0 {
+	if a.Code != 0 {
 		return a
 	}
 	took := time.Since(began)
-	d, err := whatif.ParseTime(a.Worker)
-	if a.Worker == "" {
-		err = errors.New("an answer has no such header and no such trailer")
-	}
+	d, err := t.told(call, a)
 	a.Worker = "" // no name: there would be one for each call
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -215,4 +246,17 @@ func (t *toldTimes) Call(ctx context.Context, call traffic.Call) traffic.Answer 
 		t.rest.Record(took - d)
 	}
 	return a
+}
+
+// Messages are those of calls by their number, drawn by a seed.
+//
+// Errors: as those of Prepare.
+func (p *Prepared) Messages(ctx context.Context, seed uint64) (func(number uint64) [][]byte, error) {
+	data := p.load.Data
+	data.Seed = seed
+	requests, err := p.method.Requests(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return requests.Messages, nil
 }
