@@ -180,6 +180,8 @@ var layers = map[string]layer{
 		inside: []string{"internal/lab/goal", "internal/lab/latency", "internal/lab/traffic", "internal/rank", "internal/ranksim"},
 		notStd: []string{"net", "os", "syscall"}, documented: true,
 	},
+	// Arms of a scenario that are simulated beside those that run.
+	"internal/lab/simulated": {inside: []string{"internal/lab/..."}, outside: []string{"google.golang.org/protobuf"}, notStd: []string{"os", "os/exec"}, documented: true},
 	// The raw client and its backends.
 	"internal/lab/load": {
 		inside: []string{"internal/lab/alarm", "internal/lab/latency", "internal/lab/measure", "internal/lab/rawh2"},

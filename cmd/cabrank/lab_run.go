@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/lab/report"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/scenario"
+	"github.com/cabrank/cabrank/internal/lab/simulated"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 	"github.com/cabrank/cabrank/internal/lab/trial"
@@ -176,6 +177,9 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 		return err
 	}
 	defer forget()
+	if err := simulated.Check(placed); err != nil {
+		return usageError(fmt.Errorf("%s: %w", s.Name, err))
+	}
 	debug.SetGCPercent(labGCPercent)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -184,9 +188,10 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	limits := testbed.ReadLimits(os.DirFS("/"), files)
 	fmt.Fprintf(stderr, "%s: %d blocks, about %s; Ctrl-C ends it and keeps what was measured\n", s.Name, s.Blocks(), about(s.Estimate()))
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
+	arms := simulated.New(placed, trial.Rigs(exe, placed), trial.Hire)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Version: version + " " + commit, Machine: []string{lab.Machine()}, Agent: []string{exe, "lab", "agent"}, Hire: trial.Hire,
-		Start: trial.Rigs(exe, placed), Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
+		Scenario: placed, Folder: f.out, Version: version + " " + commit, Machine: []string{lab.Machine()}, Agent: []string{exe, "lab", "agent"}, Hire: arms.Hire,
+		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})
 	progress.clear()

@@ -85,12 +85,14 @@ const (
 	FrontEnvoy      FrontKind = "envoy"
 	FrontNginx      FrontKind = "nginx"
 	FrontNghttpx    FrontKind = "nghttpx"
+	// FrontSimulated has no processes: the same calls in virtual time, by Policy.
+	FrontSimulated FrontKind = "simulated"
 )
 
 func fronts() []string {
 	return []string{
 		string(FrontNone), string(FrontDNS), string(FrontDNAT), string(FrontCabrank), string(FrontHAProxyTCP),
-		string(FrontHAProxy), string(FrontEnvoy), string(FrontNginx), string(FrontNghttpx),
+		string(FrontHAProxy), string(FrontEnvoy), string(FrontNginx), string(FrontNghttpx), string(FrontSimulated),
 	}
 }
 

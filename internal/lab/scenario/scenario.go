@@ -130,11 +130,15 @@ func (s *Scenario) Blocks() (n int) {
 // aroundBlock is about what it takes to start and stop the processes of a block.
 const aroundBlock = 500 * time.Millisecond
 
-// Estimate is about how long the whole takes.
+// Estimate is about how long the whole takes; what is simulated takes no time.
 func (s *Scenario) Estimate() (sum time.Duration) {
 	for i := range s.Loads {
 		l := &s.Loads[i]
-		sum += time.Duration(len(s.ArmsAt(l))*s.RoundsAt(l)) * (l.Expected() + s.Pause + aroundBlock)
+		for _, arm := range s.ArmsAt(l) {
+			if s.Arms[arm].Front.Kind != FrontSimulated {
+				sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + aroundBlock)
+			}
+		}
 	}
 	return sum
 }

@@ -82,7 +82,9 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if err != nil {
 		return nil, err
 	}
-	b.Noise = noise()
+	if _, virtual := stand.(Virtual); !virtual {
+		b.Noise = noise()
+	}
 	b.Processes = append(crew.processes, between(before, stand.Usage())...)
 	b.Measure(record, workersAt(c.arm, c.load))
 	b.Marks = result.Marks(record, busy, b.Noise)
