@@ -22,9 +22,14 @@ func Rigs(cabrank string, s *scenario.Scenario) Starter {
 		}
 	}
 	scale := rig.Scale(most)
+	can := map[string]bool{} // what was tried, and can run
 	return func(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (Stand, error) {
-		if err := try(ctx, &arm.Workers); err != nil {
-			return nil, err
+		key := fmt.Sprintf("%q in %q", arm.Workers.Try, arm.Workers.Dir)
+		if !can[key] {
+			if err := try(ctx, &arm.Workers); err != nil {
+				return nil, err
+			}
+			can[key] = true
 		}
 		what := spec(cabrank, arm, load)
 		what.Scale = scale
