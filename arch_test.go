@@ -98,6 +98,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	"internal/broker":            {notStd: []string{"net", "os", "syscall"}, documented: true},
+	"internal/broker/redis":      {inside: []string{"internal/broker"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
 
 	// Where lines go that nobody may be reading.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,10 @@ import (
 	"github.com/cabrank/cabrank/internal/socket"
 )
 
-const socketServeHelp = `Serve callers over WebSocket, in one process and with nothing to install: subscribers
-and publishers are joined by it, and functions are in it.
+const socketServeHelp = `Serve callers over WebSocket. With --redis, or CABRANK_REDIS, which keeps a password out of
+the list of processes, functions are those of callees at that Redis, and servers at one
+Redis have their channels together. Without it all is in one process, with nothing to
+install.
 
 A signal asks to stop: nobody new comes in, sockets without a call leave spread over half
 of --drain-timeout, those with one when it is answered, all others at its end. A second
@@ -27,6 +30,9 @@ is wrong; 3 if calls were cut that had not ended in time.`
 const socketServeExamples = `  # sockets at ws://localhost:9000/ws, with functions to try: test.echo, test.delay
   cabrank socket serve --listen localhost:9000 --test-functions
 
+  # with the callees and other servers of a Redis
+  CABRANK_REDIS=redis://10.0.0.5:6379 cabrank socket serve
+
   # for a page that comes from elsewhere
   cabrank socket serve --listen :9000 --origin https://shop.example --metrics :9394`
 
@@ -37,6 +43,7 @@ type socketServe struct {
 	listen, metrics, probes string
 	paths, origins          []string
 	drain                   time.Duration
+	redis                   string
 	testFunctions           bool
 	memory                  broker.MemoryOptions
 	log                     config.Log
@@ -51,6 +58,9 @@ func newSocketServeCommand() *cobra.Command {
 		Example: socketServeExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("redis") {
+				f.redis = os.Getenv("CABRANK_REDIS")
+			}
 			if err := f.check(); err != nil {
 				return usageError(err)
 			}
@@ -65,6 +75,7 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.listen, "listen", ":9000", "`HOST:PORT` where callers come in")
+	flags.StringVar(&f.redis, "redis", "", "`ADDRESS` of a Redis or Valkey: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS [CABRANK_REDIS]")
 	flags.StringArrayVar(&f.paths, "path", []string{"/ws"}, "`PATH` of the sockets; several are possible")
 	flags.StringArrayVar(&f.origins, "origin", nil, "`ORIGIN` of pages that may connect, or none for callers that are no page; several are possible (default the host itself)")
 	flags.BoolVar(&f.AllowEmptySubprotocol, "allow-empty-subprotocol", false, "serve callers that do not ask for juggler.0, too")
@@ -109,6 +120,8 @@ func (f *socketServe) check() error {
 		}
 	}
 	switch {
+	case f.redis != "" && f.testFunctions:
+		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	case f.drain < 0:
 		return errors.New("--drain-timeout must not be below 0")
 	case !slices.Contains([]string{"debug", "info", "warn", "error"}, f.log.Level):

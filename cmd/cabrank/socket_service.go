@@ -15,6 +15,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/socket"
 )
@@ -26,13 +27,24 @@ const (
 	socketHeaderBytes = 32 << 10
 )
 
+// socketBroker is what joins sockets.
+type socketBroker interface {
+	socket.Broker
+
+	// Waiting returns the calls that have not been answered, as far as this process
+	// has them, and their memory.
+	Waiting() (calls int, bytes int64)
+	// Close ends it, behind the sockets.
+	Close()
+}
+
 // socketService is a process that serves sockets alone.
 //
 // Life: run starts it, waits for a signal or a listener that fails, and stops it.
 type socketService struct {
 	flags  *socketServe
 	log    *slog.Logger
-	memory *broker.Memory
+	broker socketBroker
 	server *socket.Server
 	http   *http.Server
 	pages  []*admin.Server
@@ -47,8 +59,12 @@ func (f *socketServe) run(logTo io.Writer) error {
 	defer signal.Stop(signals)
 	log := openLog(f.log, f.log.SlogLevel(), logTo)
 	defer log.close()
-	s := &socketService{flags: f, log: log.Logger, memory: broker.NewMemory(f.memory), failed: make(chan error, 3)}
-	err := s.start()
+	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 3)}
+	err := s.openBroker()
+	if err != nil {
+		return log.fail(err)
+	}
+	err = s.start()
 	if err == nil {
 		select {
 		case why := <-signals:
@@ -63,16 +79,27 @@ func (f *socketServe) run(logTo io.Writer) error {
 	return stopped
 }
 
+// openBroker connects to Redis, or makes a broker in memory with what it serves.
+func (s *socketService) openBroker() (err error) {
+	if s.flags.redis != "" {
+		s.broker, err = redis.Open(redis.Options{Address: s.flags.redis, CallCap: s.flags.memory.CallCap, Log: s.log})
+		return err
+	}
+	memory := broker.NewMemory(s.flags.memory)
+	if s.flags.testFunctions {
+		for uri, f := range broker.TestFunctions() {
+			memory.Serve(uri, 64, f) // for as long as the process lives
+		}
+	}
+	s.broker = memory
+	return nil
+}
+
 // start opens all listeners.
 func (s *socketService) start() error {
 	options := s.flags.Options
-	options.Broker = s.memory
+	options.Broker = s.broker
 	s.server = socket.New(options)
-	if s.flags.testFunctions {
-		for uri, f := range broker.TestFunctions() {
-			s.memory.Serve(uri, 64, f) // for as long as the process lives
-		}
-	}
 	on, err := s.listen("listening", s.flags.listen, "--listen")
 	if err != nil {
 		return err
@@ -141,7 +168,7 @@ func (s *socketService) route(w http.ResponseWriter, r *http.Request) {
 
 func (s *socketService) sample() admin.SocketSample {
 	sample := admin.SocketSample{Stats: s.server.Stats()}
-	sample.WaitingCalls, sample.WaitingBytes = s.memory.Waiting()
+	sample.WaitingCalls, sample.WaitingBytes = s.broker.Waiting()
 	return sample
 }
 
@@ -185,7 +212,7 @@ func (s *socketService) stop(again <-chan os.Signal) error {
 		cancel() // a scrape that is under way is cut
 		_ = page.Shutdown(ctx)
 	}
-	s.memory.Close()
+	s.broker.Close()
 	if cut > 0 {
 		s.log.Warn("stopped", "calls_cut", cut, "took", time.Since(began).Round(time.Millisecond))
 		return errCut

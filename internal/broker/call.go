@@ -35,8 +35,8 @@ type Call struct {
 	Timeout time.Duration
 	// Accepted is called once: without an error if the call was taken.
 	Accepted func(err error)
-	// Answered is called once if the call was taken, after Accepted: with the
-	// result, which is nil if the function has none; with ErrExpired; or, if the
+	// Answered is called once if the call was taken, after or at the same time as
+	// Accepted: with the result, which is nil if the function has none; with ErrExpired; or, if the
 	// caller has left, with the error of its context.
 	Answered func(result json.RawMessage, err error)
 }

@@ -155,7 +155,10 @@ func (s *Server) sessions() []*session {
 
 // deliver makes one frame of an event and queues it for each who has subscribed.
 func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e broker.Event) {
-	a := answer{kind: Evnt, id: messageID(e.ID), channel: e.Channel, args: e.Args}
+	a := answer{kind: Evnt, channel: e.Channel, args: e.Args}
+	if err := a.id.UnmarshalText([]byte(e.ID)); err != nil {
+		return // of a publisher that does not keep to the form
+	}
 	if topic.Pattern {
 		a.pattern = topic.Name
 	}

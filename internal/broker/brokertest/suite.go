@@ -23,6 +23,8 @@ type House struct {
 	Serve func(uri string, atOnce int, f broker.Function) (stop func())
 	// Close has the broker be gone.
 	Close func()
+	// Unordered is set if its callees run calls in another order than they take them.
+	Unordered bool
 }
 
 // CallCap is the bound that a House has.
@@ -166,6 +168,7 @@ func isNotExecuted(t *testing.T, h House) {
 	t.Helper()
 	ran := make(chan string, 2)
 	call(t.Context(), h.Broker, "late", `"old"`, 50*time.Millisecond).want(t, "", broker.ErrExpired)
+	<-time.After(100 * time.Millisecond) // whoever keeps the call has a clock of his own
 	defer h.Serve("late", 1, func(_ context.Context, args json.RawMessage) (json.RawMessage, error) {
 		ran <- string(args)
 		return args, nil
@@ -216,7 +219,7 @@ func inOrder(t *testing.T, h House) {
 		p.want(t, fmt.Sprint(i), nil)
 	}
 	for i, got := range ran {
-		if got != fmt.Sprint(i) {
+		if got != fmt.Sprint(i) && !h.Unordered {
 			t.Fatalf("ran in the order %v", ran)
 		}
 	}

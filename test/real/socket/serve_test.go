@@ -201,9 +201,8 @@ func crowd(t testing.TB, url string, n int) (sockets []*websocket.Conn) {
 
 // slowReaders has so many sockets read nothing of so many events of 2 KB, and holds
 // the memory of the server to its budget.
-func slowReaders(t *testing.T, readers, events int) {
+func slowReaders(t *testing.T, readers, events, budget int) {
 	t.Helper()
-	const budget = 32 << 20
 	c, url := startServe(t, "--buffer-total", fmt.Sprint(budget), "--max-handshakes", "100000", "--write-timeout", "10m")
 	crowd(t, url, readers)
 	before := harness.RSSKiB(t, c.PID)
@@ -233,4 +232,4 @@ func slowReaders(t *testing.T, readers, events int) {
 	c.WaitMetric("cabrank_sockets", float64(readers+1))
 }
 
-func TestSlowReaders(t *testing.T) { slowReaders(t, 100, 3000) }
+func TestSlowReaders(t *testing.T) { slowReaders(t, 100, 3000, 32<<20) }

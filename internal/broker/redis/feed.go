@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+// errLost refuses subscriptions while there is no connection.
+var errLost = errors.New("no connection to redis")
+
+// feed is the connection with all subscriptions.
+type feed struct {
+	broker *Broker
+	first  link // for run
+
+	mu     sync.Mutex
+	conn   rueidis.DedicatedClient // nil: there is none
+	topics map[broker.Topic]bool
+
+	events struct {
+		sync.RWMutex
+
+		to func(broker.Topic, broker.Event)
+	}
+}
+
+func (f *feed) listen(events func(broker.Topic, broker.Event)) {
+	f.events.Lock()
+	defer f.events.Unlock()
+	f.events.to = events
+}
+
+// link is a connection, until it is broken.
+type link struct {
+	broken  <-chan error
+	release func()
+}
+
+// open has the first connection, for run.
+func (f *feed) open() (err error) {
+	f.first, err = f.connect(f.broker.ctx)
+	if err != nil {
+		f.first.release()
+	}
+	return err
+}
+
+// run has a connection, and another one when it breaks.
+func (f *feed) run() {
+	ctx, log := f.broker.ctx, f.broker.options.Log
+	f.await(ctx, f.first)
+	for wait := newBackoff(); ctx.Err() == nil; {
+		log.Warn("redis is lost: calls and subscriptions are refused, events are missed")
+		now, err := f.connect(ctx)
+		for err != nil && ctx.Err() == nil {
+			now.release()
+			wait.pause(ctx)
+			now, err = f.connect(ctx)
+		}
+		if err == nil {
+			wait.reset()
+			log.Info("redis is there again", "topics", f.count())
+			f.await(ctx, now)
+		} else {
+			now.release()
+		}
+	}
+}
+
+// await returns when a connection is broken, or ctx ends.
+func (f *feed) await(ctx context.Context, now link) {
+	select {
+	case <-now.broken: //nolint:errcheck // whatever broke it, another one is opened
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	f.conn = nil
+	f.mu.Unlock()
+	now.release()
+}
+
+// connect opens a connection and has all topics come on it. It is to be released, also
+// after an error.
+func (f *feed) connect(ctx context.Context) (link, error) {
+	conn, giveBack := f.broker.client.Dedicate()
+	now := link{
+		broken: conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: f.message}),
+		release: func() {
+			conn.Close()
+			giveBack()
+		},
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if err := conn.Do(ctx, conn.B().Ping().Build()).Error(); err != nil {
+		return now, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for topic := range f.topics {
+		if err := conn.Do(ctx, command(conn, topic, true)).Error(); err != nil {
+			return now, err
+		}
+	}
+	f.conn = conn
+	return now, nil
+}
+
+func command(conn rueidis.DedicatedClient, topic broker.Topic, wanted bool) rueidis.Completed {
+	switch {
+	case wanted && topic.Pattern:
+		return conn.B().Psubscribe().Pattern(topic.Name).Build()
+	case wanted:
+		return conn.B().Subscribe().Channel(topic.Name).Build()
+	case topic.Pattern:
+		return conn.B().Punsubscribe().Pattern(topic.Name).Build()
+	}
+	return conn.B().Unsubscribe().Channel(topic.Name).Build()
+}
+
+// change subscribes or unsubscribes; done is told what Redis says.
+func (f *feed) change(topic broker.Topic, wanted bool, done func(error)) {
+	go func() { // ends when Redis answers, or the connection does
+		done(f.ask(topic, wanted))
+	}()
+}
+
+func (f *feed) ask(topic broker.Topic, wanted bool) error {
+	f.mu.Lock()
+	conn := f.conn
+	if wanted && conn != nil {
+		f.topics[topic] = true
+	} else {
+		delete(f.topics, topic)
+	}
+	f.mu.Unlock()
+	if conn == nil {
+		return errLost
+	}
+	ctx, cancel := context.WithTimeout(f.broker.ctx, answerWithin)
+	defer cancel()
+	err := conn.Do(ctx, command(conn, topic, wanted)).Error()
+	if err != nil && wanted {
+		f.mu.Lock()
+		delete(f.topics, topic)
+		f.mu.Unlock()
+	}
+	return err
+}
+
+func (f *feed) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.topics)
+}
+
+// message is called for one event after the other.
+func (f *feed) message(m rueidis.PubSubMessage) {
+	var p published
+	if err := json.Unmarshal([]byte(m.Message), &p); err != nil {
+		return // of somebody who does not keep to the form
+	}
+	topic := broker.Topic{Name: m.Channel}
+	if m.Pattern != "" {
+		topic = broker.Topic{Name: m.Pattern, Pattern: true}
+	}
+	f.events.RLock()
+	to := f.events.to
+	f.events.RUnlock()
+	if to != nil {
+		to(topic, broker.Event{Channel: m.Channel, ID: p.ID, Args: p.Args})
+	}
+}

@@ -1,0 +1,129 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+const (
+	// answerWithin bounds how long Redis may take to answer.
+	answerWithin = 10 * time.Second
+
+	// mostPipeline is how many commands are sent together.
+	mostPipeline = 512
+
+	// mostQueued is how many orders may wait, and their bytes; what is above is refused.
+	mostQueued, mostQueuedBytes = 100_000, 64 << 20
+)
+
+// order is commands with what is done with their answers: with the first error, and
+// without any if all went well.
+type order struct {
+	commands []rueidis.Completed
+	bytes    int // about
+	done     func(error)
+}
+
+// outlet sends orders one after the other: while Redis answers, the next ones gather.
+//
+// Concurrency: add may be called from anywhere. done is called in the goroutine of run.
+type outlet struct {
+	client rueidis.Client
+	more   chan struct{} // holds one if there are orders
+
+	mu     sync.Mutex
+	orders []order
+	bytes  int // of them
+	closed bool
+}
+
+func newOutlet(client rueidis.Client) *outlet {
+	return &outlet{client: client, more: make(chan struct{}, 1)}
+}
+
+// add queues an order, or calls done with the reason why not.
+func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed) {
+	o.mu.Lock()
+	err := error(nil)
+	switch {
+	case o.closed:
+		err = broker.ErrClosed
+	case len(o.orders) >= mostQueued, o.bytes+bytes > mostQueuedBytes:
+		err = broker.ErrFull
+	default:
+		o.orders = append(o.orders, order{commands, bytes, done})
+		o.bytes += bytes
+	}
+	o.mu.Unlock()
+	if err != nil {
+		done(err)
+		return
+	}
+	select {
+	case o.more <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// run sends until ctx ends; what is queued then is refused.
+func (o *outlet) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			o.mu.Lock()
+			o.closed = true
+			left := o.orders
+			o.orders = nil
+			o.mu.Unlock()
+			for _, order := range left {
+				order.done(broker.ErrClosed)
+			}
+			return
+		case <-o.more:
+		}
+		for batch := o.take(); len(batch) > 0; batch = o.take() {
+			o.send(ctx, batch)
+		}
+	}
+}
+
+func (o *outlet) take() []order {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, commands := 0, 0
+	for n < len(o.orders) && commands < mostPipeline {
+		commands += len(o.orders[n].commands)
+		o.bytes -= o.orders[n].bytes
+		n++
+	}
+	batch := o.orders[:n:n]
+	if o.orders = o.orders[n:]; len(o.orders) == 0 {
+		o.orders = nil
+	}
+	return batch
+}
+
+func (o *outlet) send(ctx context.Context, batch []order) {
+	commands := make([]rueidis.Completed, 0, 2*len(batch))
+	for _, order := range batch {
+		commands = append(commands, order.commands...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	answers := o.client.DoMulti(ctx, commands...)
+	for _, order := range batch {
+		err := error(nil)
+		for _, answer := range answers[:len(order.commands)] {
+			if e := answer.Error(); e != nil && err == nil {
+				err = e
+			}
+		}
+		answers = answers[len(order.commands):]
+		order.done(err)
+	}
+}

@@ -1,0 +1,97 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// sweepText takes an entry out of its list if its time is over. Keys: timeout key,
+// list. Argument: the entry. The oldest are at the end.
+const sweepText = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+return redis.call('LREM', KEYS[2], -1, ARGV[1])`
+
+const (
+	// sweepPage is how many entries are looked at together.
+	sweepPage = 200
+	// sweepMost bounds what one sweep looks at of one list.
+	sweepMost = 20_000
+)
+
+// sweeps has it done now and then, each server at another time.
+func (b *Broker) sweeps() {
+	for {
+		timer := time.NewTimer(b.options.Sweep*3/4 + rand.N(b.options.Sweep/2))
+		select {
+		case <-timer.C:
+			b.sweep(b.ctx)
+		case <-b.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// sweep takes out of all lists what has expired: calls that nobody has taken, results of
+// servers that are gone. It ends at the first error; the next one goes on.
+func (b *Broker) sweep(ctx context.Context) {
+	for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			page, err := b.client.Do(ctx, b.client.B().Scan().Cursor(cursor).Match(kind+"{*").Count(1000).Build()).AsScanEntry()
+			if err != nil {
+				return
+			}
+			cursor = page.Cursor
+			for _, list := range page.Elements {
+				if err := b.sweepList(ctx, kind, list); err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sweepList goes through a list from its end, a page at a time.
+func (b *Broker) sweepList(ctx context.Context, kind, list string) error {
+	for kept, seen := int64(0), 0; seen < sweepMost; {
+		entries, err := b.client.Do(ctx, b.client.B().Lrange().Key(list).Start(-kept-sweepPage).Stop(-kept-1).Build()).AsStrSlice()
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		seen += len(entries)
+		removed, err := b.sweepEntries(ctx, kind, list, entries)
+		if err != nil {
+			return err
+		}
+		kept += int64(len(entries)) - removed
+		if len(entries) < sweepPage {
+			return nil
+		}
+	}
+	return nil
+}
+
+// sweepEntries returns how many were taken out.
+func (b *Broker) sweepEntries(ctx context.Context, kind, list string, entries []string) (removed int64, err error) {
+	var commands []rueidis.Completed
+	for _, entry := range entries {
+		var e stored
+		if err := json.Unmarshal([]byte(entry), &e); err != nil {
+			continue // nothing of ours
+		}
+		timeoutKey := kind + "timeout:" + strings.TrimPrefix(list, kind) + ":" + e.ID
+		commands = append(commands, b.client.B().Eval().Script(sweepText).Numkeys(2).Key(timeoutKey, list).Arg(entry).Build())
+	}
+	for _, answer := range b.client.DoMulti(ctx, commands...) {
+		n, err := answer.AsInt64()
+		if err != nil {
+			return removed, err
+		}
+		removed += n
+	}
+	return removed, nil
+}

@@ -1,0 +1,332 @@
+//go:build real
+
+package socket_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/brokertest"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/exchange"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+)
+
+// openBroker opens our broker on a Redis.
+func openBroker(t *testing.T, server *redisd.Server, options redis.Options) *redis.Broker {
+	t.Helper()
+	options.Address, options.Log = "unix://"+server.Socket, slog.New(slog.DiscardHandler)
+	b, err := redis.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// startNew starts our server on a Redis.
+func startNew(t *testing.T, server *redisd.Server, options socket.Options, more redis.Options) (url string, s *socket.Server) {
+	t.Helper()
+	options.Broker = openBroker(t, server, more)
+	s = socket.New(options)
+	listener := httptest.NewServer(http.HandlerFunc(s.ServeHTTP))
+	t.Cleanup(func() {
+		s.Close()
+		listener.Close()
+	})
+	return "ws" + strings.TrimPrefix(listener.URL, "http") + "/ws", s
+}
+
+// serveOld has an old callee answer by a function of ours, with a deadline of its own:
+// old callees have none.
+func serveOld(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func()) {
+	t.Helper()
+	callee, err := oldjuggler.NewCallee(server.Dial, atOnce, map[string]oldjuggler.Function{
+		uri: func(args json.RawMessage) (json.RawMessage, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
+			defer cancel()
+			return f(ctx, args)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- callee.Run() }()
+	return func() {
+		callee.Close()
+		<-ended
+	}
+}
+
+// Over Redis with old callees it keeps to all that the broker in memory does.
+func TestRedisBroker(t *testing.T) {
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
+		t.Helper()
+		server := redisd.Start(t)
+		return brokertest.House{
+			Broker: openBroker(t, server, redis.Options{CallCap: brokertest.CallCap}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serveOld(t, server, uri, atOnce, f)
+			},
+			Close: server.Kill, Unordered: true,
+		}
+	})
+}
+
+// Every exchange, by our server over Redis, with an old callee.
+func TestNewServerExchanges(t *testing.T) {
+	testkit.CheckLeaks(t)
+	target := exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+		t.Helper()
+		server := redisd.Start(t)
+		startOldCallee(t, server)
+		url, _ := startNew(t, server, socket.Options{
+			Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
+			ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
+			CloseURI: options["close_uri"],
+		}, redis.Options{CallCap: options.Int("call_cap")})
+		return url, server.Kill
+	}}
+	for _, c := range exchange.Cases(t) {
+		exchange.Run(t, c, target)
+	}
+}
+
+// What ours leaves in Redis for a call is what the old server does, but for the ids of
+// calls, which are its own.
+func TestNewServerKeys(t *testing.T) {
+	testkit.CheckLeaks(t)
+	for name, more := range map[string]redis.Options{"plain": {}, "capped": {CallCap: 10}} {
+		t.Run(name, func(t *testing.T) {
+			server := redisd.Start(t)
+			conn := dialRedis(t, server)
+			url, _ := startNew(t, server, socket.Options{}, more)
+			client, err := oldjuggler.Dial(url, nil, func(oldjuggler.Incoming) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if _, err := client.Call("test.x", map[string]any{"b": []int{1, 2}, "a": "<>"}, 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			var text string
+			testkit.Eventually(t, 5*time.Second, "the call", func() bool {
+				text = dump(t, conn)
+				return strings.Contains(text, "juggler:calls:{")
+			})
+			_, after, _ := strings.Cut(text, `"msg_uuid":"`)
+			golden(t, "call.txt", text, oldjuggler.UUID(after[:36]))
+		})
+	}
+}
+
+// mixed is clients on an old and on our server, which share a Redis and a callee.
+type mixed struct {
+	server *redisd.Server
+	got    map[string]chan oldjuggler.Incoming
+	client map[string]*oldjuggler.Client
+}
+
+func mix(t *testing.T) *mixed {
+	t.Helper()
+	m := &mixed{server: redisd.Start(t), got: map[string]chan oldjuggler.Incoming{}, client: map[string]*oldjuggler.Client{}}
+	startOldCallee(t, m.server)
+	fresh, _ := startNew(t, m.server, socket.Options{}, redis.Options{})
+	other, _ := startNew(t, m.server, socket.Options{}, redis.Options{})
+	for name, url := range map[string]string{"old": startOld(t, m.server, oldjuggler.Options{}), "new": fresh, "other": other} {
+		got := make(chan oldjuggler.Incoming, 1000)
+		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		m.got[name], m.client[name] = got, client
+	}
+	return m
+}
+
+// want takes what comes to a client until it is of a type.
+func (m *mixed) want(t *testing.T, name string, kind int) oldjuggler.Incoming {
+	t.Helper()
+	for {
+		select {
+		case in := <-m.got[name]:
+			if in.Type == kind {
+				return in
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: waited in vain for a message of type %d", name, kind)
+		}
+	}
+}
+
+// Two servers of ours and an old one on one Redis: each caller has its own results, and
+// an event comes to all.
+func TestOldAndNewOnOneRedis(t *testing.T) {
+	testkit.CheckLeaks(t)
+	m := mix(t)
+	for name, client := range m.client {
+		for i := range 20 {
+			text := name + strings.Repeat("x", i)
+			id, err := client.Call("test.echo", text, 5*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in := m.want(t, name, oldjuggler.Res); in.For != id || string(in.Args) != `"`+text+`"` {
+				t.Fatalf("%s: got %+v, want %s for %s", name, in, text, id)
+			}
+		}
+		client.Sub("news", false)
+		client.Sub("n*", true)
+		m.want(t, name, oldjuggler.Ack)
+		m.want(t, name, oldjuggler.Ack)
+	}
+	for publisher, client := range m.client {
+		// The old server acknowledges a SUB before Redis has.
+		testkit.Eventually(t, 5*time.Second, "the old subscription", func() bool {
+			n, _ := dialRedis(t, m.server).Do("PUBLISH", "news", `{"msg_uuid":""}`)
+			return n == int64(6)
+		})
+		id, err := client.Pub("news", publisher)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range m.client {
+			for n := 0; n < 2; {
+				if in := m.want(t, name, oldjuggler.Event); in.For == id {
+					n++
+				}
+			}
+		}
+	}
+	left := ""
+	testkit.Eventually(t, 5*time.Second, "nothing to be left in Redis", func() bool {
+		left = dump(t, dialRedis(t, m.server))
+		return left == ""
+	})
+}
+
+// When Redis is gone, sockets stay and requests are refused; when it is back, calls and
+// subscriptions go on without anybody having to do anything.
+func TestRedisRestarts(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
+	got := make(chan oldjuggler.Incoming, 10_000)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	next := func(kinds ...int) int {
+		for {
+			select {
+			case in := <-got:
+				for _, kind := range kinds {
+					if in.Type == kind {
+						return kind
+					}
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("waited in vain for %v", kinds)
+			}
+		}
+	}
+	client.Sub("c", false)
+	next(oldjuggler.Ack)
+	server.Kill()
+	client.Call("test.echo", "x", 300*time.Millisecond)
+	if next(oldjuggler.Ack, oldjuggler.Nack) != oldjuggler.Nack {
+		t.Error("a call was taken without Redis")
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	startOldCallee(t, server)
+	testkit.Eventually(t, 20*time.Second, "a call to be answered", func() bool {
+		client.Call("test.echo", "x", time.Second)
+		return next(oldjuggler.Res, oldjuggler.Nack, oldjuggler.Expired) == oldjuggler.Res
+	})
+	testkit.Eventually(t, 20*time.Second, "the subscription to be back", func() bool {
+		n, _ := dialRedis(t, server).Do("PUBLISH", "c", `{"msg_uuid":"","args":1}`)
+		return n == int64(1)
+	})
+	next(oldjuggler.Event)
+	if n := ours.Stats().Sockets; n != 1 {
+		t.Errorf("%d sockets", n)
+	}
+}
+
+// What has expired is swept, what is alive stays, whoever has left it.
+func TestSweep(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	conn := dialRedis(t, server)
+	push := func(kind, tag, id string, alive bool) {
+		payload, _ := json.Marshal(map[string]string{"conn_uuid": "c", "msg_uuid": id, "uri": "u"})
+		if alive {
+			conn.Do("SET", "juggler:"+kind+":timeout:{"+tag+"}:"+id, 60000, "PX", 60000)
+		}
+		conn.Do("LPUSH", "juggler:"+kind+":{"+tag+"}", payload)
+	}
+	for i := range 450 {
+		id := string(oldjuggler.NewUUID())
+		push("calls", "dead", id, false)
+		push("results", "gone", id, false)
+		push("calls", "mixed", id, i%50 == 0)
+	}
+	conn.Do("LPUSH", "juggler:calls:{strange}", "not JSON")
+	openBroker(t, server, redis.Options{Sweep: 50 * time.Millisecond})
+	length := func(list string) int64 {
+		n, _ := conn.Do("LLEN", list)
+		return n.(int64)
+	}
+	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool {
+		return length("juggler:calls:{dead}") == 0 && length("juggler:results:{gone}") == 0 && length("juggler:calls:{mixed}") == 9
+	})
+	if length("juggler:calls:{strange}") != 1 {
+		t.Error("what is nobody's was taken")
+	}
+}
+
+// A call is two commands, and a share of a pop and of a delete.
+func TestNewRoundTrips(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	startOldCallee(t, server)
+	url, _ := startNew(t, server, socket.Options{}, redis.Options{})
+	results := make(chan oldjuggler.Incoming, 1000)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		if in.Type == oldjuggler.Res {
+			results <- in
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const calls = 400
+	for range calls {
+		client.Call("test.echo", "x", 10*time.Second)
+	}
+	for range calls {
+		<-results
+	}
+	counts := commandCounts(t, dialRedis(t, server))
+	// SET and LPUSH of the callee's results are inside of its scripts.
+	if counts["blmpop"] > calls*9/10 || counts["del"] > 2*calls || counts["eval"] > 8 { // the callee's scripts, once
+		t.Errorf("%v", counts)
+	}
+	t.Log(counts)
+}

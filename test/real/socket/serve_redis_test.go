@@ -1,0 +1,62 @@
+//go:build real
+
+package socket_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// The binary over Redis, with an old callee and an old client.
+func TestServeOverRedis(t *testing.T) {
+	server := redisd.Start(t)
+	startOldCallee(t, server)
+	_, url := startServe(t, "--redis", "unix://"+server.Socket)
+	results := make(chan oldjuggler.Incoming, 10)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		if in.Type == oldjuggler.Res {
+			results <- in
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Call("test.reverse", "abc", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case in := <-results:
+		if string(in.Args) != `"cba"` {
+			t.Errorf("got %s", in.Args)
+		}
+	case <-time.After(harness.Patience):
+		t.Fatal("no result")
+	}
+}
+
+// Without a Redis at its address it does not start, says where, and no password.
+func TestServeWithoutRedis(t *testing.T) {
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	for address, want := range map[string]string{
+		nobody.Addr().String():                               nobody.Addr().String(),
+		"redis://me:secret@" + nobody.Addr().String() + "/1": nobody.Addr().String(),
+		"mysql://me:secret@localhost":                        "redis: not an address",
+	} {
+		p := harness.StartProcess(t, []string{"CABRANK_REDIS=" + address}, harness.CabrankBinary(t), "socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "text")
+		code := p.ExitCode(harness.Patience)
+		if code != 1 || !strings.Contains(p.Log(), want) || strings.Contains(p.Log(), "secret") || strings.Count(p.Log(), "\n") != 1 {
+			t.Errorf("%s: exit code %d:\n%s", address, code, p.Log())
+		}
+	}
+}
