@@ -250,6 +250,11 @@ var layers = map[string]layer{
 	"internal/lab/work/...": {outside: anything},
 	// The workers in other languages that come with the binary.
 	"internal/lab/programs": {inside: []string{"examples/..."}, notStd: []string{"net", "os/exec"}, documented: true},
+	// What a perfect queue would have made of the calls of a block: nothing is called.
+	"internal/lab/ideal": {
+		inside:  []string{"internal/lab/latency", "internal/lab/method", "internal/lab/oneslot", "internal/lab/traffic", "internal/lab/work/workerpb"},
+		outside: []string{"google.golang.org/protobuf"}, notStd: []string{"net", "os", "os/exec"}, documented: true,
+	},
 	// A generator as a process of its own: it knows no scenario.
 	"internal/lab/agent": {
 		inside:  []string{"internal/lab/caller", "internal/lab/httpcaller", "internal/lab/measure", "internal/lab/method", "internal/lab/traffic", "internal/lab/work/workerpb"},

@@ -19,23 +19,27 @@ const mostDrawn = 24
 // Shape: made by parseDraw.
 type draw struct {
 	text string // as it is written
-	// low and high are the ends of a uniform draw; an exponential one has its mean.
-	low, high, mean float64
+	// low and high are the ends of a uniform draw.
+	low, high float64
 	// values and sums are those of a mix: a value is drawn if the share is below its
-	// sum and not below the one before. The last sum is 1.
+	// sum and not below the one before. The last sum is 1. Exponential draws have means
+	// for values.
 	values, sums []float64
+	exponential  bool
 }
 
-// parseDraw reads uniform MIN MAX, exponential MEAN, and mix with VALUE:WEIGHT pairs.
+// parseDraw reads uniform MIN MAX, exponential MEAN or MEAN:WEIGHT pairs, and mix with
+// VALUE:WEIGHT pairs.
 func parseDraw(words []string) (d draw, err error) {
-	d.text = strings.Join(words, " ")
-	if words[0] == "mix" {
-		err = d.readMix(words[1:])
+	d.text, d.exponential = strings.Join(words, " "), words[0] == "exponential"
+	if words[0] == "mix" || d.exponential && len(words) > 1 && strings.Contains(words[1], ":") {
+		err = d.readMix(words[0], words[1:])
 		return d, err
 	}
 	into := []*float64{&d.low, &d.high}
-	if words[0] == "exponential" {
-		into = []*float64{&d.mean}
+	if d.exponential {
+		d.values, d.sums = []float64{0}, []float64{1}
+		into = []*float64{&d.values[0]}
 	}
 	if len(words)-1 != len(into) {
 		return d, fmt.Errorf("%s takes %d numbers, not %d", words[0], len(into), len(words)-1)
@@ -59,18 +63,18 @@ func drawNumber(word, text string) (float64, error) {
 	return n, nil
 }
 
-func (d *draw) readMix(pairs []string) error {
+func (d *draw) readMix(word string, pairs []string) error {
 	var sum float64
 	for _, pair := range pairs {
 		value, weight, ok := strings.Cut(pair, ":")
 		if !ok {
-			return fmt.Errorf("mix: %q is not VALUE:WEIGHT, such as 5:90", shorten(pair))
+			return fmt.Errorf("%s: %q is not VALUE:WEIGHT, such as 5:90", word, shorten(pair))
 		}
-		v, err := drawNumber("mix", value)
+		v, err := drawNumber(word, value)
 		if err != nil {
 			return err
 		}
-		w, err := drawNumber("mix", weight)
+		w, err := drawNumber(word, weight)
 		if err != nil {
 			return err
 		}
@@ -78,7 +82,7 @@ func (d *draw) readMix(pairs []string) error {
 		d.values, d.sums = append(d.values, v), append(d.sums, sum)
 	}
 	if sum == 0 {
-		return fmt.Errorf("mix takes VALUE:WEIGHT pairs with a weight above 0, such as mix 5:90 200:10")
+		return fmt.Errorf("%s takes VALUE:WEIGHT pairs with a weight above 0, such as %s 5:90 200:10", word, word)
 	}
 	for i := range d.sums {
 		d.sums[i] /= sum
@@ -86,26 +90,34 @@ func (d *draw) readMix(pairs []string) error {
 	return nil
 }
 
-// value returns what a share from 0 up to and without 1 stands for: the quantile.
+// value returns what a share from 0 up to and without 1 stands for: the quantile, but for
+// an exponential mix, which is first divided among its means.
 func (d *draw) value(share float64) float64 {
 	if d.values == nil {
-		if d.mean > 0 {
-			return -d.mean * math.Log1p(-share)
-		}
 		return d.low + share*(d.high-d.low)
 	}
+	below := 0.0
 	for i, sum := range d.sums {
-		if share < sum {
-			return d.values[i]
+		if share >= sum {
+			below = sum
+			continue
 		}
+		if d.exponential {
+			return -d.values[i] * math.Log1p(-(share-below)/(sum-below))
+		}
+		return d.values[i]
 	}
 	return d.values[len(d.values)-1]
 }
 
 // limits are the least and the greatest whole number that it gives.
 func (d *draw) limits() (least, greatest int64) {
-	low, high := d.value(0), d.value(1-1.0/(1<<53))
+	const last = 1 - 1.0/(1<<53)
+	low, high := d.value(0), d.value(last)
 	for _, v := range d.values {
+		if d.exponential {
+			v *= -math.Log1p(-last)
+		}
 		low, high = min(low, v), max(high, v)
 	}
 	return int64(math.Floor(low)), int64(math.Ceil(high))

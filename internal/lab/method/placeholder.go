@@ -20,7 +20,7 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	// knownWords is what an error lists.
 	knownWords = ".RequestNumber, .MessageNumber, .UUID, newUUID, randomInt MIN MAX, randomString LENGTH, " +
-		"uniform MIN MAX, exponential MEAN, mix VALUE:WEIGHT and more pairs"
+		"uniform MIN MAX, exponential MEAN or MEAN:WEIGHT and more pairs, mix VALUE:WEIGHT and more pairs"
 )
 
 // word is what a placeholder asks for.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/internal/lab/latency"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 )
 
@@ -54,6 +55,8 @@ func All() []Info {
 		{Name: "rss_front", Unit: Bytes, About: "most memory of what is in front of the workers"},
 		{Name: "rss_workers", Unit: Bytes, About: "most memory of all workers together"},
 		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
+		{Name: "over_ideal", Unit: Number, About: "p99 over that of one queue without any cost, with the same arrivals and service times"},
+		{Name: "over_ideal_mean", Unit: Number, About: "mean latency over that of the same queue"},
 		{Name: "spread", Unit: Number, About: "coefficient of variation of the calls per worker; 0 is an equal share for each"},
 		{Name: "recovery", Unit: Seconds, About: "from the first event until every call is answered again, by whole intervals of the timeline"},
 		{Name: "rebalance", Unit: Seconds, About: "from the first worker that was added until those that were get their part of the calls, by whole intervals of the timeline"},
@@ -97,6 +100,19 @@ func (b *Block) Measure(r *traffic.Record, workers int) {
 	b.costs(r)
 	b.recovery(r)
 	b.rebalance(r, workers)
+}
+
+// Against adds how far the latencies are from those of a perfect queue that was given the
+// same calls.
+func (b *Block) Against(r *traffic.Record, ideal *latency.Histogram) {
+	all := r.Latency()
+	if b.Silent || all.Count() == 0 || ideal.Mean() == 0 {
+		return
+	}
+	b.Figures["over_ideal_mean"] = float64(all.Mean()) / float64(ideal.Mean())
+	if ours, best := all.Quantile(0.99), ideal.Quantile(0.99); !ours.TooFew && !best.TooFew && best.Value > 0 {
+		b.Figures["over_ideal"] = float64(ours.Value) / float64(best.Value)
+	}
 }
 
 // total is told of a load with a given number of calls. If they were not all made in

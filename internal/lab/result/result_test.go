@@ -249,3 +249,29 @@ func TestFigures(t *testing.T) {
 		}
 	}
 }
+
+// A perfect queue would have taken half of the time for each call.
+func TestAgainst(t *testing.T) {
+	for _, c := range []struct {
+		seconds int
+		tail    bool
+	}{{20, false}, {150, true}} {
+		r, ideal := record(c.seconds), latency.New()
+		for i := range c.seconds * 100 {
+			took := 5 * time.Millisecond
+			if i%10 == 9 {
+				took *= 2
+			}
+			ideal.Record(took)
+		}
+		b := result.Block{}
+		b.Measure(r, 1)
+		b.Against(r, ideal)
+		if v := b.Figures["over_ideal_mean"]; !near(v, 2) {
+			t.Errorf("the mean is %v times that of the ideal", v)
+		}
+		if v, known := b.Figures["over_ideal"]; known != c.tail || known && !near(v, 2) {
+			t.Errorf("%d calls: p99 is %v times that of the ideal", 100*c.seconds, v)
+		}
+	}
+}
