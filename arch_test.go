@@ -263,7 +263,7 @@ var layers = map[string]layer{
 	// Runs a scenario: it joins the others, and judges nothing.
 	"internal/lab/trial": {
 		inside: []string{
-			"internal/lab/agent", "internal/lab/caller", "internal/lab/result", "internal/lab/rig", "internal/lab/scenario",
+			"internal/lab/agent", "internal/lab/caller", "internal/lab/ideal", "internal/lab/result", "internal/lab/rig", "internal/lab/scenario",
 			"internal/lab/stats", "internal/lab/testbed", "internal/lab/traffic",
 		},
 		documented: true,

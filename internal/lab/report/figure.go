@@ -37,7 +37,7 @@ func figureText(name string, v float64) string {
 		return bytesText(v)
 	case result.Number:
 	}
-	if v == math.Trunc(v) && name != "spread" {
+	if v == math.Trunc(v) && name == "connections" {
 		return count(int64(v))
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
@@ -58,6 +58,10 @@ func figureName(name string) string {
 		return "CPU of gateway"
 	case "cpu_all":
 		return "CPU per call"
+	case "over_ideal":
+		return "p99 over ideal"
+	case "over_ideal_mean":
+		return "mean over ideal"
 	case "rss_front":
 		return "memory of front"
 	case "rss_workers":

@@ -56,7 +56,7 @@ func pText(p float64) string {
 
 // columns are the figures that people look at first, in this order.
 func columns() []string {
-	return []string{"p50", "p95", "p99", "p99.9", "total", "errors", "rate", "cpu_all", "connections", "spread", "recovery", "rebalance"}
+	return []string{"p50", "p95", "p99", "p99.9", "total", "errors", "rate", "cpu_all", "connections", "spread", "over_ideal", "over_ideal_mean", "recovery", "rebalance"}
 }
 
 // Figures is the table of all medians that are known.

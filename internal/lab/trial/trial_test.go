@@ -329,3 +329,35 @@ func TestFolder(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Where calls say how long they take, and there are slots for them, a block is held
+// against a perfect queue.
+func TestAgainstAnIdealQueue(t *testing.T) {
+	s := parsed(t, `
+name: made-up
+data: '{"sleep_ms": 4}'
+rounds: 1
+arms:
+  - {name: slots, workers: {count: 2, slots: 3}}
+  - {name: none}
+  - {name: slow, workers: {slots: 1, slow: {by: 1ms}}}
+every_load: {duration: 20s}
+loads:
+  - rate: 100
+  - {name: deadline, rate: 100, timeout: 1s}
+  - callers: 5
+  - {name: stopped, rate: 100, events: [{at: 1s, do: stop, worker: 1, for: 1s}]}
+`)
+	w := &world{takes: 10 * time.Millisecond}
+	done, _, err := run(t, w, func(o *Options) { o.Scenario = s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range done.Blocks {
+		b := &done.Blocks[i]
+		over, known := b.Figures["over_ideal_mean"]
+		if want := b.Arm == "slots" && b.Load == "100/s"; known != want || known && (over < 2.4 || over > 2.6) {
+			t.Errorf("%s at %s: %v, %v", b.Arm, b.Load, over, known)
+		}
+	}
+}
