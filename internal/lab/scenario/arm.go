@@ -102,8 +102,9 @@ type Front struct {
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
 	Policy string
-	// Flags are added to the command line of cabrank.
-	Flags []string
+	// Flags are added to the command line of cabrank, Env to its environment:
+	// NAME=value.
+	Flags, Env []string
 	// Starts says that cabrank starts the workers, in place of being told where they
 	// are.
 	Starts bool

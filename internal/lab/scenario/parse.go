@@ -256,12 +256,13 @@ func (t *table) front(node *yaml.Node, f *Front) {
 	f.Kind = FrontKind(kind)
 	inner.text("policy", &f.Policy)
 	inner.command("flags", &f.Flags)
+	inner.environment("env", &f.Env)
 	inner.flag("starts", &f.Starts)
 	inner.number("cpu", &f.CPU, 0, 1000)
 	inner.duration("ttl", &f.TTL)
 	inner.close()
-	if f.Kind != FrontCabrank && (f.Starts || len(f.Flags) > 0) {
-		t.fault(inner.line, inner.path, "starts and flags are for the front cabrank, not for %s", f.Kind)
+	if f.Kind != FrontCabrank && (f.Starts || len(f.Flags)+len(f.Env) > 0) {
+		t.fault(inner.line, inner.path, "starts, flags and env are for the front cabrank, not for %s", f.Kind)
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Scenario) NeedsExamples() bool {
 	for _, a := range marked.Arms {
 		w := a.Workers
 		g := a.Gateway
-		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, g.Command, g.Env, []string{w.Dir, g.Dir})
+		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, a.Front.Env, g.Command, g.Env, []string{w.Dir, g.Dir})
 	}
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "\x00") })
 }
@@ -44,7 +44,7 @@ func (s *Scenario) Placed(p Places) *Scenario {
 	for _, a := range s.Arms {
 		w := &a.Workers
 		w.Command, w.Try, w.Env, w.Dir = each(w.Command), each(w.Try), each(w.Env), fill.Replace(w.Dir)
-		a.Front.Flags = each(a.Front.Flags)
+		a.Front.Flags, a.Front.Env = each(a.Front.Flags), each(a.Front.Env)
 		g := &a.Gateway
 		g.Command, g.Env, g.Dir = each(g.Command), each(g.Env), fill.Replace(g.Dir)
 		placed.Arms = append(placed.Arms, a)

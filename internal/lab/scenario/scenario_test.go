@@ -42,7 +42,7 @@ arms:
     about: another way
     optional: true
     workers: {command: "ruby worker.rb --port {port}", dir: examples, count: 2, try: [ruby, -e, require "grpc"], install: gem install grpc}
-    front: {kind: cabrank, policy: first, flags: --queue 10, starts: true, cpu: 1.5}
+    front: {kind: cabrank, policy: first, flags: --queue 10, starts: true, env: {A: "1"}, cpu: 1.5}
     client: per-call
 every_load: {duration: 20s, warmup: 1s, timeout: 300ms}
 loads:
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:40: loads[1].name: is set twice, first on line 36`},
 		{"    optional: true", "    optional: yes", `arms[2].optional: "yes": want true or false`},
 		{"dir: examples", "max_age: 1s", `arm "other": max_age and slow are for program: worker`},
-		{"kind: cabrank", "kind: nginx", `arms[2].front: starts and flags are for the front cabrank, not for nginx`},
+		{"kind: cabrank", "kind: nginx", `arms[2].front: starts, flags and env are for the front cabrank, not for nginx`},
 		{"slow: {worker: 2, by: 200ms}", "slow: {worker: 4, by: 200ms}", `arm "as it is": worker 4 is slow, and there are 3`},
 		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},
 		{`metadata: ["a: b"]`, "metadata: [{a: b}]", `x.yml:10: metadata: want a list of texts`},
