@@ -21,6 +21,8 @@ func figureText(name string, v float64) string {
 		return "–"
 	case math.IsInf(v, 1) && name == "recovery":
 		return "never"
+	case v == 0 && name == "recovery":
+		return "at once"
 	case math.IsInf(v, 1) && name == "total":
 		return "not all made"
 	case math.IsInf(v, 1):

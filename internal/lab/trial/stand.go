@@ -106,7 +106,7 @@ func spec(cabrank string, arm *scenario.Arm, load *scenario.Load) rig.Spec {
 	s := rig.Spec{
 		Program: cabrank,
 		Front: rig.Front{
-			Kind: rig.Kind(arm.Front.Kind), Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL,
+			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL,
 		},
 		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
 	}
