@@ -64,6 +64,7 @@ func Queue(p traffic.Plan, times Times, slots int) (*latency.Histogram, error) {
 	case slots < 1:
 		return nil, fmt.Errorf("%d slots: want at least one", slots)
 	}
+	p.Part, p.Parts = 0, 1 // all of them stand in one line
 	var calls []oneslot.Call
 	var counted []bool
 	for a := range p.Arrivals() {
