@@ -42,10 +42,10 @@ func (r *Rig) openGroups() {
 	case err == nil:
 		r.tree = tree
 		if r.spec.Scale < 1 && r.spec.Cores() > 0 {
-			r.notes = append(r.notes, fmt.Sprintf("quotas of CPU are %.2f of what the scenario says, so that one of %d cores makes the load", r.spec.Scale, runtime.NumCPU()))
+			r.notes = append(r.notes, fmt.Sprintf("Quotas of CPU are %.0f %% of what the scenario says, so that one of %d cores makes the load.", 100*r.spec.Scale, runtime.NumCPU()))
 		}
 	case r.spec.Cores() > 0:
-		r.notes = append(r.notes, fmt.Sprintf("no quotas of CPU: %v. Processes may use all cores, so nothing is said about equal CPU", err))
+		r.notes = append(r.notes, fmt.Sprintf("No quotas of CPU: %v. Processes may use all cores, so nothing is said about equal CPU.", err))
 	}
 }
 

@@ -37,16 +37,12 @@ func Rigs(cabrank string, s *scenario.Scenario) Starter {
 		if err != nil {
 			return nil, err
 		}
-		return &stand{r, scale}, nil
+		return &stand{r}, nil
 	}
 }
 
 // stand is a rig to whom events of a scenario are done.
-type stand struct {
-	*rig.Rig
-
-	scale float64 // of quotas
-}
+type stand struct{ *rig.Rig }
 
 // Target is what callers dial: the gateway, if there is one.
 func (s *stand) Target() string {
@@ -54,15 +50,6 @@ func (s *stand) Target() string {
 		return gateway
 	}
 	return s.Rig.Target()
-}
-
-// Notes say what the machine did not allow.
-func (s *stand) Notes() []string {
-	notes := s.Rig.Notes()
-	if s.scale < 1 {
-		notes = append(notes, fmt.Sprintf("Quotas of CPU are %.0f %% of what the scenario says, so that a core is left for the load.", 100*s.scale))
-	}
-	return notes
 }
 
 // Do translates an event.

@@ -38,7 +38,7 @@ func TestQuotas(t *testing.T) {
 	spec.Workers[0].Command = []string{"sh", "-c", "(while :; do :; done) & exec " + harness.CabrankBinary(t) + " demo worker"}
 	t.Run("arm", func(t *testing.T) {
 		r := start(t, spec)
-		if notes := r.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "quotas of CPU are 0.50 of what the scenario says, so that one of ") {
+		if notes := r.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "Quotas of CPU are 50 % of what the scenario says, so that one of ") {
 			t.Errorf("notes: %q", notes)
 		}
 		from, began := r.Usage(), time.Now()
