@@ -94,7 +94,7 @@ func TestStrategies(t *testing.T) {
 // Without the packages it is told in a line what to install, and nothing is left.
 func TestStrategiesWithoutPackages(t *testing.T) {
 	bare := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil { //nolint:gosec // it is to run
+	if err := os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
