@@ -17,12 +17,10 @@ import (
 
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/programs"
-	"github.com/cabrank/cabrank/internal/lab/report"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/scenario"
 	"github.com/cabrank/cabrank/internal/lab/simulated"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
-	"github.com/cabrank/cabrank/internal/lab/traffic"
 	"github.com/cabrank/cabrank/internal/lab/trial"
 )
 
@@ -232,24 +230,13 @@ func noise() func() float64 {
 
 // tell prints what came of a run and writes its report.
 func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
-	r := report.Run{Result: done, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(f.out, b) }}
-	for _, line := range r.Summary() {
-		fmt.Fprintln(stdout, line)
-	}
-	for _, t := range []report.Table{r.Verdicts(), r.Figures()} {
-		if len(t.Rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(stdout)
-		if _, err := t.WriteTo(stdout); err != nil {
-			return err
-		}
-	}
-	path := filepath.Join(f.out, lab.ReportFile)
-	if err := result.Replace(path, r.Page().HTML()); err != nil {
+	if err := lab.RunReport(f.out, done).Print(stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\nThe report is %s.\n", path)
+	if err := lab.SaveRunReport(f.out, done); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
 	return nil
 }
 

@@ -326,8 +326,8 @@ func TestOtherOutcomes(t *testing.T) {
 		runs  int
 	}{
 		{upTo(50), 100, "fails even at the first rate, 100/s: missed, p99<100ms (1s); begin with a lower --rate", 3},
-		{limit(50), 100, "the generator was the limit at 100/s: not judged: calls were sent late by the generator: p90 of the send lag is 2.000895ms, 1ms is allowed", 2},
-		{limit(1950), 1000, "holds at 1,910/s, the generator was the limit at 2,000/s: not judged: calls were sent late by the generator: p90 of the send lag is 2.000895ms, 1ms is allowed", 0},
+		{limit(50), 100, "the generator was the limit at 100/s: not judged: calls were sent late by the generator: p90 of the send lag is 2.001ms, 1ms is allowed", 2},
+		{limit(1950), 1000, "holds at 1,910/s, the generator was the limit at 2,000/s: not judged: calls were sent late by the generator: p90 of the send lag is 2.001ms, 1ms is allowed", 0},
 		{upTo(1e9), 300_000, "holds at 1,000,000/s, the highest rate that can be asked for", 4},
 		{upTo(0.3), 0.1, "holds at 0.295/s, fails at 0.308/s", 0},
 	} {

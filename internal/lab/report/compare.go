@@ -254,7 +254,7 @@ func (t Two) charts() (charts []plot.Chart) {
 	both := Run{Result: t.A}
 	for _, loads := range both.series() {
 		for _, arm := range both.drawOrder() {
-			for _, name := range []string{tailFigure(a), "errors"} {
+			for _, name := range []string{tailFigure(a, namesOf(loads)...), "errors"} {
 				lines := []lineOf{{label: "A", pen: plot.Gray, cells: a, arm: arm}, {label: "B", pen: plot.Accent, cells: b, arm: arm}}
 				c, ok := byLoad(loads, name, lines)
 				if !ok || name == "errors" && !someAbove(c.Lines) || len(charts) >= mostCourses {

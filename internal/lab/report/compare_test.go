@@ -14,7 +14,7 @@ import (
 
 // TestTwo holds what is said of a run before and one after cabrank became slower.
 func TestTwo(t *testing.T) {
-	o := made.Options{Arms: []string{"round-robin", "cabrank"}, Rates: []int{40, 700}, Rounds: 10, Seconds: 15, Effect: 0.5, Workers: 2, Seed: 7}
+	o := made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{20, 80}, Rounds: 10, Seconds: 15, Effect: 0.5, Workers: 2, Seed: 7}
 	before, after := t.TempDir(), t.TempDir()
 	_, errA := made.Save(before, o)
 	o.Effect, o.Machine = 0.8, 1
@@ -43,7 +43,7 @@ func twoRuns(t *testing.T, pair Two) {
 	}
 	lines := pair.Summary()
 	for i, want := range []string{
-		"cabrank at 700/s, B against A: p99 higher by ", "cabrank at 700/s, B against A: p50 higher by ",
+		"cabrank at 80/s, B against A: p90 higher by ", "cabrank at 80/s, B against A: p50 higher by ",
 		"The two were measured one behind the other:", "A is before/run.json, cabrank v1.2.3, of 2026-11-23 04:05 UTC, with 40 blocks.", "B is after/run.json,",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
@@ -55,7 +55,7 @@ func twoRuns(t *testing.T, pair Two) {
 		t.Fatal(err)
 	}
 	page := string(pair.Page().HTML())
-	for _, want := range []string{"decides", "no difference shown", "B against A", "700/s", " ms → "} {
+	for _, want := range []string{"decides", "no difference shown", "B against A", "80/s", " ms → "} {
 		if !strings.Contains(terminal.String(), want) {
 			t.Errorf("no %q in\n%s", want, terminal.String())
 		}
@@ -92,7 +92,7 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 		t.Fatal(err)
 	}
 	lines := strings.Join(seeds.Summary(), "\n")
-	for _, want := range []string{"p99: no verdict, not pairs (medians ", "No verdict: the runs have other seeds (7 and 8)"} {
+	for _, want := range []string{"p90: no verdict, not pairs (medians ", "No verdict: the runs have other seeds (7 and 8)"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no %q in\n%s", want, lines)
 		}
@@ -149,7 +149,7 @@ func findings(t *testing.T, pair Two) {
 		t.Fatal(err)
 	}
 	first := read.Tested[0]
-	if !first.Primary || first.Arm != "cabrank" || first.Figure != "p99" || first.Verdict != "higher" || first.Ratio.Low < 1.4 {
+	if !first.Primary || first.Arm != "cabrank" || first.Figure != "p90" || first.Verdict != "higher" || first.Ratio.Low < 1.4 {
 		t.Errorf("%+v", first)
 	}
 	unknown := slices.ContainsFunc(read.Figures, func(m Medians) bool { return m.A == nil && m.B == nil })

@@ -30,6 +30,9 @@ func figureText(name string, v float64) string {
 	}
 	switch f.Unit {
 	case result.Seconds, result.CPUSeconds:
+		if v == 0 {
+			return "0"
+		}
 		return seconds(v)
 	case result.Share:
 		return percent(v)

@@ -53,19 +53,22 @@ func (r Run) mainLoad() string {
 	return ""
 }
 
-// series are loads of one kind that have places on one axis.
+// series are loads of one kind that have places of their own on one axis. Those in which
+// something is done to an arm are a kind of their own.
 func (r Run) series() [][]result.Load {
 	type kind struct {
-		unit string
-		open bool
+		unit            string
+		open, disturbed bool
 	}
 	groups := map[kind][]result.Load{}
 	var order []kind
+	disturbed := r.disturbed()
 	for _, l := range r.Result.Loads {
-		if l.Unit == "" || l.X <= 0 {
+		k := kind{l.Unit, l.Open, disturbed[l.Name]}
+		taken := slices.ContainsFunc(groups[k], func(other result.Load) bool { return other.X == l.X })
+		if l.Unit == "" || l.X <= 0 || taken {
 			continue
 		}
-		k := kind{l.Unit, l.Open}
 		if groups[k] == nil {
 			order = append(order, k)
 		}
@@ -81,6 +84,36 @@ func (r Run) series() [][]result.Load {
 	return all
 }
 
+// disturbed are the loads in which something is done to an arm.
+func (r Run) disturbed() map[string]bool {
+	loads := map[string]bool{}
+	for i := range r.Result.Blocks {
+		if b := &r.Result.Blocks[i]; len(b.Events) > 0 {
+			loads[b.Load] = true
+		}
+	}
+	return loads
+}
+
+// alone are the loads that are in no series, the main one first, and at most some.
+func (r Run) alone() (names []string) {
+	inSeries := map[string]bool{}
+	for _, loads := range r.series() {
+		for _, l := range loads {
+			inSeries[l.Name] = true
+		}
+	}
+	for _, l := range r.Result.Loads {
+		if !inSeries[l.Name] {
+			names = append(names, l.Name)
+		}
+	}
+	return names[:min(len(names), mostAlone)]
+}
+
+// mostAlone bounds the loads that have bars of their own.
+const mostAlone = 6
+
 // lineOf is an arm of a run on its way to a line of a chart.
 type lineOf struct {
 	label, arm string
@@ -90,7 +123,7 @@ type lineOf struct {
 }
 
 // byLoad is the chart of one figure over loads: lines through medians, the last one on
-// top. It is false if there is none.
+// top. It is false if no line has two points.
 func byLoad(loads []result.Load, name string, lines []lineOf) (plot.Chart, bool) {
 	c := plot.Chart{X: loadAxis(loads)}
 	least, most := math.Inf(1), 0.0
@@ -116,7 +149,8 @@ func byLoad(loads []result.Load, name string, lines []lineOf) (plot.Chart, bool)
 		}
 	}
 	c.Y = figureAxis(name, aboutFigure(name), least, most)
-	return c, len(c.Lines) > 0
+	several := slices.ContainsFunc(c.Lines, func(l plot.Line) bool { return len(l.Points) > 1 })
+	return c, several
 }
 
 // byLoad has a line for each arm.
@@ -158,7 +192,12 @@ func (r Run) lowToHigh(all cells, load, name string) string {
 
 func aboutFigure(name string) string {
 	f, _ := result.Known(name)
-	return name + ": " + f.About
+	switch f.Unit {
+	case result.Seconds, result.Number:
+		return f.Name + ": " + f.About
+	default:
+		return f.About
+	}
 }
 
 // loadAxis has a place for each load.
@@ -206,7 +245,7 @@ func plainNumber(v float64) string {
 
 func (r Run) latencyByLoad(all cells) (charts []plot.Chart) {
 	for _, loads := range r.series() {
-		for _, name := range []string{"p50", tailFigure(all)} {
+		for _, name := range []string{"p50", tailFigure(all, namesOf(loads)...)} {
 			if c, ok := r.byLoad(all, loads, name); ok {
 				charts = append(charts, c)
 			}
@@ -215,20 +254,28 @@ func (r Run) latencyByLoad(all cells) (charts []plot.Chart) {
 	return charts
 }
 
-// tailFigure is the highest quantile that half of the cells know, at most p99.
-func tailFigure(all cells) string {
+// tailFigure is the highest quantile, at most p99, that some arm knows at two of the
+// loads, or at one where there is only one.
+func tailFigure(all cells, loads ...string) string {
 	for _, name := range []string{"p99", "p95"} {
-		known := 0
-		for _, blocks := range all {
-			if spreadOf(blocks, name).known > 0 {
-				known++
+		known := map[string]bool{}
+		for key, blocks := range all {
+			if slices.Contains(loads, key.load) && spreadOf(blocks, name).known > 0 {
+				known[key.load] = true
 			}
 		}
-		if 2*known >= len(all) && known > 0 {
+		if len(known) >= min(2, len(loads)) {
 			return name
 		}
 	}
 	return "p90"
+}
+
+func namesOf(loads []result.Load) (names []string) {
+	for _, l := range loads {
+		names = append(names, l.Name)
+	}
+	return names
 }
 
 func (r Run) errorsByLoad(all cells) []plot.Chart { return r.oneByLoad(all, "errors") }
@@ -261,27 +308,42 @@ func someAbove(lines []plot.Line) bool {
 	return false
 }
 
-// latencyBars compares the arms at the main load where there are no loads to draw a
-// line over.
-func (r Run) latencyBars(all cells) []plot.Bars {
-	if len(r.series()) > 0 {
-		return nil
+// latencyBars compares the arms at the loads that have no line through them.
+func (r Run) latencyBars(all cells) (bars []plot.Bars) {
+	for _, load := range r.alone() {
+		bars = append(bars, r.bars(all, load, "total")...)
+		bars = append(bars, r.bars(all, load, tailFigure(all, load))...)
 	}
-	return append(r.bars(all, "total"), r.bars(all, tailFigure(all))...)
+	return bars
 }
 
-// bars is one figure of all arms at the main load.
-func (r Run) bars(all cells, name string) []plot.Bars {
-	load := r.mainLoad()
-	b := plot.Bars{Title: fmt.Sprintf("%s at %s: %s", figureName(name), load, r.lowToHigh(all, load, name)), Parts: []plot.BarPart{{Label: name, Pen: plot.Accent}}}
+// errorBars are the same for errors.
+func (r Run) errorBars(all cells) (bars []plot.Bars) {
+	for _, load := range r.alone() {
+		bars = append(bars, r.bars(all, load, "errors")...)
+	}
+	return bars
+}
+
+// bars is one figure of all arms at a load; none if it is 0 or not known.
+func (r Run) bars(all cells, load, name string) []plot.Bars {
+	b := plot.Bars{Title: fmt.Sprintf("%s: %s %s", load, figureName(name), r.lowToHigh(all, load, name)), Parts: []plot.BarPart{{Label: name, Pen: plot.Accent}}}
 	most := 0.0
 	for _, a := range r.Result.Arms {
-		if s := all.spread(a.Name, load, name); s.number() {
-			b.Rows = append(b.Rows, plot.Bar{Label: a.Name, Values: []float64{s.middle}, Text: figureText(name, s.middle)})
-			most = max(most, s.middle)
+		if len(all[cellKey{a.Name, load}]) == 0 {
+			continue
 		}
+		row := plot.Bar{Label: a.Name, Text: "not known"}
+		if s := all.spread(a.Name, load, name); s.known > 0 {
+			row.Text = figureText(name, s.middle)
+			if s.number() {
+				row.Values = []float64{s.middle}
+				most = max(most, s.middle)
+			}
+		}
+		b.Rows = append(b.Rows, row)
 	}
-	if len(b.Rows) == 0 || most == 0 {
+	if most == 0 {
 		return nil
 	}
 	b.X = figureAxis(name, aboutFigure(name), most, most)
@@ -296,7 +358,7 @@ func (r Run) costBars(all cells) []plot.Bars {
 		pen           plot.Pen
 	}
 	parts := []part{{"cpu_workers", "workers", plot.Gray}, {"cpu_front", "front", plot.Accent}, {"cpu_gateway", "gateway", plot.Green}, {"cpu_generator", "callers", plot.Ocher}}
-	b := plot.Bars{Title: fmt.Sprintf("CPU per call at %s: %s", load, r.lowToHigh(all, load, "cpu_all"))}
+	b := plot.Bars{Title: fmt.Sprintf("%s: CPU per call %s", load, r.lowToHigh(all, load, "cpu_all"))}
 	parts = slices.DeleteFunc(parts, func(p part) bool { return !anyKnown(all, p.figure) })
 	for _, p := range parts {
 		b.Parts = append(b.Parts, plot.BarPart{Label: p.label, Pen: p.pen})

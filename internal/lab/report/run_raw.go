@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/latency"
@@ -130,7 +131,7 @@ func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) 
 
 // tail is how long one call in 2, in 10, in 100 takes, and so on, for each arm.
 func (r Run) tail(l result.Load, read []armRead) []plot.Chart {
-	return tailChart("At "+l.Name, "all blocks", read, r.pen)
+	return tailChart(l.Name+":", "all blocks", read, r.pen)
 }
 
 // tailChart has a line for each arm that has calls; read is sorted by who stands out.
@@ -253,12 +254,43 @@ func (c *course) at(i int) float64 {
 	return min(time.Duration(i)*c.step+c.step/2, c.counted).Seconds()
 }
 
-// events are what was done in the block.
+// events are what was done in the block. What was done several times at once stands there
+// once.
 func (c *course) events() (events []plot.Band) {
+	times := map[string]int{}
 	for _, e := range c.block.Events {
-		events = append(events, plot.Band{From: e.At.Seconds(), To: (e.At + e.Took).Seconds(), Label: e.Did})
+		label := e.Did
+		if e.Err != "" {
+			label += " (failed)"
+		}
+		band := plot.Band{From: e.At.Seconds(), To: (e.At + e.Took).Seconds(), Label: label}
+		same := slices.IndexFunc(events, func(old plot.Band) bool {
+			return old.Label == label && band.From-old.From < c.counted.Seconds()/100
+		})
+		if same < 0 {
+			events = append(events, band)
+			continue
+		}
+		times[label]++
+		events[same].To = max(events[same].To, band.To)
+	}
+	for i := range events {
+		if n := times[events[i].Label]; n > 0 {
+			events[i].Label = fmt.Sprintf("%d × %s", n+1, events[i].Label)
+		}
 	}
 	return events
+}
+
+// note says which block it is, and why something could not be done to it.
+func (c *course) note() string {
+	parts := []string{fmt.Sprintf("round %d", c.block.Round)}
+	for _, e := range c.block.Events {
+		if text := e.Did + ": " + e.Err; e.Err != "" && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // courses are answers and failures per second, with the same axes for all arms.
@@ -291,7 +323,7 @@ func (r Run) courses(l result.Load, read []armRead) (charts []plot.Chart) {
 		}
 		charts = append(charts, plot.Chart{
 			Title: fmt.Sprintf("%s at %s: %s", a.arm, l.Name, c.words(bad)),
-			Note:  fmt.Sprintf("round %d", c.block.Round),
+			Note:  c.note(),
 			X:     timeAxis(longest), Y: y, Events: c.events(), Lines: []plot.Line{answered, lost},
 		})
 	}
@@ -308,7 +340,7 @@ func (r Run) together(l result.Load, read []armRead, x, y plot.Axis) (charts []p
 		{"answers over time", func(c *course) []float64 { return c.answered }},
 		{"calls without an answer over time", func(c *course) []float64 { return c.lost }},
 	} {
-		chart := plot.Chart{Title: fmt.Sprintf("At %s: %s", l.Name, kind.title), X: x}
+		chart := plot.Chart{Title: fmt.Sprintf("%s: %s", l.Name, kind.title), X: x}
 		most := 0.0
 		for _, a := range slices.Backward(read) {
 			line := plot.Line{Label: a.arm}
@@ -357,7 +389,7 @@ func (r Run) shares(l result.Load, read []armRead) (charts []plot.Chart) {
 		}
 		chart := plot.Chart{
 			Title: fmt.Sprintf("%s at %s: %s", a.arm, l.Name, spreadWords(c.block)),
-			Note:  fmt.Sprintf("round %d", c.block.Round),
+			Note:  c.note(),
 			X:     timeAxis(c.counted), Events: c.events(),
 		}
 		most := 0.0

@@ -24,7 +24,7 @@ func madeUp(t testing.TB, o made.Options) Run {
 
 // decided is a run with enough pairs, in which cabrank has half of the latency.
 func decided() made.Options {
-	return made.Options{Arms: []string{"round-robin", "cabrank"}, Rates: []int{100, 700}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1}
+	return made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1}
 }
 
 func TestRunSummary(t *testing.T) {
@@ -41,8 +41,8 @@ func TestRunSummary(t *testing.T) {
 		{
 			name: "decided",
 			want: []string{
-				"cabrank against round-robin at 700/s: p99 lower by 4", "cabrank against round-robin at 700/s: p50 lower by 4",
-				"cabrank against round-robin at 700/s: errors higher by ", "cabrank against round-robin at 700/s: CPU per call higher by ", envy,
+				"cabrank against round-robin at 80/s: p90 lower by 4", "cabrank against round-robin at 80/s: p50 lower by 4",
+				"cabrank against round-robin at 80/s: errors higher by ", "cabrank against round-robin at 80/s: CPU per call higher by ", envy,
 			},
 		},
 		{
@@ -52,16 +52,16 @@ func TestRunSummary(t *testing.T) {
 				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
 			},
 			want: []string{
-				"cabrank against round-robin at 700/s: p99: no verdict, a quick run has none on tails (medians ",
-				"cabrank against round-robin at 700/s: p50: too few pairs (2, needs 10) (medians ",
-				"cabrank against round-robin at 700/s: errors: too few pairs (2, needs 10)", "cabrank against round-robin at 700/s: CPU per call: too few pairs",
+				"cabrank against round-robin at 80/s: p90: no verdict, a quick run has none on tails (medians ",
+				"cabrank against round-robin at 80/s: p50: too few pairs (2, needs 10) (medians ",
+				"cabrank against round-robin at 80/s: errors: too few pairs (2, needs 10)", "cabrank against round-robin at 80/s: CPU per call: too few pairs",
 				"A quick run: figures to look at, and no verdict on tails.", envy,
 			},
 		},
 		{
 			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
 			want: []string{
-				"cabrank against round-robin at 700/s: p99: no verdict, the run was cut short, and who may end",
+				"cabrank against round-robin at 80/s: p90: no verdict, the run was cut short, and who may end",
 				"Cut short after ", envy,
 			},
 		},
@@ -74,7 +74,7 @@ func TestRunSummary(t *testing.T) {
 				}
 			},
 			want: []string{
-				"cabrank against round-robin at 700/s: p99: too few pairs (9 of 12 known, needs 10) (medians ",
+				"cabrank against round-robin at 80/s: p90: too few pairs (9 of 12 known, needs 10) (medians ",
 				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
 			},
 		},
@@ -89,7 +89,7 @@ func TestRunSummary(t *testing.T) {
 				}
 			},
 			want: []string{
-				"cabrank against round-robin at 700/s: p99 higher without bound (medians no answer and 156 ms); cabrank answered no call in 12 of 12 runs.", envy,
+				"cabrank against round-robin at 80/s: p90 higher without bound (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy,
 			},
 		},
 		{
@@ -133,10 +133,10 @@ func TestRunPage(t *testing.T) {
 	for _, want := range []string{
 		"made-up: Figures that nobody measured", "Does the page show them?",
 		"What was compared", "too few pairs (2 of 3 known, needs 10)",
-		"At 700/s one call in 100 takes longer than", "p50 at 700/s: ", "p99 at 700/s: ", "errors at 700/s: ",
-		"cabrank at 100/s: calls without an answer in 2 of 15 seconds; all are answered again after 2 s",
+		"80/s: one call in 10 takes longer than", "p50 at 80/s: ", "p90 at 80/s: ", "errors at 80/s: ",
+		"cabrank at 70/s: calls without an answer in 2 of 15 seconds; all are answered again after 2 s",
 		"From 7 to 8.5: worker 1 stopped.", "unequal shares (coefficient of variation", "nearly equal shares",
-		"CPU per call at 700/s: ", "connections at 700/s: ", "Calls without an answer in all blocks, by status.",
+		"80/s: CPU per call ", "connections at 80/s: ", "Calls without an answer in all blocks, by status.",
 		"others used 0.50 cores meanwhile", "Processes: cores in use", "3 workers", "1.50", "27 times",
 		"All blocks in the order in which they ran", "The scenario, to repeat it", "name: made-up",
 		"2 cores (Imaginary CPU", "2026-11-23 04:05:06 UTC", "v1.2.3",
@@ -165,7 +165,7 @@ func TestRecordsMissing(t *testing.T) {
 		return whole(b)
 	}
 	text := string(r.Page().HTML())
-	if !strings.Contains(text, "Round 2 of cabrank at 700/s: gone.") || !strings.Contains(text, "with round-robin") {
+	if !strings.Contains(text, "Round 2 of cabrank at 80/s: gone.") || !strings.Contains(text, "with round-robin") {
 		t.Error("what is missing is not told, or what is there is not shown")
 	}
 	r.Record = nil

@@ -11,6 +11,8 @@ const (
 	mostLag      = time.Millisecond
 	mostLagShare = 0.10 // of the p50 of the latencies
 	mostBusy     = 0.85 // of a core
+
+	lagDigits = time.Microsecond // in words
 )
 
 // Rankable says in a line why two records must not be set beside each other, or nil.
@@ -40,7 +42,7 @@ func (r *Record) GeneratorLimits(busy float64) string {
 	}
 	name, lag := highest(r.Lag)
 	if lag > mostLag {
-		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed", name, lag, mostLag)
+		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed", name, lag.Round(lagDigits), mostLag)
 	}
 	latencies := r.Latency()
 	p50 := latencies.Quantile(0.5)
@@ -48,7 +50,7 @@ func (r *Record) GeneratorLimits(busy float64) string {
 		return ""
 	}
 	if allowed := time.Duration(mostLagShare * float64(p50.Value)); lag > allowed {
-		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag, allowed)
+		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag.Round(lagDigits), allowed.Round(lagDigits))
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package made
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -16,9 +17,11 @@ import (
 
 // Options say what was measured.
 type Options struct {
-	// Arms are their names. The primary claim is that the p99 of the last one at
+	// Arms are their names. The primary claim is that the Tail of the last one at
 	// the last load is another than that of the first.
 	Arms []string
+	// Tail is the figure of the primary claim; p99 if it is empty.
+	Tail string
 	// Rates are the loads, in calls per second.
 	Rates []int
 	// Rounds is how often each arm ran at each load, for so many Seconds.
@@ -95,7 +98,7 @@ func head(o Options) *result.Run {
 		return r
 	}
 	first, last := o.Arms[0], o.Arms[len(o.Arms)-1]
-	for i, figure := range []string{"p99", "p50", "errors", "cpu_all"} {
+	for i, figure := range []string{cmp.Or(o.Tail, "p99"), "p50", "errors", "cpu_all"} {
 		r.Claims = append(r.Claims, result.Claim{
 			Figure: figure, Load: r.Loads[len(r.Loads)-1].Name, Base: first, Other: last, Margin: 0.05, Primary: i == 0,
 		})
