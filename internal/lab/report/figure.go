@@ -19,7 +19,7 @@ func figureText(name string, v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "–"
-	case math.IsInf(v, 1) && name == "recovery":
+	case math.IsInf(v, 1) && (name == "recovery" || name == "rebalance"):
 		return "never"
 	case v == 0 && name == "recovery":
 		return "at once"
