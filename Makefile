@@ -106,7 +106,7 @@ bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, n
 	@go run ./internal/lab/cmd/lab queue $(BENCH_FLAGS)
 
 .PHONY: bench-socket
-bench-socket: ## Measure what a call over WebSocket and Redis costs with the programs of old; half a minute.
+bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory; 2 minutes.
 	@scripts/install-deps.sh workers
 	@go run ./test/oldjuggler/bench $(BENCH_FLAGS)
 

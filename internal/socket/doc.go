@@ -14,6 +14,6 @@
 //  4. A socket that is silent is pinged, and ends if it stays silent.
 //
 // A socket has one goroutine, which reads, and another one while there is something to
-// write. Locks, from the outer to the inner: Server.mu, hub.mu, session.mu, outbox.mu.
+// write. Locks, from the outer to the inner: hub.mu, Server.mu, session.mu, outbox.mu.
 // No lock is held while the broker is called.
 package socket

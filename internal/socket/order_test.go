@@ -76,16 +76,20 @@ func TestTopicsOneStepAtATime(t *testing.T) {
 	d.want("ack 7")
 }
 
-// Who could not subscribe is no member, and may try again.
+// Who could not subscribe is no member, has its place back, and may try again.
 func TestRefusedSubscription(t *testing.T) {
-	url, _, b := startScripted(t, Options{})
+	url, _, b := startScripted(t, Options{MaxSubscriptions: 1})
 	c := dial(t, url)
 	c.send(subFrame("1", "c"))
 	b.await(t, "sub c")
 	b.done("sub c", errScripted)
 	c.want("nack 1")
+	c.send(subFrame("3", "d"))
+	b.await(t, "sub c", "sub d")
+	b.done("sub d", errScripted)
+	c.want("nack 3")
 	c.send(subFrame("2", "c"))
-	b.await(t, "sub c", "sub c")
+	b.await(t, "sub c", "sub d", "sub c")
 	b.done("sub c", nil)
 	c.want("ack 2")
 }

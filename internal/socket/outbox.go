@@ -36,6 +36,7 @@ type outbox struct {
 	most      int // bytes of events
 	patience  time.Duration
 	dropped   func(events int)
+	batches   *sync.Pool    // of *batch
 	drainedCh chan struct{} // closed when ended and written, or failed
 
 	mu      sync.Mutex
@@ -51,8 +52,8 @@ type outbox struct {
 	why     endReason // it has failed
 }
 
-func newOutbox(conn net.Conn, o *Options, budget *budget, dropped func(int)) *outbox {
-	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, dropped: dropped, drainedCh: make(chan struct{})}
+func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, dropped func(int)) *outbox {
+	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, drainedCh: make(chan struct{})}
 	b.room.L = &b.mu
 	return b
 }
@@ -210,27 +211,40 @@ func (o *outbox) finish() {
 	}
 }
 
+// batch is what one write takes. It is lent, for on the stack of a goroutine that writes
+// a single event it would cost more than the write.
+type batch struct {
+	frames [mostBatch]*frame
+	lines  [mostBatch][]byte
+}
+
 // write writes until nothing is left.
 func (o *outbox) write() {
-	var space [mostBatch]*frame
-	var lines [mostBatch][]byte
+	b, _ := o.batches.Get().(*batch)
+	defer o.batches.Put(b)
 	for {
-		batch, replies := o.take(space[:0])
-		if len(batch) == 0 {
+		frames, replies := o.take(b.frames[:0])
+		if len(frames) == 0 {
 			return
 		}
-		for i, f := range batch {
-			lines[i] = f.bytes
-		}
-		buffers := net.Buffers(lines[:len(batch)])
 		err := o.conn.SetWriteDeadline(time.Now().Add(o.patience))
-		if err == nil {
+		switch {
+		case err != nil:
+		case len(frames) == 1:
+			_, err = o.conn.Write(frames[0].bytes)
+		default:
+			for i, f := range frames {
+				b.lines[i] = f.bytes
+			}
+			buffers := net.Buffers(b.lines[:len(frames)])
 			_, err = buffers.WriteTo(o.conn)
 		}
-		for _, f := range batch {
+		for _, f := range frames {
 			f.drop()
 		}
 		o.sent(replies, err)
+		clear(b.frames[:len(frames)])
+		clear(b.lines[:len(frames)])
 	}
 }
 

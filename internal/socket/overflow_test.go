@@ -5,6 +5,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func stuckOutbox(t *testing.T, most int, b *budget, dropped *int) (o *outbox, pe
 		peer.Close()
 	})
 	options := Options{QueueBytes: most}.withDefaults()
-	return newOutbox(conn, &options, b, func(n int) { *dropped += n }), peer
+	return newOutbox(conn, &options, b, &sync.Pool{New: func() any { return new(batch) }}, func(n int) { *dropped += n }), peer
 }
 
 // Of what is not read in time the oldest events are dropped, and no reply; what is

@@ -29,6 +29,7 @@ type Server struct {
 	budget   budget
 	stats    counters
 	bodies   sync.Pool // of *[]byte with room for bodySize
+	batches  sync.Pool // of *batch
 	rate     rate
 	shedding sync.Mutex
 
@@ -52,6 +53,7 @@ func New(options Options) *Server {
 		space := make([]byte, 0, bodySize)
 		return &space
 	}
+	s.batches.New = func() any { return new(batch) }
 	s.upgrader = websocket.Upgrader{
 		Subprotocols: []string{Protocol}, ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
 	}

@@ -56,12 +56,13 @@ type session struct {
 	pinged  atomic.Bool  // since it was last heard
 
 	mu       sync.Mutex
-	changed  sync.Cond  // a promise was kept, a subscription is done, or it is over
-	promises []*promise // not kept yet, in order
-	calls    int        // that were taken and have not ended
-	joining  int        // subscriptions that are not done
-	leaving  bool       // the socket ends when nothing is left to be done
-	saidBye  bool       // a close frame was sent
+	changed  sync.Cond      // a promise was kept, a subscription is done, or it is over
+	promises []*promise     // not kept yet, in order
+	calls    int            // that were taken and have not ended
+	joining  int            // subscriptions that are not done
+	failed   []broker.Topic // could not be subscribed, and are still in topics
+	leaving  bool           // the socket ends when nothing is left to be done
+	saidBye  bool           // a close frame was sent
 	over     bool
 	reason   endReason // the first one
 }
@@ -70,7 +71,7 @@ func newSession(server *Server, ws *websocket.Conn, allows allowed) *session {
 	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.out = newOutbox(s.net, &server.options, &server.budget, func(n int) { server.stats.dropped.Add(uint64(n)) })
+	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) })
 	s.heard.Store(time.Now().UnixNano())
 	ws.SetReadLimit(server.options.ReadLimit)
 	ws.SetPingHandler(s.onPing)
@@ -218,6 +219,7 @@ func (s *session) begin(p *promise) {
 }
 
 func (s *session) subscribe(p *promise) {
+	s.forgetFailed()
 	topic := broker.Topic{Name: p.channel, Pattern: p.pattern}
 	if _, ok := s.topics[topic]; !ok && len(s.topics) >= s.server.options.MaxSubscriptions {
 		p.done(errSubscriptions)
@@ -233,9 +235,22 @@ func (s *session) subscribe(p *promise) {
 	s.server.hub.subscribe(topic, s, func(err error) {
 		s.mu.Lock()
 		s.joining--
+		if err != nil {
+			s.failed = append(s.failed, topic)
+		}
 		s.mu.Unlock()
 		p.done(err)
 	})
+}
+
+// forgetFailed gives up the places of subscriptions that were refused.
+func (s *session) forgetFailed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, topic := range s.failed {
+		delete(s.topics, topic)
+	}
+	s.failed = nil
 }
 
 // awaitJoined waits until the subscriptions before are done: what is published now

@@ -88,6 +88,9 @@ func (o *outlet) run(ctx context.Context) {
 		}
 		for batch := o.take(); len(batch) > 0; batch = o.take() {
 			o.send(ctx, batch)
+			if len(batch) > 1 {
+				time.Sleep(gather)
+			}
 		}
 	}
 }

@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/cabrank/cabrank/internal/testkit/redisd"
 )
 
 // plan is what is measured.
 type plan struct {
-	callers, rounds int
-	warmup, lasts   time.Duration
+	cabrank, arms, parts     string
+	callers, sockets, rounds int
+	warmup, lasts            time.Duration
 }
 
 // costs are sums since the start: CPU by process, and commands of Redis.
@@ -29,47 +27,53 @@ type costs struct {
 }
 
 func (p plan) run(ctx context.Context) error {
-	store, err := redisd.Launch()
-	if err != nil {
-		return err
-	}
-	defer store.Stop()
-	ctx, cancel := context.WithCancel(ctx)
-	callee, _, err := child(ctx, "callee", store)
-	if err != nil {
-		cancel()
-		return err
-	}
-	server, url, err := child(ctx, "server", store)
-	if err != nil {
-		cancel()
-		return errors.Join(err, callee.Wait())
-	}
-	defer func() {
-		cancel()
-		_, _ = callee.Wait(), server.Wait() // killed
-	}()
-	fmt.Printf("test.echo, %d callers, %v a round; CPU in us a call\n\n", p.callers, p.lasts)
-	fmt.Printf("| round | calls/s | p50 ms | p99 ms | server | callee | Redis | all | commands of Redis a call |\n")
-	fmt.Printf("|---|---|---|---|---|---|---|---|---|\n")
-	load, err := openLoad(ctx, url, p.callers)
-	if err != nil {
-		return err
-	}
-	defer load.close()
-	for round := range p.rounds {
-		if err := p.round(ctx, round+1, load, store, server, callee); err != nil {
-			return err
+	for part := range strings.SplitSeq(p.parts, ",") {
+		measure := map[string]func(context.Context) error{"calls": p.calls, "events": p.events, "idle": p.idle}[part]
+		if measure == nil {
+			return fmt.Errorf("no part %q", part)
+		}
+		if err := measure(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part, err)
 		}
 	}
 	return nil
 }
 
-func (p plan) round(ctx context.Context, number int, load *load, store *redisd.Server, server, callee *exec.Cmd) error {
+// each runs do with each arm, in rounds, one arm at a time.
+func (p plan) each(ctx context.Context, arms string, do func(round int, a *arm) error) error {
+	for round := range p.rounds {
+		for name := range strings.SplitSeq(arms, ",") {
+			a, err := p.start(ctx, name)
+			if err == nil {
+				err = do(round+1, a)
+				a.stop()
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// calls has callers who wait for their answer.
+func (p plan) calls(ctx context.Context) error {
+	fmt.Printf("\ntest.echo, %d callers, %v a round; CPU in us a call\n\n", p.callers, p.lasts)
+	fmt.Printf("| server | round | calls/s | p50 ms | p99 ms | server | callee | Redis | all | commands of Redis a call |\n")
+	fmt.Printf("|---|---|---|---|---|---|---|---|---|---|\n")
+	return p.each(ctx, p.arms, func(round int, a *arm) error { return p.callRound(ctx, round, a) })
+}
+
+func (p plan) callRound(ctx context.Context, round int, a *arm) error {
+	load, err := openLoad(ctx, a.url, p.callers)
+	if err != nil {
+		return err
+	}
+	defer load.close()
 	if _, err := load.run(ctx, p.warmup); err != nil {
 		return err
 	}
-	before, err := measure(store, server, callee)
+	before, err := a.measure()
 	if err != nil {
 		return err
 	}
@@ -79,7 +83,7 @@ func (p plan) round(ctx context.Context, number int, load *load, store *redisd.S
 		return err
 	}
 	seconds := time.Since(began).Seconds()
-	after, err := measure(store, server, callee)
+	after, err := a.measure()
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (p plan) round(ctx context.Context, number int, load *load, store *redisd.S
 	}
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
 	s, c, r := each(after.server-before.server), each(after.callee-before.callee), each(after.redis-before.redis)
-	fmt.Printf("| %d | %.0f | %.1f | %.1f | %.0f | %.0f | %.0f | %.0f | %s |\n", number, float64(n)/seconds,
+	fmt.Printf("| %s | %d | %.0f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %s |\n", a.name, round, float64(n)/seconds,
 		took[n/2].Seconds()*1e3, took[n*99/100].Seconds()*1e3, s, c, r, s+c+r, perCall(before.commands, after.commands, n))
 	return nil
 }
@@ -98,22 +102,22 @@ func (p plan) round(ctx context.Context, number int, load *load, store *redisd.S
 // perCall lists commands that clients send, each with how often in a call.
 func perCall(before, after map[string]int, calls int) string {
 	var words []string
-	for _, name := range []string{"evalsha", "brpop", "blmpop", "ping", "publish"} {
+	for _, name := range []string{"evalsha", "brpop", "blmpop", "ping", "publish", "eval"} {
 		if n := after[name] - before[name]; n > calls/100 {
-			words = append(words, fmt.Sprintf("%.1f %s", float64(n)/float64(calls), name))
+			words = append(words, fmt.Sprintf("%.2f %s", float64(n)/float64(calls), name))
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-func measure(store *redisd.Server, server, callee *exec.Cmd) (c costs, err error) {
-	if c.server, err = cpuOf(server.Process.Pid); err != nil {
+func (a *arm) measure() (c costs, err error) {
+	if c.server, err = cpuOf(a.server.Process.Pid); err != nil || a.store == nil {
 		return c, err
 	}
-	if c.callee, err = cpuOf(callee.Process.Pid); err != nil {
+	if c.callee, err = cpuOf(a.callee.Process.Pid); err != nil {
 		return c, err
 	}
-	conn, err := store.Dial()
+	conn, err := a.store.Dial()
 	if err != nil {
 		return c, err
 	}
