@@ -55,6 +55,27 @@ func (r *Record) GeneratorLimits(busy float64) string {
 	return ""
 }
 
+// VolleyLimits is GeneratorLimits for calls that are due at the same moment. They go out
+// one after the other, so that the last is late by what sending all of them takes: a
+// tenth of the p50 of the latencies is allowed, however long that is.
+func (r *Record) VolleyLimits(busy float64) string {
+	limit := r.GeneratorLimits(busy)
+	if limit == "" || busy >= mostBusy {
+		return limit
+	}
+	latencies := r.Latency()
+	p50 := latencies.Quantile(0.5)
+	name, lag := highest(r.Lag)
+	allowed := time.Duration(mostLagShare * float64(p50.Value))
+	if !p50.TooFew && lag <= allowed {
+		return ""
+	}
+	if p50.TooFew {
+		return limit
+	}
+	return fmt.Sprintf("it takes long to send so many calls: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag, allowed)
+}
+
 // SlightlyLate reports whether GeneratorLimits speaks of a lag of 1 ms at most, that only
 // matters since the service is fast. Latencies have the lag in them: they are too high,
 // by Lag.Max() at most, and not too low.
