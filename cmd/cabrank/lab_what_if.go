@@ -68,6 +68,7 @@ type whatIfFlags struct {
 	calibration          lab.Calibration
 	service              string
 	machine              []string
+	pids                 []int
 }
 
 func newLabWhatIfCommand() *cobra.Command {
@@ -85,14 +86,19 @@ func newLabWhatIfCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			began := time.Now()
-			if err := f.learn(ctx, args, cmd.InOrStdin(), cmd.ErrOrStderr()); err != nil {
-				return err
+			err := f.learn(ctx, args, cmd.InOrStdin(), cmd.ErrOrStderr())
+			var answer *whatif.Answer
+			if err == nil {
+				answer, err = f.ask(ctx, cmd.ErrOrStderr())
 			}
-			answer, err := f.ask(ctx, cmd.ErrOrStderr())
+			if err != nil && ctx.Err() != nil {
+				return errors.New("ended before there was an answer")
+			}
 			if err != nil {
 				return err
 			}
-			return f.tell(report.WhatIf{Answer: answer, Service: f.service, Began: began, Machine: f.machine}, cmd.OutOrStdout())
+			answer.Service, answer.Began, answer.Machine = f.service, began, f.machine
+			return f.tell(report.WhatIf{Answer: answer}, cmd.OutOrStdout())
 		},
 	}
 	f.addTo(cmd)
@@ -127,6 +133,7 @@ func (f *whatIfFlags) addTo(cmd *cobra.Command) {
 	flags.DurationVar(&f.calibration.Duration, "calibrate", 10*time.Second, "how long the service is measured with each number of slots")
 	flags.DurationVar(&f.calibration.Warmup, "warmup", 2*time.Second, "what comes before and is not counted")
 	flags.IntVar(&f.calibration.Workers, "behind", 1, "workers behind ADDRESS; with more all are kept busy, and what they cost each other is in the times")
+	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers at ADDRESS: how much of its time it computes; several are possible")
 	flags.StringVar(&f.calibration.TimeKey, "time-key", "", "header or trailer in which a worker tells how long it took, such as 12.5ms or 12.5")
 	flags.StringVar(&f.times, "service-times", "", "`FILE` of times that were measured before, in place of ADDRESS")
 	flags.DurationVar(&f.echo, "echo", 0, "what the times of that file have in them that is not the service")
@@ -166,6 +173,8 @@ func (f *whatIfFlags) read() (err error) {
 	switch {
 	case f.echo != 0 && f.times == "":
 		return errors.New("--echo is for --service-times: with an address it is measured")
+	case len(f.pids) > 0 && f.times != "":
+		return errors.New("--pid is for an address: with --service-times nobody is called")
 	case f.calibration.Workers < 1:
 		return fmt.Errorf("--behind %d: want 1 or more", f.calibration.Workers)
 	case f.Queue.Length < 0 || f.Queue.Timeout < 0:
@@ -196,7 +205,7 @@ func (f *whatIfFlags) learn(ctx context.Context, args []string, stdin io.Reader,
 	}
 	l := lab.Load{
 		Address: args[0], Method: args[1], Proto: f.proto, Strategy: caller.Single(), WorkerKey: f.calibration.TimeKey,
-		Plan: traffic.Plan{Seed: f.Seed},
+		Plan: traffic.Plan{Seed: f.Seed}, PIDs: f.pids,
 	}
 	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
 		return usageError(err)
@@ -267,7 +276,7 @@ func (f *whatIfFlags) tell(w report.WhatIf, stdout io.Writer) error {
 		return err
 	}
 	if f.out != "" {
-		if err := lab.SaveWhatIf(f.out, w); err != nil {
+		if err := lab.SaveWhatIf(f.out, w.Answer); err != nil {
 			return err
 		}
 		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))

@@ -77,9 +77,14 @@ func (p *Prepared) calibrate(ctx context.Context, o Calibration, slots int, watc
 		told = newToldTimes(p.client, o.Warmup, byWord)
 		client = told
 	}
+	used := watchService(p.load.PIDs, o.Warmup)
 	record, err := p.together(ctx, o, slots, client, watch)
+	processes := used.end()
 	if err != nil {
 		return c, err
+	}
+	for _, process := range processes {
+		c.CPU += process.CPU / time.Duration(record.Calls.Answered.Count())
 	}
 	c.Times, c.Failed = record.Calls.Answered, record.Calls.Failed.Count()
 	c.Source = fmt.Sprintf("%d calls, %d at a time", c.Times.Count(), slots*o.Workers)

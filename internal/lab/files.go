@@ -92,25 +92,16 @@ func SaveSearch(folder string, r goal.Result) error {
 	return result.Replace(filepath.Join(folder, SearchFile), text)
 }
 
-// WhatIf is what what-if.json holds; docs/lab-what-if.md has its keys.
-type WhatIf struct {
-	*whatif.Answer
-
-	Service string    `json:"service"`
-	Began   time.Time `json:"began"`
-	Machine []string  `json:"machine,omitempty"`
-}
-
 // SaveWhatIf writes an answer and its report into a folder, as Save does.
-func SaveWhatIf(folder string, w report.WhatIf) error {
-	text, err := resultOf(WhatIf{Answer: w.Answer, Service: w.Service, Began: w.Began, Machine: w.Machine})
+func SaveWhatIf(folder string, a *whatif.Answer) error {
+	text, err := resultOf(a)
 	if err != nil {
 		return err
 	}
 	if err := result.Replace(filepath.Join(folder, WhatIfFile), text); err != nil {
 		return err
 	}
-	return result.Replace(filepath.Join(folder, ReportFile), w.Page().HTML())
+	return result.Replace(filepath.Join(folder, ReportFile), report.WhatIf{Answer: a}.Page().HTML())
 }
 
 func resultOf(v any) ([]byte, error) {

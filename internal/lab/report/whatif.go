@@ -11,15 +11,7 @@ import (
 )
 
 // WhatIf is what other numbers of workers and slots would give.
-type WhatIf struct {
-	*whatif.Answer
-
-	// Service is what was asked about: a method and its address, or a file.
-	Service string
-	Began   time.Time
-	// Machine are lines about where and how it was measured; none for a file.
-	Machine []string
-}
+type WhatIf struct{ *whatif.Answer }
 
 // fewTimes is a calibration that tells little of the tail.
 const fewTimes = 1000
@@ -155,6 +147,10 @@ func lostOf(c whatif.Cell) string {
 func (w WhatIf) times(c whatif.Calibration) string {
 	s := c.Service()
 	text := fmt.Sprintf("A call keeps a slot for %s in the mean, p50 %s, p99 %s: %s.", span(s.Mean()), span(s.At(0.5)), span(s.At(0.99)), c.Source)
+	if c.CPU > 0 {
+		text += fmt.Sprintf(" It computes for %s of that: %s take %.2g cores, and on fewer it is slower than said here.",
+			span(c.CPU), perSecond(w.Rate), w.Rate*c.CPU.Seconds())
+	}
 	if n := s.Count(); n < fewTimes {
 		text += fmt.Sprintf(" %s tell little of the tail: calibrate for longer.", calls(n))
 	}

@@ -30,7 +30,8 @@ func asked(t *testing.T, change func(*whatif.Question)) WhatIf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return WhatIf{Answer: a, Service: "a.B/C of localhost:1", Began: time.Unix(0, 0), Machine: []string{"The lab ran on a machine."}}
+	a.Service, a.Began, a.Machine = "a.B/C of localhost:1", time.Unix(0, 0), []string{"The lab ran on a machine."}
+	return WhatIf{a}
 }
 
 func holding(t *testing.T, text string) func(*whatif.Question) {
@@ -62,6 +63,9 @@ func TestWhatIfInWords(t *testing.T) {
 		{func(q *whatif.Question) {
 			q.Workers, q.Timeout, q.Slots = []int{1}, 300*time.Millisecond, []int{2}
 		}, []string{"With 1 worker of 2 slots p50 is ", "of the calls get no answer. By round robin "}},
+		{func(q *whatif.Question) { q.Calibrations[0].CPU, q.Workers = 5*time.Millisecond, []int{8} }, []string{
+			" It computes for 5 ms of that: 200/s take 1 cores, and on fewer",
+		}},
 		{func(*whatif.Question) {}, []string{"With 8 workers p50 is ", "every call is answered"}},
 	} {
 		all := strings.Join(asked(t, tc.change).Summary(), "\n")

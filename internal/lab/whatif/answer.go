@@ -17,7 +17,12 @@ const Schema = "cabrank.lab.what-if/1"
 
 // Answer is what a question came to. In JSON durations are nanoseconds.
 type Answer struct {
-	Schema  string        `json:"schema"`
+	Schema string `json:"schema"`
+	// Service is what was asked about: a method and its address, or a file. Service,
+	// Began and Machine, lines about where it was measured, are for who asks to fill in.
+	Service string        `json:"service"`
+	Began   time.Time     `json:"began"`
+	Machine []string      `json:"machine,omitempty"`
 	Rate    float64       `json:"rate"`
 	Timeout time.Duration `json:"timeout_ns"`
 	Queue   Queue         `json:"queue"`

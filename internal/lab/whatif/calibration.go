@@ -25,6 +25,8 @@ type Calibration struct {
 	Echo time.Duration `json:"echo_ns"`
 	// Told says that Times are the worker's own, without Echo in them.
 	Told bool `json:"told,omitempty"`
+	// CPU is what the workers compute for a call; 0 if that was not measured.
+	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// Failed is how many calls had no time because they failed.
 	Failed int64 `json:"failed,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/lab"
+	"github.com/cabrank/cabrank/internal/lab/whatif"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -31,7 +32,7 @@ func TestLabWhatIf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r lab.WhatIf
+	var r whatif.Answer
 	if err := json.Unmarshal(text, &r); err != nil || len(r.Calibrations) != 2 || !r.Holds() || len(r.Machine) == 0 {
 		t.Errorf("%d calibrations, %v, %v", len(r.Calibrations), r.Machine, err)
 	}
