@@ -196,14 +196,20 @@ var layers = map[string]layer{
 	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
 	"internal/lab/names": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
-	"internal/lab/proxies": {documented: true},
+	"internal/lab/proxies": {notStd: []string{"text/template", "html/template"}, documented: true},
+	// A network as that of a cluster's node; what runs in it is started by others.
+	"internal/lab/podnet": {
+		inside:     []string{"internal/lab/testbed"},
+		outside:    []string{"github.com/google/nftables", "golang.org/x/sys"},
+		documented: true,
+	},
 	// Control groups; what runs in them is started by others.
 	"internal/lab/quota": {inside: []string{"internal/cgroup"}, notStd: []string{"net", "os/exec"}, documented: true},
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"internal/lab/rig": {
 		inside: []string{
 			"internal/cgroup", "internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
-			"internal/lab/proxies", "internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
+			"internal/lab/podnet", "internal/lab/proxies", "internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
 		},
 		outside:    []string{"golang.org/x/sys"},
 		documented: true,

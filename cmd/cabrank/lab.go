@@ -23,7 +23,7 @@ func newLabCommand() *cobra.Command {
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand(), newLabAgentCommand())
+	cmd.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand(), newLabAgentCommand(), newLabPodsCommand())
 	cmd.AddCommand(newLabRunCommand(), newLabCompareCommand(), newLabWhatIfCommand())
 	return cmd
 }

@@ -3,8 +3,8 @@ package proxies
 import (
 	"embed"
 	"fmt"
+	"strconv"
 	"strings"
-	"text/template"
 )
 
 //go:embed files
@@ -38,18 +38,6 @@ type Worker struct {
 	Out   bool // it gets none now
 }
 
-// Host and Port are the parts of its address.
-func (w Worker) Host() string { return host(w.Addr) }
-
-// Port is text: it may be a place that somebody fills in.
-func (w Worker) Port() string { return port(w.Addr) }
-
-// Host and Port are the parts of where callers come in.
-func (c Config) Host() string { return host(c.Listen) }
-
-// Port is text as that of a worker.
-func (c Config) Port() string { return port(c.Listen) }
-
 func host(addr string) string {
 	return addr[:strings.LastIndexByte(addr, ':')]
 }
@@ -77,18 +65,84 @@ func strange(r rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(), $", r)
 }
 
-// render fills in a file.
+// render fills in a file. What it depends on is in marks, not in a template engine:
+// those call methods by name, and with one the linker keeps the methods of everything.
+//
+//	{{name}}    a value
+//	?name|line  there if the value is not empty, !name|line if it is
+//	*|line      once for each worker, with values of its own
 func render(name string, c Config) (string, error) {
 	if strings.ContainsFunc(c.Policy, strange) {
 		return "", fmt.Errorf("policy %q: want words such as roundrobin, ROUND_ROBIN or least_conn", c.Policy)
 	}
-	t, err := template.New(name).ParseFS(files, "files/"+name)
+	file, err := files.ReadFile("files/" + name)
 	if err != nil {
 		return "", err
 	}
+	c = c.complete()
+	values := c.values()
 	var text strings.Builder
-	if err := t.Execute(&text, c.complete()); err != nil {
-		return "", err
+	for line := range strings.Lines(string(file)) {
+		line, each := strings.CutPrefix(line, "*")
+		line, there := marked(line, values)
+		switch {
+		case !there:
+		case each:
+			for _, w := range c.Workers {
+				text.WriteString(fill(line, w.values(c)))
+			}
+		default:
+			text.WriteString(fill(line, values))
+		}
 	}
 	return text.String(), nil
+}
+
+// marked cuts the mark from a line that depends on a value, and says whether it is there.
+func marked(line string, values map[string]string) (rest string, there bool) {
+	mark, rest, found := strings.Cut(line, "|")
+	switch {
+	case !found || strings.ContainsAny(mark, " \t{"): // the bar is of the line itself
+		return line, true
+	case mark == "":
+		return rest, true
+	case mark[0] == '?':
+		return rest, values[mark[1:]] != ""
+	case mark[0] == '!':
+		return rest, values[mark[1:]] == ""
+	}
+	return line, true
+}
+
+func fill(line string, values map[string]string) string {
+	var pairs []string
+	for name, value := range values {
+		pairs = append(pairs, "{{"+name+"}}", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(line)
+}
+
+// values are those of the marks.
+func (c Config) values() map[string]string {
+	return map[string]string{
+		"listen": c.Listen, "host": host(c.Listen), "port": port(c.Listen), "policy": c.Policy,
+		"threads": strconv.Itoa(c.Threads), "connections": strconv.Itoa(c.Connections), "files": strconv.Itoa(c.Files),
+		"queue": word(c.Queue, "yes"), "checks": word(c.Checks, "yes"), "control": c.Control, "members": c.Members,
+	}
+}
+
+func (w Worker) values(c Config) map[string]string {
+	return map[string]string{
+		"name": w.Name, "addr": w.Addr, "host": host(w.Addr), "port": port(w.Addr),
+		"maxconn": word(c.Queue, fmt.Sprintf(" maxconn %d", w.Slots)), "check": word(c.Checks, " check inter 1s"),
+		"disabled": word(w.Out, " disabled"), "down": word(w.Out, " down"),
+	}
+}
+
+// word is a text, or nothing.
+func word(there bool, text string) string {
+	if there {
+		return text
+	}
+	return ""
 }

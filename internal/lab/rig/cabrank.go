@@ -77,7 +77,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	if err := f.process.start(); err != nil {
 		return err
 	}
-	if err := f.process.ready(ctx, f.target()); err != nil {
+	if err := f.process.ready(ctx, byCall, f.target()); err != nil {
 		return err
 	}
 	return f.allReady(ctx, f.rig.present())

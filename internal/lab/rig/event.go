@@ -215,7 +215,7 @@ func (r *Rig) begin(ctx context.Context, i int) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, r.spec.Ready)
 	defer cancel()
-	return r.workers[i].ready(limited, r.places[i].addr())
+	return r.workers[i].ready(limited, byCall, r.places[i].addr())
 }
 
 func (r *Rig) add(ctx context.Context, i int, _ time.Duration) error {

@@ -2,11 +2,8 @@ package rig
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/ports"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
@@ -31,8 +28,7 @@ func (r *Rig) Gateway() string {
 	return r.gatewayAt.addr()
 }
 
-// startGateway starts it behind the front. Whether it works is for its callers to ask:
-// it may be where this process cannot reach it.
+// startGateway starts it behind the front. Whether it works is for its callers to ask.
 func (r *Rig) startGateway(ctx context.Context) error {
 	g := r.spec.Gateway
 	if len(g.Command) == 0 {
@@ -44,13 +40,17 @@ func (r *Rig) startGateway(ctx context.Context) error {
 	}
 	r.gatewayAt = place{"127.0.0.1", port}
 	command, env := g.told(r.Target(), r.gatewayAt)
-	r.gateway = &process{role: "gateway", name: "the gateway", program: testbed.Program{
-		Command: r.Caller(command), Env: env, Dir: g.Dir, Keeper: r.keeper,
+	group, err := r.newGroup("gateway", 0)
+	if err != nil {
+		return err
+	}
+	r.gateway = &process{role: "gateway", name: "the gateway", group: group, pods: r.pods, program: testbed.Program{
+		Command: command, Env: env, Dir: g.Dir, Keeper: r.keeper,
 	}}
 	if err := r.gateway.start(); err != nil {
 		return err
 	}
-	return r.gateway.listens(ctx, r.gatewayAt.addr())
+	return r.gateway.ready(ctx, byConnection, r.gatewayAt.addr())
 }
 
 // told is the gateway with what is replaced in its command and environment.
@@ -66,26 +66,4 @@ func (g Gateway) told(target string, at place) (command, env []string) {
 		env = append(env, name+"="+fill(value))
 	}
 	return command, append(env, "PORT="+strconv.Itoa(at.port))
-}
-
-// listens waits until the process takes connections, or has ended.
-func (p *process) listens(ctx context.Context, addr string) error {
-	again := time.NewTicker(askEvery)
-	defer again.Stop()
-	child := p.now()
-	var dialer net.Dialer
-	for {
-		conn, err := dialer.DialContext(ctx, "tcp", addr)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-again.C:
-		case <-child.Ended():
-			how, _ := child.Exit()
-			return fmt.Errorf("%s has ended before it listened: %s%s", p.name, how, said(child))
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not listen at %s: %w%s", p.name, addr, ctx.Err(), said(child))
-		}
-	}
 }

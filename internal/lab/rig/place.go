@@ -1,11 +1,13 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 
+	"github.com/cabrank/cabrank/internal/lab/podnet"
 	"github.com/cabrank/cabrank/internal/lab/ports"
 )
 
@@ -20,6 +22,12 @@ func (p place) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.po
 // places finds some for all workers, and a port for the front. A name stands for
 // addresses and has one port: behind one, workers differ by address.
 func (s Spec) places() (workers []place, front place, err error) {
+	if s.Front.Kind == DNAT { // nobody else is in its network
+		for i := range s.Workers {
+			workers = append(workers, place{podnet.Pod(i), s.port()})
+		}
+		return workers, place{podnet.Service, s.port()}, nil
+	}
 	hosts := make([]string, len(s.Workers))
 	for i := range hosts {
 		hosts[i] = "127.0.0.1"
@@ -50,6 +58,12 @@ func (s Spec) places() (workers []place, front place, err error) {
 	}
 	return workers, front, nil
 }
+
+// podPort is that of workers which have an address each, unless another is asked for.
+const podPort = 8080
+
+// port is that of all workers where they differ by address.
+func (s Spec) port() int { return cmp.Or(s.Workers[0].Port, podPort) }
 
 // told is the worker with what is replaced in its command and environment.
 func (w Worker) told(index int, at place) (command, env []string) {

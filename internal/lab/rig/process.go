@@ -1,10 +1,12 @@
 package rig
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/podnet"
 	"github.com/cabrank/cabrank/internal/lab/quota"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
@@ -24,6 +27,7 @@ type process struct {
 	name    string // as people call it
 	program testbed.Program
 	group   *quota.Group // nil if there is none
+	pods    *podnet.Net  // the network that it runs in; nil: that of this process
 
 	mu    sync.Mutex // guards what follows
 	child *testbed.Child
@@ -43,15 +47,24 @@ func (p *process) start() error {
 		return fmt.Errorf("%s cannot be started: %w", p.name, err)
 	}
 	program := p.program
-	if p.group != nil {
-		program.Command = append(p.group.Enter(), program.Command...)
-	}
+	program.Command = within(p.group, p.pods, program.Command)
 	child, err := testbed.Launch(program)
 	if err != nil {
 		return fmt.Errorf("%s cannot be started: %w", p.name, err)
 	}
 	p.child = child
 	return nil
+}
+
+// within is a command that runs in a control group and a network, if there are any.
+func within(group *quota.Group, pods *podnet.Net, command []string) []string {
+	if pods != nil {
+		command = append(pods.Enter(), command...)
+	}
+	if group != nil {
+		command = append(group.Enter(), command...)
+	}
+	return slices.Clone(command)
 }
 
 // now returns what runs, or nil if it was never started.
@@ -76,9 +89,24 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// ready waits until the process answers calls at an address. Any answer of gRPC will
-// do: not all servers have a health service.
-func (p *process) ready(ctx context.Context, addr string) error {
+// How somebody is asked whether he is there.
+const (
+	byCall       = "call"       // any answer of gRPC will do: not all servers have a health service
+	byConnection = "connection" // it is enough that one can be had
+)
+
+// ask asks whether somebody answers at an address that this process can reach.
+func ask(ctx context.Context, how, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if how == byConnection {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
 	asker, err := health.Open(health.Options{
 		Network: "tcp", Address: addr, Interval: askTimeout, Timeout: askTimeout, Redial: askEvery,
 		Work: func() health.Work { return health.Work{} },
@@ -87,13 +115,25 @@ func (p *process) ready(ctx context.Context, addr string) error {
 		return err
 	}
 	defer asker.Close()
+	if verdict := asker.Ask(ctx); verdict.Finding != health.Serving && !verdict.Refused {
+		return errors.New(verdict.Reason)
+	}
+	return nil
+}
+
+// ready waits until the process answers at an address.
+func (p *process) ready(ctx context.Context, how, addr string) error {
+	ask := ask
+	if p.pods != nil {
+		ask = func(_ context.Context, how, addr string) error { return p.pods.Ask(how, addr) }
+	}
 	began := time.Now()
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
 	child := p.now()
 	for {
-		verdict := asker.Ask(ctx)
-		if verdict.Finding == health.Serving || verdict.Refused {
+		err := ask(ctx, how, addr)
+		if err == nil {
 			return nil
 		}
 		select {
@@ -102,8 +142,8 @@ func (p *process) ready(ctx context.Context, addr string) error {
 			how, _ := child.Exit()
 			return fmt.Errorf("%s has ended before it answered: %s%s", p.name, how, said(child))
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer at %s after %v: %s%s", p.name, addr,
-				time.Since(began).Round(100*time.Millisecond), cmp.Or(verdict.Reason, ctx.Err().Error()), said(child))
+			return fmt.Errorf("%s does not answer at %s after %v: %w%s", p.name, addr,
+				time.Since(began).Round(100*time.Millisecond), err, said(child))
 		}
 	}
 }

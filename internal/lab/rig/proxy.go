@@ -70,7 +70,7 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	if err := f.process.start(); err != nil {
 		return err
 	}
-	return f.process.ready(ctx, f.target())
+	return f.process.ready(ctx, byCall, f.target())
 }
 
 // spareFiles is what a proxy opens beside connections, amply.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/lab/measure"
+	"github.com/cabrank/cabrank/internal/lab/podnet"
 	"github.com/cabrank/cabrank/internal/lab/quota"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
@@ -24,6 +25,7 @@ type Rig struct {
 	files     int // that each process may have open; 0 if it is not known
 	keeper    *testbed.Keeper
 	tree      *quota.Tree // nil where no control groups can be made
+	pods      *podnet.Net // the network that all of it runs in; nil: that of this process
 	places    []place
 	listen    place
 	gatewayAt place
@@ -75,6 +77,9 @@ func (r *Rig) start(ctx context.Context) (err error) {
 	}
 	r.files = int(files)
 	r.openGroups()
+	if r.spec.Front.Kind == DNAT {
+		r.openPods()
+	}
 	if r.places, r.listen, err = r.spec.places(); err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func (r *Rig) startWorkers(ctx context.Context) error {
 			return err
 		}
 		r.workers = append(r.workers, &process{
-			role: fmt.Sprintf("worker %d", i+1), name: w.Name, group: group,
+			role: fmt.Sprintf("worker %d", i+1), name: w.Name, group: group, pods: r.pods,
 			program: testbed.Program{Command: command, Env: env, Dir: w.Dir, Keeper: r.keeper},
 		})
 	}
@@ -116,7 +121,7 @@ func (r *Rig) startWorkers(ctx context.Context) error {
 	}
 	for i, p := range r.workers {
 		if !r.spec.Workers[i].Later {
-			if err := p.ready(ctx, r.places[i].addr()); err != nil {
+			if err := p.ready(ctx, byCall, r.places[i].addr()); err != nil {
 				return err
 			}
 		}
@@ -160,10 +165,10 @@ func (r *Rig) Caller(command []string) []string {
 	if err == nil && group != nil {
 		err = group.Prefer()
 	}
-	if err != nil || group == nil { // it is told of those that have quotas
-		return slices.Clone(command)
+	if err != nil {
+		group = nil // it is told of those that have quotas
 	}
-	return append(group.Enter(), command...)
+	return within(group, r.pods, command)
 }
 
 // Notes say what the machine did not allow, a line each.
@@ -225,6 +230,9 @@ func (r *Rig) Close() {
 	}
 	if r.tree != nil {
 		r.tree.Close()
+	}
+	if r.pods != nil {
+		r.pods.Close()
 	}
 	r.folder.remove()
 }

@@ -28,6 +28,9 @@ const (
 	None Kind = "none"
 	// DNS has them look up a name that stands for all workers.
 	DNS Kind = "dns"
+	// DNAT has the kernel send each connection to one of them by chance, as kube-proxy
+	// does for a Service; where that is not allowed HAProxyTCP is in its place.
+	DNAT Kind = "dnat"
 	// Cabrank is this program, as anybody starts it.
 	Cabrank Kind = "cabrank"
 )
@@ -37,6 +40,7 @@ func kinds() map[Kind]func(*Rig) front {
 	return map[Kind]func(*Rig) front{
 		None:       newNoFront,
 		DNS:        newNameFront,
+		DNAT:       newServiceFront,
 		Cabrank:    newCabrankFront,
 		HAProxyTCP: newProxyFront,
 		HAProxy:    newProxyFront,
@@ -109,7 +113,7 @@ func (s Spec) complete() (Spec, error) {
 	if _, known := kinds()[s.Front.Kind]; !known {
 		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
 	}
-	if s.Front.Policy != "" && (s.Front.Kind == None || s.Front.Kind == DNS) {
+	if s.Front.Policy != "" && (s.Front.Kind == None || s.Front.Kind == DNS || s.Front.Kind == DNAT) {
 		return s, fmt.Errorf("front %s has no policies to choose from", s.Front.Kind)
 	}
 	if s.Front.Starts && s.Front.Kind != Cabrank {

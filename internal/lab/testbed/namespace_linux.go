@@ -21,7 +21,7 @@ const insideKey = "CABRANK_LAB_NETWORK"
 func Inside() (bool, error) {
 	where := os.Getenv(insideKey)
 	if where == "private" {
-		if err := loopbackUp(); err != nil {
+		if err := LoopbackUp(); err != nil {
 			return true, fmt.Errorf("bring loopback up: %w", err)
 		}
 	}
@@ -33,12 +33,7 @@ func network() string { return os.Getenv(insideKey) }
 // Reenter runs this command again on a core, in a network namespace of its
 // own if that is allowed, and returns the exit status.
 func Reenter(core int) (exit int) {
-	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if uid := os.Getuid(); uid != 0 {
-		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
+	attr := NewNetwork()
 	self, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
@@ -73,6 +68,18 @@ func Reenter(core int) (exit int) {
 	return 0
 }
 
+// NewNetwork starts a process in a network namespace of its own and, for whom is not
+// root, in a user namespace where it is.
+func NewNetwork() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if uid := os.Getuid(); uid != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	return attr
+}
+
 func pinned(self string, core int, where string, attr *syscall.SysProcAttr) *exec.Cmd {
 	c := exec.Command("taskset", append([]string{"-c", strconv.Itoa(core), self}, os.Args[1:]...)...)
 	c.Env = append(os.Environ(), insideKey+"="+where)
@@ -81,8 +88,8 @@ func pinned(self string, core int, where string, attr *syscall.SysProcAttr) *exe
 	return c
 }
 
-// loopbackUp sets the flag that `ip link set lo up` sets.
-func loopbackUp() error {
+// LoopbackUp sets the flag that `ip link set lo up` sets.
+func LoopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

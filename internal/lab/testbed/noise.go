@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -48,17 +47,4 @@ func usedByAll() (busy, own time.Duration, known bool) {
 	}
 	use, err := measure.ReadUse(os.Getpid())
 	return busy, use.CPU, err == nil
-}
-
-// mostNoise is the part of the machine above which others disturb too much for figures
-// to be judged: a tenth.
-const mostNoise = 0.1
-
-// NoiseMark says why a block with so many cores used by others is not judged; empty
-// if it is.
-func NoiseMark(cores float64, machine int) string {
-	if machine == 0 || cores <= mostNoise*float64(machine) {
-		return ""
-	}
-	return fmt.Sprintf("others used %.2f of %d cores", cores, machine)
 }

@@ -25,15 +25,3 @@ func TestNoise(t *testing.T) {
 		t.Errorf("all have used %v, this process %v", all-n.busy, own-before)
 	}
 }
-
-func TestNoiseMark(t *testing.T) {
-	for _, tc := range []struct {
-		cores   float64
-		machine int
-		want    string
-	}{{0.2, 2, ""}, {0.21, 2, "others used 0.21 of 2 cores"}, {1, 0, ""}, {3, 64, ""}} {
-		if got := NoiseMark(tc.cores, tc.machine); got != tc.want {
-			t.Errorf("%v of %d: got %q, want %q", tc.cores, tc.machine, got, tc.want)
-		}
-	}
-}

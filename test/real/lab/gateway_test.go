@@ -72,7 +72,7 @@ func TestGatewayEnds(t *testing.T) {
 	spec := fibonacci(t, 1, rig.None)
 	spec.Gateway.Env = append(spec.Gateway.Env, "WORKERS=many")
 	_, err := rig.Start(t.Context(), spec)
-	if err == nil || !strings.Contains(err.Error(), "the gateway has ended before it listened") || !strings.Contains(err.Error(), "WORKERS must be") {
+	if err == nil || !strings.Contains(err.Error(), "the gateway has ended before it answered") || !strings.Contains(err.Error(), "WORKERS must be") {
 		t.Error(err)
 	}
 }

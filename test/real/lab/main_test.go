@@ -8,13 +8,20 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strconv"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cabrank/cabrank/internal/demo/demopb"
 	"github.com/cabrank/cabrank/internal/lab/rig"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: holdRole, Run: hold}) }
+func TestMain(m *testing.M) {
+	harness.Main(m, harness.Role{Name: holdRole, Run: hold}, harness.Role{Name: connectRole, Run: connect})
+}
 
 // holdRole as the first argument makes the test binary start an arm, print what runs,
 // and wait for its end.
@@ -32,4 +39,31 @@ func hold(args []string) error {
 		return err
 	}
 	select {}
+}
+
+// connectRole as the first argument makes the test binary call an address over so many
+// new connections, and print who has answered.
+const connectRole = "connect"
+
+func connect(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	who := map[string]int{}
+	for range n {
+		conn, err := grpc.NewClient("passthrough:///"+args[0], grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+		answer, err := demopb.NewGreeterClient(conn).SayHello(ctx, &demopb.HelloRequest{Name: "a"})
+		cancel()
+		conn.Close()
+		if err != nil {
+			return err
+		}
+		who[answer.GetWorker()]++
+	}
+	return json.NewEncoder(os.Stdout).Encode(who)
 }

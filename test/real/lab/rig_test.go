@@ -114,6 +114,9 @@ func TestFronts(t *testing.T) {
 	for _, name := range rig.Kinds() {
 		t.Run(name, func(t *testing.T) {
 			kind := rig.Kind(name)
+			if kind == rig.DNAT {
+				t.Skip("nobody calls it from here: see TestDNAT")
+			}
 			need(t, kind)
 			want := []string{"worker-1", "worker-2", "worker-3"}
 			roles := []string{"worker 1", "worker 2", "worker 3", "front", "controller"}

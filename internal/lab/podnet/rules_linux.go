@@ -1,0 +1,91 @@
+package podnet
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// rules are those of the kernel that send connections to pods. As nft(8) writes them:
+//
+//	table ip cabrank {
+//	  map pods { type integer : ipv4_addr; elements = { 0 : 10.244.0.1, 1 : 10.244.0.2 } }
+//	  chain callers {
+//	    type nat hook output priority dstnat;
+//	    ip daddr 10.96.0.1 tcp dport 8080 dnat to numgen random mod 2 map @pods
+//	  }
+//	}
+type rules struct {
+	conn  *nftables.Conn
+	table *nftables.Table
+	chain *nftables.Chain
+	pods  *nftables.Set // nil before the first plan
+	made  int           // maps so far: each has a name of its own
+}
+
+func newRules() (*rules, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	r := &rules{conn: conn, table: conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "cabrank"})}
+	r.chain = conn.AddChain(&nftables.Chain{
+		Name: "callers", Table: r.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+	})
+	if err := conn.Flush(); err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	return r, nil
+}
+
+// set puts a plan in the place of the last one, at once.
+func (r *rules) set(p Plan) error {
+	pods, err := p.addresses()
+	if err != nil {
+		return err
+	}
+	r.conn.FlushChain(r.chain)
+	if r.pods != nil {
+		r.conn.DelSet(r.pods)
+		r.pods = nil
+	}
+	if len(pods) > 0 {
+		r.made++
+		r.pods = &nftables.Set{
+			Table: r.table, Name: fmt.Sprintf("pods%d", r.made), IsMap: true, KeyType: nftables.TypeInteger, DataType: nftables.TypeIPAddr,
+		}
+		var elements []nftables.SetElement
+		for i, pod := range pods {
+			elements = append(elements, nftables.SetElement{Key: binaryutil.NativeEndian.PutUint32(uint32(i)), Val: pod.AsSlice()})
+		}
+		if err := r.conn.AddSet(r.pods, elements); err != nil {
+			return err
+		}
+		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(r.pods, len(pods), p.Port)})
+	}
+	if err := r.conn.Flush(); err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	return nil
+}
+
+// sendTo is the rule: TCP to the Service gets one of n addresses.
+func sendTo(pods *nftables.Set, n int, port uint16) []expr.Any {
+	const register = 1
+	equal := func(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: data} }
+	return []expr.Any{
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4}, // RFC 791: the destination
+		equal([]byte{10, 96, 0, 1}),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
+		equal([]byte{unix.IPPROTO_TCP}),
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // its port
+		equal(binaryutil.BigEndian.PutUint16(port)),
+		&expr.Numgen{Register: register, Modulus: uint32(n), Type: unix.NFT_NG_RANDOM},
+		&expr.Lookup{SourceRegister: register, DestRegister: register, IsDestRegSet: true, SetName: pods.Name, SetID: pods.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register},
+	}
+}
