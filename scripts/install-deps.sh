@@ -3,7 +3,7 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; a browser
 #   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
@@ -87,6 +87,7 @@ workers)
   need python3-venv python3 -c 'import ensurepip, venv'
   need nodejs node --version
   need npm npm --version
+  need chromium sh -c 'command -v chromium || command -v google-chrome'
   need redis-server redis-server --version
   keep_servers_stopped
   install_missing
