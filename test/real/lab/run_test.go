@@ -141,7 +141,8 @@ func TestRunRefuses(t *testing.T) {
 		{"no file", []string{"none.yml"}, "none.yml"},
 		{"key", []string{write(t, strings.Replace(tiny, "limit:", "limmit:", 1))}, "limmit: unknown key; did you mean limit?"},
 		{"rounds", []string{"connections", "--rounds", "0"}, "--rounds 0: want 1 to 1000"},
-		{"command", []string{write(t, strings.Replace(tiny, "workers: {slots: 20}", "workers: {command: no-such-program-anywhere}", 1))}, "no-such-program-anywhere"},
+		{"command", []string{write(t, strings.NewReplacer("workers: {slots: 20}", "workers: {command: no-such-program-anywhere}",
+			"workers: {max_age: 300ms}, ", "", "{at: 2s, do: slow, worker: 1, by: 30ms, for: 500ms}", "").Replace(tiny))}, "no-such-program-anywhere"},
 		{"method", []string{write(t, strings.Replace(tiny, "data:", "method: cabrank.lab.v1.Worker/Play\ndata:", 1))}, "has no method Play"},
 		{"request", []string{write(t, strings.Replace(tiny, "cpu_ms", "cpu", 1))}, "cpu"},
 	} {
