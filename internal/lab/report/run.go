@@ -38,7 +38,7 @@ func (r Run) Summary() []string {
 		lines = append(lines, "A quick run: figures to look at, and no verdict on tails.")
 	}
 	if r.Result.Cut {
-		lines = append(lines, fmt.Sprintf("Cut short after %s, with %s of the %s that were planned.", took(r.Result.Took),
+		lines = append(lines, fmt.Sprintf("Cut short after %s, with %s of the %s that were planned: no verdict, for who ends a run when its figures please decides what comes of it.", took(r.Result.Took),
 			plural(len(r.Result.Blocks), "block"), plural(r.planned(), "block")))
 	}
 	if n := r.marked(); n > 0 {

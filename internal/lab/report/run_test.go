@@ -61,7 +61,7 @@ func TestRunSummary(t *testing.T) {
 		{
 			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
 			want: []string{
-				"cabrank against round-robin at 80/s: p90: no verdict, the run was cut short, and who may end",
+				"cabrank against round-robin at 80/s: p90: no verdict, the run was cut short (medians ",
 				"Cut short after ", envy,
 			},
 		},

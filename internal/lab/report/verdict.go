@@ -97,7 +97,7 @@ func withheld(r *result.Run, figure string) string {
 	f, _ := result.Known(figure)
 	switch {
 	case r.Cut:
-		return "the run was cut short, and who may end a run when its figures please decides what comes of it"
+		return "the run was cut short"
 	case r.Quick && f.Tail():
 		return "a quick run has none on tails"
 	}
