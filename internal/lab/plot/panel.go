@@ -193,6 +193,7 @@ const Style = `
 .plot path{fill:none}.plot .rule{stroke:var(--rule)}.plot .axis{stroke:var(--ink)}
 .plot .band{fill:var(--band)}.plot .event{stroke:var(--ink);stroke-dasharray:3 3}
 .plot polyline{fill:none;stroke:currentColor;stroke-linejoin:round;stroke-linecap:round}
+.plot .area{fill:currentColor}
 .plot .span{stroke:currentColor;stroke-width:6;opacity:.25;stroke-linecap:round}
 .plot .lead{stroke:currentColor}.plot circle,.plot g rect{fill:currentColor}
 `

@@ -62,6 +62,27 @@ func TestBars(t *testing.T) {
 	}
 }
 
+func TestStrips(t *testing.T) {
+	s := Strips{
+		Title: "stopped", X: Axis{Label: "s", To: 4, Ticks: []float64{0, 4}}, Most: 10,
+		Events: []Band{{From: 1, To: 2, Label: "stop <2>"}},
+		Parts:  []BarPart{{"answered", Accent}, {"lost", Wine}},
+		Rows:   []Strip{{Label: "a & b", Text: "all is well", Step: 1, Columns: [][]float64{{10, 0}, {5, 5}, {0, 20}}}, {Label: "c"}},
+	}
+	for _, size := range []Size{Wide, Narrow} {
+		text := s.Panel(size)
+		wellFormed(t, text)
+		for _, want := range []string{
+			">a &amp; b: all is well<", ">c<", "From 1 to 2: stop &lt;2&gt;. a &amp; b: all is well.",
+			`class="pen1"><path class="area" d="M6 76V40H`, `class="pen0"><path class="area" d="M6 76V40H`, "V58H",
+		} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+}
+
 func TestWithin(t *testing.T) {
 	if got := within([]float64{90, 106}, 0, 100); got[0] != 84 || got[1] != 100 {
 		t.Errorf("%v", got)

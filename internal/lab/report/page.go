@@ -22,7 +22,7 @@ type Page struct {
 
 // add appends a part that shows something.
 func (p *Page) add(part Part) {
-	if len(part.Charts)+len(part.Bars)+len(part.Tables)+len(part.Folded)+len(part.Files) > 0 {
+	if len(part.Strips)+len(part.Charts)+len(part.Bars)+len(part.Tables)+len(part.Folded)+len(part.Files) > 0 {
 		p.Parts = append(p.Parts, part)
 	}
 }
@@ -33,6 +33,7 @@ type Part struct {
 	Heading string
 	Text    []string // paragraphs
 	Charts  []plot.Chart
+	Strips  []plot.Strips
 	Bars    []plot.Bars
 	Tables  []Table
 	// Folded are tables that are shown when somebody asks for them, Files texts.
@@ -88,6 +89,9 @@ func together(text string) string {
 func (w *writer) part(p Part) {
 	w.put(`<section><h2>%s</h2>`, html.EscapeString(p.Heading))
 	w.paragraphs(p.Text)
+	for _, s := range p.Strips {
+		w.strips(s)
+	}
 	for _, c := range p.Charts {
 		w.chart(c)
 	}
@@ -122,16 +126,21 @@ func (w *writer) chart(c plot.Chart) {
 	w.panels(c.Panel, c.Note)
 }
 
-func (w *writer) bars(b plot.Bars) {
+func (w *writer) bars(b plot.Bars) { w.parts(b.Title, b.Parts, b.Panel, b.Note) }
+
+func (w *writer) strips(s plot.Strips) { w.parts(s.Title, s.Parts, s.Panel, s.Note) }
+
+// parts puts in a picture whose parts have a legend.
+func (w *writer) parts(title string, parts []plot.BarPart, panel func(plot.Size) []byte, note string) {
 	var keys []key
-	for _, p := range b.Parts {
+	for _, p := range parts {
 		keys = append(keys, key{p.Label, p.Pen, false})
 	}
-	w.put(`<figure><figcaption><strong>%s</strong></figcaption>`, html.EscapeString(b.Title))
+	w.put(`<figure><figcaption><strong>%s</strong></figcaption>`, html.EscapeString(title))
 	if len(keys) > 1 {
 		w.legend("any", keys)
 	}
-	w.panels(b.Panel, b.Note)
+	w.panels(panel, note)
 }
 
 // panels ends a figure.

@@ -149,7 +149,7 @@ func (r Run) Page() Page {
 	raw := r.raw(all)
 	p.add(Part{Heading: "Latency", Text: []string{latencyText}, Charts: append(raw.tails, r.latencyByLoad(all)...), Bars: r.latencyBars(all)})
 	p.add(Part{Heading: "Errors", Text: []string{errorsText}, Charts: r.errorsByLoad(all), Bars: r.errorBars(all), Tables: tables(r.errorTable(all))})
-	p.add(Part{Heading: "Over time", Text: raw.courseText, Charts: raw.courses})
+	p.add(Part{Heading: "Over time", Text: raw.courseText, Strips: raw.strips, Charts: raw.courses})
 	p.add(Part{Heading: "Share of each worker", Text: raw.sharesText, Charts: append(raw.shares, r.spreadByLoad(all)...)})
 	p.add(Part{Heading: "Cost", Text: []string{costText}, Charts: r.costByLoad(all), Bars: r.costBars(all), Folded: tables(r.processTable(all))})
 	p.add(Part{Heading: "Not judged", Text: []string{markedText}, Tables: tables(r.markTable())})

@@ -19,6 +19,7 @@ import (
 const (
 	mostTails    = 6
 	mostCourses  = 12
+	mostStrips   = 16
 	mostMoments  = 100
 	mostNamed    = 6 // workers with a line of their own
 	tailPoints   = 40
@@ -28,6 +29,7 @@ const (
 // rawParts is what a page shows of the raw records.
 type rawParts struct {
 	tails, courses, shares []plot.Chart
+	strips                 []plot.Strips
 	courseText, sharesText []string
 	missing                []string
 }
@@ -39,14 +41,17 @@ func (r Run) raw(all cells) rawParts {
 		parts.missing = []string{"The raw records are not there: no distribution of latencies, and no course over time."}
 		return parts
 	}
-	courses := r.courseLoads(all)
+	courses, disturbed := r.courseLoads(all), r.disturbedLoads(all)
 	loads := r.tailLoads()
 	for _, l := range r.Result.Loads {
-		tail, course := slices.Contains(loads, l.Name), slices.Contains(courses, l.Name)
-		if !tail && !course {
+		tail, course, strip := slices.Contains(loads, l.Name), slices.Contains(courses, l.Name), slices.Contains(disturbed, l.Name)
+		if !tail && !course && !strip {
 			continue
 		}
-		read := r.readLoad(all, l.Name, tail, course, &parts)
+		read := r.readLoad(all, l.Name, tail, course || strip, &parts)
+		if strip {
+			parts.strips = append(parts.strips, r.strip(l, read)...)
+		}
 		if tail {
 			parts.tails = append(parts.tails, r.tail(l, read)...)
 		}
@@ -74,20 +79,11 @@ func (r Run) tailLoads() []string {
 // courseLoads are those with a course over time: where something was done, else the
 // main one.
 func (r Run) courseLoads(all cells) []string {
-	var names []string
-	arms := max(1, len(r.Result.Arms))
-	for _, l := range r.Result.Loads {
-		done := slices.ContainsFunc(r.Result.Arms, func(a result.Arm) bool {
-			return slices.ContainsFunc(all[cellKey{a.Name, l.Name}], func(b *result.Block) bool { return len(b.Events) > 0 })
-		})
-		if done && len(names)*arms < mostCourses {
-			names = append(names, l.Name)
-		}
-	}
+	names := r.disturbedLoads(all)
 	if len(names) == 0 {
 		return []string{r.mainLoad()}
 	}
-	return names
+	return names[:min(len(names), (mostCourses+len(r.Result.Arms)-1)/max(1, len(r.Result.Arms)))]
 }
 
 // armRead is what was read of the blocks of an arm at a load.

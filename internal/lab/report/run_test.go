@@ -214,3 +214,24 @@ func TestFigureText(t *testing.T) {
 		t.Error(a, b)
 	}
 }
+
+// Where something was done to the arms, they stand below each other in one picture, which
+// says who lost how much.
+func TestStrips(t *testing.T) {
+	o := decided()
+	o.Rounds, o.Pause = 1, true
+	page := madeUp(t, o).Page()
+	i := slices.IndexFunc(page.Parts, func(p Part) bool { return len(p.Strips) > 0 })
+	if i < 0 {
+		t.Fatal("there are none")
+	}
+	s := page.Parts[i].Strips[len(page.Parts[i].Strips)-1]
+	if len(s.Rows) != 2 || len(s.Events) != 1 || s.Most < 600 || len(s.Rows[0].Columns) != o.Seconds || !strings.HasPrefix(s.Title, "700/s: ") {
+		t.Errorf("%+v", s)
+	}
+	for _, row := range s.Rows {
+		if !strings.Contains(row.Text, " failed") && row.Text != "every call was answered" {
+			t.Errorf("%s: %s", row.Label, row.Text)
+		}
+	}
+}
