@@ -2,6 +2,7 @@ package plot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -50,8 +51,8 @@ func (s Strips) Panel(size Size) []byte {
 		d.put(`<text x="%d" y="%d">%s</text>`, d.left, top+stripTop-6, escape(strings.TrimSuffix(row.Label+": "+row.Text, ": ")))
 		base := top + stripTop + stripHeight
 		d.put(`<path class="rule" d="M%d %dH%d"/>`, d.left, base, d.right)
-		for part := len(s.Parts) - 1; part >= 0; part-- { // a lower one covers what is below it
-			d.put(`<g class="%s"><path class="area" d="%s"/></g>`, s.Parts[part].Pen.class(), d.columns(&row, part, base, s.Most))
+		for at, part := range slices.Backward(s.Parts) { // a lower one covers what is below it
+			d.put(`<g class="%s"><path class="area" d="%s"/></g>`, part.Pen.class(), d.columns(&row, at, base, s.Most))
 		}
 	}
 	d.put("</svg>")
