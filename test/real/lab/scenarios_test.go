@@ -17,9 +17,9 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// tiny runs a scenario that comes with the program, once and an eighth as long, with some
+// shortly runs a scenario that comes with the program, once and an eighth as long, with some
 // of its arms and loads.
-func tiny(t *testing.T, name string, arms, loads []string) (*result.Run, report.Page) {
+func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Page) {
 	t.Helper()
 	s, err := scenario.Builtin(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func tiny(t *testing.T, name string, arms, loads []string) (*result.Run, report.
 // What a policy costs is told beside a perfect queue, and cabrank replaces its workers
 // without a call that fails.
 func TestPolicies(t *testing.T) {
-	done, _ := tiny(t, "policies", []string{"cabrank", "haproxy"}, []string{"mixed", "overload", "rolling restart", "kill -9"})
+	done, _ := shortly(t, "policies", []string{"cabrank", "haproxy"}, []string{"mixed", "overload", "rolling restart", "kill -9"})
 	if len(done.Blocks)+4*len(done.LeftOut) != 8 {
 		t.Errorf("%d blocks, left out: %q", len(done.Blocks), done.LeftOut)
 	}
@@ -81,7 +81,7 @@ func TestPolicies(t *testing.T) {
 // Each disturbance is done to all arms, and the page has them below each other.
 func TestDisturbance(t *testing.T) {
 	const retry = "slow dependency, 120 callers who retry at once"
-	done, page := tiny(t, "disturbance", []string{"round-robin", "cabrank", "cabrank plain"}, []string{"stop", "burst", retry})
+	done, page := shortly(t, "disturbance", []string{"round-robin", "cabrank", "cabrank plain"}, []string{"stop", "burst", retry})
 	for i := range done.Blocks {
 		if b := &done.Blocks[i]; len(b.Events) != 1 {
 			t.Errorf("%s at %s: %+v", b.Arm, b.Load, b.Events)
