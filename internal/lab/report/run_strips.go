@@ -77,8 +77,14 @@ func (c *course) fate() string {
 	return text
 }
 
-// fewest names who lost the fewest calls, and the most.
+// fewest names who lost the fewest calls, and the most. Where a block was cut short that
+// says nothing.
 func (r Run) fewest(rows []plot.Strip, read []armRead) string {
+	for _, row := range rows {
+		if len(row.Columns) != len(rows[0].Columns) {
+			return "what was answered, and what was not"
+		}
+	}
 	lost := map[string]float64{}
 	for _, a := range read {
 		if a.course != nil {
