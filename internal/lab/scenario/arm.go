@@ -39,7 +39,7 @@ const (
 
 // Workers are the workers of an arm, all alike but for Slow.
 type Workers struct {
-	// Program runs, or Command in Dir: words with {port}, {host}, {address}, {slots},
+	// Program runs, or Command in Dir: words with {port}, {host}, {addr}, {slots},
 	// {worker} and {index} in them, as `cabrank run` fills them in.
 	Program Program
 	Command []string
