@@ -48,7 +48,7 @@ func newLabWorkerCommand() *cobra.Command {
 	flags.StringVar(&o.Addr, "listen", o.Addr, "`HOST:PORT` or unix:/PATH")
 	flags.StringVar(&o.Name, "name", o.Name, "what it is called in answers")
 	flags.IntVar(&o.Slots, "slots", 0, "calls that run at a time, if --full says so")
-	flags.StringVar(&full, "full", full, "what more calls than slots do: queue, refuse; or unlimited")
+	flags.StringVar(&full, "full", full, "what more calls than slots do: queue, keep, refuse; or unlimited")
 	flags.DurationVar(&o.MaxAge, "max-age", 0, "how old connections get; 0: no limit")
 	flags.BoolVar(&o.Slow, "slow", false, "begin slow")
 	flags.DurationVar(&o.SlowBy, "slow-by", 0, "what a call takes longer while it is slow")

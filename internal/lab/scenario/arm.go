@@ -34,6 +34,7 @@ type Full string
 const (
 	FullUnlimited Full = "unlimited"
 	FullQueue     Full = "queue"
+	FullKeep      Full = "keep"
 	FullRefuse    Full = "refuse"
 )
 

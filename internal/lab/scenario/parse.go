@@ -220,7 +220,7 @@ func (t *table) workers(node *yaml.Node, w *Workers) {
 	if w.Slots > 0 && w.Full == FullUnlimited {
 		full = string(FullQueue)
 	}
-	inner.word("full", &full, []string{string(FullQueue), string(FullRefuse), string(FullUnlimited)})
+	inner.word("full", &full, []string{string(FullQueue), string(FullKeep), string(FullRefuse), string(FullUnlimited)})
 	w.Full = Full(full)
 	inner.number("cpu", &w.CPU, 0, 1000)
 	inner.environment("env", &w.Env)

@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 		{"rounds: 12", "rounds: 0", `x.yml:13: rounds: "0": want a whole number from 1 to 1000`},
 		{"pause: 1s", "pause: 1", `x.yml:15: pause: "1": want a time such as 300ms, 10s or 2m, up to 24h0m0s`},
 		{"front: dns", "front: dsn", `x.yml:24: front: "dsn": want none, dns, dnat, cabrank, haproxy-tcp, haproxy, envoy, nginx, nghttpx or simulated`},
-		{"full: refuse", "full: refuze", `x.yml:20: workers.full: "refuze": want queue, refuse or unlimited`},
+		{"full: refuse", "full: refuze", `x.yml:20: workers.full: "refuze": want queue, keep, refuse or unlimited`},
 		{"name: all-keys", "name: All keys", `x.yml:2: name: "All keys": want one word of small letters, digits and hyphens`},
 		{"method: demo.Jobs/GetJob", "method: GetJob", `x.yml:5: method: "GetJob": want package.Service/Method`},
 		{"client: per-call", "client: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},

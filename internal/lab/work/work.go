@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ type Full string
 // What a full worker does.
 const (
 	Unlimited Full = "unlimited" // there are no slots: all calls run at once
-	Queue     Full = "queue"     // it waits, however many do
+	Queue     Full = "queue"     // it waits, however many do, until its caller has gone
+	Keep      Full = "keep"      // it waits, however many do, and runs in any case: a handler behind a lock
 	Refuse    Full = "refuse"    // it is refused with ResourceExhausted
 )
 
@@ -60,8 +62,8 @@ func (o Options) check() error {
 	switch {
 	case o.Addr == "":
 		return errors.New("where? give an address, host:port or unix:/path")
-	case o.Full != Unlimited && o.Full != Queue && o.Full != Refuse:
-		return fmt.Errorf("full %.40q: want %s, %s or %s", string(o.Full), Queue, Refuse, Unlimited)
+	case !slices.Contains([]Full{Unlimited, Queue, Keep, Refuse}, o.Full):
+		return fmt.Errorf("full %.40q: want %s, %s, %s or %s", string(o.Full), Queue, Keep, Refuse, Unlimited)
 	case o.Full != Unlimited && o.Slots < 1:
 		return fmt.Errorf("%d slots: want 1 or more, or full %s", o.Slots, Unlimited)
 	case o.MaxAge < 0 || o.SlowBy < 0 || o.SlowTimes < 0 || math.IsNaN(o.SlowTimes) || o.SlowTimes > mostTimes:
@@ -195,10 +197,14 @@ func (w *Worker) take(ctx context.Context) error {
 	if w.options.Full == Refuse {
 		return status.Errorf(codes.ResourceExhausted, "all %d slots of %s are taken", w.options.Slots, w.options.Name)
 	}
+	gone := ctx.Done()
+	if w.options.Full == Keep {
+		gone = nil
+	}
 	select {
 	case w.slots <- struct{}{}:
 		return nil
-	case <-ctx.Done():
+	case <-gone:
 		return status.FromContextError(ctx.Err()).Err()
 	}
 }

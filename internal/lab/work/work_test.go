@@ -116,6 +116,21 @@ func TestDeadlineInQueue(t *testing.T) {
 	<-w.slots
 }
 
+// What waits in a worker that keeps its calls runs when its caller has long gone.
+func TestKeep(t *testing.T) {
+	w, c := start(t, Options{Slots: 1, Full: Keep})
+	w.slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := c.Work(ctx, &workerpb.WorkRequest{SleepMs: 100}); status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+	<-w.slots
+	if d := took(t, c, &workerpb.WorkRequest{}); d < 50*time.Millisecond {
+		t.Errorf("the next call took %v, behind one of 100 ms", d)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"where?":                    {Full: Unlimited},
