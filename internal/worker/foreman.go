@@ -29,7 +29,8 @@ type foreman struct {
 	op         *operation
 	frozen     bool // no operation begins any more
 	recycling  recycling
-	last       Outcome // of the last operation
+	last       Outcome      // of the last operation
+	over       []*operation // have ended, and nobody was told yet
 }
 
 // version is what the processes of one generation run with.
@@ -92,6 +93,7 @@ func (f *foreman) run() {
 			f.giveUp(errStopping)
 		case <-f.s.stopping:
 			f.giveUp(errStopping)
+			f.answer()
 			return
 		}
 	}
@@ -117,6 +119,7 @@ func (f *foreman) work() {
 	f.finish(p, seats)
 	f.recycle(p, seats)
 	f.show(seats)
+	f.answer()
 }
 
 func (f *foreman) plan() plan { return f.s.settings().plan(f.wanted) }

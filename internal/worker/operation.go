@@ -203,14 +203,14 @@ func (f *foreman) finish(p plan, seats []seat) {
 	f.end(nil)
 }
 
-// giveUp answers who waits without ending what has been begun.
+// giveUp ends the operation without ending what it has begun.
 func (f *foreman) giveUp(why error) {
 	if f.op != nil {
 		f.end(why)
 	}
 }
 
-// end answers who waits.
+// end has who waits answered, when the overview says so, too.
 func (f *foreman) end(err error) {
 	op := f.op
 	f.op = nil
@@ -220,6 +220,14 @@ func (f *foreman) end(err error) {
 	}
 	f.recycled(op.reason, err)
 	op.err = err
-	close(op.progress)
-	close(op.over)
+	f.over = append(f.over, op)
+}
+
+// answer tells who waits that operations have ended.
+func (f *foreman) answer() {
+	for _, op := range f.over {
+		close(op.progress)
+		close(op.over)
+	}
+	f.over = nil
 }

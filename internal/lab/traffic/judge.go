@@ -73,7 +73,7 @@ func (r *Record) VolleyLimits(busy float64) string {
 	if p50.TooFew {
 		return limit
 	}
-	return fmt.Sprintf("it takes long to send so many calls: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag, allowed)
+	return fmt.Sprintf("it takes long to send so many calls: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag.Round(lagDigits), allowed.Round(lagDigits))
 }
 
 // SlightlyLate reports whether GeneratorLimits speaks of a lag of 1 ms at most, that only
