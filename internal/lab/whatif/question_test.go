@@ -187,7 +187,8 @@ func TestReadTimes(t *testing.T) {
 		"{}":                                 "f: want load.json or what-if.json of cabrank lab",
 		"{":                                  "f: unexpected end of JSON input",
 		`{"schema":"cabrank.lab.what-if/1"}`: "f: there are no calibrations in it",
-		`{"schema":"cabrank.lab.what-if/1","calibrations":[{"slots":1}]}`: "f: a calibration has no times",
+		`{"schema":"cabrank.lab.what-if/1","calibrations":[{"slots":1}]}`:                                "f: a calibration has no times",
+		`{"schema":"cabrank.lab.what-if/1","calibrations":[{}` + strings.Repeat(",{}", mostSlots) + "]}": "f: 1001 calibrations, at most 1000 are read",
 		"#[x]\n1,2,3": "f: histogram log: line 2: 3 fields",
 	} {
 		all, err := ReadTimes("f", []byte(text), 0)

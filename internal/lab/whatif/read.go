@@ -105,7 +105,28 @@ func readLog(name string, text []byte, echo time.Duration) ([]Calibration, error
 type file struct {
 	Schema       string          `json:"schema"`
 	Record       *traffic.Record `json:"record"`
-	Calibrations []Calibration   `json:"calibrations"`
+	Calibrations calibrations    `json:"calibrations"`
+}
+
+// calibrations are read one by one, for a histogram takes 270 KB however short its text:
+// no more than there are numbers of slots.
+type calibrations []Calibration
+
+func (all *calibrations) UnmarshalJSON(text []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	if len(parts) > mostSlots {
+		return fmt.Errorf("%d calibrations, at most %d are read", len(parts), mostSlots)
+	}
+	*all = make(calibrations, len(parts))
+	for i, part := range parts {
+		if err := json.Unmarshal(part, &(*all)[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readJSON(name string, text []byte, echo time.Duration) ([]Calibration, error) {
