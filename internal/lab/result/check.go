@@ -6,7 +6,16 @@ import (
 	"path/filepath"
 )
 
-// Check refuses a run that does not fit together.
+// What one run may have: a file that says more would keep who reads it busy for hours. The
+// bounds of a scenario are not above them.
+const (
+	MostRounds = 1000
+	MostArms   = 100
+	MostLoads  = 200
+	MostClaims = 1000
+)
+
+// Check refuses a run that does not fit together, or that is larger than any run is.
 //
 // Errors: one line that says what and where.
 func (r *Run) Check() error {
@@ -15,6 +24,14 @@ func (r *Run) Check() error {
 	}
 	if r.Scenario == "" {
 		return fmt.Errorf("the scenario has no name")
+	}
+	for _, of := range []struct {
+		what       string
+		have, most int
+	}{{"arms", len(r.Arms), MostArms}, {"loads", len(r.Loads), MostLoads}, {"claims", len(r.Claims), MostClaims}} {
+		if of.have > of.most {
+			return fmt.Errorf("%d %s: at most %d are read", of.have, of.what, of.most)
+		}
 	}
 	arms, loads := map[string]bool{}, map[string]bool{}
 	for _, a := range r.Arms {
@@ -32,10 +49,25 @@ func (r *Run) Check() error {
 	if err := r.checkClaims(arms, loads); err != nil {
 		return err
 	}
+	return r.checkBlocks(arms, loads)
+}
+
+func (r *Run) checkBlocks(arms, loads map[string]bool) error {
+	type place struct {
+		arm, load string
+		round     int
+	}
+	taken := map[place]bool{}
 	for i := range r.Blocks {
-		if err := r.Blocks[i].check(arms, loads); err != nil {
+		b := &r.Blocks[i]
+		if err := b.check(arms, loads); err != nil {
 			return fmt.Errorf("block %d: %w", i+1, err)
 		}
+		at := place{b.Arm, b.Load, b.Round}
+		if taken[at] {
+			return fmt.Errorf("block %d: there are two of %.60q at %.60q in round %d", i+1, b.Arm, b.Load, b.Round)
+		}
+		taken[at] = true
 	}
 	return nil
 }
@@ -66,8 +98,8 @@ func (b *Block) check(arms, loads map[string]bool) error {
 	if !arms[b.Arm] || !loads[b.Load] {
 		return fmt.Errorf("%.60q at %.60q: no such arm or load", b.Arm, b.Load)
 	}
-	if b.Round < 1 {
-		return fmt.Errorf("round %d: they count from 1", b.Round)
+	if b.Round < 1 || b.Round > MostRounds {
+		return fmt.Errorf("round %d: they count from 1 to %d at most", b.Round, MostRounds)
 	}
 	if b.Raw != "" && !filepath.IsLocal(b.Raw) {
 		return fmt.Errorf("raw record %.80q: want a file beside run.json", b.Raw)

@@ -191,7 +191,12 @@ func TestRefused(t *testing.T) {
 		{func(r *result.Run) { r.Claims[0].Margin = 1 }, "claim 1: margin 1: want 0 to 1"},
 		{func(r *result.Run) { r.Claims = append(r.Claims, r.Claims[0]) }, "2 primary claims: one decides"},
 		{func(r *result.Run) { r.Blocks[0].Load = "high" }, `block 1: "a" at "high": no such arm or load`},
-		{func(r *result.Run) { r.Blocks[0].Round = 0 }, "block 1: round 0: they count from 1"},
+		{func(r *result.Run) { r.Blocks[0].Round = 0 }, "block 1: round 0: they count from 1 to 1000 at most"},
+		{func(r *result.Run) { r.Blocks[0].Round = math.MaxInt }, "block 1: round 9223372036854775807: they count from 1 to 1000 at most"},
+		{func(r *result.Run) { r.Blocks = append(r.Blocks, r.Blocks[0]) }, `block 2: there are two of "a" at "low" in round 1`},
+		{func(r *result.Run) { r.Arms = make([]result.Arm, 101) }, "101 arms: at most 100 are read"},
+		{func(r *result.Run) { r.Loads = make([]result.Load, 201) }, "201 loads: at most 200 are read"},
+		{func(r *result.Run) { r.Claims = make([]result.Claim, 1001) }, "1001 claims: at most 1000 are read"},
 		{func(r *result.Run) { r.Blocks[0].Raw = "../x" }, `block 1: raw record "../x": want a file beside run.json`},
 		{func(r *result.Run) { r.Blocks[0].Figures["p50"] = math.Inf(1) }, "block 1: p50 is +Inf: want a number from 0 up, or none"},
 	} {

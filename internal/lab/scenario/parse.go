@@ -19,10 +19,12 @@ import (
 const (
 	// maxFile bounds a file, in bytes.
 	maxFile = 1 << 20
-	// mostRounds, mostArms and mostLoads bound what one run has to keep.
+	// mostRounds, mostArms, mostLoads and mostClaims bound what one run has to keep; those
+	// of package result are the same.
 	mostRounds = 1000
 	mostArms   = 100
 	mostLoads  = 200
+	mostClaims = 1000
 	// mostWorkers and mostProcesses bound what is started on one machine.
 	mostWorkers   = 100
 	mostProcesses = 64
@@ -294,6 +296,9 @@ func (t *table) claims(s *Scenario) {
 	}
 	for i, node := range t.list("secondary") {
 		s.Secondary = append(s.Secondary, t.claim(node, fmt.Sprintf("secondary[%d]", i+1)))
+	}
+	if n := len(s.Claims()); n > mostClaims {
+		t.wrong("secondary", "there are %d claims; at most %d are possible", n, mostClaims)
 	}
 }
 
