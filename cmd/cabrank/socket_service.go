@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	// socketHeaderTimeout bounds a handshake.
-	socketHeaderTimeout = 10 * time.Second
+	// socketHandshakeTimeout bounds a handshake, and any other request: with its body,
+	// which none needs, and with the client's reading of the answer. A socket has bounds
+	// of its own.
+	socketHandshakeTimeout = 10 * time.Second
 	// socketHeaderBytes bounds its header: cookies may be long.
 	socketHeaderBytes = 32 << 10
 )
@@ -105,7 +107,7 @@ func (s *socketService) start() error {
 		return err
 	}
 	s.http = &http.Server{
-		Handler: http.HandlerFunc(s.route), ReadHeaderTimeout: socketHeaderTimeout, IdleTimeout: socketHeaderTimeout,
+		Handler: http.HandlerFunc(s.route), ReadTimeout: socketHandshakeTimeout, WriteTimeout: socketHandshakeTimeout,
 		MaxHeaderBytes: socketHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	go s.follow(func() error { return s.http.Serve(on) }) // ends with the listener, in stop

@@ -3,9 +3,12 @@
 package socket_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -171,6 +174,34 @@ func TestServePaths(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A request that does not come to its end, in its head or in its body, ends in 10 s.
+func TestServeHalfRequests(t *testing.T) {
+	_, url := startServe(t)
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
+	var halves []net.Conn
+	for _, half := range []string{
+		"", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, half); err != nil {
+			t.Fatal(err)
+		}
+		halves = append(halves, conn)
+	}
+	deadline := time.Now().Add(harness.Patience)
+	for i, conn := range halves {
+		conn.SetReadDeadline(deadline)
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("request %d has not ended", i)
+		}
+	}
 }
 
 // crowd is sockets that have subscribed to one channel.
