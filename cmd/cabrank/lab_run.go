@@ -124,8 +124,10 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	if f.out == "" {
 		f.out = s.Name + time.Now().Format("-2006-01-02-150405")
 	}
-	if _, err := os.Stat(filepath.Join(f.out, result.RunFile)); err == nil {
-		return nil, fmt.Errorf("--out: %s has the results of another run: name another folder", f.out)
+	for _, name := range []string{result.RunFile, lab.ReportFile} {
+		if _, err := os.Stat(filepath.Join(f.out, name)); err == nil {
+			return nil, fmt.Errorf("--out: %s has the results of another run, %s: name another folder", f.out, name)
+		}
 	}
 	return s, nil
 }
@@ -228,12 +230,11 @@ func noise() func() float64 {
 	}
 }
 
-// tell prints what came of a run and writes its report.
+// tell writes the report of a run and prints what came of it, in this order: a reader of
+// stdout that has gone ends the process.
 func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
-	if err := lab.RunReport(f.out, done).Print(stdout); err != nil {
-		return err
-	}
-	if err := lab.SaveRunReport(f.out, done); err != nil {
+	saved := lab.SaveRunReport(f.out, done)
+	if err := errors.Join(lab.RunReport(f.out, done).Print(stdout), saved); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))

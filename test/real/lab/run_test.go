@@ -177,3 +177,17 @@ func TestListAndShow(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What another run, or another command of the lab, has written is not written over.
+func TestRunKeepsOtherResults(t *testing.T) {
+	for _, name := range []string{"run.json", "report.html"} {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("kept"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run := startRun(t, write(t, tiny), "--out", folder)
+		if code := run.ExitCode(harness.Patience); code != 2 || !strings.Contains(run.Log(), "has the results of another run, "+name) {
+			t.Errorf("exit code %d: %s", code, run.Log())
+		}
+	}
+}
