@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -167,4 +169,12 @@ func TestLongMessageSheds(t *testing.T) {
 	})
 	c.send(pubFrame("3", "other", strings.Repeat("y", 200_000)))
 	c.want("ack 3")
+}
+
+// A message that finds no room, and no events to take it from, ends its socket.
+func TestLongMessageWithoutRoom(t *testing.T) {
+	url, server, _ := start(t, Options{BufferTotal: 64 << 10}, noBounds)
+	long := pubFrame("1", "c", strings.Repeat("y", 200_000))
+	_ = dial(t, url).ws.WriteMessage(websocket.TextMessage, []byte(long)) // the socket may end meanwhile
+	wantEnded(t, server, "memory", 1)
 }
