@@ -172,12 +172,7 @@ func whatRan(name string, r *result.Run) string {
 
 // sentence says a verdict on one arm.
 func (t Two) sentence(v verdict) string {
-	text := fmt.Sprintf("%s at %s, B against A: %s (medians %s and %s)", v.claim.Other, v.claim.Load, v.words(),
-		figureText(v.claim.Figure, v.other.middle), figureText(v.claim.Figure, v.base.middle))
-	if silence := v.comparison.Silence("A", "B"); silence != "" {
-		text += "; " + silence
-	}
-	return text + "."
+	return v.told(fmt.Sprintf("%s at %s, B against A: ", v.claim.Other, v.claim.Load), "A", "B")
 }
 
 // Verdicts is the table of what was tested.

@@ -52,16 +52,17 @@ func TestRunSummary(t *testing.T) {
 				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90: no verdict, a quick run has none on tails (medians ",
-				"cabrank against round-robin at 80/s: p50: too few pairs (2, needs 10) (medians ",
-				"cabrank against round-robin at 80/s: errors: too few pairs (2, needs 10)", "cabrank against round-robin at 80/s: CPU per call: too few pairs",
+				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians); no verdict, a quick run has none on tails.",
+				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians); no verdict, too few pairs (2, needs 10).",
 				"A quick run: figures to look at, and no verdict on tails.", envy,
 			},
 		},
 		{
 			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
 			want: []string{
-				"cabrank against round-robin at 80/s: p90: no verdict, the run was cut short (medians ",
+				"cabrank against round-robin at 80/s: p90 43.6 ms and 86.2 ms (medians); no verdict, the run was cut short.",
 				"Cut short after ", envy,
 			},
 		},
@@ -74,7 +75,7 @@ func TestRunSummary(t *testing.T) {
 				}
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90: too few pairs (9 of 12 known, needs 10) (medians ",
+				"cabrank against round-robin at 80/s: p90 42.2 ms and 78.6 ms (medians); no verdict, too few pairs (9 of 12 known, needs 10).",
 				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
 			},
 		},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/stats"
@@ -120,13 +121,33 @@ func (v verdict) words() string {
 	return v.comparison.Words()
 }
 
-// sentence says the verdict with who, where and the medians.
-func (v verdict) sentence() string {
-	text := fmt.Sprintf("%s against %s at %s: %s", v.claim.Other, v.claim.Base, v.claim.Load, v.words())
-	if v.base.known > 0 && v.other.known > 0 {
-		text += fmt.Sprintf(" (medians %s and %s)", figureText(v.claim.Figure, v.other.middle), figureText(v.claim.Figure, v.base.middle))
+// without says why there is no verdict: "too few pairs (2, needs 10)".
+func (v verdict) without() string {
+	if v.withheld != "" {
+		return v.withheld
 	}
-	if silence := v.comparison.Silence(v.claim.Base, v.claim.Other); silence != "" {
+	return strings.TrimPrefix(v.comparison.Words(), v.comparison.Figure+": ")
+}
+
+// sentence says the verdict with who, where and the medians, which come first where
+// there is no verdict: they are then all that there is to read.
+func (v verdict) sentence() string {
+	return v.told(fmt.Sprintf("%s against %s at %s: ", v.claim.Other, v.claim.Base, v.claim.Load), v.claim.Base, v.claim.Other)
+}
+
+// told is a sentence that begins with who and where; base and other are what the two
+// sides are called.
+func (v verdict) told(text, base, other string) string {
+	medians := figureText(v.claim.Figure, v.other.middle) + " and " + figureText(v.claim.Figure, v.base.middle)
+	switch {
+	case v.base.known == 0 || v.other.known == 0:
+		text += v.words()
+	case v.decided():
+		text += fmt.Sprintf("%s (medians %s)", v.words(), medians)
+	default:
+		text += fmt.Sprintf("%s %s (medians); no verdict, %s", v.comparison.Figure, medians, v.without())
+	}
+	if silence := v.comparison.Silence(base, other); silence != "" {
 		text += "; " + silence
 	}
 	return text + "."
