@@ -189,7 +189,7 @@ func TestServeHalfRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		if _, err := io.WriteString(conn, half); err != nil {
 			t.Fatal(err)
 		}
