@@ -95,7 +95,7 @@ type cell struct {
 // Errors: one line. Without a block that was measured, nothing is left in the folder.
 func Run(ctx context.Context, o Options) (*result.Run, error) {
 	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}}
-	made, err := makeFolder(o.Folder)
+	made, err := makeFolder(filepath.Join(o.Folder, result.RawFolder))
 	if err != nil {
 		return nil, err
 	}

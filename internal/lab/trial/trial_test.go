@@ -330,6 +330,27 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// Where not even the first block can be written, nothing is left.
+func TestNothingIsLeft(t *testing.T) {
+	done, folder, err := run(t, &world{takes: time.Second}, func(o *Options) {
+		raw := filepath.Join(o.Folder, result.RawFolder)
+		o.Tell = func(p Progress) {
+			if p.Live.Length == 0 { // a file in the place of the folder
+				_ = os.Remove(raw)
+				if err := os.WriteFile(raw, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if done != nil || err == nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := os.Stat(filepath.Dir(folder)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s was left: %v", folder, err)
+	}
+}
+
 // Where calls say how long they take, and there are slots for them, a block is held
 // against a perfect queue.
 func TestAgainstAnIdealQueue(t *testing.T) {
