@@ -18,6 +18,7 @@ import (
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/programs"
 	"github.com/cabrank/cabrank/internal/lab/result"
+	"github.com/cabrank/cabrank/internal/lab/rig"
 	"github.com/cabrank/cabrank/internal/lab/scenario"
 	"github.com/cabrank/cabrank/internal/lab/simulated"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
@@ -210,10 +211,9 @@ func place(s *scenario.Scenario, exe string) (placed *scenario.Scenario, forget 
 	if !s.NeedsExamples() {
 		return s.Placed(at), func() {}, nil
 	}
-	if at.Examples, err = os.MkdirTemp("", "cabrank-examples-"); err != nil {
+	if at.Examples, forget, err = rig.TempFolder(); err != nil {
 		return nil, nil, err
 	}
-	forget = func() { os.RemoveAll(at.Examples) } //nolint:errcheck // a temporary folder
 	if err := programs.Unpack(at.Examples); err != nil {
 		forget()
 		return nil, nil, err

@@ -46,6 +46,17 @@ func makeFolder() (f folder, err error) {
 	return f, errors.Join(unix.Flock(int(f.lock.Fd()), unix.LOCK_EX), os.Rename(name+".new", name))
 }
 
+// TempFolder makes a folder for files that the arms of a run share. remove removes it; if
+// this process is killed, the next arm of anybody does.
+func TempFolder() (path string, remove func(), err error) {
+	f, err := makeFolder()
+	if err != nil {
+		f.remove()
+		return "", nil, err
+	}
+	return f.path, f.remove, nil
+}
+
 func (f folder) remove() {
 	if f.path != "" {
 		_ = os.RemoveAll(f.path) // in a folder for temporary files
