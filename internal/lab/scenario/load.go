@@ -89,6 +89,9 @@ func (e Event) String() string {
 	return text
 }
 
+// mostVolleys bounds how often calls are due together: each time is a piece of the plan.
+const mostVolleys = 100_000
+
 // Plan is the load as it runs with a seed.
 //
 // Errors: one line that begins with the key of the file.
@@ -96,8 +99,11 @@ func (l *Load) Plan(seed uint64) (traffic.Plan, error) {
 	o := l.Options
 	o.Seed = seed
 	if l.AtOnce > 0 {
-		if l.Every <= 0 || o.Duration < l.Every {
+		if l.Every < time.Millisecond || o.Duration < l.Every {
 			return traffic.Plan{}, fmt.Errorf("every %v: want a time from 1ms to the duration, %v", l.Every, o.Duration)
+		}
+		if n := o.Duration / l.Every; n > mostVolleys {
+			return traffic.Plan{}, fmt.Errorf("every %v: these are %d times in %v, at most %d are possible", l.Every, n, o.Duration, mostVolleys)
 		}
 		o.Rate = "1" // replaced below
 		o.Most = max(o.Most, l.AtOnce, traffic.DefaultMost)

@@ -154,6 +154,8 @@ func TestFaults(t *testing.T) {
 		{"rate: [100, 30000/m]", "rate: [100, 30000/x]", `load "steps 30000/x": rate "30000/x": "30000/x": the unit of a rate is /s, /m or /h`},
 		{"callers: 60", "callers: 60\n    rate: 5", `loads[2]: give one of rate, at_once (open loops), callers and stages (closed loops)`},
 		{"every: 1s", "every: 21s", `load "10 at once": every 21s: want a time from 1ms to the duration, 20s`},
+		{"every: 1s", "every: 999us", `load "10 at once": every 999µs: want a time from 1ms to the duration, 20s`},
+		{"every: 1s", "every: 1ms\n    duration: 101s", `load "10 at once": every 1ms: these are 101000 times in 1m41s, at most 100000 are possible`},
 		{"quick: {rounds", "quick: {arms: [x], rounds", `quick.arms: there is no arm "x"`},
 		{"loads: [steps 100/s", "loads: [stepz", `quick.loads: there is no load "stepz"; there are: steps 100/s`},
 		{`quick: {stages: "1s:30"}`, `quick: {stages: "1s:x"}`, `quick.loads: there is no load "stages 1s:30"`},
