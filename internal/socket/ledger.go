@@ -45,6 +45,10 @@ func (p *promise) done(err error) {
 	f := p.session.frameOf(a)
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
+	if p.session.over {
+		f.drop() // nobody waits for it any more
+		return
+	}
 	p.ack, p.refused = f, err != nil
 	p.session.settle()
 }
@@ -64,6 +68,8 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	s.calls--
 	switch {
 	case f == nil:
+	case s.over:
+		f.drop() // nobody waits for it any more
 	case p.left:
 		s.send(Res, f)
 	default:
