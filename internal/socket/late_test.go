@@ -1,8 +1,11 @@
 package socket
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -22,5 +25,36 @@ func TestLateAnswersGiveBack(t *testing.T) {
 	b.done("pub c", nil)
 	if used := server.Stats().BufferedBytes; used != 0 {
 		t.Errorf("%d bytes of the budget are left behind", used)
+	}
+}
+
+// A broker that answers nothing does not hold up the end of sockets that wait for it.
+func TestCloseWithABrokerThatIsSilent(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := startScripted(t, Options{})
+	joining, many := dial(t, url), dial(t, url)
+	joining.send(subFrame("1", "c"), pubFrame("2", "c", "x"))
+	b.await(t, "sub c")
+	for i := range mostPromises + 1 {
+		many.send(pubFrame("1", fmt.Sprint(i), "x"))
+	}
+	testkit.Eventually(t, within, "the last one to wait", func() bool { return server.Stats().Received["pub"] == mostPromises+2 })
+	closed := make(chan struct{})
+	go func() {
+		server.Close()
+		close(closed)
+	}()
+	for _, c := range []*client{joining, many} {
+		c.wantClosed(websocket.CloseGoingAway)
+		c.ws.Close()
+	}
+	select {
+	case <-closed:
+	case <-time.After(within):
+		t.Error("it waits for the broker")
+		b.done("sub c", nil)
+		for i := range mostPromises {
+			b.done("pub "+fmt.Sprint(i), nil)
+		}
 	}
 }

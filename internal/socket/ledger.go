@@ -21,14 +21,14 @@ type promise struct {
 }
 
 // promised adds a request to those that are answered in order. It waits while too
-// many are not, and returns nil at the end of the socket.
+// many are not, and returns nil if the socket is told to go.
 func (s *session) promised(r request) *promise {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.promises) >= mostPromises && !s.over {
+	for len(s.promises) >= mostPromises && !s.saidBye {
 		s.changed.Wait()
 	}
-	if s.over {
+	if s.saidBye {
 		return nil
 	}
 	p := &promise{request: r, session: s}

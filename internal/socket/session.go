@@ -56,7 +56,7 @@ type session struct {
 	pinged  atomic.Bool  // since it was last heard
 
 	mu       sync.Mutex
-	changed  sync.Cond      // a promise was kept, a subscription is done, or it is over
+	changed  sync.Cond      // a promise was kept, a subscription is done, or it was told to go
 	promises []*promise     // not kept yet, in order
 	calls    int            // that were taken and have not ended
 	joining  int            // subscriptions that are not done
@@ -112,7 +112,6 @@ func (s *session) stop() {
 		drop(p.result)
 	}
 	s.promises = nil
-	s.changed.Broadcast()
 }
 
 func drop(f *frame) {
@@ -184,7 +183,10 @@ func (s *session) take(message []byte) error {
 		return nil // nothing is answered any more
 	}
 	p := s.promised(r)
-	if p == nil || !s.out.awaitRoom() {
+	if p == nil {
+		return nil
+	}
+	if !s.out.awaitRoom() {
 		return errOver
 	}
 	s.begin(p)
@@ -260,7 +262,7 @@ func (s *session) awaitJoined() {
 	defer s.held.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.joining > 0 && !s.over {
+	for s.joining > 0 && !s.saidBye {
 		s.changed.Wait()
 	}
 }
@@ -297,6 +299,7 @@ func (s *session) byeLocked(code int, why string) {
 	payload := websocket.FormatCloseMessage(code, why)
 	s.out.end(newFrame(control(opClose, payload), &s.server.budget), false)
 	_ = s.net.SetReadDeadline(time.Now().Add(linger)) // a connection that is gone ends by itself
+	s.changed.Broadcast()
 }
 
 func (s *session) hasSaidBye() bool {
