@@ -89,7 +89,7 @@ func Open(options Options) (*Broker, error) {
 // clientOption reads an address. An error has no password in it.
 func clientOption(address string) (rueidis.ClientOption, error) {
 	o := rueidis.ClientOption{InitAddress: []string{address}}
-	if strings.Contains(address, "://") {
+	if strings.ContainsAny(address, "/@") { // no HOST:PORT: it may have a password
 		parsed, err := rueidis.ParseURL(address)
 		if err != nil {
 			return o, errors.New("redis: not an address such as redis://USER:PASSWORD@HOST:PORT/DB, rediss:// with TLS, unix:///PATH")
