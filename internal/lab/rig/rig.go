@@ -204,8 +204,8 @@ func Between(from, to []result.Process) (used []result.Process) {
 	for _, p := range to {
 		if i := slices.IndexFunc(from, func(q result.Process) bool { return q.Role == p.Role }); i >= 0 {
 			p.CPU = max(0, p.CPU-from[i].CPU) // less only if nobody has counted what has ended
-			p.Throttled -= from[i].Throttled
-			p.ThrottledFor -= from[i].ThrottledFor
+			p.Throttled = max(0, p.Throttled-from[i].Throttled)
+			p.ThrottledFor = max(0, p.ThrottledFor-from[i].ThrottledFor)
 		}
 		used = append(used, p)
 	}

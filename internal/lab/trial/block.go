@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/result"
+	"github.com/cabrank/cabrank/internal/lab/rig"
 	"github.com/cabrank/cabrank/internal/lab/scenario"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 )
@@ -85,7 +86,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if _, virtual := stand.(Virtual); !virtual {
 		b.Noise = noise()
 	}
-	b.Processes = append(crew.processes, between(before, stand.Usage())...)
+	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)
 	b.Measure(record, workersAt(c.arm, c.load))
 	t.against(ctx, c, plan, b, record)
 	marks := result.Marks
@@ -112,21 +113,4 @@ func workersAt(a *scenario.Arm, l *scenario.Load) int {
 		}
 	}
 	return n
-}
-
-// between is what each process has used from one moment to another. One that was not
-// there before has used all that it has.
-func between(from, to []result.Process) (used []result.Process) {
-	before := map[string]result.Process{}
-	for _, p := range from {
-		before[p.Role] = p
-	}
-	for _, p := range to {
-		was := before[p.Role]
-		p.CPU = max(0, p.CPU-was.CPU)
-		p.Throttled = max(0, p.Throttled-was.Throttled)
-		p.ThrottledFor = max(0, p.ThrottledFor-was.ThrottledFor)
-		used = append(used, p)
-	}
-	return used
 }
