@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -112,6 +113,18 @@ func (f *socketServe) check() error {
 	} {
 		if value <= 0 {
 			return fmt.Errorf("--%s must be above 0", name)
+		}
+	}
+	for name, address := range map[string]string{"listen": f.listen, "metrics": f.metrics, "probes": f.probes} {
+		if address == "off" && name != "listen" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(address)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s %.60q: want HOST:PORT, such as localhost:9000, port 0 to 65535", name, address)
 		}
 	}
 	for _, path := range f.paths {
