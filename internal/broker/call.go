@@ -22,11 +22,25 @@ var (
 	ErrClosed = errors.New("no broker")
 )
 
+// Caller is who makes calls: one socket.
+//
+// Concurrency: nobody changes it once it has made a call.
+type Caller struct {
+	// ID is a UUID, of the socket alone.
+	ID string
+	// Address is its peer's, without port; "" if it has none.
+	Address string
+	// User is who the caller has proved to be; "" if nobody knows.
+	User string
+}
+
 // Call is one call of a function.
 //
 // Concurrency: both functions are called outside of all locks of the broker, maybe
 // before Broker.Call has returned, and must not block.
 type Call struct {
+	// Caller is who makes it; nil if nobody says so.
+	Caller *Caller
 	// URI names the function.
 	URI string
 	// Args is a JSON value, nil if there is none. Nobody changes its bytes.

@@ -120,7 +120,7 @@ func (s *session) call(p *promise) {
 		return
 	}
 	s.server.options.Broker.Call(s.ctx, broker.Call{
-		URI: p.uri, Args: p.args, Timeout: p.timeout,
+		Caller: s.caller, URI: p.uri, Args: p.args, Timeout: p.timeout,
 		Accepted: func(err error) {
 			if err != nil {
 				s.uncount()

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -158,6 +159,13 @@ func (id *messageID) UnmarshalText(text []byte) error {
 
 func isHex(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
+}
+
+// newUUID returns a UUID of version 4.
+func newUUID() string {
+	var random [16]byte
+	rand.Read(random[:])
+	return string(appendUUID(nil, random))
 }
 
 // appendUUID appends a UUID of version 4 made of 16 random bytes.

@@ -43,6 +43,7 @@ type session struct {
 	net    net.Conn
 	out    *outbox
 	allows allowed
+	caller *broker.Caller
 	ctx    context.Context //nolint:containedctx // of the socket: its calls end with it
 	cancel context.CancelFunc
 
@@ -69,6 +70,7 @@ type session struct {
 
 func newSession(server *Server, ws *websocket.Conn, allows allowed) *session {
 	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows}
+	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) })
@@ -78,6 +80,16 @@ func newSession(server *Server, ws *websocket.Conn, allows allowed) *session {
 	ws.SetPongHandler(func(string) error { return s.hear() })
 	ws.SetCloseHandler(s.onClose)
 	return s
+}
+
+// hostOf returns an address without its port; "" for what has none, such as a Unix
+// socket.
+func hostOf(address net.Addr) string {
+	host, _, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 // run serves the socket until it ends.
