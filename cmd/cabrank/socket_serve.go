@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +122,7 @@ func (f *socketServe) check() error {
 		}
 		_, port, err := net.SplitHostPort(address)
 		if err == nil {
-			_, err = net.LookupPort("tcp", port)
+			_, err = strconv.ParseUint(port, 10, 16)
 		}
 		if err != nil {
 			return fmt.Errorf("--%s %.60q: want HOST:PORT, such as localhost:9000, port 0 to 65535", name, address)
