@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/redislink"
 )
 
 // Options of a Broker.
@@ -61,7 +61,7 @@ func Open(options Options) (*Broker, error) {
 	if options.Sweep == 0 {
 		options.Sweep = 30 * time.Second
 	}
-	how, err := clientOption(options.Address)
+	how, err := redislink.ClientOption(options.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -86,28 +86,12 @@ func Open(options Options) (*Broker, error) {
 	return b, nil
 }
 
-// clientOption reads an address. An error has no password in it.
-func clientOption(address string) (rueidis.ClientOption, error) {
-	o := rueidis.ClientOption{InitAddress: []string{address}}
-	if strings.ContainsAny(address, "/@") { // no HOST:PORT: it may have a password
-		parsed, err := rueidis.ParseURL(address)
-		if err != nil {
-			return o, errors.New("redis: not an address such as redis://USER:PASSWORD@HOST:PORT/DB, rediss:// with TLS, unix:///PATH")
-		}
-		o = parsed
-	}
-	o.ForceSingleClient, o.DisableCache, o.PipelineMultiplex = true, true, -1
-	o.ConnWriteTimeout = answerWithin
-	o.Dialer.Timeout, o.Dialer.KeepAlive = answerWithin/2, answerWithin
-	return o, nil
-}
-
 // Listen says where events go. The function must not block.
 func (b *Broker) Listen(events func(broker.Topic, broker.Event)) { b.feed.listen(events) }
 
 // Publish sends an event.
 func (b *Broker) Publish(e broker.Event, done func(error)) {
-	payload, err := json.Marshal(published{e.ID, e.Args})
+	payload, err := json.Marshal(redislink.Event{ID: e.ID, Args: e.Args})
 	if err != nil {
 		done(err)
 		return
@@ -126,14 +110,14 @@ func (b *Broker) Unsubscribe(topic broker.Topic, done func(error)) {
 // Call asks for a function of whichever callee takes it.
 func (b *Broker) Call(ctx context.Context, call broker.Call) {
 	id := newID()
-	payload, err := json.Marshal(stored{b.conn, id, call.URI, call.Args})
+	payload, err := json.Marshal(redislink.Entry{Conn: b.conn, ID: id, URI: call.URI, Args: call.Args})
 	if err != nil {
 		call.Accepted(err)
 		return
 	}
 	w := b.pending.add(ctx, id, call)
 	ms := strconv.FormatInt(max(call.Timeout.Milliseconds(), 1), 10)
-	timeoutKey, list := callTimeoutKey(call.URI, id), callsKey(call.URI)
+	timeoutKey, list := redislink.CallTimeoutKey(call.URI, id), redislink.CallsKey(call.URI)
 	if b.options.CallCap > 0 {
 		b.pushCapped(w, timeoutKey, list, ms, string(payload))
 		return
@@ -151,11 +135,11 @@ func (b *Broker) pushCapped(w *waiter, timeoutKey, list, ms, payload string) {
 
 // takeResults empties the list of results, and waits at it, on a connection of its own.
 func (b *Broker) takeResults() {
-	for wait := newBackoff(); b.ctx.Err() == nil; wait.pause(b.ctx) {
+	for wait := redislink.NewBackoff(); b.ctx.Err() == nil; wait.Pause(b.ctx) {
 		conn, giveBack := b.client.Dedicate()
 		stop := context.AfterFunc(b.ctx, conn.Close) // ends a pop that waits
 		for last := time.Now(); b.pop(conn) == nil; last = time.Now() {
-			wait.reset()
+			wait.Reset()
 			if time.Since(last) < busy {
 				time.Sleep(gather)
 			}
@@ -170,7 +154,7 @@ func (b *Broker) takeResults() {
 func (b *Broker) pop(conn rueidis.DedicatedClient) error {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*popSeconds*time.Second)
 	defer cancel()
-	popped, err := conn.Do(ctx, conn.B().Blmpop().Timeout(popSeconds).Numkeys(1).Key(resultsKey(b.conn)).Right().Count(mostResults).Build()).ToArray()
+	popped, err := conn.Do(ctx, conn.B().Blmpop().Timeout(popSeconds).Numkeys(1).Key(redislink.ResultsKey(b.conn)).Right().Count(mostResults).Build()).ToArray()
 	switch {
 	case rueidis.IsRedisNil(err):
 		return nil // nothing came
@@ -203,11 +187,11 @@ const (
 func (b *Broker) deliver(entries []string) {
 	keys := make([]string, 0, len(entries))
 	for _, entry := range entries {
-		var result stored
+		var result redislink.Entry
 		if err := json.Unmarshal([]byte(entry), &result); err != nil {
 			continue // of somebody who does not keep to the form: its caller's call expires
 		}
-		keys = append(keys, resultTimeoutKey(b.conn, result.ID))
+		keys = append(keys, redislink.ResultTimeoutKey(b.conn, result.ID))
 		b.pending.end(result.ID, result.Args, nil)
 	}
 	if len(keys) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/redislink"
 )
 
 // errLost refuses subscriptions while there is no connection.
@@ -55,16 +56,16 @@ func (f *feed) open() (err error) {
 func (f *feed) run() {
 	ctx, log := f.broker.ctx, f.broker.options.Log
 	f.await(ctx, f.first)
-	for wait := newBackoff(); ctx.Err() == nil; {
+	for wait := redislink.NewBackoff(); ctx.Err() == nil; {
 		log.Warn("redis is lost: calls and subscriptions are refused, events are missed")
 		now, err := f.connect(ctx)
 		for err != nil && ctx.Err() == nil {
 			now.release()
-			wait.pause(ctx)
+			wait.Pause(ctx)
 			now, err = f.connect(ctx)
 		}
 		if err == nil {
-			wait.reset()
+			wait.Reset()
 			log.Info("redis is there again", "topics", f.count())
 			f.await(ctx, now)
 		} else {
@@ -96,7 +97,7 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 			giveBack()
 		},
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
 	if err := conn.Do(ctx, conn.B().Ping().Build()).Error(); err != nil {
 		return now, err
@@ -143,7 +144,7 @@ func (f *feed) ask(topic broker.Topic, wanted bool) error {
 	if conn == nil {
 		return errLost
 	}
-	ctx, cancel := context.WithTimeout(f.broker.ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(f.broker.ctx, redislink.AnswerWithin)
 	defer cancel()
 	err := conn.Do(ctx, command(conn, topic, wanted)).Error()
 	if err != nil && wanted {
@@ -162,7 +163,7 @@ func (f *feed) count() int {
 
 // message is called for one event after the other.
 func (f *feed) message(m rueidis.PubSubMessage) {
-	var p published
+	var p redislink.Event
 	if err := json.Unmarshal([]byte(m.Message), &p); err != nil {
 		return // of somebody who does not keep to the form
 	}

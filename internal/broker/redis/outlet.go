@@ -8,12 +8,10 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/redislink"
 )
 
 const (
-	// answerWithin bounds how long Redis may take to answer.
-	answerWithin = 10 * time.Second
-
 	// mostPipeline is how many commands are sent together.
 	mostPipeline = 512
 
@@ -116,7 +114,7 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	for _, order := range batch {
 		commands = append(commands, order.commands...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
 	answers := o.client.DoMulti(ctx, commands...)
 	for _, order := range batch {

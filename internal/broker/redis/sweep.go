@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/redislink"
 )
 
 // sweepText takes an entry out of its list if its time is over. Keys: timeout key,
@@ -79,7 +81,7 @@ func (b *Broker) sweepList(ctx context.Context, kind, list string) error {
 func (b *Broker) sweepEntries(ctx context.Context, kind, list string, entries []string) (removed int64, err error) {
 	var commands []rueidis.Completed
 	for _, entry := range entries {
-		var e stored
+		var e redislink.Entry
 		if err := json.Unmarshal([]byte(entry), &e); err != nil {
 			continue // nothing of ours
 		}
