@@ -206,6 +206,7 @@ func (c *call) notGranted(verdict rank.Verdict, reason rank.Reason, now time.Dur
 // wait puts the call among those that the rank will call.
 func (c *call) wait(now time.Duration) {
 	c.state, c.awaited, c.joined = callQueued, true, now
+	c.taken()
 	c.count()
 	c.setClock(now)
 }
@@ -278,6 +279,7 @@ func (c *call) run(lease rank.Lease, now time.Duration) {
 func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	c.hasSlot(lease)
 	c.state = callRunning
+	c.taken()
 	c.waited = lease.Waited()
 	c.boundRun(now)
 	if p := c.form.policy; p != nil {

@@ -147,6 +147,7 @@ func (c *call) fail(why ending, now time.Duration) {
 		c.failed = true
 		c.st.stats.refused[why]++
 	}
+	c.notTaken(&a.answer)
 	if conn := c.down.Conn(); conn != nil && c.tell(conn, why, now) {
 		c.pumpAnswer(now)
 		return

@@ -201,13 +201,21 @@ func (f *form) cuts(cc *callerConn, b *h2.Block, into []cut) []cut {
 		if !found || !f.rewrites(cc, field) {
 			continue
 		}
-		at := len(into)
-		for at > 0 && into[at-1].Start > w.Start {
-			at--
-		}
-		into = slices.Insert(into, at, cut{field, w})
+		into = inOrder(into, cut{field, w})
+	}
+	if cc.local == nil {
+		into = claims(b, into)
 	}
 	return into
+}
+
+// inOrder adds a cut at its place.
+func inOrder(into []cut, c cut) []cut {
+	at := len(into)
+	for at > 0 && into[at-1].Start > c.Start {
+		at--
+	}
+	return slices.Insert(into, at, c)
 }
 
 // rewrites reports whether cabrank has a word of its own in a field.

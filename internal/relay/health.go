@@ -51,6 +51,7 @@ func (r *Relay) checkServing() {
 // call for that service will meet is not known before.
 func (c *call) answerCheck(now time.Duration) {
 	c.state = callLocal
+	c.taken()
 	c.setClock(now)
 	if c.reqEnd {
 		c.localData(now)
@@ -59,6 +60,7 @@ func (c *call) answerCheck(now time.Duration) {
 
 func (c *call) answerWatch(now time.Duration) {
 	c.state, c.watch = callLocal, true
+	c.taken()
 	c.st.callFinished() // a drain does not wait for it
 	c.setClock(now)
 	if c.reqEnd {
@@ -122,6 +124,7 @@ func (c *call) enterAside(now time.Duration) {
 		return
 	}
 	c.aside, c.state = true, callRunning
+	c.taken()
 	c.boundRun(now)
 	c.setClock(now)
 	c.open(conn, now)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"net/http"
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
@@ -34,7 +35,9 @@ type LocalCall struct {
 	body    []byte
 	taken   int // bytes of body that were read
 	tail    []byte
-	held    int // bytes counted in callee.held
+	held    int  // bytes counted in callee.held
+	joined  bool // the queue has taken it, or a worker
+	refused int  // HTTP status of cabrank's own answer to a call that was not taken
 	begun   bool
 	ended   bool // the answer is whole
 	broken  bool // no more comes of it
@@ -86,6 +89,21 @@ func (c *LocalCall) write(p []byte, end bool) (n int, err error) {
 		n += room
 	}
 	return n, nil
+}
+
+// Taken waits until the queue has taken the call, which is zero, or has not: then it is
+// the HTTP status of the refusal, 429 or 503, and Status has its words. A call that is
+// taken may end in any way.
+func (c *LocalCall) Taken() (refused int) {
+	c.st.Lock()
+	defer c.st.Unlock()
+	for !c.joined && c.refused == 0 && !c.begun && !c.broken {
+		c.wake.Wait()
+	}
+	if c.refused == 0 && !c.joined && !c.begun {
+		return http.StatusServiceUnavailable
+	}
+	return c.refused
 }
 
 // Header waits for the beginning of the answer and returns its fields; those of an
@@ -178,7 +196,42 @@ func (c *LocalCall) release() {
 	c.st.Pool().Put(c.tail)
 	c.head, c.tail = nil, nil
 	c.begun, c.ended, c.broken, c.callee = false, false, false, nil
+	c.joined, c.refused = false, 0
 	c.up.Clear()
+}
+
+// near returns the caller's end of a call, if it is in this process and still there.
+func (c *call) near() *LocalCall {
+	if c.caller == nil || c.caller.local == nil {
+		return nil
+	}
+	s := c.caller.local.Stream(c.down.ID())
+	if s == nil {
+		return nil
+	}
+	return s.Owner.(*LocalCall)
+}
+
+// taken tells it that the call waits in the queue, or has a worker.
+func (c *call) taken() {
+	if l := c.near(); l != nil && !l.joined {
+		l.joined = true
+		l.wake.Broadcast()
+	}
+}
+
+// notTaken tells it that cabrank itself answers: one that was not taken is refused.
+func (c *call) notTaken(why *answer) {
+	l := c.near()
+	if l == nil || l.joined {
+		return
+	}
+	l.refused = http.StatusServiceUnavailable
+	if why.status == http.StatusTooManyRequests {
+		l.refused = why.status
+	}
+	l.code, l.message = why.code, why.message // its answer says the same, later
+	l.wake.Broadcast()
 }
 
 // answerHeaders takes the head of the answer, or its trailers.

@@ -427,3 +427,93 @@ func TestLocalClose(t *testing.T) {
 		})
 	}
 }
+
+// A caller in this process learns whether the queue has taken its call before there is
+// an answer, and by which status it was refused otherwise.
+func TestLocalTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.QueueLength = 1 })
+		_, worker := g.pipeWorker("w1", 1)
+		l := g.local(Caller{})
+		var running, waiting, tooMany, late LocalCall
+		ask := LocalRequest{Head: headOf(request(hello)...), Body: hi(), End: true}
+		want := func(c *LocalCall, status int) {
+			t.Helper()
+			if got := c.Taken(); got != status {
+				code, message := c.Status()
+				t.Errorf("%d, want %d: %v %q", got, status, code, message)
+			}
+		}
+		open(t, l, &running, ask)
+		want(&running, 0)
+		worker.Skip(testkit.Headers)
+		open(t, l, &waiting, ask)
+		want(&waiting, 0)
+		open(t, l, &tooMany, ask)
+		want(&tooMany, 503)
+		wantCode(t, &tooMany, grpcwire.ResourceExhausted, "cabrank: queue full")
+		if _, err := io.ReadAll(&tooMany); err != nil {
+			t.Error(err)
+		}
+		wantCode(t, &tooMany, grpcwire.ResourceExhausted, "cabrank: queue full")
+		l.Close()
+		want(&waiting, 0)
+		other := g.local(Caller{})
+		open(t, other, &late, LocalRequest{Head: headOf(request(hello, "Upper", "case")...)})
+		want(&late, 503)
+		for _, c := range []*LocalCall{&running, &waiting, &tooMany, &late} {
+			c.Close()
+		}
+	})
+}
+
+// What a key may do is refused with 429.
+func TestLocalNotTakenByRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) { o.Keys = Keys{By: ByPeer, Concurrent: 1} })
+		_, worker := g.pipeWorker("w1", 2)
+		l := g.local(Caller{Identity: "somebody"})
+		var first, second LocalCall
+		ask := LocalRequest{Head: headOf(request(hello)...), Body: hi(), End: true}
+		open(t, l, &first, ask)
+		worker.Skip(testkit.Headers)
+		open(t, l, &second, ask)
+		if got := second.Taken(); got != 429 {
+			t.Errorf("%d", got)
+		}
+		first.Close()
+		second.Close()
+	})
+}
+
+// Who a caller is, only doors in this process can say: fields of that name are taken
+// out of what comes over sockets, however often they are there.
+func TestForgedClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 2)
+		var c LocalCall
+		claim := []string{"x-cabrank-user", "ann", "x-cabrank-socket", "1"}
+		open(t, g.local(Caller{}), &c, LocalRequest{Head: headOf(request(hello, claim...)...), End: true})
+		worker.WantFields(1, end, passedOn(request(hello, claim...))...)
+		c.Close()
+	})
+	g := newRig(t)
+	_, accept := g.worker("w1", 4)
+	caller := g.caller()
+	worker := caller // until it is there
+	for i, forged := range [][]string{
+		{"x-before", "1", "x-cabrank-user", "ann", "x-after", "1"},
+		{"x-before", "1", "x-cabrank-user", "ann", "x-cabrank-user", "bob", "x-after", "1"},
+		{"x-cabrank-user", "a", "x-before", "1", "x-cabrank-socket", "2", "x-cabrank-user", "b", "x-after", "1", "x-cabrank-socket", "3"},
+	} {
+		stream := uint32(1 + 2*i)
+		caller.WriteHeaders(stream, end, request(hello, forged...)...)
+		if i == 0 {
+			worker = accept()
+		}
+		worker.WantFields(stream, end, request(hello, "x-before", "1", "x-after", "1", "x-forwarded-for", "127.0.0.1", "x-cabrank-hops", "1")...)
+		worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
+		caller.WantHeaders(stream, end)
+	}
+}

@@ -7,7 +7,8 @@
 //     worker is chosen when a slot is free, never before.
 //  2. Header blocks and DATA frames are passed on as they are; the relay reads
 //     a handful of fields and changes three (grpc-timeout, x-forwarded-for,
-//     x-cabrank-hops).
+//     x-cabrank-hops). Claims about who calls are taken out of what comes over
+//     sockets (x-cabrank-user, x-cabrank-socket).
 //  3. A call that provably has not started on a worker moves to another one
 //     (R1 to R4); any other failure is answered in one place (ending.go).
 //  4. Callers come over sockets, or are code of this process (Local), over a

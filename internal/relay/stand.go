@@ -22,12 +22,15 @@ const (
 	fieldPushback
 	fieldHops
 	fieldTries
+	fieldUser
+	fieldSocket
 )
 
 func watchedFields() []string {
 	return []string{
 		":method", ":path", ":status", "content-type", "grpc-timeout",
 		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
+		userName, socketName,
 	}
 }
 
