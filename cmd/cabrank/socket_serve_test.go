@@ -50,7 +50,7 @@ func TestSocketMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`(?m)^# TYPE (cabrank_socket\w+) `).FindAllStringSubmatch(string(text), -1)
-	if len(names) != 12 {
+	if len(names) != 14 {
 		t.Errorf("%d metrics of sockets", len(names))
 	}
 	for _, m := range names {

@@ -22,6 +22,7 @@ type socketCollector struct {
 	sockets, topics, calls, buffered *prometheus.Desc
 	opened, ended, refused           *prometheus.Desc
 	messages, expired, dropped       *prometheus.Desc
+	denied, slowed                   *prometheus.Desc
 	waitingCalls, waitingBytes       *prometheus.Desc
 }
 
@@ -41,6 +42,8 @@ func newSocketCollector(sources Sources) *socketCollector {
 		messages:     desc("socket_messages_total", "Messages by their kind.", "kind"),
 		expired:      desc("socket_calls_expired_total", "Calls that nobody has answered in time."),
 		dropped:      desc("socket_events_dropped_total", "Events that were dropped because a socket did not read them in time."),
+		denied:       desc("socket_requests_denied_total", "Requests that the rules of a token do not allow."),
+		slowed:       desc("socket_messages_slowed_total", "Messages that were read later since their socket had sent more than it may."),
 		waitingCalls: desc("socket_calls_waiting", "Calls that no function has taken yet."),
 		waitingBytes: desc("socket_calls_waiting_bytes", "Bytes of calls that no function has taken yet."),
 	}
@@ -50,7 +53,7 @@ func newSocketCollector(sources Sources) *socketCollector {
 func (c *socketCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		c.sockets, c.topics, c.calls, c.buffered, c.opened, c.ended, c.refused,
-		c.messages, c.expired, c.dropped, c.waitingCalls, c.waitingBytes,
+		c.messages, c.expired, c.dropped, c.denied, c.slowed, c.waitingCalls, c.waitingBytes,
 	} {
 		descs <- desc
 	}
@@ -69,6 +72,8 @@ func (c *socketCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(c.opened, sample.Opened)
 	out.counter(c.expired, sample.Expired)
 	out.counter(c.dropped, sample.Dropped)
+	out.counter(c.denied, sample.Denied)
+	out.counter(c.slowed, sample.Slowed)
 	out.gauge(c.waitingCalls, float64(sample.WaitingCalls))
 	out.gauge(c.waitingBytes, float64(sample.WaitingBytes))
 	for reason, sockets := range sample.Ended {

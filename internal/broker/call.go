@@ -22,6 +22,16 @@ var (
 	ErrClosed = errors.New("no broker")
 )
 
+// CodeError refuses a request with a code, as those of HTTP: 401, 403, 429, 503. Any
+// other error is a 500.
+type CodeError struct {
+	Code int
+	Text string
+}
+
+// Error implements error.
+func (e *CodeError) Error() string { return e.Text }
+
 // Caller is who makes calls: one socket.
 //
 // Concurrency: nobody changes it once it has made a call.

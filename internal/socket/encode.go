@@ -4,11 +4,22 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"strconv"
+
+	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// nackCode is the one code that juggler.0 has ever sent.
+// nackCode is the code of all errors that have none of their own.
 const nackCode = 500
+
+// codeOf returns the code of a Nack.
+func codeOf(err error) int {
+	if own, ok := errors.AsType[*broker.CodeError](err); ok {
+		return own.Code
+	}
+	return nackCode
+}
 
 // answer is a message of the server. Empty texts are left out, but for the id.
 type answer struct {
@@ -18,6 +29,7 @@ type answer struct {
 	uri     string
 	channel string
 	pattern string
+	code    int             // of Nack
 	message string          // of Nack
 	args    json.RawMessage // of Res and Evnt: valid JSON, or nil for null
 }
@@ -44,7 +56,7 @@ func (a answer) appendTo(b []byte) []byte {
 	switch a.kind { //nolint:exhaustive // the others have nothing more
 	case Nack:
 		b = append(b, `,"code":`...)
-		b = strconv.AppendInt(b, nackCode, 10)
+		b = strconv.AppendInt(b, int64(a.code), 10)
 		b = append(b, `,"message":`...)
 		b = appendText(b, a.message)
 	case Res, Evnt:

@@ -40,7 +40,7 @@ func (s *session) promised(r request) *promise {
 func (p *promise) done(err error) {
 	a := answer{kind: Ack, id: p.id, forKind: p.kind, uri: p.uri, channel: p.channel}
 	if err != nil {
-		a.kind, a.message = Nack, err.Error()
+		a.kind, a.code, a.message = Nack, codeOf(err), err.Error()
 	}
 	f := p.session.frameOf(a)
 	p.session.mu.Lock()

@@ -42,7 +42,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for _, a := range []answer{
 			{kind: Ack, forKind: Call, uri: uri, channel: channel},
-			{kind: Nack, forKind: Pub, uri: uri, channel: channel, message: message},
+			{kind: Nack, forKind: Pub, uri: uri, channel: channel, code: nackCode, message: message},
 			{kind: Res, uri: uri, args: args},
 			{kind: Evnt, channel: channel, pattern: pattern, args: args},
 		} {

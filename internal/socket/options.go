@@ -13,6 +13,11 @@ type Options struct {
 	// Origins are those of which a socket may come, compared letter by letter; "" is
 	// a request without one. None: the host that the request names.
 	Origins []string
+	// Auth knows who comes with a token. Nil: nobody is asked for one, and may do all.
+	Auth Auth
+	// AuthCookie is the cookie that has the token of a page. It counts for pages of
+	// Origins alone, never for those of the host if it is not one of them. Zero: none.
+	AuthCookie string
 	// AllowEmptySubprotocol accepts clients with which no subprotocol is agreed.
 	AllowEmptySubprotocol bool
 	// CloseURI ends the socket of who calls it, with 1000. Zero: no URI does.
@@ -36,6 +41,9 @@ type Options struct {
 	MaxSockets int
 	// HandshakesPerSecond: 1,000. What is above is refused with 503.
 	HandshakesPerSecond int
+	// MessagesPerSecond of a socket, and as many at once after a pause. What is above
+	// is read later. Zero: any number.
+	MessagesPerSecond int
 	// MaxCalls is the most calls of a socket at a time: 1,000. What is above is refused.
 	MaxCalls int
 	// MaxSubscriptions of a socket: 1,000. What is above is refused.

@@ -52,6 +52,7 @@ type received struct {
 	id      string
 	args    string
 	message string
+	code    int
 	err     error
 }
 
@@ -69,13 +70,14 @@ func (c *client) next() received {
 		Payload struct {
 			For     string          `json:"for"`
 			Message string          `json:"message"`
+			Code    int             `json:"code"`
 			Args    json.RawMessage `json:"args"`
 		} `json:"payload"`
 	}
 	if err := json.Unmarshal(content, &m); err != nil {
 		c.t.Fatalf("%s: %v", content, err)
 	}
-	return received{kind: m.Meta.Type, id: m.Payload.For, args: string(m.Payload.Args), message: m.Payload.Message}
+	return received{kind: m.Meta.Type, id: m.Payload.For, args: string(m.Payload.Args), message: m.Payload.Message, code: m.Payload.Code}
 }
 
 // want takes messages and holds them against "ack 1", "nack 2", "res 3", "evnt 4", "end".

@@ -18,6 +18,9 @@ import (
 // through it in parts.
 const readBuffer = 1 << 10
 
+// longestRound is how long a socket may stay that has expired.
+const longestRound = 4 * time.Second
+
 // Server makes sockets of requests. It is an http.Handler.
 //
 // Life: New, requests, Drain or Close, after which every request is refused.
@@ -69,8 +72,8 @@ func New(options Options) *Server {
 
 // ServeHTTP makes a socket of a request, which lives on when it returns.
 //
-// Errors: 503 if there are too many sockets or handshakes, or while it drains; 403 for
-// an origin that may not; what gorilla/websocket answers to a request that is none.
+// Errors: 503 if there are too many sockets or handshakes, or while it drains; 401 for a
+// token that counts for nothing, or none; 403 for an origin that may not; what gorilla/websocket answers to a request that is none.
 // Without the subprotocol the connection is dropped after the handshake, which is what
 // clients of juggler.0 expect.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +84,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.hasBegun()
+	identity, err := s.identify(r)
+	if err != nil {
+		s.refuseToken(w, err)
+		return
+	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.stats.refused[refusedHandshake].Add(1)
@@ -91,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ws.Close()
 		return
 	}
-	session := newSession(s, ws, allowedBy(r))
+	session := newSession(s, ws, allowedBy(r), identity)
 	if !s.add(session) {
 		session.cancel()
 		s.stats.refused[refusedDrain].Add(1)
@@ -201,7 +209,7 @@ func (s *Server) shed() {
 
 // rounds looks after sockets that are silent.
 func (s *Server) rounds() {
-	ticker := time.NewTicker(max(min(s.options.Ping, s.options.ReadTimeout)/8, 10*time.Millisecond))
+	ticker := time.NewTicker(max(min(s.options.Ping, s.options.ReadTimeout, longestRound*8)/8, 10*time.Millisecond))
 	defer ticker.Stop()
 	for {
 		select {
@@ -218,6 +226,10 @@ func (s *Server) rounds() {
 // check pings a client that is silent, and ends one that stays so.
 func (s *session) check(now time.Time) {
 	o := &s.server.options
+	if expires := s.expires.Load(); expires != 0 && now.UnixNano() > expires {
+		s.expire()
+		return
+	}
 	if began := s.reading.Load(); began != 0 && now.UnixNano()-began > int64(o.ReadTimeout) {
 		s.abort(endSlow)
 		return

@@ -43,16 +43,19 @@ type session struct {
 	net    net.Conn
 	out    *outbox
 	allows allowed
-	caller *broker.Caller
 	ctx    context.Context //nolint:containedctx // of the socket: its calls end with it
 	cancel context.CancelFunc
 
 	// Owned by run.
-	topics map[broker.Topic]struct{}
+	topics   map[broker.Topic]struct{}
+	identity *Identity // nil: nobody was asked who it is
+	caller   *broker.Caller
+	rate     *rate // of what it sends; nil: any
 
 	// Read by the server's rounds, in nanoseconds since 1970.
 	heard   atomic.Int64 // when the client was last heard
 	reading atomic.Int64 // since when a message comes in; 0: none does
+	expires atomic.Int64 // when the identity does; 0: never
 	held    atomic.Bool  // it waits for the broker, and does not read
 	pinged  atomic.Bool  // since it was last heard
 
@@ -68,13 +71,19 @@ type session struct {
 	reason   endReason // the first one
 }
 
-func newSession(server *Server, ws *websocket.Conn, allows allowed) *session {
+func newSession(server *Server, ws *websocket.Conn, allows allowed, identity *Identity) *session {
 	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows}
 	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) })
 	s.heard.Store(time.Now().UnixNano())
+	if n := server.options.MessagesPerSecond; n > 0 {
+		s.rate = &rate{each: time.Second / time.Duration(n), burst: n}
+	}
+	if identity != nil {
+		s.becomes(identity)
+	}
 	ws.SetReadLimit(server.options.ReadLimit)
 	ws.SetPingHandler(s.onPing)
 	ws.SetPongHandler(func(string) error { return s.hear() })
@@ -94,6 +103,7 @@ func hostOf(address net.Addr) string {
 
 // run serves the socket until it ends.
 func (s *session) run() {
+	s.openChannels()
 	err := s.read()
 	s.setReason(s.out.cause())
 	s.setReason(reasonOf(err))
@@ -165,6 +175,9 @@ func (s *session) read() error {
 		if err != nil {
 			return err
 		}
+		if !s.pace() {
+			return errOver
+		}
 		if err := s.take(body.bytes); err != nil {
 			return err
 		}
@@ -214,6 +227,11 @@ func (s *session) begin(p *promise) {
 		p.done(errName)
 		return
 	}
+	if !s.identity.allows(&p.request) {
+		s.server.stats.denied.Add(1)
+		p.done(errDenied)
+		return
+	}
 	switch p.kind { //nolint:exhaustive // parse lets no other through
 	case Call:
 		s.call(p)
@@ -239,6 +257,11 @@ func (s *session) subscribe(p *promise) {
 		p.done(errSubscriptions)
 		return
 	}
+	s.join(topic, p.done)
+}
+
+// join subscribes to a topic.
+func (s *session) join(topic broker.Topic, done func(error)) {
 	if s.topics == nil {
 		s.topics = map[broker.Topic]struct{}{}
 	}
@@ -253,7 +276,7 @@ func (s *session) subscribe(p *promise) {
 			s.failed = append(s.failed, topic)
 		}
 		s.mu.Unlock()
-		p.done(err)
+		done(err)
 	})
 }
 
@@ -375,7 +398,7 @@ func (s *session) hear() error {
 
 func (s *session) onPing(payload string) error {
 	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.server.budget))
-	if !s.out.awaitRoom() {
+	if !s.out.awaitRoom() || !s.pace() {
 		return errOver
 	}
 	return s.hear()

@@ -22,6 +22,9 @@ const (
 	endIdle
 	endBudget
 	endDrain
+	endExpired
+	endRights
+	endBroker
 )
 
 // or keeps the first reason.
@@ -53,13 +56,19 @@ func (r endReason) String() string {
 		return "memory"
 	case endDrain:
 		return "drain"
+	case endExpired:
+		return "expired"
+	case endRights:
+		return "rights"
+	case endBroker:
+		return "broker"
 	case endNone:
 	}
 	return "unknown"
 }
 
 func endReasons() []endReason {
-	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain}
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endRights, endBroker}
 }
 
 // reasonOf says why reading ended.
@@ -82,11 +91,11 @@ func reasonOf(err error) endReason {
 
 // counters are sums since the start.
 type counters struct {
-	opened, expired, dropped atomic.Uint64
+	opened, expired, dropped, denied, slowed atomic.Uint64
 
 	in, out [Evnt + 1]atomic.Uint64 // by Kind
-	refused [refusedProtocol + 1]atomic.Uint64
-	ended   [endDrain + 1]atomic.Uint64
+	refused [refusedToken + 1]atomic.Uint64
+	ended   [endBroker + 1]atomic.Uint64
 }
 
 // refusal is why a handshake was refused.
@@ -98,6 +107,7 @@ const (
 	refusedSockets
 	refusedHandshake
 	refusedProtocol
+	refusedToken
 )
 
 // String is the label of the metric.
@@ -113,12 +123,14 @@ func (r refusal) String() string {
 		return "handshake"
 	case refusedProtocol:
 		return "protocol"
+	case refusedToken:
+		return "token"
 	}
 	return "unknown"
 }
 
 func refusals() []refusal {
-	return []refusal{refusedDrain, refusedRate, refusedSockets, refusedHandshake, refusedProtocol}
+	return []refusal{refusedDrain, refusedRate, refusedSockets, refusedHandshake, refusedProtocol, refusedToken}
 }
 
 // Stats is what a server has done since its start, and what it does now.
@@ -128,8 +140,9 @@ type Stats struct {
 	// BufferedBytes is what of the budget is in use.
 	BufferedBytes int64
 	// Opened counts sockets, Expired calls that were not answered in time, Dropped
-	// events that were not read in time.
-	Opened, Expired, Dropped uint64
+	// events that were not read in time, Denied requests that no rule allows, Slowed
+	// messages that were read later since the socket had sent too many.
+	Opened, Expired, Dropped, Denied, Slowed uint64
 	// Received and Sent count messages by their kind.
 	Received, Sent map[string]uint64
 	// Refused counts handshakes by reason, Ended sockets by reason.
@@ -142,6 +155,7 @@ func (s *Server) Stats() Stats {
 	stats := Stats{
 		Subscriptions: s.hub.size(), BufferedBytes: s.budget.used.Load(),
 		Opened: c.opened.Load(), Expired: c.expired.Load(), Dropped: c.dropped.Load(),
+		Denied: c.denied.Load(), Slowed: c.slowed.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Refused: map[string]uint64{}, Ended: map[string]uint64{},
 	}
 	for _, session := range s.sessions() {

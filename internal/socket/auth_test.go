@@ -1,0 +1,312 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// tokens knows identities by their token.
+type tokens map[string]*Identity
+
+func (all tokens) Verify(_ context.Context, token string) (*Identity, error) {
+	if identity := all[token]; identity != nil {
+		return identity, nil
+	}
+	return nil, errors.New("no such token")
+}
+
+// knock asks for a socket and returns the status and what was said.
+func knock(t testing.TB, url, query string, header http.Header) (status int, body string) {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{Protocol}}
+	ws, response, err := dialer.Dial(url+query, header)
+	if err == nil {
+		ws.Close()
+		return response.StatusCode, ""
+	}
+	if response == nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(text)
+}
+
+// A token counts in each of its places, a cookie from listed origins alone.
+func TestPlacesOfATokens(t *testing.T) {
+	testkit.CheckLeaks(t)
+	const page = "https://shop.example"
+	url, server, _ := start(t, Options{
+		Auth: tokens{"good": {User: "u1"}}, AuthCookie: "session", Origins: []string{page, ""},
+	}, noBounds)
+	cookie := func(origin, value string) http.Header {
+		h := http.Header{"Cookie": {"a=b; session=" + value}}
+		if origin != "" {
+			h.Set("Origin", origin)
+		}
+		return h
+	}
+	long := strings.Repeat("x", mostTokenBytes+1)
+	for name, tc := range map[string]struct {
+		query  string
+		header http.Header
+		status int
+		says   string
+	}{
+		"header":                   {header: http.Header{"Authorization": {"Bearer good"}}, status: 101},
+		"header, small letters":    {header: http.Header{"Authorization": {"bearer good"}}, status: 101},
+		"query":                    {query: "?token=good&Juggler-Allowed-Messages=sub", status: 101},
+		"cookie":                   {header: cookie(page, "good"), status: 101},
+		"cookie without an origin": {header: cookie("", "good"), status: 401, says: "no such token"},
+		"other scheme":             {header: http.Header{"Authorization": {"Basic good"}}, status: 401, says: "no such token"},
+		"wrong":                    {query: "?token=secret", status: 401, says: "no such token"},
+		"none":                     {status: 401, says: "no such token"},
+		"long":                     {query: "?token=" + long, status: 401, says: "longer than 8 KiB"},
+		"other origin":             {query: "?token=good", header: http.Header{"Origin": {"https://evil.example"}}, status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, said := knock(t, url, tc.query, tc.header)
+			if status != tc.status || !strings.Contains(said, tc.says) || strings.Contains(said, "secret") {
+				t.Errorf("%d %s", status, said)
+			}
+		})
+	}
+	if n := server.Stats().Refused["token"]; n != 5 {
+		t.Errorf("%d were refused", n)
+	}
+}
+
+// Without listed origins a cookie of the host's own pages does not count.
+func TestCookieOfTheHost(t *testing.T) {
+	url, _, _ := start(t, Options{Auth: tokens{"good": {}}, AuthCookie: "session"}, noBounds)
+	own := "http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")
+	if status, _ := knock(t, url, "", http.Header{"Cookie": {"session=good"}, "Origin": {own}}); status != 401 {
+		t.Errorf("a cookie: %d", status)
+	}
+	if status, _ := knock(t, url, "?token=good", http.Header{"Origin": {own}}); status != 101 {
+		t.Errorf("a query: %d", status)
+	}
+}
+
+// What the rules do not allow is a NACK 403, in the order of the requests.
+func TestRules(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, _ := start(t, Options{Auth: tokens{"t": {
+		User: "u1", Call: []string{"test.*"}, Publish: []string{"chat.[ab]"}, Subscribe: []string{"chat.*"},
+	}}}, noBounds)
+	c := dial(t, url+"?token=t")
+	c.send(subFrame("1", "chat.a"), subFrame("2", "news"), unsubFrame("3", "news"), pubFrame("4", "chat.c", "x"),
+		pubFrame("5", "chat.a", "y"), callFrame("6", "shop.buy", time.Minute))
+	c.want("ack 1", "nack 2", "ack 3", "nack 4", "evnt 5", "ack 5", "nack 6")
+	c.send(callFrame("7", "test.echo", time.Minute))
+	c.want("ack 7", "res 7")
+	c.send(subFrame("8", "orders"))
+	if got := c.next(); got.code != 403 || got.message != "not allowed" {
+		t.Errorf("%+v", got)
+	}
+	if n := server.Stats().Denied; n != 4 {
+		t.Errorf("%d were denied", n)
+	}
+}
+
+func TestMaySubscribe(t *testing.T) {
+	id := &Identity{Subscribe: []string{"chat.*", "a?c", `x\*`, "y[1]*"}}
+	for name, want := range map[string]bool{
+		"chat.a": true, "chat.": true, "chat": false, "abc": true, "abbc": false, "x*": true, "xy": false,
+		"p chat.*": true, "p chat.a*": true, "p chat.[ab]": true, "p cha*": false, "p *": false, "p ch?t.a": false,
+		"p [c]hat.a": false, "p a?c": true, "p abc": false, `p x\*`: true, `p x\*y`: false, "p x*": false,
+		"p y[1]*": true, "p y[1]a*": false, `p \chat.*`: false, "p ": false, "": false,
+	} {
+		name, pattern := strings.CutPrefix(name, "p ")
+		if got := id.maySubscribe(broker.Topic{Name: name, Pattern: pattern}); got != want {
+			t.Errorf("%q (pattern %t): %t", name, pattern, got)
+		}
+	}
+	all := &Identity{Subscribe: []string{"*"}}
+	for _, topic := range []broker.Topic{{Name: "a"}, {Name: ""}, {Name: "[", Pattern: true}, {Name: "*", Pattern: true}} {
+		if !all.maySubscribe(topic) {
+			t.Errorf("%+v is not in *", topic)
+		}
+	}
+}
+
+// Whatever a rule lets through as a pattern has no channel that the rule would refuse.
+func FuzzMaySubscribe(f *testing.F) {
+	f.Add("chat.*", "chat.a*", "chat.ab")
+	f.Add(`a\*`, "a*", "ab")
+	f.Add("*", "?", "x")
+	f.Fuzz(func(t *testing.T, rule, pattern, channel string) {
+		id := &Identity{Subscribe: []string{rule}}
+		if id.maySubscribe(broker.Topic{Name: pattern, Pattern: true}) && broker.Matches(pattern, channel) && !matchesAny(id.Subscribe, channel) {
+			t.Errorf("the rule %q allows the pattern %q, which has %q", rule, pattern, channel)
+		}
+	})
+}
+
+// The channels of a token come without a SUB, and can be left.
+func TestChannelsOfATokens(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, _ := start(t, Options{MaxSubscriptions: 2, Auth: tokens{
+		"t": {User: "u1", Channels: []string{"user.1", "all"}}, "p": {Publish: []string{"*"}},
+		"many": {Channels: []string{"a", "b", "c"}},
+	}}, noBounds)
+	c, publisher := dial(t, url+"?token=t"), dial(t, url+"?token=p")
+	testkit.Eventually(t, within, "subscriptions", func() bool { return server.Stats().Subscriptions == 2 })
+	publisher.send(pubFrame("1", "user.1", "x"))
+	c.want("evnt 1")
+	c.send(unsubFrame("2", "user.1"))
+	c.want("ack 2")
+	publisher.send(pubFrame("3", "user.1", "x"), pubFrame("4", "all", "x"))
+	c.want("evnt 4")
+	if status, said := knock(t, url, "?token=many", nil); status != 401 || !strings.Contains(said, "channels") {
+		t.Errorf("too many channels: %d %s", status, said)
+	}
+}
+
+// A socket that the broker cannot subscribe ends: it would miss events and not know.
+func TestChannelsThatFail(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := startScripted(t, Options{Auth: tokens{"t": {Channels: []string{"a"}}}})
+	c := dial(t, url+"?token=t")
+	b.await(t, "sub a")
+	b.done("sub a", errScripted)
+	c.wantClosed(websocket.CloseTryAgainLater)
+	wantEnded(t, server, "broker", 1)
+}
+
+// A call says who makes it.
+func TestCallHasItsUser(t *testing.T) {
+	url, _, b := startScripted(t, Options{Auth: tokens{"t": {User: "u1", Call: []string{"a"}}}})
+	dial(t, url+"?token=t").send(callFrame("1", "a", time.Minute))
+	b.await(t, "call a")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := b.calls["a"].Caller; got.User != "u1" || got.ID == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A socket ends when its token does.
+func TestExpiryEndsASocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		server, dialer := servePipes(t, Options{
+			Broker: newScripted(), Ping: time.Hour, ReadTimeout: time.Hour,
+			Auth: tokens{"t": {Expires: began.Add(90 * time.Second)}, "long": {}},
+		})
+		for token, lasts := range map[string]bool{"t": false, "long": true} {
+			ws, response, err := dialer.Dial("ws://pipe/?token="+token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			t.Cleanup(func() { ws.Close() })
+			if lasts {
+				continue
+			}
+			_, _, err = ws.ReadMessage()
+			if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+				t.Errorf("it has ended by %v", err)
+			}
+			if late := time.Since(began) - 90*time.Second; late < 0 || late > longestRound {
+				t.Errorf("it has ended %v after its time", late)
+			}
+		}
+		synctest.Wait()
+		if s := server.Stats(); s.Ended["expired"] != 1 || s.Sockets != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A socket that sends more than it may is slowed down; nothing of it is lost.
+func TestRateOfMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
+		ws, response, err := dialer.Dial("ws://pipe/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		defer ws.Close()
+		began := time.Now()
+		go func() {
+			for range 60 {
+				if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for range 60 {
+			if _, _, err := ws.ReadMessage(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("60 messages took %v", took)
+		}
+		if n := server.Stats().Slowed; n != 50 {
+			t.Errorf("%d were slowed down", n)
+		}
+	})
+}
+
+// A further token renews a socket, or ends it if it is of another user or takes away
+// what is subscribed. One that counts for nothing changes nothing.
+func TestFurtherTokens(t *testing.T) {
+	now := time.Now()
+	all := tokens{
+		"t":       {User: "u1", Expires: now.Add(time.Minute), Subscribe: []string{"a"}, Channels: []string{"b"}},
+		"more":    {User: "u1", Expires: now.Add(time.Hour), Subscribe: []string{"*"}, Channels: []string{"b", "c"}},
+		"less":    {User: "u1", Expires: now.Add(time.Hour)},
+		"another": {User: "u2", Subscribe: []string{"*"}},
+		"":        {Subscribe: []string{"a"}},
+	}
+	for name, tc := range map[string]struct {
+		first, second string
+		err           int
+		closed        string
+		topics        int
+	}{
+		"renewed":        {"t", "more", 0, "", 3},
+		"of nobody":      {"", "t", 0, "", 2},
+		"unknown":        {"t", "wrong", 401, "", 2},
+		"of another":     {"t", "another", 0, "a token of another user", 0},
+		"with less":      {"t", "less", 0, "the token takes a subscription away", 0},
+		"with no longer": {"t", "", 0, "a token of another user", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := broker.NewMemory(noBounds)
+			url, server := serve(t, Options{Broker: memory, Auth: all})
+			c := dial(t, url+"?token="+tc.first)
+			c.send(subFrame("1", "a"))
+			c.want("ack 1")
+			s := server.sessions()[0]
+			err := s.authenticate(tc.second)
+			if code := codeOf(err); (err != nil || tc.err != 0) && code != tc.err {
+				t.Errorf("%v", err)
+			}
+			if tc.closed == "" {
+				if got := len(s.topics); got != tc.topics {
+					t.Errorf("%d topics", got)
+				}
+				return
+			}
+			if got := c.next(); got.err == nil || !strings.Contains(got.err.Error(), tc.closed) {
+				t.Errorf("got %+v", got)
+			}
+			wantEnded(t, server, "rights", 1)
+		})
+	}
+}
