@@ -20,10 +20,17 @@ var (
 
 	// ErrClosed refuses everything: the broker has ended.
 	ErrClosed = errors.New("no broker")
+
+	// ErrNobody refuses a call that is not to wait for who may serve it.
+	ErrNobody error = &CodeError{Code: 404, Text: "no function of this URI"}
+
+	// ErrOneResult ends a call whose function has several results for a caller that
+	// takes one.
+	ErrOneResult error = &CodeError{Code: 412, Text: "the function has several results: call it with credit"}
 )
 
 // CodeError refuses a request with a code, as those of HTTP: 401, 403, 429, 503. Any
-// other error is a 500.
+// other error is a 500. Of a function it is the result, with the code in it.
 type CodeError struct {
 	Code int
 	Text string
@@ -31,6 +38,11 @@ type CodeError struct {
 
 // Error implements error.
 func (e *CodeError) Error() string { return e.Text }
+
+// MarshalJSON returns {"error":{"code":...,"message":"..."}}: the result of a call.
+func (e *CodeError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Text}})
+}
 
 // Caller is who makes calls: one socket.
 //
@@ -44,6 +56,34 @@ type Caller struct {
 	User string
 }
 
+// Content is what arguments and results are.
+type Content int
+
+const (
+	// JSON is a JSON value, or nothing. It is what every function takes.
+	JSON Content = iota
+	// Protobuf is the message of a gRPC method. A Broker is never asked with it.
+	Protobuf
+)
+
+// Stream is a caller that takes several results of a call: as many as it has given
+// credit for, then the last one, which needs none.
+//
+// Concurrency: every method may be called from anywhere. After Call.Answered none has an
+// effect.
+type Stream interface {
+	// Send hands over a result that is not the last one. It waits until there is credit
+	// and the caller has read enough of what it was sent before. An error says that the
+	// call has ended, or is that of ctx.
+	Send(ctx context.Context, result json.RawMessage) error
+	// Offer is Send for who must not wait, and keeps to what Watch has told. It reports
+	// whether there was credit.
+	Offer(result json.RawMessage) bool
+	// Watch has f called with the credit that there is, and then with what is added,
+	// until the call ends. f must not block. It is for functions that are elsewhere.
+	Watch(f func(credit int))
+}
+
 // Call is one call of a function.
 //
 // Concurrency: both functions are called outside of all locks of the broker, maybe
@@ -53,15 +93,23 @@ type Call struct {
 	Caller *Caller
 	// URI names the function.
 	URI string
+	// Content is what Args are, and the result.
+	Content Content
 	// Args is a JSON value, nil if there is none. Nobody changes its bytes.
 	Args json.RawMessage
+	// Stream takes results before the last one; nil if the caller takes one alone.
+	Stream Stream
+	// IfServed refuses the call with ErrNobody if it is known that nobody serves its URI,
+	// instead of keeping it.
+	IfServed bool
 	// Timeout is how long the call may take, from now on; above zero.
 	Timeout time.Duration
 	// Accepted is called once: without an error if the call was taken.
 	Accepted func(err error)
 	// Answered is called once if the call was taken, after or at the same time as
-	// Accepted: with the result, which is nil if the function has none; with ErrExpired; or, if the
-	// caller has left, with the error of its context.
+	// Accepted: with the result, which is nil if the function has none; with ErrExpired;
+	// if the caller has left, with the error of its context; or, if Content is not JSON,
+	// with the error of the function, which otherwise is a result (ErrorResult).
 	Answered func(result json.RawMessage, err error)
 }
 
@@ -70,6 +118,12 @@ type Call struct {
 // The context ends when the call expires or its caller leaves: what is returned after
 // that is dropped. An error becomes a result, as ErrorResult has it.
 type Function func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
+
+// StreamFunction answers calls of one URI with any number of results: those that it sends,
+// then the one that it returns. send waits for the caller; an error of it says that the
+// call has ended, or, as ErrOneResult, that its caller takes no other result than the
+// last one. The rest is as with Function.
+type StreamFunction func(ctx context.Context, args json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error)
 
 // ErrorResult is the result that a call has if its function fails: the error's own
 // JSON if it has one, {"error":{"message":"..."}} otherwise.

@@ -8,7 +8,9 @@
 //  2. Whoever calls may leave: its call is taken back, or what comes of it is dropped.
 //  3. Events of one channel come to all who listen in the order in which they were
 //     published.
-//  4. Subscribe is done when events come, Unsubscribe when none does any more.
+//  4. Results of a call that has several come in order, never more than its caller has
+//     given credit for.
+//  5. Subscribe is done when events come, Unsubscribe when none does any more.
 //
 // Memory has all in one process: callees are functions of it, and nothing outlives it.
 // It knows no socket and no message.

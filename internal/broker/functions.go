@@ -20,6 +20,23 @@ func TestFunctions() map[string]Function {
 	}
 }
 
+// TestStreams are those with several results: test.count counts to a string of a number.
+func TestStreams() map[string]StreamFunction {
+	return map[string]StreamFunction{"test.count": count}
+}
+
+func count(_ context.Context, args json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
+	var s string
+	if err := json.Unmarshal(args, &s); err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(s)
+	for i := 1; i <= n && err == nil; i++ {
+		err = send(strconv.AppendInt(nil, int64(i), 10))
+	}
+	return nil, err
+}
+
 func ofString(f func(context.Context, string) (any, error)) Function {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 		var s string

@@ -18,9 +18,10 @@ type line struct {
 	servers []*server
 }
 
-// server is one function with its free places.
+// server is one function, of either kind, with its free places.
 type server struct {
 	function Function
+	stream   StreamFunction
 	free     int
 }
 
@@ -69,6 +70,8 @@ func (m *Memory) enqueue(w *waiter) error {
 	switch {
 	case m.closed:
 		return ErrClosed
+	case w.call.IfServed && (l == nil || len(l.servers) == 0):
+		return ErrNobody
 	case m.options.CallCap > 0 && l != nil && l.waiting.Len() >= m.options.CallCap:
 		return ErrCapacity
 	case m.options.WaitingBytes > 0 && m.waiting+w.size() > m.options.WaitingBytes:
@@ -144,7 +147,7 @@ func (m *Memory) dispatch(uri string) {
 // run answers a call, and then those that have waited meanwhile.
 func (m *Memory) run(s *server, w *waiter) {
 	for w != nil {
-		w.answer(s.function)
+		w.answer(s)
 		w = m.next(s, w.call.URI)
 	}
 }
@@ -164,13 +167,13 @@ func (m *Memory) next(s *server, uri string) *waiter {
 }
 
 // answer runs the function, unless the call has expired.
-func (w *waiter) answer(f Function) {
+func (w *waiter) answer(s *server) {
 	if w.ctx.Err() != nil || !time.Now().Before(w.until) {
 		return // its timer or its caller ends it
 	}
 	ctx, cancel := context.WithDeadline(w.ctx, w.until)
 	defer cancel()
-	result, err := guarded(ctx, f, w.call.Args)
+	result, err := w.guarded(ctx, s)
 	if ctx.Err() != nil {
 		return // too late, by whatever clock
 	}
@@ -184,11 +187,25 @@ func (w *waiter) answer(f Function) {
 }
 
 // guarded has a panic end one call, not the process.
-func guarded(ctx context.Context, f Function, args json.RawMessage) (result json.RawMessage, err error) {
+func (w *waiter) guarded(ctx context.Context, s *server) (result json.RawMessage, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errPanic
 		}
 	}()
-	return f(ctx, args)
+	if s.function != nil {
+		return s.function(ctx, w.call.Args)
+	}
+	return s.stream(ctx, w.call.Args, func(result json.RawMessage) error { return w.send(ctx, result) })
+}
+
+// send hands over a result that is not the last one.
+func (w *waiter) send(ctx context.Context, result json.RawMessage) error {
+	switch {
+	case w.call.Stream == nil:
+		return ErrOneResult
+	case result != nil && !json.Valid(result):
+		return errNotJSON
+	}
+	return w.call.Stream.Send(ctx, result)
 }

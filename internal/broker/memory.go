@@ -123,7 +123,15 @@ func (m *Memory) Call(ctx context.Context, call Call) {
 // Serve has a function answer calls of a URI, so many at once. Several functions may
 // serve one URI. It ends with stop: what runs then runs on.
 func (m *Memory) Serve(uri string, atOnce int, f Function) (stop func()) {
-	s := &server{function: f, free: atOnce}
+	return m.serve(uri, &server{function: f, free: atOnce})
+}
+
+// ServeStream is Serve for a function that may have several results.
+func (m *Memory) ServeStream(uri string, atOnce int, f StreamFunction) (stop func()) {
+	return m.serve(uri, &server{stream: f, free: atOnce})
+}
+
+func (m *Memory) serve(uri string, s *server) (stop func()) {
 	m.mu.Lock()
 	l := m.line(uri)
 	l.servers = append(l.servers, s)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 func TestMemory(t *testing.T) {
 	brokertest.Run(t, func(*testing.T) brokertest.House {
 		m := broker.NewMemory(broker.MemoryOptions{CallCap: brokertest.CallCap})
-		return brokertest.House{Broker: m, Serve: m.Serve, Close: m.Close}
+		return brokertest.House{Broker: m, Serve: m.Serve, ServeStream: m.ServeStream, Close: m.Close}
 	})
 }
 

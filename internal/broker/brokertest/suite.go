@@ -21,6 +21,8 @@ type House struct {
 	Broker socket.Broker
 	// Serve has a function answer calls of a URI, so many at once, until stop.
 	Serve func(uri string, atOnce int, f broker.Function) (stop func())
+	// ServeStream is Serve for a function with several results; nil if there are none.
+	ServeStream func(uri string, atOnce int, f broker.StreamFunction) (stop func())
 	// Close has the broker be gone.
 	Close func()
 	// Unordered is set if its callees run calls in another order than they take them.
@@ -58,11 +60,26 @@ func Run(t *testing.T, open func(t *testing.T) House) {
 		"publishing for nobody is no error":  forNobody,
 		"large arguments come as they are":   large,
 		"letters that are special in a name": special,
+		"several results, by credit":         ifStreams(streams),
+		"several results for a single one":   ifStreams(streamsToOne),
+		"several results for who has left":   ifStreams(streamLeft),
+		"a call that must not wait":          ifStreams(isServed),
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
 			test(t, open(t))
 		})
+	}
+}
+
+func ifStreams(test func(*testing.T, House)) func(*testing.T, House) {
+	return func(t *testing.T, h House) {
+		t.Helper()
+		if h.ServeStream == nil {
+			h.Close()
+			t.Skip("its functions have one result")
+		}
+		test(t, h)
 	}
 }
 
