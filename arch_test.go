@@ -101,7 +101,12 @@ var layers = map[string]layer{
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// How a Redis is reached, and what juggler.0 has there; it opens no connection.
 	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
-
+	// What the commands that serve have both. It opens no listener.
+	"internal/service": {
+		inside:     []string{"internal/admin", "internal/broker", "internal/broker/redis", "internal/config", "internal/socket"},
+		notStd:     []string{"os/exec", "syscall"},
+		documented: true,
+	},
 	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
 
 	// Where lines go that nobody may be reading.

@@ -153,6 +153,10 @@ func (s *service) apply(cfg *config.Config) error {
 	options.MinReady = s.fewest(options.MinReady)
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
+	if s.sockets != nil {
+		s.sockets.Configure(cfg.Socket)
+	}
+	s.boundSockets()
 	if s.settings.origin.level != nil {
 		s.settings.origin.level.Set(cfg.Log.SlogLevel())
 	}

@@ -66,6 +66,8 @@ func (s *service) sources() admin.Sources {
 		UpstreamStates: upstreamStates(),
 		Upstreams:      s.upstreamSamples,
 		Lookups:        s.lookupSamples,
+
+		Sockets: s.socketSource(),
 	}
 }
 

@@ -66,8 +66,16 @@ func (v flagValues) addTo(flags *pflag.FlagSet) {
 	flags.Var(&flagValue{v, config.Flag{Name: config.ConfigFlag, Arg: "FILE"}}, config.ConfigFlag,
 		"file to read, else ./cabrank.yml or ./gruf-relay.yml if there is one ["+config.ConfigVariable+"]")
 	for _, flag := range config.Flags() {
-		usage := fmt.Sprintf("%s [%s]", flag.Help, strings.Join(flag.Env, ", "))
-		flags.Var(&flagValue{v, flag}, flag.Name, usage)
+		v.add(flags, flag)
+	}
+}
+
+// add defines one flag.
+func (v flagValues) add(flags *pflag.FlagSet, flag config.Flag) {
+	usage := fmt.Sprintf("%s [%s]", flag.Help, strings.Join(flag.Env, ", "))
+	defined := flags.VarPF(&flagValue{v, flag}, flag.Name, "", usage)
+	if flag.Switch {
+		defined.NoOptDefVal = "true"
 	}
 }
 
@@ -95,4 +103,9 @@ func (f *flagValue) Set(argument string) error {
 }
 
 // Type returns how help names the argument.
-func (f *flagValue) Type() string { return f.flag.Arg }
+func (f *flagValue) Type() string {
+	if f.flag.Switch {
+		return "bool" // which needs none
+	}
+	return f.flag.Arg
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
+	running "github.com/cabrank/cabrank/internal/service"
 	"github.com/cabrank/cabrank/internal/sink"
 	"github.com/cabrank/cabrank/internal/web"
 	"github.com/cabrank/cabrank/internal/worker"
@@ -38,7 +39,8 @@ type service struct {
 
 	relay         *relay.Relay
 	http1         *web.HTTP1
-	door          net.Addr // where the calls come in
+	sockets       *running.Sockets // nil without any
+	door          net.Addr         // where the calls come in
 	probes        *admin.Server
 	metrics       *admin.Server
 	control       *admin.Server // nil without a control, as the next
@@ -113,7 +115,9 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 	if s.inherited.Predecessor != nil {
 		return s.takeOver(ctx, out)
 	}
-	s.makeRelay(relayOptions(s.cfg, s.log))
+	if err := s.makeRelay(relayOptions(s.cfg, s.log)); err != nil {
+		return err
+	}
 	if err := s.openDoor(); err != nil {
 		return err
 	}
@@ -134,14 +138,17 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 
 // makeRelay makes the relay, which keeps within the memory of the container from
 // then on, and what serves callers of its port that speak HTTP/1.
-func (s *service) makeRelay(options relay.Options) {
-	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.log)
+func (s *service) makeRelay(options relay.Options) error {
+	err := s.openSockets()
+	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	options.Other = pageOverHTTP2(s.log)
 	s.relay = relay.New(options)
-	memory := newContainer(os.DirFS("/"), s.log, s.relay.SetMemory)
+	s.boundSockets()
+	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)
 	memory.look()
 	go memory.run(s.quit) // ends with the service
+	return err
 }
 
 // openAll opens every listener, of a service whose endpoints are ready.
@@ -239,7 +246,7 @@ func (s *service) stop(first os.Signal) {
 		}
 	}
 	began := time.Now()
-	if cut := s.relay.Drain(s.current().DrainTimeout, hurry); cut > 0 {
+	if cut := s.drain(s.current().DrainTimeout, hurry); cut > 0 {
 		s.log.Warn("calls were cut", "calls", cut)
 		s.orders.cut.Store(int64(cut))
 	}
@@ -268,6 +275,9 @@ func (s *service) end() {
 	}
 	if s.workers != nil {
 		s.workers.Stop(context.Background())
+	}
+	if s.sockets != nil {
+		s.sockets.Close()
 	}
 	s.relay.Close()
 	s.http1.Close()

@@ -9,15 +9,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/broker"
-	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/door"
-	"github.com/cabrank/cabrank/internal/socket"
+	running "github.com/cabrank/cabrank/internal/service"
 )
 
 const (
@@ -29,29 +26,17 @@ const (
 	socketHeaderBytes = 32 << 10
 )
 
-// socketBroker is what joins sockets.
-type socketBroker interface {
-	socket.Broker
-
-	// Waiting returns the calls that have not been answered, as far as this process
-	// has them, and their memory.
-	Waiting() (calls int, bytes int64)
-	// Close ends it, behind the sockets.
-	Close()
-}
-
 // socketService is a process that serves sockets alone.
 //
 // Life: run starts it, waits for a signal or a listener that fails, and stops it.
 type socketService struct {
-	flags  *socketServe
-	log    *slog.Logger
-	broker socketBroker
-	server *socket.Server
-	http   *http.Server
-	pages  []*admin.Server
-	failed chan error // a listener has
-	ready  atomic.Bool
+	flags   *socketServe
+	log     *slog.Logger
+	sockets *running.Sockets
+	http    *http.Server
+	pages   []*admin.Server
+	failed  chan error // a listener has
+	ready   atomic.Bool
 }
 
 // run serves until a signal comes.
@@ -62,7 +47,10 @@ func (f *socketServe) run(logTo io.Writer) error {
 	log := openLog(f.log, f.log.SlogLevel(), logTo)
 	defer log.close()
 	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 3)}
-	err := s.openBroker()
+	var err error
+	s.sockets, err = running.OpenSockets(running.SocketOptions{
+		Socket: f.socket, Beyond: f.beyond, WaitingBytes: f.waiting, TestFunctions: f.testFunctions, Log: s.log,
+	})
 	if err != nil {
 		return log.fail(err)
 	}
@@ -81,33 +69,14 @@ func (f *socketServe) run(logTo io.Writer) error {
 	return stopped
 }
 
-// openBroker connects to Redis, or makes a broker in memory with what it serves.
-func (s *socketService) openBroker() (err error) {
-	if s.flags.redis != "" {
-		s.broker, err = redis.Open(redis.Options{Address: s.flags.redis, CallCap: s.flags.memory.CallCap, Log: s.log})
-		return err
-	}
-	memory := broker.NewMemory(s.flags.memory)
-	if s.flags.testFunctions {
-		for uri, f := range broker.TestFunctions() {
-			memory.Serve(uri, 64, f) // for as long as the process lives
-		}
-	}
-	s.broker = memory
-	return nil
-}
-
 // start opens all listeners.
 func (s *socketService) start() error {
-	options := s.flags.Options
-	options.Broker = s.broker
-	s.server = socket.New(options)
 	on, err := s.listen("listening", s.flags.listen, "--listen")
 	if err != nil {
 		return err
 	}
 	s.http = &http.Server{
-		Handler: http.HandlerFunc(s.route), ReadTimeout: socketHandshakeTimeout, WriteTimeout: socketHandshakeTimeout,
+		Handler: s.sockets, ReadTimeout: socketHandshakeTimeout, WriteTimeout: socketHandshakeTimeout,
 		MaxHeaderBytes: socketHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	go s.follow(func() error { return s.http.Serve(on) }) // ends with the listener, in stop
@@ -122,7 +91,7 @@ func (s *socketService) startPages() error {
 		if err != nil {
 			return err
 		}
-		page, err := admin.ServeMetrics(on, "/metrics", admin.Sources{Build: admin.Build{Version: version, Commit: commit}, Sockets: s.sample}, s.log)
+		page, err := admin.ServeMetrics(on, "/metrics", admin.Sources{Build: admin.Build{Version: version, Commit: commit}, Sockets: s.sockets.Sample}, s.log)
 		if err != nil {
 			return err
 		}
@@ -159,21 +128,6 @@ func (s *socketService) follow(serve func() error) {
 	}
 }
 
-// route knows the paths of sockets; all others are not found.
-func (s *socketService) route(w http.ResponseWriter, r *http.Request) {
-	if !slices.Contains(s.flags.paths, r.URL.Path) {
-		http.NotFound(w, r)
-		return
-	}
-	s.server.ServeHTTP(w, r)
-}
-
-func (s *socketService) sample() admin.SocketSample {
-	sample := admin.SocketSample{Stats: s.server.Stats()}
-	sample.WaitingCalls, sample.WaitingBytes = s.broker.Waiting()
-	return sample
-}
-
 // Started implements admin.Health.
 func (s *socketService) Started() bool { return true }
 
@@ -206,7 +160,7 @@ func (s *socketService) stop(again <-chan os.Signal) error {
 	if s.http != nil {
 		go s.http.Shutdown(ctx) //nolint:errcheck // handshakes that are under way end by Close below
 	}
-	cut := s.server.Drain(ctx)
+	cut := s.sockets.Drain(ctx)
 	if s.http != nil {
 		_ = s.http.Close() // its listener is closed already, which it would say
 	}
@@ -214,7 +168,7 @@ func (s *socketService) stop(again <-chan os.Signal) error {
 		cancel() // a scrape that is under way is cut
 		_ = page.Shutdown(ctx)
 	}
-	s.broker.Close()
+	s.sockets.Close()
 	if cut > 0 {
 		s.log.Warn("stopped", "calls_cut", cut, "took", time.Since(began).Round(time.Millisecond))
 		return errCut

@@ -55,7 +55,9 @@ func (s *service) takeOver(ctx context.Context, out io.Writer) error {
 	p := s.inherited.Predecessor
 	options := relayOptions(s.cfg, s.log)
 	options.MinReady = s.fewest(options.MinReady)
-	s.makeRelay(options)
+	if err := s.makeRelay(options); err != nil {
+		return err
+	}
 	if err := s.makeEndpoints(out); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Recycle     Recycle
 	Probes      Probes
 	Metrics     Metrics
+	Socket      Socket
 	Queue       Queue
 	Fair        Fair
 	Lanes       []LaneRule   // in the order in which they are written

@@ -22,6 +22,7 @@ type Flag struct {
 	Help    string
 	Env     []string // the variables that set the same
 	Repeats bool     // given several times, the values are joined with commas
+	Switch  bool     // alone it means true
 
 	keys []Key
 }
@@ -51,8 +52,9 @@ func Flags() []Flag {
 }
 
 func newFlag(first Key) Flag {
-	_, repeats := first.kind.(list)
-	flag := Flag{Name: first.Flag, Arg: first.Arg, Help: first.Help, Repeats: repeats}
+	_, repeats := first.kind.(itemized)
+	_, isSwitch := first.kind.(toggle)
+	flag := Flag{Name: first.Flag, Arg: first.Arg, Help: first.Help, Repeats: repeats, Switch: isSwitch && first.Arg == ""}
 	if first.FlagFor != "" {
 		flag.Help = first.FlagFor
 	}

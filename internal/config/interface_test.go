@@ -46,6 +46,7 @@ func ways() []way {
 		{"probes", "off", "probes.enabled", "PROBES_ENABLED", "false", "true"},
 		{"metrics", "127.0.0.1:7002", "metrics.host metrics.port", "CABRANK_METRICS_HOST METRICS_PORT", "127.0.0.1 7002", `"" 9394`},
 		{"metrics", "off", "metrics.enabled", "METRICS_ENABLED", "false", "true"},
+		{"socket-path", "/ws,/chat", "socket.path", "CABRANK_SOCKET_PATH", "/ws,/chat", "none"},
 		{"log-level", "warn", "log.level", "LOG_LEVEL", "warn", "info"},
 		{"log-format", "text", "log.format", "LOG_FORMAT", "text", "auto"},
 	}

@@ -103,18 +103,18 @@ func LoadLog(sources Sources) Log {
 // gather reads all sources. What is wrong in them is left as it was.
 func gather(sources Sources, environ map[string]string) (*Config, Faults) {
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
+	config.setDefaults(Keys(), machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
 	fromFile, faults := config.readFile(sources, environ)
 	faults = append(faults, config.apply(fromFile)...)
-	faults = append(faults, config.apply(variableSettings(environ))...)
+	faults = append(faults, config.apply(variableSettings(Keys(), environ))...)
 	fromFlags, found := flagSettings(sources.Flags)
 	faults = append(faults, found...)
 	faults = append(faults, config.apply(fromFlags)...)
 	return config, faults
 }
 
-func (c *Config) setDefaults(m machine) {
-	for _, key := range Keys() {
+func (c *Config) setDefaults(keys []Key, m machine) {
+	for _, key := range keys {
 		text := key.Default
 		if key.measured != nil {
 			text = strconv.Itoa(key.measured(m))
@@ -253,9 +253,9 @@ func parseEnviron(environ []string) map[string]string {
 	return variables
 }
 
-func variableSettings(environ map[string]string) []setting {
+func variableSettings(keys []Key, environ map[string]string) []setting {
 	var settings []setting
-	for _, key := range Keys() {
+	for _, key := range keys {
 		if value, set := environ[key.Env]; set {
 			settings = append(settings, setting{key, raw{text: value}, Origin{Variable: key.Env}})
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // allSlots returns the most slots that all endpoints together may have, and how
@@ -116,7 +117,7 @@ func (c *Config) withoutEffect() []string {
 		idle = append(idle, idleSetting{spent && rule.Retries > 0, path + ".retries", "retry_budget is 0", "retry_budget.ratio"},
 			idleSetting{spent && rule.Hedged(), path + ".hedge_after", "retry_budget is 0", "retry_budget.ratio"})
 	}
-	return c.warningsOf(append(idle, c.workersWithoutEffect()...))
+	return c.warningsOf(slices.Concat(idle, c.workersWithoutEffect(), c.socketsOff()))
 }
 
 // idleSetting is a key that has no effect if so, with the reason and the key

@@ -13,7 +13,8 @@ const guestPart = 4
 
 // Guest is a caller's connection that does not speak HTTP/2 and has another server
 // (Options.HTTP1). As long as it is open it counts as one of its address, and until
-// it has a request it makes room for others. A drain waits for its answer.
+// it has a request it makes room for others. A drain waits for its answer, and if it
+// was taken over (hijacked), for its end.
 //
 // Life: made where the first bytes are no preface, over with Close.
 // Concurrency: the exported methods may be called from anywhere but under the lock of
@@ -27,6 +28,7 @@ type Guest struct {
 	resting seat         // until it has a request, as the next
 	oldest  place[Guest] // in stand.restingGuests
 	timer   shard.Timer  // since it was told to go
+	taken   bool         // by who has it from now on
 	gone    bool
 }
 
@@ -54,10 +56,11 @@ func (cc *callerConn) handOver(l *shard.Link, first []byte) {
 	go st.relay.settings().HTTP1(g) // ends when it is accepted; Close ends it otherwise
 }
 
-// haveRoom reports whether the shard has no more guests than it may. The one that has
+// haveRoom reports whether the shard has no more guests than it may, but for those that
+// were taken over, whose number is for who has them to bound. The one that has
 // been without a request for longest goes for a new one.
 func (st *stand) haveRoom() bool {
-	if len(st.guests) <= max(int(st.relay.mostConnections())/guestPart/len(st.relay.stands), 1) {
+	if len(st.guests)-st.takenGuests <= max(int(st.relay.mostConnections())/guestPart/len(st.relay.stands), 1) {
 		return true
 	}
 	if idle := st.restingGuests.first(); idle != nil {
@@ -75,6 +78,25 @@ func (g *Guest) stirs() {
 
 // Busy notes that a request was read and is being answered.
 func (g *Guest) Busy() { g.st.do(g.stirs) }
+
+// Hijacked notes that the connection is somebody's who has it until it closes.
+func (g *Guest) Hijacked() {
+	g.st.do(func() {
+		if !g.gone && !g.taken {
+			g.taken = true
+			g.st.takenGuests++
+		}
+	})
+}
+
+// Plain returns the connection below, to write to without a detour. It is closed by
+// Close of the guest alone.
+func (g *Guest) Plain() net.Conn {
+	if below, ok := g.Conn.(interface{ NetConn() net.Conn }); ok {
+		return below.NetConn()
+	}
+	return g.Conn
+}
 
 // Refused counts the connection as one that did not speak HTTP/2 where it should.
 func (g *Guest) Refused() {
@@ -130,6 +152,9 @@ func (g *Guest) forget() {
 	g.st.StopTimer(&g.timer)
 	g.stirs()
 	delete(g.st.guests, g)
+	if g.taken {
+		g.st.takenGuests--
+	}
 	g.st.relay.leaves(g.source)
 }
 

@@ -99,6 +99,7 @@ type stand struct {
 	callers       map[*callerConn]struct{}
 	guests        map[*Guest]struct{} // of callers who do not speak HTTP/2
 	restingGuests list[Guest]         // those without a request
+	takenGuests   int                 // those that were taken over
 	number        int                 // in Relay.stands and in Endpoint.upstreams
 	upstreams     []*upstream         // of endpoints that are not removed, in no order
 	watches       map[*call]struct{}

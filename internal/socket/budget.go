@@ -7,13 +7,19 @@ import "sync/atomic"
 //
 // Concurrency: every method may be called from anywhere.
 type budget struct {
-	total int64
+	total atomic.Int64
 	used  atomic.Int64
+}
+
+func newBudget(total int64) *budget {
+	b := new(budget)
+	b.total.Store(total)
+	return b
 }
 
 // take reports whether there was room for so many bytes.
 func (b *budget) take(n int) bool {
-	if b.used.Add(int64(n)) <= b.total {
+	if b.used.Add(int64(n)) <= b.total.Load() {
 		return true
 	}
 	b.give(n)
@@ -27,4 +33,4 @@ func (b *budget) force(n int) { b.used.Add(int64(n)) }
 func (b *budget) give(n int) { b.used.Add(-int64(n)) }
 
 // isOver reports whether more was forced than there is.
-func (b *budget) isOver() bool { return b.used.Load() > b.total }
+func (b *budget) isOver() bool { return b.used.Load() > b.total.Load() }

@@ -31,7 +31,7 @@ func stuckOutbox(t *testing.T, most int, b *budget, dropped *int) (o *outbox, pe
 // left comes in its order.
 func TestOldestEventsAreDropped(t *testing.T) {
 	testkit.CheckLeaks(t)
-	dropped, b := 0, &budget{total: 1 << 20}
+	dropped, b := 0, newBudget(1<<20)
 	o, peer := stuckOutbox(t, 100, b, &dropped)
 	o.reply(newFrame([]byte("first|"), b))
 	testkit.Eventually(t, within, "the writer to be stuck", func() bool {
@@ -78,7 +78,7 @@ func TestOutboxGivesBack(t *testing.T) {
 		"abort": func(o *outbox) { o.abort() },
 		"end":   func(o *outbox) { o.end(newFrame([]byte("bye"), o.budget), false); o.conn.Close() },
 	} {
-		dropped, b := 0, &budget{total: 1 << 20}
+		dropped, b := 0, newBudget(1<<20)
 		o, _ := stuckOutbox(t, 1000, b, &dropped)
 		for range 20 {
 			o.reply(newFrame(make([]byte, 100), b))

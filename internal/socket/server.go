@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -41,16 +42,21 @@ type Server struct {
 	closing chan struct{}  // ends the rounds
 	close   sync.Once
 
-	mu        sync.Mutex
-	open      map[*session]struct{}
-	beginning int // handshakes under way
-	draining  bool
+	origins atomic.Pointer[[]string]
+
+	mu          sync.Mutex
+	open        map[*session]struct{}
+	beginning   int // handshakes under way
+	mostSockets int
+	draining    bool
 }
 
 // New returns a server that accepts.
 func New(options Options) *Server {
 	s := &Server{options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{})}
-	s.budget.total = s.options.BufferTotal
+	s.SetOrigins(s.options.Origins)
+	s.SetMost(s.options.MaxSockets)
+	s.SetBuffer(s.options.BufferTotal)
 	s.rate = rate{each: time.Second / time.Duration(s.options.HandshakesPerSecond), burst: s.options.HandshakesPerSecond}
 	s.bodies.New = func() any {
 		space := make([]byte, 0, bodySize)
@@ -59,11 +65,6 @@ func New(options Options) *Server {
 	s.batches.New = func() any { return new(batch) }
 	s.upgrader = websocket.Upgrader{
 		Subprotocols: []string{Protocol}, ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
-	}
-	if len(s.options.Origins) > 0 {
-		s.upgrader.CheckOrigin = func(r *http.Request) bool {
-			return slices.Contains(s.options.Origins, r.Header.Get("Origin"))
-		}
 	}
 	s.hub = newHub(s.options.Broker, s.deliver)
 	s.ended.Go(s.rounds)
@@ -89,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuseToken(w, err)
 		return
 	}
-	ws, err := s.upgrader.Upgrade(w, r, nil)
+	ws, err := s.upgrade(w, r)
 	if err != nil {
 		s.stats.refused[refusedHandshake].Add(1)
 		return // it has answered
@@ -118,7 +119,7 @@ func (s *Server) refuses(now time.Time) (why refusal, refused bool) {
 	switch {
 	case s.draining:
 		return refusedDrain, true
-	case len(s.open)+s.beginning >= s.options.MaxSockets:
+	case len(s.open)+s.beginning >= s.mostSockets:
 		return refusedSockets, true
 	case !s.rate.allows(now):
 		return refusedRate, true
@@ -200,7 +201,7 @@ func (s *Server) shed() {
 	}
 	slices.SortFunc(debtors, func(a, b debtor) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, d := range debtors {
-		if s.budget.used.Load() <= s.budget.total/4*3 {
+		if s.budget.used.Load() <= s.budget.total.Load()/4*3 {
 			return
 		}
 		d.session.out.shed()

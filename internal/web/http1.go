@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ type Limits struct {
 // owner closes them.
 // Concurrency: all methods may be called from anywhere.
 type HTTP1 struct {
-	log *slog.Logger
+	log    *slog.Logger
+	routes map[string]http.Handler
 
 	mu     sync.Mutex
 	annex  *door.Annex // of the newest server
@@ -35,10 +37,11 @@ type HTTP1 struct {
 	done   sync.WaitGroup // servers that accept
 }
 
-// NewHTTP1 returns a server. The log is told at level debug of what net/http has to
+// NewHTTP1 returns a server that has the handlers of routes, by path, answer what is
+// asked for there: they may take the connection over (http.Hijacker). The log is told at level debug of what net/http has to
 // say: its callers can make it say anything.
-func NewHTTP1(l Limits, log *slog.Logger) *HTTP1 {
-	s := &HTTP1{log: log}
+func NewHTTP1(l Limits, routes map[string]http.Handler, log *slog.Logger) *HTTP1 {
+	s := &HTTP1{log: log, routes: routes}
 	s.Configure(l)
 	return s
 }
@@ -62,7 +65,7 @@ func (s *HTTP1) Configure(l Limits) {
 // the other would have its goroutine run as long as they last, ahead of the shards'.
 func (s *HTTP1) server(l Limits) *http.Server {
 	server := &http.Server{
-		Handler:                      http.HandlerFunc(serveHTTP1),
+		Handler:                      http.HandlerFunc(s.serve),
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            l.Head,
 		WriteTimeout:                 answerTime,
@@ -94,22 +97,32 @@ func (s *HTTP1) Close() {
 
 // visitor is a connection whose owner wants to know what comes of it.
 type visitor interface {
-	Busy()    // a request was read
-	Refused() // it was wrong here
+	Busy()     // a request was read
+	Refused()  // it was wrong here
+	Hijacked() // a handler has it now
 }
 
 // tell is told the states of connections (http.Server.ConnState).
 func tell(nc net.Conn, state http.ConnState) {
-	if v, ok := nc.(visitor); ok && state == http.StateActive {
+	v, ok := nc.(visitor)
+	switch {
+	case !ok:
+	case state == http.StateActive:
 		v.Busy()
+	case state == http.StateHijacked:
+		v.Hijacked()
 	}
 }
 
 // connKey finds the connection in the context of its requests.
 type connKey struct{}
 
-// serveHTTP1 is the handler of all requests.
-func serveHTTP1(w http.ResponseWriter, r *http.Request) {
+// serve is the handler of all requests.
+func (s *HTTP1) serve(w http.ResponseWriter, r *http.Request) {
+	if handler := s.routes[r.URL.Path]; handler != nil {
+		handler.ServeHTTP(w, r)
+		return
+	}
 	if IsPage(r.Method, r.URL.Path) {
 		ServePage(w, r)
 		return
@@ -117,9 +130,17 @@ func serveHTTP1(w http.ResponseWriter, r *http.Request) {
 	if v, ok := r.Context().Value(connKey{}).(visitor); ok {
 		v.Refused()
 	}
+	status, text := http.StatusHTTPVersionNotSupported, wrongProtocol
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		status, text = http.StatusNotFound, noSocket
+	}
 	w.Header().Set("Content-Type", textPlain)
-	w.WriteHeader(http.StatusHTTPVersionNotSupported)
-	_, _ = io.WriteString(w, wrongProtocol) // a caller that has gone needs no answer
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // a caller that has gone needs no answer
 }
 
-const wrongProtocol = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"
+// What those are told who ask for something else.
+const (
+	wrongProtocol = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"
+	noSocket      = "cabrank: no sockets are served at this path, see the key socket.path\n"
+)

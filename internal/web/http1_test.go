@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // owned is a connection that notes what it is told.
@@ -27,8 +29,16 @@ func (c *owned) note(what string) {
 	c.told = append(c.told, what)
 }
 
+func (c *owned) heard() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.told, " ")
+}
+
 func (c *owned) Busy()    { c.note("busy") }
 func (c *owned) Refused() { c.note("refused") }
+
+func (c *owned) Hijacked() { c.note("hijacked") }
 
 func (c *owned) Close() error {
 	c.note("closed")
@@ -64,7 +74,7 @@ func TestOwnerIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, quiet())
+				s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, nil, quiet())
 				defer s.Close()
 				conn := new(owned)
 				got := ask(t, s, conn, c.sent)
@@ -84,7 +94,7 @@ func TestOwnerIsTold(t *testing.T) {
 // limits hold for connections that come after them.
 func TestHeadLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 1}, quiet())
+		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 1}, nil, quiet())
 		defer s.Close()
 		large := "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: " + strings.Repeat("x", 10<<10) + "\r\n\r\n"
 		slow := "GET / HTTP/1.1\r\nX: "
@@ -106,7 +116,7 @@ func TestHeadLimits(t *testing.T) {
 
 // After Close a connection is closed that comes, and Configure changes nothing.
 func TestServeConnAfterClose(t *testing.T) {
-	s := NewHTTP1(Limits{Head: time.Second}, quiet())
+	s := NewHTTP1(Limits{Head: time.Second}, nil, quiet())
 	s.Close()
 	s.Configure(Limits{Head: time.Second})
 	if got := ask(t, s, new(owned), ""); got != "" {
@@ -147,6 +157,34 @@ func TestIsPage(t *testing.T) {
 		method, path, _ := strings.Cut(request, " ")
 		if IsPage(method, path) != want {
 			t.Errorf("%q: got %t", request, !want)
+		}
+	}
+}
+
+// A handler of a path may take its connection over, whose owner hears of that. Other
+// paths have none, which who asks for a WebSocket is told.
+func TestRoutes(t *testing.T) {
+	routes := map[string]http.Handler{"/ws": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffers, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = buffers.WriteString("taken over")
+		_ = buffers.Flush()
+		_ = conn.Close()
+	})}
+	s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, routes, quiet())
+	defer s.Close()
+	for path, want := range map[string]struct{ got, told string }{
+		"/ws":  {"taken over", "busy hijacked closed"},
+		"/ws/": {"HTTP/1.1 404 ", "busy refused closed"},
+	} {
+		conn := new(owned)
+		got := ask(t, s, conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
+		testkit.Eventually(t, 10*time.Second, "the end", func() bool { return conn.heard() == want.told })
+		if !strings.HasPrefix(got, want.got) {
+			t.Errorf("%s: got %q", path, got)
 		}
 	}
 }

@@ -145,8 +145,8 @@ func TestServeStops(t *testing.T) {
 // Mistakes end with one line and 2, before anything is opened.
 func TestServeMistakes(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--path ws":          "--path ws: it must begin with a slash",
-		"--ping 0s":          "--ping must be above 0",
+		"--path ws":          `flag --path: socket.path: "ws" does not begin with /`,
+		"--ping 0s":          "flag --ping: socket.ping: 0s is out of range; allowed: 10ms to 1h",
 		"--log-level loud":   "--log-level loud: debug, info, warn and error are possible",
 		"--listen localhost": `--listen "localhost": want HOST:PORT`,
 		"--metrics :99999":   `--metrics ":99999": want HOST:PORT`,

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Socket is callers over WebSocket: those of cabrank socket serve, and of cabrank run
+// on the port of its calls.
+type Socket struct {
+	Paths                 []string // empty: no sockets in cabrank run
+	Origins               []string // "none" is who sends none; empty: the host itself
+	Redis                 string   // empty: all is in one process; may hold a password
+	AllowEmptySubprotocol bool
+	Ping                  time.Duration
+	ReadLimit             Size
+	MaxCalls              int
+	MaxSubscriptions      int
+	QueueBytes            Size
+	BufferTotal           Size
+	CallCap               int // 0: any number
+}
+
+// socketSection is the part of the names of its keys before the dot. What follows is,
+// with dashes, also the name of the flag of cabrank socket serve.
+const socketSection = "socket"
+
+// ownHost is the word for the origin that needs no list.
+const ownHost = "host"
+
+func socketKeys() []Key {
+	return []Key{
+		{Name: "socket.path", Flag: "socket-path", Arg: "PATH", Default: none,
+			Applies: ByUpgrade, Help: "paths for callers over WebSocket, on the port of the calls; none: there are no sockets",
+			kind: list{cleanPath, "paths that begin with /", 100}, field: func(c *Config) any { return &c.Socket.Paths }},
+		{Name: "socket.origin", Arg: "ORIGIN", Default: ownHost,
+			Applies: ByReload, Help: "origins of pages that may connect (host: that of the port itself); none is callers that are no page",
+			kind: originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}}, field: func(c *Config) any { return &c.Socket.Origins }},
+		{Name: "socket.redis", Env: "CABRANK_REDIS", Arg: "ADDRESS", Default: none,
+			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS; none: all is in one process",
+			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.Redis }},
+		{Name: "socket.allow_empty_subprotocol", Default: "false",
+			Applies: ByUpgrade, Help: "whether callers are served that do not ask for juggler.0, too",
+			kind: toggle{}, field: func(c *Config) any { return &c.Socket.AllowEmptySubprotocol }},
+		{Name: "socket.ping", Arg: "TIME", Default: "30s",
+			Applies: ByUpgrade, Help: "silence after which a caller is pinged; half as much again ends it",
+			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Socket.Ping }},
+		{Name: "socket.read_limit", Arg: "BYTES", Default: "1MiB",
+			Applies: ByUpgrade, Help: "most bytes of a message that comes in",
+			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.ReadLimit }},
+		{Name: "socket.max_calls", Arg: "N", Default: "1000",
+			Applies: ByUpgrade, Help: "most calls of a socket at a time",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Socket.MaxCalls }},
+		{Name: "socket.max_subscriptions", Arg: "N", Default: "1000",
+			Applies: ByUpgrade, Help: "most subscriptions of a socket",
+			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Socket.MaxSubscriptions }},
+		{Name: "socket.queue_bytes", Arg: "BYTES", Default: "256KiB",
+			Applies: ByUpgrade, Help: "most bytes of events that wait for one socket; the oldest are dropped",
+			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.QueueBytes }},
+		{Name: "socket.buffer_total", Arg: "BYTES", Default: "64MiB",
+			Applies: ByUpgrade, Help: "most bytes that wait for all sockets",
+			kind: byteSize{min: 1, max: 64 * GiB}, field: func(c *Config) any { return &c.Socket.BufferTotal }},
+		{Name: "socket.call_cap", Arg: "N", Default: "0",
+			Applies: ByUpgrade, Help: "most calls that wait for one URI (0: any number)",
+			kind: wholeNumber{0, 1_000_000_000}, field: func(c *Config) any { return &c.Socket.CallCap }},
+	}
+}
+
+// SocketFlags are the flags of cabrank socket serve that are keys, too, with the same
+// meanings and ranges.
+func SocketFlags() []Flag {
+	var flags []Flag
+	for _, key := range sectionKeys(socketSection) {
+		key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
+		flag := newFlag(key)
+		flag.Default, flag.Env, flag.keys = key.Default, []string{key.Env}, []Key{key}
+		flags = append(flags, flag)
+	}
+	return flags
+}
+
+// LoadSocket returns the settings of cabrank socket serve, of its flags and the
+// environment. Errors: Faults.
+func LoadSocket(given map[string]string, environ []string) (Socket, error) {
+	config := &Config{origins: map[string]Origin{}}
+	keys := sectionKeys(socketSection)
+	config.setDefaults(keys, machine{})
+	faults := config.apply(variableSettings(keys, parseEnviron(environ)))
+	for _, flag := range SocketFlags() {
+		if argument, isGiven := given[flag.Name]; isGiven {
+			settings, _ := flag.settings(argument) // a fault is that of several keys
+			faults = append(faults, config.apply(settings)...)
+		}
+	}
+	if len(faults) > 0 {
+		return Socket{}, faults
+	}
+	return config.Socket, nil
+}
+
+// sectionKeys returns the keys of a section, in the order of the table.
+func sectionKeys(section string) (keys []Key) {
+	for _, key := range Keys() {
+		if key.section() == section {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// socketsOff warns of keys of sockets where there are none.
+func (c *Config) socketsOff() (idle []idleSetting) {
+	for _, key := range sectionKeys(socketSection) {
+		if key.Name != "socket.path" && key.Name != "socket.redis" { // the variable is also there for other commands
+			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
+		}
+	}
+	return idle
+}
+
+// originList is the kind of the origins: its empty list has a word of its own, since
+// none is an origin.
+type originList struct{ list }
+
+func (k originList) set(field any, raw string) error {
+	if strings.TrimSpace(raw) == ownHost {
+		return k.setItems(field, nil)
+	}
+	return k.setItems(field, strings.Split(raw, ","))
+}
+
+func (k originList) show(field any) string {
+	if len(*field.(*[]string)) == 0 {
+		return ownHost
+	}
+	return k.list.show(field)
+}
+
+func (k originList) allowed() string {
+	return fmt.Sprintf("%s, at most %d, or %s: that of the port", k.legal, k.max, ownHost)
+}
+
+// cleanOrigin accepts what a browser sends: a scheme and a host, maybe with a port.
+func cleanOrigin(origin string) (string, error) {
+	if origin == none || origin == "null" {
+		return origin, nil
+	}
+	scheme, host, found := strings.Cut(origin, "://")
+	if !found || scheme == "" || host == "" || strings.ContainsAny(host, "/?#@ *") || strings.ContainsFunc(origin, unicode.IsControl) {
+		return "", fmt.Errorf("%s is not an origin", quote(origin))
+	}
+	return origin, nil
+}
+
+// secretText is the kind of *string fields that nobody is shown.
+type secretText struct{ legal string }
+
+func (k secretText) set(field any, text string) error {
+	switch {
+	case text == none:
+		text = ""
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return errors.New("has a control character") // it is not repeated
+	}
+	*field.(*string) = text
+	return nil
+}
+
+func (k secretText) show(field any) string {
+	if *field.(*string) == "" {
+		return none
+	}
+	return hidden
+}
+
+func (k secretText) allowed() string { return k.legal + ", or " + none }
