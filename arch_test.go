@@ -97,6 +97,13 @@ var layers = map[string]layer{
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},
+	// Who comes to sockets. It serves nobody, and fetches keys.
+	"internal/auth": {
+		inside:     []string{"internal/socket"},
+		outside:    []string{"github.com/go-jose/go-jose/v4"},
+		notStd:     []string{"os", "syscall"},
+		documented: true,
+	},
 	"internal/broker":       {notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// How a Redis is reached, and what juggler.0 has there; it opens no connection.

@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -10,11 +9,11 @@ import (
 
 // Auth knows who comes with a token.
 //
-// Concurrency: it is called from anywhere, and may take as long as the handshake may.
+// Concurrency: it is called from anywhere, and may take some seconds.
 type Auth interface {
 	// Verify returns what a token says. The empty one is that of a client that has
 	// none. An error is one line for the client, with nothing of the token in it.
-	Verify(ctx context.Context, token string) (*Identity, error)
+	Verify(token string) (*Identity, error)
 }
 
 // Identity is who a socket is, and what it may do. A name is allowed that matches one of

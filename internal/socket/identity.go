@@ -1,17 +1,12 @@
 package socket
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/broker"
 )
-
-// tokenTime is how long a token of a message may take to be verified.
-const tokenTime = 10 * time.Second
 
 // errToken refuses a token that came by a message.
 func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.Error()} }
@@ -38,9 +33,7 @@ func (s *session) authenticate(token string) error {
 	if s.server.options.Auth == nil {
 		return nil // nobody asks
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, tokenTime)
-	defer cancel()
-	identity, err := s.server.verify(ctx, token)
+	identity, err := s.server.verify(token)
 	if err != nil {
 		return errToken(err)
 	}

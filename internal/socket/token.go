@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -48,15 +47,15 @@ func (s *Server) identify(r *http.Request) (*Identity, error) {
 	if s.options.Auth == nil || !websocket.IsWebSocketUpgrade(r) {
 		return nil, nil
 	}
-	return s.verify(r.Context(), s.tokenOf(r))
+	return s.verify(s.tokenOf(r))
 }
 
 // verify returns what a token says, if a socket can have it.
-func (s *Server) verify(ctx context.Context, token string) (*Identity, error) {
+func (s *Server) verify(token string) (*Identity, error) {
 	if len(token) > mostTokenBytes {
 		return nil, errTokenLength
 	}
-	identity, err := s.options.Auth.Verify(ctx, token)
+	identity, err := s.options.Auth.Verify(token)
 	if err != nil {
 		return nil, err
 	}
