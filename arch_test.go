@@ -106,8 +106,8 @@ var layers = map[string]layer{
 	},
 	"internal/broker":       {notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
-	// How a Redis is reached, and what juggler.0 has there; it opens no connection.
-	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
+	// How a Redis is reached, and what juggler.0 has there.
+	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net/http", "os/exec", "syscall"}, documented: true},
 	// What the commands that serve have both. It opens no listener.
 	"internal/service": {
 		inside:     []string{"internal/admin", "internal/broker", "internal/broker/redis", "internal/config", "internal/socket"},
@@ -299,7 +299,7 @@ var layers = map[string]layer{
 	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {inside: []string{"internal/lab/names"}, outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// Redis, started for tests.
-	"internal/testkit/redisd": {outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
+	"internal/testkit/redisd": {inside: []string{"internal/lab/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
 	// What goes over a WebSocket, as text, for whatever server.
 	"internal/testkit/exchange": {outside: []string{"github.com/gorilla/websocket"}, documented: true, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.

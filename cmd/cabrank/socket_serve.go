@@ -120,6 +120,8 @@ func (f *socketServe) load() (err error) {
 		return err
 	}
 	switch {
+	case f.socket.Redis == "" && f.socket.RedisPubSub != "":
+		return errors.New("--redis-pubsub needs --redis, where calls are")
 	case f.socket.Redis != "" && f.testFunctions:
 		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	case f.drain < 0:

@@ -14,6 +14,7 @@ type Socket struct {
 	Paths                 []string // empty: no sockets in cabrank run
 	Origins               []string // "none" is who sends none; empty: the host itself
 	Redis                 string   // empty: all is in one process; may hold a password
+	RedisPubSub           string   // of events; empty: that of Redis
 	AllowEmptySubprotocol bool
 	Ping                  time.Duration
 	ReadLimit             Size
@@ -40,8 +41,11 @@ func socketKeys() []Key {
 			Applies: ByReload, Help: "origins of pages that may connect (host: that of the port itself); none is callers that are no page",
 			kind: originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}}, field: func(c *Config) any { return &c.Socket.Origins }},
 		{Name: "socket.redis", Env: "CABRANK_REDIS", Arg: "ADDRESS", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS; none: all is in one process",
+			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process",
 			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.Redis }},
+		{Name: "socket.redis_pubsub", Env: "CABRANK_REDIS_PUBSUB", Arg: "ADDRESS", Default: none,
+			Applies: ByUpgrade, Secret: true, Help: "where events are, if not at socket.redis, which has calls and results then",
+			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.RedisPubSub }},
 		{Name: "socket.allow_empty_subprotocol", Default: "false",
 			Applies: ByUpgrade, Help: "whether callers are served that do not ask for juggler.0, too",
 			kind: toggle{}, field: func(c *Config) any { return &c.Socket.AllowEmptySubprotocol }},
@@ -114,7 +118,7 @@ func sectionKeys(section string) (keys []Key) {
 // socketsOff warns of keys of sockets where there are none.
 func (c *Config) socketsOff() (idle []idleSetting) {
 	for _, key := range sectionKeys(socketSection) {
-		if key.Name != "socket.path" && key.Name != "socket.redis" { // the variable is also there for other commands
+		if key.Name != "socket.path" && key.Name != "socket.redis" && key.Name != "socket.redis_pubsub" { // the variables are also there for other commands
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
 	}

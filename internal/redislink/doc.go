@@ -2,5 +2,5 @@
 // how its address is read, how they come back to it, and what juggler.0's keys and
 // entries are (docs/juggler.md).
 //
-// Start from ClientOption. It opens no connection itself.
+// Start from Open.
 package redislink

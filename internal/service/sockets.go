@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -66,8 +67,11 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 }
 
 func openBroker(o SocketOptions) (joiner, error) {
+	if o.Redis == "" && o.RedisPubSub != "" {
+		return nil, errors.New("redis_pubsub has an address of events, redis has none of calls")
+	}
 	if o.Redis != "" {
-		return redis.Open(redis.Options{Address: o.Redis, CallCap: o.CallCap, Log: o.Log})
+		return redis.Open(redis.Options{Address: o.Redis, Events: o.RedisPubSub, CallCap: o.CallCap, Log: o.Log})
 	}
 	waiting := o.WaitingBytes
 	if waiting == 0 {

@@ -27,6 +27,8 @@ type House struct {
 	Close func()
 	// Unordered is set if its callees run calls in another order than they take them.
 	Unordered bool
+	// Tagged is set if names have to be hash tags of a Redis Cluster: "" is none.
+	Tagged bool
 }
 
 // CallCap is the bound that a House has.
@@ -355,7 +357,13 @@ func large(t *testing.T, h House) {
 
 func special(t *testing.T, h House) {
 	t.Helper()
-	for _, uri := range []string{"", "a b", "a}b{c", "ü/ö", "new\nline", "\x00"} {
+	for _, uri := range []string{"", "}", "a b", "a}b{c", "ü/ö", "new\nline", "\x00"} {
+		if h.Tagged && (uri == "" || uri[0] == '}') {
+			if receive(t, call(t.Context(), h.Broker, uri, "1", within).accepted, "a refusal") == nil {
+				t.Errorf("%q was taken", uri)
+			}
+			continue
+		}
 		stop := h.Serve(uri, 1, echo)
 		call(t.Context(), h.Broker, uri, "1", within).want(t, "1", nil)
 		stop()

@@ -5,10 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,9 +19,10 @@ import (
 
 // Options of a Broker.
 type Options struct {
-	// Address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, rediss:// with TLS, or
-	// unix:///PATH.
+	// Address of one Redis, a Cluster or Sentinels, as redislink.ClientOption has it.
 	Address string
+	// Events is the address of where events are, if they have one of their own.
+	Events string
 	// CallCap is the most calls that wait for one URI. Zero: any number.
 	CallCap int
 	// Sweep is how often expired entries are swept: 30 s if zero.
@@ -37,9 +37,9 @@ type Options struct {
 // Concurrency: every method may be called from anywhere.
 type Broker struct {
 	options Options
-	client  rueidis.Client
-	conn    string // its name in the keys of results
-	out     *outlet
+	calls   *masters // of calls and results
+	events  *masters // of events: the same, unless they have their own
+	results []string // its names in the keys of results, one for each outlet of calls
 	feed    *feed
 	pending pending
 
@@ -56,34 +56,64 @@ end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[1])
 return redis.call('LPUSH', KEYS[2], ARGV[2])`
 
+// errName refuses calls in a Cluster, where the keys of a call have to be in one place.
+var errName = errors.New("in a Redis Cluster a URI is not empty and does not begin with }")
+
 // Open connects. Errors: one line that names the address.
-func Open(options Options) (*Broker, error) {
+func Open(options Options) (b *Broker, err error) {
 	if options.Sweep == 0 {
 		options.Sweep = 30 * time.Second
 	}
-	how, err := redislink.ClientOption(options.Address)
-	if err != nil {
-		return nil, err
-	}
-	where := strings.Join(how.InitAddress, ", ") // the address may have a password
-	client, err := rueidis.NewClient(how)
-	if err != nil {
-		return nil, fmt.Errorf("redis at %s: %w", where, err)
-	}
-	b := &Broker{options: options, client: client, conn: newID(), out: newOutlet(client)}
+	b = &Broker{options: options}
 	b.pending.calls = map[string]*waiter{}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.feed = &feed{broker: b, topics: map[broker.Topic]bool{}}
-	if err := b.feed.open(); err != nil {
+	if b.calls, err = openMasters(b.ctx, options.Address); err != nil {
 		b.cancel()
-		client.Close()
-		return nil, fmt.Errorf("redis at %s: %w", where, err)
+		return nil, err
 	}
-	b.ended.Go(func() { b.out.run(b.ctx) })
-	b.ended.Go(b.takeResults)
+	b.events = b.calls
+	if options.Events != "" {
+		b.events, err = openMasters(b.ctx, options.Events)
+	}
+	if err == nil {
+		b.feed = newFeed(b)
+		err = b.feed.open()
+	}
+	if err != nil {
+		b.cancel()
+		b.closeClients()
+		return nil, err
+	}
+	b.start()
+	return b, nil
+}
+
+func (b *Broker) start() {
+	b.results = b.calls.names()
+	for _, id := range b.results {
+		b.ended.Go(func() { b.takeResults(id) })
+	}
+	for _, m := range b.all() {
+		for _, out := range m.outlets {
+			b.ended.Go(func() { out.run(b.ctx) })
+		}
+	}
 	b.ended.Go(b.feed.run)
 	b.ended.Go(b.sweeps)
-	return b, nil
+}
+
+// all returns the masters of calls, and those of events if they are others.
+func (b *Broker) all() []*masters {
+	if b.events == nil || b.events == b.calls {
+		return []*masters{b.calls}
+	}
+	return []*masters{b.calls, b.events}
+}
+
+func (b *Broker) closeClients() {
+	for _, m := range b.all() {
+		m.client.Close()
+	}
 }
 
 // Listen says where events go. The function must not block.
@@ -96,7 +126,10 @@ func (b *Broker) Publish(e broker.Event, done func(error)) {
 		done(err)
 		return
 	}
-	b.out.add(len(payload), done, b.client.B().Publish().Channel(e.Channel).Message(string(payload)).Build())
+	// In a Cluster any node would do. The one that has the channel's slot has all events
+	// of it, of all servers, in one order.
+	command := b.events.client.B().Publish().Channel(e.Channel).Message(string(payload)).Build().SetSlot(e.Channel)
+	b.events.outlet(e.Channel).add(len(payload), done, command)
 }
 
 // Subscribe is done when Redis has confirmed it. Without a connection it is refused.
@@ -109,36 +142,41 @@ func (b *Broker) Unsubscribe(topic broker.Topic, done func(error)) {
 
 // Call asks for a function of whichever callee takes it.
 func (b *Broker) Call(ctx context.Context, call broker.Call) {
-	id := newID()
-	payload, err := json.Marshal(redislink.Entry{Conn: b.conn, ID: id, URI: call.URI, Args: call.Args})
+	if b.calls.isCluster() && (call.URI == "" || call.URI[0] == '}') {
+		call.Accepted(errName)
+		return
+	}
+	id, list := newID(), redislink.CallsKey(call.URI)
+	to := b.calls.index(list)
+	payload, err := json.Marshal(redislink.Entry{Conn: b.results[to], ID: id, URI: call.URI, Args: call.Args})
 	if err != nil {
 		call.Accepted(err)
 		return
 	}
 	w := b.pending.add(ctx, id, call)
-	ms := strconv.FormatInt(max(call.Timeout.Milliseconds(), 1), 10)
-	timeoutKey, list := redislink.CallTimeoutKey(call.URI, id), redislink.CallsKey(call.URI)
-	if b.options.CallCap > 0 {
-		b.pushCapped(w, timeoutKey, list, ms, string(payload))
-		return
+	b.calls.outlets[to].add(len(payload), w.sent, b.push(call, id, list, string(payload))...)
+}
+
+// push returns what puts a call into its list, behind its timeout key.
+func (b *Broker) push(call broker.Call, id, list, payload string) []rueidis.Completed {
+	build, left := b.calls.client.B(), max(call.Timeout.Milliseconds(), 1)
+	ms, timeoutKey := strconv.FormatInt(left, 10), redislink.CallTimeoutKey(call.URI, id)
+	if b.options.CallCap > 0 { // the script's text: Redis keeps it compiled by that
+		return []rueidis.Completed{build.Eval().Script(cappedText).Numkeys(2).Key(timeoutKey, list).
+			Arg(ms, payload, strconv.Itoa(b.options.CallCap)).Build()}
 	}
-	b.out.add(len(payload), w.sent,
-		b.client.B().Set().Key(timeoutKey).Value(ms).PxMilliseconds(max(call.Timeout.Milliseconds(), 1)).Build(),
-		b.client.B().Lpush().Key(list).Element(string(payload)).Build())
+	return []rueidis.Completed{
+		build.Set().Key(timeoutKey).Value(ms).PxMilliseconds(left).Build(),
+		build.Lpush().Key(list).Element(payload).Build(),
+	}
 }
 
-// pushCapped runs the script by its text: Redis keeps it compiled by that.
-func (b *Broker) pushCapped(w *waiter, timeoutKey, list, ms, payload string) {
-	b.out.add(len(payload), w.sent, b.client.B().Eval().Script(cappedText).Numkeys(2).Key(timeoutKey, list).
-		Arg(ms, payload, strconv.Itoa(b.options.CallCap)).Build())
-}
-
-// takeResults empties the list of results, and waits at it, on a connection of its own.
-func (b *Broker) takeResults() {
+// takeResults empties a list of results, and waits at it, on a connection of its own.
+func (b *Broker) takeResults(id string) {
 	for wait := redislink.NewBackoff(); b.ctx.Err() == nil; wait.Pause(b.ctx) {
-		conn, giveBack := b.client.Dedicate()
+		conn, giveBack := b.calls.client.Dedicate()
 		stop := context.AfterFunc(b.ctx, conn.Close) // ends a pop that waits
-		for last := time.Now(); b.pop(conn) == nil; last = time.Now() {
+		for last := time.Now(); b.pop(conn, id) == nil; last = time.Now() {
 			wait.Reset()
 			if time.Since(last) < busy {
 				time.Sleep(gather)
@@ -151,10 +189,10 @@ func (b *Broker) takeResults() {
 }
 
 // pop takes results once. An error is one of the connection.
-func (b *Broker) pop(conn rueidis.DedicatedClient) error {
+func (b *Broker) pop(conn rueidis.DedicatedClient, id string) error {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*popSeconds*time.Second)
 	defer cancel()
-	popped, err := conn.Do(ctx, conn.B().Blmpop().Timeout(popSeconds).Numkeys(1).Key(redislink.ResultsKey(b.conn)).Right().Count(mostResults).Build()).ToArray()
+	popped, err := conn.Do(ctx, conn.B().Blmpop().Timeout(popSeconds).Numkeys(1).Key(redislink.ResultsKey(id)).Right().Count(mostResults).Build()).ToArray()
 	switch {
 	case rueidis.IsRedisNil(err):
 		return nil // nothing came
@@ -165,7 +203,7 @@ func (b *Broker) pop(conn rueidis.DedicatedClient) error {
 		if err != nil {
 			return err
 		}
-		b.deliver(entries)
+		b.deliver(id, entries)
 	}
 	return nil
 }
@@ -184,18 +222,18 @@ const (
 )
 
 // deliver hands results to their callers, and deletes their timeout keys.
-func (b *Broker) deliver(entries []string) {
+func (b *Broker) deliver(id string, entries []string) {
 	keys := make([]string, 0, len(entries))
 	for _, entry := range entries {
 		var result redislink.Entry
 		if err := json.Unmarshal([]byte(entry), &result); err != nil {
 			continue // of somebody who does not keep to the form: its caller's call expires
 		}
-		keys = append(keys, redislink.ResultTimeoutKey(b.conn, result.ID))
+		keys = append(keys, redislink.ResultTimeoutKey(id, result.ID))
 		b.pending.end(result.ID, result.Args, nil)
 	}
 	if len(keys) > 0 {
-		b.out.add(0, func(error) {}, b.client.B().Del().Key(keys...).Build()) // they expire, if not
+		b.calls.outlet(keys[0]).add(0, func(error) {}, b.calls.client.B().Del().Key(keys...).Build()) // they expire, if not
 	}
 }
 
@@ -205,7 +243,7 @@ func (b *Broker) Waiting() (calls int, bytes int64) { return b.pending.count(), 
 // Close refuses what comes and ends what waits.
 func (b *Broker) Close() {
 	b.cancel()
-	b.client.Close()
+	b.closeClients()
 	b.ended.Wait()
 	b.pending.endAll(broker.ErrClosed)
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -31,6 +34,8 @@ type feed struct {
 	}
 }
 
+func newFeed(b *Broker) *feed { return &feed{broker: b, topics: map[broker.Topic]bool{}} }
+
 func (f *feed) listen(events func(broker.Topic, broker.Event)) {
 	f.events.Lock()
 	defer f.events.Unlock()
@@ -39,6 +44,7 @@ func (f *feed) listen(events func(broker.Topic, broker.Event)) {
 
 // link is a connection, until it is broken.
 type link struct {
+	node    string // its address
 	broken  <-chan error
 	release func()
 }
@@ -48,6 +54,7 @@ func (f *feed) open() (err error) {
 	f.first, err = f.connect(f.broker.ctx)
 	if err != nil {
 		f.first.release()
+		err = fmt.Errorf("redis at %s: %w", f.broker.events.where, err)
 	}
 	return err
 }
@@ -74,11 +81,19 @@ func (f *feed) run() {
 	}
 }
 
-// await returns when a connection is broken, or ctx ends.
+// await returns when a connection is broken, its node is one no more, or ctx ends.
 func (f *feed) await(ctx context.Context, now link) {
-	select {
-	case <-now.broken: //nolint:errcheck // whatever broke it, another one is opened
-	case <-ctx.Done():
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for is := true; is; {
+		select {
+		case <-now.broken: //nolint:errcheck // whatever broke it, another one is opened
+			is = false
+		case <-ctx.Done():
+			is = false
+		case <-look.C:
+			is = f.broker.events.has(now.node)
+		}
 	}
 	f.mu.Lock()
 	f.conn = nil
@@ -86,11 +101,25 @@ func (f *feed) await(ctx context.Context, now link) {
 	now.release()
 }
 
-// connect opens a connection and has all topics come on it. It is to be released, also
-// after an error.
+const (
+	// lookEvery is how often a connection's node is looked for among those of a Cluster,
+	// or as the primary of Sentinels: one that was taken out of it may live on, alone.
+	lookEvery = 10 * time.Second
+
+	// mostTopics is how many are subscribed by one command.
+	mostTopics = 500
+)
+
+// connect opens a connection, to any node of a Cluster, and has all topics come on it.
+// It is to be released, also after an error.
 func (f *feed) connect(ctx context.Context) (link, error) {
-	conn, giveBack := f.broker.client.Dedicate()
+	address, node := f.broker.events.anyNode()
+	if node == nil {
+		return link{release: func() {}}, errLost
+	}
+	conn, giveBack := node.Dedicate()
 	now := link{
+		node:   address,
 		broken: conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: f.message}),
 		release: func() {
 			conn.Close()
@@ -104,25 +133,37 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for topic := range f.topics {
-		if err := conn.Do(ctx, command(conn, topic, true)).Error(); err != nil {
-			return now, err
+	for _, pattern := range []bool{false, true} {
+		for names := range slices.Chunk(f.names(pattern), mostTopics) {
+			if err := conn.Do(ctx, command(conn, pattern, true, names...)).Error(); err != nil {
+				return now, err
+			}
 		}
 	}
 	f.conn = conn
 	return now, nil
 }
 
-func command(conn rueidis.DedicatedClient, topic broker.Topic, wanted bool) rueidis.Completed {
-	switch {
-	case wanted && topic.Pattern:
-		return conn.B().Psubscribe().Pattern(topic.Name).Build()
-	case wanted:
-		return conn.B().Subscribe().Channel(topic.Name).Build()
-	case topic.Pattern:
-		return conn.B().Punsubscribe().Pattern(topic.Name).Build()
+// names returns those of all channels, or patterns. The caller holds mu.
+func (f *feed) names(pattern bool) (names []string) {
+	for topic := range f.topics {
+		if topic.Pattern == pattern {
+			names = append(names, topic.Name)
+		}
 	}
-	return conn.B().Unsubscribe().Channel(topic.Name).Build()
+	return names
+}
+
+func command(conn rueidis.DedicatedClient, pattern, wanted bool, names ...string) rueidis.Completed {
+	switch {
+	case wanted && pattern:
+		return conn.B().Psubscribe().Pattern(names...).Build()
+	case wanted:
+		return conn.B().Subscribe().Channel(names...).Build()
+	case pattern:
+		return conn.B().Punsubscribe().Pattern(names...).Build()
+	}
+	return conn.B().Unsubscribe().Channel(names...).Build()
 }
 
 // change subscribes or unsubscribes; done is told what Redis says.
@@ -146,7 +187,7 @@ func (f *feed) ask(topic broker.Topic, wanted bool) error {
 	}
 	ctx, cancel := context.WithTimeout(f.broker.ctx, redislink.AnswerWithin)
 	defer cancel()
-	err := conn.Do(ctx, command(conn, topic, wanted)).Error()
+	err := conn.Do(ctx, command(conn, topic.Pattern, wanted, topic.Name)).Error()
 	if err != nil && wanted {
 		f.mu.Lock()
 		delete(f.topics, topic)

@@ -15,7 +15,8 @@ const (
 	// mostPipeline is how many commands are sent together.
 	mostPipeline = 512
 
-	// mostQueued is how many orders may wait, and their bytes; what is above is refused.
+	// mostQueued is how many orders may wait, and their bytes, in all outlets of a Redis;
+	// what is above is refused.
 	mostQueued, mostQueuedBytes = 100_000, 64 << 20
 )
 
@@ -31,8 +32,10 @@ type order struct {
 //
 // Concurrency: add may be called from anywhere. done is called in the goroutine of run.
 type outlet struct {
-	client rueidis.Client
-	more   chan struct{} // holds one if there are orders
+	client    rueidis.Client
+	most      int           // orders
+	mostBytes int           // of them
+	more      chan struct{} // holds one if there are orders
 
 	mu     sync.Mutex
 	orders []order
@@ -40,8 +43,9 @@ type outlet struct {
 	closed bool
 }
 
-func newOutlet(client rueidis.Client) *outlet {
-	return &outlet{client: client, more: make(chan struct{}, 1)}
+// newOutlet returns one of so many that share what may wait.
+func newOutlet(client rueidis.Client, of int) *outlet {
+	return &outlet{client: client, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
 
 // add queues an order, or calls done with the reason why not.
@@ -51,7 +55,7 @@ func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed)
 	switch {
 	case o.closed:
 		err = broker.ErrClosed
-	case len(o.orders) >= mostQueued, o.bytes+bytes > mostQueuedBytes:
+	case len(o.orders) >= o.most, o.bytes+bytes > o.mostBytes:
 		err = broker.ErrFull
 	default:
 		o.orders = append(o.orders, order{commands, bytes, done})
@@ -68,9 +72,10 @@ func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed)
 	}
 }
 
-// run sends until ctx ends; what is queued then is refused.
+// run sends until ctx ends; what is queued then is refused. It pauses when Redis cannot be
+// reached, so that each order is not a new attempt.
 func (o *outlet) run(ctx context.Context) {
-	for {
+	for wait := redislink.NewBackoff(); ; {
 		select {
 		case <-ctx.Done():
 			o.mu.Lock()
@@ -85,9 +90,14 @@ func (o *outlet) run(ctx context.Context) {
 		case <-o.more:
 		}
 		for batch := o.take(); len(batch) > 0; batch = o.take() {
-			o.send(ctx, batch)
-			if len(batch) > 1 {
+			switch reached := o.send(ctx, batch); {
+			case !reached:
+				wait.Pause(ctx)
+			case len(batch) > 1:
+				wait.Reset()
 				time.Sleep(gather)
+			default:
+				wait.Reset()
 			}
 		}
 	}
@@ -109,13 +119,15 @@ func (o *outlet) take() []order {
 	return batch
 }
 
-func (o *outlet) send(ctx context.Context, batch []order) {
+// send reports whether Redis has answered all of it.
+func (o *outlet) send(ctx context.Context, batch []order) (reached bool) {
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
 	for _, order := range batch {
 		commands = append(commands, order.commands...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
+	reached = true
 	answers := o.client.DoMulti(ctx, commands...)
 	for _, order := range batch {
 		err := error(nil)
@@ -123,8 +135,10 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 			if e := answer.Error(); e != nil && err == nil {
 				err = e
 			}
+			reached = reached && answer.NonRedisError() == nil
 		}
 		answers = answers[len(order.commands):]
 		order.done(err)
 	}
+	return reached
 }

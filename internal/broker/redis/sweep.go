@@ -39,28 +39,54 @@ func (b *Broker) sweeps() {
 }
 
 // sweep takes out of all lists what has expired: calls that nobody has taken, results of
-// servers that are gone. It ends at the first error; the next one goes on.
+// servers that are gone. A node that fails is left to the next sweep.
 func (b *Broker) sweep(ctx context.Context) {
-	for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
-		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-			page, err := b.client.Do(ctx, b.client.B().Scan().Cursor(cursor).Match(kind+"{*").Count(1000).Build()).AsScanEntry()
-			if err != nil {
-				return
-			}
-			cursor = page.Cursor
-			for _, list := range page.Elements {
-				if err := b.sweepList(ctx, kind, list); err != nil {
-					return
-				}
+	for _, node := range b.calls.client.Nodes() {
+		if b.calls.isCluster() && !isMaster(ctx, node) {
+			continue // it has what its master has
+		}
+		for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
+			if b.sweepNode(ctx, node, kind) != nil {
+				break
 			}
 		}
 	}
 }
 
+// isMaster asks a node of a Cluster.
+func isMaster(ctx context.Context, node rueidis.Client) bool {
+	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+	if err != nil || len(role) == 0 {
+		return false
+	}
+	is, err := role[0].ToString()
+	return err == nil && is == "master"
+}
+
+// sweepNode goes through the lists of one kind that a node has.
+func (b *Broker) sweepNode(ctx context.Context, node rueidis.Client, kind string) error {
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(kind+"{*").Count(1000).Build()).AsScanEntry()
+		if err != nil {
+			return err
+		}
+		cursor = page.Cursor
+		for _, list := range page.Elements {
+			if b.calls.isCluster() && strings.HasPrefix(list, kind+"{}") {
+				continue // its timeout keys are elsewhere; nobody can have put it there
+			}
+			if err := b.sweepList(ctx, kind, list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // sweepList goes through a list from its end, a page at a time.
 func (b *Broker) sweepList(ctx context.Context, kind, list string) error {
 	for kept, seen := int64(0), 0; seen < sweepMost; {
-		entries, err := b.client.Do(ctx, b.client.B().Lrange().Key(list).Start(-kept-sweepPage).Stop(-kept-1).Build()).AsStrSlice()
+		entries, err := b.calls.client.Do(ctx, b.calls.client.B().Lrange().Key(list).Start(-kept-sweepPage).Stop(-kept-1).Build()).AsStrSlice()
 		if err != nil || len(entries) == 0 {
 			return err
 		}
@@ -86,9 +112,9 @@ func (b *Broker) sweepEntries(ctx context.Context, kind, list string, entries []
 			continue // nothing of ours
 		}
 		timeoutKey := kind + "timeout:" + strings.TrimPrefix(list, kind) + ":" + e.ID
-		commands = append(commands, b.client.B().Eval().Script(sweepText).Numkeys(2).Key(timeoutKey, list).Arg(entry).Build())
+		commands = append(commands, b.calls.client.B().Eval().Script(sweepText).Numkeys(2).Key(timeoutKey, list).Arg(entry).Build())
 	}
-	for _, answer := range b.client.DoMulti(ctx, commands...) {
+	for _, answer := range b.calls.client.DoMulti(ctx, commands...) {
 		n, err := answer.AsInt64()
 		if err != nil {
 			return removed, err

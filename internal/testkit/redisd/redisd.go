@@ -1,7 +1,9 @@
 // Package redisd starts Redis for tests: the program that Debian has, on a Unix
-// socket in a folder of its own, with nothing on a port and nothing kept.
+// socket in a folder of its own, with nothing on a port and nothing kept. What needs
+// ports, a Cluster or Sentinels, has free ones of the loopback interface.
 //
-// Start from Start. It is stopped and its folder removed with the test.
+// Start from Start, StartCluster, StartSet or StartTLS. All is stopped and its folder
+// removed with the test.
 package redisd
 
 import (
@@ -25,11 +27,14 @@ const startWithin = 20 * time.Second
 // Life: Launch or Start, any number of Kill and Restart, Stop.
 // Concurrency: Dial may be called from anywhere, the others by one goroutine.
 type Server struct {
-	// Socket is the path on which it listens.
+	// Socket is the path on which it listens; a Sentinel has none.
 	Socket string
+	// Address is HOST:PORT if it has a port, too.
+	Address string
 
-	folder string
-	cmd    *exec.Cmd
+	settings []string // beyond the usual
+	folder   string
+	cmd      *exec.Cmd
 }
 
 // Start starts a Redis for a test. Without the program the test fails: `make
@@ -50,7 +55,7 @@ func Launch() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Socket: filepath.Join(folder, "s"), folder: folder}
+	s := &Server{Socket: filepath.Join(folder, "s"), settings: []string{"--port", "0"}, folder: folder}
 	if err := s.Restart(); err != nil {
 		s.Stop()
 		return nil, err
@@ -60,8 +65,15 @@ func Launch() (*Server, error) {
 
 // Restart starts it again, empty, on the same socket, after Kill.
 func (s *Server) Restart() error {
-	s.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", s.Socket, "--dir", s.folder,
-		"--save", "", "--appendonly", "no", "--logfile", filepath.Join(s.folder, "log"))
+	s.cmd = exec.Command("redis-server", append([]string{
+		"--unixsocket", s.Socket, "--dir", s.folder,
+		"--save", "", "--appendonly", "no", "--logfile", filepath.Join(s.folder, "log"),
+	}, s.settings...)...)
+	return s.start()
+}
+
+// start starts the command, and waits until it answers.
+func (s *Server) start() error {
 	s.cmd.SysProcAttr = endsWithParent()
 	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("redis-server: %w; scripts/install-deps.sh workers installs it", err)
@@ -93,11 +105,21 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Dial opens a connection to it.
 func (s *Server) Dial() (redis.Conn, error) {
-	nc, err := net.Dial("unix", s.Socket)
+	network, address := "unix", s.Socket
+	if s.Socket == "" {
+		network, address = "tcp", s.Address
+	}
+	nc, err := net.Dial(network, address)
 	if err != nil {
 		return nil, err
 	}
 	return redis.NewConn(nc, 0, 0), nil
+}
+
+// Flush empties it.
+func (s *Server) Flush(t testing.TB) {
+	t.Helper()
+	s.do(t, "FLUSHALL")
 }
 
 // Kill ends it at once; what it held is gone.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	redigo "github.com/gomodule/redigo/redis"
+
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
@@ -19,8 +21,11 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
+// dialer is a Redis, or a Cluster.
+type dialer interface{ Dial() (redigo.Conn, error) }
+
 // startOld starts an old server on a Redis.
-func startOld(t *testing.T, redis *redisd.Server, options oldjuggler.Options) (url string) {
+func startOld(t *testing.T, redis dialer, options oldjuggler.Options) (url string) {
 	t.Helper()
 	options.Dial = redis.Dial
 	handler := oldjuggler.NewServer(options)
@@ -33,18 +38,24 @@ func startOld(t *testing.T, redis *redisd.Server, options oldjuggler.Options) (u
 }
 
 // startOldCallee starts a callee with the functions of tests.
-func startOldCallee(t *testing.T, redis *redisd.Server) {
+func startOldCallee(t *testing.T, redis dialer) {
 	t.Helper()
-	callee, err := oldjuggler.NewCallee(redis.Dial, 4, oldjuggler.TestFunctions())
+	t.Cleanup(runOldCallee(t, redis, oldjuggler.TestFunctions()))
+}
+
+// runOldCallee runs one until stop.
+func runOldCallee(t *testing.T, redis dialer, functions map[string]oldjuggler.Function) (stop func()) {
+	t.Helper()
+	callee, err := oldjuggler.NewCallee(redis.Dial, 4, functions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
 	go func() { ended <- callee.Run() }()
-	t.Cleanup(func() {
+	return func() {
 		callee.Close()
 		<-ended
-	})
+	}
 }
 
 // The old server is what the golden exchanges are true of.

@@ -25,7 +25,10 @@ import (
 // openBroker opens our broker on a Redis.
 func openBroker(t *testing.T, server *redisd.Server, options redis.Options) *redis.Broker {
 	t.Helper()
-	options.Address, options.Log = "unix://"+server.Socket, slog.New(slog.DiscardHandler)
+	if options.Address == "" {
+		options.Address = "unix://" + server.Socket
+	}
+	options.Log = slog.New(slog.DiscardHandler)
 	b, err := redis.Open(options)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +52,7 @@ func startNew(t *testing.T, server *redisd.Server, options socket.Options, more 
 
 // serveOld has an old callee answer by a function of ours, with a deadline of its own:
 // old callees have none.
-func serveOld(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func()) {
+func serveOld(t *testing.T, server dialer, uri string, atOnce int, f broker.Function) (stop func()) {
 	t.Helper()
 	callee, err := oldjuggler.NewCallee(server.Dial, atOnce, map[string]oldjuggler.Function{
 		uri: func(args json.RawMessage) (json.RawMessage, error) {

@@ -51,9 +51,9 @@ func TestServeWithoutRedis(t *testing.T) {
 	for address, want := range map[string]string{
 		nobody.Addr().String():                               nobody.Addr().String(),
 		"redis://me:secret@" + nobody.Addr().String() + "/1": nobody.Addr().String(),
-		"mysql://me:secret@localhost":                        "redis: not an address",
-		"me:secret@localhost:6379":                           "redis: not an address",
-		"redis:/me:secret@localhost:6379":                    "redis: not an address",
+		"mysql://me:secret@localhost":                        "redis: want an address",
+		"me:secret@localhost:6379":                           "redis: want an address",
+		"redis:/me:secret@localhost:6379":                    "redis: want an address",
 	} {
 		p := harness.StartProcess(t, []string{"CABRANK_REDIS=" + address}, harness.CabrankBinary(t), "socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "text")
 		code := p.ExitCode(harness.Patience)

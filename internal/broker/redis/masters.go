@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/redislink"
+)
+
+// mostOutlets bounds the outlets of a Cluster; with more masters some share one.
+const mostOutlets = 64
+
+// masters is where commands go: one Redis, or the masters of a Cluster, with an outlet
+// for each, so that one that is silent holds up no other.
+//
+// A slot keeps the outlet that it has at first, wherever it moves: the client finds who
+// has it, and the events of a channel keep their order.
+type masters struct {
+	client  rueidis.Client
+	where   string // what may be said of the address
+	outlets []*outlet
+	bySlot  []uint8 // which outlet; empty: there is one
+}
+
+// openMasters connects. Errors: one line that names the address.
+func openMasters(ctx context.Context, address string) (*masters, error) {
+	client, where, err := redislink.Open(address)
+	if err != nil {
+		return nil, err
+	}
+	m, n := &masters{client: client, where: where}, 1
+	if m.isCluster() {
+		if n, err = m.divide(ctx); err != nil {
+			client.Close()
+			return nil, fmt.Errorf("redis at %s: %w", where, err)
+		}
+	}
+	for range n {
+		m.outlets = append(m.outlets, newOutlet(client, n))
+	}
+	return m, nil
+}
+
+func (m *masters) isCluster() bool { return m.client.Mode() == rueidis.ClientModeCluster }
+
+// divide gives each slot of a Cluster an outlet, and returns how many there are.
+func (m *masters) divide(ctx context.Context) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
+	defer cancel()
+	for _, node := range m.client.Nodes() { // the first one that answers
+		var parts []rueidis.RedisMessage
+		parts, err = node.Do(ctx, node.B().ClusterSlots().Build()).ToArray()
+		if err == nil && len(parts) > 0 {
+			return m.assign(parts)
+		}
+	}
+	if err == nil {
+		err = rueidis.ErrNoSlot
+	}
+	return 0, err
+}
+
+// slots is how many a Cluster has.
+const slots = 1 << 14
+
+var errSlots = errors.New("not an answer of CLUSTER SLOTS")
+
+// readPart reads one part of the answer of CLUSTER SLOTS: first slot, last slot, the
+// master, its replicas; a node is host, port, id and more.
+func readPart(part rueidis.RedisMessage) (first, last int64, master string, ok bool) {
+	fields, err := part.ToArray()
+	if err != nil || len(fields) < 3 {
+		return 0, 0, "", false
+	}
+	first, err1 := fields[0].AsInt64()
+	last, err2 := fields[1].AsInt64()
+	node, err3 := fields[2].ToArray()
+	if err1 != nil || err2 != nil || err3 != nil || len(node) < 3 || first < 0 || last >= slots {
+		return 0, 0, "", false
+	}
+	master, err = node[2].ToString()
+	return first, last, master, err == nil
+}
+
+// assign gives each master an outlet, and its slots.
+func (m *masters) assign(parts []rueidis.RedisMessage) (n int, err error) {
+	m.bySlot = make([]uint8, slots)
+	known := map[string]int{}
+	for _, part := range parts {
+		first, last, master, ok := readPart(part)
+		if !ok {
+			return 0, errSlots
+		}
+		if _, ok := known[master]; !ok {
+			known[master] = len(known) % mostOutlets
+		}
+		for slot := first; slot <= last; slot++ {
+			m.bySlot[slot] = uint8(known[master])
+		}
+	}
+	return min(len(known), mostOutlets), nil
+}
+
+// index returns the number of the outlet that a key has.
+func (m *masters) index(key string) int {
+	if len(m.bySlot) == 0 {
+		return 0
+	}
+	command := rueidis.Completed{}.SetSlot(key)
+	return int(m.bySlot[command.Slot()])
+}
+
+func (m *masters) outlet(key string) *outlet { return m.outlets[m.index(key)] }
+
+// names returns a new id for each outlet, whose results go there.
+func (m *masters) names() []string {
+	names := make([]string, len(m.outlets))
+	for missing := len(names); missing > 0; {
+		id := newID()
+		if i := m.index(redislink.ResultsKey(id)); names[i] == "" {
+			names[i] = id
+			missing--
+		}
+	}
+	return names
+}
+
+// anyNode returns one of those that there are, by chance; nil if there is none.
+func (m *masters) anyNode() (address string, node rueidis.Client) {
+	all := m.client.Nodes()
+	if len(all) == 0 {
+		return "", nil
+	}
+	skip := rand.N(len(all))
+	for address, node = range all {
+		if skip == 0 {
+			break
+		}
+		skip--
+	}
+	return address, node
+}
+
+// has reports whether an address is still one of its nodes.
+func (m *masters) has(address string) bool {
+	_, ok := m.client.Nodes()[address]
+	return ok
+}

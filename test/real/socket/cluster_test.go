@@ -1,0 +1,150 @@
+//go:build real
+
+package socket_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	redigo "github.com/gomodule/redigo/redis"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/brokertest"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+)
+
+// Over a Cluster it keeps to all that it does over one Redis.
+func TestClusterBroker(t *testing.T) {
+	all, c := t, (*redisd.Cluster)(nil)
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
+		t.Helper()
+		if c == nil { // they share one, which takes a while to start
+			c = redisd.StartCluster(all, 3, 0)
+		}
+		c.Flush(t)
+		return brokertest.House{
+			Broker: openBroker(t, nil, redis.Options{Address: c.URL(), CallCap: brokertest.CallCap}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serveOld(t, c, uri, atOnce, f)
+			},
+			Close: func() { c.Kill(); c = nil }, Unordered: true, Tagged: true,
+		}
+	})
+}
+
+// Over Sentinels, too.
+func TestSentinelBroker(t *testing.T) {
+	all, s := t, (*redisd.Set)(nil)
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
+		t.Helper()
+		if s == nil {
+			s = redisd.StartSet(all, 1)
+		}
+		s.Primary.Flush(t)
+		return brokertest.House{
+			Broker: openBroker(t, nil, redis.Options{Address: s.URL(), CallCap: brokertest.CallCap}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serveOld(t, s.Primary, uri, atOnce, f)
+			},
+			Close: func() { s.Kill(); s = nil }, Unordered: true,
+		}
+	})
+}
+
+// Calls and events on a Redis each.
+func TestApartBroker(t *testing.T) {
+	calls, events := redisd.Start(t), redisd.Start(t)
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
+		t.Helper()
+		calls.Flush(t)
+		return brokertest.House{
+			Broker: openBroker(t, calls, redis.Options{Events: "unix://" + events.Socket, CallCap: brokertest.CallCap}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serveOld(t, calls, uri, atOnce, f)
+			},
+			Close: func() {
+				calls.Kill()
+				events.Kill()
+				t.Cleanup(func() {
+					if err := errors.Join(calls.Restart(), events.Restart()); err != nil {
+						t.Error(err)
+					}
+				})
+			}, Unordered: true,
+		}
+	})
+}
+
+// With TLS, certificates of its own on both sides, a database, and a user who may do no
+// more than docs/socket-redis.md says.
+func TestSecureBroker(t *testing.T) {
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
+		t.Helper()
+		server, address := startSecure(t)
+		return brokertest.House{
+			Broker: openBroker(t, nil, redis.Options{Address: address, CallCap: brokertest.CallCap, Sweep: 50 * time.Millisecond}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serveOld(t, server, uri, atOnce, f)
+			},
+			Close: server.Kill, Unordered: true,
+		}
+	})
+}
+
+// startSecure starts a Redis with TLS and a user named me.
+func startSecure(t *testing.T) (server second, address string) {
+	t.Helper()
+	document, err := os.ReadFile("../../../docs/socket-redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`(?m)^ACL SETUSER cabrank on >PASSWORD (.*)$`).FindSubmatch(document)
+	if rules == nil {
+		t.Fatal("docs/socket-redis.md says nothing of a user")
+	}
+	s, files := redisd.StartTLS(t)
+	if _, err := dialRedis(t, s).Do("ACL", redigo.Args{"SETUSER", "me", "on", ">secret"}.AddFlat(strings.Fields(string(rules[1])))...); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(s.Address, ":")
+	return second{s}, fmt.Sprintf("rediss://me:secret@localhost:%s/1?cacert=%s&cert=%s&key=%s", port, files.CA, files.Cert, files.Key)
+}
+
+// second is the database 1 of a Redis.
+type second struct{ *redisd.Server }
+
+func (s second) Dial() (redigo.Conn, error) {
+	conn, err := s.Server.Dial()
+	if err == nil {
+		_, err = conn.Do("SELECT", 1)
+	}
+	return conn, err
+}
+
+// That user can sweep, too, and what is wrong is one line without a password.
+func TestSecureSweep(t *testing.T) {
+	server, address := startSecure(t)
+	conn, err := server.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Do("LPUSH", "juggler:calls:{dead}", `{"conn_uuid":"c","msg_uuid":"m","uri":"dead"}`); err != nil {
+		t.Fatal(err)
+	}
+	openBroker(t, nil, redis.Options{Address: address, Sweep: 20 * time.Millisecond})
+	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool { return dump(t, conn) == "" })
+	for old, fresh := range map[string]string{"me:secret": "me:sesame", "cacert=": "cacert=/nowhere", "rediss:": "redis:"} {
+		_, err := redis.Open(redis.Options{Address: strings.Replace(address, old, fresh, 1)})
+		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", fresh, err)
+		}
+	}
+}
