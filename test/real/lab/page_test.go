@@ -4,7 +4,6 @@ package lab_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,18 +13,6 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// browser is the path of one that runs without a screen.
-func browser(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("no chromium: run 'scripts/install-deps.sh workers' first")
-	return ""
-}
-
 // open shows a file and returns what the page became, and what the console said.
 func open(t *testing.T, path string, more ...string) (page, console string) {
 	t.Helper()
@@ -34,7 +21,7 @@ func open(t *testing.T, path string, more ...string) (page, console string) {
 		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
 		"--user-data-dir=" + t.TempDir(), "--dump-dom",
 	}, more...)
-	p := harness.StartProcess(t, nil, browser(t), append(args, "file://"+path)...)
+	p := harness.StartProcess(t, nil, harness.Browser(t), append(args, "file://"+path)...)
 	if code := p.ExitCode(harness.Patience); code != 0 {
 		t.Fatalf("exit status %d", code)
 	}
