@@ -30,7 +30,7 @@ func StartCluster(t testing.TB, masters, replicasEach int) *Cluster {
 		return []string{
 			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(port + 1), "--cluster-announce-ip", "127.0.0.1",
 			"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
-			"--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1",
+			"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0", "--cluster-require-full-coverage", "no",
 		}
 	})
 	c := &Cluster{all[:masters], all[masters:]}

@@ -1,6 +1,7 @@
 package redisd
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/cabrank/cabrank/internal/lab/ports"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -88,4 +91,20 @@ func (s *Set) Kill() {
 	for _, server := range append([]*Server{s.Primary, s.Replica}, s.Sentinels...) {
 		server.Kill()
 	}
+}
+
+// Dial opens a connection to the primary, whichever it is.
+func (s *Set) Dial() (redis.Conn, error) {
+	for _, server := range []*Server{s.Primary, s.Replica} {
+		conn, err := server.Dial()
+		if err != nil {
+			continue
+		}
+		role, err := redis.Values(conn.Do("ROLE"))
+		if err == nil && len(role) > 0 && string(role[0].([]byte)) == "master" {
+			return conn, nil
+		}
+		conn.Close()
+	}
+	return nil, errors.New("no primary")
 }

@@ -1,0 +1,313 @@
+//go:build real
+
+package socket_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// A Redis that is killed and started again, empty.
+func TestRestartUnderLoad(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	l := startLoad(t, server, "unix://"+server.Socket)
+	server.Kill()
+	l.refused(t, 5)
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	l.recovers(t)
+	l.ends(t, server)
+}
+
+// A master of a Cluster is killed: a replica takes its place.
+func TestClusterFailoverUnderLoad(t *testing.T) {
+	testkit.CheckLeaks(t)
+	c := redisd.StartCluster(t, 3, 1)
+	l := startLoad(t, c, c.URL())
+	c.Masters[0].Kill()
+	l.refused(t, 5)
+	l.recovers(t)
+	l.ends(t, append(c.Masters[1:], c.Replicas...)...)
+}
+
+// The primary of a set is killed: Sentinels make the replica the primary.
+func TestSentinelFailoverUnderLoad(t *testing.T) {
+	testkit.CheckLeaks(t)
+	s := redisd.StartSet(t, 1)
+	l := startLoad(t, s, s.URL())
+	s.Primary.Kill()
+	l.refused(t, 5)
+	l.recovers(t)
+	l.ends(t, s.Replica)
+}
+
+// A master that is silent holds up its own calls and no others: they need one master each.
+func TestSilentMaster(t *testing.T) {
+	testkit.CheckLeaks(t)
+	c := redisd.StartCluster(t, 3, 0)
+	l := startLoad(t, c, c.URL())
+	began := time.Now()
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := syscall.Kill(c.Masters[2].PID(), signal); err != nil {
+			t.Fatal(err)
+		}
+		if signal == syscall.SIGSTOP {
+			l.answersSome(t, 100)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the others had to wait %v", took)
+	}
+	l.recovers(t)
+	l.ends(t, c.Masters...)
+}
+
+// loadURIs are enough to be on all masters of a Cluster.
+func loadURIs() (uris []string) {
+	for i := range 8 {
+		uris = append(uris, fmt.Sprintf("load.%d", i))
+	}
+	return uris
+}
+
+// load is callers and a publisher on a server of ours.
+type load struct {
+	ours  *socket.Server
+	url   string
+	quiet chan struct{} // closed: they ask no more
+	leave chan struct{} // closed: they end
+	ended func()        // returns when they have
+
+	asked, refusals, late, published, seen atomic.Int64
+	answered                               map[string]*atomic.Int64 // by URI
+}
+
+// loadCallers call each URI.
+const loadCallers = 2
+
+// startLoad starts it, with an old callee for each URI, and waits until all are answered.
+func startLoad(t *testing.T, dial dialer, address string) *load {
+	t.Helper()
+	for _, uri := range loadURIs() {
+		keepOldCallee(t, dial, uri)
+	}
+	l := &load{answered: map[string]*atomic.Int64{}, quiet: make(chan struct{}), leave: make(chan struct{})}
+	l.url, l.ours = startNew(t, nil, socket.Options{}, redis.Options{Address: address, Sweep: 100 * time.Millisecond})
+	var running sync.WaitGroup
+	l.ended = sync.OnceFunc(func() {
+		close(l.leave)
+		running.Wait()
+	})
+	t.Cleanup(l.ended)
+	for _, uri := range loadURIs() {
+		l.answered[uri] = &atomic.Int64{}
+		for range loadCallers {
+			running.Go(func() { l.call(t, uri) })
+		}
+	}
+	subscriber := crowd(t, l.url, 1)[0]
+	running.Go(func() { l.publish(t) })
+	running.Go(func() { l.watch(t, subscriber) })
+	l.recovers(t)
+	return l
+}
+
+// keepOldCallee runs an old callee, and another one when it ends, as it does when its
+// Redis breaks.
+func keepOldCallee(t *testing.T, dial dialer, uri string) {
+	t.Helper()
+	echo := map[string]oldjuggler.Function{uri: oldjuggler.TestFunctions()["test.echo"]}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var now *oldjuggler.Callee
+	stopped := false
+	running.Go(func() {
+		for {
+			callee, err := oldjuggler.NewCallee(dial.Dial, 4, echo)
+			mu.Lock()
+			if stopped {
+				mu.Unlock()
+				if err == nil {
+					callee.Close()
+					_ = callee.Run() // it ends its pool
+				}
+				return
+			}
+			now = callee
+			mu.Unlock()
+			if err == nil {
+				_ = callee.Run() // whatever ends it, another one comes
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() {
+		mu.Lock()
+		stopped = true
+		if now != nil {
+			now.Close()
+		}
+		mu.Unlock()
+		running.Wait()
+	})
+}
+
+// call asks again and again; each call ends in one way.
+func (l *load) call(t *testing.T, uri string) {
+	t.Helper()
+	ended := make(chan int, 10)
+	client, err := oldjuggler.Dial(l.url, nil, func(in oldjuggler.Incoming) {
+		if in.Type != oldjuggler.Ack {
+			ended <- in.Type
+		}
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer client.Close()
+	for l.goesOn(5 * time.Millisecond) {
+		l.asked.Add(1)
+		if _, err := client.Call(uri, "x", 1200*time.Millisecond); err != nil {
+			t.Error(err)
+			return
+		}
+		switch <-ended {
+		case oldjuggler.Res:
+			l.answered[uri].Add(1)
+		case oldjuggler.Nack:
+			l.refusals.Add(1)
+		case oldjuggler.Expired:
+			l.late.Add(1)
+		}
+	}
+	<-l.leave
+}
+
+// goesOn waits a while, and reports whether more is to be asked.
+func (l *load) goesOn(pause time.Duration) bool {
+	select {
+	case <-l.quiet:
+	case <-l.leave:
+	case <-time.After(pause):
+		return true
+	}
+	return false
+}
+
+// publish sends numbers.
+func (l *load) publish(t *testing.T) {
+	t.Helper()
+	client, err := oldjuggler.Dial(l.url, nil, func(oldjuggler.Incoming) {})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer client.Close()
+	for l.goesOn(2 * time.Millisecond) {
+		if _, err := client.Pub("c", l.published.Add(1)); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+	<-l.leave
+}
+
+// watch sees that the numbers only grow.
+func (l *load) watch(t *testing.T, subscriber *websocket.Conn) {
+	t.Helper()
+	go func() { // ends with the load
+		<-l.leave
+		subscriber.Close()
+	}()
+	for {
+		var event struct {
+			Payload struct {
+				Args int64 `json:"args"`
+			} `json:"payload"`
+		}
+		if err := subscriber.ReadJSON(&event); err != nil {
+			return
+		}
+		if before := l.seen.Swap(event.Payload.Args); before >= event.Payload.Args {
+			t.Errorf("event %d came after %d", event.Payload.Args, before)
+		}
+	}
+}
+
+// refused waits until so many more calls were refused.
+func (l *load) refused(t *testing.T, n int64) {
+	t.Helper()
+	before := l.refusals.Load()
+	testkit.Eventually(t, harness.Patience, "calls to be refused", func() bool { return l.refusals.Load() >= before+n })
+}
+
+// answersSome waits until so many more calls were answered, of whatever URI.
+func (l *load) answersSome(t *testing.T, n int64) {
+	t.Helper()
+	sum := func() (sum int64) {
+		for _, answered := range l.answered {
+			sum += answered.Load()
+		}
+		return sum
+	}
+	before := sum()
+	testkit.Eventually(t, harness.Patience, "calls to be answered", func() bool { return sum() >= before+n })
+}
+
+// recovers waits until calls of every URI are answered, and events come, again.
+func (l *load) recovers(t *testing.T) {
+	t.Helper()
+	began, published := time.Now(), l.published.Load()
+	before := map[string]int64{}
+	for uri, answered := range l.answered {
+		before[uri] = answered.Load()
+	}
+	for uri, answered := range l.answered {
+		testkit.Eventually(t, harness.Patience, "answers of "+uri, func() bool { return answered.Load() >= before[uri]+5 })
+	}
+	testkit.Eventually(t, harness.Patience, "events", func() bool { return l.seen.Load() > published })
+	t.Logf("all go on after %v", time.Since(began).Round(time.Millisecond))
+}
+
+// ends holds the end against what was promised: no socket has ended, each call that was
+// taken was answered or is counted as expired, and nothing is left in Redis.
+func (l *load) ends(t *testing.T, left ...*redisd.Server) {
+	t.Helper()
+	stats := l.ours.Stats()
+	if want := loadCallers*len(loadURIs()) + 2; stats.Sockets != want || stats.Opened != uint64(want) {
+		t.Errorf("%d sockets of %d, %v", stats.Sockets, want, stats.Ended)
+	}
+	close(l.quiet)
+	testkit.Eventually(t, harness.Patience, "calls to end", func() bool {
+		stats = l.ours.Stats()
+		return stats.Calls == 0 && stats.Received["call"] == uint64(l.asked.Load())
+	})
+	taken := l.asked.Load() - l.refusals.Load()
+	if got := stats.Sent["res"] + stats.Expired; got != uint64(taken) {
+		t.Errorf("%d were taken, %d answered and %d expired", taken, stats.Sent["res"], stats.Expired)
+	}
+	t.Logf("%d calls: %d refused, %d expired, %d answered; %d of %d events", l.asked.Load(), l.refusals.Load(), stats.Expired, stats.Sent["res"],
+		stats.Sent["evnt"], l.published.Load())
+	for _, server := range left {
+		conn := dialRedis(t, server)
+		testkit.Eventually(t, harness.Patience, "lists to be empty", func() bool { return !strings.Contains(dump(t, conn), ": list,") })
+	}
+	l.ended()
+}
