@@ -106,6 +106,8 @@ var layers = map[string]layer{
 	},
 	"internal/broker":       {notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
+	// Programs of others import it: what it exports is of the standard library or its own.
+	"callee": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// How a Redis is reached, and what juggler.0 has there.
 	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net/http", "os/exec", "syscall"}, documented: true},
 	// What the commands that serve have both. It opens no listener.

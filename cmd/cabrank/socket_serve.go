@@ -126,12 +126,8 @@ func (f *socketServe) load() (err error) {
 		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	case f.drain < 0:
 		return errors.New("--drain-timeout must not be below 0")
-	case !slices.Contains([]string{"debug", "info", "warn", "error"}, f.log.Level):
-		return fmt.Errorf("--log-level %s: debug, info, warn and error are possible", f.log.Level)
-	case !slices.Contains([]string{"auto", "text", "json"}, f.log.Format):
-		return fmt.Errorf("--log-format %s: auto, text and json are possible", f.log.Format)
 	}
-	return nil
+	return checkLogFlags(f.log)
 }
 
 // checkAddresses holds those of the listeners against what they may be.
@@ -147,6 +143,17 @@ func (f *socketServe) checkAddresses() error {
 		if err != nil {
 			return fmt.Errorf("--%s %.60q: want HOST:PORT, such as localhost:9000, port 0 to 65535", name, address)
 		}
+	}
+	return nil
+}
+
+// checkLogFlags holds --log-level and --log-format against what they may be.
+func checkLogFlags(log config.Log) error {
+	switch {
+	case !slices.Contains([]string{"debug", "info", "warn", "error"}, log.Level):
+		return fmt.Errorf("--log-level %s: debug, info, warn and error are possible", log.Level)
+	case !slices.Contains([]string{"auto", "text", "json"}, log.Format):
+		return fmt.Errorf("--log-format %s: auto, text and json are possible", log.Format)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
@@ -24,7 +25,7 @@ type arm struct {
 	cancel context.CancelFunc
 }
 
-// start starts an arm: old, redis, memory or bare.
+// start starts an arm: old, mixed, redis, new, memory or bare.
 func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a = &arm{name: name, cancel: cancel}
@@ -33,20 +34,20 @@ func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 			a.stop()
 		}
 	}()
-	if name == "old" || name == "redis" {
+	if slices.Contains([]string{"old", "mixed", "redis", "new"}, name) {
 		if a.store, err = redisd.Launch(); err != nil {
 			return a, err
 		}
-		if a.callee, _, err = child(ctx, "callee", a.store); err != nil {
+		if err := p.startCallee(ctx, a); err != nil {
 			return a, err
 		}
 	}
 	switch name {
-	case "old":
+	case "old", "mixed":
 		a.server, a.url, err = child(ctx, "server", a.store)
 	case "bare":
 		a.server, a.url, err = child(ctx, "bare", nil)
-	case "redis":
+	case "redis", "new":
 		err = a.serve(ctx, p.cabrank, "--redis", "unix://"+a.store.Socket)
 	case "memory":
 		err = a.serve(ctx, p.cabrank, "--test-functions")
@@ -54,6 +55,16 @@ func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 		err = fmt.Errorf("no arm %q", name)
 	}
 	return a, err
+}
+
+// startCallee starts the old callee, or, in the arms mixed and new, cabrank socket callee.
+func (p plan) startCallee(ctx context.Context, a *arm) (err error) {
+	if a.name == "old" || a.name == "redis" {
+		a.callee, _, err = child(ctx, "callee", a.store)
+		return err
+	}
+	a.callee, err = startProgram(ctx, &struct{}{}, p.cabrank, "callee", "--redis", "unix://"+a.store.Socket)
+	return err
 }
 
 // stop ends its processes.
@@ -70,26 +81,35 @@ func (a *arm) stop() {
 }
 
 // serve starts cabrank socket serve, which says in its log where it listens.
-func (a *arm) serve(ctx context.Context, program string, flags ...string) error {
-	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--max-handshakes", "100000"}, flags...)
-	a.server = exec.CommandContext(ctx, program, args...)
-	log, err := a.server.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := a.server.Start(); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(log).ReadBytes('\n')
+func (a *arm) serve(ctx context.Context, program string, flags ...string) (err error) {
 	var said struct {
 		Addr string `json:"addr"`
 	}
-	if err = errors.Join(err, json.Unmarshal(line, &said)); err != nil || said.Addr == "" {
-		return fmt.Errorf("%s does not listen: %s %w", program, line, err)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--max-handshakes", "100000"}, flags...)
+	a.server, err = startProgram(ctx, &said, program, args...)
+	if err == nil && said.Addr == "" {
+		err = fmt.Errorf("%s does not listen", program)
 	}
 	a.url = "ws://" + said.Addr + "/ws"
+	return err
+}
+
+// startProgram starts a command of cabrank socket, and reads the first line of its log.
+func startProgram(ctx context.Context, said any, program string, args ...string) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(ctx, program, append([]string{"socket", args[0], "--log-format", "json"}, args[1:]...)...)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(log).ReadBytes('\n')
+	if err = errors.Join(err, json.Unmarshal(line, said)); err != nil {
+		return cmd, fmt.Errorf("%s says: %s %w", program, line, err)
+	}
 	go io.Copy(io.Discard, log) //nolint:errcheck // ends with the process
-	return nil
+	return cmd, nil
 }
 
 // child starts this program in a role and returns the line that it says first.

@@ -74,13 +74,22 @@ func serveOld(t *testing.T, server dialer, uri string, atOnce int, f broker.Func
 
 // Over Redis with old callees it keeps to all that the broker in memory does.
 func TestRedisBroker(t *testing.T) {
+	serveSuite(t, func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func()) {
+		t.Helper()
+		return serveOld(t, server, uri, atOnce, f)
+	})
+}
+
+// serveSuite runs the suite of brokers with some kind of callee.
+func serveSuite(t *testing.T, serve func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) (stop func())) {
+	t.Helper()
 	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
 		server := redisd.Start(t)
 		return brokertest.House{
 			Broker: openBroker(t, server, redis.Options{CallCap: brokertest.CallCap}),
 			Serve: func(uri string, atOnce int, f broker.Function) func() {
-				return serveOld(t, server, uri, atOnce, f)
+				return serve(t, server, uri, atOnce, f)
 			},
 			Close: server.Kill, Unordered: true,
 		}

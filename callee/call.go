@@ -1,0 +1,119 @@
+package callee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+var (
+	// ErrLater is returned by a Handler that answers by Call.Answer, now or later.
+	ErrLater = errors.New("answered later")
+
+	// ErrAnswered is what Call.Answer says if the call was answered before.
+	ErrAnswered = errors.New("the call was answered before")
+
+	// ErrExpired is what Call.Answer says if the time of the call is over.
+	ErrExpired = errors.New("the call has expired")
+)
+
+// Call is a call that was taken.
+//
+// Concurrency: its methods may be called from anywhere. Nobody changes its fields.
+type Call struct {
+	// URI names the function.
+	URI string
+	// ID is a UUID, by which its caller's server knows it.
+	ID string
+	// Conn is a UUID, by which Redis has the results of its caller's server; of an old
+	// server, those of its socket.
+	Conn string
+	// Args is a JSON value, nil if there is none.
+	Args json.RawMessage
+
+	callee   *Callee
+	function *function
+	entry    string // as it is in Redis
+	deadline time.Time
+	end      context.CancelFunc
+	ended    atomic.Bool  // answered, or its time was over
+	open     atomic.Int32 // 2: it has not ended, and its function has not returned
+}
+
+// Deadline is when its time is over; that of its context, too.
+func (c *Call) Deadline() time.Time { return c.deadline }
+
+// Answer has a result stored, or an error as the result. The result is anything that has
+// a form in JSON, and a json.RawMessage as it is; nil is none.
+//
+// Errors: ErrAnswered and ErrExpired; or that of the form in JSON, after which the call may
+// be answered again.
+func (c *Call) Answer(result any, err error) error {
+	if raw, ok := result.(json.RawMessage); ok && raw == nil {
+		result = nil
+	}
+	if err != nil {
+		result = broker.ErrorResult(err)
+	}
+	payload, wrong := json.Marshal(answer{c.Conn, c.ID, c.URI, result})
+	if wrong != nil {
+		return wrong
+	}
+	if c.ended.Swap(true) {
+		return ErrAnswered
+	}
+	c.end()
+	if time.Until(c.deadline) < time.Millisecond {
+		c.callee.drop(c)
+		return ErrExpired
+	}
+	if err != nil {
+		c.callee.counts.failed.Add(1)
+	}
+	c.callee.results.add(stored{call: c, payload: string(payload)})
+	c.leave()
+	return nil
+}
+
+// answer is redislink.Entry with a result that is not encoded yet.
+type answer struct {
+	Conn string `json:"conn_uuid"`
+	ID   string `json:"msg_uuid"`
+	URI  string `json:"uri"`
+	Args any    `json:"args,omitempty"`
+}
+
+// expire ends a call that nobody has answered.
+func (c *Call) expire() {
+	if !c.ended.Swap(true) {
+		c.end()
+		c.callee.drop(c)
+	}
+}
+
+// leave is called twice, when a call has ended and when its function has returned: then
+// its place is free.
+func (c *Call) leave() {
+	if c.open.Add(-1) == 0 {
+		c.callee.places.release()
+	}
+}
+
+// run runs the function, in a goroutine that has a place.
+func (c *Call) run(ctx context.Context) {
+	defer c.callee.calls.Done()
+	defer c.leave()
+	result, err := c.guarded(ctx)
+	if errors.Is(err, ErrLater) {
+		context.AfterFunc(ctx, c.expire) // its context ends with the call, too
+		return
+	}
+	wrong := c.Answer(result, err)
+	if wrong != nil && !errors.Is(wrong, ErrAnswered) && !errors.Is(wrong, ErrExpired) {
+		_ = c.Answer(nil, wrong) // it has no form in JSON, and this has
+	}
+}

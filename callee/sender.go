@@ -1,0 +1,185 @@
+package callee
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/redislink"
+)
+
+const (
+	// mostStored is how many results are stored together.
+	mostStored = 256
+
+	// mostWaiting is how many results may wait for Redis: calls that end when it is gone.
+	// What is above is lost, and expires.
+	mostWaiting = 100_000
+)
+
+// stored is a result on its way.
+type stored struct {
+	call    *Call
+	payload string
+}
+
+// sender stores results: while Redis answers, the next ones gather.
+//
+// Concurrency: add may be called from anywhere.
+type sender struct {
+	callee *Callee
+	more   chan struct{} // holds one if there are results
+	ended  sync.WaitGroup
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []stored
+	closed  bool // what comes now is lost
+}
+
+func newSender(c *Callee) *sender {
+	s := &sender{callee: c, more: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.ended.Go(func() { s.run(ctx) })
+	return s
+}
+
+// stop ends it; what waits is lost.
+func (s *sender) stop() {
+	s.cancel()
+	s.ended.Wait()
+	s.mu.Lock()
+	s.closed = true
+	left := s.waiting
+	s.waiting = nil
+	s.mu.Unlock()
+	for _, lost := range left {
+		s.callee.lose(lost.call)
+	}
+}
+
+func (s *sender) add(results ...stored) {
+	s.mu.Lock()
+	room := min(len(results), mostWaiting-len(s.waiting))
+	if s.closed {
+		room = 0
+	}
+	s.waiting = append(s.waiting, results[:room]...)
+	s.mu.Unlock()
+	for _, lost := range results[room:] {
+		s.callee.lose(lost.call)
+	}
+	select {
+	case s.more <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+func (s *sender) take() []stored {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.waiting), mostStored)
+	batch := s.waiting[:n:n]
+	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
+		s.waiting = nil
+	}
+	return batch
+}
+
+// run stores results until ctx ends.
+func (s *sender) run(ctx context.Context) {
+	wait := redislink.NewBackoff()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.more:
+		}
+		for batch := s.take(); len(batch) > 0 && ctx.Err() == nil; batch = s.take() {
+			failed := s.store(ctx, batch)
+			switch {
+			case len(failed) == len(batch):
+				wait.Pause(ctx)
+			case len(batch) > 1:
+				time.Sleep(gather)
+				fallthrough
+			default:
+				wait.Reset()
+			}
+			if len(failed) > 0 {
+				s.add(failed...) // until their time is over
+			}
+		}
+	}
+}
+
+// store returns the results that Redis has not taken.
+func (s *sender) store(ctx context.Context, batch []stored) (failed []stored) {
+	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
+	defer cancel()
+	client := s.callee.client
+	var order []string
+	byConn := map[string]*parcel{}
+	for _, r := range batch {
+		ms := time.Until(r.call.deadline).Milliseconds()
+		if ms < 1 {
+			s.callee.lose(r.call)
+			continue
+		}
+		p := byConn[r.call.Conn]
+		if p == nil {
+			p = &parcel{}
+			byConn[r.call.Conn] = p
+			order = append(order, r.call.Conn)
+		}
+		p.results = append(p.results, r)
+		p.payloads = append(p.payloads, r.payload)
+		p.commands = append(p.commands, client.B().Set().Key(redislink.ResultTimeoutKey(r.call.Conn, r.call.ID)).
+			Value(strconv.FormatInt(ms, 10)).PxMilliseconds(ms).Build())
+	}
+	commands := make([]rueidis.Completed, 0, 2*len(batch))
+	for _, conn := range order {
+		p := byConn[conn]
+		commands = append(commands, p.commands...)
+		commands = append(commands, client.B().Lpush().Key(redislink.ResultsKey(conn)).Element(p.payloads...).Build())
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	answers := client.DoMulti(ctx, commands...)
+	for _, conn := range order {
+		p := byConn[conn]
+		n := len(p.commands) + 1
+		err := firstError(answers[:n])
+		answers = answers[n:]
+		if err != nil {
+			failed = append(failed, p.results...)
+			continue
+		}
+		for _, r := range p.results {
+			s.callee.counts.answered.Add(1)
+			s.callee.settle(r.call)
+		}
+	}
+	return failed
+}
+
+// parcel is the results for one list: the timeout keys first, then all entries at once.
+type parcel struct {
+	results  []stored
+	payloads []string
+	commands []rueidis.Completed
+}
+
+func firstError(answers []rueidis.RedisResult) error {
+	for _, answer := range answers {
+		if err := answer.Error(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+const socketCalleeHelp = `Answer the calls of test.echo, test.reverse, test.delay and test.nothing that come over a
+Redis, to try its servers: those of cabrank socket serve --redis, and of juggler.0.
+Callees of your own are programs in Go with the package callee; docs/callee.md has them.
+
+A signal asks to stop: no more calls are taken, and those that were are finished, for
+--drain-timeout at most. A second signal is that end.
+
+Exit status: 0 if all was done; 1 if Redis could not be reached at the start; 2 if the
+command line is wrong; 3 if calls were cut that had not ended in time.`
+
+const socketCalleeExamples = `  # a server, a callee, and 100 more functions that sleep
+  cabrank socket serve --redis localhost:6379
+  cabrank socket callee --redis localhost:6379 --delays 100`
+
+// socketCallee is the flags of cabrank socket callee.
+type socketCallee struct {
+	redis   string
+	workers int
+	delays  int
+	drain   time.Duration
+	log     config.Log
+}
+
+func newSocketCalleeCommand() *cobra.Command {
+	var f socketCallee
+	cmd := &cobra.Command{
+		Use:     "callee",
+		Short:   "Answer test functions over a Redis",
+		Long:    socketCalleeHelp,
+		Example: socketCalleeExamples,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("redis") {
+				f.redis = os.Getenv("CABRANK_REDIS")
+			}
+			if err := f.check(); err != nil {
+				return usageError(err)
+			}
+			return f.run(cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.redis, "redis", "", "`ADDRESS` of a Redis or Valkey: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS [CABRANK_REDIS]")
+	flags.IntVar(&f.workers, "workers", 100, "most calls at a time")
+	flags.IntVar(&f.delays, "delays", 0, "`N` more functions that sleep: test.delay.0 and so on")
+	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop may take")
+	flags.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.log.Format, "log-format", "auto", "auto, text or json")
+	return cmd
+}
+
+// mostDelays bounds what a mistyped number costs.
+const mostDelays = 10_000
+
+func (f *socketCallee) check() error {
+	switch {
+	case f.redis == "":
+		return errors.New("--redis or CABRANK_REDIS must say where Redis is")
+	case f.workers <= 0:
+		return errors.New("--workers must be above 0")
+	case f.delays < 0 || f.delays > mostDelays:
+		return fmt.Errorf("--delays must be 0 to %d", mostDelays)
+	case f.drain < 0:
+		return errors.New("--drain-timeout must not be below 0")
+	}
+	return checkLogFlags(f.log)
+}
+
+// run answers calls until a signal comes.
+func (f *socketCallee) run(logTo io.Writer) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, stopSignals()...)
+	defer signal.Stop(signals)
+	log := openLog(f.log, f.log.SlogLevel(), logTo)
+	defer log.close()
+	c := callee.New(callee.Options{Redis: f.redis, Workers: f.workers, Log: log.Logger})
+	for uri, function := range broker.TestFunctions() {
+		c.HandleCalls(uri, onCall(function))
+	}
+	for i := range f.delays {
+		c.HandleCalls(fmt.Sprintf("test.delay.%d", i), onCall(broker.TestFunctions()["test.delay"]))
+	}
+	if err := c.Start(); err != nil {
+		return log.fail(err)
+	}
+	log.Info("taking calls", "workers", f.workers)
+	log.Info("stopping", "signal", (<-signals).String())
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go hurry(signals, began, cancel, stopped) // ends with run
+	err := c.Shutdown(ctx)
+	answered := c.Stats().Answered
+	if err != nil {
+		log.Warn("stopped", "calls_cut", c.Stats().Running, "answered", answered)
+		return errCut
+	}
+	log.Info("stopped", "answered", answered, "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// hurry ends a stop early when another signal comes.
+func hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, stopped <-chan struct{}) {
+	for last := (echoes{began}); ; {
+		select {
+		case <-again:
+			if !last.isEcho(time.Now()) {
+				cancel()
+			}
+		case <-stopped:
+			return
+		}
+	}
+}
+
+func onCall(f broker.Function) callee.Handler {
+	return func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) }
+}

@@ -1,0 +1,462 @@
+//go:build real
+
+package socket_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/exchange"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+)
+
+// startCallee starts a callee of ours, with the test functions and those of add.
+func startCallee(t *testing.T, server *redisd.Server, options callee.Options, add func(*callee.Callee)) *callee.Callee {
+	t.Helper()
+	options.Redis = "unix://" + server.Socket
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	c := callee.New(options)
+	for uri, f := range broker.TestFunctions() {
+		c.HandleCalls(uri, func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) })
+	}
+	if add != nil {
+		add(c)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := c.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// push puts a call into Redis as a server does, and returns its id.
+func push(t *testing.T, server *redisd.Server, uri, args string, timeout time.Duration) (id oldjuggler.UUID) {
+	t.Helper()
+	conn := dialRedis(t, server)
+	defer conn.Close()
+	id = oldjuggler.NewUUID()
+	payload, err := json.Marshal(map[string]any{"conn_uuid": caller, "msg_uuid": id, "uri": uri, "args": json.RawMessage(args)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]any{
+		{"SET", "juggler:calls:timeout:{" + uri + "}:" + string(id), timeout.Milliseconds(), "PX", timeout.Milliseconds()},
+		{"LPUSH", "juggler:calls:{" + uri + "}", payload},
+	} {
+		if _, err := conn.Do(command[0].(string), command[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id
+}
+
+// caller is who has pushed.
+const caller = "00000000-0000-4000-8000-00000000000c"
+
+// await waits until Redis has what is wanted, and returns all that it has.
+func await(t *testing.T, server *redisd.Server, what ...string) (text string) {
+	t.Helper()
+	conn := dialRedis(t, server)
+	defer conn.Close()
+	testkit.Eventually(t, 10*time.Second, strings.Join(what, ", "), func() bool {
+		text = dump(t, conn)
+		return !slices.ContainsFunc(what, func(w string) bool { return !strings.Contains(text, w) })
+	})
+	return text
+}
+
+// What it leaves in Redis is what the old callee does, byte for byte.
+func TestCalleeKeys(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	startCallee(t, server, callee.Options{}, nil)
+	id := push(t, server, "test.echo", `"<hi>"`, 5*time.Second)
+	golden(t, "result.txt", await(t, server, "results:{"), id)
+}
+
+// Every exchange, by an old server and by ours, with a callee of ours.
+func TestCalleeExchanges(t *testing.T) {
+	testkit.CheckLeaks(t)
+	for _, kind := range []string{"old", "new"} {
+		target := exchange.Target{Kind: kind, Start: func(t *testing.T, options exchange.Options) (string, func()) {
+			t.Helper()
+			server := redisd.Start(t)
+			startCallee(t, server, callee.Options{}, nil)
+			if kind == "old" {
+				return startOld(t, server, oldjuggler.Options{
+					Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
+					ReadLimit: int64(options.Int("read_limit")), WriteLimit: int64(options.Int("write_limit")),
+					CallCap: options.Int("call_cap"), CloseURI: options["close_uri"],
+				}), server.Kill
+			}
+			url, _ := startNew(t, server, socket.Options{CloseURI: options["close_uri"], WriteLimit: int64(options.Int("write_limit"))},
+				redis.Options{CallCap: options.Int("call_cap")})
+			return url, server.Kill
+		}}
+		for _, c := range exchange.Cases(t) {
+			if c.File == "3-calls.txt" {
+				exchange.Run(t, c, target)
+			}
+		}
+	}
+}
+
+// The broker keeps to its suite with callees of ours, in the order of calls, too.
+func TestCalleeSuite(t *testing.T) {
+	serveSuite(t, func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) func() {
+		t.Helper()
+		c := callee.New(callee.Options{Redis: "unix://" + server.Socket, Workers: atOnce, Log: slog.New(slog.DiscardHandler)})
+		c.HandleCalls(uri, func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) })
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = c.Shutdown(ctx) // some tests have broken Redis
+		}
+	})
+}
+
+// A call alone is 6 round trips: pushed, popped, its time read, its result pushed and
+// popped, and the rest deleted.
+func TestCalleeRoundTrips(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	startCallee(t, server, callee.Options{}, nil)
+	url, _ := startNew(t, server, socket.Options{}, redis.Options{})
+	results := make(chan oldjuggler.Incoming, 10)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		if in.Type == oldjuggler.Res {
+			results <- in
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn := dialRedis(t, server)
+	before := commandCounts(t, conn)
+	const calls = 20
+	for range calls {
+		if _, err := client.Call("test.echo", "x", 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		<-results
+	}
+	after := commandCounts(t, conn)
+	for name, each := range map[string]int{"set": 2, "lpush": 2, "blmpop": 2, "pttl": 1, "del": 2, "ping": 0, "eval": 0} {
+		if got := after[name] - before[name]; got < each*calls-2 || got > each*calls+2 {
+			t.Errorf("%d times %s in %d calls, want %d", got, name, calls, each*calls)
+		}
+	}
+}
+
+// Two servers and three callees, one of them old: each call is answered once, to its
+// caller, and nothing is left in Redis.
+func TestSeveralCallees(t *testing.T) {
+	testkit.CheckLeaks(t)
+	m := mix(t) // an old callee, an old server, two of ours
+	a := startCallee(t, m.server, callee.Options{Workers: 3}, nil)
+	b := startCallee(t, m.server, callee.Options{Workers: 50}, nil)
+	const calls = 300
+	var all sync.WaitGroup
+	for name, client := range m.client {
+		all.Go(func() {
+			wanted := map[oldjuggler.UUID]string{}
+			for i := range calls {
+				id, err := client.Call("test.echo", fmt.Sprint(name, i), 10*time.Second)
+				if err != nil {
+					t.Error(err)
+				}
+				wanted[id] = fmt.Sprintf(`"%s%d"`, name, i)
+			}
+			for range calls {
+				if in := m.want(t, name, oldjuggler.Res); wanted[in.For] != string(in.Args) {
+					t.Errorf("%s: got %s, want %s", name, in.Args, wanted[in.For])
+				} else {
+					delete(wanted, in.For)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if a, b := a.Stats(), b.Stats(); a.Answered == 0 || b.Answered == 0 || a.Expired+b.Expired > 0 {
+		t.Errorf("%+v %+v", a, b)
+	}
+	testkit.Eventually(t, 5*time.Second, "nothing to be left in Redis", func() bool { return dump(t, dialRedis(t, m.server)) == "" })
+}
+
+// Nobody takes more than it can run: with one worker each, four callees run four calls.
+func TestCalleeNeverHoards(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	running, release := make(chan struct{}, 8), make(chan struct{})
+	for range 4 {
+		startCallee(t, server, callee.Options{Workers: 1}, func(c *callee.Callee) {
+			c.HandleCalls("wait", func(context.Context, *callee.Call) (any, error) {
+				running <- struct{}{}
+				<-release
+				return nil, nil
+			})
+		})
+	}
+	defer close(release)
+	for range 6 {
+		push(t, server, "wait", "1", 10*time.Second)
+	}
+	testkit.Eventually(t, 10*time.Second, "four calls to run", func() bool { return len(running) == 4 })
+	if n, err := dialRedis(t, server).Do("LLEN", "juggler:calls:{wait}"); err != nil || n != int64(2) {
+		t.Errorf("%v calls wait, want 2 (%v)", n, err)
+	}
+}
+
+// No URI waits behind another one that has many calls.
+func TestCalleeRotates(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	for range 50 {
+		push(t, server, "a", "1", 10*time.Second)
+	}
+	push(t, server, "z", "1", 10*time.Second)
+	var mu sync.Mutex
+	var order []string
+	startCallee(t, server, callee.Options{Workers: 1}, func(c *callee.Callee) {
+		for _, uri := range []string{"a", "z"} {
+			c.HandleCalls(uri, func(context.Context, *callee.Call) (any, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, uri)
+				return nil, nil
+			})
+		}
+	})
+	testkit.Eventually(t, 10*time.Second, "all calls", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(order) == 51
+	})
+	if at := slices.Index(order, "z"); at > 2 {
+		t.Errorf("%d calls of a before the one of z", at)
+	}
+}
+
+// The time of a call is what it had left when it was taken, and over means over.
+func TestCalleeDeadline(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	push(t, server, "time", `"late"`, 20*time.Millisecond)
+	testkit.Eventually(t, 5*time.Second, "its time to be over", func() bool {
+		n, _ := dialRedis(t, server).Do("EXISTS", "juggler:calls:timeout:{time}:"+"x")
+		return n == int64(0) && !strings.Contains(dump(t, dialRedis(t, server)), "timeout")
+	})
+	push(t, server, "time", `"soon"`, 300*time.Millisecond)
+	var ran atomic.Int32
+	left := make(chan time.Duration, 1)
+	c := startCallee(t, server, callee.Options{}, func(c *callee.Callee) {
+		callee.Handle(c, "time", func(ctx context.Context, _ string) (int, error) {
+			ran.Add(1)
+			deadline, _ := ctx.Deadline()
+			left <- time.Until(deadline)
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+	})
+	if d := <-left; d > 300*time.Millisecond {
+		t.Errorf("%v left of 300 ms", d)
+	}
+	testkit.Eventually(t, 5*time.Second, "both to expire", func() bool { return c.Stats().Expired == 2 && c.Stats().Running == 0 })
+	if ran.Load() != 1 {
+		t.Errorf("%d calls ran", ran.Load())
+	}
+	if text := dump(t, dialRedis(t, server)); text != "" {
+		t.Errorf("left in Redis:\n%s", text)
+	}
+}
+
+// own is an error with a form of its own.
+type own struct{ Code int }
+
+func (e own) Error() string { return "own" }
+
+// MarshalJSON is what the caller gets.
+func (e own) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `{"code":%d}`, e.Code), nil }
+
+// What becomes of a call, whatever its function does.
+func TestCalleeAnswers(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	var log testkit.Buffer
+	var seen atomic.Int32
+	around := func(next callee.Handler) callee.Handler {
+		return func(ctx context.Context, call *callee.Call) (any, error) {
+			seen.Add(1)
+			if call.URI == "forbidden" {
+				return nil, errors.New("no")
+			}
+			return next(ctx, call)
+		}
+	}
+	never := func(context.Context, *callee.Call) (any, error) { return "never", nil }
+	c := startCallee(t, server, callee.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Middleware: []callee.Middleware{around}}, func(c *callee.Callee) {
+		callee.Handle(c, "add", func(_ context.Context, n [2]int) (map[string]int, error) {
+			return map[string]int{"sum": n[0] + n[1]}, nil
+		})
+		callee.Handle(c, "own", func(context.Context, int) (int, error) { return 0, fmt.Errorf("wrapped: %w", own{7}) })
+		callee.Handle(c, "panic", func(context.Context, int) (int, error) { panic("at the disco") })
+		c.HandleCalls("no form", func(context.Context, *callee.Call) (any, error) { return make(chan int), nil })
+		c.HandleCalls("forbidden", never)
+		c.HandleCalls("later", func(ctx context.Context, call *callee.Call) (any, error) {
+			go func() {
+				if err := call.Answer(json.RawMessage(`"then"`), nil); err != nil {
+					t.Error(err)
+				}
+				if err := call.Answer(1, nil); !errors.Is(err, callee.ErrAnswered) || ctx.Err() == nil {
+					t.Error(err, ctx.Err())
+				}
+			}()
+			return nil, callee.ErrLater
+		})
+	})
+	for _, tc := range []struct{ uri, args, want string }{
+		{"add", "[1,2]", `"args":{"sum":3}}`},
+		{"add", `"x"`, `"args":{"error":{"message":"json: cannot unmarshal string into Go value of type [2]int"}}}`},
+		{"own", "1", `"args":{"code":7}}`},
+		{"panic", "1", `"args":{"error":{"message":"the function has panicked"}}}`},
+		{"no form", "1", `"args":{"error":{"message":"json: unsupported type: chan int"}}}`},
+		{"forbidden", "1", `"args":{"error":{"message":"no"}}}`},
+		{"later", "1", `"args":"then"}`},
+		{"test.nothing", "1", `"uri":"test.nothing"}`},
+	} {
+		id := push(t, server, tc.uri, tc.args, 10*time.Second)
+		await(t, server, string(id)+`","uri":"`+tc.uri+`"`, tc.want)
+	}
+	if s := c.Stats(); s.Answered != 8 || s.Failed != 5 || s.Panicked != 1 || seen.Load() != 8 {
+		t.Errorf("%+v, %d seen", s, seen.Load())
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "at the disco") {
+		t.Errorf("log:\n%s", text)
+	}
+}
+
+// A stop finishes what was taken, and takes no more; what is not finished in time is cut.
+func TestCalleeShutdown(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	begun := make(chan struct{}, 10)
+	c := startCallee(t, server, callee.Options{}, func(c *callee.Callee) {
+		callee.Handle(c, "slow", func(ctx context.Context, ms int) (int, error) {
+			begun <- struct{}{}
+			select {
+			case <-time.After(time.Duration(ms) * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return ms, ctx.Err()
+		})
+	})
+	push(t, server, "slow", "200", 10*time.Second)
+	<-begun
+	if err := c.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	push(t, server, "slow", "1", 10*time.Second)
+	await(t, server, `"args":200}`, "juggler:calls:{slow}")
+	again := startCallee(t, server, callee.Options{}, func(c *callee.Callee) {
+		callee.Handle(c, "slow", func(ctx context.Context, _ int) (int, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+	})
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := again.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "1 calls were cut") {
+		t.Error(err)
+	}
+}
+
+// When Redis restarts under load, callees wait and go on.
+func TestCalleeOutlivesRedis(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	var log testkit.Buffer
+	a := startCallee(t, server, callee.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+	b := startCallee(t, server, callee.Options{Workers: 3}, nil)
+	url, ours := startNew(t, server, socket.Options{}, redis.Options{})
+	stop := make(chan struct{})
+	var answered, other atomic.Int64
+	var load sync.WaitGroup
+	for range 20 {
+		got := make(chan oldjuggler.Incoming, 10)
+		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) { got <- in })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				client.Call("test.echo", "x", 200*time.Millisecond)
+				for in := range got {
+					if in.Type == oldjuggler.Res {
+						answered.Add(1)
+						break
+					} else if in.Type != oldjuggler.Ack {
+						other.Add(1)
+						break
+					}
+				}
+			}
+		})
+	}
+	more := func(what string) {
+		t.Helper()
+		before, beforeA, beforeB := answered.Load(), a.Stats().Answered, b.Stats().Answered
+		testkit.Eventually(t, 20*time.Second, what, func() bool {
+			return answered.Load() > before+100 && a.Stats().Answered > beforeA && b.Stats().Answered > beforeB
+		})
+	}
+	more("calls to be answered")
+	for range 2 {
+		server.Kill()
+		testkit.Eventually(t, 10*time.Second, "the loss to be said", func() bool { return strings.Contains(log.String(), "redis is lost") })
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		more("calls to be answered again")
+	}
+	close(stop)
+	load.Wait()
+	if n := ours.Stats().Sockets; n != 20 {
+		t.Errorf("%d sockets are left of 20", n)
+	}
+	t.Logf("%d answered, %d refused or expired", answered.Load(), other.Load())
+}
