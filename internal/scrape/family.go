@@ -1,0 +1,164 @@
+package scrape
+
+import (
+	"math"
+	"strconv"
+)
+
+// workerLabel names the worker of what is shown for each of them.
+const workerLabel = "worker"
+
+// family is all metrics of a name.
+//
+// Guarded by Store.mu, as all below it.
+type family struct {
+	store  *Store
+	name   string
+	kind   kind
+	help   string
+	cells  map[string]*cell // by their labels
+	ours   int              // items of the family's own kind
+	others int              // items of another one
+
+	dropped bool // it is not in the store any more
+}
+
+// cell is one metric of the merged page.
+type cell struct {
+	family *family
+	key    string
+	labels []label
+	policy Policy
+	items  []*item // of the processes that are there
+	past   float64 // what those have counted that were
+	gone   *buckets
+	unlike bool // a conflict of bounds was counted
+}
+
+// familyOf returns the family of a sample, which is made if there is none, or none with
+// a process that is there. The caller holds mu.
+func (p *Process) familyOf(r role) *family {
+	f := p.store.families[r.family]
+	if f != nil && f.kind != r.kind && f.ours == 0 {
+		f.drop()
+		f = nil
+	}
+	if f == nil {
+		f = &family{store: p.store, name: r.family, kind: r.kind, help: r.help, cells: map[string]*cell{}}
+		p.store.families[r.family] = f
+	}
+	if f.help == "" {
+		f.help = r.help
+	}
+	p.compare(f, r)
+	return f
+}
+
+// compare counts what two processes say differently of one family, once for each.
+func (p *Process) compare(f *family, r role) {
+	if p.unlike[f.name] {
+		return
+	}
+	switch {
+	case f.kind != r.kind:
+		p.store.conflicts.Type++
+	case r.help != "" && r.help != f.help:
+		p.store.conflicts.Help++
+	default:
+		return
+	}
+	p.unlike[f.name] = true
+}
+
+// drop takes a family out of the store. Processes that have something of it place it
+// again with their next page.
+func (f *family) drop() {
+	f.dropped = true
+	delete(f.store.families, f.name)
+	f.store.series -= len(f.cells)
+	for _, c := range f.cells {
+		for _, i := range c.items {
+			i.process.again = true
+		}
+	}
+}
+
+// isNumber reports whether a metric of the kind is one number.
+func (k kind) isNumber() bool { return k != histogram && k != summary }
+
+// place returns where a sample goes; nowhere if it cannot be shown. The caller holds mu.
+func (p *Process) place(r role, labels []label) point {
+	bound := ""
+	switch r.part {
+	case partNone:
+		return point{}
+	case partBucket:
+		labels, bound = without(labels, "le")
+	case partQuantile:
+		labels, bound = without(labels, "quantile")
+	case partValue, partSum, partCount:
+	}
+	f := p.familyOf(r)
+	if f.kind != r.kind && !(f.kind.isNumber() && r.kind.isNumber()) {
+		return point{} // a name has one shape on a page
+	}
+	i := p.itemOf(f, r.kind, labels)
+	if i == nil {
+		return point{}
+	}
+	if r.part != partBucket && r.part != partQuantile {
+		return point{i, i.part(r.part)}
+	}
+	at, err := strconv.ParseFloat(bound, 64)
+	if err != nil || math.IsNaN(at) {
+		p.store.conflicts.Labels++
+		return point{}
+	}
+	if v := i.bound(at); v != nil {
+		return point{i, v}
+	}
+	return point{}
+}
+
+// itemOf returns what the process has of a cell; nil if there are too many.
+func (p *Process) itemOf(f *family, k kind, labels []label) *item {
+	policy := policyOf(p.store.options.Rules, f.name, k)
+	switch {
+	case p.store.options.PerWorker || k != f.kind:
+		policy = Each
+	case has(labels, "pid") && policy != Each:
+		policy = Last // of a program of several processes, which has told them apart
+	}
+	if policy == Each {
+		labels = with(labels, workerLabel, p.worker)
+	}
+	name := key(labels)
+	c := f.cells[name]
+	if c == nil {
+		if p.store.series >= mostSeries {
+			p.store.conflicts.Series++
+			return nil
+		}
+		c = &cell{family: f, key: name, labels: labels, policy: policy}
+		f.cells[name] = c
+		p.store.series++
+	}
+	return c.itemOf(p, k)
+}
+
+func (c *cell) itemOf(p *Process, k kind) *item {
+	for _, i := range c.items {
+		if i.process == p {
+			return i
+		}
+	}
+	i := &item{process: p, cell: c, kind: k}
+	c.items = append(c.items, i)
+	p.items = append(p.items, i)
+	if k == c.family.kind {
+		c.family.ours++
+	} else {
+		c.family.others++
+	}
+	return i
+}

@@ -1,0 +1,131 @@
+package scrape
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
+)
+
+// protobufPage is what a registry shows in protobuf.
+func protobufPage(t testing.TB, collectors ...prometheus.Collector) []byte {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	for _, f := range families {
+		if _, err := protodelim.MarshalTo(&page, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return page.Bytes()
+}
+
+func TestProtobuf(t *testing.T) {
+	s := NewStore(Options{})
+	for n, worker := range []string{"w1", "w2"} {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "c_total", Help: "How many."})
+		c.(prometheus.ExemplarAdder).AddWithExemplar(float64(n+1), prometheus.Labels{"trace": worker})
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Buckets: []float64{1, 2}})
+		h.Observe(0.5 + float64(n))
+		q := prometheus.NewSummary(prometheus.SummaryOpts{Name: "q", Objectives: map[float64]float64{0.5: 0.1}})
+		q.Observe(4)
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g"}, []string{"a", "empty"})
+		g.WithLabelValues("x", "").Set(2)
+		p := s.Join(worker)
+		for range 2 {
+			if err := p.Read(protobufPage(t, c, h, q, g), "application/vnd.google.protobuf"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expect(t, s, `c_total 3
+g{a="x"} 4
+h_bucket{le="1"} 1
+h_bucket{le="2"} 2
+h_bucket{le="+Inf"} 2
+h_sum 2
+h_count 2
+q{worker="w1",quantile="0.5"} 4
+q_sum{worker="w1"} 4
+q_count{worker="w1"} 1
+q{worker="w2",quantile="0.5"} 4
+q_sum{worker="w2"} 4
+q_count{worker="w2"} 1
+`)
+	families, _ := s.Gather()
+	if e := families[0].Metric[0].Counter.Exemplar; e.GetLabel()[0].GetValue() != "w2" {
+		t.Errorf("exemplar is %v", e)
+	}
+}
+
+// A page that is cut counts up to there.
+func TestProtobufCut(t *testing.T) {
+	s := NewStore(Options{})
+	g, h := prometheus.NewGauge(prometheus.GaugeOpts{Name: "a"}), prometheus.NewGauge(prometheus.GaugeOpts{Name: "b"})
+	page := protobufPage(t, g, h)
+	if s.Join("w").ReadProtobuf(page[:len(page)-1]) == nil {
+		t.Error("no error")
+	}
+	expect(t, s, "a 0\n")
+}
+
+func nativeHistogram(factor, zero float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "h", NativeHistogramBucketFactor: factor, NativeHistogramZeroThreshold: zero,
+	})
+}
+
+// Two native histograms add up to one that has seen all values with the coarser
+// buckets and the wider zero bucket, also over an end and a new beginning.
+func TestNativeHistograms(t *testing.T) {
+	for _, c := range []struct{ one, other, zeroOne, zeroOther float64 }{
+		{1.1, 1.1, 1e-9, 1e-9}, {1.1, 2, 1e-9, 1e-9}, {4, 1.01, 1e-9, 1e-9}, {1.1, 1.1, 0.5, 1e-9}, {2, 1.1, 1e-9, 0.25},
+	} {
+		r := rand.New(rand.NewPCG(1, 2))
+		s := NewStore(Options{})
+		all := nativeHistogram(max(c.one, c.other), max(c.zeroOne, c.zeroOther))
+		factors, zeros := []float64{c.one, c.other, c.one}, []float64{c.zeroOne, c.zeroOther, c.zeroOne}
+		for n := range factors {
+			h := nativeHistogram(factors[n], zeros[n])
+			p := s.Join("w")
+			for range 3 {
+				for range 50 {
+					v := math.Exp(r.NormFloat64()*3) * float64(r.IntN(3)-1)
+					h.Observe(v)
+					all.Observe(v)
+				}
+				if err := p.ReadProtobuf(protobufPage(t, h)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n == 0 {
+				p.Leave()
+			}
+		}
+		families, _ := s.Gather()
+		got := families[0].Metric[0].Histogram
+		var m dto.Metric
+		if err := all.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		want := &dto.Histogram{}
+		nativeOf(m.Histogram).show(want, 450)
+		want.SampleSum, want.SampleCount = got.SampleSum, proto.Uint64(450)
+		if !proto.Equal(got, want) {
+			t.Errorf("%+v: sum is\n%v\nwant\n%v", c, got, want)
+		}
+		if back, _ := (buckets{native: nativeOf(got)}), 0; back.native == nil {
+			t.Error("the sum is no histogram")
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package scrape
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+)
+
+// shown is the merged page as text.
+func shown(t testing.TB, s *Store) string {
+	t.Helper()
+	families, err := s.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// samples is a page without its remarks.
+func samples(page string) string {
+	var b strings.Builder
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "#") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+func read(t testing.TB, p *Process, page string) {
+	t.Helper()
+	if err := p.ReadText([]byte(page)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expect(t testing.TB, s *Store, want string) {
+	t.Helper()
+	if got := samples(shown(t, s)); got != want {
+		t.Errorf("page is\n%swant\n%s", got, want)
+	}
+}
+
+// What was counted stays counted: when a process begins again at zero, ends, or another
+// one comes (D33).
+func TestCountersNeverFall(t *testing.T) {
+	s := NewStore(Options{})
+	a, b := s.Join("worker-1"), s.Join("worker-2")
+	const page = "# TYPE c_total counter\nc_total{x=\"1\"} "
+	read(t, a, page+"5\n")
+	read(t, b, page+"7\n")
+	expect(t, s, "c_total{x=\"1\"} 12\n")
+	read(t, a, page+"2\n")
+	expect(t, s, "c_total{x=\"1\"} 14\n")
+	a.Leave()
+	expect(t, s, "c_total{x=\"1\"} 14\n")
+	read(t, b, "# TYPE c_total counter\n")
+	expect(t, s, "c_total{x=\"1\"} 14\n")
+	read(t, s.Join("worker-1"), page+"1\n")
+	expect(t, s, "c_total{x=\"1\"} 15\n")
+	b.Leave()
+	read(t, a, page+"100\n")
+	expect(t, s, "c_total{x=\"1\"} 15\n")
+}
+
+func TestHistogramsAddUp(t *testing.T) {
+	s := NewStore(Options{})
+	a, b := s.Join("worker-1"), s.Join("worker-2")
+	read(t, a, "# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"5\"} 3\nh_bucket{le=\"+Inf\"} 5\nh_sum 20\nh_count 5\n")
+	read(t, b, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"5\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 10\nh_count 5\n")
+	expect(t, s, "h_bucket{le=\"1\"} 3\nh_bucket{le=\"5\"} 7\nh_bucket{le=\"+Inf\"} 10\nh_sum 30\nh_count 10\n")
+	read(t, a, "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"5\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 0.5\nh_count 1\n")
+	expect(t, s, "h_bucket{le=\"1\"} 4\nh_bucket{le=\"5\"} 8\nh_bucket{le=\"+Inf\"} 11\nh_sum 30.5\nh_count 11\n")
+	b.Leave()
+	expect(t, s, "h_bucket{le=\"1\"} 4\nh_bucket{le=\"5\"} 8\nh_bucket{le=\"+Inf\"} 11\nh_sum 30.5\nh_count 11\n")
+	if n := s.Stats().Conflicts.Bounds; n != 0 {
+		t.Errorf("%d conflicts of bounds", n)
+	}
+	read(t, s.Join("worker-3"), "# TYPE h histogram\nh_bucket{le=\"5\"} 1\nh_bucket{le=\"7\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum 2\nh_count 1\n")
+	expect(t, s, "h_bucket{le=\"5\"} 9\nh_bucket{le=\"+Inf\"} 12\nh_sum 32.5\nh_count 12\n")
+	if n := s.Stats().Conflicts.Bounds; n != 1 {
+		t.Errorf("%d conflicts of bounds", n)
+	}
+}
+
+func TestGaugePolicies(t *testing.T) {
+	s := NewStore(Options{Rules: []Rule{{"mx", Max}, {"mn", Min}, {"av*", Avg}, {"la", Last}, {"ea", Each}}})
+	for i, v := range []string{"1", "6", "2"} {
+		page := ""
+		for _, name := range []string{"su", "mx", "mn", "avg", "la", "ea", "process_x", "b_info", "x_created", `p{pid="` + v + `"}`} {
+			base, _, _ := strings.Cut(name, "{")
+			page += "# TYPE " + base + " gauge\n" + name + " " + v + "\n"
+		}
+		read(t, s.Join([]string{"w1", "w2", "w3"}[i]), page)
+	}
+	expect(t, s, `avg 3
+b_info{worker="w1"} 1
+b_info{worker="w2"} 6
+b_info{worker="w3"} 2
+ea{worker="w1"} 1
+ea{worker="w2"} 6
+ea{worker="w3"} 2
+la 2
+mn 1
+mx 6
+p{pid="1"} 1
+p{pid="2"} 2
+p{pid="6"} 6
+process_x{worker="w1"} 1
+process_x{worker="w2"} 6
+process_x{worker="w3"} 2
+su 9
+x_created 1
+`)
+}
+
+// A gauge is shown while its process shows it.
+func TestGaugesGo(t *testing.T) {
+	s := NewStore(Options{})
+	a, b := s.Join("w1"), s.Join("w2")
+	read(t, a, "# TYPE g gauge\ng 1\n")
+	read(t, b, "# TYPE g gauge\ng 2\n")
+	expect(t, s, "g 3\n")
+	b.Silence()
+	expect(t, s, "g 1\n")
+	read(t, b, "# TYPE g gauge\ng NaN\n")
+	expect(t, s, "g 1\n")
+	read(t, a, "# TYPE g gauge\n")
+	expect(t, s, "g NaN\n")
+	a.Leave()
+	b.Leave()
+	expect(t, s, "")
+	if n := s.Stats().Series; n != 0 {
+		t.Errorf("%d series are left", n)
+	}
+}
+
+// What cannot be added up is shown for each worker, and label sets are as they are (D32).
+func TestLabels(t *testing.T) {
+	s := NewStore(Options{})
+	read(t, s.Join("w1"), `u{worker="mine",b="x,y",c="a\"b",d=""} 1`+"\n"+"# TYPE c_total counter\nc_total 1\nc_total{a=\"1\"} 2\n")
+	read(t, s.Join("w2"), "# TYPE q summary\nq{quantile=\"0.5\"} 3\nq_sum 4\nq_count 5\n# TYPE c_total counter\nc_total{b=\"1\"} 4\n")
+	expect(t, s, `c_total 1
+c_total{a="1"} 2
+c_total{b="1"} 4
+q{worker="w2",quantile="0.5"} 3
+q_sum{worker="w2"} 4
+q_count{worker="w2"} 5
+u{b="x,y",c="a\"b",exported_worker="mine",worker="w1"} 1
+`)
+}
+
+func TestPerWorker(t *testing.T) {
+	s := NewStore(Options{PerWorker: true})
+	a := s.Join("w1")
+	read(t, a, "# TYPE c_total counter\nc_total 1\n")
+	read(t, s.Join("w2"), "# TYPE c_total counter\nc_total 2\n")
+	a.Leave()
+	read(t, s.Join("w1"), "# TYPE c_total counter\nc_total 5\n")
+	expect(t, s, "c_total{worker=\"w1\"} 6\nc_total{worker=\"w2\"} 2\n")
+}
+
+// Another type or help at one process is served, and counted once (D33).
+func TestConflicts(t *testing.T) {
+	s := NewStore(Options{})
+	a, b := s.Join("w1"), s.Join("w2")
+	for range 3 {
+		read(t, a, "# HELP m first\n# TYPE m gauge\nm 1\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_count 1\nh_sum 1\n")
+		read(t, b, "# HELP m other\n# TYPE m counter\nm 2\n# TYPE h counter\nh 3\n")
+	}
+	if page := shown(t, s); !strings.Contains(page, "# HELP m first\n# TYPE m gauge\nm 1\nm{worker=\"w2\"} 2\n") || strings.Contains(page, "h 3") {
+		t.Errorf("page is\n%s", page)
+	}
+	if c := s.Stats().Conflicts; c.Type != 2 || c.Help != 0 {
+		t.Errorf("conflicts: %+v", c)
+	}
+	// When the first one has gone, the others' type is the type.
+	a.Leave()
+	read(t, b, "# HELP m other\n# TYPE m counter\nm 3\n# TYPE h counter\nh 3\n")
+	if page := shown(t, s); !strings.Contains(page, "# HELP m other\n# TYPE m counter\nm 3\n") {
+		t.Errorf("page is\n%s", page)
+	}
+}
+
+func TestOpenMetrics(t *testing.T) {
+	s := NewStore(Options{})
+	read(t, s.Join("w1"), `# TYPE c counter
+# HELP c How many.
+c_total{a="1"} 5.0 # {trace_id="abc"} 1.0 1700000000.5
+c_created{a="1"} 1700000000
+# TYPE b info
+b_info{version="1"} 1
+# EOF
+c_total{a="1"} 100
+`)
+	if page := shown(t, s); page != "# TYPE b_info gauge\nb_info{version=\"1\",worker=\"w1\"} 1\n# HELP c_total How many.\n# TYPE c_total counter\nc_total{a=\"1\"} 5\n" {
+		t.Errorf("page is\n%s", page)
+	}
+	families, _ := s.Gather()
+	if e := families[1].Metric[0].Counter.Exemplar; e.GetLabel()[0].GetValue() != "abc" || e.GetValue() != 1 || e.GetTimestamp().GetNanos() != 5e8 {
+		t.Errorf("exemplar is %v", e)
+	}
+}
