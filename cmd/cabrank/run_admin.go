@@ -50,7 +50,7 @@ func (s *service) Ready() bool { return s.relay.Serving() }
 func (s *service) Alive() bool { return s.workers == nil || s.workers.Alive() }
 
 func (s *service) sources() admin.Sources {
-	return admin.Sources{
+	sources := admin.Sources{
 		Build:       admin.Build{Version: version, Commit: commit},
 		States:      stateNames(),
 		Calls:       func() relay.Stats { return s.relay.Stats() },
@@ -69,6 +69,10 @@ func (s *service) sources() admin.Sources {
 
 		Sockets: s.socketSource(),
 	}
+	if s.scrape != nil {
+		sources.Merged, sources.Scrapes = s.scrape.store, s.scrape.sample
+	}
+	return sources
 }
 
 // linesDropped counts lines that nobody has read, those of the log and those of workers.

@@ -28,12 +28,16 @@ func (s *service) makeEndpoints(out io.Writer) error {
 
 func (s *service) makeWorkers(out io.Writer) error {
 	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true)
+	s.makeScraping()
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count = s.firstWorkers
 	}
 	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
 	options.Logger, options.Rank, options.Activity = s.log, pool, pool
+	if s.scrape != nil {
+		options.LastPage = s.scrape.last
+	}
 	if _, err := os.Executable(); err != nil {
 		options.Executable = s.program
 	}

@@ -48,6 +48,7 @@ type service struct {
 	workers       *worker.Supervisor // nil if only others run endpoints
 	autoscale     *autoscale         // of the workers; nil without them
 	places        *pool              // of the workers
+	scrape        *scraping          // of the workers' metrics pages; nil if nobody shows them
 	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
 	outside       *pool              // of the upstreams
 	failed        chan error         // a part that must not end has ended
@@ -174,6 +175,9 @@ func (s *service) startEndpoints(ctx context.Context) error {
 		return err
 	}
 	go s.autoscale.run(s.quit)
+	if s.scrape != nil {
+		go s.scrape.run(s.quit) //nolint:gosec // it ends with the service, not with its start
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/cabrank/cabrank/internal/relay"
 )
@@ -81,6 +82,11 @@ type Sources struct {
 	Lookups        func() []LookupSample
 
 	Sockets func() SocketSample // of a process that has any
+
+	// Merged is what the workers' own pages have, nil if nobody reads them; Scrapes
+	// tells how that goes.
+	Merged  prometheus.Gatherer
+	Scrapes func() ScrapeSample
 }
 
 // ServeMetrics answers path on a listener with the metrics page, and 404 on any
@@ -111,6 +117,7 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 		newUpstreamCollector(sources),
 		newScaleCollector(sources),
 		newSocketCollector(sources),
+		newScrapeCollector(sources),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(lockWaits())),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
@@ -118,13 +125,27 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 			return nil, fmt.Errorf("metrics page: %w", err)
 		}
 	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	plain := pageOf(joined{own: registry, merged: sources.Merged}, log)
+	open := pageOf(joined{own: registry, merged: sources.Merged, open: true}, log)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if expfmt.NegotiateIncludingOpenMetrics(r.Header).FormatType() == expfmt.TypeOpenMetrics {
+			open.ServeHTTP(w, r)
+			return
+		}
+		plain.ServeHTTP(w, r)
+	}), nil
+}
+
+// pageOf serves what a gatherer has, in text, OpenMetrics or protobuf.
+func pageOf(from prometheus.Gatherer, log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		// One odd sample must not cost the operator all the others.
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
 		Timeout:             pageTimeout,
-	}), nil
+		EnableOpenMetrics:   true,
+	})
 }
 
 // lockWaits has the time that goroutines wait for locks shown: more than a few

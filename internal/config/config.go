@@ -175,6 +175,9 @@ type Metrics struct {
 	Port     int    // 0: the system chooses
 	Path     string
 	Interval time.Duration // how often the workers' own pages are read
+
+	Gauges    map[string]string // sum, max, min, avg, last or each, by name of the gauge, in which * stands for any letters
+	PerWorker bool              // nothing is summed
 }
 
 // Addr returns the address to listen on, for net.Listen.

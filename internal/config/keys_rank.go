@@ -45,7 +45,7 @@ func callerKeys() []Key {
 			kind: callerKey{}, field: func(c *Config) any { return &c.Fair.Key }},
 		{Name: "fair.weights", Default: none,
 			Applies: ByReload, Help: "shares of callers, by the value of fair.key; those not named have 1",
-			kind: weights{decimal{min: 0.01, max: 1000}}, field: func(c *Config) any { return &c.Fair.Weights }},
+			kind: weights(), field: func(c *Config) any { return &c.Fair.Weights }},
 		{Name: "lanes", Default: none,
 			Applies: ByUpgrade, Help: "classes of calls with a priority and slots of their own",
 			kind: laneRules(), field: func(c *Config) any { return &c.Lanes }},

@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 		},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
 		Probes:      Probes{true, "", 5555},
-		Metrics:     Metrics{true, "", 9394, "/metrics", 5 * time.Second},
+		Metrics:     Metrics{Enabled: true, Port: 9394, Path: "/metrics", Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: "peer"}},
 		RetryBudget: RetryBudget{0.1, 10},
@@ -67,7 +67,7 @@ func TestDefaults(t *testing.T) {
 	}
 	if config.Log != want.Log || config.Server != want.Server || !reflect.DeepEqual(config.Workers, want.Workers) ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
-		config.Metrics != want.Metrics || config.Queue != want.Queue ||
+		!reflect.DeepEqual(config.Metrics, want.Metrics) || config.Queue != want.Queue ||
 		config.Fair.Key != want.Fair.Key || len(config.Fair.Weights)+len(config.Lanes)+len(config.Methods) != 0 || config.RetryBudget != want.RetryBudget {
 		t.Errorf("defaults are %+v, want %+v", config, want)
 	}
@@ -139,7 +139,7 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 			if c.Log != (Log{"warn", "text"}) || c.Server != (Server{"127.0.0.1", 7000, 6 * time.Second, false}) ||
 				c.Workers.Count != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.PoolSize != 7 ||
 				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Probes{false, "", 7001}) ||
-				c.Metrics != (Metrics{false, "", 7002, "/m", 9 * time.Second}) {
+				!reflect.DeepEqual(c.Metrics, Metrics{Port: 7002, Path: "/m", Interval: 9 * time.Second}) {
 				t.Errorf("got %+v", c)
 			}
 		})

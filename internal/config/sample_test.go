@@ -53,10 +53,9 @@ func TestSampleIsComplete(t *testing.T) {
 	for _, value := range standard.Values() {
 		shown[value.Key] = value.Value
 	}
-	without := []string{"metrics.interval"} // has no effect
-	examples := []string{"fair.key", "fair.weights", "lanes", "methods"}
+	examples := []string{"fair.key", "fair.weights", "lanes", "methods", "metrics.gauges"}
 	for _, value := range c.Values() {
-		if value.Key == "command" || slices.Contains(without, value.Key) {
+		if value.Key == "command" {
 			continue
 		}
 		if value.Origin.File == "" {

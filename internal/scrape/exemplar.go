@@ -5,7 +5,6 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -33,7 +32,7 @@ func (v *value) exemplarOf() *dto.Exemplar {
 	if err != nil {
 		return nil
 	}
-	out := &dto.Exemplar{Label: pairs(labels), Value: proto.Float64(at)}
+	out := &dto.Exemplar{Label: pairs(labels), Value: new(at)}
 	if seconds, err := parseFloat(rest); err == nil && math.Abs(seconds) < 1<<40 {
 		out.Timestamp = timestamppb.New(time.UnixMicro(int64(seconds * 1e6)))
 	}

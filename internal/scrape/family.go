@@ -99,7 +99,7 @@ func (p *Process) place(r role, labels []label) point {
 	case partValue, partSum, partCount:
 	}
 	f := p.familyOf(r)
-	if f.kind != r.kind && !(f.kind.isNumber() && r.kind.isNumber()) {
+	if f.kind != r.kind && (!f.kind.isNumber() || !r.kind.isNumber()) {
 		return point{} // a name has one shape on a page
 	}
 	i := p.itemOf(f, r.kind, labels)

@@ -15,8 +15,10 @@ import (
 // mostPageBytes is how long a page may be, unpacked.
 const mostPageBytes = 16 << 20
 
-// accept asks for what says most: exemplars are in OpenMetrics alone.
-const accept = "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+// accept asks for what says most: native histograms are in protobuf alone, exemplars in
+// OpenMetrics, too.
+const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9," +
+	"application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 
 // Why there is no page.
 var (

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
 )
 
 // Gather implements prometheus.Gatherer: what all processes have shown, in the order of
@@ -17,17 +17,32 @@ func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 	defer s.mu.Unlock()
 	all := make([]*dto.MetricFamily, 0, len(s.families))
 	for _, name := range slices.Sorted(maps.Keys(s.families)) {
-		if f := s.families[name].gather(); len(f.Metric) > 0 {
+		if s.isPart(name) {
+			continue
+		}
+		if f := s.families[name].gather(); len(f.GetMetric()) > 0 {
 			all = append(all, f)
 		}
 	}
 	return all, nil
 }
 
+// isPart reports whether a name is that of a part of a histogram or summary: one that
+// another process shows by itself cannot stand on the same page.
+func (s *Store) isPart(name string) bool {
+	for _, suffix := range suffixes() {
+		base, found := strings.CutSuffix(name, suffix.text)
+		if found && (suffix.of == histogram || suffix.of == summary) && s.families[base] != nil && s.families[base].kind == suffix.of {
+			return true
+		}
+	}
+	return false
+}
+
 func (f *family) gather() *dto.MetricFamily {
-	out := &dto.MetricFamily{Name: proto.String(f.name), Type: f.kind.dto().Enum()}
+	out := &dto.MetricFamily{Name: new(f.name), Type: f.kind.dto().Enum()}
 	if f.help != "" {
-		out.Help = proto.String(f.help)
+		out.Help = new(f.help)
 	}
 	cells := slices.SortedFunc(maps.Values(f.cells), func(a, b *cell) int { return cmp.Compare(a.key, b.key) })
 	for _, c := range cells {
@@ -158,15 +173,15 @@ func (c *cell) gatherHistogram() *dto.Metric {
 }
 
 func (c *cell) histogram(b *buckets) *dto.Histogram {
-	out := &dto.Histogram{SampleCount: proto.Uint64(whole(b.count)), SampleSum: &b.sum}
+	out := &dto.Histogram{SampleCount: new(whole(b.count)), SampleSum: &b.sum}
 	for n := range b.bounds {
 		out.Bucket = append(out.Bucket, &dto.Bucket{
-			UpperBound: &b.bounds[n], CumulativeCount: proto.Uint64(whole(b.counts[n])), Exemplar: c.exampleOf(b.bounds[n]),
+			UpperBound: &b.bounds[n], CumulativeCount: new(whole(b.counts[n])), Exemplar: c.exampleOf(b.bounds[n]),
 		})
 	}
 	if e := c.exampleOf(math.Inf(1)); e != nil {
 		out.Bucket = append(out.Bucket, &dto.Bucket{
-			UpperBound: proto.Float64(math.Inf(1)), CumulativeCount: proto.Uint64(whole(b.count)), Exemplar: e,
+			UpperBound: new(math.Inf(1)), CumulativeCount: new(whole(b.count)), Exemplar: e,
 		})
 	}
 	b.native.show(out, b.count)
@@ -207,13 +222,13 @@ func (c *cell) gatherSummary() *dto.Metric {
 	}
 	out := &dto.Summary{}
 	if of.count != nil {
-		out.SampleCount = proto.Uint64(whole(of.count.now))
+		out.SampleCount = new(whole(of.count.now))
 	}
 	if of.sum != nil {
-		out.SampleSum = proto.Float64(of.sum.now)
+		out.SampleSum = new(of.sum.now)
 	}
 	for _, v := range of.bounds {
-		out.Quantile = append(out.Quantile, &dto.Quantile{Quantile: proto.Float64(v.bound), Value: proto.Float64(v.now)})
+		out.Quantile = append(out.Quantile, &dto.Quantile{Quantile: new(v.bound), Value: new(v.now)})
 	}
 	return &dto.Metric{Summary: out}
 }

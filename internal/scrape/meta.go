@@ -116,7 +116,7 @@ type role struct {
 func (m *metas) roleOf(name string) role {
 	if known, ok := m.of[name]; ok {
 		r := role{family: name, kind: known.kind, help: known.help}
-		switch known.kind {
+		switch known.kind { //nolint:exhaustive // the others are one value
 		case summary:
 			r.part = partQuantile
 		case histogram:

@@ -30,7 +30,7 @@ func nativeBuckets(h *dto.Histogram) int {
 // nativeOf returns the native part of a histogram, nil if it has none that is valid.
 func nativeOf(h *dto.Histogram) *native {
 	if h == nil || h.Schema == nil || h.GetSchema() < -4 || h.GetSchema() > 8 || !(h.GetZeroThreshold() >= 0) ||
-		len(h.PositiveSpan)+len(h.NegativeSpan) == 0 && h.ZeroThreshold == nil {
+		len(h.GetPositiveSpan())+len(h.GetNegativeSpan()) == 0 && h.ZeroThreshold == nil {
 		return nil
 	}
 	n := &native{schema: h.GetSchema(), zeroWidth: h.GetZeroThreshold(), zero: float64(h.GetZeroCount())}
@@ -38,8 +38,8 @@ func nativeOf(h *dto.Histogram) *native {
 		n.zero = h.GetZeroCountFloat()
 	}
 	var ok, also bool
-	n.above, ok = sparse(h.PositiveSpan, countsOf(h.PositiveDelta, h.PositiveCount))
-	n.below, also = sparse(h.NegativeSpan, countsOf(h.NegativeDelta, h.NegativeCount))
+	n.above, ok = sparse(h.GetPositiveSpan(), countsOf(h.GetPositiveDelta(), h.GetPositiveCount()))
+	n.below, also = sparse(h.GetNegativeSpan(), countsOf(h.GetNegativeDelta(), h.GetNegativeCount()))
 	if !ok || !also {
 		return nil
 	}
@@ -146,10 +146,10 @@ func (n *native) show(out *dto.Histogram, count float64) {
 		return
 	}
 	out.Schema, out.ZeroThreshold, out.ZeroCountFloat = &n.schema, &n.zeroWidth, &n.zero
-	out.SampleCountFloat = proto.Float64(count)
+	out.SampleCountFloat = new(count)
 	out.PositiveSpan, out.PositiveCount = spansOf(n.above)
 	out.NegativeSpan, out.NegativeCount = spansOf(n.below)
-	if len(out.PositiveSpan)+len(out.NegativeSpan) == 0 {
+	if len(out.GetPositiveSpan())+len(out.GetNegativeSpan()) == 0 {
 		out.PositiveSpan = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}} // the mark of a native one
 	}
 }
@@ -159,9 +159,10 @@ func spansOf(all map[int32]float64) (spans []*dto.BucketSpan, counts []float64) 
 	next := int32(0)
 	for _, at := range slices.Sorted(maps.Keys(all)) {
 		if len(spans) == 0 || at != next {
-			spans = append(spans, &dto.BucketSpan{Offset: proto.Int32(at - next), Length: proto.Uint32(0)})
+			spans = append(spans, &dto.BucketSpan{Offset: new(at - next), Length: proto.Uint32(0)})
 		}
-		*spans[len(spans)-1].Length++
+		last := spans[len(spans)-1]
+		last.Length = new(last.GetLength() + 1)
 		counts = append(counts, all[at])
 		next = at + 1
 	}

@@ -32,7 +32,11 @@ var errSample = errors.New("not a sample")
 // Empty lines are left out.
 func (p *reader) next() (line []byte, ok bool) {
 	for len(p.left) > 0 {
-		line, p.left, _ = bytes.Cut(p.left, newline)
+		end := bytes.IndexByte(p.left, '\n')
+		if line = p.left; end >= 0 {
+			line = line[:end]
+		}
+		p.left = p.left[min(len(line)+1, len(p.left)):]
 		p.line++
 		if line = bytes.TrimRight(line, " \t\r"); len(line) > 0 && isBlank(line[0]) {
 			line = bytes.TrimLeft(line, " \t")
@@ -43,9 +47,6 @@ func (p *reader) next() (line []byte, ok bool) {
 	}
 	return nil, false
 }
-
-//nolint:gochecknoglobals // what bytes.Cut wants, made once
-var newline = []byte{'\n'}
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
@@ -69,7 +70,8 @@ func parseSample(line []byte) (s sample, err error) {
 	} else if len(rest) == len(line)-end {
 		return s, errSample // no blank behind the name
 	}
-	return s, s.parseValue(rest)
+	err = s.parseValue(rest)
+	return s, err
 }
 
 // parseValue reads what stands behind the series: a value, maybe a timestamp, maybe

@@ -10,6 +10,7 @@ import (
 // Policy is what becomes of the gauges that several processes have under one name.
 type Policy uint8
 
+// What may become of them.
 const (
 	Sum  Policy = iota // what they have together
 	Max                // the largest

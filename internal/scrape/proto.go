@@ -76,7 +76,7 @@ func kindOf(t dto.MetricType) kind {
 func (p *Process) takeFamily(f *dto.MetricFamily) {
 	known := p.metas.of[f.GetName()]
 	r := role{family: f.GetName(), kind: known.kind, help: known.help}
-	for _, m := range f.Metric {
+	for _, m := range f.GetMetric() {
 		i := p.metricOf(r, m)
 		if i == nil {
 			continue
@@ -145,11 +145,11 @@ func (i *item) takeMetric(m *dto.Metric) {
 		}
 		i.put(i.part(partSum), m.GetSummary().GetSampleSum())
 		i.put(i.part(partCount), float64(m.GetSummary().GetSampleCount()))
-	case m.Counter != nil:
-		i.put(i.part(partValue), m.Counter.GetValue())
-		i.value.example = m.Counter.GetExemplar()
-	case m.Gauge != nil:
-		i.put(i.part(partValue), m.Gauge.GetValue())
+	case m.GetCounter() != nil:
+		i.put(i.part(partValue), m.GetCounter().GetValue())
+		i.value.example = m.GetCounter().GetExemplar()
+	case m.GetGauge() != nil:
+		i.put(i.part(partValue), m.GetGauge().GetValue())
 	default:
 		i.put(i.part(partValue), m.GetUntyped().GetValue())
 	}

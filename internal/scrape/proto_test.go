@@ -35,11 +35,11 @@ func TestProtobuf(t *testing.T) {
 	for n, worker := range []string{"w1", "w2"} {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "c_total", Help: "How many."})
 		c.(prometheus.ExemplarAdder).AddWithExemplar(float64(n+1), prometheus.Labels{"trace": worker})
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Buckets: []float64{1, 2}})
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Help: "H.", Buckets: []float64{1, 2}})
 		h.Observe(0.5 + float64(n))
-		q := prometheus.NewSummary(prometheus.SummaryOpts{Name: "q", Objectives: map[float64]float64{0.5: 0.1}})
+		q := prometheus.NewSummary(prometheus.SummaryOpts{Name: "q", Help: "Q.", Objectives: map[float64]float64{0.5: 0.1}})
 		q.Observe(4)
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g"}, []string{"a", "empty"})
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g", Help: "G."}, []string{"a", "empty"})
 		g.WithLabelValues("x", "").Set(2)
 		p := s.Join(worker)
 		for range 2 {
@@ -63,7 +63,7 @@ q_sum{worker="w2"} 4
 q_count{worker="w2"} 1
 `)
 	families, _ := s.Gather()
-	if e := families[0].Metric[0].Counter.Exemplar; e.GetLabel()[0].GetValue() != "w2" {
+	if e := families[0].GetMetric()[0].GetCounter().GetExemplar(); e.GetLabel()[0].GetValue() != "w2" {
 		t.Errorf("exemplar is %v", e)
 	}
 }
@@ -71,7 +71,7 @@ q_count{worker="w2"} 1
 // A page that is cut counts up to there.
 func TestProtobufCut(t *testing.T) {
 	s := NewStore(Options{})
-	g, h := prometheus.NewGauge(prometheus.GaugeOpts{Name: "a"}), prometheus.NewGauge(prometheus.GaugeOpts{Name: "b"})
+	g, h := prometheus.NewGauge(prometheus.GaugeOpts{Name: "a", Help: "A."}), prometheus.NewGauge(prometheus.GaugeOpts{Name: "b", Help: "B."})
 	page := protobufPage(t, g, h)
 	if s.Join("w").ReadProtobuf(page[:len(page)-1]) == nil {
 		t.Error("no error")
@@ -81,7 +81,7 @@ func TestProtobufCut(t *testing.T) {
 
 func nativeHistogram(factor, zero float64) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "h", NativeHistogramBucketFactor: factor, NativeHistogramZeroThreshold: zero,
+		Name: "h", Help: "H.", NativeHistogramBucketFactor: factor, NativeHistogramZeroThreshold: zero,
 	})
 }
 
@@ -113,13 +113,13 @@ func TestNativeHistograms(t *testing.T) {
 			}
 		}
 		families, _ := s.Gather()
-		got := families[0].Metric[0].Histogram
+		got := families[0].GetMetric()[0].GetHistogram()
 		var m dto.Metric
 		if err := all.Write(&m); err != nil {
 			t.Fatal(err)
 		}
 		want := &dto.Histogram{}
-		nativeOf(m.Histogram).show(want, 450)
+		nativeOf(m.GetHistogram()).show(want, 450)
 		want.SampleSum, want.SampleCount = got.SampleSum, proto.Uint64(450)
 		if !proto.Equal(got, want) {
 			t.Errorf("%+v: sum is\n%v\nwant\n%v", c, got, want)

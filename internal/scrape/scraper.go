@@ -36,6 +36,7 @@ type id struct {
 // Result is how a page was asked for.
 type Result uint8
 
+// What may come of it.
 const (
 	OK      Result = iota // it was read to its end
 	Absent                // nobody listens there
@@ -150,6 +151,7 @@ func (s *Scraper) source(target Target) *source {
 		from = &source{Target: target, process: s.store.Join(target.Worker)}
 		s.known[name] = from
 	}
+	from.At = target.At // a process opens its socket when it likes
 	return from
 }
 
@@ -160,7 +162,8 @@ func (s *Scraper) Last(ctx context.Context, target Target) {
 
 // ask gets one page, unless the process is being asked.
 func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
-	if !s.begin(from) {
+	at, ok := s.begin(from)
+	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -174,7 +177,7 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
 	}
 	buffer, _ := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buffer)
-	page, kind, err := s.fetcher.fetch(ctx, from.At, *buffer)
+	page, kind, err := s.fetcher.fetch(ctx, at, *buffer)
 	*buffer = page
 	if err == nil {
 		err = from.process.Read(page, kind)
@@ -182,14 +185,15 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
 	s.end(from, err)
 }
 
-func (s *Scraper) begin(from *source) bool {
+// begin returns where the page is; false if the process is being asked.
+func (s *Scraper) begin(from *source) (at Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if from.asking {
-		return false
+		return at, false
 	}
 	from.asking = true
-	return true
+	return from.At, true
 }
 
 // end notes what came of a page.

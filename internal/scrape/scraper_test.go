@@ -94,7 +94,9 @@ func TestPagesThatAreNone(t *testing.T) {
 		{"says nothing", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, Late, "deadline"},
 		{"is packed and too long", bomb, Long, "longer than 16 MiB"},
 		{"is not there", http.NotFound, Refused, "status 404"},
-		{"is elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound) }, Refused, "status 302"},
+		{"is elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, Refused, "status 302"},
 		{"is broken", answer("m 1\n<html>"), Broken, "line 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package scrape
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 )
 
@@ -50,7 +51,7 @@ type Conflicts struct {
 
 // NewStore returns a store without a process.
 func NewStore(options Options) *Store {
-	options.Rules = append(options.Rules[:len(options.Rules):len(options.Rules)], usualRules()...)
+	options.Rules = append(slices.Clip(options.Rules), usualRules()...)
 	return &Store{options: options, seed: maphash.MakeSeed(), families: map[string]*family{}}
 }
 
@@ -122,6 +123,7 @@ type PageError struct {
 	Err  error
 }
 
+// Error implements error: the line, and what is wrong with it.
 func (e *PageError) Error() string {
 	if e.Line == 0 {
 		return e.Err.Error()
@@ -129,6 +131,7 @@ func (e *PageError) Error() string {
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
 }
 
+// Unwrap returns what is wrong without the line.
 func (e *PageError) Unwrap() error { return e.Err }
 
 // ReadText takes a page in the text format, or in OpenMetrics. Nothing of text is kept.

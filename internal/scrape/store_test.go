@@ -205,7 +205,7 @@ c_total{a="1"} 100
 		t.Errorf("page is\n%s", page)
 	}
 	families, _ := s.Gather()
-	if e := families[1].Metric[0].Counter.Exemplar; e.GetLabel()[0].GetValue() != "abc" || e.GetValue() != 1 || e.GetTimestamp().GetNanos() != 5e8 {
+	if e := families[1].GetMetric()[0].GetCounter().GetExemplar(); e.GetLabel()[0].GetValue() != "abc" || e.GetValue() != 1 || e.GetTimestamp().GetNanos() != 5e8 {
 		t.Errorf("exemplar is %v", e)
 	}
 }

@@ -18,6 +18,7 @@ type place struct {
 	network     string // "tcp" or "unix"
 	address     string // as net.Dial takes it
 	metricsPort int
+	metricsPath string // of the socket for the metrics page, which is with unix only
 
 	// Whose it is; set by worker.place.
 	worker string // "worker-1"
@@ -80,6 +81,9 @@ func (p place) environ(inherited []string, o *Options) []string {
 	}
 	if _, port := p.hostPort(); port != "" {
 		env = append(env, "PORT="+port)
+	}
+	if p.metricsPath != "" {
+		env = append(env, "CABRANK_METRICS_SOCKET="+p.metricsPath)
 	}
 	return append(env,
 		"CABRANK_ADDR="+p.target(),

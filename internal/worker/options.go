@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,6 +120,11 @@ type Options struct {
 
 	// Activity tells how busy a worker is. Nil means always idle and silent.
 	Activity Activity
+
+	// LastPage is told of a process that is about to get TERM, because it is replaced or
+	// one too many, while it still answers: what it has counted can be asked for. It
+	// returns when ctx ends, which is after half a second. Nil: nobody asks.
+	LastPage func(ctx context.Context, s Status)
 
 	// Executable is the program that is started as [Executable, "keeper"].
 	// Empty means os.Executable.

@@ -1,6 +1,9 @@
 package worker
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 const (
 	// drainPoll is how often a draining worker's calls are counted.
@@ -8,6 +11,8 @@ const (
 	// cutLimit is how long the answers of cut calls may take to be made: the rest
 	// of a message that is on its way is waited for.
 	cutLimit = 1500 * time.Millisecond
+	// pageLimit bounds the last question for a metrics page.
+	pageLimit = 500 * time.Millisecond
 )
 
 // retire ends a process whose tenure is over: it gets no new calls, finishes
@@ -36,8 +41,35 @@ func (w *worker) retire(l *life) {
 	// before the process does.
 	w.s.options.Rank.Cut(w.name)
 	w.awaitCalls(l.exited, cutLimit, nil)
+	w.lastPage(l)
 	w.end(l)
 	w.tenure.cut = int(w.activity().Cuts - before)
+}
+
+// lastPage has the process asked once more for what it has counted.
+func (w *worker) lastPage(l *life) {
+	ask := w.s.options.LastPage
+	if ask == nil || l.readyAt.IsZero() || l.gone() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pageLimit)
+	defer cancel()
+	asked := make(chan struct{})
+	w.s.helpers.Go(func() {
+		defer close(asked)
+		ask(ctx, w.board.read())
+	})
+	for {
+		select {
+		case <-w.tick.C:
+			w.showBeat()
+			continue
+		case <-asked:
+		case <-w.s.stopping:
+		case <-ctx.Done():
+		}
+		return
+	}
 }
 
 // awaitCalls waits until the worker has no calls, for so long at most. It gives

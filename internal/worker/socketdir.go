@@ -32,7 +32,7 @@ const (
 // this user can enter.
 //
 // Shape: BASE/cabrank-RANDOM/ (mode 0700) with the file "lock", held by flock
-// as long as the process lives, and worker-N.sock. The kernel drops the lock
+// as long as the process lives, worker-N.sock and page-N.sock. The kernel drops the lock
 // with the process, so the directory of a dead predecessor can be told from
 // that of a living neighbor, and is removed by the next start.
 //
@@ -92,15 +92,17 @@ func (d *socketDir) create() (bool, error) {
 // refuses a path that exists. The path is always the same; index is that of the
 // metrics port.
 func (d *socketDir) claim(number, current int) (place, error) {
-	path := filepath.Join(d.path, socketName(number))
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return place{}, fmt.Errorf("remove old socket: %w", err)
+	path, page := filepath.Join(d.path, socketName(number)), filepath.Join(d.path, pageName(number))
+	for _, old := range []string{path, page} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return place{}, fmt.Errorf("remove old socket: %w", err)
+		}
 	}
 	at, err := d.metrics.claim(number, current)
 	if err != nil {
 		return place{}, fmt.Errorf("metrics page: %w", err)
 	}
-	return place{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index}, nil
+	return place{index: at.index, network: "unix", address: path, metricsPort: d.metrics.start + at.index, metricsPath: page}, nil
 }
 
 func (d *socketDir) inUse() []int      { return d.metrics.inUse() }
@@ -116,6 +118,9 @@ func (d *socketDir) close() {
 }
 
 func socketName(number int) string { return "worker-" + strconv.Itoa(number+1) + ".sock" }
+
+// pageName is that of the socket for a metrics page. It is no longer than socketName.
+func pageName(number int) string { return "page-" + strconv.Itoa(number+1) + ".sock" }
 
 // sweepSocketDirs removes directories of dead predecessors. Whatever is not
 // ours, or cannot be told, stays.
@@ -149,8 +154,9 @@ func onlySockets(path string) bool {
 		return false
 	}
 	for _, entry := range entries {
-		isSocket, _ := filepath.Match("worker-*.sock", entry.Name()) // the pattern is well-formed
-		if !isSocket && entry.Name() != lockName {
+		isSocket, _ := filepath.Match("worker-*.sock", entry.Name()) // the pattern is well-formed, as the next one
+		isPage, _ := filepath.Match("page-*.sock", entry.Name())
+		if !isSocket && !isPage && entry.Name() != lockName {
 			return false
 		}
 	}

@@ -178,6 +178,12 @@ func Reasons() []Reason {
 	}
 }
 
+// Page is where the metrics page of a process may be: each was told to it.
+type Page struct {
+	Port   int    // of this machine
+	Socket string // path of a Unix socket; empty with tcp
+}
+
 // Status is what is known of one place, and of the worker in it, at one moment.
 type Status struct {
 	Name     string        // "worker-1"
@@ -186,6 +192,7 @@ type Status struct {
 	PID      int           // leader of the process group; 0 without a process
 	Network  string        // "tcp" or "unix"; empty before the first start
 	Address  string        // as net.Dial takes it; kept while there is no process
+	Page     Page          // where its metrics page may be; the same
 	Restarts map[Cause]int // ends that led to a restart; the caller's own copy
 	Since    time.Time     // when State was entered
 	Reason   string        // why a worker that has a process does not serve; empty if it does, or just boots

@@ -110,6 +110,7 @@ func (s *Supervisor) Configure(options Options) error {
 	o := &s.options
 	options.Transport, options.Host, options.StartPort, options.Slots, options.SlotsMost = o.Transport, o.Host, o.StartPort, o.Slots, o.SlotsMost
 	options.Output, options.Logger, options.Rank, options.Activity, options.Executable = o.Output, o.Logger, o.Rank, o.Activity, o.Executable
+	options.LastPage = o.LastPage
 	if err := options.complete(); err != nil {
 		return err
 	}

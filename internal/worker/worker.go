@@ -167,6 +167,7 @@ func (w *worker) begin(l *life) {
 	w.board.change(func(s *Status) {
 		s.State, s.PID, s.Started = l.state(w.looping(Starting)), l.group, l.began
 		s.Network, s.Address = l.place.network, l.place.address
+		s.Page = Page{Port: l.place.metricsPort, Socket: l.place.metricsPath}
 	})
 }
 
