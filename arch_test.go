@@ -112,7 +112,7 @@ var layers = map[string]layer{
 	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net/http", "os/exec", "syscall"}, documented: true},
 	// What the commands that serve have both. It opens no listener.
 	"internal/service": {
-		inside:     []string{"internal/admin", "internal/broker", "internal/broker/redis", "internal/config", "internal/socket"},
+		inside:     []string{"internal/admin", "internal/auth", "internal/broker", "internal/broker/redis", "internal/config", "internal/socket"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},

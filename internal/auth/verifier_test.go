@@ -200,8 +200,8 @@ func TestRulesOfAToken(t *testing.T) {
 				tc.want.User = "u1"
 			}
 			tc.want.Expires = got.Expires
-			if fmt.Sprintf("%q", *got) != fmt.Sprintf("%q", tc.want) {
-				t.Errorf("got  %q\nwant %q", *got, tc.want)
+			if fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", tc.want) {
+				t.Errorf("got  %+v\nwant %+v", *got, tc.want)
 			}
 			if left := time.Until(got.Expires); left < time.Hour || left > time.Hour+leeway {
 				t.Errorf("it ends in %v", left)

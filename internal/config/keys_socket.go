@@ -23,6 +23,8 @@ type Socket struct {
 	QueueBytes            Size
 	BufferTotal           Size
 	CallCap               int // 0: any number
+	MessageRate           int // of a socket, a second; 0: any
+	Auth                  SocketAuth
 }
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
@@ -33,7 +35,7 @@ const socketSection = "socket"
 const ownHost = "host"
 
 func socketKeys() []Key {
-	return []Key{
+	return append([]Key{
 		{Name: "socket.path", Flag: "socket-path", Arg: "PATH", Default: none,
 			Applies: ByUpgrade, Help: "paths for callers over WebSocket, on the port of the calls; none: there are no sockets",
 			kind: list{cleanPath, "paths that begin with /", 100}, field: func(c *Config) any { return &c.Socket.Paths }},
@@ -70,7 +72,10 @@ func socketKeys() []Key {
 		{Name: "socket.call_cap", Arg: "N", Default: "0",
 			Applies: ByUpgrade, Help: "most calls that wait for one URI (0: any number)",
 			kind: wholeNumber{0, 1_000_000_000}, field: func(c *Config) any { return &c.Socket.CallCap }},
-	}
+		{Name: "socket.message_rate", Arg: "N", Default: "0",
+			Applies: ByUpgrade, Help: "messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)",
+			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Socket.MessageRate }},
+	}, socketAuthKeys()...)
 }
 
 // SocketFlags are the flags of cabrank socket serve that are keys, too, with the same
@@ -98,6 +103,9 @@ func LoadSocket(given map[string]string, environ []string) (Socket, error) {
 			settings, _ := flag.settings(argument) // a fault is that of several keys
 			faults = append(faults, config.apply(settings)...)
 		}
+	}
+	if fault := config.authFits(); fault != nil {
+		faults = append(faults, *fault)
 	}
 	if len(faults) > 0 {
 		return Socket{}, faults

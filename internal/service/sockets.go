@@ -54,11 +54,16 @@ type Sockets struct {
 
 // OpenSockets connects to the Redis, if there is one, and takes sockets from then on.
 func OpenSockets(o SocketOptions) (*Sockets, error) {
+	options := o.Beyond
+	var err error
+	if options.Auth, err = openAuth(o.Auth, o.Log); err != nil {
+		return nil, err
+	}
 	joins, err := openBroker(o)
 	if err != nil {
 		return nil, err
 	}
-	options := o.Beyond
+	options.AuthCookie, options.MessagesPerSecond = o.Auth.Cookie, o.MessageRate
 	options.Broker, options.Origins = joins, originsOf(o.Origins)
 	options.AllowEmptySubprotocol, options.Ping = o.AllowEmptySubprotocol, o.Ping
 	options.ReadLimit, options.QueueBytes, options.BufferTotal = int64(o.ReadLimit), int(o.QueueBytes), int64(o.BufferTotal)

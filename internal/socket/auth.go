@@ -33,25 +33,34 @@ type Identity struct {
 	Subscribe []string
 	// Channels are those to which the socket is subscribed when it opens.
 	Channels []string
+
+	awaited bool // the token comes by a message; until then nothing is allowed
 }
 
 // errDenied refuses what the rules of an identity do not allow.
 var errDenied error = &broker.CodeError{Code: 403, Text: "not allowed"}
 
-// allows holds a request against the rules. Without an identity all is allowed.
-func (id *Identity) allows(r *request) bool {
+// refuses holds a request against the rules. Without an identity all is allowed.
+func (id *Identity) refuses(r *request) error {
 	if id == nil {
-		return true
+		return nil
 	}
+	allowed := true // who leaves a channel takes nothing
 	switch r.kind { //nolint:exhaustive // the others are not asked for
 	case Call:
-		return matchesAny(id.Call, r.uri)
+		allowed = matchesAny(id.Call, r.uri)
 	case Pub:
-		return matchesAny(id.Publish, r.channel)
+		allowed = matchesAny(id.Publish, r.channel)
 	case Sub:
-		return id.maySubscribe(broker.Topic{Name: r.channel, Pattern: r.pattern})
+		allowed = id.maySubscribe(broker.Topic{Name: r.channel, Pattern: r.pattern})
 	}
-	return true // who leaves a channel takes nothing
+	switch {
+	case allowed:
+		return nil
+	case id.awaited:
+		return errFirst
+	}
+	return errDenied
 }
 
 // maySubscribe says whether all that comes by a topic may be read: of a pattern that is

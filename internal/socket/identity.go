@@ -1,12 +1,23 @@
 package socket
 
 import (
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/broker"
 )
+
+// firstTokenTime is how long a socket may stay that shows its token by a message.
+const firstTokenTime = 5 * time.Second
+
+// errUser refuses a token.
+var errUser = errors.New("the token is of another user")
+
+// errFirst refuses what comes before the token.
+var errFirst error = &broker.CodeError{Code: 401, Text: "a token is needed first"}
 
 // errToken refuses a token that came by a message.
 func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.Error()} }
@@ -25,10 +36,10 @@ func (s *session) becomes(identity *Identity) {
 // authenticate takes a token of a message: the first of a socket that had none, or one
 // more, before the last expires. Only run calls it.
 //
-// A token of another user, and one that takes away what is subscribed, ends the socket
-// with 1008: whoever comes back with it is told what it may.
+// What is subscribed and may not be any more ends, as do channels of the last token that
+// are none of this one.
 //
-// Errors: CodeError 401; the socket stays what it is.
+// Errors: CodeError 401, also for a token of another user; the socket stays what it is.
 func (s *session) authenticate(token string) error {
 	if s.server.options.Auth == nil {
 		return nil // nobody asks
@@ -38,14 +49,13 @@ func (s *session) authenticate(token string) error {
 		return errToken(err)
 	}
 	if known := s.caller.User; known != "" && known != identity.User {
-		s.end(endRights, websocket.ClosePolicyViolation, "a token of another user")
-		return nil
+		return errToken(errUser)
 	}
 	s.forgetFailed()
 	for topic := range s.topics {
 		if !identity.maySubscribe(topic) && !identity.has(topic) {
-			s.end(endRights, websocket.ClosePolicyViolation, "the token takes a subscription away")
-			return nil
+			delete(s.topics, topic)
+			s.server.hub.unsubscribe(topic, s)
 		}
 	}
 	s.becomes(identity)
@@ -75,7 +85,22 @@ func (s *session) openChannels() {
 
 // expire ends a socket whose token has.
 func (s *session) expire() {
-	s.end(endExpired, websocket.ClosePolicyViolation, "the token has expired")
+	s.end(endExpired, websocket.ClosePolicyViolation, "no token that counts any more")
+}
+
+// isAwaited reports whether the token is to come by a message.
+func (id *Identity) isAwaited() bool { return id != nil && id.awaited }
+
+// awaitToken ends a socket that does not show its token in time. stop ends the waiting.
+func (s *session) awaitToken() (stop func() bool) {
+	if !s.identity.isAwaited() {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(firstTokenTime, func() {
+		if expires := s.expires.Load(); expires != 0 && expires <= time.Now().UnixNano() {
+			s.expire()
+		}
+	}).Stop
 }
 
 // end says goodbye for a reason.

@@ -103,8 +103,10 @@ func hostOf(address net.Addr) string {
 
 // run serves the socket until it ends.
 func (s *session) run() {
+	stop := s.awaitToken()
 	s.openChannels()
 	err := s.read()
+	stop()
 	s.setReason(s.out.cause())
 	s.setReason(reasonOf(err))
 	s.cancel()
@@ -227,9 +229,9 @@ func (s *session) begin(p *promise) {
 		p.done(errName)
 		return
 	}
-	if !s.identity.allows(&p.request) {
+	if err := s.identity.refuses(&p.request); err != nil {
 		s.server.stats.denied.Add(1)
-		p.done(errDenied)
+		p.done(err)
 		return
 	}
 	switch p.kind { //nolint:exhaustive // parse lets no other through

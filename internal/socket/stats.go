@@ -23,7 +23,6 @@ const (
 	endBudget
 	endDrain
 	endExpired
-	endRights
 	endBroker
 )
 
@@ -58,8 +57,6 @@ func (r endReason) String() string {
 		return "drain"
 	case endExpired:
 		return "expired"
-	case endRights:
-		return "rights"
 	case endBroker:
 		return "broker"
 	case endNone:
@@ -68,7 +65,7 @@ func (r endReason) String() string {
 }
 
 func endReasons() []endReason {
-	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endRights, endBroker}
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker}
 }
 
 // reasonOf says why reading ended.

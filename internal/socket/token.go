@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -31,7 +32,7 @@ func (s *Server) tokenOf(r *http.Request) string {
 		return token
 	}
 	origin := r.Header.Get("Origin")
-	if s.options.AuthCookie == "" || origin == "" || !slices.Contains(s.options.Origins, origin) {
+	if s.options.AuthCookie == "" || origin == "" || !slices.Contains(*s.origins.Load(), origin) {
 		return ""
 	}
 	cookie, err := r.Cookie(s.options.AuthCookie)
@@ -47,7 +48,23 @@ func (s *Server) identify(r *http.Request) (*Identity, error) {
 	if s.options.Auth == nil || !websocket.IsWebSocketUpgrade(r) {
 		return nil, nil
 	}
-	return s.verify(s.tokenOf(r))
+	token := s.tokenOf(r)
+	identity, err := s.verify(token)
+	if err != nil && token == "" && s.mayComeLater(r) {
+		return &Identity{awaited: true, Expires: time.Now().Add(firstTokenTime)}, nil
+	}
+	return identity, err
+}
+
+// mayComeLater reports whether the protocol that will be agreed has a message for a token.
+func (s *Server) mayComeLater(r *http.Request) bool {
+	offered := websocket.Subprotocols(r)
+	for _, protocol := range s.upgrader.Subprotocols { // as the upgrader goes through them
+		if slices.Contains(offered, protocol) {
+			return protocol != Protocol
+		}
+	}
+	return false
 }
 
 // verify returns what a token says, if a socket can have it.
