@@ -104,6 +104,19 @@ var layers = map[string]layer{
 		notStd:     []string{"os", "syscall"},
 		documented: true,
 	},
+	// What messages of gRPC methods look like. It opens no socket: conversations with
+	// servers are over streams that it is given.
+	"internal/schema": {
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		notStd:  []string{"net", "os/exec", "text/template", "html/template"}, documented: true,
+	},
+	// Their gRPC methods, called by sockets: it joins the relay and the schema.
+	"internal/methods": {
+		inside:     []string{"internal/broker", "internal/grpcwire", "internal/relay", "internal/schema"},
+		outside:    []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		notStd:     []string{"os", "syscall", "os/exec"},
+		documented: true,
+	},
 	"internal/broker":       {notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// Programs of others import it: what it exports is of the standard library or its own.
@@ -299,7 +312,7 @@ var layers = map[string]layer{
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {
-		inside:  []string{"internal/spelling"},
+		inside:  []string{"internal/schema", "internal/spelling"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
 		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
 	},

@@ -6,6 +6,18 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
+// Methods answers calls whose URI is a gRPC method; what it guarantees is in the
+// documentation of package methods.
+type Methods interface {
+	// Takes reports whether calls of a URI are for it. All others are the Broker's.
+	Takes(uri string) bool
+	// Call has the method answer, as Broker.Call has a function.
+	Call(ctx context.Context, call broker.Call)
+	// Left ends the calls of a socket. It is called once, for those of which there was
+	// one.
+	Left(caller *broker.Caller)
+}
+
 // Broker is what sockets need of whoever joins them with functions and with each
 // other. What each method guarantees is in the documentation of package broker.
 //

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -119,7 +120,7 @@ func (s *session) call(p *promise) {
 		p.done(errTimeout)
 		return
 	}
-	s.server.options.Broker.Call(s.ctx, broker.Call{
+	s.calleeOf(p.uri).Call(s.ctx, broker.Call{
 		Caller: s.caller, URI: p.uri, Args: p.args, Timeout: p.timeout,
 		Accepted: func(err error) {
 			if err != nil {
@@ -129,6 +130,21 @@ func (s *session) call(p *promise) {
 		},
 		Answered: p.answered,
 	})
+}
+
+// callee has functions or methods.
+type callee interface {
+	Call(ctx context.Context, call broker.Call)
+}
+
+// calleeOf returns who answers calls of a URI. Only run calls it.
+func (s *session) calleeOf(uri string) callee {
+	methods := s.server.options.Methods
+	if methods == nil || !methods.Takes(uri) {
+		return s.server.options.Broker
+	}
+	s.methods = methods
+	return methods
 }
 
 // uncount is for a call that was not taken.

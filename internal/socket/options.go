@@ -10,6 +10,9 @@ type Options struct {
 	// Broker is required.
 	Broker Broker
 
+	// Methods takes calls of gRPC methods. Nil: all calls are the Broker's.
+	Methods Methods
+
 	// Origins are those of which a socket may come, compared letter by letter; "" is
 	// a request without one. None: the host that the request names.
 	Origins []string

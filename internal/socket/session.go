@@ -47,6 +47,7 @@ type session struct {
 	cancel context.CancelFunc
 
 	// Owned by run.
+	methods  Methods // who has had calls of it; nil: nobody
 	topics   map[broker.Topic]struct{}
 	identity *Identity // nil: nobody was asked who it is
 	caller   *broker.Caller
@@ -110,6 +111,9 @@ func (s *session) run() {
 	s.setReason(s.out.cause())
 	s.setReason(reasonOf(err))
 	s.cancel()
+	if s.methods != nil {
+		s.methods.Left(s.caller)
+	}
 	s.stop()
 	for topic := range s.topics {
 		s.server.hub.unsubscribe(topic, s)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // mostDraw is the greatest number that a draw may be about.
@@ -58,7 +60,7 @@ func parseDraw(words []string) (d draw, err error) {
 func drawNumber(word, text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0 && n <= mostDraw) {
-		return 0, fmt.Errorf("%s: %q is not a number from 0 to %.0f", word, shorten(text), mostDraw)
+		return 0, fmt.Errorf("%s: %q is not a number from 0 to %.0f", word, schema.OneLine(text), mostDraw)
 	}
 	return n, nil
 }
@@ -68,7 +70,7 @@ func (d *draw) readMix(word string, pairs []string) error {
 	for _, pair := range pairs {
 		value, weight, ok := strings.Cut(pair, ":")
 		if !ok {
-			return fmt.Errorf("%s: %q is not VALUE:WEIGHT, such as 5:90", word, shorten(pair))
+			return fmt.Errorf("%s: %q is not VALUE:WEIGHT, such as 5:90", word, schema.OneLine(pair))
 		}
 		v, err := drawNumber(word, value)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
@@ -27,7 +28,7 @@ func (e *readError) Error() string { return e.text }
 // newReadError takes the place out of an error of protojson: "(line 1:2): " stands
 // before its text.
 func newReadError(err error, text []byte, filled places) *readError {
-	said := plain(err)
+	said := schema.Plain(err)
 	found := regexp.MustCompile(`\(line (\d+):(\d+)\): `).FindStringSubmatchIndex(said)
 	if found == nil {
 		return &readError{text: said, offset: -1}
@@ -83,7 +84,7 @@ func (r *reading) explain(offset int, text string) error {
 	way := r.wayTo(offset)
 	if strings.HasPrefix(text, "unknown field ") && len(way) > 0 {
 		if parent := r.parent(way); parent != nil {
-			return r.faultAt(offset, "%s%s has no field %q%s", way.prefix(), parent.FullName(), shorten(way[len(way)-1].name),
+			return r.faultAt(offset, "%s%s has no field %q%s", way.prefix(), parent.FullName(), schema.OneLine(way[len(way)-1].name),
 				fieldsNear(parent, way[len(way)-1].name))
 		}
 	}
@@ -91,7 +92,7 @@ func (r *reading) explain(offset int, text string) error {
 	if field := r.field(way); field != nil && !strings.Contains(text, " key") {
 		right = "; it is of the type " + describe(field) + valuesOf(field, text)
 	}
-	return r.faultAt(offset, "%s%s%s", way.prefix(), shorten(text), right)
+	return r.faultAt(offset, "%s%s%s", way.prefix(), schema.OneLine(text), right)
 }
 
 func fieldsNear(parent protoreflect.MessageDescriptor, wrong string) string {
@@ -170,9 +171,9 @@ func (w way) prefix() string {
 		case s.list:
 			fmt.Fprintf(&text, "[%d]", s.index)
 		case i > 0:
-			text.WriteString("." + shorten(s.name))
+			text.WriteString("." + schema.OneLine(s.name))
 		default:
-			text.WriteString(shorten(s.name))
+			text.WriteString(schema.OneLine(s.name))
 		}
 	}
 	if text.Len() == 0 {

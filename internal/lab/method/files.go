@@ -14,6 +14,8 @@ import (
 	"github.com/bufbuild/protocompile/reporter"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // Files are .proto files, as the flags of protoc name them.
@@ -48,7 +50,7 @@ func FromFiles(ctx context.Context, files Files, method string) (*Method, error)
 	known := &protoregistry.Files{}
 	for _, file := range compiled {
 		if err := register(known, file); err != nil {
-			return nil, fmt.Errorf("%s: %s", file.Path(), shorten(plain(err)))
+			return nil, fmt.Errorf("%s: %s", file.Path(), schema.OneLine(schema.Plain(err)))
 		}
 	}
 	m, err := n.find(known)
@@ -127,9 +129,9 @@ func explainCompiler(err error, folders []string) error {
 	case errors.As(err, &at) && missing:
 		return fmt.Errorf("%s: this import is in none of the import paths (%s): add its folder", at.GetPosition(), strings.Join(folders, ", "))
 	case errors.As(err, &at):
-		return fmt.Errorf("%s: %s", at.GetPosition(), shorten(plain(at.Unwrap())))
+		return fmt.Errorf("%s: %s", at.GetPosition(), schema.OneLine(schema.Plain(at.Unwrap())))
 	}
-	return errors.New(shorten(plain(err)))
+	return errors.New(schema.OneLine(schema.Plain(err)))
 }
 
 // register adds a file and all that it imports.

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // types are the messages and extensions that a template may name: what Any holds.
@@ -39,7 +41,7 @@ func (l *lookup) FindMessageByURL(url string) (protoreflect.MessageType, error) 
 // FindMessageByName is FindMessageByURL for the name alone.
 func (l *lookup) FindMessageByName(full protoreflect.FullName) (protoreflect.MessageType, error) {
 	if !full.IsValid() {
-		return nil, fmt.Errorf("%q names no type: write type.googleapis.com/pkg.Message", shorten(string(full)))
+		return nil, fmt.Errorf("%q names no type: write type.googleapis.com/pkg.Message", schema.OneLine(string(full)))
 	}
 	if found, err := l.known.FindMessageByName(full); err == nil {
 		return found, nil
@@ -61,7 +63,7 @@ func (l *lookup) FindMessageByName(full protoreflect.FullName) (protoreflect.Mes
 	if err != nil {
 		return nil, err
 	}
-	if unknown := undescribed(found.Descriptor(), map[protoreflect.FullName]bool{}); unknown != "" {
+	if unknown := schema.Undescribed(found.Descriptor()); unknown != "" {
 		return nil, fmt.Errorf("%s needs %s, which the server does not describe", full, unknown)
 	}
 	l.asked[full] = found

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // Kind says who sends several messages in a call of a method.
@@ -73,7 +75,7 @@ func parseName(text string) (name, error) {
 	}
 	n := name{service: rest[:max(cut, 0)], method: rest[min(cut+1, len(rest)):]}
 	if !protoreflect.FullName(n.service).IsValid() || !protoreflect.Name(n.method).IsValid() {
-		return name{}, fmt.Errorf("method %q: write pkg.Service/Method", shorten(text))
+		return name{}, fmt.Errorf("method %q: write pkg.Service/Method", schema.OneLine(text))
 	}
 	return n, nil
 }
@@ -116,7 +118,7 @@ func (n name) find(files *protoregistry.Files) (*Method, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%s has no method %s%s", n.service, n.method, among("its methods", n.method, methodNames(service)))
 	}
-	if unknown := undescribed(m.Input(), map[protoreflect.FullName]bool{}); unknown != "" {
+	if unknown := schema.Undescribed(m.Input()); unknown != "" {
 		return nil, fmt.Errorf("%s/%s: its request needs %s, which no file describes", n.service, n.method, unknown)
 	}
 	return &Method{
@@ -145,28 +147,4 @@ func methodNames(service protoreflect.ServiceDescriptor) []string {
 		names = append(names, string(service.Methods().Get(i).Name()))
 	}
 	return names
-}
-
-// undescribed returns the name of a message or enum that a message has in it and
-// that is only known by name, or "".
-func undescribed(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) protoreflect.FullName {
-	if m.IsPlaceholder() {
-		return m.FullName()
-	}
-	if seen[m.FullName()] {
-		return ""
-	}
-	seen[m.FullName()] = true
-	for i := range m.Fields().Len() {
-		field := m.Fields().Get(i)
-		if e := field.Enum(); e != nil && e.IsPlaceholder() {
-			return e.FullName()
-		}
-		if inner := field.Message(); inner != nil {
-			if unknown := undescribed(inner, seen); unknown != "" {
-				return unknown
-			}
-		}
-	}
-	return ""
 }

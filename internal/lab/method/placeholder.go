@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 const (
@@ -72,7 +74,7 @@ func parsePlaceholder(inside string) (placeholder, error) {
 		p.draw, err = parseDraw(words)
 		return p, err
 	default:
-		return p, fmt.Errorf("no placeholder is called %s; there are: %s", shorten(words[0]), knownWords)
+		return p, fmt.Errorf("no placeholder is called %s; there are: %s", schema.OneLine(words[0]), knownWords)
 	}
 	if err := readNumbers(words, args); err != nil {
 		return p, err
@@ -88,7 +90,7 @@ func readNumbers(words []string, into []*int64) error {
 	for i, text := range words[1:] {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%s: %q is not a whole number of 64 bits", words[0], shorten(text))
+			return fmt.Errorf("%s: %q is not a whole number of 64 bits", words[0], schema.OneLine(text))
 		}
 		*into[i] = n
 	}

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // maxDepth bounds messages in messages. Most servers refuse more than 100.
@@ -67,7 +69,7 @@ func (r *reading) try() (*message, error) {
 	if len(r.here) == 0 {
 		encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(a)
 		if err != nil {
-			return nil, r.faultAt(r.begin, "%s", shorten(plain(err)))
+			return nil, r.faultAt(r.begin, "%s", schema.OneLine(schema.Plain(err)))
 		}
 		return &message{ready: encoded, size: len(encoded)}, nil
 	}
@@ -80,7 +82,7 @@ func (r *reading) try() (*message, error) {
 	if misfit := (*misfitError)(nil); errors.As(err, &misfit) {
 		return nil, r.faultAt(misfit.hole.begin, "%s%s", r.wayTo(misfit.hole.begin).prefix(), misfit)
 	} else if err != nil {
-		return nil, r.faultAt(r.begin, "%s", shorten(plain(err)))
+		return nil, r.faultAt(r.begin, "%s", schema.OneLine(schema.Plain(err)))
 	}
 	for i, found := range l.found {
 		if !found {
@@ -142,7 +144,7 @@ func (r *reading) origin(offset int, filled places) int {
 func (r *reading) settle(err error) error {
 	at, ok := err.(*readError) //nolint:errorlint // parse returns no other
 	if !ok || at.offset < 0 {
-		return r.faultAt(r.begin, "%s", shorten(plain(err)))
+		return r.faultAt(r.begin, "%s", schema.OneLine(schema.Plain(err)))
 	}
 	offset := r.origin(at.offset, at.places)
 	for i, h := range r.here {

@@ -10,11 +10,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // useFiles is what to do where reflection does not help.
@@ -42,17 +42,30 @@ func FromServer(ctx context.Context, conn *grpc.ClientConn, method string, limit
 	return m, nil
 }
 
+// errNotSent is why a service is not described by a server that has answered.
+var errNotSent = errors.New("it sent files without it")
+
 // server is one that is asked for descriptions.
 type server struct {
 	conn  *grpc.ClientConn
 	limit time.Duration
 }
 
+// conversation is one about what a server serves.
+type conversation struct{ *schema.Reflection }
+
+func (s server) begin() conversation {
+	return conversation{schema.NewReflection(func(ctx context.Context, path string) (schema.Stream, error) {
+		return s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, path,
+			grpc.MaxCallRecvMsgSize(schema.MaxBytes))
+	})}
+}
+
 func (s server) resolve(ctx context.Context, n name) (*Method, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	r := reflection{conn: s.conn}
-	defer r.close()
+	r := s.begin()
+	defer r.Close()
 	m, err := r.resolve(ctx, n)
 	return m, s.explain(ctx, err)
 }
@@ -61,15 +74,15 @@ func (s server) resolve(ctx context.Context, n name) (*Method, error) {
 func (s server) describe(ctx context.Context, full protoreflect.FullName) (*dynamicpb.Types, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	r := reflection{conn: s.conn}
-	defer r.close()
-	set, err := r.files(ctx, string(full))
+	r := s.begin()
+	defer r.Close()
+	set, err := r.Files(ctx, string(full))
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
-	files, err := registry(set)
+	files, err := schema.Link(set)
 	if err != nil {
-		return nil, err
+		return nil, s.explain(ctx, err)
 	}
 	return dynamicpb.NewTypes(files), nil
 }
@@ -79,8 +92,11 @@ func (s server) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	if wrong := (*schema.DescriptionError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%w: %s", err, useFiles)
+	}
 	st, ours := status.FromError(err)
-	switch text := shorten(st.Message()); {
+	switch text := schema.OneLine(st.Message()); {
 	case !ours:
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -92,41 +108,41 @@ func (s server) explain(ctx context.Context, err error) error {
 	case st.Code() == codes.Unavailable:
 		return fmt.Errorf("cannot be reached: %s", text)
 	case st.Code() == codes.ResourceExhausted && strings.Contains(text, "larger than max"):
-		return fmt.Errorf("the server describes itself in more than %d MiB: %s", maxDescribedBytes>>20, useFiles)
+		return fmt.Errorf("the server describes itself in more than %d MiB: %s", schema.MaxBytes>>20, useFiles)
 	default:
 		return fmt.Errorf("reflection ended with %s: %s; %s", st.Code(), text, useFiles)
 	}
 }
 
-func (r *reflection) resolve(ctx context.Context, n name) (*Method, error) {
-	set, err := r.files(ctx, n.service)
-	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+func (r conversation) resolve(ctx context.Context, n name) (*Method, error) {
+	set, err := r.Files(ctx, n.service)
+	if refused := (*schema.RefusedError)(nil); errors.As(err, &refused) {
 		return nil, r.noService(ctx, n, refused)
 	} else if err != nil {
 		return nil, err
 	}
-	files, err := registry(set)
+	files, err := schema.Link(set)
 	if err != nil {
 		return nil, err
 	}
 	m, err := n.find(files)
 	if errors.Is(err, errNoService) {
-		return nil, r.noService(ctx, n, &refusedError{text: "it sent files without it"})
+		return nil, r.noService(ctx, n, errNotSent)
 	}
 	return m, err
 }
 
 // noService tells why a service is not described: it is not there, or the server
 // knows no more than its name.
-func (r *reflection) noService(ctx context.Context, n name, why *refusedError) error {
-	known, err := r.services(ctx)
+func (r conversation) noService(ctx context.Context, n name, why error) error {
+	known, err := r.Services(ctx)
 	if err != nil {
-		return fmt.Errorf("reflection does not describe %s (%s): %s", n.service, why.text, useFiles)
+		return fmt.Errorf("reflection does not describe %s (%w): %s", n.service, why, useFiles)
 	}
 	for _, service := range known {
 		switch service {
 		case n.service:
-			return fmt.Errorf("the server has %s but does not describe it (%s): %s", n.service, why.text, useFiles)
+			return fmt.Errorf("the server has %s but does not describe it (%w): %s", n.service, why, useFiles)
 		case n.whole():
 			return r.noMethod(ctx, service)
 		}
@@ -135,10 +151,10 @@ func (r *reflection) noService(ctx context.Context, n name, why *refusedError) e
 }
 
 // noMethod tells somebody who named a service alone what its methods are.
-func (r *reflection) noMethod(ctx context.Context, service string) error {
+func (r conversation) noMethod(ctx context.Context, service string) error {
 	list := ""
-	if set, err := r.files(ctx, service); err == nil {
-		if files, err := registry(set); err == nil {
+	if set, err := r.Files(ctx, service); err == nil {
+		if files, err := schema.Link(set); err == nil {
 			list = listMethods(files, service)
 		}
 	}
@@ -151,20 +167,4 @@ func listMethods(files *protoregistry.Files, service string) string {
 		return among("its methods", "", methodNames(described))
 	}
 	return ""
-}
-
-// registry links files. What they import and nobody has may be missing, as options
-// that matter to others often are: find complains where a request needs it.
-func registry(set *descriptorpb.FileDescriptorSet) (*protoregistry.Files, error) {
-	files, err := protodesc.FileOptions{AllowUnresolvable: true}.NewFiles(set)
-	if err != nil {
-		return nil, fmt.Errorf("what the server describes is malformed (%s): %s", shorten(plain(err)), useFiles)
-	}
-	return files, nil
-}
-
-// plain returns the text of an error of the protobuf module without its prefix,
-// which differs from build to build.
-func plain(err error) string {
-	return strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
 }

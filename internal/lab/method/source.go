@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 const (
@@ -164,7 +166,7 @@ func (s *source) cut(whole document, array bool) ([]document, error) {
 
 func (s *source) notJSON(from int, err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return s.faultAt(from+int(max(syntax.Offset-1, 0)), "not JSON: %s", shorten(syntax.Error()))
+		return s.faultAt(from+int(max(syntax.Offset-1, 0)), "not JSON: %s", schema.OneLine(syntax.Error()))
 	}
 	return s.faultAt(len(s.text), "not JSON: it ends in the middle of a value")
 }

@@ -2,6 +2,7 @@ package method
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
 // Whatever the text is, reading it ends in an error of one line, or in requests that
@@ -81,13 +84,13 @@ func FuzzDescribed(f *testing.F) {
 	f.Add([]byte("\x0a\x01a"))
 	n := name{service: "grpc.reflection.v1.ServerReflection", method: "ServerReflectionInfo"}
 	f.Fuzz(func(t *testing.T, encoded []byte) {
-		g := gathered{has: map[string]bool{}}
-		if err := g.add(&pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_FileDescriptorResponse{
-			FileDescriptorResponse: &pb.FileDescriptorResponse{FileDescriptorProto: [][]byte{encoded}},
-		}}); err != nil {
+		r := schema.NewReflection(func(context.Context, string) (schema.Stream, error) { return describes{encoded}, nil })
+		defer r.Close()
+		set, err := r.Files(t.Context(), n.service)
+		if err != nil {
 			return
 		}
-		files, err := registry(&g.set)
+		files, err := schema.Link(set)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x1b") {
 				t.Errorf("%q", err)
@@ -98,11 +101,23 @@ func FuzzDescribed(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(`{"host": "{{.UUID}}", "fileByFilename": "x{{.RequestNumber}}"}`)})
+		made, err := m.Requests(t.Context(), Data{Name: "f", Text: []byte(`{"host": "{{.UUID}}", "fileByFilename": "x{{.RequestNumber}}"}`)})
 		if err == nil {
-			_ = r.Messages(1)
+			_ = made.Messages(1)
 		}
 	})
+}
+
+// describes is a server that has one answer to whatever it is asked.
+type describes struct{ encoded []byte }
+
+func (describes) SendMsg(any) error { return nil }
+
+func (d describes) RecvMsg(m any) error {
+	proto.Merge(m.(proto.Message), &pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_FileDescriptorResponse{
+		FileDescriptorResponse: &pb.FileDescriptorResponse{FileDescriptorProto: [][]byte{d.encoded}},
+	}})
+	return nil
 }
 
 // check compares a message with what protojson makes of its document.

@@ -4,17 +4,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/spelling"
 )
 
-const (
-	// maxListed bounds how many names an error lists.
-	maxListed = 8
-	// maxWordBytes bounds a name or a text of others in an error.
-	maxWordBytes = 200
-)
+// maxListed bounds how many names an error lists.
+const maxListed = 8
 
 // among ends an error about a wrong name with those that are right: nearest first, or
 // in their order if there was no name.
@@ -32,24 +28,7 @@ func among(what, wrong string, known []string) string {
 		sorted = sorted[:maxListed]
 	}
 	for i, one := range sorted {
-		sorted[i] = shorten(one)
+		sorted[i] = schema.OneLine(one)
 	}
 	return "; " + what + ": " + strings.Join(sorted, ", ") + rest
-}
-
-// shorten makes a text of others fit to be part of one line: it has no control
-// characters and at most 200 bytes.
-func shorten(text string) string {
-	text = strings.TrimSpace(strings.Map(printable, strings.ToValidUTF8(text, "�")))
-	if len(text) > maxWordBytes {
-		return strings.ToValidUTF8(text[:maxWordBytes], "") + "…"
-	}
-	return text
-}
-
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return ' '
 }

@@ -1,4 +1,4 @@
-package method
+package schema
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -17,37 +16,70 @@ import (
 )
 
 const (
-	// maxDescribedFiles and maxDescribedBytes bound what a server may send to describe
-	// one service: a large company's whole API has a tenth of it.
-	maxDescribedFiles = 4_000
-	maxDescribedBytes = 64 << 20
+	// MaxFiles bounds what a server may send to describe what is asked for: a large
+	// company's whole API has a tenth of it.
+	MaxFiles = 4_000
+	// MaxBytes bounds the same.
+	MaxBytes = 64 << 20
 
 	// v1alpha has the messages of v1 under another name.
 	v1      = pb.ServerReflection_ServerReflectionInfo_FullMethodName
 	v1alpha = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 )
 
-// refusedError is the server's answer that it has not what was asked for.
-type refusedError struct{ text string }
+// Stream is a call in which both sides send messages. Those of grpc-go are one.
+//
+// Errors: io.EOF of SendMsg says that RecvMsg tells why the call has ended; any other
+// is a status.
+type Stream interface {
+	// SendMsg sends a proto.Message.
+	SendMsg(m any) error
+	// RecvMsg takes one into m.
+	RecvMsg(m any) error
+}
 
-func (e *refusedError) Error() string { return e.text }
+// Opener begins a call of a method. It ends with the context.
+type Opener func(ctx context.Context, path string) (Stream, error)
 
-// reflection is a conversation with a server about what it serves.
-type reflection struct {
-	conn   *grpc.ClientConn
-	stream grpc.ClientStream // nil before the first question
+// RefusedError is a server's answer that it has not what was asked for.
+type RefusedError struct{ text string }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.text }
+
+// DescriptionError says what is wrong with a description.
+type DescriptionError struct{ text string }
+
+// Error implements error.
+func (e *DescriptionError) Error() string { return e.text }
+
+// Reflection is a conversation with a server about what it serves, in v1 of the
+// protocol, or v1alpha if the server has only that.
+//
+// Life: NewReflection, any questions, Close.
+// Errors: of all questions: RefusedError, DescriptionError, or the status with which the
+// call has ended, which is Unimplemented for a server without reflection.
+// Concurrency: of one goroutine at a time.
+// Source: grpc.reflection.v1.
+type Reflection struct {
+	open   Opener
+	stream Stream // nil before the first question
 	end    context.CancelFunc
 	old    bool // v1alpha
 }
 
-func (r *reflection) close() {
+// NewReflection returns a conversation that has not begun.
+func NewReflection(open Opener) *Reflection { return &Reflection{open: open} }
+
+// Close ends the conversation.
+func (r *Reflection) Close() {
 	if r.end != nil {
 		r.end()
 	}
 }
 
 // ask has one question answered, over v1alpha if the server does not have v1.
-func (r *reflection) ask(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {
+func (r *Reflection) ask(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {
 	first := r.stream == nil
 	answer, err := r.exchange(ctx, question)
 	if first && !r.old && status.Code(err) == codes.Unimplemented {
@@ -58,13 +90,13 @@ func (r *reflection) ask(ctx context.Context, question *pb.ServerReflectionReque
 		return nil, err
 	}
 	if refused := answer.GetErrorResponse(); refused != nil {
-		return nil, &refusedError{text: fmt.Sprintf("%s: %s", codes.Code(uint32(refused.GetErrorCode())), shorten(refused.GetErrorMessage()))}
+		return nil, &RefusedError{fmt.Sprintf("%s: %s", codes.Code(uint32(refused.GetErrorCode())), OneLine(refused.GetErrorMessage()))}
 	}
 	return answer, nil
 }
 
-func (r *reflection) exchange(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {
-	if err := r.open(ctx); err != nil {
+func (r *Reflection) exchange(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {
+	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
 	// A stream that has ended says why only to those who read.
@@ -75,14 +107,14 @@ func (r *reflection) exchange(ctx context.Context, question *pb.ServerReflection
 	if err := r.stream.RecvMsg(answer); errors.Is(err, io.EOF) {
 		return nil, status.Error(codes.Internal, "the stream ended without an answer")
 	} else if err != nil {
-		r.close()
+		r.Close()
 		r.stream = nil
 		return nil, err
 	}
 	return answer, nil
 }
 
-func (r *reflection) open(ctx context.Context) error {
+func (r *Reflection) begin(ctx context.Context) error {
 	if r.stream != nil {
 		return nil
 	}
@@ -91,23 +123,23 @@ func (r *reflection) open(ctx context.Context) error {
 		path = v1alpha
 	}
 	ctx, r.end = context.WithCancel(ctx)
-	var err error
-	r.stream, err = r.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, path,
-		grpc.MaxCallRecvMsgSize(maxDescribedBytes))
+	stream, err := r.open(ctx, path)
 	if err != nil {
-		r.close()
-		r.stream = nil
+		r.Close()
+		return err
 	}
-	return err
+	r.stream = stream
+	return nil
 }
 
-func (r *reflection) services(ctx context.Context) ([]string, error) {
+// Services lists the names of what the server serves.
+func (r *Reflection) Services(ctx context.Context) ([]string, error) {
 	answer, err := r.ask(ctx, &pb.ServerReflectionRequest{MessageRequest: &pb.ServerReflectionRequest_ListServices{}})
 	if err != nil {
 		return nil, err
 	}
 	if answer.GetListServicesResponse() == nil {
-		return nil, &refusedError{text: "it answered something else"}
+		return nil, &RefusedError{"it answered something else"}
 	}
 	var names []string
 	for _, service := range answer.GetListServicesResponse().GetService() {
@@ -116,9 +148,9 @@ func (r *reflection) services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// files returns the file that has a symbol, and all that it imports: some servers
+// Files returns the file that has a symbol, and all that it imports: some servers
 // send them together, others one by one.
-func (r *reflection) files(ctx context.Context, symbol string) (*descriptorpb.FileDescriptorSet, error) {
+func (r *Reflection) Files(ctx context.Context, symbol string) (*descriptorpb.FileDescriptorSet, error) {
 	answer, err := r.ask(ctx, &pb.ServerReflectionRequest{
 		MessageRequest: &pb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: symbol},
 	})
@@ -141,7 +173,7 @@ func (r *reflection) files(ctx context.Context, symbol string) (*descriptorpb.Fi
 
 // fetch adds a file that another one imports. One that the server does not have is
 // taken from those of protobuf itself, or is missing.
-func (r *reflection) fetch(ctx context.Context, g *gathered, path string) error {
+func (r *Reflection) fetch(ctx context.Context, g *gathered, path string) error {
 	if _, asked := g.has[path]; asked {
 		return nil
 	}
@@ -149,7 +181,7 @@ func (r *reflection) fetch(ctx context.Context, g *gathered, path string) error 
 	answer, err := r.ask(ctx, &pb.ServerReflectionRequest{
 		MessageRequest: &pb.ServerReflectionRequest_FileByFilename{FileByFilename: path},
 	})
-	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		if known, err := protoregistry.GlobalFiles.FindFileByPath(path); err == nil {
 			g.keep(protodesc.ToFileDescriptorProto(known))
 		}
@@ -172,14 +204,13 @@ func (g *gathered) add(answer *pb.ServerReflectionResponse) error {
 	for _, encoded := range answer.GetFileDescriptorResponse().GetFileDescriptorProto() {
 		file := &descriptorpb.FileDescriptorProto{}
 		if err := proto.Unmarshal(encoded, file); err != nil {
-			return fmt.Errorf("what the server describes is malformed (%s): %s", shorten(plain(err)), useFiles)
+			return malformed(err)
 		}
 		g.keep(file)
 		g.bytes += len(encoded)
 	}
-	if len(g.set.GetFile()) > maxDescribedFiles || g.bytes > maxDescribedBytes {
-		return fmt.Errorf("the server describes itself in more than %d files or %d MiB: %s",
-			maxDescribedFiles, maxDescribedBytes>>20, useFiles)
+	if len(g.set.GetFile()) > MaxFiles || g.bytes > MaxBytes {
+		return &DescriptionError{fmt.Sprintf("the server describes itself in more than %d files or %d MiB", MaxFiles, MaxBytes>>20)}
 	}
 	return nil
 }
@@ -190,4 +221,20 @@ func (g *gathered) keep(file *descriptorpb.FileDescriptorProto) {
 		g.set.File = append(g.set.File, file)
 		g.next = append(g.next, file.GetDependency()...)
 	}
+}
+
+func malformed(err error) error {
+	return &DescriptionError{fmt.Sprintf("what the server describes is malformed (%s)", OneLine(Plain(err)))}
+}
+
+// Link joins files. What they import and nobody has may be missing, as options that
+// matter to others often are: Undescribed tells whether a message can be used.
+//
+// Errors: DescriptionError.
+func Link(set *descriptorpb.FileDescriptorSet) (*protoregistry.Files, error) {
+	files, err := protodesc.FileOptions{AllowUnresolvable: true}.NewFiles(set)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	return files, nil
 }

@@ -1,0 +1,256 @@
+package methods_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/methods"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+func TestTakes(t *testing.T) {
+	m := methods.New(methods.Options{Patterns: []string{"/shop.Cart/*", "/shop.Admin/Show"}})
+	for uri, want := range map[string]bool{
+		"/shop.Cart/Add": true, "/shop.Cart/": true, "/shop.Admin/Show": true, "/shop.Admin/Drop": false,
+		"shop.Cart/Add": false, "": false, "/": false, "/shop.Cart": false, "/shop.Cart/Add/More": false, "test.echo": false,
+	} {
+		if got := m.Takes(uri); got != want {
+			t.Errorf("%q: %t", uri, got)
+		}
+	}
+	if got := methods.Services([]string{"/a.B/*", "/a.B/C", "/d.E/F"}); !slices.Equal(got, []string{"a.B", "d.E"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A call has a result, or an error with the name of its code and a message.
+func TestResults(t *testing.T) {
+	h := newHouse(t, nil)
+	close(h.release)
+	for _, c := range []struct{ path, args, want string }{
+		{ioPath, `{"millis": 3}`, `{"millis":3,"worker":"w"}`},
+		{ioPath, `{"millis": 0, "notThere": [1]}`, `{"millis":0,"worker":""}`},
+		{ioPath, "", `{"millis":0,"worker":""}`},
+		{ioPath, "null", `{"millis":0,"worker":""}`},
+		{ioPath, `{"millis": "many"}`, `{"error":{"code":"invalid_argument","message":"cabrank.example.v1.IoRequest: (line 1:12): invalid value for uint32 field millis: \"many\""}}`},
+		{ioPath, `[]`, `{"error":{"code":"invalid_argument","message":"cabrank.example.v1.IoRequest: syntax error (line 1:1): unexpected token ["}}`},
+		{cpuPath, `{}`, `{"error":{"code":"unimplemented","message":"method Cpu not implemented"}}`},
+		{"/" + work + "/Nothing", `{}`, `{"error":{"code":"unimplemented","message":"there is no such method"}}`},
+		{"/" + work + "/Sum", `{}`, `{"error":{"code":"unimplemented","message":"its caller sends a stream of messages, which cannot be done over a socket"}}`},
+		{"/" + work + "/Count", `{}`, `{"error":{"code":412,"message":"the function has several results: call it with credit"}}`},
+	} {
+		if got := h.call(t.Context(), c.path, c.args, soon).result(t); got.err != nil || got.result != c.want {
+			t.Errorf("%s %s: %s %v", c.path, c.args, got.result, got.err)
+		}
+	}
+	o := h.make(t.Context(), broker.Call{URI: "/" + work + "/Nothing", IfServed: true, Timeout: soon})
+	if err := o.taken(t); !errors.Is(err, broker.ErrNobody) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Workers learn who calls, and the time that there is.
+func TestMetadata(t *testing.T) {
+	h := newHouse(t, nil)
+	h.call(t.Context(), ioPath, `{}`, 5*time.Second).result(t)
+	md := receive(t, h.seen)
+	for name, want := range map[string]string{
+		"x-forwarded-for": "192.0.2.7", "x-cabrank-user": "%C3%84nn", "x-cabrank-socket": "0b0d", "x-cabrank-hops": "1",
+	} {
+		if got := md.Get(name); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	h.caller = &broker.Caller{ID: "0b0d", Address: "192.0.2.7", User: "bob"} // the same socket, with another token
+	h.call(t.Context(), ioPath, `{}`, 5*time.Second).result(t)
+	if got := receive(t, h.seen).Get("x-cabrank-user"); len(got) != 1 || got[0] != "bob" {
+		t.Errorf("%q", got)
+	}
+	if n := h.relay.Stats().Doors[methods.Door]; n < 2 {
+		t.Errorf("%d calls of the door", n)
+	}
+}
+
+// The worker is told when a call is not wanted any more: by its context, by the end of
+// its socket, by its deadline.
+func TestCallsEnd(t *testing.T) {
+	h := newHouse(t, nil)
+	wait := func(n int32) {
+		t.Helper()
+		testkit.Eventually(t, soon, "the worker to be told", func() bool { return h.cancelled.Load() == n })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	o := h.call(ctx, ioPath, `{"millis":1}`, soon)
+	if err := o.taken(t); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, h.seen)
+	cancel()
+	if got := receive(t, o.answered); !errors.Is(got.err, context.Canceled) {
+		t.Errorf("%+v", got)
+	}
+	wait(1)
+	o = h.call(t.Context(), ioPath, `{"millis":1}`, 100*time.Millisecond)
+	if got := o.result(t); !errors.Is(got.err, broker.ErrExpired) {
+		t.Errorf("%+v", got)
+	}
+	wait(2)
+	receive(t, h.seen)
+	o = h.call(t.Context(), ioPath, `{"millis":1}`, soon)
+	receive(t, h.seen)
+	h.Left(h.caller)
+	o.result(t)
+	wait(3)
+}
+
+// A call waits in the queue, which has acknowledged it; one that finds no place is
+// refused with 503, one above what a caller may do with 429.
+func TestOverload(t *testing.T) {
+	h := newHouse(t, nil, func(o *relay.Options) {
+		o.QueueLength, o.Keys = 1, relay.Keys{By: relay.ByPeer, Concurrent: 4}
+	})
+	var all []outcome
+	for range 3 { // two slots, one place
+		o := h.call(t.Context(), ioPath, `{"millis":1}`, soon)
+		if err := o.taken(t); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+	want := func(code int, text string) {
+		t.Helper()
+		err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t)
+		if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != code || own.Text != text {
+			t.Errorf("%v", err)
+		}
+	}
+	want(503, "cabrank: queue full")
+	close(h.release)
+	for _, o := range all {
+		receive(t, o.answered)
+	}
+}
+
+func TestTooManyCallsOfOne(t *testing.T) {
+	h := newHouse(t, nil, func(o *relay.Options) { o.Keys = relay.Keys{By: relay.ByPeer, Concurrent: 2} })
+	for range 2 {
+		if err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := h.call(t.Context(), ioPath, `{"millis":1}`, soon).taken(t)
+	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 429 {
+		t.Errorf("%v", err)
+	}
+	h.Left(h.caller)
+}
+
+// An answer that is too long is not held, and a long one is.
+func TestLongAnswers(t *testing.T) {
+	h := newHouse(t, nil)
+	text := strings.Repeat("x", 1<<20)
+	got := h.call(t.Context(), "/"+work+"/Meta", `{"headers":["`+text+`"]}`, soon).result(t)
+	if got.result != `{"error":{"code":"unimplemented","message":"method Meta not implemented"}}` {
+		t.Errorf("%.200s %v", got.result, got.err)
+	}
+}
+
+// taker takes results of a stream, one for each credit.
+type taker struct {
+	credit  chan struct{}
+	results chan string
+}
+
+func (s taker) Send(ctx context.Context, result json.RawMessage) error {
+	select {
+	case <-s.credit:
+		s.results <- string(result)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+func (taker) Offer(json.RawMessage) bool { return false }
+func (taker) Watch(func(int))            {}
+
+// A stream comes message by message, each for a credit, and ends.
+func TestStream(t *testing.T) {
+	h := newHouse(t, nil)
+	s := taker{make(chan struct{}, 100), make(chan string, 100)}
+	o := h.make(t.Context(), broker.Call{URI: "/" + work + "/Count", Args: json.RawMessage(`{"to":3}`), Stream: s, Timeout: soon})
+	if err := o.taken(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`{"value":1}`, `{"value":2}`, `{"value":3}`} {
+		s.credit <- struct{}{}
+		if got := receive(t, s.results); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := receive(t, o.answered); got != (reply{}) {
+		t.Errorf("%+v", got)
+	}
+	o = h.make(t.Context(), broker.Call{URI: "/" + work + "/Count", Args: json.RawMessage(`{"to":3}`), Stream: s, Timeout: 100 * time.Millisecond})
+	if got := o.result(t); !errors.Is(got.err, broker.ErrExpired) {
+		t.Errorf("without credit: %+v", got)
+	}
+}
+
+// With protobuf no schema is needed, and errors have the code's number.
+func TestProtobuf(t *testing.T) {
+	h := newHouse(t, func(*grpc.Server) {})
+	close(h.release)
+	body, err := proto.Marshal(&workpb.IoRequest{Millis: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := func(c broker.Call) (*workpb.IoReply, error) {
+		r := &workpb.IoReply{}
+		c.Content, c.Timeout = broker.Protobuf, soon
+		o := h.make(t.Context(), c)
+		if err := o.taken(t); err != nil {
+			t.Fatal(err)
+		}
+		got := receive(t, o.answered)
+		if err := proto.Unmarshal([]byte(got.result), r); err != nil {
+			t.Error(err)
+		}
+		return r, got.err
+	}
+	if r, err := message(broker.Call{URI: ioPath, Args: body}); err != nil || r.GetMillis() != 7 {
+		t.Errorf("%+v %v", r, err)
+	}
+	_, err = message(broker.Call{URI: cpuPath})
+	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 12 || own.Text != "method Cpu not implemented" {
+		t.Errorf("%v", err)
+	}
+	if got := h.call(t.Context(), ioPath, `{}`, soon).result(t); !strings.Contains(got.result, `"unimplemented","message":"the servers do not describe`) {
+		t.Errorf("%+v", got)
+	}
+	s := taker{make(chan struct{}, 100), make(chan string, 100)}
+	s.credit <- struct{}{}
+	if _, err := message(broker.Call{URI: ioPath, Args: body, Stream: s}); err != nil || receive(t, s.results) == "" {
+		t.Errorf("a method that nobody describes, for who takes several results: %v", err)
+	}
+}
+
+// Without any worker calls wait for the schema, then they are refused.
+func TestNoWorker(t *testing.T) {
+	h := newHouse(t, nil, func(o *relay.Options) { o.QueueTimeout = 50 * time.Millisecond })
+	h.relay.Down(h.place)
+	err := h.call(t.Context(), ioPath, `{}`, soon).taken(t)
+	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 503 {
+		t.Errorf("%v", err)
+	}
+}

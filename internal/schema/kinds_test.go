@@ -1,0 +1,71 @@
+package schema_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
+)
+
+const kindProto = `syntax = "proto3";
+package test;
+import "google/protobuf/any.proto";
+import "google/protobuf/duration.proto";
+service Kinds { rpc Echo(Kind) returns (Kind); }
+enum Color { RED = 0; BLUE = 1; }
+message Kind {
+  string text = 1;
+  int32 count = 2;
+  int64 big = 3;
+  bool flag = 4;
+  bytes bytes = 5;
+  Color color = 6;
+  optional int32 maybe = 7;
+  repeated Kind list = 8;
+  map<string, int32> by_name = 9;
+  google.protobuf.Duration lasts = 10;
+  google.protobuf.Any any = 11;
+}
+`
+
+// kindSet is kindProto with what it imports, as protoc writes it.
+func kindSet(t testing.TB) []byte {
+	t.Helper()
+	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"kinds.proto": kindProto}),
+	})}
+	compiled, err := compiler.Compile(context.Background(), "kinds.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &descriptorpb.FileDescriptorSet{}
+	for i := range compiled[0].Imports().Len() {
+		set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0].Imports().Get(i).FileDescriptor))
+	}
+	set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0]))
+	encoded, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+func kindFiles(t testing.TB) *schema.Files {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kinds.pb")
+	if err := os.WriteFile(path, kindSet(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := schema.ReadFiles([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

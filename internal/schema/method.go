@@ -1,0 +1,97 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// Method is one method of a service.
+//
+// Concurrency: immutable.
+type Method struct {
+	// CallerStreams and ServerStreams say who sends any number of messages.
+	CallerStreams, ServerStreams bool
+
+	input, output protoreflect.MessageDescriptor
+	types         *types
+}
+
+// AppendRequest appends the message that a JSON value stands for; nil and null are one
+// without fields.
+//
+// Errors: one line, which names the field that is wrong.
+func (m *Method) AppendRequest(b []byte, value []byte) ([]byte, error) {
+	message := dynamicpb.NewMessage(m.input)
+	if len(value) > 0 && !bytes.Equal(value, []byte("null")) {
+		options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: m.types}
+		if err := options.Unmarshal(value, message); err != nil {
+			return b, fmt.Errorf("%s: %s", m.input.FullName(), OneLine(Plain(err)))
+		}
+	}
+	out, err := proto.MarshalOptions{}.MarshalAppend(b, message)
+	if err != nil {
+		return b, fmt.Errorf("%s: %s", m.input.FullName(), OneLine(Plain(err)))
+	}
+	return out, nil
+}
+
+// AppendAnswer appends the JSON that a message of the answer is.
+//
+// Errors: one line: the bytes are no such message, or have something that the schema
+// does not.
+func (m *Method) AppendAnswer(b []byte, encoded []byte) ([]byte, error) {
+	message := dynamicpb.NewMessage(m.output)
+	if err := (proto.UnmarshalOptions{Resolver: m.types, AllowPartial: true}).Unmarshal(encoded, message); err != nil {
+		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
+	}
+	options := protojson.MarshalOptions{EmitDefaultValues: true, AllowPartial: true, Resolver: m.types}
+	out, err := options.MarshalAppend(b, message)
+	if err != nil {
+		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
+	}
+	return out, nil
+}
+
+// types are the messages that an Any may hold, and extensions: those of the files, and
+// those of protobuf itself.
+type types struct{ *dynamicpb.Types }
+
+// FindMessageByName implements protojson's resolver.
+func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
+	if found, err := t.Types.FindMessageByName(name); err == nil {
+		return found, nil
+	}
+	if strings.HasPrefix(string(name), "google.protobuf.") {
+		return protoregistry.GlobalTypes.FindMessageByName(name)
+	}
+	return nil, protoregistry.NotFound
+}
+
+// FindMessageByURL is FindMessageByName for what stands behind the last slash.
+func (t *types) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+	return t.FindMessageByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
+}
+
+// methodsOf returns the methods of a service by their paths. It leaves out those with
+// messages that are described nowhere.
+func methodsOf(service protoreflect.ServiceDescriptor, known *types) map[string]*Method {
+	all := map[string]*Method{}
+	for i := range service.Methods().Len() {
+		m := service.Methods().Get(i)
+		if Undescribed(m.Input()) != "" || Undescribed(m.Output()) != "" {
+			continue
+		}
+		all["/"+string(service.FullName())+"/"+string(m.Name())] = &Method{
+			CallerStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer(),
+			input: m.Input(), output: m.Output(), types: known,
+		}
+	}
+	return all
+}

@@ -1,0 +1,175 @@
+package schema_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
+)
+
+// kinds is a service that takes and gives a message with fields of all kinds.
+func kinds(t testing.TB) *schema.Method {
+	t.Helper()
+	known := schema.New(schema.Options{Files: kindFiles(t)})
+	m, err := known.Method(t.Context(), "/test.Kinds/Echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// compacted is JSON without the blanks that protojson adds by chance.
+func compacted(t testing.TB, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return b.String()
+}
+
+// What goes in as JSON comes out as the JSON that is documented.
+func TestJSON(t *testing.T) {
+	m := kinds(t)
+	const empty = `{"text":"","count":0,"big":"0","flag":false,"bytes":"","color":"RED","list":[],"byName":{}}`
+	with := func(old, changed string) string { return strings.Replace(empty, old, changed, 1) }
+	for in, want := range map[string]string{
+		"":                                empty,
+		"null":                            empty,
+		"{}":                              empty,
+		`{"text":"é\u0000","other":{}}`:   with(`"text":""`, `"text":"é\u0000"`),
+		`{"big":9007199254740993}`:        with(`"big":"0"`, `"big":"9007199254740993"`),
+		`{"big":"9007199254740993"}`:      with(`"big":"0"`, `"big":"9007199254740993"`),
+		`{"by_name":{"a":1}}`:             with(`"byName":{}`, `"byName":{"a":1}`),
+		`{"color":"BLUE"}`:                with(`RED`, `BLUE`),
+		`{"color":"GREEN"}`:               empty, // passed over, as fields are
+		`{"color":1}`:                     with(`RED`, `BLUE`),
+		`{"bytes":"AAE="}`:                with(`"bytes":""`, `"bytes":"AAE="`),
+		`{"bytes":"AAE"}`:                 with(`"bytes":""`, `"bytes":"AAE="`),
+		`{"maybe":0}`:                     with(`,"list"`, `,"maybe":0,"list"`),
+		`{"list":[{"flag":true}]}`:        with(`[]`, `[`+with(`false`, `true`)+`]`),
+		`{"lasts":"1.5s"}`:                with(`"byName":{}`, `"byName":{},"lasts":"1.500s"`),
+		`{"any":{"@type":"t/test.Kind"}}`: with(`"byName":{}`, `"byName":{},"any":{"@type":"t/test.Kind",`+empty[1:]),
+	} {
+		encoded, err := m.AppendRequest([]byte("x"), []byte(in))
+		if err != nil || encoded[0] != 'x' {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		out, err := m.AppendAnswer([]byte(" "), encoded[1:])
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := compacted(t, out); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// Errors name the field.
+func TestFaults(t *testing.T) {
+	m := kinds(t)
+	for in, want := range map[string]string{
+		`{"count":"x"}`:                   "count",
+		`{"count":1.5}`:                   "count",
+		`{"list":[{"flag":1}]}`:           "flag",
+		`{"text":1}`:                      "text",
+		`[1]`:                             "unexpected token",
+		`{`:                               "unexpected",
+		`{"any":{"@type":"t/test.None"}}`: "test.None",
+	} {
+		_, err := m.AppendRequest(nil, []byte(in))
+		if err == nil || !strings.HasPrefix(err.Error(), "test.Kind: ") || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\u00a0") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	if _, err := m.AppendAnswer(nil, []byte{0xff}); err == nil {
+		t.Error("bytes that are no message")
+	}
+}
+
+// Whatever JSON comes, and whatever bytes: nothing panics, and what was taken once can
+// be given back.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"list":[{"byName":{"a":1}}]}`, `{"any":{"@type":"x/test.Kind","text":"a"}}`, `{"lasts":"1s"}`, `"`} {
+		f.Add([]byte(seed))
+	}
+	m := kinds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if out, err := m.AppendAnswer(nil, in); err == nil && !json.Valid(out) {
+			t.Errorf("%q is no JSON", out)
+		}
+		encoded, err := m.AppendRequest(nil, in)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") || len(err.Error()) > 300 {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		out, err := m.AppendAnswer(nil, encoded)
+		if err != nil {
+			t.Fatalf("%q: %v", encoded, err)
+		}
+		again, err := m.AppendRequest(nil, out)
+		if err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		back, err := m.AppendAnswer(nil, again)
+		if err != nil || !sameJSON(t, out, back) {
+			t.Errorf("%s\n%s\n%v", out, back, err)
+		}
+	})
+}
+
+func sameJSON(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	first, _ := json.Marshal(x)
+	second, _ := json.Marshal(y)
+	return bytes.Equal(first, second)
+}
+
+// Whatever file of descriptors comes: an error of one line, or methods.
+func FuzzReadFiles(f *testing.F) {
+	f.Add([]byte("\n\x01a"))
+	f.Add(kindSet(f))
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		set := &descriptorpb.FileDescriptorSet{}
+		if proto.Unmarshal(encoded, set) != nil {
+			return
+		}
+		if _, err := schema.Link(set); err != nil && strings.ContainsAny(err.Error(), "\r\n") {
+			t.Errorf("%q", err)
+		}
+	})
+}
+
+func BenchmarkJSON(b *testing.B) {
+	m := kinds(b)
+	in := []byte(`{"text":"hello","count":7}`)
+	encoded, err := m.AppendRequest(nil, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("request", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = m.AppendRequest(nil, in)
+		}
+	})
+	b.Run("answer", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = m.AppendAnswer(nil, encoded)
+		}
+	})
+}

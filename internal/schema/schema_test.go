@@ -1,0 +1,275 @@
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/schema"
+)
+
+const (
+	work   = "cabrank.example.v1.Work"
+	ioPath = "/" + work + "/Io"
+)
+
+// server answers reflection, with the files that it has at that time.
+type server struct {
+	asked atomic.Int32
+
+	mu    sync.Mutex
+	files []protoreflect.FileDescriptor
+	err   error
+	takes time.Duration
+}
+
+// becomes changes what it answers from now on.
+func (s *server) becomes(files []protoreflect.FileDescriptor, err error, takes time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files, s.err, s.takes = files, err, takes
+}
+
+func (s *server) open(ctx context.Context, _ string) (schema.Stream, error) {
+	s.asked.Add(1)
+	return &conversation{server: s, ctx: ctx}, nil
+}
+
+type conversation struct {
+	*server
+
+	ctx      context.Context //nolint:containedctx // of the stream
+	question *pb.ServerReflectionRequest
+}
+
+func (c *conversation) SendMsg(m any) error {
+	c.question, _ = m.(*pb.ServerReflectionRequest)
+	return nil
+}
+
+func (c *conversation) RecvMsg(m any) error {
+	c.mu.Lock()
+	takes := c.takes
+	c.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-c.ctx.Done():
+		return status.FromContextError(c.ctx.Err()).Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	answer, _ := m.(proto.Message)
+	proto.Merge(answer, c.answer())
+	return nil
+}
+
+func (c *conversation) answer() *pb.ServerReflectionResponse {
+	symbol := protoreflect.FullName(c.question.GetFileContainingSymbol())
+	for _, file := range c.files {
+		has := file.Services().ByName(symbol.Name()) != nil && file.Package() == symbol.Parent()
+		if has || file.Path() == c.question.GetFileByFilename() {
+			encoded, _ := proto.Marshal(protodesc.ToFileDescriptorProto(file))
+			return &pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_FileDescriptorResponse{
+				FileDescriptorResponse: &pb.FileDescriptorResponse{FileDescriptorProto: [][]byte{encoded}},
+			}}
+		}
+	}
+	return &pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_ErrorResponse{
+		ErrorResponse: &pb.ErrorResponse{ErrorCode: int32(codes.NotFound), ErrorMessage: "not here"},
+	}}
+}
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+func workFile() protoreflect.FileDescriptor { return workpb.File_cabrank_example_v1_work_proto }
+
+func workFiles() []protoreflect.FileDescriptor {
+	return []protoreflect.FileDescriptor{workFile()}
+}
+
+func newSchema(s *server) *schema.Schema {
+	return schema.New(schema.Options{Services: []string{work}, Open: s.open, Limit: 10 * time.Second})
+}
+
+// A method is asked for once; one that is not there once a second, whoever wants it.
+func TestAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{takes: time.Millisecond}
+		known := newSchema(s)
+		want := func(path string, err error, asked int32) {
+			t.Helper()
+			m, got := known.Method(t.Context(), path)
+			if !errors.Is(got, err) || (m == nil) != (err != nil) || s.asked.Load() != asked {
+				t.Errorf("%s: %v, %d conversations; want %v, %d", path, got, s.asked.Load(), err, asked)
+			}
+		}
+		want(ioPath, schema.ErrUnknown, 1)
+		want(ioPath, schema.ErrUnknown, 1)
+		want("/other.Service/Io", schema.ErrUnknown, 1)
+		s.becomes(workFiles(), nil, 0)
+		pass(time.Second)
+		want(ioPath, nil, 2)
+		want("/"+work+"/Chat", nil, 2)
+		want("/"+work+"/Nothing", schema.ErrUnknown, 2)
+		pass(time.Second)
+		want("/"+work+"/Nothing", schema.ErrUnknown, 3)
+		if known.Known(ioPath) == nil || known.Known("/"+work+"/Nothing") != nil {
+			t.Error("what is known")
+		}
+	})
+}
+
+// When servers have changed they are asked again, behind the back of calls.
+func TestChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{files: workFiles()}
+		known := newSchema(s)
+		before, err := known.Method(t.Context(), ioPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known.Changed()
+		known.Changed()
+		if m := known.Known(ioPath); m != before {
+			t.Error("it is known no more")
+		}
+		pass(time.Second)
+		for range 3 {
+			if known.Known(ioPath) == nil {
+				t.Error("it is known no more")
+			}
+		}
+		synctest.Wait()
+		if m := known.Known(ioPath); m == before || m == nil || s.asked.Load() != 2 {
+			t.Errorf("%d conversations", s.asked.Load())
+		}
+		s.becomes(nil, nil, 0)
+		known.Changed()
+		pass(time.Second)
+		known.Known(ioPath)
+		synctest.Wait()
+		if known.Known(ioPath) != nil {
+			t.Error("a method that has gone is known")
+		}
+	})
+}
+
+// What is known is used while servers do not answer, and they are asked again.
+func TestServersThatFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		takes time.Duration
+		want  error
+	}{
+		"without reflection": {status.Error(codes.Unimplemented, "no"), 0, schema.ErrUndescribed},
+		"gone":               {status.Error(codes.Unavailable, "no\nworker"), 0, schema.ErrUnavailable},
+		"silent":             {nil, time.Hour, schema.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{files: workFiles()}
+				known := newSchema(s)
+				if _, err := known.Method(t.Context(), ioPath); err != nil {
+					t.Fatal(err)
+				}
+				s.becomes(workFiles(), tc.err, tc.takes)
+				known.Changed()
+				pass(time.Second)
+				if _, err := known.Method(t.Context(), "/"+work+"/Nothing"); !errors.Is(err, tc.want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%v", err)
+				}
+				if known.Known(ioPath) == nil {
+					t.Error("it is known no more")
+				}
+				s.becomes(workFiles(), nil, 0)
+				pass(11 * time.Second)
+				if _, err := known.Method(t.Context(), "/"+work+"/Nothing"); !errors.Is(err, schema.ErrUnknown) {
+					t.Errorf("afterwards: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A caller does not wait longer than it wants to.
+func TestMethodWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := newSchema(&server{takes: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := known.Method(ctx, ioPath); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		pass(time.Minute)
+	})
+}
+
+// set writes a file of descriptors.
+func set(t testing.TB, files ...protoreflect.FileDescriptor) string {
+	t.Helper()
+	all := &descriptorpb.FileDescriptorSet{}
+	for _, file := range files {
+		all.File = append(all.File, protodesc.ToFileDescriptorProto(file))
+	}
+	encoded, err := proto.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "set.pb")
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReadFiles(t *testing.T) {
+	twice := set(t, workFile())
+	files, err := schema.ReadFiles([]string{twice, set(t, workFile(), anypb.File_google_protobuf_any_proto)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := schema.New(schema.Options{Files: files})
+	m, err := known.Method(t.Context(), ioPath)
+	if err != nil || known.Known(ioPath) != m {
+		t.Fatalf("%v", err)
+	}
+	if _, err := known.Method(t.Context(), "/a.B/C"); !errors.Is(err, schema.ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+	text := filepath.Join(t.TempDir(), "work.proto")
+	if err := os.WriteFile(text, []byte(`syntax = "proto3";`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		text:             "is no file of descriptors",
+		set(t):           "is no file of descriptors",
+		"/there/is/none": "no such file",
+		set(t, durationpb.File_google_protobuf_duration_proto): "no method",
+	} {
+		if _, err := schema.ReadFiles([]string{path}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
