@@ -93,7 +93,7 @@ var layers = map[string]layer{
 	// Callers over WebSocket. They know of functions and channels what a broker says.
 	"internal/socket": {
 		inside:     []string{"internal/broker"},
-		outside:    []string{"github.com/gorilla/websocket"},
+		outside:    []string{"github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},

@@ -87,6 +87,9 @@ func openBroker(o SocketOptions) (joiner, error) {
 		for uri, f := range broker.TestFunctions() {
 			memory.Serve(uri, functionsAtOnce, f) // for as long as the process lives
 		}
+		for uri, f := range broker.TestStreams() {
+			memory.ServeStream(uri, functionsAtOnce, f)
+		}
 	}
 	return memory, nil
 }

@@ -32,11 +32,23 @@ type answer struct {
 	code    int             // of Nack
 	message string          // of Nack
 	args    json.RawMessage // of Res and Evnt: valid JSON, or nil for null
+
+	// Of juggler.1 alone.
+	content broker.Content // of args
+	more    bool           // this Res is not the last
+	failed  bool           // this Res is an error that juggler.0 does not tell
+	user    string         // of Welcome, and of the Ack of a token
+	ttl     int64          // of the same, in milliseconds
+	welcome *welcome
 }
 
 // appendTo appends the message as json.Encoder would write it: with a newline, the
-// letters <, > and & escaped, values without blanks.
+// letters <, > and & escaped, values without blanks. What juggler.0 has no word for is
+// nothing.
 func (a answer) appendTo(b []byte) []byte {
+	if a.kind > Evnt || a.kind < Nack || a.failed {
+		return b
+	}
 	var random [16]byte
 	rand.Read(random[:])
 	b = append(b, `{"meta":{"type":`...)

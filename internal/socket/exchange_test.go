@@ -3,6 +3,7 @@ package socket
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,9 @@ func start(t testing.TB, options Options, memory broker.MemoryOptions) (url stri
 	b = broker.NewMemory(memory)
 	for uri, f := range broker.TestFunctions() {
 		b.Serve(uri, 4, f)
+	}
+	for uri, f := range broker.TestStreams() {
+		b.ServeStream(uri, 4, f)
 	}
 	options.Broker = b
 	url, server = serve(t, options)
@@ -39,7 +43,8 @@ func serve(t testing.TB, options Options) (url string, server *Server) {
 	return "ws" + strings.TrimPrefix(listener.URL, "http") + "/ws", server
 }
 
-// Every case of docs/juggler.md, to the byte; marked lines are what is repaired.
+// Every case of docs/juggler.md, to the byte; marked lines are what is repaired. And
+// every message of docs/juggler-1.md.
 func TestExchanges(t *testing.T) {
 	testkit.CheckLeaks(t)
 	target := exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
@@ -51,7 +56,7 @@ func TestExchanges(t *testing.T) {
 		}, broker.MemoryOptions{CallCap: options.Int("call_cap")})
 		return url, b.Close
 	}}
-	for _, c := range exchange.Cases(t) {
+	for _, c := range slices.Concat(exchange.Cases(t), exchange.NewCases(t)) {
 		exchange.Run(t, c, target)
 	}
 }

@@ -7,10 +7,11 @@ import (
 
 // Opcodes of frames that a server sends. Source: RFC 6455, section 5.2.
 const (
-	opText  = 1
-	opClose = 8
-	opPing  = 9
-	opPong  = 10
+	opText   = 1
+	opBinary = 2
+	opClose  = 8
+	opPing   = 9
+	opPong   = 10
 )
 
 // frameHeader is the most that precedes a payload that is not masked.
@@ -25,9 +26,6 @@ type frame struct {
 	budget *budget
 	held   atomic.Int32
 }
-
-// text makes a frame of a message, which was appended to frameHeader bytes.
-func text(b []byte) []byte { return withHeader(b, opText) }
 
 // control makes a frame of at most 125 bytes.
 func control(op byte, payload []byte) []byte {

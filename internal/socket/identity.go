@@ -42,7 +42,7 @@ func (s *session) becomes(identity *Identity) {
 // Errors: CodeError 401, also for a token of another user; the socket stays what it is.
 func (s *session) authenticate(token string) error {
 	if s.server.options.Auth == nil {
-		return nil // nobody asks
+		return errNoTokens
 	}
 	identity, err := s.server.verify(token)
 	if err != nil {
@@ -56,6 +56,7 @@ func (s *session) authenticate(token string) error {
 		if !identity.maySubscribe(topic) && !identity.has(topic) {
 			delete(s.topics, topic)
 			s.server.hub.unsubscribe(topic, s)
+			s.tell(about(Unsub, topic))
 		}
 	}
 	s.becomes(identity)
@@ -79,6 +80,7 @@ func (s *session) openChannels() {
 				s.end(endBroker, websocket.CloseTryAgainLater, "no subscription now")
 			}
 		})
+		s.tell(about(Sub, topic))
 	}
 	s.awaitJoined()
 }

@@ -15,10 +15,13 @@ type promise struct {
 	request
 	session *session
 
-	ack     *frame // or nack, when it is known
-	refused bool   // it is a nack
-	result  *frame // of a call, when it came before the ack had left
-	left    bool   // the ack has
+	known  bool   // what the answer is
+	ack    *frame // or nack, when it is known; nil: its client wants none
+	nacked bool   // it is a nack
+	left   bool   // its turn has come
+	call   *call  // of a Call of juggler.1
+	result *frame // of a call, when it came before the ack had left
+	ends   Kind   // of result
 }
 
 // promised adds a request to those that are answered in order. It waits while too
@@ -38,63 +41,103 @@ func (s *session) promised(r request) *promise {
 }
 
 // done is the broker's word on a request.
-func (p *promise) done(err error) {
-	a := answer{kind: Ack, id: p.id, forKind: p.kind, uri: p.uri, channel: p.channel}
-	if err != nil {
-		a.kind, a.code, a.message = Nack, codeOf(err), err.Error()
-	}
-	f := p.session.frameOf(a)
-	p.session.mu.Lock()
-	defer p.session.mu.Unlock()
-	if p.session.over {
-		f.drop() // nobody waits for it any more
-		return
-	}
-	p.ack, p.refused = f, err != nil
-	p.session.settle()
-}
+func (p *promise) done(err error) { p.settled(answer{kind: Ack}, err) }
 
-// answered is the end of a call.
-func (p *promise) answered(result json.RawMessage, err error) {
+// settled is the answer to a request; without an error it is ack.
+func (p *promise) settled(ack answer, err error) {
 	s := p.session
+	a := ack
+	if err != nil {
+		a = s.dialect.refusal(err)
+	}
+	a.id, a.forKind, a.uri, a.channel = p.id, p.kind, p.uri, p.channel
 	var f *frame
-	switch {
-	case err == nil:
-		f = s.frameOf(answer{kind: Res, id: p.id, uri: p.uri, args: result})
-	case errors.Is(err, broker.ErrExpired):
-		s.server.stats.expired.Add(1)
+	if err != nil || p.id != "" || !s.dialect.isNew() {
+		f = s.frameOf(a)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		drop(f) // nobody waits for it any more
+		return
+	}
+	p.known, p.ack, p.nacked = true, f, err != nil
+	s.settle()
+}
+
+// answered is the end of a call, whatever has ended it.
+func (p *promise) answered(result json.RawMessage, err error) {
+	s := p.session
+	if errors.Is(err, broker.ErrExpired) {
+		s.server.stats.expired.Add(1)
+	}
+	a, f := p.lastFrame(result, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls--
+	s.forget(p)
 	switch {
 	case f == nil:
 	case s.over:
 		f.drop() // nobody waits for it any more
 	case p.left:
-		s.send(Res, f)
+		s.send(a.kind, f)
 	default:
-		p.result = f
+		p.result, p.ends = f, a.kind
 	}
 	s.leaveIfIdle()
 }
 
+// lastFrame is what a client is told of the end of its call; nil: nothing.
+func (p *promise) lastFrame(result json.RawMessage, err error) (answer, *frame) {
+	s := p.session
+	a := p.outcome(result, err)
+	if s.ctx.Err() != nil {
+		return a, nil // the socket has ended
+	}
+	f := s.frameOf(a)
+	if s.dialect.isNew() && s.server.isTooLong(f) {
+		f.drop()
+		a = p.outcome(nil, errLong)
+		f = s.frameOf(a)
+	}
+	return a, f
+}
+
+// outcome is what a client is told of the end of its call. juggler.0 has no word for all
+// but a result.
+func (p *promise) outcome(result json.RawMessage, err error) answer {
+	a := answer{kind: Res, id: p.id, uri: p.uri, args: result, content: p.content}
+	switch {
+	case err == nil:
+		return a
+	case errors.Is(err, broker.ErrExpired):
+		a.kind = Exp
+		return a
+	case errors.Is(err, context.Canceled):
+		err = errCanceled
+	case errors.Is(err, broker.ErrClosed):
+		err = codedError(err)
+	}
+	a.args, a.content, a.failed = broker.ErrorResult(err), broker.JSON, true
+	return a
+}
+
 // settle sends what has its turn. The caller holds mu.
 func (s *session) settle() {
-	for len(s.promises) > 0 && s.promises[0].ack != nil {
+	for len(s.promises) > 0 && s.promises[0].known {
 		p := s.promises[0]
 		s.promises[0] = nil
 		s.promises = s.promises[1:]
 		kind := Ack
-		if p.refused {
+		if p.nacked {
 			kind = Nack
 		}
-		s.send(kind, p.ack)
-		p.left, p.ack = true, nil
-		if p.result != nil {
-			s.send(Res, p.result)
-			p.result = nil
+		if p.ack != nil {
+			s.send(kind, p.ack)
 		}
+		p.left, p.ack = true, nil
+		s.sendEarly(p)
 	}
 	if len(s.promises) == 0 {
 		s.promises = nil
@@ -103,53 +146,28 @@ func (s *session) settle() {
 	s.leaveIfIdle()
 }
 
-// call hands a call to the broker.
-func (s *session) call(p *promise) {
-	s.mu.Lock()
-	full := s.calls >= s.server.options.MaxCalls
-	if !full {
-		s.calls++
+// sendEarly sends what has come of a call before its ack had left. The caller holds mu.
+func (s *session) sendEarly(p *promise) {
+	if p.call != nil {
+		for _, f := range p.call.early {
+			s.send(Res, f)
+		}
+		p.call.early = nil
 	}
-	s.mu.Unlock()
-	switch {
-	case full:
-		p.done(errCalls)
-		return
-	case p.timeout < 0:
-		s.uncount()
-		p.done(errTimeout)
-		return
+	if p.result != nil {
+		s.send(p.ends, p.result)
+		p.result = nil
 	}
-	s.calleeOf(p.uri).Call(s.ctx, broker.Call{
-		Caller: s.caller, URI: p.uri, Args: p.args, Timeout: p.timeout,
-		Accepted: func(err error) {
-			if err != nil {
-				s.uncount()
-			}
-			p.done(err)
-		},
-		Answered: p.answered,
-	})
 }
 
-// callee has functions or methods.
-type callee interface {
-	Call(ctx context.Context, call broker.Call)
-}
-
-// calleeOf returns who answers calls of a URI. Only run calls it.
-func (s *session) calleeOf(uri string) callee {
-	methods := s.server.options.Methods
-	if methods == nil || !methods.Takes(uri) {
-		return s.server.options.Broker
+// dropFrames drops what was not sent. The caller holds mu.
+func (p *promise) dropFrames() {
+	drop(p.ack)
+	drop(p.result)
+	if p.call != nil {
+		for _, f := range p.call.early {
+			f.drop()
+		}
+		p.call.early = nil
 	}
-	s.methods = methods
-	return methods
-}
-
-// uncount is for a call that was not taken.
-func (s *session) uncount() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls--
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
 )
 
 // Kind is the type of a message, as it is on the wire.
@@ -15,14 +17,21 @@ type Kind int
 
 // Kinds of messages, with who sends them. Source: docs/juggler.md.
 const (
-	Call  Kind = 1  // client: {"uri","timeout","args"}
-	Pub   Kind = 2  // client: {"channel","args"}
-	Sub   Kind = 3  // client: {"channel","pattern"}
-	Unsub Kind = 4  // client: {"channel","pattern"}
-	Nack  Kind = 7  // server: {"for","for_type","uri","channel","code","message"}
-	Ack   Kind = 8  // server: {"for","for_type","uri","channel"}
-	Res   Kind = 9  // server: {"for","uri","args"}
-	Evnt  Kind = 10 // server: {"for","channel","pattern","args"}
+	Call    Kind = 1  // client: {"uri","timeout","args"}
+	Pub     Kind = 2  // client: {"channel","args"}
+	Sub     Kind = 3  // client: {"channel","pattern"}
+	Unsub   Kind = 4  // client: {"channel","pattern"}
+	Nack    Kind = 7  // server: {"for","for_type","uri","channel","code","message"}
+	Ack     Kind = 8  // server: {"for","for_type","uri","channel"}
+	Res     Kind = 9  // server: {"for","uri","args"}
+	Evnt    Kind = 10 // server: {"for","channel","pattern","args"}
+	Cancel  Kind = 11 // client; as those below of juggler.1 alone, see docs/juggler-1.md
+	Credit  Kind = 12 // client
+	Token   Kind = 13 // client: auth
+	Ping    Kind = 14 // client
+	Pong    Kind = 15 // server
+	Welcome Kind = 16 // server
+	Exp     Kind = 17 // server
 )
 
 // String returns the name that the protocol has for it.
@@ -44,11 +53,26 @@ func (k Kind) String() string {
 		return "res"
 	case Evnt:
 		return "evnt"
+	case Cancel:
+		return "cancel"
+	case Credit:
+		return "credit"
+	case Token:
+		return "auth"
+	case Ping:
+		return "ping"
+	case Pong:
+		return "pong"
+	case Welcome:
+		return "welcome"
+	case Exp:
+		return "exp"
+	case unknownKind:
 	}
 	return "unknown"
 }
 
-// requestKinds are those that a client sends.
+// requestKinds are those that a client may announce.
 func requestKinds() []Kind { return []Kind{Call, Pub, Sub, Unsub} }
 
 // longTimeout is what a call has that asks for less than a millisecond.
@@ -63,6 +87,20 @@ type request struct {
 	channel string        // of all others
 	pattern bool          // of Sub and Unsub
 	args    json.RawMessage
+
+	// Of juggler.1 alone.
+	content broker.Content // of args
+	streams bool           // a Call that takes several results
+	credit  int            // of such a Call, and of Credit
+	token   string         // of Token
+	refused error          // it is no request that can be answered otherwise
+}
+
+// refuse has the request be refused, unless it is already.
+func (r *request) refuse(why error) {
+	if r.refused == nil {
+		r.refused = why
+	}
 }
 
 // errKind refuses a message by its type.

@@ -137,7 +137,7 @@ func TestFrameHeader(t *testing.T) {
 		65535: {0x81, 126, 0xff, 0xff},
 		65536: {0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0},
 	} {
-		got := text(make([]byte, frameHeader+n))
+		got := withHeader(make([]byte, frameHeader+n), opText)
 		if !bytes.HasPrefix(got, want) || len(got) != len(want)+n {
 			t.Errorf("%d bytes: % x", n, got[:len(want)])
 		}

@@ -2,9 +2,6 @@ package socket
 
 import "time"
 
-// Protocol is the name of the WebSocket subprotocol.
-const Protocol = "juggler.0"
-
 // Options of a Server. Zero takes the value that is named, unless it says otherwise.
 type Options struct {
 	// Broker is required.

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -33,7 +34,8 @@ const (
 type outbox struct {
 	conn      net.Conn
 	budget    *budget
-	most      int // bytes of events
+	most      int  // bytes of events
+	tells     bool // loses no event without a word
 	patience  time.Duration
 	dropped   func(events int)
 	batches   *sync.Pool    // of *batch
@@ -69,8 +71,37 @@ func (o *outbox) reply(f *frame) {
 	}
 }
 
-// event queues what may be lost: the oldest, if there is too much of it.
-func (o *outbox) event(f *frame) {
+// replyIfRoom queues what waits until the client has read enough, and reports whether it
+// has. It takes what comes too late.
+func (o *outbox) replyIfRoom(f *frame) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended && !o.hasRoom() {
+		return false
+	}
+	o.push(&o.replies, f)
+	return true
+}
+
+// awaitRoomUntil is awaitRoom that ends with ctx, whose end calls wakeAll.
+func (o *outbox) awaitRoomUntil(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.ended && !o.hasRoom() && ctx.Err() == nil {
+		o.room.Wait()
+	}
+}
+
+// wakeAll has all who wait for room look again.
+func (o *outbox) wakeAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.room.Broadcast()
+}
+
+// event queues what may be lost: the oldest, if there is too much of it. A client that is
+// told loses all of them, and false is returned.
+func (o *outbox) event(f *frame) (kept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.ended {
@@ -78,8 +109,13 @@ func (o *outbox) event(f *frame) {
 	}
 	o.push(&o.events, f)
 	for o.events.bytes > o.most && o.events.len() > 1 {
+		if o.tells {
+			o.dropEvents(o.events.len())
+			return false
+		}
 		o.dropEvents(1)
 	}
+	return true
 }
 
 // shed drops all events and returns how many bytes they had.

@@ -64,7 +64,7 @@ func New(options Options) *Server {
 	}
 	s.batches.New = func() any { return new(batch) }
 	s.upgrader = websocket.Upgrader{
-		Subprotocols: []string{Protocol}, ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
+		Subprotocols: protocols(), ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
 	}
 	s.hub = newHub(s.options.Broker, s.deliver)
 	s.ended.Go(s.rounds)
@@ -109,6 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ws.Close()
 		return
 	}
+	session.welcome()
 	go session.run() // ends with the socket; Close waits for it
 }
 
@@ -164,7 +165,7 @@ func (s *Server) sessions() []*session {
 	return all
 }
 
-// deliver makes one frame of an event and queues it for each who has subscribed.
+// deliver makes one frame of an event for each dialect and queues it for each who has subscribed.
 func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e broker.Event) {
 	a := answer{kind: Evnt, channel: e.Channel, args: e.Args}
 	if err := a.id.UnmarshalText([]byte(e.ID)); err != nil {
@@ -173,11 +174,20 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	if topic.Pattern {
 		a.pattern = topic.Name
 	}
-	f := newFrame(text(a.appendTo(make([]byte, frameHeader, 256+len(a.args)))), &s.budget)
+	var frames [dialects]*frame
 	for session := range members {
-		session.out.event(f.hold())
+		f := frames[session.dialect]
+		if f == nil {
+			f = s.frameOf(session.dialect, &a)
+			frames[session.dialect] = f
+		}
+		if !session.out.event(f.hold()) {
+			session.overflow()
+		}
 	}
-	f.drop()
+	for _, f := range frames {
+		drop(f)
+	}
 	s.stats.out[Evnt].Add(uint64(len(members)))
 	if s.budget.isOver() {
 		s.shed()
@@ -204,7 +214,9 @@ func (s *Server) shed() {
 		if s.budget.used.Load() <= s.budget.total.Load()/4*3 {
 			return
 		}
-		d.session.out.shed()
+		if d.session.out.shed() > 0 && d.session.dialect.isNew() {
+			d.session.overflow()
+		}
 	}
 }
 

@@ -38,13 +38,14 @@ var (
 //
 // Life: run reads until the socket ends, then cleans up.
 type session struct {
-	server *Server
-	ws     *websocket.Conn
-	net    net.Conn
-	out    *outbox
-	allows allowed
-	ctx    context.Context //nolint:containedctx // of the socket: its calls end with it
-	cancel context.CancelFunc
+	server  *Server
+	ws      *websocket.Conn
+	net     net.Conn
+	out     *outbox
+	allows  allowed
+	dialect dialect
+	ctx     context.Context //nolint:containedctx // of the socket: its calls end with it
+	cancel  context.CancelFunc
 
 	// Owned by run.
 	methods  Methods // who has had calls of it; nil: nobody
@@ -61,23 +62,25 @@ type session struct {
 	pinged  atomic.Bool  // since it was last heard
 
 	mu       sync.Mutex
-	changed  sync.Cond      // a promise was kept, a subscription is done, or it was told to go
-	promises []*promise     // not kept yet, in order
-	calls    int            // that were taken and have not ended
-	joining  int            // subscriptions that are not done
-	failed   []broker.Topic // could not be subscribed, and are still in topics
-	leaving  bool           // the socket ends when nothing is left to be done
-	saidBye  bool           // a close frame was sent
+	changed  sync.Cond           // a promise was kept, a subscription is done, or it was told to go
+	promises []*promise          // not kept yet, in order
+	calls    int                 // that were taken and have not ended
+	byID     map[messageID]*call // those of juggler.1
+	joining  int                 // subscriptions that are not done
+	failed   []broker.Topic      // could not be subscribed, and are still in topics
+	leaving  bool                // the socket ends when nothing is left to be done
+	saidBye  bool                // a close frame was sent
 	over     bool
 	reason   endReason // the first one
 }
 
 func newSession(server *Server, ws *websocket.Conn, allows allowed, identity *Identity) *session {
-	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows}
+	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
 	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) })
+	s.out.tells = s.dialect.isNew()
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
 		s.rate = &rate{each: time.Second / time.Duration(n), burst: n}
@@ -110,6 +113,7 @@ func (s *session) run() {
 	stop()
 	s.setReason(s.out.cause())
 	s.setReason(reasonOf(err))
+	s.explain(err)
 	s.cancel()
 	if s.methods != nil {
 		s.methods.Left(s.caller)
@@ -119,7 +123,7 @@ func (s *session) run() {
 		s.server.hub.unsubscribe(topic, s)
 	}
 	s.out.end(nil, false)
-	if errors.Is(err, websocket.ErrReadLimit) || errors.Is(err, errUTF8) {
+	if code, _ := farewell(s.dialect, err); code != 0 || errors.Is(err, websocket.ErrReadLimit) {
 		s.listenOn()
 	}
 	select {
@@ -136,8 +140,7 @@ func (s *session) stop() {
 	defer s.mu.Unlock()
 	s.over = true
 	for _, p := range s.promises {
-		drop(p.ack)
-		drop(p.result)
+		p.dropFrames()
 	}
 	s.promises = nil
 }
@@ -156,7 +159,7 @@ func (s *session) listenOn() {
 }
 
 var (
-	errBinary  = errors.New("a binary frame")
+	errBinary  = errors.New("a frame of the other kind")
 	errUTF8    = errors.New("text that is not UTF-8")
 	errAllowed = errors.New("a message that was not announced")
 	errBudget  = errors.New("no memory for a message")
@@ -172,7 +175,7 @@ func (s *session) read() error {
 		if err != nil {
 			return err
 		}
-		if kind != websocket.TextMessage {
+		if kind != int(s.dialect.opcode()) {
 			return errBinary
 		}
 		s.reading.Store(time.Now().UnixNano())
@@ -194,16 +197,18 @@ func (s *session) read() error {
 
 // take takes one message. An error ends the socket.
 func (s *session) take(message []byte) error {
-	if !utf8.Valid(message) {
-		s.bye(websocket.CloseInvalidFramePayloadData, "")
+	if s.dialect.opcode() == opText && !utf8.Valid(message) {
 		return errUTF8
 	}
-	r, err := parse(message)
+	r, err := s.dialect.parse(message)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errMessage, err)
 	}
 	if !s.allows.has(r.kind) {
-		return errAllowed
+		if !s.dialect.isNew() {
+			return errAllowed
+		}
+		r.refuse(errAnnounced)
 	}
 	s.server.stats.in[r.kind].Add(1)
 	if uri := s.server.options.CloseURI; uri != "" && r.kind == Call && r.uri == uri {
@@ -213,14 +218,50 @@ func (s *session) take(message []byte) error {
 	if s.hasSaidBye() {
 		return nil // nothing is answered any more
 	}
+	if r.refused == nil && s.takeSmall(&r) {
+		return s.awaitRoom()
+	}
 	p := s.promised(r)
 	if p == nil {
 		return nil
 	}
+	if err := s.awaitRoom(); err != nil {
+		return err
+	}
+	s.begin(p)
+	return nil
+}
+
+// takeSmall takes what is not acknowledged.
+func (s *session) takeSmall(r *request) (taken bool) {
+	switch r.kind {
+	case Cancel:
+		s.cancelCall(r.id)
+	case Credit:
+		s.grant(r.id, r.credit)
+	case Ping:
+		s.tell(answer{kind: Pong, id: r.id})
+	default:
+		return false
+	}
+	return true
+}
+
+// tell sends what nobody has asked for in turn, if the dialect has a word for it.
+func (s *session) tell(a answer) {
+	f := s.frameOf(a)
+	if f == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send(a.kind, f)
+}
+
+func (s *session) awaitRoom() error {
 	if !s.out.awaitRoom() {
 		return errOver
 	}
-	s.begin(p)
 	return nil
 }
 
@@ -229,6 +270,10 @@ var errMessage = errors.New("not a message")
 
 // begin starts what a request asks for; p is done later, or at once.
 func (s *session) begin(p *promise) {
+	if p.refused != nil {
+		p.done(p.refused)
+		return
+	}
 	if most := s.server.options.MaxName; len(p.uri) > most || len(p.channel) > most {
 		p.done(errName)
 		return
@@ -243,22 +288,25 @@ func (s *session) begin(p *promise) {
 		s.call(p)
 	case Pub:
 		s.awaitJoined()
-		s.server.options.Broker.Publish(broker.Event{Channel: p.channel, ID: string(p.id), Args: p.args}, p.done)
+		s.server.options.Broker.Publish(broker.Event{Channel: p.channel, ID: s.dialect.eventID(p.id), Args: p.args}, p.done)
 	case Sub:
 		s.subscribe(p)
 	case Unsub:
-		topic := broker.Topic{Name: p.channel, Pattern: p.pattern}
+		topic := p.topic()
 		if _, ok := s.topics[topic]; ok {
 			delete(s.topics, topic)
 			s.server.hub.unsubscribe(topic, s)
 		}
 		p.done(nil)
+	case Token:
+		err := s.authenticate(p.token)
+		p.settled(s.identified(answer{kind: Ack}), err)
 	}
 }
 
 func (s *session) subscribe(p *promise) {
 	s.forgetFailed()
-	topic := broker.Topic{Name: p.channel, Pattern: p.pattern}
+	topic := p.topic()
 	if _, ok := s.topics[topic]; !ok && len(s.topics) >= s.server.options.MaxSubscriptions {
 		p.done(errSubscriptions)
 		return
@@ -311,7 +359,7 @@ func (s *session) awaitJoined() {
 // send queues a reply. One that is too long ends the socket after what precedes it.
 // The caller holds mu.
 func (s *session) send(k Kind, f *frame) {
-	if most := s.server.options.WriteLimit; most > 0 && int64(len(f.bytes)) > most {
+	if !s.dialect.isNew() && s.server.isTooLong(f) {
 		f.drop()
 		s.reason = s.reason.or(endWriteLimit)
 		s.out.end(nil, true)
@@ -319,10 +367,6 @@ func (s *session) send(k Kind, f *frame) {
 	}
 	s.server.stats.out[k].Add(1)
 	s.out.reply(f)
-}
-
-func (s *session) frameOf(a answer) *frame {
-	return newFrame(text(a.appendTo(make([]byte, frameHeader, 256+len(a.args)))), &s.server.budget)
 }
 
 // bye sends a close frame, once, and gives the client some time to answer it.
@@ -337,7 +381,7 @@ func (s *session) byeLocked(code int, why string) {
 		return
 	}
 	s.saidBye = true
-	payload := websocket.FormatCloseMessage(code, why)
+	payload := websocket.FormatCloseMessage(s.dialect.closeCode(s.reason, code), shortened(why))
 	s.out.end(newFrame(control(opClose, payload), &s.server.budget), false)
 	_ = s.net.SetReadDeadline(time.Now().Add(linger)) // a connection that is gone ends by itself
 	s.changed.Broadcast()

@@ -24,6 +24,7 @@ const (
 	endDrain
 	endExpired
 	endBroker
+	endOverflow
 )
 
 // or keeps the first reason.
@@ -59,13 +60,15 @@ func (r endReason) String() string {
 		return "expired"
 	case endBroker:
 		return "broker"
+	case endOverflow:
+		return "overflow"
 	case endNone:
 	}
 	return "unknown"
 }
 
 func endReasons() []endReason {
-	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker}
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker, endOverflow}
 }
 
 // reasonOf says why reading ended.
@@ -90,9 +93,9 @@ func reasonOf(err error) endReason {
 type counters struct {
 	opened, expired, dropped, denied, slowed atomic.Uint64
 
-	in, out [Evnt + 1]atomic.Uint64 // by Kind
+	in, out [Exp + 1]atomic.Uint64 // by Kind
 	refused [refusedToken + 1]atomic.Uint64
-	ended   [endBroker + 1]atomic.Uint64
+	ended   [endOverflow + 1]atomic.Uint64
 }
 
 // refusal is why a handshake was refused.
@@ -161,10 +164,10 @@ func (s *Server) Stats() Stats {
 		session.mu.Unlock()
 		stats.Sockets++
 	}
-	for _, k := range requestKinds() {
+	for _, k := range []Kind{Call, Pub, Sub, Unsub, Cancel, Credit, Token, Ping} {
 		stats.Received[k.String()] = c.in[k].Load()
 	}
-	for _, k := range []Kind{Nack, Ack, Res, Evnt} {
+	for _, k := range []Kind{Nack, Ack, Res, Exp, Evnt, Pong, Welcome} {
 		stats.Sent[k.String()] = c.out[k].Load()
 	}
 	for _, reason := range refusals() {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-//go:embed testdata/*.txt
+//go:embed testdata/*.txt testdata/juggler.1/*.txt
 var files embed.FS
 
 // Case is one exchange.
@@ -32,15 +32,29 @@ type step struct {
 	rest   string
 }
 
-// Cases returns all cases, in the order of their files.
-func Cases(t testing.TB) (all []Case) {
+// Cases returns all cases of juggler.0, in the order of their files.
+func Cases(t testing.TB) []Case {
 	t.Helper()
-	entries, err := files.ReadDir("testdata")
+	return casesOf(t, "testdata")
+}
+
+// NewCases returns those of juggler.1, for servers of ours.
+func NewCases(t testing.TB) []Case {
+	t.Helper()
+	return casesOf(t, "testdata/juggler.1")
+}
+
+func casesOf(t testing.TB, dir string) (all []Case) {
+	t.Helper()
+	entries, err := files.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		text, err := files.ReadFile("testdata/" + entry.Name())
+		if entry.IsDir() {
+			continue
+		}
+		text, err := files.ReadFile(dir + "/" + entry.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +92,7 @@ func parse(file, text string) (cases []Case, err error) {
 }
 
 func stepForm() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:(old|new): )?(?:(\d) ?)?(server|dial|>bin|>|<|~<|\*<|ping|closed|close|quiet|break)(?: (.*))?$`)
+	return regexp.MustCompile(`^(?:(old|new): )?(?:(\d) ?)?(server|dial|join|>bin|>|<bin|<|~<|\*<|ping|closed|close|quiet|break)(?: (.*))?$`)
 }
 
 func parseStep(line string) (step, error) {
@@ -124,6 +138,7 @@ func (v vars) pattern(text string) *regexp.Regexp {
 	quoted = strings.ReplaceAll(quoted, `\$uuid`, `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 	quoted = strings.ReplaceAll(quoted, `\$number`, `[0-9]+`)
 	quoted = strings.ReplaceAll(quoted, `\$text`, `[^"\\]*(?:\\.[^"\\]*)*`)
+	quoted = strings.ReplaceAll(quoted, `\$bytes`, `(?:[0-9a-f]{2})*`)
 	return regexp.MustCompile(`^` + quoted + `$`)
 }
 

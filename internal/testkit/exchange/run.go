@@ -76,6 +76,7 @@ type runner struct {
 // socket is one connection of a client, with what has come in.
 type socket struct {
 	ws    *websocket.Conn
+	end   string      // of every frame of text
 	in    chan string // frames; "pong TEXT"; "closed CODE TEXT" is the last
 	ended chan struct{}
 }
@@ -110,6 +111,9 @@ func (r *runner) do(steps []step) int {
 		}
 	case "dial":
 		r.dial(s)
+	case "join":
+		r.dial(s)
+		r.next(s)
 	case "break":
 		if r.broken == nil {
 			r.t.Skip("the broker of this server cannot be broken")
@@ -121,8 +125,10 @@ func (r *runner) do(steps []step) int {
 		r.send(s)
 	case "closed":
 		r.want(s, "closed "+s.rest)
+	case "<bin":
+		r.want(s, "bin "+s.rest)
 	default:
-		r.want(s, s.rest+"\n")
+		r.want(s, s.rest+r.socket(s).end)
 	}
 	return 1
 }
@@ -185,7 +191,7 @@ func (r *runner) wantAll(steps []step) {
 	left := slices.Clone(steps)
 	for len(left) > 0 {
 		got := r.next(left[0])
-		i := slices.IndexFunc(left, func(s step) bool { return r.vars.pattern(s.rest + "\n").MatchString(got) })
+		i := slices.IndexFunc(left, func(s step) bool { return r.vars.pattern(s.rest + r.socket(s).end).MatchString(got) })
 		if i < 0 {
 			r.t.Fatalf("got %q, want in any order:\n%v", got, left)
 		}
@@ -264,7 +270,10 @@ func outcome(response *http.Response, err error) string {
 // listen reads until the socket ends. A close frame is not answered: whoever closes
 // first says why.
 func listen(ws *websocket.Conn) *socket {
-	s := &socket{ws: ws, in: make(chan string, 1000), ended: make(chan struct{})}
+	s := &socket{ws: ws, end: "\n", in: make(chan string, 1000), ended: make(chan struct{})}
+	if strings.HasPrefix(ws.Subprotocol(), "juggler.1") {
+		s.end = ""
+	}
 	ws.SetPongHandler(func(text string) error {
 		s.in <- "pong " + text
 		return nil
@@ -272,12 +281,16 @@ func listen(ws *websocket.Conn) *socket {
 	go func() {
 		defer close(s.ended)
 		for {
-			_, content, err := ws.ReadMessage()
-			if err != nil {
+			kind, content, err := ws.ReadMessage()
+			switch {
+			case err != nil:
 				s.in <- "closed " + ending(err)
 				return
+			case kind == websocket.BinaryMessage:
+				s.in <- "bin " + hex.EncodeToString(content)
+			default:
+				s.in <- string(content)
 			}
-			s.in <- string(content)
 		}
 	}()
 	return s

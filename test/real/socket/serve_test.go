@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,7 @@ func TestServeExchanges(t *testing.T) {
 		_, url := startServe(t, args...)
 		return url, nil
 	}}
-	for _, c := range exchange.Cases(t) {
+	for _, c := range slices.Concat(exchange.Cases(t), exchange.NewCases(t)) {
 		exchange.Run(t, c, target)
 	}
 }

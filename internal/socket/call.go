@@ -1,0 +1,251 @@
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
+
+// call is what a Call of juggler.1 has until it ends. It is a broker.Stream.
+//
+// Guarded by session.mu.
+type call struct {
+	promise *promise
+	cancel  context.CancelFunc
+	ended   bool
+	credit  int       // results that it may send before its last one
+	early   []*frame  // results that came before the ack had left
+	watch   func(int) // is told of credit
+}
+
+// errEnded tells a function that nobody takes its results any more.
+var errEnded = errors.New("the call has ended")
+
+// call hands a call to the broker.
+func (s *session) call(p *promise) {
+	ctx := s.ctx
+	if s.dialect.isNew() {
+		p.call = &call{promise: p, credit: p.credit}
+		ctx, p.call.cancel = context.WithCancel(s.ctx)
+	}
+	if err := s.admit(p); err != nil {
+		if p.call != nil {
+			p.call.cancel()
+		}
+		p.done(err)
+		return
+	}
+	call := broker.Call{
+		Caller: s.caller, URI: p.uri, Content: p.content, Args: p.args, Timeout: p.timeout, IfServed: s.dialect.isNew(),
+		Accepted: func(err error) {
+			if err != nil {
+				s.uncount(p)
+			}
+			p.done(err)
+		},
+		Answered: p.answered,
+	}
+	if p.streams {
+		call.Stream = p.call
+	}
+	s.calleeOf(p.uri).Call(ctx, call)
+}
+
+// callee has functions or methods.
+type callee interface {
+	Call(ctx context.Context, call broker.Call)
+}
+
+// calleeOf returns who answers calls of a URI. Only run calls it.
+func (s *session) calleeOf(uri string) callee {
+	if !s.server.isMethod(uri) {
+		return s.server.options.Broker
+	}
+	s.methods = s.server.options.Methods
+	return s.methods
+}
+
+func (s *Server) isMethod(uri string) bool {
+	return s.options.Methods != nil && s.options.Methods.Takes(uri)
+}
+
+// admit counts a call, or says why it may not be made.
+func (s *session) admit(p *promise) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.calls >= s.server.options.MaxCalls:
+		return errCalls
+	case p.timeout < 0:
+		return errTimeout
+	case p.content != broker.JSON && !s.server.isMethod(p.uri):
+		return errContent
+	case p.call != nil && s.byID[p.id] != nil:
+		return errSameID
+	}
+	s.calls++
+	if p.call != nil {
+		if s.byID == nil {
+			s.byID = map[messageID]*call{}
+		}
+		s.byID[p.id] = p.call
+	}
+	return nil
+}
+
+// uncount is for a call that was not taken.
+func (s *session) uncount(p *promise) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls--
+	s.forget(p)
+}
+
+// forget is for a call that has ended. The caller holds mu.
+func (s *session) forget(p *promise) {
+	if p.call == nil {
+		return
+	}
+	p.call.ended = true
+	p.call.cancel()
+	delete(s.byID, p.id)
+	if len(s.byID) == 0 {
+		s.byID = nil
+	}
+	s.changed.Broadcast() // a function may wait for credit
+}
+
+// callOf returns a call that has not ended; nil if there is none of this id.
+func (s *session) callOf(id messageID) *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+// cancelCall is for a client that does not want a result any more. The broker ends the
+// call.
+func (s *session) cancelCall(id messageID) {
+	if c := s.callOf(id); c != nil {
+		c.cancel()
+	}
+}
+
+// grant adds to the credit of a call.
+func (s *session) grant(id messageID, n int) {
+	c := s.callOf(id)
+	if c == nil {
+		return
+	}
+	s.mu.Lock()
+	n = min(n, mostCredit-c.credit)
+	c.credit += n
+	watch := c.watch
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	if watch != nil && n > 0 {
+		watch(n)
+	}
+}
+
+// Watch implements broker.Stream.
+func (c *call) Watch(f func(credit int)) {
+	s := c.promise.session
+	s.mu.Lock()
+	n := c.credit
+	c.watch = f
+	s.mu.Unlock()
+	if n > 0 {
+		f(n)
+	}
+}
+
+// Offer implements broker.Stream.
+func (c *call) Offer(result json.RawMessage) bool {
+	s := c.promise.session
+	f := c.frameOf(result)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.ended || s.over || c.credit == 0:
+		f.drop()
+		return false
+	case !c.promise.left:
+		c.early = append(c.early, f)
+	default:
+		s.send(Res, f)
+	}
+	c.credit--
+	return true
+}
+
+// Send implements broker.Stream.
+func (c *call) Send(ctx context.Context, result json.RawMessage) error {
+	s := c.promise.session
+	f := c.frameOf(result)
+	if s.server.isTooLong(f) {
+		f.drop()
+		return errLong
+	}
+	if c.sendNow(f) {
+		return nil
+	}
+	defer context.AfterFunc(ctx, s.wakeAll)()
+	for {
+		if err := c.awaitCredit(ctx); err != nil {
+			f.drop()
+			return err
+		}
+		if c.sendNow(f) {
+			return nil
+		}
+		s.out.awaitRoomUntil(ctx)
+	}
+}
+
+func (c *call) frameOf(result json.RawMessage) *frame {
+	p := c.promise
+	return p.session.frameOf(answer{kind: Res, id: p.id, args: result, content: p.content, more: true})
+}
+
+// sendNow sends a result if there is credit, and room for it.
+func (c *call) sendNow(f *frame) bool {
+	s := c.promise.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.maySend() || !s.out.replyIfRoom(f) {
+		return false
+	}
+	c.credit--
+	s.server.stats.out[Res].Add(1)
+	return true
+}
+
+func (c *call) maySend() bool { return c.promise.left && !c.ended && c.credit > 0 }
+
+// awaitCredit waits until a result may be sent. An error says that none will be.
+func (c *call) awaitCredit(ctx context.Context) error {
+	s := c.promise.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case c.ended || s.over || s.saidBye:
+			return errEnded
+		case c.maySend():
+			return nil
+		}
+		s.changed.Wait()
+	}
+}
+
+// wakeAll has all who wait for something look again.
+func (s *session) wakeAll() {
+	s.mu.Lock()
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	s.out.wakeAll()
+}

@@ -1,0 +1,99 @@
+package socket
+
+import "github.com/cabrank/cabrank/internal/broker"
+
+// The WebSocket subprotocols.
+const (
+	// Protocol is the one that is kept. Source: docs/juggler.md.
+	Protocol = "juggler.0"
+	// Protocol1 is the one for new clients. Source: docs/juggler-1.md.
+	Protocol1 = "juggler.1"
+	// Protocol1Proto has the same messages as protobuf, in binary frames.
+	Protocol1Proto = "juggler.1.proto"
+)
+
+// dialect is how a subprotocol says things.
+type dialect uint8
+
+const (
+	juggler0 dialect = iota
+	juggler1
+	juggler1Proto
+	dialects // how many there are
+)
+
+// protocols are the subprotocols in the order in which they are preferred.
+func protocols() []string { return []string{Protocol1Proto, Protocol1, Protocol} }
+
+// dialectOf returns the one that was agreed.
+func dialectOf(protocol string) dialect {
+	switch protocol {
+	case Protocol1:
+		return juggler1
+	case Protocol1Proto:
+		return juggler1Proto
+	}
+	return juggler0
+}
+
+// isNew is true for those that tell their clients why something was refused or has
+// ended, where juggler.0 is silent.
+func (d dialect) isNew() bool { return d != juggler0 }
+
+// opcode is that of its messages, in both directions.
+func (d dialect) opcode() byte {
+	if d == juggler1Proto {
+		return opBinary
+	}
+	return opText
+}
+
+// parse reads a message. An error ends the socket. The result has nothing of message.
+func (d dialect) parse(message []byte) (request, error) {
+	switch d {
+	case juggler1:
+		return parseJSON(message)
+	case juggler1Proto:
+		return parseProto(message)
+	case juggler0, dialects:
+	}
+	return parse(message)
+}
+
+// append appends an answer; nothing if it has no word for it.
+func (d dialect) append(b []byte, a *answer) []byte {
+	switch d {
+	case juggler1:
+		return appendJSON(b, a)
+	case juggler1Proto:
+		return appendProto(b, a)
+	case juggler0, dialects:
+	}
+	return a.appendTo(b)
+}
+
+// frameOf makes a frame of an answer; nil if the dialect has no word for it.
+func (s *Server) frameOf(d dialect, a *answer) *frame {
+	b := d.append(make([]byte, frameHeader, frameHeader+256+len(a.args)), a)
+	if len(b) == frameHeader {
+		return nil
+	}
+	return newFrame(withHeader(b, d.opcode()), &s.budget)
+}
+
+func (s *session) frameOf(a answer) *frame { return s.server.frameOf(s.dialect, &a) }
+
+// eventID is the id of the event that a PUB publishes. Subscribers rely on its form.
+func (d dialect) eventID(id messageID) string {
+	if !d.isNew() {
+		return string(id)
+	}
+	var uuid messageID
+	if text := id.text(); len(text) == 36 && uuid.UnmarshalText([]byte(text)) == nil {
+		return string(uuid)
+	}
+	return newUUID()
+}
+
+// topic is what a SUB or UNSB is about.
+func (r *request) topic() broker.Topic { return broker.Topic{Name: r.channel, Pattern: r.pattern} }

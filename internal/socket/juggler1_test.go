@@ -1,0 +1,311 @@
+package socket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// client1 speaks juggler.1.
+type client1 struct {
+	t  testing.TB
+	ws *websocket.Conn
+}
+
+// join opens a socket and takes its welcome.
+func join(t testing.TB, dialer *websocket.Dialer, url string) *client1 {
+	t.Helper()
+	dialer.Subprotocols = []string{Protocol1}
+	ws, response, err := dialer.Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	t.Cleanup(func() { ws.Close() })
+	c := &client1{t, ws}
+	if got := c.next(); !strings.HasPrefix(got, `{"type":"welcome"`) {
+		t.Fatalf("first: %s", got)
+	}
+	return c
+}
+
+func (c *client1) send(messages ...string) {
+	c.t.Helper()
+	for _, m := range messages {
+		if err := c.ws.WriteMessage(websocket.TextMessage, []byte(m)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// next returns a message, or how the socket has ended.
+func (c *client1) next() string {
+	c.t.Helper()
+	c.ws.SetReadDeadline(time.Now().Add(within))
+	_, content, err := c.ws.ReadMessage()
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+func (c *client1) want(messages ...string) {
+	c.t.Helper()
+	for _, want := range messages {
+		if got := c.next(); got != want {
+			c.t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// wantEnd takes messages until the socket ends with a code.
+func (c *client1) wantEnd(code int) (messages int) {
+	c.t.Helper()
+	c.ws.SetReadDeadline(time.Now().Add(within))
+	for {
+		_, _, err := c.ws.ReadMessage()
+		if err == nil {
+			messages++
+			continue
+		}
+		if !websocket.IsCloseError(err, code) {
+			c.t.Fatalf("it has ended by %v, want %d", err, code)
+		}
+		return messages
+	}
+}
+
+// Results wait for their ack, in their order, however early they come; credit is counted.
+func TestResultsWaitForTheirAck(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, _, b := startScripted(t, Options{})
+	c := join(t, &websocket.Dialer{}, url)
+	c.send(`{"type":"sub","id":1,"channel":"slow"}`, `{"type":"call","id":2,"uri":"a","credit":2}`)
+	b.await(t, "sub slow", "call a")
+	stream := b.calls["a"].Stream
+	granted := make(chan int, 10)
+	stream.Watch(func(n int) { granted <- n })
+	for _, want := range []bool{true, true, false} {
+		if got := stream.Offer(json.RawMessage("1")); got != want {
+			t.Errorf("offered: %t", got)
+		}
+	}
+	b.done("call a", nil)
+	c.send(`{"type":"credit","id":2,"credit":7}`)
+	testkit.Eventually(t, within, "credit", func() bool { return len(granted) == 2 })
+	if first, second := <-granted, <-granted; first != 2 || second != 7 {
+		t.Errorf("told of %d and %d", first, second)
+	}
+	b.done("sub slow", nil)
+	c.want(`{"type":"ack","id":1}`, `{"type":"ack","id":2}`, `{"type":"res","id":2,"args":1,"more":true}`, `{"type":"res","id":2,"args":1,"more":true}`)
+	if err := stream.Send(t.Context(), json.RawMessage("3")); err != nil {
+		t.Error(err)
+	}
+	b.answer("a", "4")
+	c.want(`{"type":"res","id":2,"args":3,"more":true}`, `{"type":"res","id":2,"args":4}`)
+	if err := stream.Send(t.Context(), json.RawMessage("5")); err == nil || stream.Offer(json.RawMessage("6")) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// Who gives credit for more than it reads holds up its function, and not the memory of
+// the server; who reads gets all.
+func TestStreamWaitsForItsReader(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := start(t, Options{}, noBounds)
+	const results, size = 600, 10_000
+	sent := make(chan int, results)
+	defer b.ServeStream("big", 1, func(_ context.Context, _ json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
+		text := json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
+		for i := range results {
+			if err := send(text); err != nil {
+				return nil, err
+			}
+			sent <- i
+		}
+		return nil, nil
+	})()
+	c := join(t, &websocket.Dialer{}, url)
+	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	c.send(`{"type":"call","id":1,"uri":"big","credit":600}`)
+	c.want(`{"type":"ack","id":1}`)
+	testkit.Eventually(t, within, "the function to wait", func() bool {
+		before := len(sent)
+		<-time.After(50 * time.Millisecond)
+		return before > 0 && len(sent) == before
+	})
+	if used := server.Stats().BufferedBytes; used > pausedBytes+mostBatchBytes+3*size {
+		t.Errorf("%d bytes wait", used)
+	}
+	got := 0
+	for strings.HasSuffix(c.next(), `"more":true}`) {
+		got++
+	}
+	if got != results || len(sent) != results {
+		t.Errorf("%d results", got)
+	}
+}
+
+// A function that waits for credit is let go by the end of its socket.
+func TestStreamEndsWithItsSocket(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := start(t, Options{}, noBounds)
+	ended := make(chan error, 1)
+	defer b.ServeStream("s", 1, func(_ context.Context, _ json.RawMessage, send func(json.RawMessage) error) (json.RawMessage, error) {
+		err := send(json.RawMessage("1"))
+		ended <- err
+		return nil, err
+	})()
+	c := join(t, &websocket.Dialer{}, url)
+	c.send(`{"type":"call","id":1,"uri":"s","credit":0}`)
+	c.want(`{"type":"ack","id":1}`)
+	c.ws.Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it was sent")
+		}
+	case <-time.After(within):
+		t.Error("it waits")
+	}
+	testkit.Eventually(t, within, "the socket to end", func() bool { return server.Stats().Sockets == 0 && server.Stats().Calls == 0 })
+}
+
+// Who does not read its events is told so by the end of its socket, also if it is the
+// memory of all that is used up. A socket of juggler.0 beside it loses the oldest.
+func TestOverflowEnds(t *testing.T) {
+	for name, options := range map[string]Options{
+		"queue":  {QueueBytes: 64 << 10},
+		"budget": {QueueBytes: 8 << 20, BufferTotal: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.CheckLeaks(t)
+			url, server, b := start(t, options, noBounds)
+			c, old := join(t, &websocket.Dialer{}, url), dial(t, url)
+			for _, session := range server.sessions() {
+				session.net.(*net.TCPConn).SetWriteBuffer(4 << 10)
+			}
+			c.send(`{"type":"sub","id":1,"channel":"c"}`)
+			c.want(`{"type":"ack","id":1}`)
+			old.send(subFrame("1", "c"))
+			old.want("ack 1")
+			args := json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
+			events := 0
+			testkit.Eventually(t, within, "the socket to end", func() bool {
+				for range 100 {
+					b.Publish(broker.Event{Channel: "c", ID: idOf("1"), Args: args}, func(error) {})
+				}
+				events += 100
+				return server.Stats().Ended["overflow"] == 1 || events > 1_000_000 || server.sessionsOf(juggler1) == 0
+			})
+			if got := c.wantEnd(closeOverflow); got >= events {
+				t.Errorf("%d of %d events came", got, events)
+			}
+			wantEnded(t, server, "overflow", 1)
+			if server.Stats().Sockets != 1 {
+				t.Error("the other one has ended, too")
+			}
+		})
+	}
+}
+
+// sessionsOf counts those that have not been told to go.
+func (s *Server) sessionsOf(d dialect) (n int) {
+	for _, session := range s.sessions() {
+		if session.dialect == d && !session.hasSaidBye() {
+			n++
+		}
+	}
+	return n
+}
+
+// A message that finds no room ends its socket with a word.
+func TestNoRoomIsTold(t *testing.T) {
+	url, server, _ := start(t, Options{BufferTotal: 64 << 10}, noBounds)
+	c := join(t, &websocket.Dialer{}, url)
+	_ = c.ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"pub","channel":"c","args":"`+strings.Repeat("y", 200_000)+`"}`))
+	c.wantEnd(websocket.CloseTryAgainLater)
+	wantEnded(t, server, "memory", 1)
+}
+
+// Times of juggler.1 are those of its messages.
+func TestTimesOfCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := broker.NewMemory(noBounds)
+		defer b.Serve("hangs", 9, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})()
+		_, dialer := servePipes(t, Options{Broker: b, Ping: time.Hour})
+		c := join(t, dialer, "ws://pipe/ws")
+		for _, tc := range []struct {
+			timeout string
+			want    time.Duration
+		}{{"1", time.Millisecond}, {"1.2", 2 * time.Millisecond}, {"0", time.Minute}, {"90000", 90 * time.Second}} {
+			began := time.Now()
+			c.send(fmt.Sprintf(`{"type":"call","id":1,"uri":"hangs","timeout":%s}`, tc.timeout))
+			c.ws.SetReadDeadline(time.Time{})
+			for _, want := range []string{`{"type":"ack","id":1}`, `{"type":"exp","id":1}`} {
+				if _, got, err := c.ws.ReadMessage(); string(got) != want {
+					t.Fatalf("got %s, %v; want %s", got, err, want)
+				}
+			}
+			if took := time.Since(began); took != tc.want {
+				t.Errorf("%s: it has expired after %v", tc.timeout, took)
+			}
+		}
+		c.ws.Close()
+	})
+}
+
+// Who shows a token is told who it is and for how long; the one who has none yet, how
+// long it has.
+func TestTokensAreTold(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, _, _ := start(t, Options{Auth: tokens{
+		"good": {User: "7", Expires: time.Now().Add(2 * time.Hour), Subscribe: []string{"*"}, Channels: []string{"u7"}},
+	}}, noBounds)
+	dialer := &websocket.Dialer{Subprotocols: []string{Protocol1}}
+	ws, response, err := dialer.Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer ws.Close()
+	c := &client1{t, ws}
+	told := func() (m struct {
+		Type string `json:"type"`
+		User string `json:"user"`
+		Auth int64  `json:"auth"`
+		TTL  int64  `json:"ttl"`
+	}) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(c.next()), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	hour := time.Hour.Milliseconds()
+	if m := told(); m.Type != "welcome" || m.User != "" || m.TTL != 0 || m.Auth > firstTokenTime.Milliseconds() || m.Auth < 1 {
+		t.Errorf("welcome: %+v", m)
+	}
+	c.send(`{"type":"sub","id":1,"channel":"c"}`, `{"type":"auth","id":2,"token":"bad"}`)
+	c.want(`{"type":"nack","id":1,"error":{"code":401,"message":"a token is needed first"}}`, `{"type":"nack","id":2,"error":{"code":401,"message":"no such token"}}`)
+	c.send(`{"type":"auth","id":3,"token":"good"}`)
+	c.want(`{"type":"sub","channel":"u7"}`)
+	if m := told(); m.Type != "ack" || m.User != "7" || m.TTL > 2*hour || m.TTL < 2*hour-60_000 {
+		t.Errorf("ack: %+v", m)
+	}
+	c.send(`{"type":"sub","id":4,"channel":"c"}`)
+	c.want(`{"type":"ack","id":4}`)
+}
