@@ -131,8 +131,8 @@ var layers = map[string]layer{
 	},
 	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
 
-	// Programs of others import it.
-	"client": {outside: []string{"github.com/gorilla/websocket"}, notStd: []string{"os", "syscall"}, documented: true},
+	// Lines about finished calls.
+	"internal/accesslog": {inside: []string{"internal/grpcwire", "internal/relay", "internal/sink"}, notStd: []string{"net", "os/exec", "syscall"}, documented: true},
 
 	// Where lines go that nobody may be reading.
 	"internal/sink": {notStd: []string{"net", "os", "syscall"}, documented: true},
@@ -169,7 +169,7 @@ var layers = map[string]layer{
 
 	// The lab measures from outside: it starts cabrank as anybody does. Only its
 	// simulations drive a rank (TestLabStaysOutside).
-	"internal/lab": {inside: []string{"client", "internal/lab/...", "internal/rank", "internal/ranksim"}, outside: anything},
+	"internal/lab": {inside: []string{"internal/lab/...", "internal/rank", "internal/ranksim"}, outside: anything},
 	// What it is made of, from the bottom: time, frames, processes, a worker.
 	"internal/lab/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"internal/lab/rawh2": {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
@@ -202,11 +202,6 @@ var layers = map[string]layer{
 	},
 	"internal/lab/httpcaller": {
 		inside:  []string{"internal/lab/traffic"},
-		outside: []string{"google.golang.org/grpc/codes"},
-		notStd:  []string{"os", "os/exec"}, documented: true,
-	},
-	"internal/lab/socketcaller": {
-		inside:  []string{"client", "internal/lab/traffic"},
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},

@@ -84,7 +84,7 @@ func (e *echoes) isEcho(now time.Time) bool {
 // heed does what signals ask for, until it is told to stop.
 func (s *service) heed() (stop func()) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, append(stopSignals(), syscall.SIGUSR2)...)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGUSR1, syscall.SIGUSR2)...)
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup: Notify would undo that
 		signal.Notify(signals, syscall.SIGHUP)
 	}
@@ -112,6 +112,8 @@ func (s *service) heed() (stop func()) {
 // obey does what one signal asks for. lost tells whether the terminal has gone.
 func (s *service) obey(ctx context.Context, got os.Signal, lost func() bool, stops *echoes) {
 	switch {
+	case got == syscall.SIGUSR1:
+		s.access.reopen()
 	case got == syscall.SIGUSR2:
 		go s.whenStarted(ctx, s.upgradeBySignal)
 	case got == syscall.SIGHUP && !lost():

@@ -157,6 +157,9 @@ func (s *service) apply(cfg *config.Config) error {
 		s.sockets.Configure(cfg.Socket)
 	}
 	s.boundSockets()
+	if s.access != nil {
+		s.access.log.Choose(accessChoice(cfg.AccessLog))
+	}
 	if s.settings.origin.level != nil {
 		s.settings.origin.level.Set(cfg.Log.SlogLevel())
 	}

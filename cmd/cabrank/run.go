@@ -66,8 +66,13 @@ func serve(cfg *config.Config, from origin, log *serviceLog, out io.Writer) erro
 	if err != nil {
 		return err
 	}
+	shared := &sharedWriter{to: out}
+	if err := s.openAccess(shared); err != nil {
+		return err
+	}
+	defer s.access.close()
 	defer s.heed()()
-	err = s.start(starting, out)
+	err = s.start(starting, shared)
 	close(s.orders.started)
 	if err != nil {
 		s.failTakeOver(err)

@@ -78,6 +78,9 @@ func (s *service) sources() admin.Sources {
 // linesDropped counts lines that nobody has read, those of the log and those of workers.
 func (s *service) linesDropped() map[string]uint64 {
 	dropped := map[string]uint64{"log": s.lines.Dropped()}
+	if s.access != nil {
+		dropped["access_log"] = s.access.log.Dropped()
+	}
 	if s.workers != nil {
 		dropped["workers"] = s.workers.LinesDropped()
 	}

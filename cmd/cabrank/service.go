@@ -48,6 +48,7 @@ type service struct {
 	workers       *worker.Supervisor // nil if only others run endpoints
 	autoscale     *autoscale         // of the workers; nil without them
 	places        *pool              // of the workers
+	access        *access            // log of calls; nil without one
 	scrape        *scraping          // of the workers' metrics pages; nil if nobody shows them
 	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
 	outside       *pool              // of the upstreams
@@ -144,6 +145,9 @@ func (s *service) makeRelay(options relay.Options) error {
 	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	options.Other = pageOverHTTP2(s.log)
+	if s.access != nil {
+		options.Access = s.access.log.Call
+	}
 	s.relay = relay.New(options)
 	s.boundSockets()
 	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)

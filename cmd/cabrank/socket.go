@@ -20,6 +20,6 @@ func newSocketCommand() *cobra.Command {
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newSocketServeCommand(), newSocketCalleeCommand(), newSocketConnectCommand(), newSocketLoadCommand())
+	cmd.AddCommand(newSocketServeCommand(), newSocketCalleeCommand())
 	return cmd
 }

@@ -102,3 +102,16 @@ func cleanControl(path string) (string, error) {
 	}
 	return path, nil
 }
+
+// cleanLogPath accepts where the access log goes. A word without a slash is one of two,
+// not a file that nobody finds again.
+func cleanLogPath(path string) (string, error) {
+	switch {
+	case path == none || path == "stdout":
+	case !strings.Contains(path, "/"):
+		return "", fmt.Errorf("%s has no /", quote(path))
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return "", fmt.Errorf("%s is not a path", quote(path))
+	}
+	return path, nil
+}

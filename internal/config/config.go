@@ -14,6 +14,7 @@ import (
 // range of every field stand in keys.go beside the key of the same name.
 type Config struct {
 	Log         Log
+	AccessLog   AccessLog
 	Server      Server
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
@@ -71,6 +72,13 @@ type Config struct {
 
 	origins       map[string]Origin
 	commandOrigin Origin
+}
+
+// AccessLog is what is written of finished calls.
+type AccessLog struct {
+	Path  string        // of the file, or stdout, or none
+	Share float64       // of the calls that end well and are not slow
+	Slow  time.Duration // from which on they are; 0: never
 }
 
 // Log says what is logged and how.

@@ -94,6 +94,15 @@ func pageKeys() []Key {
 			Applies: ByUpgrade, Help: "form of the lines; auto is text on a terminal, else json",
 			kind:  oneOf{[]string{"auto", "text", "json"}, map[string]string{"pretty": "text"}}, // gruf-relay's word
 			field: func(c *Config) any { return &c.Log.Format }},
+		{Name: "access_log.path", Default: none,
+			Applies: ByUpgrade, Help: "file for a line of JSON about each finished call, opened anew on SIGUSR1 or when it was renamed; or stdout",
+			kind: freeText{cleanLogPath, "a path with a /, stdout, or none"}, field: func(c *Config) any { return &c.AccessLog.Path }},
+		{Name: "access_log.share", Default: "1",
+			Applies: ByReload, Help: "share of the calls that end well and are not slow; those with errors are always written",
+			kind: decimal{min: 0, max: 1}, field: func(c *Config) any { return &c.AccessLog.Share }},
+		{Name: "access_log.slow", Default: "0s",
+			Applies: ByReload, Help: "time from which on calls are slow, and always written",
+			kind: duration{time.Millisecond, 24 * time.Hour, never}, field: func(c *Config) any { return &c.AccessLog.Slow }},
 	}
 }
 

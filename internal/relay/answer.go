@@ -203,6 +203,7 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchAside(now)
 	c.gotData = true
+	c.sent += int64(len(p))
 	if c.state != callRunning {
 		return
 	}

@@ -129,6 +129,7 @@ func (a *attempt) leaveStream() (unseen bool) {
 // hasSlot notes that the attempt has a lease.
 func (a *attempt) hasSlot(lease rank.Lease) {
 	a.lease = lease
+	a.call.last = lease.Endpoint()
 	a.call.work.begin(lease.At())
 }
 

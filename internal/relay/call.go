@@ -64,6 +64,7 @@ type course struct {
 	failed      bool   // by an answer of cabrank's own
 	done        bool   // recorded
 	partAs      ending // as what it ends at partAt
+	failedAs    ending // as what it has failed
 	extended    uint8  // times that waitUntil was moved
 	idle        uint8  // looks of stallWatch since the caller has moved a byte
 
@@ -98,6 +99,9 @@ type course struct {
 	ahead    int // bytes of resp whose credit went back to the worker; see absorb
 	refusals int // answers of workers without a free thread
 	turned   int // times that a worker has turned it away without a look at it, but for refusals
+
+	received, sent int64          // bytes of the request and of the answer that came
+	last           *rank.Endpoint // that gave it a slot; nil: none has
 
 	nextFree *call
 	counted  int         // bytes of it in callerConn.held

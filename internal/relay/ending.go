@@ -144,7 +144,7 @@ func (c *call) fail(why ending, now time.Duration) {
 		c.setClock(now)
 	}
 	if !c.failed { // an answer that is still being delivered can fail once more
-		c.failed = true
+		c.failed, c.failedAs = true, why
 		c.st.stats.refused[why]++
 	}
 	c.notTaken(&a.answer)

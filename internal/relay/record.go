@@ -200,6 +200,7 @@ func (st *stand) record(c *call, now time.Duration) {
 		}
 		m.http[c.httpStatus]++
 	}
+	st.tellAccess(c, now)
 	m.seconds.observe(now-c.started, &t.limits)
 	m.wait.observe(c.waited, &t.limits)
 	if c.work.any {

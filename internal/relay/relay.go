@@ -71,6 +71,10 @@ type Options struct {
 	// It returns when they are served or closed. nil: they are closed.
 	HTTP1 func(*Guest)
 
+	// Access is told of each finished call; nil: nobody is. It runs under the lock of a
+	// shard: it looks, copies what it wants and returns.
+	Access func(*Access)
+
 	// Methods are rules for methods, of patterns that occur once each.
 	Methods     []MethodRule
 	RetryBudget RetryBudget

@@ -116,6 +116,8 @@ type stand struct {
 	partings      partings
 	grants        []rank.Grant // scratch
 	scratch       []byte
+	access        Access // scratch, as the next
+	accessPath    []byte
 	tries         []byte   // scratch
 	digits        [16]byte // scratch for a number; on the stack it would escape
 	replay        int64    // bytes kept for replays, R3

@@ -1,0 +1,78 @@
+//go:build real
+
+package operations_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Each call is a line, in a file that is rotated while calls come; no value of metadata
+// is in it.
+func TestAccessLog(t *testing.T) {
+	dir := t.TempDir()
+	path, file := filepath.Join(dir, "calls.log"), filepath.Join(dir, "cabrank.yml")
+	if err := os.WriteFile(file, []byte("access_log: {path: "+path+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := harness.StartFault(t, harness.FaultWorker(t), "--config", file, "--workers", "1", "--slots", "1")
+	c.WaitWorkers(1)
+	conn := harness.Dial(t, c.Addr)
+	call := func() {
+		t.Helper()
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer sesame")
+		if got := harness.CallIo(ctx, conn, "1", 0); got.Err != nil {
+			t.Fatal(got.Err)
+		}
+	}
+	has := func(path string, lines int) string {
+		t.Helper()
+		var text []byte
+		testkit.Eventually(t, harness.Patience, "lines in "+path, func() bool {
+			text, _ = os.ReadFile(path)
+			return strings.Count(string(text), "\n") == lines
+		})
+		return string(text)
+	}
+	for range 3 {
+		call()
+	}
+	text := has(path, 3)
+	var line struct {
+		Method   string `json:"method"`
+		Code     string `json:"code"`
+		Worker   string `json:"worker"`
+		Caller   string `json:"caller"`
+		Door     string `json:"door"`
+		BytesOut int    `json:"bytes_out"`
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	if err := json.Unmarshal([]byte(first), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Method != "/cabrank.example.v1.Work/Io" || line.Code != "OK" || line.Worker != "worker-1" || line.Caller != "127.0.0.1" || line.Door != "grpc" || line.BytesOut == 0 {
+		t.Errorf("line is %s", first)
+	}
+	if strings.Contains(text, "sesame") {
+		t.Error("a value of metadata is in the log")
+	}
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	c.Signal(syscall.SIGUSR1)
+	testkit.Eventually(t, harness.Patience, "a new file", func() bool {
+		call()
+		info, err := os.Stat(path)
+		return err == nil && info.Size() > 0
+	})
+	c.Stop()
+}
