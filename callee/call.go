@@ -36,8 +36,8 @@ type Call struct {
 	Args json.RawMessage
 
 	callee   *Callee
-	function *function
-	entry    string // as it is in Redis
+	function *function // nil: only its result is to be stored
+	entry    string    // as it is in Redis
 	deadline time.Time
 	end      context.CancelFunc
 	ended    atomic.Bool  // answered, or its time was over
@@ -93,6 +93,14 @@ func (c *Call) expire() {
 		c.end()
 		c.callee.drop(c)
 	}
+}
+
+// keeper is who keeps the call in Redis; nil: nobody.
+func (c *Call) keeper() *keeper {
+	if c.function == nil {
+		return nil
+	}
+	return c.function.keeper
 }
 
 // leave is called twice, when a call has ended and when its function has returned: then

@@ -35,7 +35,8 @@ type Callee struct {
 	sources []source
 	results *sender
 	places  *places
-	loops   sync.WaitGroup // what takes calls
+	loops   sync.WaitGroup // what takes calls, and looks after other callees
+	lives   sync.WaitGroup // what says that this one lives
 	calls   sync.WaitGroup // functions that have not returned, and calls whose result is not stored
 
 	taking  context.Context //nolint:containedctx // ends when no more calls are taken
@@ -44,12 +45,15 @@ type Callee struct {
 	cut     context.CancelFunc
 	ended   chan struct{} // closed when Shutdown is over
 
+	living context.Context //nolint:containedctx // ends when no calls are left to be kept
+	die    context.CancelFunc
+
 	state  sync.Mutex // guards what follows
 	began  bool
 	ending bool
 
 	counts struct {
-		taken, answered, failed, expired, panicked, ended atomic.Uint64
+		taken, answered, failed, expired, panicked, givenBack, ended atomic.Uint64
 	}
 }
 
@@ -58,11 +62,16 @@ func New(options Options) *Callee {
 	if options.Workers <= 0 {
 		options.Workers = 100
 	}
+	if options.DeadAfter <= 0 {
+		options.DeadAfter = 5 * time.Second
+	}
+	options.DeadAfter = max(options.DeadAfter, leastSilence)
 	c := &Callee{
 		options: options, functions: map[string]*function{}, id: strings.ToLower(rand.Text()),
 		places: newPlaces(options.Workers), ended: make(chan struct{}),
 	}
 	c.taking, c.stop = context.WithCancel(context.Background())
+	c.living, c.die = context.WithCancel(context.Background())
 	c.working, c.cut = context.WithCancel(context.Background())
 	return c
 }
@@ -118,6 +127,11 @@ func (c *Callee) Start() error {
 	c.began = true
 	c.results = newSender(c)
 	for _, source := range c.sources {
+		if k, ok := source.(*keeper); ok {
+			k.live(c.working) // before it takes anything
+			c.lives.Go(func() { k.often(c.living, k.live) })
+			c.loops.Go(func() { k.often(c.taking, k.look) })
+		}
 		l := &loop{source: source, callee: c}
 		c.loops.Go(l.run)
 	}
@@ -125,13 +139,18 @@ func (c *Callee) Start() error {
 }
 
 // groups joins the functions whose calls one command can take: all, but in a Cluster those
-// of one slot.
+// of one slot. A function that is kept has a keeper of its own.
 func (c *Callee) groups() (all []source, err error) {
 	bySlot := map[uint16]*group{}
 	for _, uri := range slices.Sorted(maps.Keys(c.functions)) {
 		slot, err := c.slot(uri)
 		if err != nil {
 			return nil, err
+		}
+		if f := c.functions[uri]; f.kept {
+			f.keeper = newKeeper(c, uri)
+			all = append(all, f.keeper)
+			continue
 		}
 		g := bySlot[slot]
 		if g == nil {
@@ -192,10 +211,12 @@ func (c *Callee) finish(ctx context.Context) (err error) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("callee: %d calls were cut", c.Stats().Running)
+		err = fmt.Errorf("callee: calls that were cut: %d", c.Stats().Running)
 		c.cut()
 		c.loops.Wait() // their connections are closed
 	}
+	c.die()
+	c.lives.Wait()
 	c.results.stop()
 	each(c.sources, source.clean)
 	c.client.Close()
@@ -216,7 +237,7 @@ func (c *Callee) Stats() Stats {
 	n := &c.counts
 	s := Stats{
 		Answered: n.answered.Load(), Failed: n.failed.Load(), Expired: n.expired.Load(),
-		Panicked: n.panicked.Load(),
+		Panicked: n.panicked.Load(), GivenBack: n.givenBack.Load(),
 	}
 	ended := n.ended.Load()
 	s.Taken = n.taken.Load()
@@ -233,11 +254,18 @@ func (c *Callee) drop(call *Call) {
 // lose ends a call whose result nobody gets.
 func (c *Callee) lose(call *Call) {
 	c.counts.expired.Add(1)
+	if call.keeper() != nil {
+		c.results.add(stored{call: call, over: true})
+		return
+	}
 	c.settle(call)
 }
 
 // settle is told that nothing more will be done for a call.
-func (c *Callee) settle(*Call) {
+func (c *Callee) settle(call *Call) {
+	if k := call.keeper(); k != nil {
+		k.forgot(call)
+	}
 	c.counts.ended.Add(1)
 	c.calls.Done()
 }

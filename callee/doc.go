@@ -21,5 +21,6 @@
 //  5. When Redis is lost, the callee waits for it and goes on. A result is stored when
 //     Redis is back, if its call has time left.
 //
-// A call runs at most once: if the process is killed, what it had is lost, and expires.
+// A call runs at most once: if the process is killed, what it had is lost, and expires. With
+// AtLeastOnce another callee gets it. docs/callee.md explains both.
 package callee

@@ -1,6 +1,9 @@
 package callee
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Options of a Callee. Only Redis must be given.
 type Options struct {
@@ -16,6 +19,11 @@ type Options struct {
 
 	// Middleware is around every function, the first one outermost.
 	Middleware []Middleware
+
+	// DeadAfter is how long a callee may be silent until another one gets the calls that
+	// it has taken AtLeastOnce. 5 s if zero, 250 ms at least. A callee that is only slow
+	// for so long has them run twice; a call that has less time expires.
+	DeadAfter time.Duration
 
 	// Log is told when a function panics, and when Redis is lost and found. Nil:
 	// slog.Default().
@@ -33,6 +41,8 @@ type Stats struct {
 	Expired uint64
 	// Panicked is how often a function has.
 	Panicked uint64
+	// GivenBack is how many calls of others, which were dead, were put back.
+	GivenBack uint64
 	// Running is how many calls have not ended.
 	Running int
 }

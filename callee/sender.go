@@ -24,6 +24,7 @@ const (
 type stored struct {
 	call    *Call
 	payload string
+	over    bool // there is no result, or it is stored: the call is only to be forgotten
 }
 
 // sender stores results: while Redis answers, the next ones gather.
@@ -57,8 +58,16 @@ func (s *sender) stop() {
 	left := s.waiting
 	s.waiting = nil
 	s.mu.Unlock()
+	s.abandon(left)
+}
+
+// abandon gives up what cannot be stored.
+func (s *sender) abandon(left []stored) {
 	for _, lost := range left {
-		s.callee.lose(lost.call)
+		if !lost.over {
+			s.callee.counts.expired.Add(1)
+		}
+		s.callee.settle(lost.call)
 	}
 }
 
@@ -70,9 +79,7 @@ func (s *sender) add(results ...stored) {
 	}
 	s.waiting = append(s.waiting, results[:room]...)
 	s.mu.Unlock()
-	for _, lost := range results[room:] {
-		s.callee.lose(lost.call)
-	}
+	s.abandon(results[room:])
 	select {
 	case s.more <- struct{}{}:
 	default: // it was told already
@@ -117,42 +124,18 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// store returns the results that Redis has not taken.
+// store returns what Redis has not taken.
 func (s *sender) store(ctx context.Context, batch []stored) (failed []stored) {
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
-	client := s.callee.client
-	var order []string
-	byConn := map[string]*parcel{}
-	for _, r := range batch {
-		ms := time.Until(r.call.deadline).Milliseconds()
-		if ms < 1 {
-			s.callee.lose(r.call)
-			continue
-		}
-		p := byConn[r.call.Conn]
-		if p == nil {
-			p = &parcel{}
-			byConn[r.call.Conn] = p
-			order = append(order, r.call.Conn)
-		}
-		p.results = append(p.results, r)
-		p.payloads = append(p.payloads, r.payload)
-		p.commands = append(p.commands, client.B().Set().Key(redislink.ResultTimeoutKey(r.call.Conn, r.call.ID)).
-			Value(strconv.FormatInt(ms, 10)).PxMilliseconds(ms).Build())
-	}
+	parcels, over := s.pack(batch)
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
-	for _, conn := range order {
-		p := byConn[conn]
+	for _, p := range parcels {
 		commands = append(commands, p.commands...)
-		commands = append(commands, client.B().Lpush().Key(redislink.ResultsKey(conn)).Element(p.payloads...).Build())
+		commands = append(commands, s.callee.client.B().Lpush().Key(redislink.ResultsKey(p.conn)).Element(p.payloads...).Build())
 	}
-	if len(commands) == 0 {
-		return nil
-	}
-	answers := client.DoMulti(ctx, commands...)
-	for _, conn := range order {
-		p := byConn[conn]
+	answers := s.callee.client.DoMulti(ctx, commands...)
+	for _, p := range parcels {
 		n := len(p.commands) + 1
 		err := firstError(answers[:n])
 		answers = answers[n:]
@@ -160,19 +143,71 @@ func (s *sender) store(ctx context.Context, batch []stored) (failed []stored) {
 			failed = append(failed, p.results...)
 			continue
 		}
+		s.callee.counts.answered.Add(uint64(len(p.results)))
 		for _, r := range p.results {
-			s.callee.counts.answered.Add(1)
-			s.callee.settle(r.call)
+			over = append(over, stored{call: r.call, over: true})
 		}
 	}
-	return failed
+	return append(failed, s.forget(ctx, over)...)
 }
 
 // parcel is the results for one list: the timeout keys first, then all entries at once.
 type parcel struct {
+	conn     string
 	results  []stored
 	payloads []string
 	commands []rueidis.Completed
+}
+
+// pack sorts results by their lists. Those whose time is over are for nobody.
+func (s *sender) pack(batch []stored) (parcels []*parcel, over []stored) {
+	byConn := map[string]*parcel{}
+	for _, r := range batch {
+		ms := time.Until(r.call.deadline).Milliseconds()
+		if !r.over && ms < 1 {
+			s.callee.counts.expired.Add(1)
+			r.over = true
+		}
+		if r.over {
+			over = append(over, r)
+			continue
+		}
+		p := byConn[r.call.Conn]
+		if p == nil {
+			p = &parcel{conn: r.call.Conn}
+			byConn[p.conn] = p
+			parcels = append(parcels, p)
+		}
+		p.results = append(p.results, r)
+		p.payloads = append(p.payloads, r.payload)
+		p.commands = append(p.commands, s.callee.client.B().Set().Key(redislink.ResultTimeoutKey(p.conn, r.call.ID)).
+			Value(strconv.FormatInt(ms, 10)).PxMilliseconds(ms).Build())
+	}
+	return parcels, over
+}
+
+// forget settles calls, those that are kept when Redis has forgotten them. It returns those
+// that it has not.
+func (s *sender) forget(ctx context.Context, over []stored) (failed []stored) {
+	var kept []stored
+	var commands []rueidis.Completed
+	for _, r := range over {
+		if k := r.call.keeper(); k != nil {
+			kept = append(kept, r)
+			commands = append(commands, k.forget(r.call)...)
+			continue
+		}
+		s.callee.settle(r.call)
+	}
+	answers := s.callee.client.DoMulti(ctx, commands...)
+	for i, r := range kept {
+		if firstError(answers[2*i:2*i+2]) != nil {
+			failed = append(failed, r)
+			continue
+		}
+		s.callee.settle(r.call)
+	}
+	return failed
 }
 
 func firstError(answers []rueidis.RedisResult) error {

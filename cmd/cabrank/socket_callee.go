@@ -35,6 +35,7 @@ type socketCallee struct {
 	redis   string
 	workers int
 	delays  int
+	kept    bool
 	drain   time.Duration
 	log     config.Log
 }
@@ -62,6 +63,7 @@ func newSocketCalleeCommand() *cobra.Command {
 	flags.StringVar(&f.redis, "redis", "", "`ADDRESS` of a Redis or Valkey: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS [CABRANK_REDIS]")
 	flags.IntVar(&f.workers, "workers", 100, "most calls at a time")
 	flags.IntVar(&f.delays, "delays", 0, "`N` more functions that sleep: test.delay.0 and so on")
+	flags.BoolVar(&f.kept, "at-least-once", false, "have a call be answered by another callee if this one is killed")
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop may take")
 	flags.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.log.Format, "log-format", "auto", "auto, text or json")
@@ -93,11 +95,16 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	log := openLog(f.log, f.log.SlogLevel(), logTo)
 	defer log.close()
 	c := callee.New(callee.Options{Redis: f.redis, Workers: f.workers, Log: log.Logger})
-	for uri, function := range broker.TestFunctions() {
-		c.HandleCalls(uri, onCall(function))
+	var options []callee.Option
+	if f.kept {
+		options = append(options, callee.AtLeastOnce())
 	}
+	functions := broker.TestFunctions()
 	for i := range f.delays {
-		c.HandleCalls(fmt.Sprintf("test.delay.%d", i), onCall(broker.TestFunctions()["test.delay"]))
+		functions[fmt.Sprintf("test.delay.%d", i)] = functions["test.delay"]
+	}
+	for uri, function := range functions {
+		c.HandleCalls(uri, onCall(function), options...)
 	}
 	if err := c.Start(); err != nil {
 		return log.fail(err)
@@ -113,7 +120,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	err := c.Shutdown(ctx)
 	answered := c.Stats().Answered
 	if err != nil {
-		log.Warn("stopped", "calls_cut", c.Stats().Running, "answered", answered)
+		log.Warn("stopped", "answered", answered, "error", err.Error())
 		return errCut
 	}
 	log.Info("stopped", "answered", answered, "took", time.Since(began).Round(time.Millisecond))

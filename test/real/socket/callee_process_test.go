@@ -40,7 +40,7 @@ func TestCalleeProcessStops(t *testing.T) {
 		said         string
 	}{
 		"in time":  {`"600"`, "20s", 0, "answered=1"},
-		"too late": {`"60000"`, "200ms", 3, "calls_cut=1"},
+		"too late": {`"60000"`, "200ms", 3, "calls that were cut: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redisd.Start(t)

@@ -394,7 +394,7 @@ func TestCalleeShutdown(t *testing.T) {
 	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := again.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "1 calls were cut") {
+	if err := again.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "calls that were cut: 1") {
 		t.Error(err)
 	}
 }
