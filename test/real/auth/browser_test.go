@@ -81,14 +81,14 @@ func TestPages(t *testing.T) {
 		"cookie nobody looks at":  {cookie: good, want: []string{"no socket"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c harness.Cabrank
+			var c *harness.Cabrank
 			said := visit(t, tc.cookie, func(origin string) string {
 				var address string
 				c, address = start(t, nil, append(tc.flags, "--auth-secret", file(t, secret), "--origin", origin)...)
 				return "ws://" + address + "/ws" + tc.query
 			})
 			wantSaid(t, said, tc.want...)
-			wantNoSecret(t, c, good)
+			wantNoSecret(t, c, c.Kill, good)
 		})
 	}
 }

@@ -64,10 +64,10 @@ func file(t testing.TB, content string) string {
 }
 
 // start starts cabrank socket serve, with all lines of its log, and a metrics page.
-func start(t testing.TB, env []string, flags ...string) (c harness.Cabrank, address string) {
+func start(t testing.TB, env []string, flags ...string) (c *harness.Cabrank, address string) {
 	t.Helper()
 	args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug", "--test-functions"}, flags...)
-	c = harness.Cabrank{Process: harness.StartProcess(t, env, harness.CabrankBinary(t), args...)}
+	c = &harness.Cabrank{Process: harness.StartProcess(t, env, harness.CabrankBinary(t), args...)}
 	address = c.Listening("listening")
 	c.MetricsAddr = c.Listening("metrics listening")
 	return c, address
@@ -134,14 +134,11 @@ const (
 )
 
 // wantNoSecret holds all that a process has written, and its metrics, against words that
-// nobody may see. It ends the process.
-func wantNoSecret(t testing.TB, c harness.Cabrank, words ...string) {
+// nobody may see, after end has ended it.
+func wantNoSecret(t testing.TB, c *harness.Cabrank, end func(), words ...string) {
 	t.Helper()
-	page := ""
-	if c.MetricsAddr != "" {
-		page = c.MetricsText()
-	}
-	c.Kill()
+	page := c.MetricsText()
+	end()
 	for _, word := range append(words, secret) {
 		if strings.Contains(c.Log()+c.Output()+page, word) {
 			t.Errorf("%.20s... is seen", word)

@@ -63,7 +63,7 @@ func TestRulesAtTheDoor(t *testing.T) {
 	if n := c.Metric("cabrank_socket_requests_denied_total"); n != 7 {
 		t.Errorf("%v were denied", n)
 	}
-	wantNoSecret(t, c)
+	wantNoSecret(t, c, c.Kill)
 }
 
 // A socket that sends as fast as it can is read as fast as it may; another one does not

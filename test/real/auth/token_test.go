@@ -81,7 +81,7 @@ func TestTokensAtTheDoor(t *testing.T) {
 	if n := c.Metric("cabrank_sockets_refused_total", "reason", "token"); n != 9 {
 		t.Errorf("%v were refused", n)
 	}
-	wantNoSecret(t, c, strings.Split(good, ".")[1], strings.Split(good, ".")[2], strings.Split(forged, ".")[2])
+	wantNoSecret(t, c, c.Kill, strings.Split(good, ".")[1], strings.Split(good, ".")[2], strings.Split(forged, ".")[2])
 }
 
 // raw sends a request as it is and returns the answer.
