@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -16,10 +14,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/caller"
-	"github.com/cabrank/cabrank/internal/lab/goal"
 	"github.com/cabrank/cabrank/internal/lab/method"
-	"github.com/cabrank/cabrank/internal/lab/report"
-	"github.com/cabrank/cabrank/internal/lab/traffic"
 )
 
 const labLoadHelp = `Call one method of any gRPC service by a plan, and say what came of it.
@@ -62,18 +57,13 @@ const labLoadExamples = `  # 500 calls a second for half a minute, whatever the 
 
 // loadFlags are the flags of cabrank lab load.
 type loadFlags struct {
-	traffic.Options
+	loadPlan
 
-	data, connections, worker, out string
-	messages                       int
-	proto                          method.Files
-	metadata, fail                 []string
-	find                           bool
-	tls                            tlsFlags
-	pids                           []int
-
-	thresholds goal.Thresholds // read from fail
-	first      float64         // of a search
+	data, connections, worker string
+	messages                  int
+	proto                     method.Files
+	metadata                  []string
+	tls                       tlsFlags
 }
 
 func newLabLoadCommand() *cobra.Command {
@@ -96,15 +86,7 @@ func newLabLoadCommand() *cobra.Command {
 				return usageError(f.tls.explain(err))
 			}
 			defer p.Close()
-			if f.out != "" {
-				if err := lab.MakeFolder(f.out); err != nil {
-					return usageError(fmt.Errorf("--out: %w", err))
-				}
-			}
-			if f.find {
-				return f.search(ctx, p, cmd.OutOrStdout())
-			}
-			return f.run(ctx, p, l, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.make(ctx, p, l.Plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.addTo(cmd)
@@ -128,24 +110,12 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.messages, "messages", 0, "messages that the caller sends in each call of a stream; 0: as many as --data lists")
 	flags.StringArrayVar(&f.proto.Names, "proto", nil, "`.proto` file that describes the method, in place of reflection; several are possible")
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
-	flags.StringVar(&f.Rate, "rate", "", "open loop: calls per second, such as 500, 100..500 or 10s:100,1s:2000,10s:100")
-	flags.StringVar(&f.Arrivals, "arrivals", "", "constant (default) or poisson")
-	flags.IntVar(&f.Callers, "callers", 0, "closed loop: callers who each wait for the answer")
-	flags.StringVar(&f.Stages, "stages", "", "closed loop: callers over time, such as 30s:30,1m:60,20s:0")
-	flags.DurationVar(&f.Think, "think", 0, "closed loop: pause of a caller between calls")
-	flags.DurationVar(&f.Duration, "duration", 0, "how long, if --rate and --stages do not say")
-	flags.DurationVar(&f.Warmup, "warmup", 0, "what comes before and is not counted")
-	flags.DurationVar(&f.Timeout, "timeout", 0, "deadline of each call, from the moment it was due; 0: none")
-	flags.IntVar(&f.Most, "max-in-flight", 0, "most calls under way in an open loop; 0: 10,000, or what descriptors allow")
-	flags.Uint64Var(&f.Seed, "seed", 1, "draws arrivals and placeholders; the same seed, the same calls")
+	f.addPlanTo(flags)
 	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
 	f.tls.addTo(flags)
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
 	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
-	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
-	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
-	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
-	flags.StringVar(&f.out, "out", "", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+	f.addOutcomeTo(flags)
 }
 
 // load reads the command line into a load.
@@ -172,27 +142,6 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	l.Data.Messages = f.messages
 	l.Data.Name, l.Data.Text, err = readData(f.data, stdin)
 	return l, err
-}
-
-// readGoal reads the thresholds, and where a search begins.
-func (f *loadFlags) readGoal(p traffic.Plan) (err error) {
-	if len(f.fail) > 0 {
-		if f.thresholds, err = goal.Parse(f.fail); err != nil {
-			return err
-		}
-	}
-	switch {
-	case !f.find:
-		return nil
-	case len(f.pids) > 0:
-		return errors.New("--pid tells what one load costs, and --find makes many; leave one of them out")
-	case len(f.thresholds) == 0:
-		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
-	case len(p.Rate) != 1 || p.Rate[0].From != p.Rate[0].To:
-		return errors.New("--find begins at one rate: give --rate with a number, such as --rate 100")
-	}
-	f.first = p.Rate[0].From
-	return nil
 }
 
 // mostData bounds what --data @FILE takes.
@@ -243,79 +192,4 @@ func parseMetadata(pairs []string) (metadata.MD, error) {
 		md.Append(name, strings.TrimSpace(value))
 	}
 	return md, nil
-}
-
-// The ends of a load that its report has told.
-var (
-	errUnanswered error = &exitError{status: exitFailed, cause: errors.New("nothing was answered"), told: true}
-	errMissed     error = &exitError{status: exitFailed, cause: errors.New("thresholds did not hold"), told: true}
-)
-
-// run makes one load and writes what came of it.
-func (f *loadFlags) run(ctx context.Context, p *lab.Prepared, l lab.Load, stdout, stderr io.Writer) error {
-	fmt.Fprintf(stderr, "%s at %s for %v; Ctrl-C ends it and keeps what was measured\n", l.Method, l.Address, l.Plan.Length())
-	progress := newLoadProgress(stderr)
-	done, err := p.Run(ctx, l.Plan, progress.show)
-	progress.clear()
-	if err != nil {
-		return err
-	}
-	if len(f.thresholds) > 0 {
-		judgement := f.thresholds.Judge(done.Record, done.Busy)
-		done.Judgement = &judgement
-	}
-	if err := printLoad(stdout, done); err != nil {
-		return err
-	}
-	if f.out != "" {
-		if err := lab.Save(f.out, done); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
-	}
-	switch {
-	case done.Judgement != nil && done.Judgement.Verdict != goal.Held:
-		return errMissed
-	case done.Record.Due > 0 && done.Record.Calls.Answered.Count() == 0:
-		return errUnanswered
-	}
-	return nil
-}
-
-// search looks for the highest rate, and says what each run came to.
-func (f *loadFlags) search(ctx context.Context, p *lab.Prepared, stdout io.Writer) error {
-	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(stdout, s) })
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "\n%s\n", found)
-	for _, note := range found.Notes {
-		fmt.Fprintln(stdout, note)
-	}
-	if f.out != "" {
-		if err := lab.SaveSearch(f.out, found); err != nil {
-			return err
-		}
-	}
-	if found.Holds == 0 {
-		return errMissed
-	}
-	return nil
-}
-
-// printLoad writes the report for a terminal.
-func printLoad(w io.Writer, l report.Load) error {
-	for _, line := range l.Summary() {
-		fmt.Fprintln(w, line)
-	}
-	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Workers(), l.Service()} {
-		if len(t.Rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if _, err := t.WriteTo(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }

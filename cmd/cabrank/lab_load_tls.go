@@ -21,6 +21,11 @@ type tlsFlags struct {
 
 func (f *tlsFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "tls", false, "call over TLS, with the authorities that the system trusts; each flag below implies it")
+	f.addFilesTo(flags)
+}
+
+// addFilesTo is addTo for who knows from an address whether it is TLS.
+func (f *tlsFlags) addFilesTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.authorities, "cacert", "", "`file` with the authorities to trust in place of the system's, in PEM")
 	flags.StringVar(&f.cert, "cert", "", "`file` with the certificate to show to the server, in PEM; needs --key")
 	flags.StringVar(&f.key, "key", "", "`file` with its private key, in PEM")
@@ -32,6 +37,15 @@ func (f *tlsFlags) addTo(flags *pflag.FlagSet) {
 //
 // Errors: one line that begins with the flag.
 func (f *tlsFlags) credentials() (credentials.TransportCredentials, error) {
+	config, err := f.config()
+	if config == nil {
+		return nil, err
+	}
+	return credentials.NewTLS(config), nil
+}
+
+// config is credentials for who speaks another protocol over TLS.
+func (f *tlsFlags) config() (*tls.Config, error) {
 	if *f == (tlsFlags{}) {
 		return nil, nil
 	}
@@ -59,7 +73,7 @@ func (f *tlsFlags) credentials() (credentials.TransportCredentials, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return credentials.NewTLS(config), nil
+	return config, nil
 }
 
 // explain adds to why a service cannot be reached what to do where TLS is the reason.

@@ -20,6 +20,6 @@ func newSocketCommand() *cobra.Command {
 		},
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newSocketServeCommand(), newSocketCalleeCommand())
+	cmd.AddCommand(newSocketServeCommand(), newSocketCalleeCommand(), newSocketConnectCommand(), newSocketLoadCommand())
 	return cmd
 }

@@ -43,6 +43,8 @@ const defaultPath = "/ws"
 // too, and its own.
 type socketServe struct {
 	given  flagValues
+	file   string
+	idle   []string // keys of the file that have no effect
 	socket config.Socket
 
 	beyond          socket.Options
@@ -63,6 +65,9 @@ func newSocketServeCommand() *cobra.Command {
 		Example: socketServeExamples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.readOldFile(cmd.Flags()); err != nil {
+				return usageError(err)
+			}
 			if err := f.load(); err != nil {
 				return usageError(err)
 			}
@@ -77,6 +82,7 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.listen, "listen", ":9000", "`HOST:PORT` where callers come in")
+	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler-moving.md)")
 	for _, flag := range config.SocketFlags() {
 		if flag.Name == "path" {
 			flag.Help = "paths of the sockets (default " + defaultPath + ")"

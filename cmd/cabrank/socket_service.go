@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,9 @@ func (f *socketServe) run(logTo io.Writer) error {
 	log := openLog(f.log, f.log.SlogLevel(), logTo)
 	defer log.close()
 	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 3)}
+	if len(f.idle) > 0 {
+		s.log.Warn("keys of the file have no effect here: docs/juggler-moving.md", "keys", strings.Join(f.idle, " "))
+	}
 	var err error
 	s.sockets, err = running.OpenSockets(running.SocketOptions{
 		Socket: f.socket, Beyond: f.beyond, WaitingBytes: f.waiting, TestFunctions: f.testFunctions, Log: s.log,

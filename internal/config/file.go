@@ -21,6 +21,7 @@ const maxFileSize = 1 << 20
 // file is one configuration file on its way to settings.
 type file struct {
 	name     string
+	table    []Key
 	keys     map[string]Key // by name and by alias
 	sections map[string]bool
 	seen     map[string]int // line on which a key was first set, by its name
@@ -32,13 +33,18 @@ type file struct {
 // parseFile reads YAML into settings. Every line that is not understood is a
 // fault; the rest of the file is still read.
 func parseFile(name string, content []byte) ([]setting, Faults) {
-	f := &file{name: name, keys: map[string]Key{}, sections: map[string]bool{}, seen: map[string]int{}}
-	for _, key := range Keys() {
+	return parseTable(name, content, Keys())
+}
+
+// parseTable is parseFile for any table of keys.
+func parseTable(name string, content []byte, table []Key) ([]setting, Faults) {
+	f := &file{name: name, table: table, keys: map[string]Key{}, sections: map[string]bool{}, seen: map[string]int{}}
+	for _, key := range table {
 		f.keys[key.Name] = key
 		for _, alias := range key.Aliases {
 			f.keys[alias] = key
 		}
-		if section := key.section(); section != "" {
+		for section := parent(key.Name); section != ""; section = parent(section) {
 			f.sections[section] = true
 		}
 	}
@@ -222,7 +228,7 @@ func (f *file) unknown(path, section string, line int) {
 	}
 	sort.Strings(names)
 	what := "unknown key" + didYouMean("", path, names)
-	if meant := meantKeys(path); meant != "" {
+	if meant := meantKeys(f.table, path); meant != "" {
 		what = "unknown key; did you mean " + meant + "?"
 	}
 	if strings.HasSuffix(what, "?") {
@@ -235,9 +241,9 @@ func (f *file) unknown(path, section string, line int) {
 // meantKeys names the keys that a name of the top level most likely stands for:
 // the flag of that name sets them, or their names end like it (a section that
 // lost its indentation).
-func meantKeys(name string) string {
+func meantKeys(table []Key, name string) string {
 	var byFlag, byEnd []string
-	for _, key := range Keys() {
+	for _, key := range table {
 		if key.Flag == name {
 			byFlag = append(byFlag, key.Name)
 		}
@@ -254,19 +260,22 @@ func meantKeys(name string) string {
 // under lists the keys of a section, or of the top level for "".
 func (f *file) under(section string) string {
 	var names []string
-	for _, key := range Keys() {
-		if key.section() == section {
+	for _, key := range f.table {
+		if parent(key.Name) == section {
 			names = append(names, last(key.Name))
 		}
 	}
-	if section == "" {
-		for name := range f.sections {
-			names = append(names, name)
+	for name := range f.sections {
+		if parent(name) == section {
+			names = append(names, last(name))
 		}
 	}
 	sort.Strings(names)
 	return strings.Join(names, ", ")
 }
+
+// parent is the section that a key or a section is in, "" at the top.
+func parent(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
 
 // resolve follows an alias to the node it stands for.
 func resolve(node *yaml.Node) *yaml.Node {

@@ -133,8 +133,30 @@ func (p *Prepared) Close() {
 //
 // Errors: of the machine. What the service does is a figure.
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
-	load := traffic.New(plan, p.client)
-	service := watchService(p.load.PIDs, plan.Warmup)
+	return p.target().run(ctx, plan, watch)
+}
+
+// String says what is called, and where.
+func (p *Prepared) String() string { return p.load.Method + " at " + p.load.Address }
+
+func (p *Prepared) target() target {
+	return target{
+		client: p.client, what: strings.TrimPrefix(p.method.Path, "/"), address: p.load.Address,
+		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: p.load.PIDs,
+	}
+}
+
+// target is what a load is made on, whatever is spoken there.
+type target struct {
+	client        traffic.Client
+	what, address string // what is called, and where
+	how           string // how it is called, in a line
+	pids          []int  // who answers
+}
+
+func (t target) run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
+	load := traffic.New(plan, t.client)
+	service := watchService(t.pids, plan.Warmup)
 	began, used := time.Now(), usedCPU()
 	done := make(chan struct{})
 	watched := make(chan struct{})
@@ -153,9 +175,9 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 	}
 	busy := float64(usedCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
-		Method: strings.TrimPrefix(p.method.Path, "/"), Address: p.load.Address, Began: began, Record: record,
+		Method: t.what, Address: t.address, Began: began, Record: record,
 		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
-		Client:  []string{p.client.String() + "; " + p.method.Kind.String() + "."},
+		Client:  []string{t.how},
 		Machine: []string{machine(busy)},
 	}, nil
 }

@@ -129,7 +129,7 @@ func (l Load) Page() Page {
 	for _, part := range []struct {
 		heading string
 		table   Table
-	}{{"Failures", l.Failures()}, {"Workers", l.Workers()}, {"CPU and memory of the service", l.Service()}} {
+	}{{"Failures", l.Failures()}, {"Counts", l.Counts()}, {"Workers", l.Workers()}, {"CPU and memory of the service", l.Service()}} {
 		if len(part.table.Rows) > 0 {
 			p.Parts = append(p.Parts, Part{Heading: part.heading, Tables: []Table{part.table}})
 		}
@@ -197,6 +197,15 @@ func (l Load) Failures() Table {
 	t := Table{Columns: []Column{{Name: "calls", Number: true}, {Name: "code"}, {Name: "message"}}}
 	for _, f := range l.Record.Failures {
 		t.Add(count(f.Calls), codes.Code(f.Code).String(), f.Message)
+	}
+	return t
+}
+
+// Counts is the table of what the client has counted.
+func (l Load) Counts() Table {
+	t := Table{Columns: []Column{{Name: "from the first call on"}, {Name: "number", Number: true}}}
+	for _, c := range l.Record.Counts {
+		t.Add(c.Name, count(c.N))
 	}
 	return t
 }

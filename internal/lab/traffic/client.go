@@ -21,6 +21,19 @@ type Dialer interface {
 	Opened() int64
 }
 
+// Counter is a Client that counts what else it sees, such as messages by their kind.
+type Counter interface {
+	// Counts returns what was counted so far: the same names in the same order each
+	// time. It may be called at any time.
+	Counts() []Count
+}
+
+// Count is how many of something there were.
+type Count struct {
+	Name string `json:"name"`
+	N    int64  `json:"n"`
+}
+
 // Call is one call to make.
 type Call struct {
 	// Number tells calls of a plan apart, over all of its parts; 0 and up. Two

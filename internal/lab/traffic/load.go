@@ -27,6 +27,7 @@ type Load struct {
 	tallies []*tally
 	began   atomic.Pointer[time.Time]
 
+	counted []Count        // by the client when it began; Run's own
 	made    bool           // the given number of calls is made; Run's own
 	calls   sync.WaitGroup // goroutines that call
 	under   atomic.Int64   // calls under way
@@ -59,6 +60,9 @@ func (l *Load) Run(ctx context.Context) (*Record, error) {
 	now := time.Now()
 	if !l.began.CompareAndSwap(nil, &now) {
 		return nil, errors.New("internal error: a load runs once")
+	}
+	if c, ok := l.client.(Counter); ok {
+		l.counted = c.Counts()
 	}
 	if l.rest == nil {
 		timer, err := alarm.New()
@@ -127,6 +131,9 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 	r.MostUnderWay = l.most.Load()
 	if d, ok := l.client.(Dialer); ok {
 		r.Opened = d.Opened()
+	}
+	if c, ok := l.client.(Counter); ok {
+		r.Counts = addCounts(c.Counts(), l.counted, -1)
 	}
 	return r, nil
 }

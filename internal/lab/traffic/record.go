@@ -3,6 +3,7 @@ package traffic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/latency"
@@ -65,6 +66,9 @@ type Record struct {
 	Workers Shares `json:"workers"`
 	// Opened is how many connections the client opened, warm-up included.
 	Opened int64 `json:"connections_opened"`
+	// Counts is what the client has counted from the start of the run to its end,
+	// warm-up included, if it is a Counter.
+	Counts []Count `json:"counts,omitempty"`
 	// MostUnderWay is the highest number of calls that were under way at a time;
 	// of merged records, the sum.
 	MostUnderWay int64 `json:"most_under_way"`
@@ -161,6 +165,7 @@ func (r *Record) Merge(other *Record) error {
 	r.Sent.add(other.Sent)
 	r.Received.add(other.Received)
 	r.Opened += other.Opened
+	r.Counts = addCounts(r.Counts, other.Counts, 1)
 	r.MostUnderWay += other.MostUnderWay
 	r.Warmup.Calls += other.Warmup.Calls
 	r.Warmup.Failed += other.Warmup.Failed
@@ -173,6 +178,20 @@ func (r *Record) Merge(other *Record) error {
 	}
 	r.Failures = seen.list()
 	return nil
+}
+
+// addCounts adds n times the others by their names.
+func addCounts(to, others []Count, n int64) []Count {
+	sum := slices.Clone(to)
+	for _, other := range others {
+		i := slices.IndexFunc(sum, func(c Count) bool { return c.Name == other.Name })
+		if i < 0 {
+			i = len(sum)
+			sum = append(sum, Count{Name: other.Name})
+		}
+		sum[i].N += n * other.N
+	}
+	return sum
 }
 
 // UnmarshalJSON reads what encoding/json has written of a Record.

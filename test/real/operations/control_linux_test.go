@@ -90,7 +90,7 @@ func TestHangupRestarts(t *testing.T) {
 // When the terminal goes on which cabrank was started, it stops, as it always
 // did.
 func TestHangupOfTheTerminalStops(t *testing.T) {
-	master, terminal := openTerminal(t)
+	master, terminal := harness.OpenTerminal(t)
 	log := &testkit.Buffer{}
 	cmd := exec.Command(harness.CabrankBinary(t), slices.Concat([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off",
 		"--transport", "unix", "--workers", "1", "--control", filepath.Join(harness.ShortTempDir(t), "c.sock"), "--"}, harness.FaultWorker(t))...)
@@ -125,7 +125,7 @@ func TestCommandsOnATerminal(t *testing.T) {
 	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "1")
 	c.AwaitReady(1)
 	run := func(args ...string) (shown *testkit.Buffer, cmd *exec.Cmd) {
-		master, terminal := openTerminal(t)
+		master, terminal := harness.OpenTerminal(t)
 		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
 			t.Fatal(err)
 		}
@@ -161,29 +161,6 @@ func TestCommandsOnATerminal(t *testing.T) {
 		t.Errorf("the restart shows %q", got)
 	}
 	c.Stop()
-}
-
-// openTerminal makes a pseudo-terminal (pty(7)).
-func openTerminal(t *testing.T) (master, terminal *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { master.Close() })
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	return master, terminal
 }
 
 // asNobody connects to a socket as the user 65534 and asks for anything.

@@ -1,0 +1,403 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// lines is a server whose connections are in memory, so that a test has its own clock.
+//
+// Life: newLines, dials by its dial, close.
+type lines struct {
+	conns  chan net.Conn
+	server http.Server
+	over   chan struct{} // closed by close
+
+	mu     sync.Mutex
+	opened []net.Conn
+	away   bool // nobody listens
+}
+
+// newLines has each socket served by serve, which returns when it has ended.
+func newLines(serve func(ws *websocket.Conn, over <-chan struct{})) *lines {
+	l := &lines{conns: make(chan net.Conn), over: make(chan struct{})}
+	upgrader := websocket.Upgrader{Subprotocols: []string{Juggler0}}
+	l.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ws, err := upgrader.Upgrade(w, r, nil); err == nil {
+			serve(ws, l.over)
+			ws.Close()
+		}
+	})
+	go l.server.Serve(l)
+	return l
+}
+
+func (l *lines) dial(context.Context, string, string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away {
+		return nil, errors.New("nobody listens")
+	}
+	here, there := net.Pipe()
+	l.conns <- there
+	l.opened = append(l.opened, here)
+	return here, nil
+}
+
+// drop drops all connections. away: and there will be none.
+func (l *lines) drop(away bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = away
+	for _, conn := range l.opened {
+		conn.Close()
+	}
+	l.opened = nil
+}
+
+func (l *lines) Accept() (net.Conn, error) {
+	if conn, ok := <-l.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *lines) Close() error   { return nil }
+func (l *lines) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (l *lines) close() {
+	close(l.conns)
+	close(l.over)
+	l.drop(true)
+	l.server.Close()
+}
+
+// message is what a client has sent.
+type message struct {
+	Meta struct {
+		Type kind   `json:"type"`
+		UUID string `json:"uuid"`
+	} `json:"meta"`
+	Payload struct {
+		Channel string        `json:"channel"`
+		Timeout time.Duration `json:"timeout"`
+	} `json:"payload"`
+}
+
+// answering serves a socket by what reply returns for each message: texts to send.
+func answering(reply func(message) []string) func(*websocket.Conn, <-chan struct{}) {
+	return func(ws *websocket.Conn, _ <-chan struct{}) {
+		for {
+			var m message
+			if ws.ReadJSON(&m) != nil {
+				return
+			}
+			for _, text := range reply(m) {
+				if ws.WriteMessage(websocket.TextMessage, []byte(text)) != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func ack(m message) string {
+	return `{"meta":{"type":8},"payload":{"for":"` + m.Meta.UUID + `"}}`
+}
+
+func event(channel, args string) string {
+	return `{"meta":{"type":10},"payload":{"channel":"` + channel + `","args":` + args + `}}`
+}
+
+// bubble runs a test in virtual time, with a client of a server.
+func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}), test func(t *testing.T, l *lines, c *Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLines(serve)
+		defer l.close()
+		o.DialContext = l.dial
+		c, err := Dial(t.Context(), "ws://server", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		test(t, l, c)
+	})
+}
+
+// A connection that is lost ends what is under way, and is made again with all
+// subscriptions, which say so.
+func TestReconnects(t *testing.T) {
+	told := make(statuses, 10)
+	bubble(t, Options{Notify: told.add}, answering(func(m message) []string {
+		if m.Meta.Type == kindSub {
+			return []string{ack(m), event(m.Payload.Channel, `"x"`)}
+		}
+		return []string{ack(m)}
+	}), func(t *testing.T, l *lines, c *Client) {
+		t.Helper()
+		s, err := c.Subscribe(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := s.Next(t.Context()); err != nil || e.Resumed {
+			t.Fatalf("got %+v, %v", e, err)
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := c.Call(t.Context(), "f", 1)
+			ended <- err
+		}()
+		synctest.Wait()
+		l.drop(false)
+		if err := <-ended; !isDisconnected(err, true) {
+			t.Errorf("got %v", err)
+		}
+		if e, err := s.Next(t.Context()); err != nil || !e.Resumed || string(e.Args) != `"x"` {
+			t.Errorf("got %+v, %v", e, err)
+		}
+		if err := c.Publish(t.Context(), "d", 1); err != nil {
+			t.Error(err)
+		}
+		if n := c.Stats(); n.Connections != 2 {
+			t.Errorf("%+v", n)
+		}
+		first, second, third := <-told, <-told, <-told
+		if !first.Connected || second.Err == nil || second.Pause < 100*time.Millisecond || second.Pause > 200*time.Millisecond || !third.Connected {
+			t.Errorf("told %+v, %+v, %+v", first, second, third)
+		}
+	})
+}
+
+// statuses are what a client has told.
+type statuses chan Status
+
+func (all statuses) add(s Status) { all <- s }
+
+func isDisconnected(err error, sent bool) bool {
+	e, ok := errors.AsType[*DisconnectedError](err)
+	return ok && e.Sent == sent && e.Cause != nil
+}
+
+// While there is no server, attempts become rarer and calls wait, up to their deadline,
+// and go out when it is back.
+func TestServerAway(t *testing.T) {
+	told := make(statuses, 100)
+	var timeout time.Duration
+	bubble(t, Options{Notify: told.add}, answering(func(m message) []string {
+		timeout = m.Payload.Timeout
+		return []string{`{"meta":{"type":9},"payload":{"for":"` + m.Meta.UUID + `","args":1}}`}
+	}), func(t *testing.T, l *lines, c *Client) {
+		t.Helper()
+		l.drop(true)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		_, err := c.Call(ctx, "f", 1)
+		if e, ok := errors.AsType[*ExpiredError](err); !ok || e.After != 5*time.Minute || e.Cause == nil || !strings.Contains(err.Error(), "nobody listens") {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		attempts := len(told) - 1
+		<-told
+		for i := range attempts {
+			pause := (<-told).Pause
+			most := min(200*time.Millisecond<<i, 30*time.Second)
+			if pause < most/2 || pause > most {
+				t.Errorf("pause %d is %v", i, pause)
+			}
+		}
+		if attempts < 15 || attempts > 30 {
+			t.Errorf("%d attempts", attempts)
+		}
+		back := time.AfterFunc(100*time.Second, func() { l.drop(false) })
+		defer back.Stop()
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if got, err := Call[int](ctx, c, "f", 1); err != nil || got != 1 {
+			t.Errorf("got %d, %v", got, err)
+		}
+		if timeout > 200*time.Second || timeout < 170*time.Second {
+			t.Errorf("the function was given %v", timeout)
+		}
+	})
+}
+
+// A server that is silent is pinged, and left when it stays silent. One that answers is
+// kept.
+func TestSilence(t *testing.T) {
+	deaf := func(ws *websocket.Conn, _ <-chan struct{}) {
+		ws.SetPingHandler(func(string) error { return nil })
+		ws.ReadMessage()
+	}
+	bubble(t, Options{NoReconnect: true}, deaf, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		began := time.Now()
+		<-c.Done()
+		if took := time.Since(began); took != 45*time.Second || !strings.Contains(c.Err().Error(), "silent for 45s") {
+			t.Errorf("left after %v: %v", took, c.Err())
+		}
+	})
+	alive := func(ws *websocket.Conn, _ <-chan struct{}) { ws.ReadMessage() }
+	bubble(t, Options{NoReconnect: true}, alive, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		select {
+		case <-c.Done():
+			t.Error(c.Err())
+		case <-time.After(time.Hour):
+		}
+	})
+}
+
+// A client that makes no other connection ends with its first one: what waits is told.
+func TestNoReconnect(t *testing.T) {
+	bubble(t, Options{NoReconnect: true}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, l *lines, c *Client) {
+		t.Helper()
+		s, err := c.Subscribe(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.drop(false)
+		_, err = s.Next(t.Context())
+		<-c.Done()
+		if err == nil || !errors.Is(err, c.Err()) {
+			t.Errorf("got %v, the client %v", err, c.Err())
+		}
+		if _, err := c.Call(t.Context(), "f", 1); !errors.Is(err, c.Err()) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Close ends what is under way, and all that comes later.
+func TestClose(t *testing.T) {
+	bubble(t, Options{}, answering(func(m message) []string { return []string{ack(m)} }), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		s, err := c.Subscribe(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := c.Call(t.Context(), "f", 1)
+			ended <- err
+		}()
+		synctest.Wait()
+		c.Close()
+		c.Close()
+		if err := <-ended; !errors.Is(err, ErrClosed) || !isDisconnected(err, true) {
+			t.Errorf("got %v", err)
+		}
+		for e, err := range s.All(t.Context()) {
+			t.Errorf("got %+v, %v", e, err)
+		}
+		if _, err := c.Subscribe(t.Context(), "c"); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+	deaf := func(ws *websocket.Conn, _ <-chan struct{}) {
+		ws.SetCloseHandler(func(int, string) error { return nil })
+		ws.ReadMessage()
+		io.Copy(io.Discard, ws.NetConn())
+	}
+	bubble(t, Options{}, deaf, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		began := time.Now()
+		c.Close()
+		if took := time.Since(began); took > closeWithin {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A client that is closed while there is no server ends at once.
+func TestCloseWhileAway(t *testing.T) {
+	bubble(t, Options{}, answering(func(message) []string { return nil }), func(t *testing.T, l *lines, c *Client) {
+		t.Helper()
+		l.drop(true)
+		synctest.Wait()
+		ended := make(chan error)
+		go func() { ended <- c.Publish(t.Context(), "c", 1) }()
+		<-time.After(10 * time.Second)
+		began := time.Now()
+		c.Close()
+		if err := <-ended; !errors.Is(err, ErrClosed) && !isDisconnected(err, true) {
+			t.Errorf("got %v", err)
+		}
+		if time.Since(began) > 0 {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	})
+}
+
+// A subscription that is refused when it is made again is asked for again, unless the
+// server says that it is not allowed.
+func TestResubscribeRefused(t *testing.T) {
+	asked := map[string]int{}
+	bubble(t, Options{}, answering(func(m message) []string {
+		channel := m.Payload.Channel
+		if m.Meta.Type != kindSub {
+			return []string{ack(m)}
+		}
+		asked[channel]++
+		code := map[string]string{"later": "500", "never": "403"}[channel]
+		if n := asked[channel]; n == 1 || code == "500" && n == 5 {
+			return []string{ack(m), event(channel, "1")}
+		}
+		return []string{`{"meta":{"type":7},"payload":{"for":"` + m.Meta.UUID + `","code":` + code + `,"message":"no"}}`}
+	}), func(t *testing.T, l *lines, c *Client) {
+		t.Helper()
+		subscriptions := map[string]*Subscription{}
+		for _, channel := range []string{"later", "never"} {
+			s, err := c.Subscribe(t.Context(), channel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Next(t.Context())
+			subscriptions[channel] = s
+		}
+		l.drop(false)
+		if e, err := subscriptions["later"].Next(t.Context()); err != nil || !e.Resumed || asked["later"] != 5 {
+			t.Errorf("got %+v, %v, asked %v", e, err, asked)
+		}
+		_, err := subscriptions["never"].Next(t.Context())
+		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 || asked["never"] != 2 {
+			t.Errorf("got %v, asked %v", err, asked)
+		}
+	})
+}
+
+// A server that does not read holds up who posts, and is left in the end: what was not
+// sent says so.
+func TestServerDoesNotRead(t *testing.T) {
+	bubble(t, Options{NoReconnect: true}, func(_ *websocket.Conn, over <-chan struct{}) { <-over }, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		began := time.Now()
+		text := strings.Repeat("x", 1000)
+		var receipts []*Receipt
+		for {
+			r, err := c.Post(t.Context(), "c", text)
+			if err != nil {
+				break
+			}
+			receipts = append(receipts, r)
+		}
+		if took := time.Since(began); took != 30*time.Second || len(receipts) > 2100 || len(receipts) < 900 {
+			t.Errorf("%d in %v", len(receipts), took)
+		}
+		last := receipts[len(receipts)-1].Wait(t.Context())
+		if !isDisconnected(receipts[0].Wait(t.Context()), true) || !isDisconnected(last, false) {
+			t.Errorf("the last: %v", last)
+		}
+	})
+}

@@ -1,0 +1,253 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// within bounds what has to happen.
+const within = 10 * time.Second
+
+// serve starts a server with the functions of tests.
+func serve(t testing.TB) (url string, memory *broker.Memory) {
+	t.Helper()
+	memory = broker.NewMemory(broker.MemoryOptions{})
+	for uri, f := range broker.TestFunctions() {
+		memory.Serve(uri, 64, f)
+	}
+	server := socket.New(socket.Options{Broker: memory})
+	web := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Close()
+		web.Close()
+		memory.Close()
+	})
+	return "ws" + strings.TrimPrefix(web.URL, "http"), memory
+}
+
+func dial(t testing.TB, url string, o Options) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestCall(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{})
+	if got, err := Call[string](t.Context(), c, "test.reverse", "abc"); err != nil || got != "cba" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := c.Call(t.Context(), "test.echo", json.RawMessage(`"a\u0062c"`)); err != nil || string(got) != `"abc"` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := Call[int](t.Context(), c, "test.reverse", "abc"); err == nil || !strings.Contains(err.Error(), "call test.reverse: the result: json") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Call(t.Context(), "test.echo", func() {}); err == nil || !strings.Contains(err.Error(), "the argument") {
+		t.Errorf("got %v", err)
+	}
+	_, err := c.Call(t.Context(), "test.delay", "soon")
+	if failed, ok := errors.AsType[*FunctionError](err); !ok || failed.URI != "test.delay" || failed.Message == "" {
+		t.Errorf("got %v", err)
+	}
+	_, err = c.Call(t.Context(), strings.Repeat("x", 2000), nil)
+	if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 500 || no.Request != "call" {
+		t.Errorf("got %v", err)
+	}
+	if c.Protocol() != Juggler0 {
+		t.Errorf("it speaks %q", c.Protocol())
+	}
+	if n := c.Stats(); n.Results != 4 || n.Acks != 4 || n.Nacks != 1 || n.Connections != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A call ends at its deadline, by the clock of the caller, and says what was known of it;
+// who cancels it is told so.
+func TestCallExpires(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{CallTimeout: 30 * time.Millisecond})
+	_, err := c.Call(t.Context(), "test.nobody", 1)
+	expired, ok := errors.AsType[*ExpiredError](err)
+	if !ok || !expired.Taken || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		testkit.Eventually(t, within, "it to be taken", func() bool { return c.Stats().Acks == 2 })
+		cancel()
+	}()
+	if _, err := c.Call(ctx, "test.delay", "60000"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Many calls at a time: none is lost, however fast its result comes.
+func TestCallsAtATime(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{})
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			for j := range 100 {
+				if got, err := Call[string](t.Context(), c, "test.echo", fmt.Sprint(i, j)); err != nil || got != fmt.Sprint(i, j) {
+					t.Errorf("%d %d: got %q, %v", i, j, got, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := c.Stats(); n.Results != 5000 || n.Acks != 5000 || n.Late != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// Events come in order, to all who have subscribed, until they have closed.
+func TestSubscriptions(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{})
+	plain, err := c.Subscribe(t.Context(), "a.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern, err := c.SubscribePattern(t.Context(), "a.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.Subscribe(t.Context(), "a.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+	var last *Receipt
+	for i := range 1000 {
+		if last, err = c.Post(t.Context(), "a.1", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := last.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Subscription{plain, pattern} {
+		next := 0
+		for i, err := range Values[int](t.Context(), s) {
+			if err != nil || i != next {
+				t.Fatalf("got %d, %v, want %d", i, err, next)
+			}
+			if next++; next == 1000 {
+				s.Close()
+			}
+		}
+	}
+	if _, err := plain.Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Publish(t.Context(), "a.1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Stats(); n.Events != 2000 || n.Dropped != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// An event is what was published, with where it came from.
+func TestEvent(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{})
+	s, err := c.SubscribePattern(t.Context(), "b?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Publish(t.Context(), "b1", map[string]int{"x": 1}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Next(t.Context())
+	if err != nil || e.Channel != "b1" || e.Pattern != "b?" || string(e.Args) != `{"x":1}` || len(e.ID) != 36 || e.Resumed || e.Dropped != 0 {
+		t.Errorf("got %+v, %v", e, err)
+	}
+	if err := c.Publish(t.Context(), "b1", 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range Values[string](t.Context(), s) {
+		if err == nil || !strings.Contains(err.Error(), "event of b1: json") {
+			t.Errorf("got %v", err)
+		}
+		break
+	}
+}
+
+// Who does not read loses the oldest, and is told how many.
+func TestSlowSubscription(t *testing.T) {
+	s := &Subscription{client: &Client{options: Options{QueueBytes: 1000}}, ready: make(chan struct{}, 1)}
+	s.interrupted()
+	for i := range 100 {
+		s.push(Event{Channel: "c", Args: json.RawMessage(fmt.Sprintf("%039d", i))})
+	}
+	first, err := s.Next(t.Context())
+	if err != nil || first.Dropped != 95 || !first.Resumed || string(first.Args) != fmt.Sprintf("%039d", 95) {
+		t.Errorf("got %+v, %v", first, err)
+	}
+	second, err := s.Next(t.Context())
+	if err != nil || second.Dropped != 0 || second.Resumed {
+		t.Errorf("got %+v, %v", second, err)
+	}
+	s.push(Event{Channel: "c", Args: make(json.RawMessage, 5000)}) // larger than all of the queue
+	if last, err := s.Next(t.Context()); err != nil || len(last.Args) != 5000 || last.Dropped != 3 {
+		t.Errorf("got %d dropped, %v", last.Dropped, err)
+	}
+	if n := s.client.Stats(); n.Dropped != 98 || s.bytes != 0 {
+		t.Errorf("%+v, %d bytes", n, s.bytes)
+	}
+}
+
+// A wrong address, a refused handshake and a server of another kind are told in a line.
+func TestDialErrors(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/no":
+			http.Error(w, "not you\nnever", http.StatusForbidden)
+		case "/other":
+			if ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil); err == nil {
+				ws.Close()
+			}
+		}
+	}))
+	defer web.Close()
+	base := "ws" + strings.TrimPrefix(web.URL, "http")
+	for url, want := range map[string]string{
+		"localhost:9000":       `"localhost:9000": want ws://HOST:PORT/PATH, or wss`,
+		"http://localhost":     `"http://localhost": want ws://HOST:PORT/PATH, or wss`,
+		base + "/no":           "the server has refused the handshake with 403 Forbidden: not you",
+		base + "/other":        "the server does not speak juggler.0",
+		base + "/nothing":      "the server has refused the handshake with 200 OK",
+		"ws://127.0.0.1:1/ws":  "connection refused",
+		"ws://127.0.0.1:99999": "invalid port",
+	} {
+		c, err := Dial(t.Context(), url, Options{})
+		if err == nil {
+			c.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/cabrank/cabrank/client"
+)
+
+const socketConnectHelp = `Call, publish and subscribe by hand, over one WebSocket. Lines of standard input are
+commands, "help" lists them. On a terminal there are a history (arrow keys) and completion
+(Tab), and what comes is shown at once. Otherwise it is a script: each command waits for
+its answer, the last one ends the connection, and # begins a comment.
+
+Each message that goes out is a line that begins with >, each that comes in one with <,
+with the id of the request that it is for. ! is a call that has expired.
+
+Exit status: 0 if all went well; 1 if the connection could not be opened or was lost, or a
+request of a script was refused, has expired or was answered with an error; 2 if the
+command line or a line of a script is wrong.`
+
+const socketConnectExamples = `  # by hand
+  cabrank socket connect ws://localhost:9000/ws
+
+  # what is published on all channels of news, until Ctrl-C
+  echo 'psub news.*
+  wait' | cabrank socket connect ws://localhost:9000/ws --time
+
+  # one call
+  echo 'call test.reverse "abc"' | cabrank socket connect ws://localhost:9000/ws`
+
+// socketDial says how a socket is opened, in two commands.
+type socketDial struct {
+	headers []string
+	token   string
+	tls     tlsFlags
+}
+
+func (f *socketDial) addTo(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.headers, "header", nil, "`NAME:VALUE` to send with the handshake; several are possible")
+	flags.StringVar(&f.token, "token", os.Getenv("CABRANK_TOKEN"), "`token` to send as Authorization: Bearer [CABRANK_TOKEN]")
+	flags.Lookup("token").DefValue = "" // it is a secret
+	f.tls.addFilesTo(flags)
+}
+
+// options are those of a client that makes no other connection.
+//
+// Errors: one line that begins with the flag.
+func (f *socketDial) options() (client.Options, error) {
+	header := http.Header{}
+	for _, pair := range f.headers {
+		name, value, ok := strings.Cut(pair, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return client.Options{}, fmt.Errorf("--header %.80q: want NAME:VALUE", pair)
+		}
+		header.Add(name, strings.TrimSpace(value))
+	}
+	if f.token != "" {
+		header.Set("Authorization", "Bearer "+f.token)
+	}
+	secured, err := f.tls.config()
+	return client.Options{
+		NoReconnect: true, TLS: secured,
+		Header: func(context.Context) (http.Header, error) { return header, nil },
+	}, err
+}
+
+// socketConnect is the flags of cabrank socket connect.
+type socketConnect struct {
+	dial    socketDial
+	timeout time.Duration
+	times   bool
+}
+
+func newSocketConnectCommand() *cobra.Command {
+	var f socketConnect
+	cmd := &cobra.Command{
+		Use:     "connect [URL]",
+		Short:   "Call, publish and subscribe by hand or by a script",
+		Long:    socketConnectHelp,
+		Example: socketConnectExamples,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options, err := f.dial.options()
+			if err == nil && f.timeout <= 0 {
+				err = errors.New("--timeout must be above 0")
+			}
+			if err != nil {
+				return usageError(err)
+			}
+			options.CallTimeout = f.timeout
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			s := newSocketShell(options, cmd.OutOrStdout(), f.times)
+			defer s.close()
+			if len(args) > 0 {
+				if err := s.connect(ctx, args[0]); err != nil {
+					return err
+				}
+			}
+			if stdin, isFile := cmd.InOrStdin().(*os.File); isFile && term.IsTerminal(int(stdin.Fd())) {
+				return s.talk(ctx, stdin)
+			}
+			return s.script(ctx, cmd.InOrStdin())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long a call or another request may take, if its line does not say")
+	flags.BoolVar(&f.times, "time", false, "begin lines with the time of day")
+	f.dial.addTo(flags)
+	return cmd
+}
+
+// keyboard is both ends of a terminal.
+type keyboard struct {
+	io.Reader
+	io.Writer
+}
+
+// talk does what people type, until they leave.
+func (s *socketShell) talk(ctx context.Context, stdin *os.File) error {
+	state, err := term.MakeRaw(int(stdin.Fd()))
+	if err != nil {
+		return err
+	}
+	defer term.Restore(int(stdin.Fd()), state) //nolint:errcheck // there is nothing else to be done
+	t := term.NewTerminal(keyboard{stdin, s.out.to}, "cabrank> ")
+	if width, height, err := term.GetSize(int(stdin.Fd())); err == nil && width > 0 {
+		_ = t.SetSize(width, height) // else it is 80 columns
+	}
+	t.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
+		if key != '\t' {
+			return "", 0, false
+		}
+		return s.complete(line, pos)
+	}
+	s.out.redirect(t) // it writes above the line that is typed
+	defer s.out.redirect(s.out.to)
+	s.beside = true
+	for ctx.Err() == nil {
+		line, err := t.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.do(ctx, line); errors.Is(err, errExit) {
+			return nil
+		} else if err != nil && !isShown(err) {
+			s.out.line(err.Error())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cabrank/cabrank/client"
+)
+
+const (
+	// longestLine is the most bytes of a command.
+	longestLine = 1 << 20
+	// mostNames is how many names of functions and channels completion knows.
+	mostNames = 1000
+)
+
+// socketShell does commands over one connection.
+//
+// Life: newSocketShell, connect and do in any order, close.
+// Concurrency: all by one goroutine, but what the client says to it.
+type socketShell struct {
+	options client.Options
+	out     *shellOutput
+	beside  bool // calls do not wait for their result
+
+	client *client.Client // nil while there is none
+	conn   net.Conn       // what is below it
+	drops  atomic.Bool    // it ends by drop
+	subs   map[string]*client.Subscription
+	names  map[string]bool // that were used, for completion
+	calls  sync.WaitGroup  // those beside
+}
+
+var (
+	// errExit is the end that somebody wants.
+	errExit = errors.New("exit")
+	// errRequests is of a script some of whose requests have failed, which was shown.
+	errRequests error = &exitError{status: exitFailed, cause: errors.New("requests have failed"), told: true}
+)
+
+// mistakeError is a line that is wrong.
+type mistakeError string
+
+func (e mistakeError) Error() string { return string(e) }
+
+func newSocketShell(o client.Options, out io.Writer, times bool) *socketShell {
+	s := &socketShell{options: o, out: newShellOutput(out, times), subs: map[string]*client.Subscription{}, names: map[string]bool{}}
+	s.options.QueueBytes = 1 // events are shown, not kept
+	s.options.Trace = s.out.message
+	s.options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		s.conn = conn
+		return conn, err
+	}
+	return s
+}
+
+// connect opens the connection, in the place of another one.
+func (s *socketShell) connect(ctx context.Context, url string) error {
+	s.close()
+	c, err := client.Dial(ctx, url, s.options)
+	if err != nil {
+		return err
+	}
+	s.client = c
+	s.drops.Store(false)
+	s.out.line("connected to " + url + ", " + c.Protocol())
+	go func() { // ends with the client, in close
+		<-c.Done()
+		switch why := c.Err(); {
+		case s.drops.Load(), errors.Is(why, client.ErrClosed):
+		default:
+			s.out.line("disconnected: " + why.Error())
+		}
+	}()
+	return nil
+}
+
+// close ends the connection, if there is one.
+func (s *socketShell) close() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	s.calls.Wait()
+	s.client = nil
+	clear(s.subs)
+}
+
+// script does the lines of a text.
+//
+// Errors: of the first line that is wrong; errRequests.
+func (s *socketShell) script(ctx context.Context, from io.Reader) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, longestLine)
+	failed := false
+	for number := 1; ctx.Err() == nil && lines.Scan(); number++ {
+		err := s.do(ctx, lines.Text())
+		if wrong, isMistake := errors.AsType[mistakeError](err); isMistake {
+			return usageError(fmt.Errorf("line %d: %w", number, wrong))
+		}
+		if errors.Is(err, errExit) {
+			break
+		}
+		if err != nil && ctx.Err() == nil {
+			failed = true
+			if !isShown(err) {
+				s.out.line(err.Error())
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return usageError(fmt.Errorf("standard input: %w", err))
+	}
+	if s.client != nil && s.client.Err() != nil {
+		failed = true // it was lost
+	}
+	if failed {
+		return errRequests
+	}
+	return nil
+}
+
+// isShown reports whether a message has shown an error already.
+func isShown(err error) bool {
+	_, refused := errors.AsType[*client.RefusedError](err)
+	_, failed := errors.AsType[*client.FunctionError](err)
+	expired, isExpired := errors.AsType[*client.ExpiredError](err)
+	return refused || failed || isExpired && expired.Request == "call" && expired.Cause == nil
+}
+
+// do does one line.
+//
+// Errors: mistakeError; errExit; what has become of a request.
+func (s *socketShell) do(ctx context.Context, line string) error {
+	line = strings.TrimSpace(line)
+	if line == "" || strings.HasPrefix(line, "#") {
+		return nil
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	for _, c := range shellCommands() {
+		if c.name != word {
+			continue
+		}
+		switch {
+		case c.needs && rest == "":
+			return mistakeError(fmt.Sprintf("%s: want %s", c.name, c.usage))
+		case !c.anyTime && (s.client == nil || s.client.Err() != nil):
+			return errors.New(c.name + ": there is no connection; connect URL opens one")
+		}
+		return c.do(s, ctx, rest)
+	}
+	return mistakeError(fmt.Sprintf("%.40q is no command; help lists them", word))
+}
+
+// shellCommand is what a line can begin with.
+type shellCommand struct {
+	name, usage, help string
+	needs             bool // it has to be followed by something
+	anyTime           bool // it needs no connection
+	do                func(s *socketShell, ctx context.Context, rest string) error
+}
+
+func shellCommands() []shellCommand {
+	return []shellCommand{
+		{"connect", "connect URL", "open a connection, in the place of the one that is there", true, true, (*socketShell).connectTo},
+		{"call", "call URI [TIMEOUT] [JSON]", `call a function: call test.reverse 2s "abc"`, true, false, (*socketShell).call},
+		{"pub", "pub CHANNEL [JSON]", `publish an event: pub news {"text": "hello"}`, true, false, (*socketShell).pub},
+		{"sub", "sub CHANNEL", "subscribe to a channel", true, false, subscribe(false)},
+		{"psub", "psub PATTERN", "subscribe to all channels that a pattern matches: psub news.*", true, false, subscribe(true)},
+		{"unsb", "unsb CHANNEL", "end a subscription", true, false, unsubscribe(false)},
+		{"punsb", "punsb PATTERN", "end a subscription by pattern", true, false, unsubscribe(true)},
+		{"send", "send TEXT", "send a text as it is", true, false, (*socketShell).send},
+		{"wait", "wait [DURATION]", "wait, without one until the connection ends", false, false, (*socketShell).wait},
+		{"close", "close", "end the connection with a close frame", false, false, (*socketShell).hangUp},
+		{"disconnect", "disconnect", "drop the connection without one", false, false, (*socketShell).drop},
+		{"help", "help", "list the commands", false, true, (*socketShell).help},
+		{"exit", "exit", "end the connection and leave", false, true, func(*socketShell, context.Context, string) error { return errExit }},
+	}
+}
+
+func (s *socketShell) help(context.Context, string) error {
+	for _, c := range shellCommands() {
+		s.out.line(fmt.Sprintf("%-26s %s", c.usage, c.help))
+	}
+	return nil
+}
+
+func (s *socketShell) connectTo(ctx context.Context, url string) error { return s.connect(ctx, url) }
+
+func (s *socketShell) call(ctx context.Context, rest string) error {
+	uri, rest, _ := strings.Cut(rest, " ")
+	rest = strings.TrimSpace(rest)
+	timeout := s.options.CallTimeout
+	word, behind, _ := strings.Cut(rest, " ")
+	if d, err := time.ParseDuration(word); err == nil && !json.Valid([]byte(word)) {
+		if d <= 0 {
+			return mistakeError("call: the timeout must be above 0")
+		}
+		timeout, rest = d, strings.TrimSpace(behind)
+	}
+	args, err := shellArgs("call", rest)
+	if err != nil {
+		return err
+	}
+	s.know(uri)
+	c := s.client
+	calling := func() error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		_, err := c.Call(ctx, uri, args)
+		return err
+	}
+	if !s.beside {
+		return calling()
+	}
+	s.calls.Go(func() { // ends by its timeout, or with the client
+		if err := calling(); err != nil && !isShown(err) && !errors.Is(err, client.ErrClosed) {
+			s.out.line(err.Error())
+		}
+	})
+	return nil
+}
+
+func (s *socketShell) pub(ctx context.Context, rest string) error {
+	channel, rest, _ := strings.Cut(rest, " ")
+	args, err := shellArgs("pub", strings.TrimSpace(rest))
+	if err != nil {
+		return err
+	}
+	s.know(channel)
+	return s.client.Publish(ctx, channel, args)
+}
+
+// shellArgs reads JSON; nothing is null.
+func shellArgs(command, text string) (json.RawMessage, error) {
+	switch {
+	case text == "":
+		return json.RawMessage("null"), nil
+	case json.Valid([]byte(text)):
+		return json.RawMessage(text), nil
+	case !strings.ContainsAny(text, `"{[`):
+		return nil, mistakeError(fmt.Sprintf(`%s: %.60s is no JSON; a text has quotes: "%.60s"`, command, text, text))
+	}
+	return nil, mistakeError(fmt.Sprintf("%s: %.60s is no JSON", command, text))
+}
+
+func subscribe(pattern bool) func(*socketShell, context.Context, string) error {
+	return func(s *socketShell, ctx context.Context, name string) (err error) {
+		key := fmt.Sprint(pattern, name)
+		if s.subs[key] != nil {
+			return errors.New("there is a subscription to " + name)
+		}
+		var sub *client.Subscription
+		if pattern {
+			sub, err = s.client.SubscribePattern(ctx, name)
+		} else {
+			sub, err = s.client.Subscribe(ctx, name)
+		}
+		if err == nil {
+			s.subs[key] = sub
+			s.know(name)
+		}
+		return err
+	}
+}
+
+func unsubscribe(pattern bool) func(*socketShell, context.Context, string) error {
+	return func(s *socketShell, ctx context.Context, name string) error {
+		key := fmt.Sprint(pattern, name)
+		sub := s.subs[key]
+		if sub == nil {
+			return errors.New("there is no subscription to " + name)
+		}
+		delete(s.subs, key)
+		return sub.Unsubscribe(ctx)
+	}
+}
+
+func (s *socketShell) send(ctx context.Context, text string) error { return s.client.Send(ctx, text) }
+
+func (s *socketShell) wait(ctx context.Context, rest string) error {
+	var over <-chan time.Time
+	if rest != "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < 0 {
+			return mistakeError(fmt.Sprintf("wait: %.40q is no time; want one such as 500ms or 1m", rest))
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-s.client.Done():
+	}
+	return nil
+}
+
+func (s *socketShell) hangUp(context.Context, string) error {
+	s.close()
+	s.out.line("closed")
+	return nil
+}
+
+func (s *socketShell) drop(context.Context, string) error {
+	s.drops.Store(true)
+	s.conn.Close()
+	<-s.client.Done()
+	s.close()
+	s.out.line("disconnected")
+	return nil
+}
+
+// know keeps a name for completion.
+func (s *socketShell) know(name string) {
+	if len(s.names) < mostNames {
+		s.names[name] = true
+	}
+}
+
+// complete completes the word before pos: a command, or behind it a name that was used.
+// Of several it takes what they have in common.
+func (s *socketShell) complete(line string, pos int) (completed string, at int, ok bool) {
+	from := strings.LastIndex(line[:pos], " ") + 1
+	var words []string
+	if strings.TrimSpace(line[:from]) == "" {
+		for _, c := range shellCommands() {
+			words = append(words, c.name)
+		}
+	} else {
+		words = slices.Sorted(maps.Keys(s.names))
+	}
+	typed := line[from:pos]
+	common, found := "", 0
+	for _, word := range words {
+		if !strings.HasPrefix(word, typed) {
+			continue
+		}
+		if found++; found == 1 {
+			common = word
+		}
+		for !strings.HasPrefix(word, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	if found == 0 {
+		return "", 0, false
+	}
+	if found == 1 {
+		common += " "
+	}
+	return line[:from] + common + line[pos:], from + len(common), true
+}

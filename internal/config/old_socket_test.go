@@ -1,0 +1,69 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"strings"
+	"testing"
+)
+
+func loadOld(text string) (OldSocket, error) {
+	return LoadOldSocket("juggler.yml", func(string) ([]byte, error) { return []byte(text), nil })
+}
+
+// Every key of the old file says what its flag says.
+func TestOldSocket(t *testing.T) {
+	for text, want := range map[string]map[string]string{
+		"":                                {"redis": ":6379"},
+		"# nothing\nserver:\nredis:\n":    {"redis": ":6379"},
+		"redis: {addr: 'redis://:p@h:1'}": {"redis": "redis://:p@h:1"},
+		"redis: {caller: {addr: 'a:1', max_idle: 3}, pubsub: {addr: 'b:2'}}": {"redis": "a:1", "redis-pubsub": "b:2"},
+		"caller_broker: {blocking_timeout: 10s, call_cap: 7}":                {"redis": ":6379", "call-cap": "7"},
+		"server: {addr: ':8000', paths: [/ws, /other], close_uri: bye}": {
+			"redis": ":6379", "listen": ":8000", "path": "/ws, /other", "close-uri": "bye"},
+		"server: {whitelisted_origins: ['', 'http://localhost:8080'], allow_empty_subprotocol: yes}": {
+			"redis": ":6379", "origin": "none, http://localhost:8080", "allow-empty-subprotocol": "yes"},
+		"server: {read_limit: 4096, write_limit: 0, read_timeout: 1m30s, write_timeout: 2000000000}": {
+			"redis": ":6379", "read-limit": "4096", "read-timeout": "1m30s", "write-timeout": "2s"},
+		"server: {read_timeout: 0, write_timeout: 0s, paths: [], close_uri: ''}": {"redis": ":6379"},
+	} {
+		old, err := loadOld(text)
+		if err != nil || !maps.Equal(old.Flags, want) {
+			t.Errorf("%s: %v, %v; want %v", text, old.Flags, err, want)
+		}
+	}
+	idle := "redis.max_active redis.idle_timeout server.handshake_timeout"
+	old, err := loadOld("redis: {addr: 'h:1', max_active: 100, idle_timeout: 30s}\nserver: {handshake_timeout: 10s}")
+	if err != nil || strings.Join(old.Idle, " ") != idle {
+		t.Errorf("%v, %v, want %s", old.Idle, err, idle)
+	}
+}
+
+// What the old server passed over is a fault, with its line.
+func TestOldSocketFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"server: {adr: ':1'}":                             "juggler.yml:1: server.adr: unknown key; did you mean server.addr?",
+		"serve: {addr: ':1'}":                             "juggler.yml:1: serve: unknown key; did you mean server?",
+		"workers: {count: 1}":                             "juggler.yml:1: workers: unknown key; allowed: caller_broker, redis, server",
+		"redis: {password: secret}":                       "juggler.yml:1: redis.password: unknown key; allowed: addr, caller, idle_timeout, max_active, max_idle, pubsub",
+		"server: {read_timeout: soon}":                    `juggler.yml:1: server.read_timeout: "soon" is not a duration; allowed: a duration such as 10s, or nanoseconds`,
+		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: -1 is out of range; allowed: 0 to 1073741824",
+		"server: {paths: ws}":                             `juggler.yml:1: server.paths: `,
+		"server: {paths: [ws]}":                           `juggler.yml:1: server.paths: `,
+		"server: {whitelisted_origins: ['*']}":            `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,
+		"redis: {addr: 'h:1', pubsub: {addr: 'i:1'}}":     "juggler.yml:1: redis.addr: is given beside",
+		"redis: {pubsub: {addr: 'i:1'}}":                  "juggler.yml:1: redis.pubsub.addr: is given without redis.caller.addr",
+		"redis: {caller: {addr: 'i:1'}}":                  "juggler.yml:1: redis.caller.addr: is given without redis.pubsub.addr",
+		"server: {addr: ':1'}\nserver: {addr: ':secret'}": "juggler.yml:2: ",
+	} {
+		_, err := loadOld(text)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	_, err := LoadOldSocket("gone.yml", func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+	if faults, ok := errors.AsType[Faults](err); !ok || !strings.Contains(faults.Error(), "gone.yml") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,147 @@
+//go:build real
+
+package socket_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// script runs cabrank socket connect with lines on its standard input, and returns what
+// it has printed, without ids.
+func script(t *testing.T, lines string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), harness.CabrankBinary(t), append([]string{"socket", "connect"}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(lines), &out, &errs
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`[0-9a-f]{8}`).ReplaceAllString(out.String(), "ID"), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// A script does all there is, each command behind the answer to the one before.
+func TestConnectScript(t *testing.T) {
+	_, url := startServe(t, "--test-functions")
+	out, errs, code := script(t, `
+# comments and empty lines are nothing
+
+sub news
+psub n*
+call test.reverse 2s "a b<c"
+pub news {"text": [1, 2]}
+wait 1ms
+unsb news
+punsb n*
+pub news "nobody"
+send {"meta":{"type":1,"uuid":"00000000-0000-0000-0000-000000000001"},"payload":{"uri":"test.echo","args":"raw"}}
+wait 200ms
+disconnect
+connect `+url+`
+close
+exit
+not reached
+`, url)
+	want := `connected to ` + url + `, juggler.0
+> sub  ID news
+< ack  ID news
+> sub  ID n*
+< ack  ID n*
+> call ID test.reverse "a b\u003cc"
+< ack  ID test.reverse
+< res  ID test.reverse "c\u003cb a"
+> pub  ID news {"text":[1,2]}
+< evnt ID news {"text":[1,2]}
+< evnt ID news (n*) {"text":[1,2]}
+< ack  ID news
+> unsb ID news
+< ack  ID news
+> unsb ID n*
+< ack  ID n*
+> pub  ID news "nobody"
+< ack  ID news
+> raw  {"meta":{"type":1,"uuid":"ID-0000-0000-0000-ID0001"},"payload":{"uri":"test.echo","args":"raw"}}
+< ack  ID test.echo
+< res  ID test.echo "raw"
+disconnected
+connected to ` + url + `, juggler.0
+closed
+`
+	// The event and the acknowledgment of a PUB come in any order.
+	if sorted(out) != sorted(want) || errs != "" || code != 0 {
+		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
+	}
+}
+
+// What has failed is shown, and makes the exit status 1; the others go on.
+func TestConnectFailures(t *testing.T) {
+	_, url := startServe(t, "--test-functions", "--max-name", "20")
+	out, errs, code := script(t, `call test.nobody 100ms
+call test.echo 7
+call test.echo.with.a.name.that.is.too.long
+unsb nothing
+call test.echo "fine"
+`, url)
+	for _, want := range []string{
+		"! exp  ID test.nobody", `< res  ID test.echo {"error":{"message":"json: cannot unmarshal`,
+		"< nack ID test.echo.with.a.name.that.is.too.long 500 ", "there is no subscription to nothing", `< res  ID test.echo "fine"`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no line %s", want)
+		}
+	}
+	if code != 1 || errs != "" {
+		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
+	}
+}
+
+// Lines and command lines that are wrong end with one line and 2, a server that is not
+// there with 1.
+func TestConnectMistakes(t *testing.T) {
+	_, url := startServe(t)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	for lines, want := range map[string]string{
+		"help\nhello":       `line 2: "hello" is no command; help lists them`,
+		"call":              "line 1: call: want call URI [TIMEOUT] [JSON]",
+		"call f abc":        `line 1: call: abc is no JSON; a text has quotes: "abc"`,
+		`pub c {"a":`:       `line 1: pub: {"a": is no JSON`,
+		"call f -1s":        "line 1: call: the timeout must be above 0",
+		"wait some time":    `line 1: wait: "some time" is no time; want one such as 500ms or 1m`,
+		"sub c\nclose\nsub": "line 3: sub: want sub CHANNEL",
+	} {
+		if _, errs, code := script(t, lines, url); code != 2 || errs != "cabrank: "+want+"\n" {
+			t.Errorf("%q: exit code %d: %s", lines, code, errs)
+		}
+	}
+	for _, tc := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"ws://" + nobody.Addr().String() + "/ws", 1, "connection refused"},
+		{url + "/elsewhere", 1, "404 Not Found"},
+		{"localhost:9000", 1, `"localhost:9000": want ws://HOST:PORT/PATH, or wss`},
+		{url + " --header name", 2, `--header "name": want NAME:VALUE`},
+		{url + " --timeout 0s", 2, "--timeout must be above 0"},
+		{url + " --cacert /nothing", 2, "--cacert: open /nothing: no such file or directory"},
+	} {
+		if _, errs, code := script(t, "", strings.Fields(tc.args)...); code != tc.code || !strings.Contains(errs, tc.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s", tc.args, code, errs)
+		}
+	}
+	if out, _, code := script(t, "call f"); code != 1 || out != "call: there is no connection; connect URL opens one\n" {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
