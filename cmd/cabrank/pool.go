@@ -13,16 +13,17 @@ import (
 //
 // Concurrency: all methods may be called from anywhere.
 type pool struct {
-	relay *relay.Relay
-	slots int  // of each endpoint
-	local bool // the endpoints are workers of this process
+	relay   *relay.Relay
+	slots   int    // of each endpoint
+	local   bool   // the endpoints are workers of this process
+	changed func() // is told when an endpoint comes or goes; it returns at once
 
 	mu        sync.Mutex // guards endpoints
 	endpoints map[string]*relay.Endpoint
 }
 
-func newPool(r *relay.Relay, slots int, local bool) *pool {
-	return &pool{relay: r, slots: slots, local: local, endpoints: make(map[string]*relay.Endpoint)}
+func newPool(r *relay.Relay, slots int, local bool, changed func()) *pool {
+	return &pool{relay: r, slots: slots, local: local, changed: changed, endpoints: make(map[string]*relay.Endpoint)}
 }
 
 // endpoint returns the endpoint with a name.
@@ -38,10 +39,16 @@ func (p *pool) endpoint(name string) *relay.Endpoint {
 }
 
 // Up implements worker.Registry and discover.Registry.
-func (p *pool) Up(name, network, address string) { p.relay.Up(p.endpoint(name), network, address) }
+func (p *pool) Up(name, network, address string) {
+	p.relay.Up(p.endpoint(name), network, address)
+	p.changed()
+}
 
 // Down implements worker.Registry and discover.Registry.
-func (p *pool) Down(name string) { p.relay.Down(p.endpoint(name)) }
+func (p *pool) Down(name string) {
+	p.relay.Down(p.endpoint(name))
+	p.changed()
+}
 
 // Suspect implements worker.Registry.
 func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoint(name), suspect) }

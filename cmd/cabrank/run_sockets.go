@@ -22,7 +22,11 @@ func (s *service) openSockets() (err error) {
 	if len(s.cfg.Socket.Paths) == 0 {
 		return nil
 	}
-	s.sockets, err = running.OpenSockets(running.SocketOptions{Socket: s.cfg.Socket, Log: s.log})
+	beyond, err := s.workerMethods()
+	if err != nil {
+		return err
+	}
+	s.sockets, err = running.OpenSockets(running.SocketOptions{Socket: s.cfg.Socket, Beyond: beyond, Log: s.log})
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 // some where there were none.
 func (s *service) makeUpstreams() (err error) {
 	cfg := s.cfg
-	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false)
+	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false, s.workersChanged)
 	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
 		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,

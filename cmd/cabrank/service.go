@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/schema"
 	running "github.com/cabrank/cabrank/internal/service"
 	"github.com/cabrank/cabrank/internal/sink"
 	"github.com/cabrank/cabrank/internal/web"
@@ -40,6 +41,7 @@ type service struct {
 	relay         *relay.Relay
 	http1         *web.HTTP1
 	sockets       *running.Sockets // nil without any
+	schema        *schema.Schema   // of methods that sockets may call; nil: none
 	door          net.Addr         // where the calls come in
 	probes        *admin.Server
 	metrics       *admin.Server
@@ -141,14 +143,14 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 // makeRelay makes the relay, which keeps within the memory of the container from
 // then on, and what serves callers of its port that speak HTTP/1.
 func (s *service) makeRelay(options relay.Options) error {
-	err := s.openSockets()
-	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	options.Other = pageOverHTTP2(s.log)
 	if s.access != nil {
 		options.Access = s.access.log.Call
 	}
 	s.relay = relay.New(options)
+	err := s.openSockets()
+	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
 	s.boundSockets()
 	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)
 	memory.look()

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,6 +26,8 @@ type Socket struct {
 	CallCap               int // 0: any number
 	MessageRate           int // of a socket, a second; 0: any
 	Auth                  SocketAuth
+	Methods               []string // of workers that may be called: patterns as in methods; empty: none
+	Descriptors           []string // files that describe them; empty: workers do by reflection
 }
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
@@ -75,7 +78,19 @@ func socketKeys() []Key {
 		{Name: "socket.message_rate", Arg: "N", Default: "0",
 			Applies: ByUpgrade, Help: "messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)",
 			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Socket.MessageRate }},
-	}, socketAuthKeys()...)
+	}, append(socketAuthKeys(), socketWorkerKeys()...)...)
+}
+
+// socketWorkerKeys are those of gRPC methods, of which cabrank socket serve has none.
+func socketWorkerKeys() []Key {
+	return []Key{
+		{Name: "socket.methods", Arg: "METHOD", Default: none,
+			Applies: ByUpgrade, Help: "gRPC methods of the workers that callers over WebSocket may call",
+			kind: list{cleanPattern, patternLegal, maxMethods}, field: func(c *Config) any { return &c.Socket.Methods }},
+		{Name: "socket.descriptors", Arg: "FILE", Default: none,
+			Applies: ByUpgrade, Help: "files that describe these methods, of protoc --descriptor_set_out; none: workers do, by reflection",
+			kind: list{cleanLine, "names of files", 100}, field: func(c *Config) any { return &c.Socket.Descriptors }},
+	}
 }
 
 // SocketFlags are the flags of cabrank socket serve that are keys, too, with the same
@@ -83,12 +98,19 @@ func socketKeys() []Key {
 func SocketFlags() []Flag {
 	var flags []Flag
 	for _, key := range sectionKeys(socketSection) {
+		if isOfWorkers(key) {
+			continue
+		}
 		key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
 		flag := newFlag(key)
 		flag.Default, flag.Env, flag.keys = key.Default, []string{key.Env}, []Key{key}
 		flags = append(flags, flag)
 	}
 	return flags
+}
+
+func isOfWorkers(key Key) bool {
+	return slices.ContainsFunc(socketWorkerKeys(), func(own Key) bool { return own.Name == key.Name })
 }
 
 // LoadSocket returns the settings of cabrank socket serve, of its flags and the
@@ -129,6 +151,9 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 		if key.Name != "socket.path" && key.Name != "socket.redis" && key.Name != "socket.redis_pubsub" { // the variables are also there for other commands
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
+	}
+	if len(c.Socket.Paths) > 0 {
+		idle = append(idle, idleSetting{len(c.Socket.Methods) == 0, "socket.descriptors", "no method may be called, socket.methods is none", "socket.methods"})
 	}
 	return idle
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting}) }
 
 // dialer is a Redis, or a Cluster.
 type dialer interface{ Dial() (redigo.Conn, error) }

@@ -1,0 +1,176 @@
+//go:build real
+
+package socket_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+const workService = "/cabrank.example.v1.Work/"
+
+// callMethod sends a CALL with an id of one digit.
+func (p *peer) callMethod(id int, uri, args string, timeout time.Duration) {
+	p.t.Helper()
+	text := fmt.Sprintf(`{"meta":{"type":1,"uuid":"00000000-0000-0000-0000-%012d"},"payload":{"uri":%q,"timeout":%d,"args":%s}}`, id, uri, timeout, args)
+	if err := p.ws.WriteMessage(1, []byte(text)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// workDescriptors writes what protoc --descriptor_set_out would, and returns the
+// variables that name it.
+func workDescriptors(t testing.TB) []string {
+	t.Helper()
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{protodesc.ToFileDescriptorProto(workpb.File_cabrank_example_v1_work_proto)}}
+	encoded, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "work.pb")
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"CABRANK_SOCKET_METHODS=" + workService + "*", "CABRANK_SOCKET_DESCRIPTORS=" + path}
+}
+
+// An old client calls methods of workers in other languages, which have no reflection.
+func TestMethodsOfLanguages(t *testing.T) {
+	env := workDescriptors(t)
+	for _, lang := range []string{"ruby", "python", "node"} {
+		t.Run(lang, func(t *testing.T) {
+			c := harness.StartLangCabrankEnv(t, lang, env, "--socket-path", "/ws", "--workers", "1", "--transport", "unix")
+			p := dial(t, c.Addr)
+			for i, tc := range []struct{ method, args, want string }{
+				{"Cpu", `{"n":10}`, `"args":{"value":55,"worker":`},
+				{"Fail", `{"code":5,"message":"no café"}`, `"args":{"error":{"code":"not_found","message":"no café"}}`},
+				{"Cpu", `{"n":"ten"}`, `"args":{"error":{"code":"invalid_argument","message":"cabrank.example.v1.CpuRequest: (line 1:6): invalid value for uint32 field n: \"ten\""}}`},
+				{"Meta", `{}`, `"args":{}`},
+				{"Nothing", `{}`, `"code":"unimplemented"`},
+			} {
+				p.callMethod(i, workService+tc.method, tc.args, harness.CallBound)
+				p.want(8, "")
+				p.want(9, tc.want)
+			}
+			p.callMethod(9, workService+"Io", `{"millis":60000}`, 50*time.Millisecond)
+			p.want(8, "")
+			c.WaitMetric("cabrank_socket_calls_expired_total", 1)
+			if n := c.Metric("cabrank_door_calls_total", "door", "socket"); n < 4 {
+				t.Errorf("%v calls came by sockets", n)
+			}
+		})
+	}
+}
+
+// reflecting is the command line of a worker with these methods, and the file of them.
+func reflecting(t testing.TB, methods string) (command []string, list string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = filepath.Join(t.TempDir(), "methods")
+	writeList(t, list, methods)
+	return []string{self, reflectingRole, list}, list
+}
+
+func writeList(t testing.TB, path, methods string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(methods), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startReflecting starts cabrank over such workers.
+func startReflecting(t testing.TB, worker []string, flags ...string) *harness.Cabrank {
+	t.Helper()
+	args := slices.Concat([]string{"--socket-path", "/ws", "--transport", "unix"}, flags, []string{"--"}, worker)
+	c := harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_METHODS=/" + listedService + "/*"}, args...)
+	c.WaitReady(harness.Patience)
+	return c
+}
+
+// A roll of the workers loses no call, and what is new in their service can be called
+// behind it.
+func TestMethodsAfterRoll(t *testing.T) {
+	worker, list := reflecting(t, "Old")
+	socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
+	c := startReflecting(t, worker, "--workers", "2", "--min-ready", "2", "--control", socket)
+	p, other := dial(t, c.Addr), dial(t, c.Addr)
+	path := "/" + listedService + "/"
+	p.callMethod(1, path+"New", "{}", harness.CallBound)
+	p.want(8, "")
+	p.want(9, `"code":"unimplemented","message":"there is no such method"`)
+	stop, calls := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for ; ; n++ {
+			select {
+			case <-stop:
+				calls <- n
+				return
+			default:
+			}
+			other.callMethod(2, path+"Old", "{}", harness.CallBound)
+			for _, kind := range []string{`"type":8`, `"args":{}`} {
+				if message, err := other.read(); err != nil || !strings.Contains(message, kind) {
+					t.Errorf("during the roll: %s %v", message, err)
+				}
+			}
+		}
+	}()
+	writeList(t, list, "Old New")
+	if err := harness.NewOperator(t, socket).Run(harness.LangBound, "restart"); err != nil {
+		t.Error(err)
+	}
+	close(stop)
+	if n := <-calls; n == 0 {
+		t.Error("no call was made")
+	}
+	testkit.Eventually(t, harness.Patience, "the new method", func() bool {
+		p.callMethod(3, path+"New", "{}", harness.CallBound)
+		p.want(8, "")
+		message, err := p.read()
+		return err == nil && strings.Contains(message, `"args":{}`)
+	})
+}
+
+// What the queue does not take is refused by 503; a socket that ends has its calls
+// cancelled at the worker, and gives their slots back.
+func TestMethodsThatWait(t *testing.T) {
+	worker, _ := reflecting(t, "Wait Old")
+	c := startReflecting(t, worker, "--workers", "1", "--slots", "1", "--queue", "1")
+	p, other := dial(t, c.Addr), dial(t, c.Addr)
+	path := "/" + listedService + "/"
+	p.callMethod(1, path+"Wait", "{}", harness.CallBound)
+	p.want(8, "")
+	p.callMethod(2, path+"Wait", "{}", harness.CallBound)
+	p.want(8, "")
+	p.callMethod(3, path+"Wait", "{}", harness.CallBound)
+	p.want(7, `"code":503,"message":"cabrank: queue full"`)
+	p.ws.Close()
+	testkit.Eventually(t, harness.Patience, "the worker to be told", func() bool {
+		return strings.Contains(c.Log()+c.Output(), "cancelled "+path+"Wait")
+	})
+	other.callMethod(4, path+"Old", "{}", harness.CallBound)
+	other.want(8, "")
+	other.want(9, `"args":{}`)
+	if n := strings.Count(c.Log()+c.Output(), "took "+path+"Wait"); n > 2 {
+		t.Errorf("%d calls ran", n)
+	}
+	other.callMethod(5, "/other.Service/Method", "{}", 50*time.Millisecond)
+	other.want(8, "") // of the broker, where nobody serves it
+}
