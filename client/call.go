@@ -39,13 +39,10 @@ func (c *Client) Call(ctx context.Context, uri string, args any) (json.RawMessag
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	result, err := c.do(ctx, request{kind: kindCall, name: uri, args: text})
-	if err == nil {
-		err = failure(uri, result)
+	if err == nil && result == nil {
+		result = json.RawMessage("null")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return result, nil
+	return result, err
 }
 
 // Publish publishes an event, and returns when the server has acknowledged it.
@@ -112,11 +109,14 @@ func (c *Client) do(ctx context.Context, r request) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		// Below a millisecond servers take it for a minute.
-		r.timeout = max(time.Until(deadline).Truncate(time.Millisecond), time.Millisecond)
-	}
+	r.timeout = left(ctx)
 	return l.await(ctx, l.push(r), began)
+}
+
+// left is the time of a call: below a millisecond servers take it for a minute.
+func left(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline() // there is one, see bound
+	return max(time.Until(deadline).Truncate(time.Millisecond), time.Millisecond)
 }
 
 // ready waits for a connection, and for room on it.
@@ -126,7 +126,7 @@ func (c *Client) ready(ctx context.Context, r request, began time.Time) (*link, 
 		err = l.room(ctx)
 	}
 	if err != nil {
-		return nil, ended(err, &ExpiredError{Request: r.kind.String(), Name: r.name, After: time.Since(began), Cause: down})
+		return nil, ended(err, &ExpiredError{Request: r.kind.request(), Name: r.name, After: time.Since(began), Cause: down})
 	}
 	return l, nil
 }
@@ -146,14 +146,19 @@ func (l *link) await(ctx context.Context, w *waiting, began time.Time) (json.Raw
 		return r.result, r.err
 	case <-ctx.Done():
 	}
-	taken := l.forget(w)
+	return l.giveUp(ctx, w, began)
+}
+
+// giveUp ends the waiting for a reply, unless it comes at the same moment.
+func (l *link) giveUp(ctx context.Context, w *waiting, began time.Time) (json.RawMessage, error) {
+	taken := l.forget(w, ctx.Err())
 	select {
-	case r := <-w.reply: // it came at the same moment
+	case r := <-w.reply:
 		return r.result, r.err
 	default:
 		if w.kind == kindCall && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			l.trace(Message{Kind: "exp", ID: w.id, Name: w.name})
+			l.trace(Message{Kind: string(kindExp), ID: w.id, Name: w.name})
 		}
-		return nil, ended(ctx.Err(), &ExpiredError{Request: w.kind.String(), Name: w.name, After: time.Since(began), Taken: taken})
+		return nil, ended(ctx.Err(), &ExpiredError{Request: w.kind.request(), Name: w.name, After: time.Since(began), Taken: taken})
 	}
 }

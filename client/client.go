@@ -22,6 +22,7 @@ import (
 // Concurrency: all methods may be called from anywhere, at any time.
 type Client struct {
 	url     string
+	name    string // the same for errors: a query may have a token in it
 	options Options
 	counts  counts
 
@@ -72,10 +73,11 @@ func (c *Client) Stats() Stats {
 func Dial(ctx context.Context, address string, options Options) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-		return nil, fmt.Errorf("%.200q: want ws://HOST:PORT/PATH, or wss", address)
+		shown, _, _ := strings.Cut(address, "?")
+		return nil, fmt.Errorf("%.200q: want ws://HOST:PORT/PATH, or wss", shown)
 	}
 	c := &Client{
-		url: address, options: options.withDefaults(), topics: map[topic][]*Subscription{},
+		url: address, name: u.Scheme + "://" + u.Host + u.Path, options: options.withDefaults(), topics: map[topic][]*Subscription{},
 		ended: make(chan struct{}), up: make(chan struct{}),
 	}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -99,8 +101,19 @@ func (c *Client) Protocol() string {
 	return c.link.ws.Subprotocol()
 }
 
+// Connection returns the id by which an application can reach this connection (publish to
+// it, or end it); empty while there is none, and under juggler.0.
+func (c *Client) Connection() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == nil {
+		return ""
+	}
+	return c.link.id
+}
+
 // Done is closed when the client has ended: by Close, or with its connection if it makes
-// no other one.
+// no other one. It makes none if the server has closed it with 1000 or 4403.
 func (c *Client) Done() <-chan struct{} { return c.ended }
 
 // Err returns why the client has ended, or nil.
@@ -160,7 +173,7 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 	}
 	wire := &corked{timeout: o.WriteTimeout}
 	dialer := websocket.Dialer{
-		Subprotocols: []string{Juggler0}, TLSClientConfig: o.TLS,
+		Subprotocols: o.Protocols, TLSClientConfig: o.TLS,
 		NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dial(ctx, network, address)
 			wire.Conn = conn
@@ -169,15 +182,40 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 	}
 	ws, response, err := dialer.DialContext(ctx, c.url, header)
 	if err != nil {
-		return nil, explainDial(c.url, response, err)
+		return nil, explainDial(c.name, response, err)
 	}
 	response.Body.Close()
-	if ws.Subprotocol() == "" {
+	d, id, err := agreed(ctx, ws, o)
+	if err != nil {
 		ws.Close()
-		return nil, fmt.Errorf("%s: the server does not speak %s", c.url, Juggler0)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.counts.connections.Add(1)
-	return newLink(ws, wire, o, &c.counts, c.deliver), nil
+	l := newLink(ws, d, wire, c)
+	l.id = id
+	return l, nil
+}
+
+// agreed returns the dialect that the server has chosen, and what it has for an id of
+// the connection.
+func agreed(ctx context.Context, ws *websocket.Conn, o *Options) (d dialect, id string, err error) {
+	ws.SetReadLimit(o.ReadLimit)
+	switch ws.Subprotocol() {
+	case Juggler0:
+		return juggler0{}, "", nil
+	case Juggler1:
+		deadline, _ := ctx.Deadline() // there is one, see open
+		if err := ws.SetReadDeadline(deadline); err != nil {
+			return nil, "", err
+		}
+		_, body, err := ws.ReadMessage()
+		if err != nil {
+			return nil, "", fmt.Errorf("the server does not say that it is there: %w", err)
+		}
+		w, err := readWelcome(body)
+		return new(juggler1), w.Connection, err
+	}
+	return nil, "", fmt.Errorf("the server does not speak %s", strings.Join(o.Protocols, " or "))
 }
 
 // explainDial adds to an error what the server has said of it.
@@ -222,7 +260,7 @@ func (c *Client) detach(why error) bool {
 		return false
 	}
 	c.up = make(chan struct{})
-	if c.options.NoReconnect {
+	if c.options.NoReconnect || isDismissal(why) {
 		c.finish(why)
 		return false
 	}
@@ -232,6 +270,12 @@ func (c *Client) detach(why error) bool {
 		}
 	}
 	return true
+}
+
+// isDismissal reports whether the application has ended the connection, and does not
+// want another one: 1000, and 4403 of juggler.1.
+func isDismissal(why error) bool {
+	return websocket.IsCloseError(errors.Unwrap(why), websocket.CloseNormalClosure, 4403)
 }
 
 // redial makes a connection, as often as it takes; nil when the client was closed. It
@@ -250,6 +294,8 @@ func (c *Client) redial(why error, attempt int) (*link, int) {
 			return l, attempt
 		case err == nil:
 			l.end(ErrClosed)
+			return nil, 0
+		case c.ctx.Err() != nil:
 			return nil, 0
 		}
 		why = err

@@ -1,6 +1,6 @@
 // Package client calls functions, publishes and subscribes over one WebSocket, by the
-// protocol juggler.0 (docs/juggler.md): against cabrank socket serve, and against the
-// old servers of that protocol.
+// protocols juggler.1 (docs/juggler-1.md) and juggler.0 (docs/juggler.md): against the
+// servers of Cabrank, and against the old servers.
 //
 // Start from Dial, then Call, Client.Publish and Client.Subscribe. What it keeps to:
 //
@@ -16,7 +16,8 @@
 //     subscription that nobody reads drops its oldest events, and the next one says how
 //     many.
 //  5. A server that is silent is pinged, and left if it stays silent.
-//  6. After Close no goroutine is left.
+//  6. What nobody wants any more is canceled, where the protocol can say so.
+//  7. After Close no goroutine is left.
 //
 // It does not answer calls: that is package callee.
 package client

@@ -78,7 +78,7 @@ func ExampleClient_Call() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 
-	_, err = c.Call(ctx, "test.nobody", "x")
+	_, err = c.Call(ctx, "test.delay", "60000")
 
 	var refused *client.RefusedError
 	var failed *client.FunctionError

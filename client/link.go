@@ -19,10 +19,12 @@ import (
 // Life: dial, requests, then serve until it ends. What it had under way ends with it.
 type link struct {
 	ws       *websocket.Conn
+	dialect  dialect
+	id       string // that the server has for it; "" in juggler.0
 	wire     *corked
 	options  *Options
 	counts   *counts
-	deliver  func(Event)
+	events   receiver
 	lastRead atomic.Int64 // when something came last, in ns
 
 	wake  chan struct{}  // there is something to write; holds one
@@ -52,9 +54,11 @@ type waiting struct {
 	request
 	id    string
 	reply chan reply // holds the one reply
-	sent  bool       // by link.mu: handed to the network
-	gone  bool       // by link.mu: nobody waits any more
-	taken bool       // by link.mu: a call that was acknowledged
+	// results are those before it, of a stream: as many as it has credit for.
+	results chan json.RawMessage
+	sent    bool // by link.mu: handed to the network
+	gone    bool // by link.mu: nobody waits any more
+	taken   bool // by link.mu: a call that was acknowledged
 }
 
 // reply is how a request has ended.
@@ -63,12 +67,19 @@ type reply struct {
 	err    error
 }
 
-func newLink(ws *websocket.Conn, wire *corked, o *Options, n *counts, deliver func(Event)) *link {
+// receiver gets what nobody has asked for by a request.
+type receiver interface {
+	// deliver gives an event to all who have subscribed.
+	deliver(Event)
+	// revoke ends subscriptions, as the server has.
+	revoke(topic)
+}
+
+func newLink(ws *websocket.Conn, d dialect, wire *corked, c *Client) *link {
 	l := &link{
-		ws: ws, wire: wire, options: o, counts: n, deliver: deliver,
+		ws: ws, dialect: d, wire: wire, options: &c.options, counts: &c.counts, events: c,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[string]*waiting{},
 	}
-	ws.SetReadLimit(o.ReadLimit)
 	ws.SetPongHandler(func(string) error { return l.heard() })
 	answer := ws.PingHandler()
 	ws.SetPingHandler(func(text string) error {
@@ -113,7 +124,7 @@ func (l *link) end(why error) {
 	}
 	l.mu.Unlock()
 	for _, w := range left {
-		w.reply <- reply{err: &DisconnectedError{Request: w.kind.String(), Name: w.name, Sent: w.sent, Cause: why}}
+		w.reply <- reply{err: &DisconnectedError{Request: w.kind.request(), Name: w.name, Sent: w.sent, Cause: why}}
 	}
 	l.ws.Close()
 }
@@ -131,11 +142,13 @@ func (l *link) read() error {
 		if _, err := body.ReadFrom(r); err != nil {
 			return l.explain(err)
 		}
-		var a answer
-		if err := json.Unmarshal(body.Bytes(), &a); err != nil {
+		a, err := l.dialect.parse(body.Bytes())
+		if err != nil {
 			return fmt.Errorf("the server has sent what is no message: %w", err)
 		}
-		l.take(&a)
+		if err := l.take(&a); err != nil {
+			return err
+		}
 	}
 }
 
@@ -158,31 +171,69 @@ func (l *link) explain(err error) error {
 
 // take has a message of the server do what it does. Kinds that are not known are
 // nothing.
-func (l *link) take(a *answer) {
+func (l *link) take(a *answer) error {
 	if l.options.Trace != nil {
 		l.traceAnswer(a)
 	}
-	switch p := &a.Payload; a.Meta.Type { //nolint:exhaustive // the others are not for clients
+	switch a.kind { //nolint:exhaustive // the others are not for clients
 	case kindAck:
 		l.counts.acks.Add(1)
-		l.acknowledged(p.For)
+		l.acknowledged(a.id)
 	case kindNack:
 		l.counts.nacks.Add(1)
-		if w := l.remove(p.For); w != nil {
-			w.reply <- reply{err: &RefusedError{Request: w.kind.String(), Name: w.name, Code: p.Code, Message: p.Message}}
+		if w := l.remove(a.id); w != nil {
+			w.reply <- reply{err: &RefusedError{Request: w.kind.request(), Name: w.name, Code: a.code, Message: a.message}}
 		}
 	case kindRes:
-		w := l.remove(p.For)
-		if w == nil {
-			l.counts.late.Add(1)
-			return
+		return l.result(a)
+	case kindExp:
+		if w := l.remove(a.id); w != nil {
+			w.reply <- reply{err: &ExpiredError{Request: w.kind.request(), Name: w.name, After: w.timeout, Taken: true}}
 		}
-		l.counts.results.Add(1)
-		w.reply <- reply{result: p.Args}
+	case kindUnsb:
+		l.events.revoke(topicOf(a.channel, a.pattern))
 	case kindEvnt:
 		l.counts.events.Add(1)
-		l.deliver(Event{ID: p.For, Channel: p.Channel, Pattern: p.Pattern, Args: p.Args})
+		l.events.deliver(Event{ID: a.id, Channel: a.channel, Pattern: a.pattern, Args: a.args})
 	}
+	return nil
+}
+
+// canceledCode is of the last result of a call that nobody wants any more.
+const canceledCode = 499
+
+// result hands a result to who waits for it.
+//
+// Errors: of a server that sends more than it may.
+func (l *link) result(a *answer) error {
+	if a.more {
+		l.mu.Lock()
+		w := l.waiting[a.id]
+		l.mu.Unlock()
+		if w == nil {
+			return nil
+		}
+		select {
+		case w.results <- a.args:
+			return nil
+		default:
+			return fmt.Errorf("the server has sent more results of %s than it may", w.name)
+		}
+	}
+	w := l.remove(a.id)
+	switch {
+	case w == nil && a.code != canceledCode:
+		l.counts.late.Add(1)
+	case w == nil:
+	case a.failure != nil:
+		f := readFailure(a.failure)
+		l.counts.results.Add(1)
+		w.reply <- reply{err: &FunctionError{URI: w.name, Code: f.Code, Message: f.Message, Result: a.failure}}
+	default:
+		l.counts.results.Add(1)
+		w.reply <- reply{result: a.args}
+	}
+	return nil
 }
 
 // acknowledged ends a request, but a call, which has a result yet to come. It may come
@@ -227,14 +278,27 @@ func (l *link) makeRoom() {
 	}
 }
 
-// forget is remove for who waits no longer. A frame that was not written yet will not
-// be.
-func (l *link) forget(w *waiting) (taken bool) {
+// forget is remove for who waits no longer, because of why. A frame that was not written
+// yet will not be; the server is told of a call that is not wanted any more. One that has
+// expired here has expired there.
+func (l *link) forget(w *waiting, why error) (taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_, waits := l.waiting[w.id]
 	l.delete(w.id)
 	w.gone = true
+	if waits && w.sent && w.kind == kindCall && !errors.Is(why, context.DeadlineExceeded) {
+		l.control(l.dialect.cancel(w.id))
+	}
 	return w.taken
+}
+
+// control queues what has no answer, if the dialect has it. By mu. There is one of them
+// for each call, or for many results of one, so that they need no bound.
+func (l *link) control(frame []byte) {
+	if frame != nil && l.err == nil {
+		l.enqueue(outgoing{frame: frame})
+	}
 }
 
 // room waits until another request may be queued.
@@ -264,15 +328,18 @@ func (l *link) room(ctx context.Context) error {
 
 // push queues a request. Its reply comes, in any case, unless it is forgotten.
 func (l *link) push(r request) *waiting {
-	w := &waiting{request: r, id: newID(), reply: make(chan reply, 1)}
-	frame := r.frame(w.id)
+	w := &waiting{request: r, id: l.dialect.newID(), reply: make(chan reply, 1)}
+	if r.credit > 0 {
+		w.results = make(chan json.RawMessage, r.credit)
+	}
+	frame := l.dialect.frame(r, w.id)
 	if l.options.Trace != nil {
 		l.traceRequest(r, w.id)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
-		w.reply <- reply{err: &DisconnectedError{Request: r.kind.String(), Name: r.name, Cause: l.err}}
+		w.reply <- reply{err: &DisconnectedError{Request: r.kind.request(), Name: r.name, Cause: l.err}}
 		return w
 	}
 	l.waiting[w.id] = w

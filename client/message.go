@@ -2,64 +2,39 @@ package client
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 )
 
-// kind is the type of a message.
-type kind int
+// kind is what a message is.
+type kind string
 
-// Kinds of messages. Source: docs/juggler.md.
+// Kinds of messages, in the words of juggler.1.
 const (
-	kindCall kind = 1
-	kindPub  kind = 2
-	kindSub  kind = 3
-	kindUnsb kind = 4
-	kindNack kind = 7
-	kindAck  kind = 8
-	kindRes  kind = 9
-	kindEvnt kind = 10
+	kindCall kind = "call"
+	kindPub  kind = "pub"
+	kindSub  kind = "sub"
+	kindUnsb kind = "unsb"
+	kindNack kind = "nack"
+	kindAck  kind = "ack"
+	kindRes  kind = "res"
+	kindExp  kind = "exp"
+	kindEvnt kind = "evnt"
 )
 
-// String says what a request is, as errors do.
-func (k kind) String() string {
+// request says what a request is, as errors do.
+func (k kind) request() string {
 	switch k {
-	case kindCall:
-		return "call"
 	case kindPub:
 		return "publish"
 	case kindSub:
 		return "subscribe"
-	default:
-		return "unsubscribe"
-	}
-}
-
-// word is what juggler.1 has for it.
-func (k kind) word() string {
-	switch k {
-	case kindCall:
-		return "call"
-	case kindPub:
-		return "pub"
-	case kindSub:
-		return "sub"
 	case kindUnsb:
-		return "unsb"
-	case kindNack:
-		return "nack"
-	case kindAck:
-		return "ack"
-	case kindRes:
-		return "res"
-	case kindEvnt:
-		return "evnt"
+		return "unsubscribe"
+	default:
+		return string(k)
 	}
-	return strconv.Itoa(int(k))
 }
 
 // request is a message of the client.
@@ -68,86 +43,69 @@ type request struct {
 	name    string          // the URI or the channel
 	pattern bool            // of kindSub and kindUnsb
 	args    json.RawMessage // of kindCall and kindPub; valid JSON
-	timeout time.Duration   // of kindCall
-}
-
-// frame returns the message with its id.
-func (r request) frame(id string) []byte {
-	b := make([]byte, 0, 128+len(r.name)+len(r.args))
-	b = fmt.Appendf(b, `{"meta":{"type":%d,"uuid":"%s"},"payload":{`, r.kind, id)
-	key := `"channel":`
-	if r.kind == kindCall {
-		b = fmt.Appendf(b, `"timeout":%d,`, r.timeout.Nanoseconds())
-		key = `"uri":`
-	}
-	b = append(b, key...)
-	name, _ := json.Marshal(r.name) //nolint:errchkjson // texts always are JSON
-	b = append(b, name...)
-	switch {
-	case r.args != nil:
-		b = append(b, `,"args":`...)
-		b = append(b, r.args...)
-	case r.pattern:
-		b = append(b, `,"pattern":true`...)
-	}
-	return append(b, "}}"...)
+	timeout time.Duration   // of kindCall: whole milliseconds, one at least
+	credit  int             // of kindCall: of a stream; 0 otherwise
 }
 
 // answer is a message of the server.
 type answer struct {
-	Meta struct {
-		Type kind `json:"type"`
-	} `json:"meta"`
-	Payload struct {
-		For     string          `json:"for"`
-		URI     string          `json:"uri"`
-		Channel string          `json:"channel"`
-		Pattern string          `json:"pattern"`
-		Code    int             `json:"code"`
-		Message string          `json:"message"`
-		Args    json.RawMessage `json:"args"`
-	} `json:"payload"`
+	kind             kind   // one that is not known is what the server says
+	id               string // of the request; of an event that of its publisher's message
+	channel, pattern string
+	args             json.RawMessage // of a result or an event
+	failure          json.RawMessage // of a result that is an error: all of it
+	code             int             // of kindNack, and of a failure
+	message          string          // the same
+	more             bool            // it is not the last result
+}
+
+// dialect is how messages are written.
+type dialect interface {
+	// newID returns an id that no other request of the connection has.
+	newID() string
+	// frame returns a request.
+	frame(r request, id string) []byte
+	// parse reads a message of the server.
+	parse(body []byte) (answer, error)
+	// cancel returns what ends a call early, and credit what lets it send more
+	// results; nil where there is no such thing.
+	cancel(id string) []byte
+	credit(id string, n int) []byte
 }
 
 // encode makes JSON of an argument.
 func encode(request kind, name string, args any) (json.RawMessage, error) {
 	text, err := json.Marshal(args)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: the argument: %w", request, name, err)
+		return nil, fmt.Errorf("%s %s: the argument: %w", request.request(), name, err)
 	}
 	return text, nil
 }
 
-// failure reads the error of a function, or returns nil for a result.
-func failure(uri string, result json.RawMessage) error {
+// failure is the error of a function.
+type failure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// readFailure reads one that may have any form.
+func readFailure(text json.RawMessage) failure {
+	var f failure
+	if err := json.Unmarshal(text, &f); err != nil || f.Message == "" {
+		f.Message = string(text)
+	}
+	return f
+}
+
+// wrappedFailure returns what a result of juggler.0 has under "error", if that is all
+// that it has.
+func wrappedFailure(result json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(result, []byte(`{"error":`)) { // servers send JSON without blanks
 		return nil
 	}
 	var wrapped map[string]json.RawMessage
 	if err := json.Unmarshal(result, &wrapped); err != nil || len(wrapped) != 1 || string(wrapped["error"]) == "null" {
-		return nil //nolint:nilerr // then it is a result
+		return nil
 	}
-	var inner struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	if err := json.Unmarshal(wrapped["error"], &inner); err != nil || inner.Message == "" {
-		inner.Message = string(wrapped["error"]) // it has a form of its own
-	}
-	return &FunctionError{URI: uri, Code: inner.Code, Message: inner.Message, Result: result}
-}
-
-// newID returns a UUID of version 4.
-func newID() string {
-	var random [16]byte
-	rand.Read(random[:])
-	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80
-	b := make([]byte, 0, 36)
-	for i, end := range [5]int{4, 6, 8, 10, 16} {
-		if i > 0 {
-			b = append(b, '-')
-		}
-		b = hex.AppendEncode(b, random[[5]int{0, 4, 6, 8, 10}[i]:end])
-	}
-	return string(b)
+	return wrapped["error"]
 }

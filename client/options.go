@@ -10,8 +10,10 @@ import (
 
 // Protocols that a client speaks, as WebSocket has subprotocols.
 const (
-	// Juggler0 is the protocol of the old servers.
+	// Juggler0 is the one of the old servers.
 	Juggler0 = "juggler.0"
+	// Juggler1 has calls that can be canceled, streams, and errors with codes.
+	Juggler1 = "juggler.1"
 )
 
 const (
@@ -27,6 +29,8 @@ const (
 
 // Options of a Client. Zero takes the value that is named.
 type Options struct {
+	// Protocols are offered to the server, which chooses. Nil: both.
+	Protocols []string
 	// Header returns what a handshake has in its header beside what WebSocket needs,
 	// such as Authorization. It is asked before each, so that a token may be a new
 	// one. An error counts as a connection that failed. Nil: nothing.
@@ -64,7 +68,7 @@ type Options struct {
 	// goroutine, which waits for it. It must not call Close. Nil: nobody is told.
 	Notify func(Status)
 	// Trace is told of each message, before anybody else; by several goroutines, which
-	// wait for it. Nil: nobody is told.
+	// wait for it. It must not use the client. Nil: nobody is told.
 	Trace func(Message)
 }
 
@@ -93,6 +97,9 @@ func (o Options) withDefaults() Options {
 	orElse(&o.QueueBytes, 1<<20)
 	orElse(&o.ReconnectMin, 200*time.Millisecond)
 	orElse(&o.ReconnectMax, 30*time.Second)
+	if len(o.Protocols) == 0 {
+		o.Protocols = []string{Juggler1, Juggler0}
+	}
 	if o.Notify == nil {
 		o.Notify = func(Status) {}
 	}

@@ -29,9 +29,9 @@ type lines struct {
 }
 
 // newLines has each socket served by serve, which returns when it has ended.
-func newLines(serve func(ws *websocket.Conn, over <-chan struct{})) *lines {
+func newLines(protocol string, serve func(ws *websocket.Conn, over <-chan struct{})) *lines {
 	l := &lines{conns: make(chan net.Conn), over: make(chan struct{})}
-	upgrader := websocket.Upgrader{Subprotocols: []string{Juggler0}}
+	upgrader := websocket.Upgrader{Subprotocols: []string{protocol}}
 	l.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ws, err := upgrader.Upgrade(w, r, nil); err == nil {
 			serve(ws, l.over)
@@ -85,7 +85,7 @@ func (l *lines) close() {
 // message is what a client has sent.
 type message struct {
 	Meta struct {
-		Type kind   `json:"type"`
+		Type int    `json:"type"`
 		UUID string `json:"uuid"`
 	} `json:"meta"`
 	Payload struct {
@@ -123,7 +123,11 @@ func event(channel, args string) string {
 func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}), test func(t *testing.T, l *lines, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLines(serve)
+		protocol := Juggler0
+		if len(o.Protocols) > 0 {
+			protocol = o.Protocols[0]
+		}
+		l := newLines(protocol, serve)
 		defer l.close()
 		o.DialContext = l.dial
 		c, err := Dial(t.Context(), "ws://server", o)
@@ -140,7 +144,7 @@ func bubble(t *testing.T, o Options, serve func(*websocket.Conn, <-chan struct{}
 func TestReconnects(t *testing.T) {
 	told := make(statuses, 10)
 	bubble(t, Options{Notify: told.add}, answering(func(m message) []string {
-		if m.Meta.Type == kindSub {
+		if m.Meta.Type == 3 {
 			return []string{ack(m), event(m.Payload.Channel, `"x"`)}
 		}
 		return []string{ack(m)}
@@ -235,7 +239,7 @@ func TestServerAway(t *testing.T) {
 
 // A server that is silent is pinged, and left when it stays silent. One that answers is
 // kept.
-func TestSilence(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	deaf := func(ws *websocket.Conn, _ <-chan struct{}) {
 		ws.SetPingHandler(func(string) error { return nil })
 		ws.ReadMessage()
@@ -346,7 +350,7 @@ func TestResubscribeRefused(t *testing.T) {
 	asked := map[string]int{}
 	bubble(t, Options{}, answering(func(m message) []string {
 		channel := m.Payload.Channel
-		if m.Meta.Type != kindSub {
+		if m.Meta.Type != 3 {
 			return []string{ack(m)}
 		}
 		asked[channel]++
@@ -400,4 +404,50 @@ func TestServerDoesNotRead(t *testing.T) {
 			t.Errorf("the last: %v", last)
 		}
 	})
+}
+
+// A server that takes connections and drops them is asked more and more seldom.
+func TestConnectionsThatEnd(t *testing.T) {
+	told := make(statuses, 1000)
+	bubble(t, Options{Notify: told.add}, func(*websocket.Conn, <-chan struct{}) {}, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		<-time.After(10 * time.Minute)
+		if n := c.Stats().Connections; n < 20 || n > 50 {
+			t.Errorf("%d connections in 10 minutes", n)
+		}
+	})
+}
+
+// A server that closes with 1000 wants no other connection.
+func TestDismissed(t *testing.T) {
+	bubble(t, Options{}, func(ws *websocket.Conn, _ <-chan struct{}) {
+		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "bye"), time.Now().Add(time.Second))
+	}, func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		<-c.Done()
+		if n := c.Stats().Connections; n != 1 || !strings.Contains(c.Err().Error(), "closed the connection with 1000 bye") {
+			t.Errorf("%d connections, %v", n, c.Err())
+		}
+	})
+}
+
+// What breaks the protocol ends the connection.
+func TestBreaches(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"no message":   {"hello", "what is no message"},
+		"long message": {strings.Repeat(" ", 1001) + "{}", "more than 1000 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{NoReconnect: true, ReadLimit: 1000}, func(ws *websocket.Conn, _ <-chan struct{}) {
+				ws.WriteMessage(websocket.TextMessage, []byte(tc.text))
+				ws.ReadMessage()
+			}, func(t *testing.T, _ *lines, c *Client) {
+				t.Helper()
+				<-c.Done()
+				if !strings.Contains(c.Err().Error(), tc.want) {
+					t.Errorf("it has ended by %v", c.Err())
+				}
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ func serve(t testing.TB) (url string, memory *broker.Memory) {
 	for uri, f := range broker.TestFunctions() {
 		memory.Serve(uri, 64, f)
 	}
+	for uri, f := range broker.TestStreams() {
+		memory.ServeStream(uri, 64, f)
+	}
 	server := socket.New(socket.Options{Broker: memory})
 	web := httptest.NewServer(server)
 	t.Cleanup(func() {
@@ -49,9 +53,25 @@ func dial(t testing.TB, url string, o Options) *Client {
 	return c
 }
 
-func TestCall(t *testing.T) {
+// onEach runs a test with each protocol, and with the one that the server chooses.
+func onEach(t *testing.T, test func(t *testing.T, c *Client)) {
+	t.Helper()
 	url, _ := serve(t)
-	c := dial(t, url, Options{})
+	for _, protocols := range [][]string{nil, {Juggler1}, {Juggler0}} {
+		t.Run(strings.Join(protocols, " "), func(t *testing.T) {
+			c := dial(t, url, Options{Protocols: protocols})
+			if want := append(protocols, Juggler1)[0]; c.Protocol() != want {
+				t.Errorf("it speaks %s", c.Protocol())
+			}
+			test(t, c)
+		})
+	}
+}
+
+func TestCall(t *testing.T) { onEach(t, testCall) }
+
+func testCall(t *testing.T, c *Client) {
+	t.Helper()
 	if got, err := Call[string](t.Context(), c, "test.reverse", "abc"); err != nil || got != "cba" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -69,13 +89,24 @@ func TestCall(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = c.Call(t.Context(), strings.Repeat("x", 2000), nil)
-	if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 500 || no.Request != "call" {
+	code := 400
+	if c.Protocol() == Juggler0 {
+		code = 500
+	}
+	if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != code || no.Request != "call" {
 		t.Errorf("got %v", err)
 	}
-	if c.Protocol() != Juggler0 {
-		t.Errorf("it speaks %q", c.Protocol())
+	var counted []int
+	for n, err := range Stream[int](t.Context(), c, "test.count", "200") {
+		if failed, ok := errors.AsType[*FunctionError](err); c.Protocol() == Juggler0 && (!ok || failed.Message == "") || c.Protocol() == Juggler1 && err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+		counted = append(counted, n)
 	}
-	if n := c.Stats(); n.Results != 4 || n.Acks != 4 || n.Nacks != 1 || n.Connections != 1 {
+	if c.Protocol() == Juggler1 && (len(counted) != 200 || counted[199] != 200) {
+		t.Errorf("counted %v", counted)
+	}
+	if n := c.Stats(); n.Results != 5 || n.Acks != 5 || n.Nacks != 1 || n.Connections != 1 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -85,7 +116,7 @@ func TestCall(t *testing.T) {
 func TestCallExpires(t *testing.T) {
 	url, _ := serve(t)
 	c := dial(t, url, Options{CallTimeout: 30 * time.Millisecond})
-	_, err := c.Call(t.Context(), "test.nobody", 1)
+	_, err := c.Call(t.Context(), "test.delay", "60000")
 	expired, ok := errors.AsType[*ExpiredError](err)
 	if !ok || !expired.Taken || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
@@ -101,9 +132,10 @@ func TestCallExpires(t *testing.T) {
 }
 
 // Many calls at a time: none is lost, however fast its result comes.
-func TestCallsAtATime(t *testing.T) {
-	url, _ := serve(t)
-	c := dial(t, url, Options{})
+func TestCallsAtATime(t *testing.T) { onEach(t, testCallsAtATime) }
+
+func testCallsAtATime(t *testing.T, c *Client) {
+	t.Helper()
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
@@ -122,9 +154,10 @@ func TestCallsAtATime(t *testing.T) {
 }
 
 // Events come in order, to all who have subscribed, until they have closed.
-func TestSubscriptions(t *testing.T) {
-	url, _ := serve(t)
-	c := dial(t, url, Options{})
+func TestSubscriptions(t *testing.T) { onEach(t, testSubscriptions) }
+
+func testSubscriptions(t *testing.T, c *Client) {
+	t.Helper()
 	plain, err := c.Subscribe(t.Context(), "a.1")
 	if err != nil {
 		t.Fatal(err)
@@ -170,9 +203,10 @@ func TestSubscriptions(t *testing.T) {
 }
 
 // An event is what was published, with where it came from.
-func TestEvent(t *testing.T) {
-	url, _ := serve(t)
-	c := dial(t, url, Options{})
+func TestEvent(t *testing.T) { onEach(t, testEvent) }
+
+func testEvent(t *testing.T, c *Client) {
+	t.Helper()
 	s, err := c.SubscribePattern(t.Context(), "b?")
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +253,40 @@ func TestSlowSubscription(t *testing.T) {
 	}
 }
 
+// Over TLS, with a header of its own.
+func TestTLS(t *testing.T) {
+	memory := broker.NewMemory(broker.MemoryOptions{})
+	server := socket.New(socket.Options{Broker: memory})
+	header := make(chan string, 1)
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header <- r.Header.Get("Authorization")
+		server.ServeHTTP(w, r)
+	}))
+	defer func() {
+		server.Close()
+		web.Close()
+		memory.Close()
+	}()
+	url := "wss" + strings.TrimPrefix(web.URL, "https")
+	if c, err := Dial(t.Context(), url, Options{}); err == nil || !strings.Contains(err.Error(), "x509") {
+		t.Errorf("got %v, %v", c, err)
+	}
+	c := dial(t, url, Options{
+		TLS:    &tls.Config{RootCAs: web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs},
+		Header: func(context.Context) (http.Header, error) { return http.Header{"Authorization": {"Bearer x"}}, nil },
+	})
+	if err := c.Publish(t.Context(), "c", 1); err != nil {
+		t.Error(err)
+	}
+	if got := <-header; got != "Bearer x" {
+		t.Errorf("got %q", got)
+	}
+	no := errors.New("no token")
+	if _, err := Dial(t.Context(), url, Options{Header: func(context.Context) (http.Header, error) { return nil, no }}); !errors.Is(err, no) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A wrong address, a refused handshake and a server of another kind are told in a line.
 func TestDialErrors(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,8 +304,9 @@ func TestDialErrors(t *testing.T) {
 	for url, want := range map[string]string{
 		"localhost:9000":       `"localhost:9000": want ws://HOST:PORT/PATH, or wss`,
 		"http://localhost":     `"http://localhost": want ws://HOST:PORT/PATH, or wss`,
-		base + "/no":           "the server has refused the handshake with 403 Forbidden: not you",
-		base + "/other":        "the server does not speak juggler.0",
+		"http://a?token=1":     `"http://a": want`,
+		base + "/no?token=1":   "/no: the server has refused the handshake with 403 Forbidden: not you",
+		base + "/other":        "the server does not speak juggler.1 or juggler.0",
 		base + "/nothing":      "the server has refused the handshake with 200 OK",
 		"ws://127.0.0.1:1/ws":  "connection refused",
 		"ws://127.0.0.1:99999": "invalid port",

@@ -28,6 +28,10 @@ type Event struct {
 	Resumed bool
 }
 
+// revokedCode is that of a subscription that the server has ended: it is not allowed any
+// more.
+const revokedCode = 403
+
 // cost is what an event counts in a queue, in bytes.
 func (e *Event) cost() int { return 160 + len(e.Channel) + len(e.Args) }
 
@@ -35,6 +39,14 @@ func (e *Event) cost() int { return 160 + len(e.Channel) + len(e.Args) }
 type topic struct {
 	name    string
 	pattern bool
+}
+
+// topicOf is that of an event: of the pattern, if it came for one.
+func topicOf(channel, pattern string) topic {
+	if pattern != "" {
+		return topic{pattern, true}
+	}
+	return topic{channel, false}
 }
 
 // Subscription is the events of one channel or pattern.
@@ -102,16 +114,22 @@ func (t topic) request(k kind) request { return request{kind: k, name: t.name, p
 
 // deliver gives an event to all who have subscribed to it.
 func (c *Client) deliver(e Event) {
-	t := topic{e.Channel, false}
-	if e.Pattern != "" {
-		t = topic{e.Pattern, true}
-	}
 	c.mu.Lock()
-	all := c.topics[t]
+	all := c.topics[topicOf(e.Channel, e.Pattern)]
 	c.mu.Unlock()
 	for _, s := range all { // a list that was published is never changed
 		s.push(e)
 	}
+}
+
+// revoke ends subscriptions that the server has ended.
+func (c *Client) revoke(t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.topics[t] {
+		s.end(&RefusedError{Request: kindSub.request(), Name: t.name, Code: revokedCode, Message: "the server has ended the subscription"})
+	}
+	delete(c.topics, t)
 }
 
 // Close ends the subscription. Events that wait can still be taken. The server hears of
@@ -215,8 +233,8 @@ func (s *Subscription) signal() {
 // Next returns the next event, once there is one.
 //
 // Errors: that of ctx; and, when all that waited was taken, ErrClosed after Close, why
-// the client has ended, or a RefusedError if a server does not allow the subscription
-// any more when it is made again.
+// the client has ended, or a RefusedError if the server has ended the subscription, or
+// does not allow it any more when it is made again.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		s.mu.Lock()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ func (l *link) write() {
 		var err error
 		select {
 		case <-l.wake:
+			runtime.Gosched() // who is about to ask for something does so first, and goes along
 			err = l.writeAll(l.takeQueue())
 		case <-ping.C:
 			err = l.pingIfSilent(ping)
@@ -111,6 +113,9 @@ func (c *corked) flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gathers = false
+	if len(c.gathered) == 0 {
+		return nil
+	}
 	_, err := c.write(c.gathered)
 	c.gathered = c.gathered[:0]
 	return err

@@ -43,15 +43,17 @@ const socketConnectExamples = `  # by hand
 
 // socketDial says how a socket is opened, in two commands.
 type socketDial struct {
-	headers []string
-	token   string
-	tls     tlsFlags
+	headers   []string
+	protocols []string
+	token     string
+	tls       tlsFlags
 }
 
 func (f *socketDial) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.headers, "header", nil, "`NAME:VALUE` to send with the handshake; several are possible")
 	flags.StringVar(&f.token, "token", os.Getenv("CABRANK_TOKEN"), "`token` to send as Authorization: Bearer [CABRANK_TOKEN]")
 	flags.Lookup("token").DefValue = "" // it is a secret
+	flags.StringSliceVar(&f.protocols, "protocol", nil, "juggler.1 or juggler.0 alone, in place of what the server chooses")
 	f.tls.addFilesTo(flags)
 }
 
@@ -67,12 +69,17 @@ func (f *socketDial) options() (client.Options, error) {
 		}
 		header.Add(name, strings.TrimSpace(value))
 	}
+	for _, name := range f.protocols {
+		if name != client.Juggler0 && name != client.Juggler1 {
+			return client.Options{}, fmt.Errorf("--protocol %.40q: juggler.1 and juggler.0 are possible", name)
+		}
+	}
 	if f.token != "" {
 		header.Set("Authorization", "Bearer "+f.token)
 	}
 	secured, err := f.tls.config()
 	return client.Options{
-		NoReconnect: true, TLS: secured,
+		NoReconnect: true, TLS: secured, Protocols: f.protocols,
 		Header: func(context.Context) (http.Header, error) { return header, nil },
 	}, err
 }

@@ -48,6 +48,7 @@ func (o *shellOutput) line(text string) {
 // plain shows characters that a terminal would act on as \u and digits. What others
 // send is in these lines.
 func plain(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return text
 	}
@@ -62,6 +63,14 @@ func plain(text string) string {
 	return b.String()
 }
 
+// idText shortens a UUID; ids of juggler.1 are short.
+func idText(id string) string {
+	if len(id) == 36 {
+		return id[:shortID]
+	}
+	return id
+}
+
 // message writes one message.
 func (o *shellOutput) message(m client.Message) {
 	sign := "<"
@@ -73,7 +82,7 @@ func (o *shellOutput) message(m client.Message) {
 	}
 	parts := []string{sign, fmt.Sprintf("%-4s", m.Kind)}
 	if m.ID != "" {
-		parts = append(parts, m.ID[:min(shortID, len(m.ID))])
+		parts = append(parts, idText(m.ID))
 	}
 	switch {
 	case m.Pattern != "" && m.Name != "":
@@ -84,11 +93,17 @@ func (o *shellOutput) message(m client.Message) {
 	if m.Kind == "nack" {
 		parts = append(parts, fmt.Sprint(m.Code))
 	}
+	if m.Failed {
+		parts = append(parts, "error")
+	}
 	if m.Text != "" {
 		parts = append(parts, m.Text)
 	}
 	if m.Args != nil {
 		parts = append(parts, string(m.Args))
+	}
+	if m.More {
+		parts = append(parts, "...")
 	}
 	o.line(strings.Join(parts, " "))
 }

@@ -176,6 +176,7 @@ func shellCommands() []shellCommand {
 	return []shellCommand{
 		{"connect", "connect URL", "open a connection, in the place of the one that is there", true, true, (*socketShell).connectTo},
 		{"call", "call URI [TIMEOUT] [JSON]", `call a function: call test.reverse 2s "abc"`, true, false, (*socketShell).call},
+		{"stream", "stream URI [TIMEOUT] [JSON]", `call a function that has several results: stream test.count "3"`, true, false, (*socketShell).stream},
 		{"pub", "pub CHANNEL [JSON]", `publish an event: pub news {"text": "hello"}`, true, false, (*socketShell).pub},
 		{"sub", "sub CHANNEL", "subscribe to a channel", true, false, subscribe(false)},
 		{"psub", "psub PATTERN", "subscribe to all channels that a pattern matches: psub news.*", true, false, subscribe(true)},
@@ -192,7 +193,7 @@ func shellCommands() []shellCommand {
 
 func (s *socketShell) help(context.Context, string) error {
 	for _, c := range shellCommands() {
-		s.out.line(fmt.Sprintf("%-26s %s", c.usage, c.help))
+		s.out.line(fmt.Sprintf("%-28s %s", c.usage, c.help))
 	}
 	return nil
 }
@@ -200,33 +201,49 @@ func (s *socketShell) help(context.Context, string) error {
 func (s *socketShell) connectTo(ctx context.Context, url string) error { return s.connect(ctx, url) }
 
 func (s *socketShell) call(ctx context.Context, rest string) error {
+	c := s.client
+	return s.calling(ctx, "call", rest, func(ctx context.Context, uri string, args json.RawMessage) error {
+		_, err := c.Call(ctx, uri, args)
+		return err
+	})
+}
+
+func (s *socketShell) stream(ctx context.Context, rest string) error {
+	c := s.client
+	return s.calling(ctx, "stream", rest, func(ctx context.Context, uri string, args json.RawMessage) (err error) {
+		for _, err = range c.Stream(ctx, uri, args) { //nolint:revive // each was shown
+		}
+		return err
+	})
+}
+
+// calling reads what follows call and stream, and makes the call.
+func (s *socketShell) calling(ctx context.Context, command, rest string, made func(context.Context, string, json.RawMessage) error) error {
 	uri, rest, _ := strings.Cut(rest, " ")
 	rest = strings.TrimSpace(rest)
 	timeout := s.options.CallTimeout
 	word, behind, _ := strings.Cut(rest, " ")
 	if d, err := time.ParseDuration(word); err == nil && !json.Valid([]byte(word)) {
 		if d <= 0 {
-			return mistakeError("call: the timeout must be above 0")
+			return mistakeError(command + ": the timeout must be above 0")
 		}
 		timeout, rest = d, strings.TrimSpace(behind)
 	}
-	args, err := shellArgs("call", rest)
+	args, err := shellArgs(command, rest)
 	if err != nil {
 		return err
 	}
 	s.know(uri)
-	c := s.client
-	calling := func() error {
+	call := func() error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		_, err := c.Call(ctx, uri, args)
-		return err
+		return made(ctx, uri, args)
 	}
 	if !s.beside {
-		return calling()
+		return call()
 	}
 	s.calls.Go(func() { // ends by its timeout, or with the client
-		if err := calling(); err != nil && !isShown(err) && !errors.Is(err, client.ErrClosed) {
+		if err := call(); err != nil && !isShown(err) && !errors.Is(err, client.ErrClosed) {
 			s.out.line(err.Error())
 		}
 	})

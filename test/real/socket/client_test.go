@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,11 +56,17 @@ func TestClientOnEachServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
 			url := start(t)
-			c := dialClient(t, url, client.Options{})
-			clientCalls(t, c)
-			clientEvents(t, c, name == "old")
-			if c.Protocol() == "" || c.Stats().Connections != 1 {
-				t.Errorf("protocol %q, %+v", c.Protocol(), c.Stats())
+			protocols := map[string]string{"juggler.1": client.Juggler1, "juggler.0": client.Juggler0}
+			if name == "old" {
+				protocols["juggler.1"] = client.Juggler0 // it has no other one
+			}
+			for first, want := range protocols {
+				c := dialClient(t, url, client.Options{Protocols: slices.Compact([]string{first, client.Juggler0})})
+				clientCalls(t, c)
+				clientEvents(t, c, name == "old")
+				if c.Protocol() != want || c.Stats().Connections != 1 {
+					t.Errorf("protocol %q, %+v", c.Protocol(), c.Stats())
+				}
 			}
 		})
 	}
@@ -74,7 +81,7 @@ func clientCalls(t *testing.T, c *client.Client) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = c.Call(ctx, "test.nobody", "x")
+	_, err = c.Call(ctx, "test.delay", "900")
 	if expired, ok := errors.AsType[*client.ExpiredError](err); !ok || !expired.Taken {
 		t.Errorf("got %v", err)
 	}

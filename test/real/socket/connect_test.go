@@ -49,7 +49,7 @@ connect `+url+`
 close
 exit
 not reached
-`, url)
+`, url, "--protocol", "juggler.0")
 	want := `connected to ` + url + `, juggler.0
 > sub  ID news
 < ack  ID news
@@ -69,14 +69,54 @@ not reached
 > pub  ID news "nobody"
 < ack  ID news
 > raw  {"meta":{"type":1,"uuid":"ID-0000-0000-0000-ID0001"},"payload":{"uri":"test.echo","args":"raw"}}
-< ack  ID test.echo
-< res  ID test.echo "raw"
+< ack  ID
+< res  ID "raw"
 disconnected
 connected to ` + url + `, juggler.0
 closed
 `
 	// The event and the acknowledgment of a PUB come in any order.
 	if sorted(out) != sorted(want) || errs != "" || code != 0 {
+		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
+	}
+}
+
+// Under juggler.1 ids are numbers, errors have codes, and streams have several results.
+func TestConnectScriptOfJuggler1(t *testing.T) {
+	_, url := startServe(t, "--test-functions")
+	out, errs, code := script(t, `
+call test.reverse "abc"
+stream test.count "2"
+psub n*
+pub news 1
+call test.nobody
+call test.delay 100ms "60000"
+send {"type":"ping","id":77}
+wait 200ms
+`, url)
+	want := `connected to ` + url + `, juggler.1
+> call 1 test.reverse "abc"
+< ack  1 test.reverse
+< res  1 test.reverse "cba"
+> call 2 test.count "2"
+< ack  2 test.count
+< res  2 test.count 1 ...
+< res  2 test.count 2 ...
+< res  2 test.count
+> sub  3 n*
+< ack  3 n*
+> pub  4 news 1
+< evnt ID news (n*) 1
+< ack  4 news
+> call 5 test.nobody null
+< nack 5 test.nobody 404 no function of this URI
+> call 6 test.delay "60000"
+< ack  6 test.delay
+! exp  6 test.delay
+> raw  {"type":"ping","id":77}
+< pong 77
+`
+	if sorted(out) != sorted(want) || errs != "" || code != 1 {
 		t.Errorf("exit code %d, %q:\n%s", code, errs, out)
 	}
 }
@@ -89,9 +129,9 @@ call test.echo 7
 call test.echo.with.a.name.that.is.too.long
 unsb nothing
 call test.echo "fine"
-`, url)
+`, url, "--protocol", "juggler.0")
 	for _, want := range []string{
-		"! exp  ID test.nobody", `< res  ID test.echo {"error":{"message":"json: cannot unmarshal`,
+		"! exp  ID test.nobody", `< res  ID test.echo error {"message":"json: cannot unmarshal`,
 		"< nack ID test.echo.with.a.name.that.is.too.long 500 ", "there is no subscription to nothing", `< res  ID test.echo "fine"`,
 	} {
 		if !strings.Contains(out, want) {
@@ -134,6 +174,7 @@ func TestConnectMistakes(t *testing.T) {
 		{url + "/elsewhere", 1, "404 Not Found"},
 		{"localhost:9000", 1, `"localhost:9000": want ws://HOST:PORT/PATH, or wss`},
 		{url + " --header name", 2, `--header "name": want NAME:VALUE`},
+		{url + " --protocol juggler.2", 2, `--protocol "juggler.2": juggler.1 and juggler.0 are possible`},
 		{url + " --timeout 0s", 2, "--timeout must be above 0"},
 		{url + " --cacert /nothing", 2, "--cacert: open /nothing: no such file or directory"},
 	} {

@@ -74,7 +74,7 @@ func TestSocketLoad(t *testing.T) {
 // What fails is told by its kind, and by its code.
 func TestSocketLoadFailures(t *testing.T) {
 	server, url := startServe(t, "--test-functions", "--max-calls", "3")
-	r, counts := socketLoad(t, 1, url, "--call", "test.nobody", "--callers", "5", "--timeout", "200ms", "--duration", "300ms")
+	r, counts := socketLoad(t, 1, url, "--call", "test.delay", "--args", `"60000"`, "--callers", "5", "--timeout", "200ms", "--duration", "300ms")
 	if counts["EXP"] < 3 || counts["NACK"] < 2 || counts["RES"] != 0 || len(r.Record.Failures) != 2 {
 		t.Errorf("%v, %+v", counts, r.Record.Failures)
 	}

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// juggler1 is the dialect of servers of now. Ids of requests are numbers. Source:
+// docs/juggler-1.md.
+type juggler1 struct{ last atomic.Uint64 }
+
+func (j *juggler1) newID() string { return strconv.FormatUint(j.last.Add(1), 10) }
+
+func (*juggler1) frame(r request, id string) []byte {
+	b := make([]byte, 0, 96+len(r.name)+len(r.args))
+	b = fmt.Appendf(b, `{"type":"%s","id":%s,`, r.kind, id)
+	key := `"channel":`
+	switch {
+	case r.kind == kindCall:
+		b = fmt.Appendf(b, `"timeout":%d,`, r.timeout.Milliseconds())
+		if r.credit > 0 {
+			b = fmt.Appendf(b, `"credit":%d,`, r.credit)
+		}
+		key = `"uri":`
+	case r.pattern:
+		key = `"pattern":`
+	}
+	b = appendText(append(b, key...), r.name)
+	if r.args != nil {
+		b = append(append(b, `,"args":`...), r.args...)
+	}
+	return append(b, '}')
+}
+
+func (*juggler1) parse(body []byte) (answer, error) {
+	var m struct {
+		Type    kind            `json:"type"`
+		ID      json.RawMessage `json:"id"`
+		Channel string          `json:"channel"`
+		Pattern string          `json:"pattern"`
+		Args    json.RawMessage `json:"args"`
+		Error   json.RawMessage `json:"error"`
+		More    bool            `json:"more"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return answer{}, err
+	}
+	a := answer{
+		kind: m.Type, id: strings.Trim(string(m.ID), `"`), channel: m.Channel, pattern: m.Pattern,
+		args: m.Args, more: m.More,
+	}
+	if m.Error != nil {
+		f := readFailure(m.Error)
+		a.failure, a.code, a.message = m.Error, f.Code, f.Message
+	}
+	return a, nil
+}
+
+func (*juggler1) cancel(id string) []byte { return []byte(`{"type":"cancel","id":` + id + `}`) }
+
+func (*juggler1) credit(id string, n int) []byte {
+	return fmt.Appendf(nil, `{"type":"credit","id":%s,"credit":%d}`, id, n)
+}
+
+// welcome is the first message of a server.
+type welcome struct {
+	Type       string `json:"type"`
+	Connection string `json:"connection"`
+}
+
+// readWelcome reads it.
+//
+// Errors: of anything else.
+func readWelcome(body []byte) (w welcome, err error) {
+	if err = json.Unmarshal(body, &w); err == nil && w.Type != "welcome" {
+		err = fmt.Errorf("its first message is %.40q", w.Type)
+	}
+	return w, err
+}

@@ -1,0 +1,205 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// said is what a client of juggler.1 has said.
+type said struct {
+	Type    string `json:"type"`
+	ID      int    `json:"id"`
+	URI     string `json:"uri"`
+	Timeout int    `json:"timeout"`
+	Credit  int    `json:"credit"`
+}
+
+// talk serves a socket of juggler.1: a welcome, then what reply returns for each message.
+func talk(reply func(said) []string) func(*websocket.Conn, <-chan struct{}) {
+	return func(ws *websocket.Conn, _ <-chan struct{}) {
+		texts := []string{`{"type":"welcome","version":"juggler.1","connection":"me","limits":{"new":1}}`}
+		for {
+			for _, text := range texts {
+				if ws.WriteMessage(websocket.TextMessage, []byte(text)) != nil {
+					return
+				}
+			}
+			var m said
+			if ws.ReadJSON(&m) != nil {
+				return
+			}
+			texts = reply(m)
+		}
+	}
+}
+
+// Calls have codes, expire there or here, and are canceled.
+func TestCallsOfJuggler1(t *testing.T) {
+	heard := make(chan said, 100)
+	bubble(t, Options{Protocols: []string{Juggler1}}, talk(func(m said) []string {
+		heard <- m
+		switch m.URI {
+		case "nobody":
+			return []string{fmt.Sprintf(`{"type":"nack","id":%d,"error":{"code":404,"message":"no function"}}`, m.ID)}
+		case "expires":
+			return []string{fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID), fmt.Sprintf(`{"type":"exp","id":%d}`, m.ID)}
+		case "nothing":
+			return []string{fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID), fmt.Sprintf(`{"type":"res","id":%d}`, m.ID)}
+		case "fails":
+			return []string{fmt.Sprintf(`{"type":"res","id":%d,"error":{"code":7,"message":"no"}}`, m.ID)}
+		}
+		return []string{`{"type":"news of a later version"}`}
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		_, err := c.Call(t.Context(), "nobody", 1)
+		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 404 || no.Message != "no function" {
+			t.Errorf("got %v", err)
+		}
+		_, err = c.Call(t.Context(), "expires", 1)
+		if expired, ok := errors.AsType[*ExpiredError](err); !ok || !expired.Taken || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if got, err := c.Call(t.Context(), "nothing", 1); err != nil || string(got) != "null" {
+			t.Errorf("got %s, %v", got, err)
+		}
+		_, err = c.Call(t.Context(), "fails", 1)
+		if failed, ok := errors.AsType[*FunctionError](err); !ok || failed.Code != 7 || failed.Message != "no" {
+			t.Errorf("got %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err = c.Call(ctx, "silent", 1)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := c.Call(ctx, "silent", 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		var all []string
+		for len(heard) > 0 {
+			m := <-heard
+			all = append(all, fmt.Sprintf("%s%d:%d", m.Type, m.ID, m.Timeout))
+		}
+		if got := strings.Join(all, " "); got != "call1:60000 call2:60000 call3:60000 call4:60000 call5:2000 call6:60000 cancel6:0" {
+			t.Errorf("the server has heard %s", got)
+		}
+		if c.Connection() != "me" || c.Protocol() != Juggler1 {
+			t.Errorf("%s, %s", c.Connection(), c.Protocol())
+		}
+	})
+}
+
+// A stream has as many results as there are, none of them twice, and gives credit for
+// more as they are taken.
+func TestStream(t *testing.T) {
+	credit, sent, left := 0, 0, 0
+	bubble(t, Options{Protocols: []string{Juggler1}}, talk(func(m said) (texts []string) {
+		switch m.Type {
+		case "call":
+			credit, sent, left = m.Credit, 0, 200
+		case "credit":
+			credit += m.Credit
+		}
+		for ; credit > 0 && left > 0; credit, left = credit-1, left-1 {
+			sent++
+			texts = append(texts, fmt.Sprintf(`{"type":"res","id":%d,"args":%d,"more":true}`, m.ID, sent))
+		}
+		if left == 0 {
+			left = -1
+			texts = append(texts, fmt.Sprintf(`{"type":"res","id":%d}`, m.ID))
+		}
+		return texts
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		next := 1
+		for n, err := range Stream[int](t.Context(), c, "f", nil) {
+			if err != nil || n != next {
+				t.Fatalf("got %d, %v, want %d", n, err, next)
+			}
+			if next++; n == 1 {
+				synctest.Wait()
+				if sent != streamCredit {
+					t.Errorf("%d were sent while nobody took any", sent)
+				}
+			}
+		}
+		if next != 201 {
+			t.Errorf("%d results", next-1)
+		}
+		for range c.Stream(t.Context(), "f", nil) {
+			break
+		}
+		for _, err := range Stream[string](t.Context(), c, "f", nil) {
+			if err == nil || !strings.Contains(err.Error(), "call f: a result: json") {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
+// A server that sends more results than it was given credit for is left.
+func TestTooManyResults(t *testing.T) {
+	bubble(t, Options{Protocols: []string{Juggler1}, NoReconnect: true}, talk(func(m said) (texts []string) {
+		for range streamCredit + 2 {
+			texts = append(texts, fmt.Sprintf(`{"type":"res","id":%d,"args":1,"more":true}`, m.ID))
+		}
+		return texts
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		var last error
+		for _, err := range c.Stream(t.Context(), "f", nil) {
+			<-c.Done()
+			last = err
+		}
+		if !isDisconnected(last, true) || !strings.Contains(last.Error(), "more results of f than it may") {
+			t.Errorf("got %v", last)
+		}
+	})
+}
+
+// A server whose first message is another one is none.
+func TestNoWelcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLines(Juggler1, func(ws *websocket.Conn, _ <-chan struct{}) {
+			ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","id":1}`))
+		})
+		defer l.close()
+		_, err := Dial(t.Context(), "ws://server", Options{DialContext: l.dial})
+		if err == nil || !strings.Contains(err.Error(), `its first message is "ack"`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A subscription that the server ends has an end here, too.
+func TestRevokedSubscription(t *testing.T) {
+	bubble(t, Options{Protocols: []string{Juggler1}}, talk(func(m said) []string {
+		return []string{
+			fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID), `{"type":"evnt","channel":"a","pattern":"a*","args":1}`,
+			`{"type":"unsb","channel":"b"}`, `{"type":"unsb","pattern":"a*"}`,
+		}
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		s, err := c.SubscribePattern(t.Context(), "a*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := s.Next(t.Context()); err != nil || e.Channel != "a" || e.ID != "" {
+			t.Errorf("got %+v, %v", e, err)
+		}
+		_, err = s.Next(t.Context())
+		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 {
+			t.Errorf("got %v", err)
+		}
+	})
+}
