@@ -25,7 +25,7 @@ type arm struct {
 	cancel context.CancelFunc
 }
 
-// start starts an arm: old, mixed, redis, new, memory or bare.
+// start starts an arm: old, mixed, redis, new, memory, memory1, proto1 or bare.
 func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a = &arm{name: name, cancel: cancel}
@@ -49,7 +49,7 @@ func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 		a.server, a.url, err = child(ctx, "bare", nil)
 	case "redis", "new":
 		err = a.serve(ctx, p.cabrank, "--redis", "unix://"+a.store.Socket)
-	case "memory":
+	case "memory", "memory1", "proto1":
 		err = a.serve(ctx, p.cabrank, "--test-functions")
 	default:
 		err = fmt.Errorf("no arm %q", name)

@@ -1,32 +1,37 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/cabrank/cabrank/test/oldjuggler"
 )
 
 // load is callers who wait for their answer before they call again.
-type load struct{ callers []*websocket.Conn }
+type load struct {
+	speech  speech
+	callers []*websocket.Conn
+}
 
-func openLoad(ctx context.Context, url string, n int) (*load, error) {
-	l := &load{}
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}}
+func openLoad(ctx context.Context, a *arm, n int) (*load, error) {
+	l := &load{speech: speechOf(a.name)}
+	dialer := websocket.Dialer{Subprotocols: []string{l.speech.protocol}}
 	for range n {
-		ws, response, err := dialer.DialContext(ctx, url, nil)
+		ws, response, err := dialer.DialContext(ctx, a.url, nil)
 		if err != nil {
 			l.close()
 			return nil, err
 		}
 		response.Body.Close()
 		l.callers = append(l.callers, ws)
+		if l.speech.welcome {
+			if _, _, err := ws.ReadMessage(); err != nil {
+				l.close()
+				return nil, err
+			}
+		}
 	}
 	return l, nil
 }
@@ -47,7 +52,7 @@ func (l *load) run(ctx context.Context, lasts time.Duration) (took []time.Durati
 		all.Go(func() {
 			for ctx.Err() == nil && errs[i] == nil {
 				began := time.Now()
-				errs[i] = call(ws)
+				errs[i] = l.speech.once(ws)
 				each[i] = append(each[i], time.Since(began))
 			}
 		})
@@ -59,22 +64,4 @@ func (l *load) run(ctx context.Context, lasts time.Duration) (took []time.Durati
 		}
 	}
 	return slices.Concat(each...), nil
-}
-
-// call waits for the result, and for the acknowledgment, which may come later.
-func call(ws *websocket.Conn) error {
-	frame := fmt.Appendf(nil, `{"meta":{"type":1,"uuid":"%s"},"payload":{"uri":"test.echo","timeout":10000000000,"args":"hello"}}`, oldjuggler.NewUUID())
-	if err := ws.WriteMessage(websocket.TextMessage, frame); err != nil {
-		return err
-	}
-	for left := 2; left > 0; left-- {
-		_, got, err := ws.ReadMessage()
-		if err != nil {
-			return err
-		}
-		if !bytes.HasPrefix(got, []byte(`{"meta":{"type":8,`)) && !bytes.HasPrefix(got, []byte(`{"meta":{"type":9,`)) {
-			return fmt.Errorf("an answer that is none: %s", got)
-		}
-	}
-	return nil
 }

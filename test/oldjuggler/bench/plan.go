@@ -65,7 +65,7 @@ func (p plan) calls(ctx context.Context) error {
 }
 
 func (p plan) callRound(ctx context.Context, round int, a *arm) error {
-	load, err := openLoad(ctx, a.url, p.callers)
+	load, err := openLoad(ctx, a, p.callers)
 	if err != nil {
 		return err
 	}
