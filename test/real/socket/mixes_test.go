@@ -1,0 +1,238 @@
+//go:build real
+
+package socket_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
+)
+
+// Old and new servers, callees and clients on one Redis, or one Cluster, in every mix:
+// each call comes back to its caller, whoever answers it, and each event to all.
+func TestMixes(t *testing.T) {
+	testkit.CheckLeaks(t)
+	for name, start := range map[string]func(*testing.T) (dialer, string){
+		"one Redis": func(t *testing.T) (dialer, string) {
+			t.Helper()
+			server := redisd.Start(t)
+			return server, "unix://" + server.Socket
+		},
+		"a Cluster": func(t *testing.T) (dialer, string) {
+			t.Helper()
+			c := redisd.StartCluster(t, 3, 0)
+			return c, c.URL()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dial, address := start(t)
+			m := mixOf(t, dial, address)
+			for caller, from := range m.clients {
+				for uri, answers := range m.callees {
+					t.Run(caller+" calls "+uri, func(t *testing.T) { from.callsUntil(t, uri, answers) })
+				}
+			}
+			t.Run("events", m.publish)
+			t.Run("expiry", m.expires)
+		})
+	}
+}
+
+// mixture is clients by the server that they are at, and what answers each URI.
+type mixture struct {
+	clients map[string]*mixClient
+	callees map[string][]string
+}
+
+// mixOf starts two of ours and an old server, callees of both kinds, alone and together,
+// and a client of each kind at each server.
+func mixOf(t *testing.T, dial dialer, address string) *mixture {
+	t.Helper()
+	m := &mixture{clients: map[string]*mixClient{}, callees: map[string][]string{
+		"by.old": {"old"}, "by.new": {"new"}, "by.both": {"old", "new"},
+	}}
+	for uri, kinds := range m.callees {
+		for _, kind := range kinds {
+			m.callee(t, kind, uri, dial, address)
+		}
+	}
+	for name, start := range map[string]func() string{
+		"old": func() string { return startOld(t, dial, oldjuggler.Options{}) },
+		"new": func() string {
+			url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
+			return url
+		},
+		"other new": func() string {
+			url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: address})
+			return url
+		},
+	} {
+		url := start()
+		for kind, dial := range map[string]func(*testing.T, string) *mixClient{"old": dialOld} {
+			m.clients[kind+" client at "+name+" server"] = dial(t, url)
+		}
+	}
+	return m
+}
+
+// callee has one kind of callee answer a URI: with what it was given, and its kind.
+func (m *mixture) callee(t *testing.T, kind, uri string, dial dialer, address string) {
+	t.Helper()
+	if kind == "old" {
+		t.Cleanup(runOldCallee(t, dial, map[string]oldjuggler.Function{uri: func(args json.RawMessage) (json.RawMessage, error) {
+			return json.Marshal([]string{string(args), kind})
+		}}))
+		return
+	}
+	c := callee.New(callee.Options{Redis: address, Workers: 4, Log: slog.New(slog.DiscardHandler)})
+	callee.Handle(c, uri, func(_ context.Context, args json.RawMessage) ([]string, error) {
+		return []string{string(args), kind}, nil
+	})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Shutdown(context.Background()) })
+}
+
+// mixClient is a client of either kind.
+type mixClient struct {
+	call      func(uri, args string, timeout time.Duration) (result string, err error)
+	subscribe func(channel string) error
+	publish   func(channel, args string) error
+	events    chan string // as "channel args"
+}
+
+// dialOld dials by the client of the time.
+func dialOld(t *testing.T, url string) *mixClient {
+	t.Helper()
+	c := &mixClient{events: make(chan string, 10_000)}
+	var mu sync.Mutex
+	waiting := map[oldjuggler.UUID]chan oldjuggler.Incoming{}
+	of := func(id oldjuggler.UUID) chan oldjuggler.Incoming {
+		mu.Lock()
+		defer mu.Unlock()
+		if waiting[id] == nil {
+			waiting[id] = make(chan oldjuggler.Incoming, 5)
+		}
+		return waiting[id]
+	}
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		if in.Type == oldjuggler.Event {
+			c.events <- in.Channel + " " + string(in.Args)
+			return
+		}
+		of(in.For) <- in
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	await := func(id oldjuggler.UUID, err error, kind int) (string, error) {
+		for in := range of(id) {
+			switch in.Type {
+			case kind:
+				return string(in.Args), err
+			case oldjuggler.Nack, oldjuggler.Expired:
+				return "", fmt.Errorf("%d: %s", in.Type, in.Message)
+			}
+		}
+		return "", err
+	}
+	c.call = func(uri, args string, timeout time.Duration) (string, error) {
+		id, err := client.Call(uri, args, timeout)
+		return await(id, err, oldjuggler.Res)
+	}
+	c.subscribe = func(channel string) error {
+		id, err := client.Sub(channel, false)
+		_, err = await(id, err, oldjuggler.Ack)
+		return err
+	}
+	c.publish = func(channel, args string) error {
+		id, err := client.Pub(channel, args)
+		_, err = await(id, err, oldjuggler.Ack)
+		return err
+	}
+	return c
+}
+
+// callsUntil calls until each of those that answer has.
+func (c *mixClient) callsUntil(t *testing.T, uri string, answers []string) {
+	t.Helper()
+	missing := map[string]bool{}
+	for _, kind := range answers {
+		missing[kind] = true
+	}
+	for n := 0; n < 5 || len(missing) > 0; n++ {
+		args := fmt.Sprint(n)
+		result, err := c.call(uri, args, 20*time.Second)
+		var got [2]string
+		if err != nil || json.Unmarshal([]byte(result), &got) != nil || got[0] != fmt.Sprintf("%q", args) || !slices.Contains(answers, got[1]) {
+			t.Fatalf("got %s, %v", result, err)
+		}
+		delete(missing, got[1])
+		if n > 5000 {
+			t.Fatalf("none was answered by %v", missing)
+		}
+	}
+}
+
+// publish has each client publish, and hear all.
+func (m *mixture) publish(t *testing.T) {
+	const each = 20
+	want := map[string]bool{}
+	for name := range m.clients {
+		for i := range each {
+			want[fmt.Sprintf("from %s %q", name, fmt.Sprint(i))] = true
+		}
+	}
+	for _, c := range m.clients {
+		for name := range m.clients {
+			if err := c.subscribe("from " + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range m.clients {
+		for i := range each {
+			if err := c.publish("from "+name, fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range m.clients {
+		got := map[string]bool{}
+		for range want {
+			select {
+			case event := <-c.events:
+				got[event] = true
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%s: %d events of %d", name, len(got), len(want))
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// expires calls what nobody serves.
+func (m *mixture) expires(t *testing.T) {
+	for name, c := range m.clients {
+		if result, err := c.call("by.none", "x", 50*time.Millisecond); err == nil {
+			t.Errorf("%s: got %s", name, result)
+		}
+	}
+}
