@@ -58,6 +58,7 @@ func ClientOption(address string) (rueidis.ClientOption, error) {
 		return o, errForm
 	}
 	o.DisableCache, o.PipelineMultiplex = true, -1 // one connection for what is pipelined, which keeps its order
+	o.DisableRetry = true                          // rueidis would go on until the context ends, which may be never
 	o.ConnWriteTimeout = AnswerWithin
 	o.Dialer.Timeout, o.Dialer.KeepAlive = AnswerWithin/2, AnswerWithin
 	o.Sentinel.Dialer, o.Sentinel.TLSConfig = o.Dialer, o.TLSConfig

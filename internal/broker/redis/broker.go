@@ -67,13 +67,13 @@ func Open(options Options) (b *Broker, err error) {
 	b = &Broker{options: options}
 	b.pending.calls = map[string]*waiter{}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	if b.calls, err = openMasters(b.ctx, options.Address); err != nil {
+	if b.calls, err = openMasters(b.ctx, options.Address, options.Log); err != nil {
 		b.cancel()
 		return nil, err
 	}
 	b.events = b.calls
 	if options.Events != "" {
-		b.events, err = openMasters(b.ctx, options.Events)
+		b.events, err = openMasters(b.ctx, options.Events, options.Log)
 	}
 	if err == nil {
 		b.feed = newFeed(b)

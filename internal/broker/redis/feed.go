@@ -64,7 +64,7 @@ func (f *feed) run() {
 	ctx, log := f.broker.ctx, f.broker.options.Log
 	f.await(ctx, f.first)
 	for wait := redislink.NewBackoff(); ctx.Err() == nil; {
-		log.Warn("redis is lost: calls and subscriptions are refused, events are missed")
+		log.Warn("redis is lost: subscriptions are refused, events are missed")
 		now, err := f.connect(ctx)
 		for err != nil && ctx.Err() == nil {
 			now.release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 
 	"github.com/redis/rueidis"
@@ -27,7 +28,7 @@ type masters struct {
 }
 
 // openMasters connects. Errors: one line that names the address.
-func openMasters(ctx context.Context, address string) (*masters, error) {
+func openMasters(ctx context.Context, address string, log *slog.Logger) (*masters, error) {
 	client, where, err := redislink.Open(address)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func openMasters(ctx context.Context, address string) (*masters, error) {
 		}
 	}
 	for range n {
-		m.outlets = append(m.outlets, newOutlet(client, n))
+		m.outlets = append(m.outlets, newOutlet(client, log, n))
 	}
 	return m, nil
 }
@@ -49,8 +50,6 @@ func (m *masters) isCluster() bool { return m.client.Mode() == rueidis.ClientMod
 
 // divide gives each slot of a Cluster an outlet, and returns how many there are.
 func (m *masters) divide(ctx context.Context) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
-	defer cancel()
 	for _, node := range m.client.Nodes() { // the first one that answers
 		var parts []rueidis.RedisMessage
 		parts, err = node.Do(ctx, node.B().ClusterSlots().Build()).ToArray()

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -33,6 +34,8 @@ type order struct {
 // Concurrency: add may be called from anywhere. done is called in the goroutine of run.
 type outlet struct {
 	client    rueidis.Client
+	log       *slog.Logger
+	lost      bool          // Redis has not answered; of run
 	most      int           // orders
 	mostBytes int           // of them
 	more      chan struct{} // holds one if there are orders
@@ -44,8 +47,8 @@ type outlet struct {
 }
 
 // newOutlet returns one of so many that share what may wait.
-func newOutlet(client rueidis.Client, of int) *outlet {
-	return &outlet{client: client, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
+func newOutlet(client rueidis.Client, log *slog.Logger, of int) *outlet {
+	return &outlet{client: client, log: log, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
 
 // add queues an order, or calls done with the reason why not.
@@ -55,7 +58,7 @@ func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed)
 	switch {
 	case o.closed:
 		err = broker.ErrClosed
-	case len(o.orders) >= o.most, o.bytes+bytes > o.mostBytes:
+	case len(o.orders) >= o.most, o.bytes+bytes > o.mostBytes && len(o.orders) > 0:
 		err = broker.ErrFull
 	default:
 		o.orders = append(o.orders, order{commands, bytes, done})
@@ -90,14 +93,13 @@ func (o *outlet) run(ctx context.Context) {
 		case <-o.more:
 		}
 		for batch := o.take(); len(batch) > 0; batch = o.take() {
-			switch reached := o.send(ctx, batch); {
-			case !reached:
+			if o.tell(ctx, o.send(ctx, batch)) {
 				wait.Pause(ctx)
-			case len(batch) > 1:
-				wait.Reset()
+				continue
+			}
+			wait.Reset()
+			if len(batch) > 1 {
 				time.Sleep(gather)
-			default:
-				wait.Reset()
 			}
 		}
 	}
@@ -119,15 +121,27 @@ func (o *outlet) take() []order {
 	return batch
 }
 
-// send reports whether Redis has answered all of it.
-func (o *outlet) send(ctx context.Context, batch []order) (reached bool) {
+// tell logs that Redis is lost, or found, and reports whether it is lost.
+func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
+	switch before := o.lost; {
+	case ctx.Err() != nil:
+	case failure != nil && !before:
+		o.log.Warn("redis does not answer: what it is asked for is refused", "error", failure)
+	case failure == nil && before:
+		o.log.Info("redis answers again")
+	}
+	o.lost = failure != nil
+	return o.lost
+}
+
+// send returns why Redis has not answered all of it, nil if it has.
+func (o *outlet) send(ctx context.Context, batch []order) (failure error) {
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
 	for _, order := range batch {
 		commands = append(commands, order.commands...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
-	reached = true
 	answers := o.client.DoMulti(ctx, commands...)
 	for _, order := range batch {
 		err := error(nil)
@@ -135,10 +149,12 @@ func (o *outlet) send(ctx context.Context, batch []order) (reached bool) {
 			if e := answer.Error(); e != nil && err == nil {
 				err = e
 			}
-			reached = reached && answer.NonRedisError() == nil
+			if e := answer.NonRedisError(); e != nil {
+				failure = e
+			}
 		}
 		answers = answers[len(order.commands):]
 		order.done(err)
 	}
-	return reached
+	return failure
 }

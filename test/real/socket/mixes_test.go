@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -34,7 +35,8 @@ func TestMixes(t *testing.T) {
 		"a Cluster": func(t *testing.T) (dialer, string) {
 			t.Helper()
 			c := redisd.StartCluster(t, 3, 0)
-			return c, c.URL()
+			url := c.URL()
+			return c, url
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +83,7 @@ func mixOf(t *testing.T, dial dialer, address string) *mixture {
 		},
 	} {
 		url := start()
-		for kind, dial := range map[string]func(*testing.T, string) *mixClient{"old": dialOld} {
+		for kind, dial := range map[string]func(*testing.T, string) *mixClient{"old": dialOld, "new": dialNew} {
 			m.clients[kind+" client at "+name+" server"] = dial(t, url)
 		}
 	}
@@ -129,7 +131,7 @@ func dialOld(t *testing.T, url string) *mixClient {
 		}
 		return waiting[id]
 	}
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+	opened, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
 		if in.Type == oldjuggler.Event {
 			c.events <- in.Channel + " " + string(in.Args)
 			return
@@ -139,7 +141,7 @@ func dialOld(t *testing.T, url string) *mixClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
+	t.Cleanup(opened.Close)
 	await := func(id oldjuggler.UUID, err error, kind int) (string, error) {
 		for in := range of(id) {
 			switch in.Type {
@@ -152,19 +154,56 @@ func dialOld(t *testing.T, url string) *mixClient {
 		return "", err
 	}
 	c.call = func(uri, args string, timeout time.Duration) (string, error) {
-		id, err := client.Call(uri, args, timeout)
+		id, err := opened.Call(uri, args, timeout)
 		return await(id, err, oldjuggler.Res)
 	}
 	c.subscribe = func(channel string) error {
-		id, err := client.Sub(channel, false)
+		id, err := opened.Sub(channel, false)
 		_, err = await(id, err, oldjuggler.Ack)
 		return err
 	}
 	c.publish = func(channel, args string) error {
-		id, err := client.Pub(channel, args)
+		id, err := opened.Pub(channel, args)
 		_, err = await(id, err, oldjuggler.Ack)
 		return err
 	}
+	return c
+}
+
+// dialNew dials by package client.
+func dialNew(t *testing.T, url string) *mixClient {
+	t.Helper()
+	opened, err := client.Dial(t.Context(), url, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &mixClient{events: make(chan string, 10_000)}
+	var reading sync.WaitGroup
+	t.Cleanup(func() {
+		opened.Close()
+		reading.Wait()
+	})
+	c.call = func(uri, args string, timeout time.Duration) (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		result, err := opened.Call(ctx, uri, args)
+		return string(result), err
+	}
+	c.subscribe = func(channel string) error {
+		events, err := opened.Subscribe(context.Background(), channel)
+		if err != nil {
+			return err
+		}
+		reading.Go(func() {
+			for e, err := range events.All(context.Background()) {
+				if err == nil {
+					c.events <- e.Channel + " " + string(e.Args)
+				}
+			}
+		})
+		return nil
+	}
+	c.publish = func(channel, args string) error { return opened.Publish(context.Background(), channel, args) }
 	return c
 }
 
