@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	redigo "github.com/gomodule/redigo/redis"
+
 	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
@@ -159,7 +161,7 @@ func TestCalleeRoundTrips(t *testing.T) {
 	}
 	defer client.Close()
 	conn := dialRedis(t, server)
-	before := commandCounts(t, conn)
+	before, connections := commandCounts(t, conn), connectionsOf(t, conn)
 	const calls = 20
 	for range calls {
 		if _, err := client.Call("test.echo", "x", 10*time.Second); err != nil {
@@ -173,6 +175,21 @@ func TestCalleeRoundTrips(t *testing.T) {
 			t.Errorf("%d times %s in %d calls, want %d", got, name, calls, each*calls)
 		}
 	}
+	if now := connectionsOf(t, conn); now != connections {
+		t.Errorf("%s connections were made until now, %s before", now, connections)
+	}
+}
+
+// connectionsOf returns how many were ever opened to a Redis.
+func connectionsOf(t *testing.T, conn redigo.Conn) string {
+	t.Helper()
+	text, err := redigo.String(conn.Do("INFO", "stats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(text, "total_connections_received:")
+	n, _, _ := strings.Cut(after, "\r")
+	return n
 }
 
 // Two servers and three callees, one of them old: each call is answered once, to its

@@ -3,21 +3,28 @@
 package socket_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	redigo "github.com/gomodule/redigo/redis"
 
+	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/brokertest"
 	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/oldjuggler"
 )
 
 // Over a Cluster it keeps to all that it does over one Redis.
@@ -145,6 +152,67 @@ func TestSecureSweep(t *testing.T) {
 		_, err := redis.Open(redis.Options{Address: strings.Replace(address, old, fresh, 1)})
 		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", fresh, err)
+		}
+	}
+}
+
+// Callees of ours in a Cluster: functions of all nodes, fewer workers than slots, and what is
+// popped too much given back; some are kept. A master that is killed loses its calls alone.
+func TestCalleeCluster(t *testing.T) {
+	testkit.CheckLeaks(t)
+	cluster := redisd.StartCluster(t, 3, 1)
+	var most, now, ran atomic.Int32
+	work := func(_ context.Context, call *callee.Call) (any, error) {
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		ran.Add(1)
+		return call.URI, nil
+	}
+	c := callee.New(callee.Options{Redis: cluster.URL(), Workers: 2, Log: slog.New(slog.DiscardHandler)})
+	for i := range 12 {
+		c.HandleCalls(fmt.Sprintf("u%d", i), work)
+		c.HandleCalls(fmt.Sprintf("kept%d", i), work, callee.AtLeastOnce())
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := startNew(t, nil, socket.Options{}, redis.Options{Address: cluster.URL()})
+	results := make(chan oldjuggler.Incoming, 1000)
+	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+		if in.Type != oldjuggler.Ack {
+			results <- in
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	ask := func(timeout time.Duration) (answered int) {
+		for i := range 24 {
+			for range 10 {
+				if _, err := client.Call([]string{"u", "kept"}[i%2]+strconv.Itoa(i/2), i, timeout); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		for range 240 {
+			if in := <-results; in.Type == oldjuggler.Res && string(in.Args) == `"`+in.URI+`"` {
+				answered++
+			}
+		}
+		return answered
+	}
+	if n := ask(20 * time.Second); n != 240 || ran.Load() != 240 || most.Load() > 2 {
+		t.Errorf("%d of 240 answered, %d ran, %d at once", n, ran.Load(), most.Load())
+	}
+	cluster.Masters[0].Kill()
+	testkit.Eventually(t, 30*time.Second, "all to be answered again", func() bool { return ask(time.Second) == 240 })
+	if err := c.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, s := range append(cluster.Masters[1:], cluster.Replicas...) {
+		if text := dump(t, dialRedis(t, s)); strings.Contains(text, "juggler.1:") {
+			t.Errorf("Redis has\n%s", text)
 		}
 	}
 }
