@@ -26,9 +26,9 @@ ws.onmessage = e => {
 }
 </script>`
 
-// browser shows the page, which finds its sockets at an address that is known when it
+// browser shows a page, which finds its sockets at an address that is known when it
 // asks, and returns where it comes from and what it says.
-func browser(t *testing.T, address func() string) (origin string, said <-chan string, open func()) {
+func browser(t *testing.T, page string, address func() string) (origin string, said <-chan string, open func()) {
 	t.Helper()
 	texts := make(chan string, 100)
 	mux := http.NewServeMux()
@@ -61,7 +61,7 @@ func wantSaid(t *testing.T, said <-chan string, want string) {
 // A page in a browser has its socket on the port of the calls, if its origin may.
 func TestBrowser(t *testing.T) {
 	var c *harness.Cabrank
-	origin, said, open := browser(t, func() string { return c.Addr })
+	origin, said, open := browser(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_ORIGIN=none," + origin},
 		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
 	c.WaitReady(harness.Patience)
