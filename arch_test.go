@@ -92,7 +92,7 @@ var layers = map[string]layer{
 
 	// Callers over WebSocket. They know of functions and channels what a broker says.
 	"internal/socket": {
-		inside:     []string{"internal/broker"},
+		inside:     []string{"internal/broker", "internal/watch"},
 		outside:    []string{"github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
@@ -117,6 +117,8 @@ var layers = map[string]layer{
 		notStd:     []string{"os", "syscall", "os/exec"},
 		documented: true,
 	},
+	// What is silent, and wakes: it knows no protocol.
+	"internal/watch":        {notStd: []string{"net/http", "os/exec"}, documented: true},
 	"internal/broker":       {notStd: []string{"net", "os", "syscall"}, documented: true},
 	"internal/broker/redis": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// Programs of others import it: what it exports is of the standard library or its own.

@@ -22,7 +22,7 @@ var errFirst error = &broker.CodeError{Code: 401, Text: "a token is needed first
 // errToken refuses a token that came by a message.
 func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.Error()} }
 
-// becomes makes the socket one of this identity. Only run calls it, or who makes s.
+// becomes makes the socket one of this identity. Only the goroutine that reads calls it, or who makes s.
 func (s *session) becomes(identity *Identity) {
 	s.identity = identity
 	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, User: identity.User}
@@ -34,7 +34,7 @@ func (s *session) becomes(identity *Identity) {
 }
 
 // authenticate takes a token of a message: the first of a socket that had none, or one
-// more, before the last expires. Only run calls it.
+// more, before the last expires. Only the goroutine that reads calls it.
 //
 // What is subscribed and may not be any more ends, as do channels of the last token that
 // are none of this one.
@@ -67,7 +67,7 @@ func (s *session) authenticate(token string) error {
 // openChannels subscribes to the channels of the token, and waits until they are. If the
 // broker cannot, the socket ends with 1013: its client would miss events and not know.
 func (s *session) openChannels() {
-	if s.identity == nil || len(s.identity.Channels) == 0 {
+	if !s.identity.hasChannels() {
 		return
 	}
 	for _, channel := range s.identity.Channels {
@@ -93,16 +93,16 @@ func (s *session) expire() {
 // isAwaited reports whether the token is to come by a message.
 func (id *Identity) isAwaited() bool { return id != nil && id.awaited }
 
-// awaitToken ends a socket that does not show its token in time. stop ends the waiting.
-func (s *session) awaitToken() (stop func() bool) {
+// awaitToken ends a socket that does not show its token in time.
+func (s *session) awaitToken() {
 	if !s.identity.isAwaited() {
-		return func() bool { return true }
+		return
 	}
-	return time.AfterFunc(firstTokenTime, func() {
+	s.patience = time.AfterFunc(firstTokenTime, func() {
 		if expires := s.expires.Load(); expires != 0 && expires <= time.Now().UnixNano() {
 			s.expire()
 		}
-	}).Stop
+	})
 }
 
 // end says goodbye for a reason.
@@ -110,6 +110,8 @@ func (s *session) end(reason endReason, code int, why string) {
 	s.setReason(reason)
 	s.bye(code, why)
 }
+
+func (id *Identity) hasChannels() bool { return id != nil && len(id.Channels) > 0 }
 
 // has reports whether a topic is one of the channels of the token.
 func (id *Identity) has(topic broker.Topic) bool {

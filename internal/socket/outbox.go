@@ -26,7 +26,7 @@ const (
 	mostBatch, mostBatchBytes = 64, 64 << 10
 )
 
-// outbox is what a socket has to send. A goroutine writes while there is anything.
+// outbox is what a socket has to send. One of the server's hands writes while there is anything.
 //
 // Life: newOutbox; replies and events; end, after which nothing is taken; drained.
 // Concurrency: every method may be called from anywhere and, but for awaitRoom, does
@@ -37,7 +37,9 @@ type outbox struct {
 	most      int  // bytes of events
 	tells     bool // loses no event without a word
 	patience  time.Duration
+	hands     *hands
 	dropped   func(events int)
+	closed    func()        // the connection is; it does not block
 	batches   *sync.Pool    // of *batch
 	drainedCh chan struct{} // closed when ended and written, or failed
 
@@ -54,8 +56,8 @@ type outbox struct {
 	why     endReason // it has failed
 }
 
-func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, dropped func(int)) *outbox {
-	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, drainedCh: make(chan struct{})}
+func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, hands *hands, dropped func(int), closed func()) *outbox {
+	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, hands: hands, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
 	b.room.L = &b.mu
 	return b
 }
@@ -160,7 +162,7 @@ func (o *outbox) push(q *fifo, f *frame) {
 	q.push(entry{f, o.number})
 	if !o.writing {
 		o.writing = true
-		go o.write() // ends when all is written, or with the connection
+		o.hands.do(o)
 	}
 }
 
@@ -218,7 +220,7 @@ func (o *outbox) fail(why endReason) {
 	o.why = o.why.or(why)
 	o.ended, o.hangUp = true, true
 	o.discard()
-	o.conn.Close() // a write that is under way ends
+	o.hang() // a write that is under way ends
 	o.room.Broadcast()
 	if !o.writing {
 		o.finish()
@@ -243,8 +245,14 @@ func (o *outbox) finish() {
 	o.done = true
 	close(o.drainedCh)
 	if o.hangUp {
-		o.conn.Close()
+		o.hang()
 	}
+}
+
+// hang closes the connection.
+func (o *outbox) hang() {
+	o.conn.Close()
+	o.closed()
 }
 
 // batch is what one write takes. It is lent, for on the stack of a goroutine that writes
@@ -254,8 +262,8 @@ type batch struct {
 	lines  [mostBatch][]byte
 }
 
-// write writes until nothing is left.
-func (o *outbox) write() {
+// do implements task: it writes until nothing is left.
+func (o *outbox) do() {
 	b, _ := o.batches.Get().(*batch)
 	defer o.batches.Put(b)
 	for {

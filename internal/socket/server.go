@@ -13,11 +13,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/watch"
 )
-
-// readBuffer is what each socket has for what comes in; a longer message passes
-// through it in parts.
-const readBuffer = 1 << 10
 
 // longestRound is how long a socket may stay that has expired.
 const longestRound = 4 * time.Second
@@ -35,6 +32,8 @@ type Server struct {
 	bodies   sync.Pool // of *[]byte with room for bodySize
 	batches  sync.Pool // of *batch
 	rate     rate
+	watcher  watch.Watcher
+	hands    *hands
 	shedding sync.Mutex
 
 	ended   sync.WaitGroup // of the rounds
@@ -53,7 +52,7 @@ type Server struct {
 
 // New returns a server that accepts.
 func New(options Options) *Server {
-	s := &Server{options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{})}
+	s := &Server{options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), hands: newHands()}
 	s.SetOrigins(s.options.Origins)
 	s.SetMost(s.options.MaxSockets)
 	s.SetBuffer(s.options.BufferTotal)
@@ -64,7 +63,7 @@ func New(options Options) *Server {
 	}
 	s.batches.New = func() any { return new(batch) }
 	s.upgrader = websocket.Upgrader{
-		Subprotocols: protocols(), ReadBufferSize: readBuffer, WriteBufferPool: &sync.Pool{},
+		Subprotocols: protocols(), WriteBufferPool: &sync.Pool{},
 	}
 	s.hub = newHub(s.options.Broker, s.deliver)
 	s.ended.Go(s.rounds)
@@ -90,7 +89,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuseToken(w, err)
 		return
 	}
-	ws, err := s.upgrade(w, r)
+	h := &hijacker{ResponseWriter: w}
+	ws, err := s.upgrade(h, r)
 	if err != nil {
 		s.stats.refused[refusedHandshake].Add(1)
 		return // it has answered
@@ -100,7 +100,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ws.Close()
 		return
 	}
-	session := newSession(s, ws, allowedBy(r), identity)
+	session := newSession(s, ws, h.in, allowedBy(r), identity)
 	if !s.add(session) {
 		session.cancel()
 		s.stats.refused[refusedDrain].Add(1)
@@ -110,7 +110,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	session.welcome()
-	go session.run() // ends with the socket; Close waits for it
+	session.start()
 }
 
 // refuses says why no socket is made now. Otherwise its place is taken until hasBegun.
@@ -321,4 +321,6 @@ func (s *Server) Close() {
 	s.close.Do(func() { close(s.closing) })
 	s.ended.Wait()
 	s.live.Wait()
+	s.watcher.Close()
+	s.hands.close()
 }

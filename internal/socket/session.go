@@ -1,10 +1,10 @@
 package socket
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,17 +14,12 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/watch"
 )
 
-const (
-	// mostPromises is how many requests may be without ACK or NACK; then the socket
-	// is not read from.
-	mostPromises = 256
-
-	// linger is how long the end of a socket may take: what is queued is written,
-	// and who was told to go says goodbye.
-	linger = 2 * time.Second
-)
+// mostPromises is how many requests may be without ACK or NACK; then the socket is not
+// read from.
+const mostPromises = 256
 
 // What a client is told when its request is refused here.
 var (
@@ -36,19 +31,25 @@ var (
 
 // session is one socket.
 //
-// Life: run reads until the socket ends, then cleans up.
+// Life: start; do whenever something has come in, until finish.
 type session struct {
 	server  *Server
 	ws      *websocket.Conn
+	in      *bufio.Reader // of ws
 	net     net.Conn
+	post    *watch.Post // nil: somebody reads all of the time
 	out     *outbox
 	allows  allowed
 	dialect dialect
 	ctx     context.Context //nolint:containedctx // of the socket: its calls end with it
 	cancel  context.CancelFunc
 
-	// Owned by run.
-	methods  Methods // who has had calls of it; nil: nobody
+	asleep atomic.Bool // nobody reads, until Wake
+
+	// Owned by who reads.
+	opening  bool        // the channels of its token are to be subscribed to
+	patience *time.Timer // until it has to have shown its token; nil: it need not
+	methods  Methods     // who has had calls of it; nil: nobody
 	topics   map[broker.Topic]struct{}
 	identity *Identity // nil: nobody was asked who it is
 	caller   *broker.Caller
@@ -74,12 +75,12 @@ type session struct {
 	reason   endReason // the first one
 }
 
-func newSession(server *Server, ws *websocket.Conn, allows allowed, identity *Identity) *session {
-	s := &session{server: server, ws: ws, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
+func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows allowed, identity *Identity) *session {
+	s := &session{server: server, ws: ws, in: in, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
 	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) })
+	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, server.hands, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
 	s.out.tells = s.dialect.isNew()
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
@@ -103,96 +104,6 @@ func hostOf(address net.Addr) string {
 		return ""
 	}
 	return host
-}
-
-// run serves the socket until it ends.
-func (s *session) run() {
-	stop := s.awaitToken()
-	s.openChannels()
-	err := s.read()
-	stop()
-	s.setReason(s.out.cause())
-	s.setReason(reasonOf(err))
-	s.explain(err)
-	s.cancel()
-	if s.methods != nil {
-		s.methods.Left(s.caller)
-	}
-	s.stop()
-	for topic := range s.topics {
-		s.server.hub.unsubscribe(topic, s)
-	}
-	s.out.end(nil, false)
-	if code, _ := farewell(s.dialect, err); code != 0 || errors.Is(err, websocket.ErrReadLimit) {
-		s.listenOn()
-	}
-	select {
-	case <-s.out.drained():
-	case <-time.After(linger):
-	}
-	s.out.abort()
-	s.server.remove(s)
-}
-
-// stop has nobody wait for this socket any more.
-func (s *session) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for _, p := range s.promises {
-		p.dropFrames()
-	}
-	s.promises = nil
-}
-
-func drop(f *frame) {
-	if f != nil {
-		f.drop()
-	}
-}
-
-// listenOn takes what the client still sends, so that the kernel does not reset the
-// connection before the client has read why it ends.
-func (s *session) listenOn() {
-	_ = s.net.SetReadDeadline(time.Now().Add(linger / 2)) // without it the next line ends, too
-	_, _ = io.CopyN(io.Discard, s.net, 1<<20)
-}
-
-var (
-	errBinary  = errors.New("a frame of the other kind")
-	errUTF8    = errors.New("text that is not UTF-8")
-	errAllowed = errors.New("a message that was not announced")
-	errBudget  = errors.New("no memory for a message")
-	errOver    = errors.New("the socket has ended")
-)
-
-// read reads messages until the socket ends, and returns why.
-func (s *session) read() error {
-	body := s.server.newBody()
-	defer body.free()
-	for {
-		kind, r, err := s.ws.NextReader()
-		if err != nil {
-			return err
-		}
-		if kind != int(s.dialect.opcode()) {
-			return errBinary
-		}
-		s.reading.Store(time.Now().UnixNano())
-		err = body.readFrom(r)
-		s.reading.Store(0)
-		if err != nil {
-			return err
-		}
-		if !s.pace() {
-			return errOver
-		}
-		if err := s.take(body.bytes); err != nil {
-			return err
-		}
-		body.shrink()
-		_ = s.hear()
-	}
 }
 
 // take takes one message. An error ends the socket.
@@ -367,95 +278,4 @@ func (s *session) send(k Kind, f *frame) {
 	}
 	s.server.stats.out[k].Add(1)
 	s.out.reply(f)
-}
-
-// bye sends a close frame, once, and gives the client some time to answer it.
-func (s *session) bye(code int, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byeLocked(code, why)
-}
-
-func (s *session) byeLocked(code int, why string) {
-	if s.saidBye {
-		return
-	}
-	s.saidBye = true
-	payload := websocket.FormatCloseMessage(s.dialect.closeCode(s.reason, code), shortened(why))
-	s.out.end(newFrame(control(opClose, payload), &s.server.budget), false)
-	_ = s.net.SetReadDeadline(time.Now().Add(linger)) // a connection that is gone ends by itself
-	s.changed.Broadcast()
-}
-
-func (s *session) hasSaidBye() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.saidBye
-}
-
-// leave ends the socket with 1001 as soon as it has nothing to do.
-func (s *session) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leaving = true
-	s.leaveIfIdle()
-}
-
-// leaveIfIdle is called wherever work may have ended. The caller holds mu.
-func (s *session) leaveIfIdle() {
-	if s.leaving && s.calls == 0 && len(s.promises) == 0 {
-		s.reason = s.reason.or(endDrain)
-		s.byeLocked(websocket.CloseGoingAway, "")
-	}
-}
-
-// leaveNow ends the socket with 1001 and returns how many calls it had.
-func (s *session) leaveNow() (calls int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.saidBye {
-		calls = s.calls
-	}
-	s.reason = s.reason.or(endDrain)
-	s.byeLocked(websocket.CloseGoingAway, "")
-	return calls
-}
-
-// abort ends the socket at once.
-func (s *session) abort(reason endReason) {
-	s.setReason(reason)
-	s.out.abort()
-}
-
-func (s *session) setReason(reason endReason) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reason = s.reason.or(reason)
-}
-
-func (s *session) endedBy() endReason {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reason
-}
-
-// hear notes that the client lives.
-func (s *session) hear() error {
-	s.heard.Store(time.Now().UnixNano())
-	s.pinged.Store(false)
-	return nil
-}
-
-func (s *session) onPing(payload string) error {
-	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.server.budget))
-	if !s.out.awaitRoom() || !s.pace() {
-		return errOver
-	}
-	return s.hear()
-}
-
-// onClose answers with the client's own code. Source: RFC 6455, section 5.5.1.
-func (s *session) onClose(code int, _ string) error {
-	s.bye(code, "")
-	return nil
 }
