@@ -126,8 +126,11 @@ func (l *link) end(why error) {
 	for _, w := range left {
 		w.reply <- reply{err: &DisconnectedError{Request: w.kind.request(), Name: w.name, Sent: w.sent, Cause: why}}
 	}
-	l.ws.Close()
+	l.wire.Close() // not ws, which under TLS would say goodbye to who may not read
 }
+
+// largestBuffer is how much of a reader's buffer is kept from message to message.
+const largestBuffer = 64 << 10
 
 // read takes messages until the connection ends.
 func (l *link) read() error {
@@ -148,6 +151,9 @@ func (l *link) read() error {
 		}
 		if err := l.take(&a); err != nil {
 			return err
+		}
+		if body.Cap() > largestBuffer {
+			body = bytes.Buffer{}
 		}
 	}
 }

@@ -43,17 +43,17 @@ const socketConnectExamples = `  # by hand
 
 // socketDial says how a socket is opened, in two commands.
 type socketDial struct {
-	headers   []string
-	protocols []string
-	token     string
-	tls       tlsFlags
+	headers  []string
+	protocol string
+	token    string
+	tls      tlsFlags
 }
 
 func (f *socketDial) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.headers, "header", nil, "`NAME:VALUE` to send with the handshake; several are possible")
 	flags.StringVar(&f.token, "token", os.Getenv("CABRANK_TOKEN"), "`token` to send as Authorization: Bearer [CABRANK_TOKEN]")
 	flags.Lookup("token").DefValue = "" // it is a secret
-	flags.StringSliceVar(&f.protocols, "protocol", nil, "juggler.1 or juggler.0 alone, in place of what the server chooses")
+	flags.StringVar(&f.protocol, "protocol", "", "juggler.1 or juggler.0, in place of what the server chooses")
 	f.tls.addFilesTo(flags)
 }
 
@@ -69,17 +69,20 @@ func (f *socketDial) options() (client.Options, error) {
 		}
 		header.Add(name, strings.TrimSpace(value))
 	}
-	for _, name := range f.protocols {
-		if name != client.Juggler0 && name != client.Juggler1 {
-			return client.Options{}, fmt.Errorf("--protocol %.40q: juggler.1 and juggler.0 are possible", name)
-		}
+	var protocols []string // both
+	switch f.protocol {
+	case "":
+	case client.Juggler0, client.Juggler1:
+		protocols = []string{f.protocol}
+	default:
+		return client.Options{}, fmt.Errorf("--protocol %.40q: juggler.1 and juggler.0 are possible", f.protocol)
 	}
 	if f.token != "" {
 		header.Set("Authorization", "Bearer "+f.token)
 	}
 	secured, err := f.tls.config()
 	return client.Options{
-		NoReconnect: true, TLS: secured, Protocols: f.protocols,
+		NoReconnect: true, TLS: secured, Protocols: protocols,
 		Header: func(context.Context) (http.Header, error) { return header, nil },
 	}, err
 }
@@ -157,9 +160,9 @@ func (s *socketShell) talk(ctx context.Context, stdin *os.File) error {
 	s.out.redirect(t) // it writes above the line that is typed
 	defer s.out.redirect(s.out.to)
 	s.beside = true
-	for ctx.Err() == nil {
-		line, err := t.ReadLine()
-		if errors.Is(err, io.EOF) {
+	for {
+		line, err := nextLine(ctx, t.ReadLine)
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
@@ -171,5 +174,23 @@ func (s *socketShell) talk(ctx context.Context, stdin *os.File) error {
 			s.out.line(err.Error())
 		}
 	}
-	return nil
+}
+
+// nextLine returns a line, or the end of ctx while there is none.
+func nextLine(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	came := make(chan answer, 1)
+	go func() { // ends with the line, or with the process
+		line, err := read()
+		came <- answer{line, err}
+	}()
+	select {
+	case a := <-came:
+		return a.line, a.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }

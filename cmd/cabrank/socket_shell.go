@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,9 +104,22 @@ func (s *socketShell) close() {
 func (s *socketShell) script(ctx context.Context, from io.Reader) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, longestLine)
+	read := func() (string, error) {
+		if lines.Scan() {
+			return lines.Text(), nil
+		}
+		return "", cmp.Or(lines.Err(), io.EOF)
+	}
 	failed := false
-	for number := 1; ctx.Err() == nil && lines.Scan(); number++ {
-		err := s.do(ctx, lines.Text())
+	for number := 1; ctx.Err() == nil; number++ {
+		line, err := nextLine(ctx, read)
+		if errors.Is(err, bufio.ErrTooLong) {
+			return usageError(fmt.Errorf("line %d: more than %d bytes", number, longestLine))
+		}
+		if err != nil {
+			break // of the text, or by a signal
+		}
+		err = s.do(ctx, line)
 		if wrong, isMistake := errors.AsType[mistakeError](err); isMistake {
 			return usageError(fmt.Errorf("line %d: %w", number, wrong))
 		}
@@ -118,9 +132,6 @@ func (s *socketShell) script(ctx context.Context, from io.Reader) error {
 				s.out.line(err.Error())
 			}
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return usageError(fmt.Errorf("standard input: %w", err))
 	}
 	if s.client != nil && s.client.Err() != nil {
 		failed = true // it was lost
@@ -183,7 +194,7 @@ func shellCommands() []shellCommand {
 		{"unsb", "unsb CHANNEL", "end a subscription", true, false, unsubscribe(false)},
 		{"punsb", "punsb PATTERN", "end a subscription by pattern", true, false, unsubscribe(true)},
 		{"send", "send TEXT", "send a text as it is", true, false, (*socketShell).send},
-		{"wait", "wait [DURATION]", "wait, without one until the connection ends", false, false, (*socketShell).wait},
+		{"wait", "wait [DURATION]", "in a script: wait, without one until the connection ends", false, false, (*socketShell).wait},
 		{"close", "close", "end the connection with a close frame", false, false, (*socketShell).hangUp},
 		{"disconnect", "disconnect", "drop the connection without one", false, false, (*socketShell).drop},
 		{"help", "help", "list the commands", false, true, (*socketShell).help},
@@ -308,6 +319,9 @@ func unsubscribe(pattern bool) func(*socketShell, context.Context, string) error
 func (s *socketShell) send(ctx context.Context, text string) error { return s.client.Send(ctx, text) }
 
 func (s *socketShell) wait(ctx context.Context, rest string) error {
+	if s.beside {
+		return errors.New("wait is for scripts: here all is shown as it comes")
+	}
 	var over <-chan time.Time
 	if rest != "" {
 		d, err := time.ParseDuration(rest)

@@ -37,6 +37,7 @@ func TestConnectOnATerminal(t *testing.T) {
 	typed("call te\t\"cba\"\r", `test.reverse "abc"`, 2)
 	typed("\x1b[A\r", `test.reverse "abc"`, 3)            // the line before
 	typed("call test.echo \"\u009b2J\"\r", `\u009b2J`, 2) // sent and back
+	typed("wait\r", "wait is for scripts", 1)
 	typed("exit\r", "exit", 1)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v:\n%s", err, shown)

@@ -4,13 +4,17 @@ package socket_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"io"
 	"net"
 	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -184,5 +188,32 @@ func TestConnectMistakes(t *testing.T) {
 	}
 	if out, _, code := script(t, "call f"); code != 1 || out != "call: there is no connection; connect URL opens one\n" {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A signal ends it, also while it waits for a line or for messages.
+func TestConnectEndsBySignal(t *testing.T) {
+	_, url := startServe(t)
+	for _, lines := range []string{"", "sub c\nwait\n"} {
+		cmd := exec.CommandContext(t.Context(), harness.CabrankBinary(t), "socket", "connect", url)
+		out := &testkit.Buffer{}
+		cmd.Stdout, cmd.Stderr = out, out
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stdin.Close() })
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(stdin, lines)
+		last := map[string]string{"": "connected"}[lines]
+		testkit.Eventually(t, harness.Patience, "it to wait", func() bool {
+			return strings.Contains(out.String(), cmp.Or(last, "< ack "))
+		})
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v:\n%s", lines, err, out)
+		}
 	}
 }

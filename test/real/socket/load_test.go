@@ -84,7 +84,7 @@ func TestSocketLoadFailures(t *testing.T) {
 	}
 	before := server.Metric("cabrank_socket_messages_total", "kind", "call")
 	p := harness.StartProcess(t, nil, harness.CabrankBinary(t), "socket", "load", url, "--call", "test.delay", "--args", `"60000"`,
-		"--callers", "2", "--duration", "300ms")
+		"--callers", "2", "--timeout", "2s", "--duration", "300ms")
 	server.WaitMetric("cabrank_socket_messages_total", before+2, "kind", "call")
 	server.Signal(syscall.SIGKILL)
 	if code := p.ExitCode(harness.Patience); code != 1 || !strings.Contains(p.Output(), "lost") {
