@@ -125,9 +125,17 @@ var layers = map[string]layer{
 	"callee": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// How a Redis is reached, and what juggler.0 has there.
 	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net/http", "os/exec", "syscall"}, documented: true},
+	// What an application says to sockets.
+	"internal/push": {
+		inside:     []string{"internal/door", "internal/push/pushpb", "internal/socket"},
+		outside:    []string{"google.golang.org/grpc"},
+		notStd:     []string{"os", "os/exec", "syscall"},
+		documented: true,
+	},
+	"internal/push/...": {outside: anything},
 	// What the commands that serve have both. It opens no listener.
 	"internal/service": {
-		inside:     []string{"internal/admin", "internal/auth", "internal/broker", "internal/broker/redis", "internal/config", "internal/socket"},
+		inside:     []string{"internal/admin", "internal/auth", "internal/broker", "internal/broker/redis", "internal/config", "internal/push", "internal/socket"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},

@@ -14,18 +14,20 @@ protoc() { PATH="$PWD/.tools:$PATH" .deps/python/bin/python -m grpc_tools.protoc
 
 module=github.com/cabrank/cabrank
 protoc --go_out=. --go_opt=module=$module --go-grpc_out=. --go-grpc_opt=module=$module \
-  cabrank/demo/v1/greeter.proto cabrank/example/v1/work.proto cabrank/lab/v1/worker.proto
+  cabrank/demo/v1/greeter.proto cabrank/example/v1/work.proto cabrank/lab/v1/worker.proto \
+  cabrank/push/v1/push.proto
 
-ruby=examples/ruby/lib/cabrank/example/v1
-mkdir -p $ruby
-protoc --descriptor_set_out=/dev/stdout cabrank/example/v1/work.proto |
-  .deps/python/bin/python proto/ruby_messages.py >$ruby/work_pb.rb
-protoc --grpc_out=examples/ruby/lib \
-  --plugin=protoc-gen-grpc="$(command -v grpc_ruby_plugin)" \
-  cabrank/example/v1/work.proto
+for name in example/v1/work push/v1/push; do
+  mkdir -p "examples/ruby/lib/cabrank/${name%/*}"
+  protoc --descriptor_set_out=/dev/stdout "cabrank/$name.proto" |
+    .deps/python/bin/python proto/ruby_messages.py >"examples/ruby/lib/cabrank/${name}_pb.rb"
+  protoc --grpc_out=examples/ruby/lib \
+    --plugin=protoc-gen-grpc="$(command -v grpc_ruby_plugin)" \
+    "cabrank/$name.proto"
 
-protoc --python_out=examples/python --grpc_python_out=examples/python \
-  cabrank/example/v1/work.proto
+  protoc --python_out=examples/python --grpc_python_out=examples/python \
+    "cabrank/$name.proto"
+done
 
 # The Fibonacci example is a folder of its own, which the lab unpacks.
 fibonacci=examples/fibonacci

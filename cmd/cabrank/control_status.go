@@ -70,6 +70,9 @@ func (s *service) addresses() []admin.Listener {
 	if s.metrics != nil {
 		all = append(all, admin.Listener{Kind: "metrics", Address: s.metrics.Addr().String()})
 	}
+	if s.push != nil {
+		all = append(all, admin.Listener{Kind: "push", Address: s.push.Addr().String()})
+	}
 	return append(all, admin.Listener{Kind: "control", Address: s.controlSocket.Path()})
 }
 

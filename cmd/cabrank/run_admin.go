@@ -28,11 +28,11 @@ func (s *service) startAdmin() error {
 		}
 		go s.follow(s.metrics) // ends with the server
 	}
-	return nil
+	return s.openPush()
 }
 
 // follow reports a server that died.
-func (s *service) follow(server *admin.Server) {
+func (s *service) follow(server interface{ Failed() <-chan error }) {
 	if err := <-server.Failed(); err != nil {
 		s.fail(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/handover"
 	running "github.com/cabrank/cabrank/internal/service"
 )
 
@@ -66,9 +68,34 @@ func (s *service) socketSource() func() admin.SocketSample {
 	return s.sockets.Sample
 }
 
+// openPush lets the application speak to sockets, where that is wanted.
+func (s *service) openPush() error {
+	if s.sockets == nil || !s.sockets.TakesPush() {
+		return nil
+	}
+	on, _, err := s.listen(handover.Push, "push listening", s.cfg.Socket.Push, "socket.push", door.Listen)
+	if err != nil {
+		return err
+	}
+	s.push = s.sockets.ServePush(on, s.log)
+	go s.follow(s.push) // ends with the server
+	return nil
+}
+
+// leavePush has who pushes come to the process that has taken over.
+func (s *service) leavePush() {
+	if s.push == nil || s.isPublic() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	_ = s.push.Shutdown(ctx) // the time limit is the answer to an error
+}
+
 // drain has all callers leave (R17), and returns how many calls were cut. hurry, when
 // closed, is the end of the time.
 func (s *service) drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
+	s.leavePush()
 	left := make(chan int)
 	go func() { left <- s.drainSockets(timeout, hurry) }()
 	cut = s.relay.Drain(timeout, hurry) // which waits for the connections of sockets, too

@@ -15,6 +15,7 @@ import (
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/push"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/schema"
 	running "github.com/cabrank/cabrank/internal/service"
@@ -45,6 +46,7 @@ type service struct {
 	door          net.Addr         // where the calls come in
 	probes        *admin.Server
 	metrics       *admin.Server
+	push          *push.Server  // nil without it
 	control       *admin.Server // nil without a control, as the next
 	controlSocket *admin.ControlListener
 	workers       *worker.Supervisor // nil if only others run endpoints
@@ -303,5 +305,8 @@ func (s *service) closeAdmin() {
 		if server != nil {
 			_ = server.Shutdown(ctx) // the time limit is the answer to an error
 		}
+	}
+	if s.push != nil {
+		_ = s.push.Shutdown(ctx) // the same
 	}
 }

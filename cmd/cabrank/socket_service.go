@@ -27,6 +27,12 @@ const (
 	socketHeaderBytes = 32 << 10
 )
 
+// page is a listener beside that of the sockets.
+type page interface {
+	Failed() <-chan error
+	Shutdown(ctx context.Context) error
+}
+
 // socketService is a process that serves sockets alone.
 //
 // Life: run starts it, waits for a signal or a listener that fails, and stops it.
@@ -35,7 +41,7 @@ type socketService struct {
 	log     *slog.Logger
 	sockets *running.Sockets
 	http    *http.Server
-	pages   []*admin.Server
+	pages   []page
 	failed  chan error // a listener has
 	ready   atomic.Bool
 }
@@ -47,7 +53,7 @@ func (f *socketServe) run(logTo io.Writer) error {
 	defer signal.Stop(signals)
 	log := openLog(f.log, f.log.SlogLevel(), logTo)
 	defer log.close()
-	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 3)}
+	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 4)}
 	if len(f.idle) > 0 {
 		s.log.Warn("keys of the file have no effect here: docs/juggler-moving.md", "keys", strings.Join(f.idle, " "))
 	}
@@ -108,10 +114,17 @@ func (s *socketService) startPages() error {
 		}
 		s.addPage(admin.ServeProbes(on, s, s.log))
 	}
+	if s.sockets.TakesPush() {
+		on, err := s.listen("push listening", s.flags.socket.Push, "--push")
+		if err != nil {
+			return err
+		}
+		s.addPage(s.sockets.ServePush(on, s.log))
+	}
 	return nil
 }
 
-func (s *socketService) addPage(page *admin.Server) {
+func (s *socketService) addPage(page page) {
 	s.pages = append(s.pages, page)
 	go s.follow(func() error { return <-page.Failed() }) // ends with the page, in stop
 }
@@ -121,7 +134,7 @@ func (s *socketService) listen(what, address, flag string) (net.Listener, error)
 	if err != nil {
 		return nil, err
 	}
-	s.log.Info(what, "addr", on.Addr().String()) //nolint:sloglint // one of three texts
+	s.log.Info(what, "addr", on.Addr().String()) //nolint:sloglint // one of four texts
 	return on, nil
 }
 

@@ -121,6 +121,9 @@ func (s *service) handedOver(pid int) {
 			server.Release()
 		}
 	}
+	if s.push != nil {
+		s.push.Release()
+	}
 	s.log.Info("handed over", "successor", pid, "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
 }
 

@@ -31,7 +31,7 @@ type Status struct {
 
 // Listener is one address on which this cabrank listens.
 type Listener struct {
-	Kind    string `json:"kind"` // calls, probes, metrics or control
+	Kind    string `json:"kind"` // calls, probes, metrics, push or control
 	Address string `json:"address"`
 }
 

@@ -99,8 +99,8 @@ place it came from and starts nothing.
   parts (tcp only), ` + "`{index}`" + ` for the number of its place from 0, ` + "`{worker}`" + ` for its
   name, ` + "`{slots}`" + ` for the calls that it gets at a time. What is nearly one of these, such as
   ` + "`{prot}`" + `, is refused.
-- The values of ` + "`workers.env`, `socket.redis`, `socket.redis_pubsub`" + ` and
-  ` + "`socket.auth_secret`" + ` are shown nowhere.
+- The values of ` + "`workers.env`, `socket.redis`, `socket.redis_pubsub`, `socket.push_token`" + `
+  and ` + "`socket.auth_secret`" + ` are shown nowhere.
 
 [examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
 is for.
@@ -144,7 +144,7 @@ connection ends for it and no call fails.
   (upstreams and no command) only an upgrade changes.
 - The log has each change with the old and the new value, but for those that may be
   secrets: commands, ` + "`workers.env`, `warm_up.message`, `socket.redis`, `socket.redis_pubsub`" + `,
-  ` + "`socket.auth_secret`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
+  ` + "`socket.push_token`, `socket.auth_secret`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
 `
 
 const documentRules = `

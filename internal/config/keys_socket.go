@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -28,11 +29,16 @@ type Socket struct {
 	Auth                  SocketAuth
 	Methods               []string // of workers that may be called: patterns as in methods; empty: none
 	Descriptors           []string // files that describe them; empty: workers do by reflection
+	Push                  string   // HOST:PORT, or off
+	PushToken             string   // file or env:NAME; empty: none is needed
 }
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
 // with dashes, also the name of the flag of cabrank socket serve.
 const socketSection = "socket"
+
+// off is the word for a listener that is not there.
+const off = "off"
 
 // ownHost is the word for the origin that needs no list.
 const ownHost = "host"
@@ -78,6 +84,12 @@ func socketKeys() []Key {
 		{Name: "socket.message_rate", Arg: "N", Default: "0",
 			Applies: ByUpgrade, Help: "messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)",
 			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Socket.MessageRate }},
+		{Name: "socket.push", Arg: "HOST:PORT", Default: off,
+			Applies: ByUpgrade, Help: "where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token",
+			kind: freeText{cleanPush, "HOST:PORT, or off"}, field: func(c *Config) any { return &c.Socket.Push }},
+		{Name: "socket.push_token", Arg: "FILE", Default: none,
+			Applies: ByUpgrade, Secret: true, Help: "file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable",
+			kind: secretText{"a file, or env:NAME"}, field: func(c *Config) any { return &c.Socket.PushToken }},
 	}, append(socketAuthKeys(), socketWorkerKeys()...)...)
 }
 
@@ -126,8 +138,10 @@ func LoadSocket(given map[string]string, environ []string) (Socket, error) {
 			faults = append(faults, config.apply(settings)...)
 		}
 	}
-	if fault := config.authFits(); fault != nil {
-		faults = append(faults, *fault)
+	for _, rule := range []func() *Fault{config.authFits, config.pushIsGuarded} {
+		if fault := rule(); fault != nil && len(faults) == 0 {
+			faults = append(faults, *fault)
+		}
 	}
 	if len(faults) > 0 {
 		return Socket{}, faults
@@ -156,6 +170,28 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 		idle = append(idle, idleSetting{len(c.Socket.Methods) == 0, "socket.descriptors", "no method may be called, socket.methods is none", "socket.methods"})
 	}
 	return idle
+}
+
+// pushIsGuarded sees to it that nobody from elsewhere can publish without a token.
+func (c *Config) pushIsGuarded() *Fault {
+	if c.Socket.Push == off || c.Socket.PushToken != "" {
+		return nil
+	}
+	host, _, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return c.faultAt("socket.push", c.Socket.Push+" can be reached from elsewhere, and there is no socket.push_token",
+		"an address such as 127.0.0.1:9001, or a token beside it")
+}
+
+// cleanPush accepts where applications come in.
+func cleanPush(address string) (string, error) {
+	if address == off {
+		return address, nil
+	}
+	_, _, err := splitHostPort(address)
+	return address, err
 }
 
 // originList is the kind of the origins: its empty list has a word of its own, since

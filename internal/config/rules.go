@@ -7,7 +7,7 @@ func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
 		c.upstreamsDiffer, c.autoHasBounds, c.countGrows, c.enoughWorkers, c.surgeFits, c.upgradeFits, c.ttlGrows,
-		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits, c.authFits,
+		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits, c.authFits, c.pushIsGuarded,
 	} {
 		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)
@@ -78,6 +78,10 @@ func (c *Config) listeners() []listener {
 	}
 	if c.Metrics.Enabled {
 		all = append(all, listener{"metrics.port", c.Metrics.Host, c.Metrics.Port})
+	}
+	if c.Socket.Push != off && len(c.Socket.Paths) > 0 {
+		host, port, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through
+		all = append(all, listener{"socket.push", host, port})
 	}
 	fixed := all[:0]
 	for _, l := range all {

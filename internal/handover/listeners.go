@@ -19,6 +19,7 @@ const (
 	Probes  = "probes"
 	Metrics = "metrics"
 	Control = "control"
+	Push    = "push"
 )
 
 // Listeners opens the listeners of a process, and knows all that it has opened.
@@ -113,7 +114,7 @@ func (s *socket) meant(name, network, asked string) bool {
 
 // ours reports whether a name is one that a listener is opened by.
 func ours(name string) bool {
-	return slices.Contains([]string{Traffic, Probes, Metrics, Control}, name)
+	return slices.Contains([]string{Traffic, Probes, Metrics, Control, Push}, name)
 }
 
 // Rest closes what was given and not opened, and describes each: "metrics on
@@ -127,8 +128,8 @@ func (l *Listeners) Rest() (dropped []string, err error) {
 		addr := s.listener.Addr()
 		_ = s.listener.Close() // it was never used
 		if s.manager {
-			err = errors.Join(err, fmt.Errorf("the socket %q on %s that the service manager has passed is none of cabrank's: name it by FileDescriptorName= (%s, %s, %s or %s) or give that address to one of them",
-				s.name, addr, Traffic, Probes, Metrics, Control))
+			err = errors.Join(err, fmt.Errorf("the socket %q on %s that the service manager has passed is none of cabrank's: name it by FileDescriptorName= (%s, %s, %s, %s or %s) or give that address to one of them",
+				s.name, addr, Traffic, Probes, Metrics, Control, Push))
 			continue
 		}
 		dropped = append(dropped, s.name+" on "+addr.String())

@@ -50,6 +50,8 @@ type Sockets struct {
 	paths  []string
 	broker joiner
 	server *socket.Server
+	pushed bool   // commands are taken
+	token  string // of who gives them; "": none is needed
 }
 
 // OpenSockets connects to the Redis, if there is one, and takes sockets from then on.
@@ -68,7 +70,12 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 	options.AllowEmptySubprotocol, options.Ping = o.AllowEmptySubprotocol, o.Ping
 	options.ReadLimit, options.QueueBytes, options.BufferTotal = int64(o.ReadLimit), int(o.QueueBytes), int64(o.BufferTotal)
 	options.MaxCalls, options.MaxSubscriptions = o.MaxCalls, o.MaxSubscriptions
-	return &Sockets{paths: o.Paths, broker: joins, server: socket.New(options)}, nil
+	s := &Sockets{paths: o.Paths, broker: joins, server: socket.New(options)}
+	if err := s.openPush(o.Socket); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 func openBroker(o SocketOptions) (joiner, error) {

@@ -20,6 +20,7 @@ const (
 
 	closeMessage  = 4400
 	closeToken    = 4401
+	closePush     = 4403 // unless the application says another one
 	closeOverflow = 4429
 )
 

@@ -13,6 +13,7 @@ import (
 type hub struct {
 	broker  Broker
 	deliver func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
+	own     func(e broker.Event) // of other servers; nil: they are not heard. Set before there are sockets
 
 	mu     sync.RWMutex
 	topics map[broker.Topic]*topic
@@ -51,6 +52,12 @@ func newHub(b Broker, deliver func(map[*session]struct{}, broker.Topic, broker.E
 
 // event passes an event on. Those of one topic come one after the other.
 func (h *hub) event(name broker.Topic, e broker.Event) {
+	if isOwn(e.Channel) { // and nobody else's, whatever pattern it matches
+		if h.own != nil && name == (broker.Topic{Name: pushChannel}) {
+			h.own(e)
+		}
+		return
+	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if t := h.topics[name]; t != nil && len(t.members) > 0 {
@@ -90,6 +97,20 @@ func (h *hub) unsubscribe(name broker.Topic, s *session) {
 	step := h.nextStep(name, t)
 	h.mu.Unlock()
 	step()
+}
+
+// expel is unsubscribe that the broker may call itself: that is asked later.
+func (h *hub) expel(name broker.Topic, s *session) (was bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[name]
+	if t == nil {
+		return false
+	}
+	_, was = t.members[s]
+	delete(t.members, s)
+	go h.nextStep(name, t)() // ends with the broker's answer
+	return was
 }
 
 // nextStep returns what is to be asked of the broker, outside of mu, which the caller

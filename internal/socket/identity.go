@@ -25,6 +25,7 @@ func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.E
 // becomes makes the socket one of this identity. Only the goroutine that reads calls it, or who makes s.
 func (s *session) becomes(identity *Identity) {
 	s.identity = identity
+	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
 	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, User: identity.User}
 	if identity.Expires.IsZero() {
 		s.expires.Store(0)

@@ -24,17 +24,18 @@ const longestRound = 4 * time.Second
 // Life: New, requests, Drain or Close, after which every request is refused.
 // Concurrency: every method may be called from anywhere.
 type Server struct {
-	options  Options
-	upgrader websocket.Upgrader
-	hub      *hub
-	budget   budget
-	stats    counters
-	bodies   sync.Pool // of *[]byte with room for bodySize
-	batches  sync.Pool // of *batch
-	rate     rate
-	watcher  watch.Watcher
-	hands    *hands
-	shedding sync.Mutex
+	options   Options
+	upgrader  websocket.Upgrader
+	hub       *hub
+	directory *directory // nil: no commands are taken
+	budget    budget
+	stats     counters
+	bodies    sync.Pool // of *[]byte with room for bodySize
+	batches   sync.Pool // of *batch
+	rate      rate
+	watcher   watch.Watcher
+	hands     *hands
+	shedding  sync.Mutex
 
 	ended   sync.WaitGroup // of the rounds
 	live    sync.WaitGroup // of sessions
@@ -144,6 +145,7 @@ func (s *Server) add(session *session) bool {
 	s.live.Add(1)
 	s.open[session] = struct{}{}
 	s.stats.opened.Add(1)
+	s.directory.add(session, session.caller.ID, session.caller.User)
 	return true
 }
 
@@ -151,6 +153,7 @@ func (s *Server) remove(session *session) {
 	s.mu.Lock()
 	delete(s.open, session)
 	s.mu.Unlock()
+	s.directory.remove(session, session.caller.ID, session.caller.User)
 	s.stats.ended[session.endedBy()].Add(1)
 	s.live.Done()
 }

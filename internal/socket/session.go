@@ -189,7 +189,11 @@ func (s *session) begin(p *promise) {
 		p.done(errName)
 		return
 	}
-	if err := s.identity.refuses(&p.request); err != nil {
+	err := s.identity.refuses(&p.request)
+	if err == nil && isOwn(p.channel) {
+		err = errDenied
+	}
+	if err != nil {
 		s.server.stats.denied.Add(1)
 		p.done(err)
 		return

@@ -25,6 +25,7 @@ const (
 	endExpired
 	endBroker
 	endOverflow
+	endPush
 )
 
 // or keeps the first reason.
@@ -62,13 +63,15 @@ func (r endReason) String() string {
 		return "broker"
 	case endOverflow:
 		return "overflow"
+	case endPush:
+		return "push"
 	case endNone:
 	}
 	return "unknown"
 }
 
 func endReasons() []endReason {
-	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker, endOverflow}
+	return []endReason{endClient, endLost, endMessage, endReadLimit, endWriteLimit, endSlow, endIdle, endBudget, endDrain, endExpired, endBroker, endOverflow, endPush}
 }
 
 // reasonOf says why reading ended.
@@ -95,7 +98,7 @@ type counters struct {
 
 	in, out [Exp + 1]atomic.Uint64 // by Kind
 	refused [refusedToken + 1]atomic.Uint64
-	ended   [endOverflow + 1]atomic.Uint64
+	ended   [endPush + 1]atomic.Uint64
 }
 
 // refusal is why a handshake was refused.

@@ -1,0 +1,263 @@
+package push
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/push/pushpb"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// noted is sockets that note what is asked of them, as JSON.
+type noted struct {
+	mu    sync.Mutex
+	asked []string
+	fails error
+}
+
+func (n *noted) note(what string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, what)
+	return "id", n.fails
+}
+
+// Publish implements Sockets.
+func (n *noted) Publish(_ context.Context, channel string, args json.RawMessage) (string, error) {
+	if channel == "juggler.1:x" {
+		return "", socket.ErrOwnChannel
+	}
+	return n.note("publish " + channel + " " + string(args))
+}
+
+// Command implements Sockets.
+func (n *noted) Command(_ context.Context, c socket.Command) (string, error) {
+	text, _ := json.Marshal(c)
+	return n.note(string(text))
+}
+
+func (n *noted) take() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer func() { n.asked = nil }()
+	return strings.Join(n.asked, "; ")
+}
+
+func (n *noted) fail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fails = err
+}
+
+const token = "a token of 16 bytes"
+
+// serve starts a server, and returns its address.
+func serve(t *testing.T, token string) (to *noted, address string) {
+	t.Helper()
+	testkit.CheckLeaks(t)
+	to = new(noted)
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Serve(on, to, token, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		_ = server.Shutdown(t.Context())
+	})
+	return to, on.Addr().String()
+}
+
+// Each request over HTTP, and what is wrong with others.
+func TestRequestsOverHTTP(t *testing.T) {
+	to, address := serve(t, "")
+	for name, tc := range map[string]struct {
+		path, body string
+		status     int
+		says       string // asked of the sockets, or in the answer
+	}{
+		"publish":                {"publish", `{"channel":"c","args":{"a":[1]}}`, 200, `publish c {"a":[1]}`},
+		"publish nothing":        {"publish", `{"channel":""}`, 200, `publish  `},
+		"publish null":           {"publish", `{"channel":"c","args":null}`, 200, `publish c null`},
+		"broadcast to a user":    {"broadcast", `{"user":"u","channel":"c","args":1}`, 200, `{"action":"broadcast","user":"u","channel":"c","args":1}`},
+		"broadcast to a socket":  {"broadcast", `{"connection":"x","channel":"c"}`, 200, `{"action":"broadcast","connection":"x","channel":"c"}`},
+		"broadcast to all":       {"broadcast", `{"everyone":true,"channel":"c"}`, 200, `{"action":"broadcast","everyone":true,"channel":"c"}`},
+		"disconnect":             {"disconnect", `{"user":"u","code":4001,"reason":"paid"}`, 200, `{"action":"disconnect","user":"u","code":4001,"reason":"paid"}`},
+		"unsubscribe":            {"unsubscribe", `{"user":"u","channel":"c*","pattern":true}`, 200, `{"action":"unsubscribe","user":"u","channel":"c*","pattern":true}`},
+		"own channel":            {"publish", `{"channel":"juggler.1:x"}`, 400, "the server's own"},
+		"publish to a user":      {"publish", `{"channel":"c","user":"u"}`, 400, "have no place here"},
+		"no channel":             {"publish", `{"args":1}`, 400, "channel is missing"},
+		"to nobody":              {"broadcast", `{"channel":"c"}`, 400, "want one of user and connection"},
+		"to two":                 {"broadcast", `{"channel":"c","user":"u","everyone":true}`, 400, "want one of user and connection"},
+		"disconnect everyone":    {"disconnect", `{"everyone":true}`, 400, "everyone has no place here"},
+		"code of the protocol":   {"disconnect", `{"user":"u","code":1006}`, 400, "want 1000, 1008"},
+		"long reason":            {"disconnect", `{"user":"u","reason":"` + strings.Repeat("x", 124) + `"}`, 400, "longer than 123"},
+		"long name":              {"publish", `{"channel":"` + strings.Repeat("x", 1025) + `"}`, 400, "longer than 1,024"},
+		"slip of the pen":        {"publish", `{"chanel":"c"}`, 400, "chanel"},
+		"no JSON":                {"publish", `channel=c`, 400, "invalid character"},
+		"two objects":            {"publish", `{"channel":"c"}{}`, 400, "more than one"},
+		"too long":               {"publish", `{"channel":"c","args":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "longer than 1 MiB"},
+		"another path":           {"subscribe", `{}`, 404, "want /v1/publish"},
+		"code of another action": {"unsubscribe", `{"user":"u","channel":"c","code":1000}`, 400, "code and reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, answer := post(t, address, tc.path, tc.body, "application/json", nil)
+			if got := to.take(); status != tc.status || status == 200 && got != tc.says || status != 200 && (!strings.Contains(answer, tc.says) || got != "") {
+				t.Errorf("%d %s, asked %s", status, answer, got)
+			}
+		})
+	}
+	if status, answer := post(t, address, "publish", `{"channel":"c"}`, "text/plain", nil); status != 415 {
+		t.Errorf("text: %d %s", status, answer)
+	}
+	if status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", http.Header{"Origin": {"http://x"}}); status != 403 {
+		t.Errorf("of a page: %d %s", status, answer)
+	}
+	for failure, says := range map[error]string{errors.New("redis at 10.0.0.1"): "the broker cannot be reached", context.DeadlineExceeded: "it is not known"} {
+		to.fail(failure)
+		if status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", nil); status != 503 || !strings.Contains(answer, says) {
+			t.Errorf("%v: %d %s", failure, status, answer)
+		}
+	}
+}
+
+func post(t *testing.T, address, path, body, kind string, more http.Header) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/v1/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more != nil {
+		r.Header = more.Clone()
+	}
+	r.Header.Set("Content-Type", kind)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func dial(t *testing.T, address string) pushpb.PushClient {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return pushpb.NewPushClient(conn)
+}
+
+// The same over gRPC, with its codes, in the order in which they were asked.
+func TestRequestsOverGRPC(t *testing.T) {
+	to, address := serve(t, "")
+	client := dial(t, address)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	reply, err := client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: `[1]`})
+	if err != nil || reply.GetId() != "id" {
+		t.Fatalf("%v, %v", reply, err)
+	}
+	_, err1 := client.Broadcast(ctx, &pushpb.BroadcastRequest{To: &pushpb.BroadcastRequest_Everyone{Everyone: true}, Channel: "c"})
+	_, err2 := client.Disconnect(ctx, &pushpb.DisconnectRequest{To: &pushpb.DisconnectRequest_Connection{Connection: "x"}, Code: 1008})
+	_, err3 := client.Unsubscribe(ctx, &pushpb.UnsubscribeRequest{To: &pushpb.UnsubscribeRequest_User{User: "u"}, Channel: "c"})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Error(err)
+	}
+	want := `publish c [1]; {"action":"broadcast","everyone":true,"channel":"c"}; {"action":"disconnect","connection":"x","code":1008}; {"action":"unsubscribe","user":"u","channel":"c"}`
+	if got := to.take(); got != want {
+		t.Errorf("asked %s", got)
+	}
+	_, err = client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: `no JSON`})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no JSON: %v", err)
+	}
+	_, err = client.Publish(ctx, &pushpb.PublishRequest{Channel: "c", Args: strings.Repeat("1", 1<<20)})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("too long: %v", err)
+	}
+	to.fail(errors.New("gone"))
+	_, err = client.Disconnect(ctx, &pushpb.DisconnectRequest{To: &pushpb.DisconnectRequest_User{User: "u"}})
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("no broker: %v", err)
+	}
+}
+
+// With a token nothing is done without it.
+func TestToken(t *testing.T) {
+	to, address := serve(t, token)
+	client := dial(t, address)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for given, right := range map[string]bool{"Bearer " + token: true, "bearer " + token: true, "Bearer wrong": false, token: false, "": false} {
+		status, answer := post(t, address, "publish", `{"channel":"c"}`, "application/json", http.Header{"Authorization": {given}})
+		if (status == 200) != right || !right && status != 401 || strings.Contains(answer, token) {
+			t.Errorf("%q: %d %s", given, status, answer)
+		}
+		_, err := client.Publish(metadata.AppendToOutgoingContext(ctx, "authorization", given), &pushpb.PublishRequest{Channel: "c"})
+		if (err == nil) != right || !right && codeOf(err) != codes.Unauthenticated {
+			t.Errorf("%q over gRPC: %v", given, err)
+		}
+		if got := to.take(); (got != "") != right {
+			t.Errorf("%q: asked %s", given, got)
+		}
+	}
+}
+
+func codeOf(err error) codes.Code { return status.Code(err) }
+
+// Connections that say nothing end, and there are no more than so many.
+func TestConnectionsAreBounded(t *testing.T) {
+	_, address := serve(t, "")
+	var held []net.Conn
+	t.Cleanup(func() {
+		for _, nc := range held {
+			nc.Close()
+		}
+	})
+	for range mostConnections {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, nc)
+	}
+	if _, err := http.Post("http://"+address+"/v1/publish", "application/json", strings.NewReader(`{"channel":"c"}`)); err == nil {
+		t.Error("one more is served")
+	}
+	if err := held[0].SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a silent one has not ended: %v", err)
+	}
+	testkit.Eventually(t, 20*time.Second, "room", func() bool {
+		response, err := http.Post("http://"+address+"/v1/publish", "application/json", strings.NewReader(`{"channel":"c"}`))
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+}

@@ -1,0 +1,151 @@
+//go:build real
+
+package socket_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// pushHTTP asks for something over HTTP, and returns the status of the answer.
+func pushHTTP(t testing.TB, address, what, body string) int {
+	t.Helper()
+	response, err := http.Post("http://"+address+"/v1/"+what, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+// A page in a browser gets what a Ruby and a Python program publish, by HTTP and by gRPC,
+// without a Redis, in the order in which they do.
+func TestPushToBrowser(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "token")
+	const token = "a token of 16 bytes"
+	if err := os.WriteFile(secret, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var c *harness.Cabrank
+	origin, said, open := browser(t, page, func() string { return c.Addr })
+	c = harness.StartCabrankEnv(t,
+		[]string{"CABRANK_SOCKET_ORIGIN=" + origin, "CABRANK_SOCKET_PUSH=127.0.0.1:0", "CABRANK_SOCKET_PUSH_TOKEN=" + secret},
+		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+	address := c.Listening("push listening")
+	open()
+	wantSaid(t, said, "subscribed")
+	if status := pushHTTP(t, address, "publish", `{"channel":"news"}`); status != http.StatusUnauthorized {
+		t.Errorf("without the token: status %d", status)
+	}
+	root := harness.Root(t)
+	here := filepath.Join(root, "test", "real", "socket", "testdata")
+	for language, command := range map[string][]string{
+		"ruby":   {"ruby", "-I", root + "/examples/ruby/lib", here + "/push.rb"},
+		"python": {"env", "PYTHONPATH=" + root + "/examples/python", "PYTHONDONTWRITEBYTECODE=1", "python3", here + "/push.py"},
+	} {
+		p := harness.StartLangProcess(t, []string{"CABRANK_PUSH_TOKEN=" + token}, append(command, address, "news"))
+		if code := p.ExitCode(harness.Patience); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", language, code, p.Log())
+		}
+		for _, by := range []string{"http", "grpc"} {
+			wantSaid(t, said, fmt.Sprintf(`{"from":%q,"by":%q}`, language, by))
+		}
+	}
+	if strings.Contains(c.Log(), token) {
+		t.Error("the token is in the log")
+	}
+}
+
+// Two servers at one Redis obey what is said to one of them. A client's pattern shows
+// nothing of it.
+func TestPushOverRedis(t *testing.T) {
+	redis := redisd.Start(t)
+	var pushed, addresses [2]string
+	for i := range addresses {
+		c, url := startServe(t, "--redis", "unix://"+redis.Socket, "--push", "127.0.0.1:0")
+		addresses[i] = strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
+		pushed[i] = c.Listening("push listening")
+	}
+	here, there := dial(t, addresses[0]), dial(t, addresses[1])
+	for _, p := range []*peer{here, there} {
+		p.send(3, `{"channel":"*","pattern":true}`)
+		p.want(8, "")
+	}
+	for i := range 20 { // by one server, then by the other: each is answered when Redis has it
+		if status := pushHTTP(t, pushed[i%2], "publish", fmt.Sprintf(`{"channel":"c","args":%d}`, 100+i)); status != http.StatusOK {
+			t.Fatalf("status %d", status)
+		}
+	}
+	if status := pushHTTP(t, pushed[1], "broadcast", `{"everyone":true,"channel":"notice","args":200}`); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	for _, p := range []*peer{here, there} {
+		for i := range 20 {
+			p.want(10, fmt.Sprintf(`"args":%d`, 100+i))
+		}
+		p.want(10, `"args":200`)
+	}
+	redis.Kill()
+	if status := pushHTTP(t, pushed[0], "publish", `{"channel":"c"}`); status != http.StatusServiceUnavailable {
+		t.Errorf("without Redis: status %d", status)
+	}
+}
+
+// An upgrade hands the listener over: who publishes reaches the sockets of the new
+// process, and nobody is refused.
+func TestUpgradeWithPush(t *testing.T) {
+	env := []string{"CABRANK_SOCKET_PUSH=127.0.0.1:0"}
+	m := harness.StartManaged(t, env, nil, slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+	m.WaitReady(harness.Patience)
+	address := m.Listening("push listening")
+	before := dial(t, m.Addr)
+	before.send(3, `{"channel":"c"}`)
+	before.want(8, "")
+	if status := pushHTTP(t, address, "publish", `{"channel":"c","args":1}`); status != http.StatusOK {
+		t.Errorf("before: status %d", status)
+	}
+	before.want(10, `"args":1`)
+	m.UpgradeBy(func() {
+		m.SignalTo(m.Main, syscall.SIGUSR2)
+		before.wantLeave()
+	})
+	after := dial(t, m.Addr)
+	after.send(3, `{"channel":"c"}`)
+	after.want(8, "")
+	if status := pushHTTP(t, address, "publish", `{"channel":"c","args":2}`); status != http.StatusOK {
+		t.Errorf("after: status %d", status)
+	}
+	after.want(10, `"args":2`)
+	m.End()
+}
+
+// Beyond loopback there is no push without a token, and no start.
+func TestPushIsGuarded(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--push :0":             "socket.push: :0 can be reached from elsewhere",
+		"--push 0.0.0.0:0":      "0.0.0.0:0 can be reached from elsewhere",
+		"--push 9001":           `"9001" is not HOST:PORT`,
+		"--push-token env:NONE": "",
+	} {
+		args := append([]string{"socket", "serve", "--listen", "127.0.0.1:0", "--log-format", "text"}, strings.Fields(flags)...)
+		if want == "" {
+			args, want = append(args, "--push", "127.0.0.1:0"), "socket.push_token: the variable is not set"
+		}
+		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), args...)
+		if code := p.ExitCode(harness.Patience); code == 0 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
+			t.Errorf("%s: exit code %d\n%s", flags, code, p.Log())
+		}
+	}
+}
