@@ -202,9 +202,9 @@ func TestExpiryEndsASocket(t *testing.T) {
 		began := time.Now()
 		server, dialer := servePipes(t, Options{
 			Broker: newScripted(), Ping: time.Hour, ReadTimeout: time.Hour,
-			Auth: tokens{"t": {Expires: began.Add(90 * time.Second)}, "long": {}},
+			Auth: tokens{"t": {Expires: began.Add(90 * time.Second)}, "long": {}, "for good": {Expires: time.Unix(9_999_999_999, 0)}},
 		})
-		for token, lasts := range map[string]bool{"t": false, "long": true} {
+		for token, lasts := range map[string]bool{"t": false, "long": true, "for+good": true} {
 			ws, response, err := dialer.Dial("ws://pipe/?token="+token, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -223,7 +223,7 @@ func TestExpiryEndsASocket(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if s := server.Stats(); s.Ended["expired"] != 1 || s.Sockets != 1 {
+		if s := server.Stats(); s.Ended["expired"] != 1 || s.Sockets != 2 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -261,8 +261,8 @@ func TestRateOfMessages(t *testing.T) {
 	})
 }
 
-// A further token renews a socket. What it does not allow any more ends; one that counts
-// for nothing, or is of another user, changes nothing.
+// A further token renews a socket. What it does not allow any more ends, and the client
+// is told; one that counts for nothing, or is of another user, changes nothing.
 func TestFurtherTokens(t *testing.T) {
 	now := time.Now()
 	all := tokens{
@@ -273,31 +273,64 @@ func TestFurtherTokens(t *testing.T) {
 		"":        {Subscribe: []string{"a"}},
 	}
 	for name, tc := range map[string]struct {
-		first, second, err string
-		topics             int
-		expires            time.Time
+		first, second, told string
+		topics              int
+		expires             time.Time
 	}{
-		"renewed":        {"t", "more", "", 3, now.Add(time.Hour)},
-		"of nobody":      {"", "t", "", 2, now.Add(time.Minute)},
-		"with less":      {"t", "less", "", 1, now.Add(time.Hour)},
-		"unknown":        {"t", "wrong", "no such token", 2, now.Add(time.Minute)},
-		"of another":     {"t", "another", "the token is of another user", 2, now.Add(time.Minute)},
-		"with no longer": {"t", "", "the token is of another user", 2, now.Add(time.Minute)},
+		"renewed":        {"t", "more", `{"type":"sub","channel":"c"}`, 3, now.Add(time.Hour)},
+		"of nobody":      {"", "t", `{"type":"sub","channel":"b"}`, 2, now.Add(time.Minute)},
+		"with less":      {"t", "less", `{"type":"unsb","channel":"a"}`, 1, now.Add(time.Hour)},
+		"unknown":        {"t", "wrong", `{"type":"nack","id":2,"error":{"code":401,"message":"no such token"}}`, 2, now.Add(time.Minute)},
+		"of another":     {"t", "another", `{"type":"nack","id":2,"error":{"code":401,"message":"the token is of another user"}}`, 2, now.Add(time.Minute)},
+		"with no longer": {"t", "", `{"type":"nack","id":2,"error":{"code":401,"message":"the token is of another user"}}`, 2, now.Add(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memory := broker.NewMemory(noBounds)
-			url, server := serve(t, Options{Broker: memory, Auth: all})
-			c := dial(t, url+"?token="+tc.first)
-			c.send(subFrame("1", "a"))
-			c.want("ack 1")
-			s := server.sessions()[0]
-			err := s.authenticate(tc.second)
-			if (err == nil) != (tc.err == "") || err != nil && (err.Error() != tc.err || codeOf(err) != 401) {
-				t.Errorf("%v", err)
+			url, server, _ := start(t, Options{Auth: all}, noBounds)
+			c := join(t, &websocket.Dialer{}, url+"?token="+tc.first)
+			if len(all[tc.first].Channels) > 0 {
+				c.want(`{"type":"sub","channel":"b"}`)
 			}
-			if got := len(s.topics); got != tc.topics || s.expires.Load() != tc.expires.UnixNano() {
-				t.Errorf("%d topics, it ends at %v", got, time.Unix(0, s.expires.Load()))
+			c.send(`{"type":"sub","id":1,"channel":"a"}`)
+			c.want(`{"type":"ack","id":1}`)
+			c.send(`{"type":"auth","id":2,"token":"` + tc.second + `"}`)
+			c.want(tc.told)
+			if !strings.Contains(tc.told, "nack") {
+				if got := c.next(); !strings.HasPrefix(got, `{"type":"ack","id":2,"user":"u1","ttl":`) {
+					t.Errorf("got %s", got)
+				}
+			}
+			testkit.Eventually(t, within, "topics", func() bool { return server.Stats().Subscriptions == tc.topics })
+			if expires := server.sessions()[0].expires.Load(); expires != tc.expires.UnixNano() {
+				t.Errorf("it ends at %v", time.Unix(0, expires))
 			}
 		})
 	}
+}
+
+// Who shows no token ends after 5 seconds; a token holds until it ends, a further one
+// until that does.
+func TestTimesOfTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		server, dialer := servePipes(t, Options{Broker: newScripted(), Ping: time.Hour, Auth: tokens{
+			"short": {User: "u1", Expires: began.Add(time.Minute)}, "long": {User: "u1", Expires: began.Add(time.Hour)},
+		}})
+		silent, shows := join(t, dialer, "ws://pipe/"), join(t, dialer, "ws://pipe/")
+		shows.send(`{"type":"auth","token":"short"}`)
+		silent.wantEnd(closeToken)
+		if took := time.Since(began); took != firstTokenTime {
+			t.Errorf("without a token it ended after %v", took)
+		}
+		time.Sleep(30 * time.Second) //nolint:forbidigo // the time of the bubble
+		shows.send(`{"type":"auth","token":"long"}`)
+		shows.ws.SetReadDeadline(time.Time{})
+		_, _, err := shows.ws.ReadMessage()
+		if took := time.Since(began); !websocket.IsCloseError(err, closeToken) || took < time.Hour || took > time.Hour+longestRound {
+			t.Errorf("it ended after %v by %v", took, err)
+		}
+		synctest.Wait()
+		if n := server.Stats().Ended["expired"]; n != 2 {
+			t.Errorf("%d have expired", n)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -22,15 +23,19 @@ var errFirst error = &broker.CodeError{Code: 401, Text: "a token is needed first
 // errToken refuses a token that came by a message.
 func errToken(why error) error { return &broker.CodeError{Code: 401, Text: why.Error()} }
 
-// becomes makes the socket one of this identity. Only the goroutine that reads calls it, or who makes s.
+// endOfClock is about what nanoseconds since 1970 can count to, in the year 2262: tokens
+// that are made for good end later.
+const endOfClock = math.MaxInt64
+
+// becomes makes the socket one of this identity. Only the goroutine that reads calls it,
+// or who makes s.
 func (s *session) becomes(identity *Identity) {
 	s.identity = identity
 	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
 	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, User: identity.User}
-	if identity.Expires.IsZero() {
-		s.expires.Store(0)
-	} else {
-		s.expires.Store(identity.Expires.UnixNano())
+	s.expires.Store(0)
+	if at := identity.Expires; !at.IsZero() && at.Before(time.Unix(0, endOfClock)) {
+		s.expires.Store(at.UnixNano())
 	}
 }
 
