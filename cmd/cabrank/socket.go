@@ -3,7 +3,7 @@ package main
 import "github.com/spf13/cobra"
 
 const socketHelp = `Callers over WebSocket: they call functions, subscribe to channels and publish, by the
-protocol juggler.0. docs/socket.md explains it.`
+protocols juggler.1 and juggler.0. docs/socket.md explains it.`
 
 func newSocketCommand() *cobra.Command {
 	cmd := &cobra.Command{

@@ -1,6 +1,6 @@
 // Package socket is callers over WebSocket: they call functions, subscribe to channels
-// and publish, by the protocol juggler.0 (docs/juggler.md). Functions and channels are
-// behind a Broker.
+// and publish, by the protocols juggler.0 (docs/juggler.md) and juggler.1
+// (docs/juggler-1.md). Functions and channels are behind a Broker.
 //
 // Start from Server. What it keeps to:
 //
@@ -8,10 +8,13 @@
 //     RES after its ACK, events of a channel in the order of the broker. A PUB goes out
 //     when the SUBs before it are done.
 //  2. No reply is dropped. Of events that a client does not read in time the oldest are,
-//     and are counted. Who does not even read its replies is not read from, and ends.
+//     and are counted; a socket of juggler.1 ends instead. Who does not even read its
+//     replies is not read from, and ends.
 //  3. All sockets share one budget of memory. When it is used up, those with most events
 //     in their queue lose them.
-//  4. A socket that is silent is pinged, and ends if it stays silent.
+//  4. A function that has several results waits while its caller has given no credit, or
+//     has 64 KiB unread.
+//  5. A socket that is silent is pinged, and ends if it stays silent.
 //
 // A socket has one goroutine, which reads, and another one while there is something to
 // write. Locks, from the outer to the inner: hub.mu, Server.mu, session.mu, outbox.mu.

@@ -309,3 +309,86 @@ func TestTokensAreTold(t *testing.T) {
 	c.send(`{"type":"sub","id":4,"channel":"c"}`)
 	c.want(`{"type":"ack","id":4}`)
 }
+
+// methods are those of gRPC, which take messages as they are.
+type methods struct{ calls chan broker.Call }
+
+func (m methods) Takes(uri string) bool { return strings.HasPrefix(uri, "/") }
+
+func (m methods) Call(_ context.Context, call broker.Call) {
+	call.Accepted(nil)
+	m.calls <- call
+}
+
+func (m methods) Left(*broker.Caller) {}
+
+// A method is called with protobuf, and answers with it, or with an error that is not.
+func TestMethodsTakeProtobuf(t *testing.T) {
+	testkit.CheckLeaks(t)
+	m := methods{make(chan broker.Call, 1)}
+	url, _, _ := start(t, Options{Methods: m}, noBounds)
+	ws, response, err := (&websocket.Dialer{Subprotocols: []string{Protocol1Proto}}).Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer ws.Close()
+	next := func() string {
+		t.Helper()
+		ws.SetReadDeadline(time.Now().Add(within))
+		kind, content, err := ws.ReadMessage()
+		if err != nil || kind != websocket.BinaryMessage {
+			t.Fatal(kind, err)
+		}
+		return string(content)
+	}
+	next() // the welcome
+	for name, tc := range map[string]struct {
+		end  func(broker.Call)
+		want []string
+	}{
+		"a result": {func(c broker.Call) { c.Answered([]byte{7, 0}, nil) }, []string{"\x08\x09\x10\x01\x42\x02\x07\x00"}},
+		"several": {func(c broker.Call) {
+			if err := c.Stream.Send(t.Context(), []byte{6}); err != nil {
+				t.Error(err)
+			}
+			c.Answered(nil, nil)
+		}, []string{"\x08\x09\x10\x01\x42\x01\x06\x58\x01", "\x08\x09\x10\x01"}},
+		"an error": {
+			func(c broker.Call) { c.Answered(nil, &broker.CodeError{Code: 5, Text: "none"}) },
+			[]string{"\x08\x09\x10\x01\x62\x25\x08\x05\x12\x04none\x1a\x1b" + `{"code":5,"message":"none"}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// call, number 1, /s/m, protobuf 08 01, credit 9
+			if err := ws.WriteMessage(websocket.BinaryMessage, []byte("\x08\x01\x10\x01\x22\x04/s/m\x42\x02\x08\x01\x50\x09")); err != nil {
+				t.Fatal(err)
+			}
+			c := <-m.calls
+			if string(c.Args) != "\x08\x01" || c.Content != broker.Protobuf || c.URI != "/s/m" {
+				t.Errorf("called with %+v", c)
+			}
+			tc.end(c)
+			for _, want := range append([]string{"\x08\x08\x10\x01"}, tc.want...) {
+				if got := next(); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}
+
+// A token that does not come in time ends the socket with a code of its own.
+func TestTokenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dialer := servePipes(t, Options{Broker: broker.NewMemory(noBounds), Auth: tokens{}, Ping: time.Hour})
+		began := time.Now()
+		c := join(t, dialer, "ws://pipe/ws")
+		c.ws.SetReadDeadline(time.Time{})
+		_, _, err := c.ws.ReadMessage()
+		if !websocket.IsCloseError(err, closeToken) || time.Since(began) != firstTokenTime {
+			t.Errorf("it has ended after %v: %v", time.Since(began), err)
+		}
+		c.ws.Close()
+	})
+}
