@@ -160,12 +160,9 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 	o := &c.options
 	ctx, cancel := context.WithTimeout(ctx, o.HandshakeTimeout)
 	defer cancel()
-	var header http.Header
-	if o.Header != nil {
-		var err error
-		if header, err = o.Header(ctx); err != nil {
-			return nil, err
-		}
+	header, err := o.header(ctx)
+	if err != nil {
+		return nil, err
 	}
 	dial := o.DialContext
 	if dial == nil {
@@ -185,37 +182,37 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 		return nil, explainDial(c.name, response, err)
 	}
 	response.Body.Close()
-	d, id, err := agreed(ctx, ws, o)
+	d, w, err := agreed(ctx, ws, o)
 	if err != nil {
 		ws.Close()
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.counts.connections.Add(1)
 	l := newLink(ws, d, wire, c)
-	l.id = id
+	l.id, l.ttl = w.Connection, milliseconds(w.TTL)
 	return l, nil
 }
 
-// agreed returns the dialect that the server has chosen, and what it has for an id of
-// the connection.
-func agreed(ctx context.Context, ws *websocket.Conn, o *Options) (d dialect, id string, err error) {
+// agreed returns the dialect that the server has chosen, and its first words, if it has
+// any.
+func agreed(ctx context.Context, ws *websocket.Conn, o *Options) (d dialect, w welcome, err error) {
 	ws.SetReadLimit(o.ReadLimit)
 	switch ws.Subprotocol() {
 	case Juggler0:
-		return juggler0{}, "", nil
+		return juggler0{}, w, nil
 	case Juggler1:
 		deadline, _ := ctx.Deadline() // there is one, see open
 		if err := ws.SetReadDeadline(deadline); err != nil {
-			return nil, "", err
+			return nil, w, err
 		}
 		_, body, err := ws.ReadMessage()
 		if err != nil {
-			return nil, "", fmt.Errorf("the server does not say that it is there: %w", err)
+			return nil, w, fmt.Errorf("the server does not say that it is there: %w", err)
 		}
-		w, err := readWelcome(body)
-		return new(juggler1), w.Connection, err
+		w, err = readWelcome(body)
+		return new(juggler1), w, err
 	}
-	return nil, "", fmt.Errorf("the server does not speak %s", strings.Join(o.Protocols, " or "))
+	return nil, w, fmt.Errorf("the server does not speak %s", strings.Join(o.Protocols, " or "))
 }
 
 // explainDial adds to an error what the server has said of it.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // juggler1 is the dialect of servers of now. Ids of requests are numbers. Source:
@@ -19,6 +20,8 @@ func (*juggler1) frame(r request, id string) []byte {
 	b = fmt.Appendf(b, `{"type":"%s","id":%s,`, r.kind, id)
 	key := `"channel":`
 	switch {
+	case r.kind == kindAuth:
+		return append(appendText(append(b, `"token":`...), r.token), '}')
 	case r.kind == kindCall:
 		b = fmt.Appendf(b, `"timeout":%d,`, r.timeout.Milliseconds())
 		if r.credit > 0 {
@@ -44,19 +47,26 @@ func (*juggler1) parse(body []byte) (answer, error) {
 		Args    json.RawMessage `json:"args"`
 		Error   json.RawMessage `json:"error"`
 		More    bool            `json:"more"`
+		TTL     int64           `json:"ttl"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		return answer{}, err
 	}
 	a := answer{
 		kind: m.Type, id: strings.Trim(string(m.ID), `"`), channel: m.Channel, pattern: m.Pattern,
-		args: m.Args, more: m.More,
+		args: m.Args, more: m.More, ttl: milliseconds(m.TTL),
 	}
 	if m.Error != nil {
 		f := readFailure(m.Error)
 		a.failure, a.code, a.message = m.Error, f.Code, f.Message
 	}
 	return a, nil
+}
+
+// milliseconds of a server, which are bounded.
+func milliseconds(n int64) time.Duration {
+	const most = 24 * 365 * time.Hour
+	return min(time.Duration(max(n, 0)), most/time.Millisecond) * time.Millisecond
 }
 
 func (*juggler1) cancel(id string) []byte { return []byte(`{"type":"cancel","id":` + id + `}`) }
@@ -69,6 +79,7 @@ func (*juggler1) credit(id string, n int) []byte {
 type welcome struct {
 	Type       string `json:"type"`
 	Connection string `json:"connection"`
+	TTL        int64  `json:"ttl"`
 }
 
 // readWelcome reads it.

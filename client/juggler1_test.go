@@ -19,12 +19,13 @@ type said struct {
 	URI     string `json:"uri"`
 	Timeout int    `json:"timeout"`
 	Credit  int    `json:"credit"`
+	Token   string `json:"token"`
 }
 
 // talk serves a socket of juggler.1: a welcome, then what reply returns for each message.
 func talk(reply func(said) []string) func(*websocket.Conn, <-chan struct{}) {
 	return func(ws *websocket.Conn, _ <-chan struct{}) {
-		texts := []string{`{"type":"welcome","version":"juggler.1","connection":"me","limits":{"new":1}}`}
+		texts := []string{`{"type":"welcome","version":"juggler.1","connection":"me","user":"7","ttl":100000,"limits":{"new":1}}`}
 		for {
 			for _, text := range texts {
 				if ws.WriteMessage(websocket.TextMessage, []byte(text)) != nil {
@@ -200,6 +201,56 @@ func TestRevokedSubscription(t *testing.T) {
 		_, err = s.Next(t.Context())
 		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A token is shown anew before its time is over, and again if the server does not take
+// it, on the same connection.
+func TestToken(t *testing.T) {
+	var shown []string
+	began, tokens := time.Now(), 0
+	bubble(t, Options{
+		Protocols: []string{Juggler1},
+		Token: func(context.Context) (string, error) {
+			if tokens++; tokens == 1 {
+				began = time.Now()
+			}
+			if tokens == 4 {
+				return "", errors.New("not now")
+			}
+			return fmt.Sprint("t", tokens), nil
+		},
+	}, talk(func(m said) []string {
+		shown = append(shown, fmt.Sprintf("%s %s at %v", m.Type, m.Token, time.Since(began)))
+		if m.Token == "t3" {
+			return []string{fmt.Sprintf(`{"type":"nack","id":%d,"error":{"code":401,"message":"no"}}`, m.ID)}
+		}
+		return []string{fmt.Sprintf(`{"type":"ack","id":%d,"user":"7","ttl":50000}`, m.ID)}
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		<-time.After(150 * time.Second)
+		synctest.Wait()
+		// At 80 of 100 s, at 40 of 50 s, then in vain at 8 of 10 and, soon, once more.
+		want := "auth t2 at 1m20s, auth t3 at 2m0s, auth t5 at 2m9.6s"
+		if got := strings.Join(shown, ", "); got != want || c.Stats().Connections != 1 {
+			t.Errorf("%d connections: %s", c.Stats().Connections, got)
+		}
+	})
+}
+
+// Events of channels to which the server has subscribed the connection go to Unasked.
+func TestUnasked(t *testing.T) {
+	got := make(chan Event, 1)
+	bubble(t, Options{Protocols: []string{Juggler1}, Unasked: func(e Event) { got <- e }}, talk(func(m said) []string {
+		return []string{`{"type":"sub","channel":"user.7"}`, `{"type":"evnt","channel":"user.7","args":1}`, fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID)}
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		if err := c.Publish(t.Context(), "c", 1); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-got; e.Channel != "user.7" || string(e.Args) != "1" {
+			t.Errorf("got %+v", e)
 		}
 	})
 }

@@ -20,7 +20,8 @@ import (
 type link struct {
 	ws       *websocket.Conn
 	dialect  dialect
-	id       string // that the server has for it; "" in juggler.0
+	id       string        // that the server has for it; "" in juggler.0
+	ttl      time.Duration // of its token, from the start; 0: any time
 	wire     *corked
 	options  *Options
 	counts   *counts
@@ -65,6 +66,7 @@ type waiting struct {
 type reply struct {
 	result json.RawMessage
 	err    error
+	ttl    time.Duration // of a new token
 }
 
 // receiver gets what nobody has asked for by a request.
@@ -100,6 +102,9 @@ func (l *link) heard() error {
 func (l *link) serve() error {
 	_ = l.heard() // a connection that is dead ends read
 	l.aside.Go(l.write)
+	if l.ttl > 0 && l.options.Token != nil {
+		l.aside.Go(l.renew)
+	}
 	l.end(l.read())
 	l.aside.Wait()
 	return l.err
@@ -184,7 +189,7 @@ func (l *link) take(a *answer) error {
 	switch a.kind { //nolint:exhaustive // the others are not for clients
 	case kindAck:
 		l.counts.acks.Add(1)
-		l.acknowledged(a.id)
+		l.acknowledged(a)
 	case kindNack:
 		l.counts.nacks.Add(1)
 		if w := l.remove(a.id); w != nil {
@@ -244,9 +249,9 @@ func (l *link) result(a *answer) error {
 
 // acknowledged ends a request, but a call, which has a result yet to come. It may come
 // behind the result.
-func (l *link) acknowledged(id string) {
+func (l *link) acknowledged(a *answer) {
 	l.mu.Lock()
-	w := l.waiting[id]
+	w := l.waiting[a.id]
 	if w == nil {
 		l.mu.Unlock()
 		return
@@ -256,9 +261,9 @@ func (l *link) acknowledged(id string) {
 		l.mu.Unlock()
 		return
 	}
-	l.delete(id)
+	l.delete(a.id)
 	l.mu.Unlock()
-	w.reply <- reply{}
+	w.reply <- reply{ttl: a.ttl}
 }
 
 // remove takes a request out, or returns nil if it is not waited for.

@@ -21,6 +21,7 @@ const (
 	kindRes  kind = "res"
 	kindExp  kind = "exp"
 	kindEvnt kind = "evnt"
+	kindAuth kind = "auth"
 )
 
 // request says what a request is, as errors do.
@@ -45,6 +46,7 @@ type request struct {
 	args    json.RawMessage // of kindCall and kindPub; valid JSON
 	timeout time.Duration   // of kindCall: whole milliseconds, one at least
 	credit  int             // of kindCall: of a stream; 0 otherwise
+	token   string          // of kindAuth, of juggler.1 alone
 }
 
 // answer is a message of the server.
@@ -57,6 +59,7 @@ type answer struct {
 	code             int             // of kindNack, and of a failure
 	message          string          // the same
 	more             bool            // it is not the last result
+	ttl              time.Duration   // of the answer to kindAuth: how long the token counts
 }
 
 // dialect is how messages are written.

@@ -32,9 +32,13 @@ type Options struct {
 	// Protocols are offered to the server, which chooses. Nil: both.
 	Protocols []string
 	// Header returns what a handshake has in its header beside what WebSocket needs,
-	// such as Authorization. It is asked before each, so that a token may be a new
-	// one. An error counts as a connection that failed. Nil: nothing.
+	// such as a cookie. It is asked before each. An error counts as a connection that failed. Nil: nothing.
 	Header func(context.Context) (http.Header, error)
+	// Token returns the token with which the client says who it is: it goes with each
+	// handshake as Authorization: Bearer. Under juggler.1 it is asked for a new one
+	// before the server's time for the old one is over, so that the connection stays.
+	// An error counts as a connection that failed. Nil: no token.
+	Token func(context.Context) (string, error)
 	// TLS is for wss. Nil: the defaults of crypto/tls.
 	TLS *tls.Config
 	// DialContext opens the connection below. Nil: that of a net.Dialer. There is no
@@ -67,6 +71,11 @@ type Options struct {
 	// Notify is told of each connection and of each that ended, in order, by one
 	// goroutine, which waits for it. It must not call Close. Nil: nobody is told.
 	Notify func(Status)
+	// Unasked gets the events that no subscription gets: those of channels to which the
+	// server has subscribed the connection by itself. They come in order, by the
+	// goroutine that reads, which waits for it; it must not use the client. Nil: they
+	// are dropped.
+	Unasked func(Event)
 	// Trace is told of each message, before anybody else; by several goroutines, which
 	// wait for it. It must not use the client. Nil: nobody is told.
 	Trace func(Message)

@@ -76,7 +76,7 @@ func (l *link) results(ctx context.Context, w *waiting, began time.Time, yield f
 			return
 		case <-ctx.Done():
 			result, err := l.giveUp(ctx, w, began)
-			l.last(w, reply{result, err}, yield)
+			l.last(w, reply{result: result, err: err}, yield)
 			return
 		}
 	}

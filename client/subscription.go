@@ -117,6 +117,9 @@ func (c *Client) deliver(e Event) {
 	c.mu.Lock()
 	all := c.topics[topicOf(e.Channel, e.Pattern)]
 	c.mu.Unlock()
+	if len(all) == 0 && c.options.Unasked != nil {
+		c.options.Unasked(e)
+	}
 	for _, s := range all { // a list that was published is never changed
 		s.push(e)
 	}

@@ -77,14 +77,15 @@ func (f *socketDial) options() (client.Options, error) {
 	default:
 		return client.Options{}, fmt.Errorf("--protocol %.40q: juggler.1 and juggler.0 are possible", f.protocol)
 	}
-	if f.token != "" {
-		header.Set("Authorization", "Bearer "+f.token)
-	}
 	secured, err := f.tls.config()
-	return client.Options{
+	o := client.Options{
 		NoReconnect: true, TLS: secured, Protocols: protocols,
 		Header: func(context.Context) (http.Header, error) { return header, nil },
-	}, err
+	}
+	if f.token != "" {
+		o.Token = func(context.Context) (string, error) { return f.token, nil }
+	}
+	return o, err
 }
 
 // socketConnect is the flags of cabrank socket connect.

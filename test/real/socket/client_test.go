@@ -4,8 +4,13 @@ package socket_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -173,5 +178,63 @@ func TestClientSurvivesARestart(t *testing.T) {
 				t.Errorf("got %+v, %v", e, err)
 			}
 		})
+	}
+}
+
+// token makes a JSON Web Token, as an application would.
+func token(secret, claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(claims))
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(text))
+	return text + "." + encode(mac.Sum(nil))
+}
+
+// With a token the client may do what it says, and gets what the server has subscribed it
+// to; on the command line, too.
+func TestClientWithAToken(t *testing.T) {
+	testkit.CheckLeaks(t)
+	secret := strings.Repeat("secret", 6)
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, url := startServe(t, "--test-functions", "--auth-secret", path)
+	claims := fmt.Sprintf(`{"sub":"7","exp":%d,"call":["test.*"],"publish":["user.*"],"channels":["user.7"]}`, time.Now().Add(time.Hour).Unix())
+	for _, protocol := range []string{client.Juggler1, client.Juggler0} {
+		unasked := make(chan client.Event, 1)
+		c := dialClient(t, url, client.Options{
+			Protocols: []string{protocol}, Unasked: func(e client.Event) { unasked <- e },
+			Token: func(context.Context) (string, error) { return token(secret, claims), nil },
+		})
+		if got, err := client.Call[string](t.Context(), c, "test.echo", "me"); err != nil || got != "me" {
+			t.Errorf("%s: got %q, %v", protocol, got, err)
+		}
+		_, err := c.Subscribe(t.Context(), "secrets")
+		if no, ok := errors.AsType[*client.RefusedError](err); !ok || no.Code != 403 {
+			t.Errorf("%s: got %v", protocol, err)
+		}
+		if err := c.Publish(t.Context(), "user.7", "hello"); err != nil {
+			t.Errorf("%s: %v", protocol, err)
+		}
+		select {
+		case e := <-unasked:
+			if e.Channel != "user.7" || string(e.Args) != `"hello"` {
+				t.Errorf("%s: got %+v", protocol, e)
+			}
+		case <-time.After(harness.Patience):
+			t.Errorf("%s: no event", protocol)
+		}
+	}
+	forged := token("another", claims)
+	_, err := client.Dial(t.Context(), url, client.Options{Token: func(context.Context) (string, error) { return forged, nil }})
+	if err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
+		t.Errorf("got %v", err)
+	}
+	if out, errs, code := script(t, `call test.reverse "abc"`, url, "--token", token(secret, claims)); code != 0 || !strings.Contains(out, `"cba"`) {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
+	if _, errs, code := script(t, "", url); code != 1 || !strings.Contains(errs, "401 Unauthorized") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
