@@ -189,7 +189,7 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 	}
 	c.counts.connections.Add(1)
 	l := newLink(ws, d, wire, c)
-	l.id, l.ttl = w.Connection, milliseconds(w.TTL)
+	l.id, l.ttl, l.longest = w.Connection, milliseconds(w.TTL), max(w.Limits.Message, 0)
 	return l, nil
 }
 

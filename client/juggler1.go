@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,7 +67,7 @@ func (*juggler1) parse(body []byte) (answer, error) {
 // milliseconds of a server, which are bounded.
 func milliseconds(n int64) time.Duration {
 	const most = 24 * 365 * time.Hour
-	return min(time.Duration(max(n, 0)), most/time.Millisecond) * time.Millisecond
+	return time.Duration(min(max(n, 0), most.Milliseconds()) * int64(time.Millisecond))
 }
 
 func (*juggler1) cancel(id string) []byte { return []byte(`{"type":"cancel","id":` + id + `}`) }
@@ -80,14 +81,24 @@ type welcome struct {
 	Type       string `json:"type"`
 	Connection string `json:"connection"`
 	TTL        int64  `json:"ttl"`
+	Auth       int64  `json:"auth"` // above 0: nothing is allowed yet
+	Limits     struct {
+		Message int `json:"message"`
+	} `json:"limits"`
 }
 
 // readWelcome reads it.
 //
-// Errors: of anything else.
+// Errors: of anything else, and of a server that wants another token than the handshake
+// had.
 func readWelcome(body []byte) (w welcome, err error) {
-	if err = json.Unmarshal(body, &w); err == nil && w.Type != "welcome" {
+	err = json.Unmarshal(body, &w)
+	switch {
+	case err != nil:
+	case w.Type != "welcome":
 		err = fmt.Errorf("its first message is %.40q", w.Type)
+	case w.Auth > 0:
+		err = errors.New("the server wants a token")
 	}
 	return w, err
 }

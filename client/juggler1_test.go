@@ -168,18 +168,25 @@ func TestTooManyResults(t *testing.T) {
 	})
 }
 
-// A server whose first message is another one is none.
+// A server whose first message is another one is none, and so is one that wants a token
+// that nobody has.
 func TestNoWelcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLines(Juggler1, func(ws *websocket.Conn, _ <-chan struct{}) {
-			ws.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","id":1}`))
+	for first, want := range map[string]string{
+		`{"type":"ack","id":1}`:          `its first message is "ack"`,
+		`{"type":"welcome","auth":5000}`: "the server wants a token",
+		`hello`:                          "invalid character",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLines(Juggler1, func(ws *websocket.Conn, _ <-chan struct{}) {
+				ws.WriteMessage(websocket.TextMessage, []byte(first))
+			})
+			defer l.close()
+			_, err := Dial(t.Context(), "ws://server", Options{DialContext: l.dial})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v", err)
+			}
 		})
-		defer l.close()
-		_, err := Dial(t.Context(), "ws://server", Options{DialContext: l.dial})
-		if err == nil || !strings.Contains(err.Error(), `its first message is "ack"`) {
-			t.Errorf("got %v", err)
-		}
-	})
+	}
 }
 
 // A subscription that the server ends has an end here, too.

@@ -22,6 +22,7 @@ type link struct {
 	dialect  dialect
 	id       string        // that the server has for it; "" in juggler.0
 	ttl      time.Duration // of its token, from the start; 0: any time
+	longest  int           // most bytes of a message that the server takes; 0: not known
 	wire     *corked
 	options  *Options
 	counts   *counts
@@ -337,6 +338,9 @@ func (l *link) room(ctx context.Context) error {
 	}
 }
 
+// tooLongCode is that of a request that is not sent since it is too long.
+const tooLongCode = 413
+
 // push queues a request. Its reply comes, in any case, unless it is forgotten.
 func (l *link) push(r request) *waiting {
 	w := &waiting{request: r, id: l.dialect.newID(), reply: make(chan reply, 1)}
@@ -344,6 +348,13 @@ func (l *link) push(r request) *waiting {
 		w.results = make(chan json.RawMessage, r.credit)
 	}
 	frame := l.dialect.frame(r, w.id)
+	if l.longest > 0 && len(frame) > l.longest { // it would end the connection, and all that is under way
+		w.reply <- reply{err: &RefusedError{
+			Request: r.kind.request(), Name: r.name, Code: tooLongCode,
+			Message: fmt.Sprintf("a message of %d bytes, the server takes %d", len(frame), l.longest),
+		}}
+		return w
+	}
 	if l.options.Trace != nil {
 		l.traceRequest(r, w.id)
 	}

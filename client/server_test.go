@@ -153,6 +153,19 @@ func testCallsAtATime(t *testing.T, c *Client) {
 	}
 }
 
+// A request that is longer than the server takes is refused here, and ends nobody else's.
+func TestLongRequest(t *testing.T) {
+	url, _ := serve(t)
+	c := dial(t, url, Options{})
+	_, err := c.Call(t.Context(), "test.echo", strings.Repeat("x", 1<<20))
+	if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != tooLongCode || !strings.Contains(no.Message, "the server takes 1048576") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Call(t.Context(), "test.echo", strings.Repeat("x", 1<<20-200)); err != nil || c.Stats().Connections != 1 {
+		t.Errorf("got %v, %+v", err, c.Stats())
+	}
+}
+
 // Events come in order, to all who have subscribed, until they have closed.
 func TestSubscriptions(t *testing.T) { onEach(t, testSubscriptions) }
 
