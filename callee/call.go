@@ -14,8 +14,9 @@ var (
 	// ErrLater is returned by a Handler that answers by Call.Answer, now or later.
 	ErrLater = errors.New("answered later")
 
-	// ErrAnswered is what Call.Answer says if the call was answered before.
-	ErrAnswered = errors.New("the call was answered before")
+	// ErrAnswered is what Call.Answer says if the call has ended before: it was answered, or
+	// its caller has left.
+	ErrAnswered = errors.New("the call has ended before")
 
 	// ErrExpired is what Call.Answer says if the time of the call is over.
 	ErrExpired = errors.New("the call has expired")
@@ -39,7 +40,10 @@ type Call struct {
 	function *function // nil: only its result is to be stored
 	entry    string    // as it is in Redis
 	deadline time.Time
+	done     <-chan struct{} // of its context
 	end      context.CancelFunc
+	several  bool // it takes several results
+	credit   credit
 	ended    atomic.Bool  // answered, or its time was over
 	open     atomic.Int32 // 2: it has not ended, and its function has not returned
 }
@@ -59,14 +63,14 @@ func (c *Call) Answer(result any, err error) error {
 	if err != nil {
 		result = broker.ErrorResult(err)
 	}
-	payload, wrong := json.Marshal(answer{c.Conn, c.ID, c.URI, result})
+	payload, wrong := json.Marshal(answer{c.Conn, c.ID, c.URI, result, 0})
 	if wrong != nil {
 		return wrong
 	}
 	if c.ended.Swap(true) {
 		return ErrAnswered
 	}
-	c.end()
+	c.close()
 	if time.Until(c.deadline) < time.Millisecond {
 		c.callee.drop(c)
 		return ErrExpired
@@ -85,15 +89,25 @@ type answer struct {
 	ID   string `json:"msg_uuid"`
 	URI  string `json:"uri"`
 	Args any    `json:"args,omitempty"`
+	More int    `json:"more,omitempty"`
 }
 
-// expire ends a call that nobody has answered.
+// close ends its context, and has it hear no more words.
+func (c *Call) close() {
+	c.end()
+	c.callee.running.remove(c)
+}
+
+// expire ends a call that nobody has answered, or wants.
 func (c *Call) expire() {
 	if !c.ended.Swap(true) {
-		c.end()
+		c.close()
 		c.callee.drop(c)
 	}
 }
+
+// cut reports whether the callee stops without waiting for the call.
+func (c *Call) cut() bool { return c.callee.working.Err() != nil && time.Now().Before(c.deadline) }
 
 // keeper is who keeps the call in Redis; nil: nobody.
 func (c *Call) keeper() *keeper {
@@ -116,8 +130,12 @@ func (c *Call) run(ctx context.Context) {
 	defer c.callee.calls.Done()
 	defer c.leave()
 	result, err := c.guarded(ctx)
-	if errors.Is(err, ErrLater) {
+	switch {
+	case errors.Is(err, ErrLater):
 		context.AfterFunc(ctx, c.expire) // its context ends with the call, too
+		return
+	case err != nil && c.keeper() != nil && c.cut():
+		c.expire() // another callee may do better
 		return
 	}
 	wrong := c.Answer(result, err)

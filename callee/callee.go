@@ -35,8 +35,9 @@ type Callee struct {
 	sources []source
 	results *sender
 	places  *places
+	running running
 	loops   sync.WaitGroup // what takes calls, and looks after other callees
-	lives   sync.WaitGroup // what says that this one lives
+	lives   sync.WaitGroup // what says that this one lives, and hears of its calls
 	calls   sync.WaitGroup // functions that have not returned, and calls whose result is not stored
 
 	taking  context.Context //nolint:containedctx // ends when no more calls are taken
@@ -45,7 +46,7 @@ type Callee struct {
 	cut     context.CancelFunc
 	ended   chan struct{} // closed when Shutdown is over
 
-	living context.Context //nolint:containedctx // ends when no calls are left to be kept
+	living context.Context //nolint:containedctx // ends when no calls are left
 	die    context.CancelFunc
 
 	state  sync.Mutex // guards what follows
@@ -68,7 +69,7 @@ func New(options Options) *Callee {
 	options.DeadAfter = max(options.DeadAfter, leastSilence)
 	c := &Callee{
 		options: options, functions: map[string]*function{}, id: strings.ToLower(rand.Text()),
-		places: newPlaces(options.Workers), ended: make(chan struct{}),
+		places: newPlaces(options.Workers), running: running{calls: map[string]*Call{}}, ended: make(chan struct{}),
 	}
 	c.taking, c.stop = context.WithCancel(context.Background())
 	c.living, c.die = context.WithCancel(context.Background())
@@ -126,6 +127,7 @@ func (c *Callee) Start() error {
 	}
 	c.began = true
 	c.results = newSender(c)
+	c.lives.Go(func() { c.listen(c.living) })
 	for _, source := range c.sources {
 		if k, ok := source.(*keeper); ok {
 			k.live(c.working) // before it takes anything
@@ -254,11 +256,11 @@ func (c *Callee) drop(call *Call) {
 // lose ends a call whose result nobody gets.
 func (c *Callee) lose(call *Call) {
 	c.counts.expired.Add(1)
-	if call.keeper() != nil {
+	if call.keeper() != nil && !call.cut() {
 		c.results.add(stored{call: call, over: true})
 		return
 	}
-	c.settle(call)
+	c.settle(call) // clean gives back what was cut
 }
 
 // settle is told that nothing more will be done for a call.

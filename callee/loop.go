@@ -115,7 +115,10 @@ func (c *Callee) read(uri string, entries []string) []*Call {
 			c.places.release()
 			continue
 		}
-		call := &Call{URI: uri, ID: e.ID, Conn: e.Conn, Args: e.Args, callee: c, function: c.functions[uri], entry: text}
+		call := &Call{URI: uri, ID: e.ID, Conn: e.Conn, Args: e.Args, callee: c, function: c.functions[uri], entry: text, several: e.Several}
+		if e.Several {
+			call.credit.more = make(chan struct{}, 1)
+		}
 		call.open.Store(2)
 		calls = append(calls, call)
 	}
@@ -157,5 +160,7 @@ func (c *Callee) launch(call *Call) {
 	}
 	var ctx context.Context
 	ctx, call.end = context.WithDeadline(c.working, call.deadline)
+	call.done = ctx.Done()
+	c.running.add(call)
 	go call.run(ctx) // ends with its function, for which Shutdown waits
 }

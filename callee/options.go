@@ -37,7 +37,8 @@ type Stats struct {
 	// Answered is those whose result was stored, and Failed those of them whose result
 	// is an error.
 	Answered, Failed uint64
-	// Expired is those whose time was over, before the function ran or after it.
+	// Expired is those whose time was over, before the function ran or after it, and those
+	// whose caller has left.
 	Expired uint64
 	// Panicked is how often a function has.
 	Panicked uint64

@@ -25,6 +25,7 @@ type stored struct {
 	call    *Call
 	payload string
 	over    bool // there is no result, or it is stored: the call is only to be forgotten
+	more    bool // it is not the last one
 }
 
 // sender stores results: while Redis answers, the next ones gather.
@@ -64,6 +65,9 @@ func (s *sender) stop() {
 // abandon gives up what cannot be stored.
 func (s *sender) abandon(left []stored) {
 	for _, lost := range left {
+		if lost.more {
+			continue
+		}
 		if !lost.over {
 			s.callee.counts.expired.Add(1)
 		}
@@ -83,6 +87,15 @@ func (s *sender) add(results ...stored) {
 	select {
 	case s.more <- struct{}{}:
 	default: // it was told already
+	}
+}
+
+// back queues again what Redis has not taken, until its time is over, in its order.
+func (s *sender) back(failed []stored) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(failed) > 0 {
+		s.waiting = append(failed, s.waiting...)
 	}
 }
 
@@ -106,7 +119,11 @@ func (s *sender) run(ctx context.Context) {
 			return
 		case <-s.more:
 		}
-		for batch := s.take(); len(batch) > 0 && ctx.Err() == nil; batch = s.take() {
+		for ctx.Err() == nil {
+			batch := s.take()
+			if len(batch) == 0 {
+				break
+			}
 			failed := s.store(ctx, batch)
 			switch {
 			case len(failed) == len(batch):
@@ -117,9 +134,7 @@ func (s *sender) run(ctx context.Context) {
 			default:
 				wait.Reset()
 			}
-			if len(failed) > 0 {
-				s.add(failed...) // until their time is over
-			}
+			s.back(failed)
 		}
 	}
 }
@@ -143,9 +158,11 @@ func (s *sender) store(ctx context.Context, batch []stored) (failed []stored) {
 			failed = append(failed, p.results...)
 			continue
 		}
-		s.callee.counts.answered.Add(uint64(len(p.results)))
 		for _, r := range p.results {
-			over = append(over, stored{call: r.call, over: true})
+			if !r.more {
+				s.callee.counts.answered.Add(1)
+				over = append(over, stored{call: r.call, over: true})
+			}
 		}
 	}
 	return append(failed, s.forget(ctx, over)...)
@@ -165,6 +182,9 @@ func (s *sender) pack(batch []stored) (parcels []*parcel, over []stored) {
 	for _, r := range batch {
 		ms := time.Until(r.call.deadline).Milliseconds()
 		if !r.over && ms < 1 {
+			if r.more {
+				continue
+			}
 			s.callee.counts.expired.Add(1)
 			r.over = true
 		}

@@ -25,6 +25,10 @@ type Entry struct {
 	ID   string          `json:"msg_uuid"`
 	URI  string          `json:"uri"`
 	Args json.RawMessage `json:"args,omitempty"`
+	// Several says that the caller takes several results: new with juggler.1.
+	Several bool `json:"several,omitempty"`
+	// More is the place of a result, from 1, if it is not the last one.
+	More int `json:"more,omitempty"`
 }
 
 // Event is what is published on its channel.
@@ -32,3 +36,18 @@ type Event struct {
 	ID   string          `json:"msg_uuid"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
+
+// WordsChannel is where callees hear what becomes of calls of a URI: new with juggler.1.
+func WordsChannel(uri string) string { return "juggler.1:words:" + uri }
+
+// Word is what is said there of one call.
+type Word struct {
+	ID string `json:"id"`
+	// Cancel says that nobody wants the call any more.
+	Cancel bool `json:"cancel,omitempty"`
+	// Credit is how many results besides the last one it may have, from its beginning.
+	Credit int `json:"credit,omitempty"`
+}
+
+// CreditKey has the credit of a call, for who missed the word.
+func CreditKey(uri, id string) string { return "juggler.1:credit:{" + uri + "}:" + id }

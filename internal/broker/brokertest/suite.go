@@ -27,6 +27,8 @@ type House struct {
 	Close func()
 	// Unordered is set if its callees run calls in another order than they take them.
 	Unordered bool
+	// Unannounced is set if nobody knows who serves what: all calls wait.
+	Unannounced bool
 	// Tagged is set if names have to be hash tags of a Redis Cluster: "" is none.
 	Tagged bool
 }

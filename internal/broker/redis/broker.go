@@ -65,7 +65,7 @@ func Open(options Options) (b *Broker, err error) {
 		options.Sweep = 30 * time.Second
 	}
 	b = &Broker{options: options}
-	b.pending.calls = map[string]*waiter{}
+	b.pending = pending{calls: map[string]*waiter{}, left: b.left, over: b.over}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	if b.calls, err = openMasters(b.ctx, options.Address, options.Log); err != nil {
 		b.cancel()
@@ -148,13 +148,20 @@ func (b *Broker) Call(ctx context.Context, call broker.Call) {
 	}
 	id, list := newID(), redislink.CallsKey(call.URI)
 	to := b.calls.index(list)
-	payload, err := json.Marshal(redislink.Entry{Conn: b.results[to], ID: id, URI: call.URI, Args: call.Args})
+	payload, err := json.Marshal(redislink.Entry{Conn: b.results[to], ID: id, URI: call.URI, Args: call.Args, Several: call.Stream != nil})
 	if err != nil {
 		call.Accepted(err)
 		return
 	}
 	w := b.pending.add(ctx, id, call)
 	b.calls.outlets[to].add(len(payload), w.sent, b.push(call, id, list, string(payload))...)
+	if call.Stream != nil {
+		total := 0 // Watch calls one after the other
+		call.Stream.Watch(func(more int) {
+			total += more
+			b.grant(w, total)
+		})
+	}
 }
 
 // push returns what puts a call into its list, behind its timeout key.
@@ -228,6 +235,10 @@ func (b *Broker) deliver(id string, entries []string) {
 		var result redislink.Entry
 		if err := json.Unmarshal([]byte(entry), &result); err != nil {
 			continue // of somebody who does not keep to the form: its caller's call expires
+		}
+		if result.More > 0 { // its timeout key is that of those which follow
+			b.pending.more(result.ID, result.More, result.Args)
+			continue
 		}
 		keys = append(keys, redislink.ResultTimeoutKey(id, result.ID))
 		b.pending.end(result.ID, result.Args, nil)

@@ -11,6 +11,9 @@ import (
 
 // pending is the calls that have not ended, by their id in Redis.
 type pending struct {
+	left func(*waiter) // who called has gone
+	over func(*waiter) // it has ended
+
 	mu    sync.Mutex
 	calls map[string]*waiter
 }
@@ -27,7 +30,9 @@ type waiter struct {
 	told    bool // Accepted was called
 	refused bool // with an error
 	ended   bool
-	result  json.RawMessage // of a call that has ended
+	seen    int               // the place of the last of several results
+	early   []json.RawMessage // of several, before the word that it was taken
+	result  json.RawMessage   // of a call that has ended
 	err     error
 	timer   *time.Timer
 	unwatch func() bool
@@ -41,7 +46,11 @@ func (p *pending) add(ctx context.Context, id string, call broker.Call) *waiter 
 	defer p.mu.Unlock()
 	p.calls[id] = w
 	w.timer = time.AfterFunc(call.Timeout, func() { p.end(id, nil, broker.ErrExpired) })
-	w.unwatch = context.AfterFunc(ctx, func() { p.end(id, nil, ctx.Err()) })
+	w.unwatch = context.AfterFunc(ctx, func() {
+		if p.end(id, nil, ctx.Err()) {
+			p.left(w)
+		}
+	})
 	return w
 }
 
@@ -53,6 +62,15 @@ func (w *waiter) sent(err error) {
 	w.call.Accepted(err)
 	p := w.pending
 	p.mu.Lock()
+	for err == nil && len(w.early) > 0 {
+		results := w.early
+		w.early = nil
+		p.mu.Unlock()
+		for _, result := range results {
+			w.call.Stream.Offer(result)
+		}
+		p.mu.Lock()
+	}
 	w.told, w.refused = true, err != nil
 	if err != nil && !w.ended {
 		w.forget()
@@ -71,21 +89,43 @@ func (w *waiter) forget() {
 	w.unwatch()
 }
 
-// end ends a call, whichever way comes first.
-func (p *pending) end(id string, result json.RawMessage, err error) {
+// more hands over one of several results. One that comes again, since its callee did not
+// hear that it was stored, or another one runs the call, is dropped.
+func (p *pending) more(id string, place int, result json.RawMessage) {
+	p.mu.Lock()
+	w := p.calls[id]
+	if w == nil || w.call.Stream == nil || place <= w.seen {
+		p.mu.Unlock()
+		return
+	}
+	w.seen = place
+	told := w.told
+	if !told {
+		w.early = append(w.early, result) // as many as there is credit
+	}
+	p.mu.Unlock()
+	if told {
+		w.call.Stream.Offer(result)
+	}
+}
+
+// end ends a call, whichever way comes first, and reports whether it was this one.
+func (p *pending) end(id string, result json.RawMessage, err error) bool {
 	p.mu.Lock()
 	w := p.calls[id]
 	if w == nil {
 		p.mu.Unlock()
-		return // its caller has left, or its time was over
+		return false // its caller has left, or its time was over
 	}
 	w.forget()
 	w.ended, w.result, w.err = true, result, err
 	tell := w.told && !w.refused
 	p.mu.Unlock()
+	p.over(w)
 	if tell {
 		w.call.Answered(result, err)
 	}
+	return true
 }
 
 func (p *pending) endAll(err error) {

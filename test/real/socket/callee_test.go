@@ -19,6 +19,7 @@ import (
 
 	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/brokertest"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -126,19 +127,34 @@ func TestCalleeExchanges(t *testing.T) {
 	}
 }
 
-// The broker keeps to its suite with callees of ours, in the order of calls, too.
+// The broker keeps to its suite with callees of ours, with several results, too.
 func TestCalleeSuite(t *testing.T) {
-	serveSuite(t, func(t *testing.T, server *redisd.Server, uri string, atOnce int, f broker.Function) func() {
+	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
-		c := callee.New(callee.Options{Redis: "unix://" + server.Socket, Workers: atOnce, Log: slog.New(slog.DiscardHandler)})
-		c.HandleCalls(uri, func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) })
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
+		server := redisd.Start(t)
+		serve := func(uri string, atOnce int, f callee.Handler) func() {
+			c := callee.New(callee.Options{Redis: "unix://" + server.Socket, Workers: atOnce, Log: slog.New(slog.DiscardHandler)})
+			c.HandleCalls(uri, f)
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				_ = c.Shutdown(ctx) // some tests have broken Redis
+			}
 		}
-		return func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_ = c.Shutdown(ctx) // some tests have broken Redis
+		return brokertest.House{
+			Broker: openBroker(t, server, redis.Options{CallCap: brokertest.CallCap}),
+			Serve: func(uri string, atOnce int, f broker.Function) func() {
+				return serve(uri, atOnce, func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) })
+			},
+			ServeStream: func(uri string, atOnce int, f broker.StreamFunction) func() {
+				return serve(uri, atOnce, func(ctx context.Context, call *callee.Call) (any, error) {
+					return f(ctx, call.Args, func(result json.RawMessage) error { return call.Send(ctx, result) })
+				})
+			},
+			Close: server.Kill, Unordered: true, Unannounced: true,
 		}
 	})
 }
@@ -476,4 +492,58 @@ func TestCalleeOutlivesRedis(t *testing.T) {
 		t.Errorf("%d sockets are left of 20", n)
 	}
 	t.Logf("%d answered, %d refused or expired", answered.Load(), other.Load())
+}
+
+// A caller that leaves takes its calls back: the function that runs is told, and the call
+// that waits is not run.
+func TestCalleeIsTold(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	b := openBroker(t, server, redis.Options{})
+	begun, told := make(chan string, 4), make(chan error, 4)
+	c := startCallee(t, server, callee.Options{Workers: 1}, func(c *callee.Callee) {
+		callee.Handle(c, "wait", func(ctx context.Context, name string) (string, error) {
+			begun <- name
+			<-ctx.Done()
+			told <- ctx.Err()
+			return "", ctx.Err()
+		})
+	})
+	testkit.Eventually(t, 10*time.Second, "the callee to listen", func() bool {
+		n, err := redigo.Int(dialRedis(t, server).Do("PUBLISH", "juggler.1:words:wait", `{}`))
+		return err == nil && n == 1
+	})
+	leave := map[string]context.CancelFunc{}
+	for _, name := range []string{"first", "second", "third"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		leave[name] = cancel
+		accepted := make(chan error, 1)
+		b.Call(ctx, broker.Call{
+			URI: "wait", Args: json.RawMessage(`"` + name + `"`), Timeout: 10 * time.Second,
+			Accepted: func(err error) { accepted <- err }, Answered: func(json.RawMessage, error) {},
+		})
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if name := <-begun; name != "first" {
+		t.Errorf("%s has begun", name)
+	}
+	leave["second"]()
+	testkit.Eventually(t, 10*time.Second, "the call to be taken back", func() bool {
+		return strings.Count(dump(t, dialRedis(t, server)), "calls:timeout") == 1
+	})
+	leave["first"]()
+	if err := <-told; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if name := <-begun; name != "third" {
+		t.Errorf("%s has begun", name)
+	}
+	leave["third"]()
+	testkit.Eventually(t, 10*time.Second, "all to end", func() bool { return c.Stats().Running == 0 && c.Stats().Expired == 3 })
+	if text := dump(t, dialRedis(t, server)); text != "" {
+		t.Errorf("Redis has\n%s", text)
+	}
 }

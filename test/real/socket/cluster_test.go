@@ -108,20 +108,78 @@ func TestSecureBroker(t *testing.T) {
 // startSecure starts a Redis with TLS and a user named me.
 func startSecure(t *testing.T) (server second, address string) {
 	t.Helper()
-	document, err := os.ReadFile("../../../docs/socket-redis.md")
+	s, files := redisd.StartTLS(t)
+	addUser(t, s, "me", "socket-redis.md", "cabrank")
+	_, port, _ := strings.Cut(s.Address, ":")
+	return second{s}, fmt.Sprintf("rediss://me:secret@localhost:%s/1?cacert=%s&cert=%s&key=%s", port, files.CA, files.Cert, files.Key)
+}
+
+// addUser adds a user who may do what a page says of one.
+func addUser(t *testing.T, server *redisd.Server, name, page, of string) {
+	t.Helper()
+	document, err := os.ReadFile("../../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := regexp.MustCompile(`(?m)^ACL SETUSER cabrank on >PASSWORD (.*)$`).FindSubmatch(document)
+	rules := regexp.MustCompile(`(?m)^ACL SETUSER ` + of + ` on >PASSWORD (.*)$`).FindSubmatch(document)
 	if rules == nil {
-		t.Fatal("docs/socket-redis.md says nothing of a user")
+		t.Fatalf("docs/%s says nothing of a user", page)
 	}
-	s, files := redisd.StartTLS(t)
-	if _, err := dialRedis(t, s).Do("ACL", redigo.Args{"SETUSER", "me", "on", ">secret"}.AddFlat(strings.Fields(string(rules[1])))...); err != nil {
+	if _, err := dialRedis(t, server).Do("ACL", redigo.Args{"SETUSER", name, "on", ">secret"}.AddFlat(strings.Fields(string(rules[1])))...); err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := strings.Cut(s.Address, ":")
-	return second{s}, fmt.Sprintf("rediss://me:secret@localhost:%s/1?cacert=%s&cert=%s&key=%s", port, files.CA, files.Cert, files.Key)
+}
+
+// A callee with TLS, and as a user who may do no more than docs/callee.md says: calls that are
+// kept and others, a stream, and what a dead callee has left.
+func TestCalleeSecure(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server, address := startSecure(t)
+	addUser(t, server.Server, "callee", "callee.md", "callee")
+	c := callee.New(callee.Options{Redis: strings.Replace(address, "me:", "callee:", 1), DeadAfter: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
+	callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())
+	conn, err := server.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	call := func(list, timeoutKey, id string) {
+		entry := fmt.Sprintf(`{"conn_uuid":%q,"msg_uuid":%q,"uri":"x","args":1,"several":true}`, caller, id)
+		for _, command := range [][]any{{"SET", timeoutKey + id, 60000, "PX", 60000}, {"LPUSH", list, entry}, {"SET", "juggler.1:credit:{kept}:" + id, 1, "PX", 60000}} {
+			if _, err := conn.Do(command[0].(string), command[1:]...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	call("juggler:calls:{plain}", "juggler:calls:timeout:{plain}:", "a")
+	call("juggler:calls:{kept}", "juggler:calls:timeout:{kept}:", "b")
+	call("juggler.1:taken:{kept}:dead", "juggler:calls:timeout:{kept}:", "c")
+	if _, err := conn.Do("SADD", "juggler.1:callees:{kept}", "dead"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 10*time.Second, "all results", func() bool {
+		n, _ := redigo.Int(conn.Do("LLEN", "juggler:results:{"+caller+"}"))
+		return n == 5
+	})
+	testkit.Eventually(t, 10*time.Second, "it to listen, and the dead to be forgotten", func() bool {
+		n, _ := redigo.Int(conn.Do("PUBLISH", "juggler.1:words:plain", "{}"))
+		left, _ := redigo.Int(conn.Do("SCARD", "juggler.1:callees:{kept}"))
+		return n == 1 && left == 1
+	})
+	if err := c.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	log, err := redigo.Values(conn.Do("ACL", "LOG"))
+	if err != nil || len(log) > 0 {
+		t.Errorf("%q %v", log, err)
+	}
+	if text := dump(t, conn); strings.Contains(text, "juggler.1:taken") || strings.Contains(text, "juggler.1:callee") {
+		t.Errorf("Redis has\n%s", text)
+	}
 }
 
 // second is the database 1 of a Redis.

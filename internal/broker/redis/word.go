@@ -1,0 +1,44 @@
+package redis
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/cabrank/cabrank/internal/redislink"
+)
+
+// say publishes a word on a call to callees of ours, behind commands. It is lost if Redis
+// is: callees end by their deadlines, and ask for credit.
+func (b *Broker) say(w *waiter, word redislink.Word, commands ...rueidis.Completed) {
+	payload, err := json.Marshal(word)
+	if err != nil {
+		return
+	}
+	list := redislink.CallsKey(w.call.URI)
+	publish := b.calls.client.B().Publish().Channel(redislink.WordsChannel(w.call.URI)).Message(string(payload)).Build().SetSlot(list)
+	b.calls.outlet(list).add(len(payload), func(error) {}, append(commands, publish)...)
+}
+
+// left takes a call back: who has it is told, and who takes it finds its time over.
+func (b *Broker) left(w *waiter) {
+	b.say(w, redislink.Word{ID: w.id, Cancel: true},
+		b.calls.client.B().Del().Key(redislink.CallTimeoutKey(w.call.URI, w.id)).Build())
+}
+
+// grant passes credit on, all that there was from the beginning, and keeps it for who takes
+// the call later.
+func (b *Broker) grant(w *waiter, total int) {
+	b.say(w, redislink.Word{ID: w.id, Credit: total},
+		b.calls.client.B().Set().Key(redislink.CreditKey(w.call.URI, w.id)).Value(strconv.Itoa(total)).
+			PxMilliseconds(max(w.call.Timeout.Milliseconds(), 1)).Build())
+}
+
+// over forgets the credit of a call that has ended.
+func (b *Broker) over(w *waiter) {
+	if w.call.Stream != nil {
+		key := redislink.CreditKey(w.call.URI, w.id)
+		b.calls.outlet(redislink.CallsKey(w.call.URI)).add(0, func(error) {}, b.calls.client.B().Del().Key(key).Build())
+	}
+}
