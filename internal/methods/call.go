@@ -29,9 +29,8 @@ type call struct {
 	local   relay.LocalCall
 }
 
-// serve takes a call to its end.
-func (m *Methods) serve(ctx context.Context, from *caller, c broker.Call) {
-	k := &call{Call: c, methods: m, from: from, ctx: ctx, until: time.Now().Add(c.Timeout)}
+// serve takes it to its end.
+func (k *call) serve() {
 	left, err := k.find()
 	switch {
 	case err != nil:
@@ -48,7 +47,7 @@ func (m *Methods) serve(ctx context.Context, from *caller, c broker.Call) {
 		return
 	}
 	defer k.local.Close()
-	stop := context.AfterFunc(ctx, k.local.Cancel)
+	stop := context.AfterFunc(k.ctx, k.local.Cancel)
 	defer stop()
 	if status := k.local.Taken(); status != 0 {
 		_, why := k.local.Status()

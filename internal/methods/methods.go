@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -31,6 +32,7 @@ type Options struct {
 type Methods struct {
 	options  Options
 	patterns map[string]bool
+	crew     crew
 
 	// large has a place for each long value that is turned into a message, or back, at a
 	// time: a message may take fifty times the memory of its JSON.
@@ -52,7 +54,7 @@ type caller struct {
 func New(options Options) *Methods {
 	m := &Methods{
 		options: options, patterns: map[string]bool{}, large: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		callers: map[string]*caller{},
+		crew: newCrew(), callers: map[string]*caller{},
 	}
 	m.answers.most = mostAnswers
 	for _, pattern := range options.Patterns {
@@ -84,8 +86,7 @@ func Services(patterns []string) (names []string) {
 
 // Call has a worker answer. The call ends when ctx does.
 func (m *Methods) Call(ctx context.Context, c broker.Call) {
-	from := m.callerOf(c.Caller)
-	go m.serve(ctx, from, c) // ends with the call
+	m.crew.serve(&call{Call: c, methods: m, from: m.callerOf(c.Caller), ctx: ctx, until: time.Now().Add(c.Timeout)})
 }
 
 func (m *Methods) callerOf(who *broker.Caller) *caller {

@@ -25,7 +25,8 @@ type arm struct {
 	cancel context.CancelFunc
 }
 
-// start starts an arm: old, mixed, redis, new, memory, memory1, proto1 or bare.
+// start starts an arm: old, mixed, redis, new, memory, memory1, proto1, workers, workers1,
+// workersproto or bare.
 func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a = &arm{name: name, cancel: cancel}
@@ -51,6 +52,8 @@ func (p plan) start(ctx context.Context, name string) (a *arm, err error) {
 		err = a.serve(ctx, p.cabrank, "--redis", "unix://"+a.store.Socket)
 	case "memory", "memory1", "proto1":
 		err = a.serve(ctx, p.cabrank, "--test-functions")
+	case "workers", "workers1", "workersproto":
+		err = a.runWorkers(ctx, p.cabrank)
 	default:
 		err = fmt.Errorf("no arm %q", name)
 	}
@@ -92,6 +95,34 @@ func (a *arm) serve(ctx context.Context, program string, flags ...string) (err e
 	}
 	a.url = "ws://" + said.Addr + "/ws"
 	return err
+}
+
+// runWorkers starts cabrank run over workers of cabrank demo. Calls that come before
+// they are ready wait.
+func (a *arm) runWorkers(ctx context.Context, program string) error {
+	a.server = exec.CommandContext(ctx, program, "run", "--listen", "127.0.0.1:0", "--socket-path", "/ws", "--workers", "2", "--slots", "50",
+		"--transport", "unix", "--probes", "off", "--metrics", "off", "--control", "off", "--log-format", "json", "--",
+		program, "demo", "worker", "--work", "0s")
+	a.server.Env = append(os.Environ(), "CABRANK_SOCKET_METHODS=/cabrank.demo.v1.Greeter/*")
+	log, err := a.server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := a.server.Start(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var said struct {
+			Msg  string `json:"msg"`
+			Addr string `json:"addr"`
+		}
+		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Msg == "listening" {
+			a.url = "ws://" + said.Addr + "/ws"
+			go io.Copy(io.Discard, log) //nolint:errcheck // ends with the process
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not listen", program)
 }
 
 // startProgram starts a command of cabrank socket, and reads the first line of its log.

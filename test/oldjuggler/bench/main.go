@@ -18,7 +18,7 @@ import (
 func main() {
 	p := plan{}
 	flag.StringVar(&p.cabrank, "cabrank", "bin/cabrank", "the program that is measured beside the old server")
-	flag.StringVar(&p.arms, "arms", "old,mixed,redis,new,memory", "what is measured: old; mixed and redis, with one side of ours over Redis; new, with both; memory, and memory1 and proto1, whose calls are those of juggler.1, as text and as protobuf; bare writes of the same bytes beside events")
+	flag.StringVar(&p.arms, "arms", "old,mixed,redis,new,memory", "what is measured: old; mixed and redis, with one side of ours over Redis; new, with both; memory, and memory1 and proto1, whose calls are those of juggler.1, as text and as protobuf; workers, workers1 and workersproto, the same for methods of gRPC workers behind cabrank run; bare writes of the same bytes beside events")
 	flag.StringVar(&p.parts, "parts", "calls,events,idle", "calls, events, idle")
 	flag.IntVar(&p.callers, "callers", 100, "sockets that call at once, each one call at a time")
 	flag.IntVar(&p.sockets, "sockets", 1000, "sockets that are idle, or get events")
