@@ -145,3 +145,69 @@ func (m *moving) follow(do func() (any, error)) (answer any, err error) {
 	}
 	return answer, err
 }
+
+// Move gives every fourth slot of a master to another one, while others read and write.
+func (c *Cluster) Move(t testing.TB, from, to *Server) {
+	t.Helper()
+	source, target := c.open(t, from), c.open(t, to)
+	sourceID, targetID := from.text("CLUSTER", "MYID"), to.text("CLUSTER", "MYID")
+	host, port, _ := strings.Cut(to.Address, ":")
+	for i, slot := range slotsOf(t, source, sourceID) {
+		if i%4 != 0 {
+			continue // each takes a millisecond or two
+		}
+		steps := []struct {
+			at   redis.Conn
+			args []any
+		}{
+			{target, []any{"SETSLOT", slot, "IMPORTING", sourceID}},
+			{source, []any{"SETSLOT", slot, "MIGRATING", targetID}},
+			{source, []any{"GETKEYSINSLOT", slot, 1000}},
+			{target, []any{"SETSLOT", slot, "NODE", targetID}},
+			{source, []any{"SETSLOT", slot, "NODE", targetID}},
+		}
+		for _, step := range steps {
+			answer, err := step.at.Do("CLUSTER", step.args...)
+			keys, _ := redis.Strings(answer, nil)
+			if err == nil && len(keys) > 0 {
+				_, err = step.at.Do("MIGRATE", redis.Args{host, port, "", 0, 5000, "KEYS"}.AddFlat(keys)...)
+			}
+			if err != nil {
+				t.Fatalf("CLUSTER %v: %v", step.args, err)
+			}
+		}
+	}
+}
+
+func (*Cluster) open(t testing.TB, s *Server) redis.Conn {
+	t.Helper()
+	conn, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// slotsOf returns the slots that a master has.
+func slotsOf(t testing.TB, conn redis.Conn, id string) (slots []int64) {
+	t.Helper()
+	parts, err := redis.Values(conn.Do("CLUSTER", "SLOTS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		var first, last int64
+		var node []any
+		if _, err := redis.Scan(part.([]any), &first, &last, &node); err != nil {
+			t.Fatal(err)
+		}
+		if owner, err := redis.String(node[2], nil); err != nil || owner != id {
+			continue
+		}
+		for slot := first; slot <= last; slot++ {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}

@@ -46,6 +46,16 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	l.ends(t, append(c.Masters[1:], c.Replicas...)...)
 }
 
+// Slots of a master move to another one: calls, results and events go with them.
+func TestMoveUnderLoad(t *testing.T) {
+	testkit.CheckLeaks(t)
+	c := redisd.StartCluster(t, 3, 0)
+	l := startLoad(t, c, c.URL())
+	c.Move(t, c.Masters[2], c.Masters[1])
+	l.recovers(t)
+	l.ends(t, c.Masters...)
+}
+
 // The primary of a set is killed: Sentinels make the replica the primary.
 func TestSentinelFailoverUnderLoad(t *testing.T) {
 	testkit.CheckLeaks(t)
