@@ -210,3 +210,33 @@ func TestTokenEndsItsSocket(t *testing.T) {
 	}
 	c.WaitMetric("cabrank_sockets_ended_total", 1, "reason", "expired")
 }
+
+// A client of juggler.1 may show its token by its first message, and then a further one.
+func TestTokenByAMessage(t *testing.T) {
+	c, address := start(t, nil, "--auth-secret", file(t, secret))
+	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
+	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer ws.Close()
+	s := &socket{t, ws}
+	say := func(message string, wants ...string) {
+		t.Helper()
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(message)); err != nil {
+			t.Fatal(err)
+		}
+		s.want(wants...)
+	}
+	s.want(`"auth":`)
+	say(`{"type":"call","id":1,"uri":"test.echo","args":1}`, `"code":401`)
+	say(`{"type":"auth","id":2,"token":"`+tokenFor(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})+`"}`, `the token has expired`)
+	good := tokenFor(map[string]any{"channels": []string{"user.7"}})
+	say(`{"type":"auth","id":3,"token":"`+good+`"}`, `{"type":"sub","channel":"user.7"}`, `{"type":"ack","id":3,"user":"7","ttl":36`)
+	say(`{"type":"call","id":4,"uri":"test.echo","args":1}`, `"ack"`, `"res"`)
+	say(`{"type":"auth","id":5,"token":"`+tokenFor(map[string]any{"sub": "8"})+`"}`, `the token is of another user`)
+	say(`{"type":"auth","id":6,"token":"`+tokenFor(map[string]any{"call": []string{}})+`"}`, `{"type":"unsb","channel":"user.7"}`, `"ack"`)
+	say(`{"type":"call","id":7,"uri":"test.echo","args":1}`, `"code":403`)
+	wantNoSecret(t, c, c.Kill, good)
+}
