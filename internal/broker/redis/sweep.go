@@ -66,7 +66,7 @@ func isMaster(ctx context.Context, node rueidis.Client) bool {
 // sweepNode goes through the lists of one kind that a node has.
 func (b *Broker) sweepNode(ctx context.Context, node rueidis.Client, kind string) error {
 	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(kind+"{*").Count(1000).Build()).AsScanEntry()
+		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(kind+"{*}").Count(1000).Type("list").Build()).AsScanEntry()
 		if err != nil {
 			return err
 		}

@@ -274,3 +274,45 @@ func TestCalleeCluster(t *testing.T) {
 		}
 	}
 }
+
+// Each master is swept; names that are nobody's, whose keys would be in two places, stay.
+func TestClusterSweep(t *testing.T) {
+	testkit.CheckLeaks(t)
+	c := redisd.StartCluster(t, 3, 0)
+	strange := []string{"{", "{a", "{}", "{}a}", "{}}", "}{"}
+	push := func(key string) {
+		conn, err := c.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		command := "LPUSH"
+		if strings.HasSuffix(key, "text}") {
+			command = "SET"
+		}
+		if _, err := conn.Do(command, key, `{"conn_uuid":"c","msg_uuid":"}m{","uri":"u"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
+		for _, name := range strange {
+			push(kind + name)
+		}
+		for _, name := range append(loadURIs(), "text", "more text", "a{b", "a}b", "{") {
+			push(kind + "{" + name + "}")
+		}
+	}
+	b := openBroker(t, nil, redis.Options{Address: c.URL(), Sweep: 20 * time.Millisecond})
+	left := func() (n int) {
+		for _, s := range c.Masters {
+			n += strings.Count(dump(t, dialRedis(t, s)), ": list,")
+		}
+		return n
+	}
+	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool { return left() == 2*len(strange) })
+	swept := make(chan error, 1)
+	b.Publish(broker.Event{Channel: "c"}, func(err error) { swept <- err })
+	if err := <-swept; err != nil {
+		t.Error(err)
+	}
+}
