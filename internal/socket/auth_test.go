@@ -43,7 +43,7 @@ func knock(t testing.TB, url, query string, header http.Header) (status int, bod
 }
 
 // A token counts in each of its places, a cookie from listed origins alone.
-func TestPlacesOfATokens(t *testing.T) {
+func TestPlacesOfTokens(t *testing.T) {
 	testkit.CheckLeaks(t)
 	const page = "https://shop.example"
 	url, server, _ := start(t, Options{
@@ -154,7 +154,7 @@ func FuzzMaySubscribe(f *testing.F) {
 }
 
 // The channels of a token come without a SUB, and can be left.
-func TestChannelsOfATokens(t *testing.T) {
+func TestChannelsOfTokens(t *testing.T) {
 	testkit.CheckLeaks(t)
 	url, server, _ := start(t, Options{MaxSubscriptions: 2, Auth: tokens{
 		"t": {User: "u1", Channels: []string{"user.1", "all"}}, "p": {Publish: []string{"*"}},

@@ -43,10 +43,13 @@ func (s *Server) tokenOf(r *http.Request) string {
 }
 
 // identify says who asks for a socket. Nobody is asked for a token if there is no Auth;
-// a request that is no handshake is left to whoever answers it.
+// a request that is no handshake is left to whoever refuses it.
 func (s *Server) identify(r *http.Request) (*Identity, error) {
-	if s.options.Auth == nil || !websocket.IsWebSocketUpgrade(r) {
+	switch {
+	case s.options.Auth == nil:
 		return nil, nil
+	case !websocket.IsWebSocketUpgrade(r):
+		return &Identity{}, nil
 	}
 	token := s.tokenOf(r)
 	identity, err := s.verify(token)
