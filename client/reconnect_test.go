@@ -354,15 +354,15 @@ func TestResubscribeRefused(t *testing.T) {
 			return []string{ack(m)}
 		}
 		asked[channel]++
-		code := map[string]string{"later": "500", "never": "403"}[channel]
-		if n := asked[channel]; n == 1 || code == "500" && n == 5 {
+		code := map[string]string{"later": "500", "much": "429", "never": "403"}[channel]
+		if n := asked[channel]; n == 1 || code != "403" && n == 5 {
 			return []string{ack(m), event(channel, "1")}
 		}
 		return []string{`{"meta":{"type":7},"payload":{"for":"` + m.Meta.UUID + `","code":` + code + `,"message":"no"}}`}
 	}), func(t *testing.T, l *lines, c *Client) {
 		t.Helper()
 		subscriptions := map[string]*Subscription{}
-		for _, channel := range []string{"later", "never"} {
+		for _, channel := range []string{"later", "much", "never"} {
 			s, err := c.Subscribe(t.Context(), channel)
 			if err != nil {
 				t.Fatal(err)
@@ -371,10 +371,16 @@ func TestResubscribeRefused(t *testing.T) {
 			subscriptions[channel] = s
 		}
 		l.drop(false)
-		if e, err := subscriptions["later"].Next(t.Context()); err != nil || !e.Resumed || asked["later"] != 5 {
-			t.Errorf("got %+v, %v, asked %v", e, err, asked)
+		for _, channel := range []string{"later", "much"} {
+			if e, err := subscriptions[channel].Next(t.Context()); err != nil || !e.Resumed {
+				t.Errorf("got %+v, %v", e, err)
+			}
 		}
 		_, err := subscriptions["never"].Next(t.Context())
+		synctest.Wait()
+		if asked["later"] != 5 || asked["much"] != 5 {
+			t.Errorf("asked %v", asked)
+		}
 		if no, ok := errors.AsType[*RefusedError](err); !ok || no.Code != 403 || asked["never"] != 2 {
 			t.Errorf("got %v, asked %v", err, asked)
 		}

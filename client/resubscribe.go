@@ -6,9 +6,12 @@ import (
 	"time"
 )
 
-// temporary is the lowest code of a refusal that another attempt may not have: a server
-// whose Redis is away refuses with 500.
-const temporary = 500
+// isFinal reports whether another attempt will not be better. A server whose Redis is
+// away refuses with 500 or 503, one that is asked too much with 429.
+func isFinal(err error) bool {
+	no, isRefusal := errors.AsType[*RefusedError](err)
+	return isRefusal && no.Code < 500 && no.Code != 429
+}
 
 // resubscribe makes all subscriptions on a new connection. By mu.
 func (c *Client) resubscribe(l *link) {
@@ -39,10 +42,9 @@ func (c *Client) settle(l *link, asked map[topic]*waiting) {
 		clear(asked)
 		c.mu.Lock()
 		for t, err := range refused {
-			no, isRefusal := errors.AsType[*RefusedError](err)
 			switch {
 			case c.topics[t] == nil: // nobody wants it any more
-			case isRefusal && no.Code < temporary:
+			case isFinal(err):
 				for _, s := range c.topics[t] {
 					s.end(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -271,10 +272,12 @@ func TestTLS(t *testing.T) {
 	memory := broker.NewMemory(broker.MemoryOptions{})
 	server := socket.New(socket.Options{Broker: memory})
 	header := make(chan string, 1)
-	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header <- r.Header.Get("Authorization")
 		server.ServeHTTP(w, r)
 	}))
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	web.StartTLS()
 	defer func() {
 		server.Close()
 		web.Close()

@@ -76,7 +76,8 @@ func (s *socketShell) connect(ctx context.Context, url string) error {
 	}
 	s.client = c
 	s.drops.Store(false)
-	s.out.line("connected to " + url + ", " + c.Protocol())
+	shown, _, _ := strings.Cut(url, "?") // a query may have a token in it
+	s.out.line("connected to " + shown + ", " + c.Protocol())
 	go func() { // ends with the client, in close
 		<-c.Done()
 		switch why := c.Err(); {

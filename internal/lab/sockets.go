@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/internal/lab/goal"
@@ -52,7 +53,8 @@ func (l SocketLoad) Prepare(ctx context.Context) (*PreparedSockets, error) {
 	if err := checkService(l.PIDs); err != nil {
 		return nil, err
 	}
-	p := &PreparedSockets{on: target{what: l.URI, address: l.URL, pids: l.PIDs}}
+	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
+	p := &PreparedSockets{on: target{what: l.URI, address: address, pids: l.PIDs}}
 	if l.Channel == "" {
 		calls, err := socketcaller.NewCalls(ctx, socketcaller.CallOptions{URL: l.URL, URI: l.URI, Args: l.Args, Sockets: l.Connections, Client: l.Client})
 		if err != nil {

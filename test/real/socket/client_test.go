@@ -234,6 +234,10 @@ func TestClientWithAToken(t *testing.T) {
 	if out, errs, code := script(t, `call test.reverse "abc"`, url, "--token", token(secret, claims)); code != 0 || !strings.Contains(out, `"cba"`) {
 		t.Errorf("exit code %d: %s%s", code, errs, out)
 	}
+	out, errs, code := script(t, `call test.reverse "abc"`, url+"?token="+token(secret, claims))
+	if code != 0 || !strings.Contains(out, `"cba"`) || strings.Contains(out, "token") {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
 	if _, errs, code := script(t, "", url); code != 1 || !strings.Contains(errs, "the server wants a token") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
