@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"github.com/cabrank/cabrank/test/oldjuggler"
 )
 
 const (
@@ -28,24 +26,21 @@ const (
 
 // crowd is sockets that have subscribed to a channel and count what comes.
 type crowd struct {
+	speech  speech
 	sockets []*websocket.Conn
 	got     atomic.Int64
 	astray  atomic.Int64 // came before one that was published earlier
 	ended   sync.WaitGroup
 }
 
-const subscribe = `{"meta":{"type":3},"payload":{"channel":"c"}}`
-
-func gather(ctx context.Context, url string, n int) (*crowd, error) {
-	c := &crowd{}
-	dialer := websocket.Dialer{Subprotocols: []string{oldjuggler.Protocol}, ReadBufferSize: 512, WriteBufferSize: 512}
+func gather(ctx context.Context, a *arm, n int) (*crowd, error) {
+	c := &crowd{speech: speechOf(a.name)}
 	for range n {
-		ws, response, err := dialer.DialContext(ctx, url, nil)
+		ws, err := c.speech.dial(ctx, a.url, 512)
 		if err != nil {
 			c.leave()
 			return nil, err
 		}
-		response.Body.Close()
 		c.sockets = append(c.sockets, ws)
 	}
 	return c, nil
@@ -54,7 +49,7 @@ func gather(ctx context.Context, url string, n int) (*crowd, error) {
 // join subscribes all, and counts from then on.
 func (c *crowd) join() error {
 	for _, ws := range c.sockets {
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(subscribe)); err != nil {
+		if err := ws.WriteMessage(c.speech.kind, c.speech.subscribe); err != nil {
 			return err
 		}
 		if _, _, err := ws.ReadMessage(); err != nil {
@@ -75,7 +70,7 @@ func (c *crowd) count(ws *websocket.Conn) {
 			return
 		}
 		// The place of an event is at the beginning of its text.
-		if _, text, ok := bytes.Cut(message, []byte(`"args":"`)); ok && len(text) > 6 {
+		if _, text, ok := bytes.Cut(message, c.speech.mark); ok && len(text) > 6 {
 			if number, err := strconv.Atoi(string(text[:6])); err == nil {
 				if number < last {
 					c.astray.Add(1)
@@ -113,7 +108,7 @@ func (p plan) events(ctx context.Context) error {
 }
 
 func (p plan) eventRound(ctx context.Context, round int, a *arm) error {
-	c, err := gather(ctx, a.url, p.sockets)
+	c, err := gather(ctx, a, p.sockets)
 	if err != nil {
 		return err
 	}
@@ -121,7 +116,7 @@ func (p plan) eventRound(ctx context.Context, round int, a *arm) error {
 	if err := c.join(); err != nil {
 		return err
 	}
-	publisher, err := gather(ctx, a.url, 1)
+	publisher, err := gather(ctx, a, 1)
 	if err != nil {
 		return err
 	}
@@ -171,8 +166,7 @@ func (p plan) publish(ctx context.Context, publisher, to *crowd, from, n int, pa
 	}()
 	for i := range n {
 		text := fmt.Sprintf("%06d%s", from+i, strings.Repeat("x", eventBytes-6))
-		frame := fmt.Sprintf(`{"meta":{"type":2,"uuid":%q},"payload":{"channel":"c","args":%q}}`, oldjuggler.NewUUID(), text)
-		if err := ws.WriteMessage(websocket.TextMessage, []byte(frame)); err != nil {
+		if err := ws.WriteMessage(publisher.speech.kind, publisher.speech.publish(text)); err != nil {
 			return err
 		}
 		time.Sleep(pause)
@@ -189,13 +183,13 @@ func (p plan) idle(ctx context.Context) error {
 	fmt.Printf("| server | round | KiB a socket | with a subscription | open files a socket |\n|---|---|---|---|---|\n")
 	return p.each(ctx, p.arms, func(round int, a *arm) error {
 		pid := a.server.Process.Pid
-		few, err := gather(ctx, a.url, 10) // what is there for the first ones is no part
+		few, err := gather(ctx, a, 10) // what is there for the first ones is no part
 		if err != nil {
 			return err
 		}
 		defer few.leave()
 		before, files := rss(pid), openFiles(pid)
-		c, err := gather(ctx, a.url, p.sockets)
+		c, err := gather(ctx, a, p.sockets)
 		if err != nil {
 			return err
 		}

@@ -17,21 +17,13 @@ type load struct {
 
 func openLoad(ctx context.Context, a *arm, n int) (*load, error) {
 	l := &load{speech: speechOf(a.name)}
-	dialer := websocket.Dialer{Subprotocols: []string{l.speech.protocol}}
 	for range n {
-		ws, response, err := dialer.DialContext(ctx, a.url, nil)
+		ws, err := l.speech.dial(ctx, a.url, 0)
 		if err != nil {
 			l.close()
 			return nil, err
 		}
-		response.Body.Close()
 		l.callers = append(l.callers, ws)
-		if l.speech.welcome {
-			if _, _, err := ws.ReadMessage(); err != nil {
-				l.close()
-				return nil, err
-			}
-		}
 	}
 	return l, nil
 }
