@@ -1,8 +1,11 @@
 package socket
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +50,14 @@ func serve(t testing.TB, options Options) (url string, server *Server) {
 // every message of docs/juggler-1.md.
 func TestExchanges(t *testing.T) {
 	testkit.CheckLeaks(t)
-	target := exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
+	for _, c := range slices.Concat(exchange.Cases(t), exchange.NewCases(t)) {
+		exchange.Run(t, c, target())
+	}
+}
+
+// target is a server in memory.
+func target() exchange.Target {
+	return exchange.Target{Kind: "new", Start: func(t *testing.T, options exchange.Options) (string, func()) {
 		t.Helper()
 		url, _, b := start(t, Options{
 			Origins: options.Words("origins"), AllowEmptySubprotocol: options["allow_empty_subprotocol"] != "",
@@ -56,7 +66,31 @@ func TestExchanges(t *testing.T) {
 		}, broker.MemoryOptions{CallCap: options.Int("call_cap")})
 		return url, b.Close
 	}}
-	for _, c := range slices.Concat(exchange.Cases(t), exchange.NewCases(t)) {
-		exchange.Run(t, c, target)
+}
+
+// What docs/juggler-1.md shows is what a server says; but for tokens, of which there are
+// none here.
+func TestDocumentedExchanges(t *testing.T) {
+	document, err := os.ReadFile("../../docs/juggler-1.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, ran := strings.Split(string(document), "```"), 0
+	for i := 1; i < len(blocks); i += 2 {
+		text := strings.TrimSpace(blocks[i])
+		if !strings.HasPrefix(text, "> ") || strings.Contains(text, `"token"`) {
+			continue
+		}
+		// An id that is cut short is any, of one event or several.
+		text = regexp.MustCompile(`"id":"[0-9a-f]+\.\.\."`).ReplaceAllString(text, `"id":"$$uuid"`)
+		cases, err := exchange.Parse("juggler-1.md", fmt.Sprintf("== block %d\njoin proto=juggler.1\n%s\n", i/2, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange.Run(t, cases[0], target())
+		ran++
+	}
+	if ran < 6 {
+		t.Errorf("%d exchanges are there", ran)
 	}
 }

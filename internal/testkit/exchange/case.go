@@ -58,7 +58,7 @@ func casesOf(t testing.TB, dir string) (all []Case) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cases, err := parse(path.Base(entry.Name()), string(text))
+		cases, err := Parse(path.Base(entry.Name()), string(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,8 @@ func casesOf(t testing.TB, dir string) (all []Case) {
 	return all
 }
 
-func parse(file, text string) (cases []Case, err error) {
+// Parse reads cases of a file of this name.
+func Parse(file, text string) (cases []Case, err error) {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
