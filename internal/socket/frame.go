@@ -57,9 +57,15 @@ func withHeader(b []byte, op byte) []byte {
 func newFrame(b []byte, from *budget) *frame {
 	f := &frame{bytes: b, budget: from}
 	f.held.Store(1)
-	from.force(len(b))
+	from.force(f.memory())
 	return f
 }
+
+// frameBytes is what a frame takes beside its bytes.
+const frameBytes = 64
+
+// memory is what a frame takes, with the room behind its bytes.
+func (f *frame) memory() int { return cap(f.bytes) + frameBytes }
 
 // hold is for one more queue.
 func (f *frame) hold() *frame {
@@ -70,6 +76,6 @@ func (f *frame) hold() *frame {
 // drop is for a queue that it has left.
 func (f *frame) drop() {
 	if f.held.Add(-1) == 0 {
-		f.budget.give(len(f.bytes))
+		f.budget.give(f.memory())
 	}
 }

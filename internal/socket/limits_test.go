@@ -138,7 +138,7 @@ func TestRepliesThatNobodyReads(t *testing.T) {
 	frame := []byte(callFrame("1", "test.echo", time.Minute))
 	c.ws.SetWriteDeadline(time.Now().Add(within))
 	for c.ws.WriteMessage(websocket.TextMessage, frame) == nil {
-		if used := server.Stats().BufferedBytes; used > 3*mostReplyBytes {
+		if used := server.Stats().BufferedBytes; used > cost(3*mostReplyBytes) {
 			t.Fatalf("%d bytes wait for one socket", used)
 		}
 	}

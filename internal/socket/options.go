@@ -53,7 +53,8 @@ type Options struct {
 	// QueueBytes is the most bytes of events that wait for one socket: 256 KiB. The
 	// oldest are dropped.
 	QueueBytes int
-	// BufferTotal is the most bytes of all that waits for all sockets: 64 MiB.
+	// BufferTotal is the most memory of all that waits for all sockets, with as much as
+	// lives for the garbage collector: 64 MiB.
 	BufferTotal int64
 }
 

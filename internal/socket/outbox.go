@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// entryBytes is what an event takes in a queue, beside its frame.
-	entryBytes = 32
+	// entryBytes is what an event takes in a queue, beside its frame: 16 bytes of an
+	// array of which a quarter may be in use.
+	entryBytes = 64
 
 	// pausedBytes of replies that were not read stop the socket from being read.
 	pausedBytes = 64 << 10

@@ -131,7 +131,7 @@ func startLoad(t *testing.T, dial dialer, address string) *load {
 			running.Go(func() { l.call(t, uri) })
 		}
 	}
-	subscriber := crowd(t, l.url, 1)[0]
+	subscriber := crowd(t, l.url, 1, 1)[0]
 	running.Go(func() { l.publish(t) })
 	running.Go(func() { l.watch(t, subscriber) })
 	l.recovers(t)
@@ -231,7 +231,7 @@ func (l *load) publish(t *testing.T) {
 	}
 	defer client.Close()
 	for l.goesOn(2 * time.Millisecond) {
-		if _, err := client.Pub("c", l.published.Add(1)); err != nil {
+		if _, err := client.Pub("c0", l.published.Add(1)); err != nil {
 			t.Error(err)
 			return
 		}
