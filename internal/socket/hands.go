@@ -14,44 +14,41 @@ const mostIdleHands = 128
 // costs a tenth of what a call does.
 const ballast = 2 << 10
 
-// hands are goroutines that do what comes up, one thing each. Those that have done
-// something wait for more: a new one would have to make its stack larger first.
+// hands are goroutines that read from sockets, one at a time each. Those that have read
+// wait for more: a new one would have to make its stack larger first.
 //
 // Life: newHands, do, and close when nothing more is to be done.
 // Concurrency: do may be called from anywhere, and does not block.
 type hands struct {
-	work  chan task
+	work  chan *session
 	idle  atomic.Int32
 	close func()
 }
 
-// task is something to be done.
-type task interface{ do() }
-
 func newHands() *hands {
-	h := &hands{work: make(chan task)}
+	h := &hands{work: make(chan *session)}
 	h.close = sync.OnceFunc(func() { close(h.work) })
 	return h
 }
 
-func (h *hands) do(t task) {
+func (h *hands) do(s *session) {
 	select {
-	case h.work <- t:
+	case h.work <- s:
 	default:
-		go h.run(t) // ends when it is not needed, or by close
+		go h.run(s) // ends when it is not needed, or by close
 	}
 }
 
-func (h *hands) run(t task) {
+func (h *hands) run(s *session) {
 	var used [ballast]byte
 	defer runtime.KeepAlive(&used)
 	for ok := true; ok; {
-		t.do()
+		s.do()
 		if h.idle.Add(1) > mostIdleHands {
 			h.idle.Add(-1)
 			return
 		}
-		t, ok = <-h.work
+		s, ok = <-h.work
 		h.idle.Add(-1)
 	}
 }

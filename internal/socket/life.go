@@ -25,7 +25,7 @@ func (s *session) start() {
 	}
 }
 
-// do implements task: it reads what there is, and cleans up if that was the end.
+// do reads what there is, and cleans up if that was the end. A hand calls it.
 func (s *session) do() {
 	if s.opening {
 		s.opening = false

@@ -27,7 +27,7 @@ const (
 	mostBatch, mostBatchBytes = 64, 64 << 10
 )
 
-// outbox is what a socket has to send. One of the server's hands writes while there is anything.
+// outbox is what a socket has to send. A goroutine writes while there is anything.
 //
 // Life: newOutbox; replies and events; end, after which nothing is taken; drained.
 // Concurrency: every method may be called from anywhere and, but for awaitRoom, does
@@ -38,7 +38,6 @@ type outbox struct {
 	most      int  // bytes of events
 	tells     bool // loses no event without a word
 	patience  time.Duration
-	hands     *hands
 	dropped   func(events int)
 	closed    func()        // the connection is; it does not block
 	batches   *sync.Pool    // of *batch
@@ -57,8 +56,8 @@ type outbox struct {
 	why     endReason // it has failed
 }
 
-func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, hands *hands, dropped func(int), closed func()) *outbox {
-	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, hands: hands, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
+func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, dropped func(int), closed func()) *outbox {
+	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
 	b.room.L = &b.mu
 	return b
 }
@@ -163,7 +162,7 @@ func (o *outbox) push(q *fifo, f *frame) {
 	q.push(entry{f, o.number})
 	if !o.writing {
 		o.writing = true
-		o.hands.do(o)
+		go o.write() // ends when all is written, or with the connection
 	}
 }
 
@@ -263,8 +262,8 @@ type batch struct {
 	lines  [mostBatch][]byte
 }
 
-// do implements task: it writes until nothing is left.
-func (o *outbox) do() {
+// write writes until nothing is left.
+func (o *outbox) write() {
 	b, _ := o.batches.Get().(*batch)
 	defer o.batches.Put(b)
 	for {

@@ -24,9 +24,7 @@ func stuckOutbox(t *testing.T, most int, b *budget, dropped *int) (o *outbox, pe
 		peer.Close()
 	})
 	options := Options{QueueBytes: most}.withDefaults()
-	hands := newHands()
-	t.Cleanup(hands.close)
-	return newOutbox(conn, &options, b, &sync.Pool{New: func() any { return new(batch) }}, hands, func(n int) { *dropped += n }, func() {}), peer
+	return newOutbox(conn, &options, b, &sync.Pool{New: func() any { return new(batch) }}, func(n int) { *dropped += n }, func() {}), peer
 }
 
 // Of what is not read in time the oldest events are dropped, and no reply; what is

@@ -80,7 +80,7 @@ func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows all
 	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, server.hands, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
+	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
 	s.out.tells = s.dialect.isNew()
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
