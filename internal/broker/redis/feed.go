@@ -59,12 +59,17 @@ func (f *feed) open() (err error) {
 	return err
 }
 
-// run has a connection, and another one when it breaks.
+// run has a connection, and another one when it breaks. Pauses grow as long as none lives
+// for a while.
 func (f *feed) run() {
-	ctx, log := f.broker.ctx, f.broker.options.Log
+	ctx, log, since := f.broker.ctx, f.broker.options.Log, time.Now()
 	f.await(ctx, f.first)
 	for wait := redislink.NewBackoff(); ctx.Err() == nil; {
 		log.Warn("redis is lost: subscriptions are refused, events are missed")
+		if time.Since(since) > lookEvery {
+			wait.Reset()
+		}
+		wait.Pause(ctx)
 		now, err := f.connect(ctx)
 		for err != nil && ctx.Err() == nil {
 			now.release()
@@ -72,8 +77,8 @@ func (f *feed) run() {
 			now, err = f.connect(ctx)
 		}
 		if err == nil {
-			wait.Reset()
 			log.Info("redis is there again", "topics", f.count())
+			since = time.Now()
 			f.await(ctx, now)
 		} else {
 			now.release()

@@ -146,14 +146,14 @@ func (m *moving) follow(do func() (any, error)) (answer any, err error) {
 	return answer, err
 }
 
-// Move gives every fourth slot of a master to another one, while others read and write.
+// Move gives every eighth slot of a master to another one, while others read and write.
 func (c *Cluster) Move(t testing.TB, from, to *Server) {
 	t.Helper()
 	source, target := c.open(t, from), c.open(t, to)
 	sourceID, targetID := from.text("CLUSTER", "MYID"), to.text("CLUSTER", "MYID")
 	host, port, _ := strings.Cut(to.Address, ":")
 	for i, slot := range slotsOf(t, source, sourceID) {
-		if i%4 != 0 {
+		if i%8 != 0 {
 			continue // each takes a millisecond or two
 		}
 		steps := []struct {

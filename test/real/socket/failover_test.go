@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	redigo "github.com/gomodule/redigo/redis"
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -86,6 +88,34 @@ func TestSilentMaster(t *testing.T) {
 	}
 	l.recovers(t)
 	l.ends(t, c.Masters...)
+}
+
+// Subscriptions by the thousand are made again, all of them.
+func TestManySubscriptionsComeAgain(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	b := openBroker(t, server, redis.Options{})
+	const topics = 1200
+	done := make(chan error, 2*topics)
+	for i := range topics {
+		b.Subscribe(broker.Topic{Name: fmt.Sprint(i)}, func(err error) { done <- err })
+		b.Subscribe(broker.Topic{Name: fmt.Sprint(i), Pattern: true}, func(err error) { done <- err })
+	}
+	for range 2 * topics {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Kill()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	conn := dialRedis(t, server)
+	testkit.Eventually(t, harness.Patience, "all subscriptions", func() bool {
+		channels, _ := redigo.Strings(conn.Do("PUBSUB", "CHANNELS"))
+		patterns, _ := redigo.Int(conn.Do("PUBSUB", "NUMPAT"))
+		return len(channels) == topics && patterns == topics
+	})
 }
 
 // loadURIs are enough to be on all masters of a Cluster.

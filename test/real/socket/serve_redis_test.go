@@ -13,31 +13,33 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// The binary over Redis, with an old callee and an old client.
+// The binary over Redis, one and a Cluster, with an old callee and an old client.
 func TestServeOverRedis(t *testing.T) {
-	server := redisd.Start(t)
-	startOldCallee(t, server)
-	_, url := startServe(t, "--redis", "unix://"+server.Socket)
-	results := make(chan oldjuggler.Incoming, 10)
-	client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
-		if in.Type == oldjuggler.Res {
-			results <- in
+	one, many := redisd.Start(t), redisd.StartCluster(t, 3, 0)
+	for address, dial := range map[string]dialer{"unix://" + one.Socket: one, many.URL(): many} {
+		t.Cleanup(runOldCallee(t, dial, map[string]oldjuggler.Function{"test.reverse": oldjuggler.TestFunctions()["test.reverse"]}))
+		_, url := startServe(t, "--redis", address)
+		results := make(chan oldjuggler.Incoming, 10)
+		client, err := oldjuggler.Dial(url, nil, func(in oldjuggler.Incoming) {
+			if in.Type == oldjuggler.Res {
+				results <- in
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := client.Call("test.reverse", "abc", 10*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case in := <-results:
-		if string(in.Args) != `"cba"` {
-			t.Errorf("got %s", in.Args)
+		t.Cleanup(client.Close)
+		if _, err := client.Call("test.reverse", "abc", 10*time.Second); err != nil {
+			t.Fatal(err)
 		}
-	case <-time.After(harness.Patience):
-		t.Fatal("no result")
+		select {
+		case in := <-results:
+			if string(in.Args) != `"cba"` {
+				t.Errorf("got %s", in.Args)
+			}
+		case <-time.After(harness.Patience):
+			t.Fatal("no result")
+		}
 	}
 }
 
