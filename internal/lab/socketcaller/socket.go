@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -72,10 +73,7 @@ func failed(err error) traffic.Answer {
 	expired, isExpired := errors.AsType[*client.ExpiredError](err)
 	switch {
 	case isRefused:
-		code, text = codes.Unavailable, fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
-		if refused.Code == 429 {
-			code = codes.ResourceExhausted
-		}
+		code, text = refusal(refused.Code), fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
 	case isFunction:
 		text = "RES with an error: " + function.Message
 	case isLost:
@@ -90,6 +88,24 @@ func failed(err error) traffic.Answer {
 		code, text = codes.Canceled, "given up at the end of the load"
 	}
 	return traffic.Answer{Code: uint32(code), Message: text}
+}
+
+// refusal is what is near to the code of a NACK.
+func refusal(code int) codes.Code {
+	switch code {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return codes.InvalidArgument
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound:
+		return codes.Unimplemented
+	case http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	default:
+		return codes.Unavailable
+	}
 }
 
 // opened is how many connections were opened so far.

@@ -54,6 +54,7 @@ func TestFailed(t *testing.T) {
 	}{
 		{&client.RefusedError{Name: "f", Code: 500, Message: "no"}, "14 NACK 500 no"},
 		{&client.RefusedError{Name: "f", Code: 429, Message: "no"}, "8 NACK 429 no"},
+		{&client.RefusedError{Name: "f", Code: 404, Message: "no"}, "12 NACK 404 no"},
 		{&client.FunctionError{URI: "f", Message: "no"}, "2 RES with an error: no"},
 		{&client.DisconnectedError{Name: "f", Cause: cause}, "14 lost: the connection ended: gone"},
 		{&client.ExpiredError{Name: "f", After: time.Second, Taken: true}, "4 EXP: no result in time"},
