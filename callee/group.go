@@ -17,10 +17,10 @@ const (
 	// mostPopped is how many calls are taken at once.
 	mostPopped = 128
 
-	// busy is how soon after the one before a pop has to return for the next one to wait,
-	// gather long, for calls to gather: each wakes two processes, which costs more than
-	// the pop. A callee that has nothing to do does not wait.
-	busy   = 200 * time.Microsecond
+	// atOnce is how soon a pop has to return for the next one to wait, gather long, for
+	// calls to gather: each wakes two processes, which costs more than the pop. Who calls
+	// alone does not wait.
+	atOnce = 200 * time.Microsecond
 	gather = 300 * time.Microsecond
 )
 

@@ -57,9 +57,10 @@ func (l *loop) run() {
 			break
 		}
 	}
-	for _, call := range l.held {
-		call.deadline = time.Time{} // it was cut
-		c.launch(call)
+	for _, call := range l.held { // cut; what is kept is given back by clean
+		c.counts.expired.Add(1)
+		c.settle(call)
+		c.calls.Done()
 	}
 }
 
@@ -67,18 +68,20 @@ func (l *loop) run() {
 // ended.
 func (l *loop) serve(conn rueidis.DedicatedClient, wait *redislink.Backoff) error {
 	c := l.callee
-	for last := time.Now(); ; last = time.Now() {
+	for busy := false; ; {
 		if err := l.start(conn); err != nil {
 			return err
 		}
-		if time.Since(last) < busy {
+		if busy {
 			time.Sleep(gather)
 		}
 		n := c.places.await(c.taking)
 		if n == 0 {
 			return nil
 		}
+		began := time.Now()
 		calls, err := l.take(conn, n)
+		busy = time.Since(began) < atOnce
 		l.held = append(l.held, calls...)
 		if err != nil {
 			return err

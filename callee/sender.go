@@ -77,7 +77,7 @@ func (s *sender) abandon(left []stored) {
 
 func (s *sender) add(results ...stored) {
 	s.mu.Lock()
-	room := min(len(results), mostWaiting-len(s.waiting))
+	room := min(len(results), max(mostWaiting-len(s.waiting), 0))
 	if s.closed {
 		room = 0
 	}
