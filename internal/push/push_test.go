@@ -70,18 +70,47 @@ const token = "a token of 16 bytes"
 // serve starts a server, and returns its address.
 func serve(t *testing.T, token string) (to *noted, address string) {
 	t.Helper()
+	to, _, address = serveTo(t, token)
+	return to, address
+}
+
+func serveTo(t *testing.T, token string) (to *noted, server *Server, address string) {
+	t.Helper()
 	testkit.CheckLeaks(t)
 	to = new(noted)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := Serve(on, to, token, slog.New(slog.DiscardHandler))
+	server = Serve(on, to, token, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
-		_ = server.Shutdown(t.Context())
+		_ = server.Shutdown(context.Background())
 	})
-	return to, on.Addr().String()
+	return to, server, on.Addr().String()
+}
+
+// A stop waits for no connection without a request.
+func TestShutdown(t *testing.T) {
+	_, server, address := serveTo(t, "")
+	silent, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client := dial(t, address) // stays connected
+	if _, err := client.Publish(t.Context(), &pushpb.PublishRequest{Channel: "c"}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 20*time.Second, "both connections", func() bool { return server.open.Load() == 2 })
+	ctx, cancel := context.WithTimeout(context.Background(), headerTime/2)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
+	}
+	if err := <-server.Failed(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Each request over HTTP, and what is wrong with others.

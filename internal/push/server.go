@@ -42,6 +42,10 @@ type Server struct {
 	open    atomic.Int64   // connections
 	serving sync.WaitGroup // of both servers, and of first bytes
 	failed  chan error     // at most one error, then closed
+
+	mu      sync.Mutex
+	silent  map[*conn]struct{} // whose first bytes are waited for
+	leaving bool
 }
 
 // Serve answers on a listener, which belongs to the Server from then on. token is what
@@ -55,7 +59,7 @@ func Serve(on net.Listener, sockets Sockets, token string, log *slog.Logger) *Se
 			WriteTimeout: 2 * requestTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeaderBytes,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
-		failed: make(chan error, 1),
+		failed: make(chan error, 1), silent: make(map[*conn]struct{}),
 	}
 	s.door = door.New(s, log)
 	s.serving.Go(func() { _ = s.http.Serve(s.plain) })  // ends by Shutdown
@@ -86,6 +90,7 @@ func (s *Server) Release() { s.door.Release() }
 // cuts them off.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.door.Close()
+	s.dropSilent()
 	stopped := make(chan struct{})
 	go func() { // ends by Stop at the latest
 		s.grpc.GracefulStop()
@@ -117,18 +122,55 @@ func (s *Server) ServeConn(nc net.Conn) {
 
 // split gives a connection to the server of what it speaks.
 func (s *Server) split(nc *conn) {
-	var first [3]byte // of "PRI * HTTP/2.0", which no request of HTTP/1.1 begins with
+	switch first := s.firstOf(nc); first {
+	case "":
+		_ = nc.Close()
+	case "PRI": // of "PRI * HTTP/2.0", which no request of HTTP/1.1 begins with
+		s.framed.ServeConn(nc)
+	default:
+		s.plain.ServeConn(nc)
+	}
+}
+
+// firstOf returns the first three bytes of a connection, which it will read again; "" if
+// they do not come, or the server leaves.
+func (s *Server) firstOf(nc *conn) string {
+	if !s.await(nc) {
+		return ""
+	}
+	defer s.heard(nc)
+	var first [3]byte
 	_ = nc.SetReadDeadline(time.Now().Add(headerTime))
 	if _, err := io.ReadFull(nc.Conn, first[:]); err != nil {
-		_ = nc.Close()
-		return
+		return ""
 	}
 	_ = nc.SetReadDeadline(time.Time{}) // a connection that is gone fails again
 	nc.first = first[:]
-	if string(first[:]) == "PRI" {
-		s.framed.ServeConn(nc)
-	} else {
-		s.plain.ServeConn(nc)
+	return string(first[:])
+}
+
+func (s *Server) await(nc *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leaving {
+		s.silent[nc] = struct{}{}
+	}
+	return !s.leaving
+}
+
+func (s *Server) heard(nc *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.silent, nc)
+}
+
+// dropSilent closes connections that have not said anything, now and from now on.
+func (s *Server) dropSilent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	for nc := range s.silent {
+		_ = nc.Close()
 	}
 }
 
