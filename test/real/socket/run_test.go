@@ -257,3 +257,55 @@ func TestHalfHandshakes(t *testing.T) {
 	c.WaitMetric("cabrank_connections", 0)
 	c.Stop()
 }
+
+// A call of a socket to a worker ends like others when cabrank stops, or is upgraded: its
+// socket gets the result, and leaves. One that takes too long is cut, and counted once.
+func TestStopsWithCallsToWorkers(t *testing.T) {
+	env, flags := workDescriptors(t), []string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix"}
+	t.Run("stop", func(t *testing.T) {
+		c := harness.StartCabrankEnv(t, env, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
+		c.WaitReady(harness.Patience)
+		p := dial(t, c.Addr)
+		p.callMethod(1, workService+"Io", `{"millis":700}`, harness.CallBound)
+		p.want(8, "")
+		c.Ended = true
+		c.Signal(syscall.SIGTERM)
+		p.want(9, `"worker":`)
+		p.wantLeave()
+		if code := c.ExitCode(harness.Patience); code != 0 || len(c.LogLines("calls were cut")) > 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	t.Run("cut", func(t *testing.T) {
+		c := harness.StartCabrankEnv(t, env, slices.Concat(flags, []string{"--drain-timeout", "300ms", "--"}, harness.FaultWorker(t))...)
+		c.WaitReady(harness.Patience)
+		p := dial(t, c.Addr)
+		p.callMethod(1, workService+"Io", `{"millis":20000}`, harness.CallBound)
+		p.want(8, "")
+		c.Ended = true
+		c.Signal(syscall.SIGTERM)
+		if message, err := p.read(); err == nil { // the worker's end, or the socket's, comes first
+			t.Logf("got %s", message)
+			p.wantLeave()
+		} else if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+			t.Errorf("got %v", err)
+		}
+		c.ExitCode(harness.Patience)
+		if cut := c.LogLines("calls were cut"); len(cut) != 1 || cut[0].Text("calls") != "1" {
+			t.Errorf("told %v", cut)
+		}
+	})
+	t.Run("upgrade", func(t *testing.T) {
+		m := harness.StartManaged(t, env, nil, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
+		m.WaitReady(harness.Patience)
+		p := dial(t, m.Addr)
+		m.UpgradeBy(func() {
+			p.callMethod(1, workService+"Io", `{"millis":2500}`, harness.CallBound)
+			p.want(8, "")
+			m.SignalTo(m.Main, syscall.SIGUSR2)
+			p.want(9, `"worker":`)
+			p.wantLeave()
+		})
+		m.End()
+	})
+}
