@@ -81,6 +81,11 @@ test-real: build tools ## Run interop, real workers and CLI scripts; installs wh
 h2spec: build .tools/h2spec ## Run the 145 cases of h2spec: the engine, and through the relay.
 	@scripts/h2spec.sh
 
+.PHONY: conformance
+conformance: h2spec ## Run h2spec and, against the transport of sockets, 301 cases of Autobahn; needs Python 2.7.
+	@scripts/install-deps.sh autobahn
+	@$(TEST) -tags conformance -count=1 -v -run '^TestAutobahn$$' $(call packages,^//go:build conformance\b)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 	@scripts/fuzz.sh $(FUZZTIME)

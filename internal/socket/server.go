@@ -35,6 +35,7 @@ type Server struct {
 	rate      rate
 	watcher   watch.Watcher
 	hands     *hands
+	echo      func(s *session, kind int, message []byte) error // of a test of the transport: in place of take
 	shedding  sync.Mutex
 
 	ended   sync.WaitGroup // of the rounds
