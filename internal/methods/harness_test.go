@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ const (
 	cpuPath = "/" + work + "/Cpu"
 )
 
+// long is from which number on Io answers at once, with a text of so many bytes.
+const long = 10_000
+
 // worker serves Work: Io waits until it is let go or cancelled.
 type worker struct {
 	workpb.UnimplementedWorkServer
@@ -51,6 +55,9 @@ func (w *worker) Io(ctx context.Context, r *workpb.IoRequest) (*workpb.IoReply, 
 	}
 	if r.GetMillis() == 0 {
 		return &workpb.IoReply{}, nil
+	}
+	if r.GetMillis() >= long {
+		return &workpb.IoReply{Worker: strings.Repeat("x", int(r.GetMillis()))}, nil
 	}
 	select {
 	case <-w.release:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -159,9 +160,14 @@ func TestTooManyCallsOfOne(t *testing.T) {
 // An answer that is too long is not held, and a long one is.
 func TestLongAnswers(t *testing.T) {
 	h := newHouse(t, nil)
-	text := strings.Repeat("x", 1<<20)
-	got := h.call(t.Context(), "/"+work+"/Meta", `{"headers":["`+text+`"]}`, soon).result(t)
-	if got.result != `{"error":{"code":"unimplemented","message":"method Meta not implemented"}}` {
+	for _, length := range []int{long, 100_000, 4<<20 - 10} {
+		got := h.call(t.Context(), ioPath, fmt.Sprintf(`{"millis":%d}`, length), soon).result(t)
+		if len(got.result) != length+len(`{"millis":0,"worker":""}`) {
+			t.Errorf("%d: %d bytes, %v: %.100s", length, len(got.result), got.err, got.result)
+		}
+	}
+	got := h.call(t.Context(), ioPath, `{"millis":4194304}`, soon).result(t)
+	if want := `{"error":{"code":"resource_exhausted","message":"a message of the answer is longer than 4 MiB"}}`; got.result != want {
 		t.Errorf("%.200s %v", got.result, got.err)
 	}
 }

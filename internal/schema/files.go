@@ -16,7 +16,13 @@ import (
 // Files are methods that files describe.
 //
 // Concurrency: immutable.
-type Files struct{ methods map[string]*Method }
+type Files struct {
+	methods  map[string]*Method
+	services map[string]bool
+}
+
+// has reports whether a service is described. No files describe none.
+func (f *Files) has(service string) bool { return f != nil && f.services[service] }
 
 // ReadFiles reads files with descriptors, which protoc writes with --descriptor_set_out
 // and --include_imports. A .proto file that is in several of them counts once.
@@ -52,7 +58,11 @@ func ReadFiles(paths []string) (*Files, error) {
 	if len(paths) > 0 && len(methods) == 0 {
 		return nil, errors.New("no method is described, or none with all that it needs: give protoc --include_imports")
 	}
-	return &Files{methods: methods}, nil
+	files := &Files{methods: methods, services: map[string]bool{}}
+	for path := range methods {
+		files.services[serviceOf(path)] = true
+	}
+	return files, nil
 }
 
 func readSome(path string, most int) ([]byte, error) {

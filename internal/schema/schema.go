@@ -33,7 +33,8 @@ type Options struct {
 	// Services are the names of those whose methods are wanted. Servers are asked for no
 	// other.
 	Services []string
-	// Files go before what servers say; nil: there are none.
+	// Files go before what servers say of the services that they have; nil: there are
+	// none.
 	Files *Files
 	// Open begins a conversation with any server; nil: nobody is asked.
 	Open Opener
@@ -85,7 +86,7 @@ func (s *Schema) Method(ctx context.Context, path string) (*Method, error) {
 	if m := s.inFiles(path); m != nil {
 		return m, nil
 	}
-	if s.options.Open == nil || !s.services[serviceOf(path)] {
+	if s.options.Open == nil || !s.services[serviceOf(path)] || s.options.Files.has(serviceOf(path)) {
 		return nil, ErrUnknown
 	}
 	for asked := false; ; asked = true {
@@ -111,6 +112,9 @@ func (s *Schema) Method(ctx context.Context, path string) (*Method, error) {
 func (s *Schema) Known(path string) *Method {
 	if m := s.inFiles(path); m != nil {
 		return m
+	}
+	if s.options.Files.has(serviceOf(path)) {
+		return nil
 	}
 	m, _, _ := s.look(path, true)
 	return m

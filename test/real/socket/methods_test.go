@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -65,6 +66,7 @@ func TestMethodsOfLanguages(t *testing.T) {
 				p.want(8, "")
 				p.want(9, tc.want)
 			}
+			wantStream(t, c.Addr)
 			p.callMethod(9, workService+"Io", `{"millis":60000}`, 50*time.Millisecond)
 			p.want(8, "")
 			c.WaitMetric("cabrank_socket_calls_expired_total", 1)
@@ -73,6 +75,72 @@ func TestMethodsOfLanguages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wantStream has a client of juggler.1 take a stream of Count, and an error.
+func wantStream(t *testing.T, address string) {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}}
+	ws, response, err := dialer.Dial("ws://"+address+"/ws", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	defer ws.Close()
+	p := &peer{t, ws}
+	next := func(want string) {
+		t.Helper()
+		if got, err := p.read(); err != nil || strings.TrimSpace(got) != want {
+			t.Fatalf("got %s, %v; want %s", got, err, want)
+		}
+	}
+	send := func(text string) {
+		t.Helper()
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := p.read(); err != nil || !strings.Contains(got, `"type":"welcome"`) {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	send(`{"type":"call","id":1,"uri":"` + workService + `Count","args":{"to":3},"credit":1}`)
+	next(`{"type":"ack","id":1}`)
+	next(`{"type":"res","id":1,"args":{"value":1},"more":true}`)
+	send(`{"type":"credit","id":1,"credit":5}`)
+	next(`{"type":"res","id":1,"args":{"value":2},"more":true}`)
+	next(`{"type":"res","id":1,"args":{"value":3},"more":true}`)
+	next(`{"type":"res","id":1}`)
+	send(`{"type":"call","id":2,"uri":"` + workService + `Fail","args":{"code":9,"message":"no"}}`)
+	next(`{"type":"ack","id":2}`)
+	next(`{"type":"res","id":2,"error":{"code":"failed_precondition","message":"no"}}`)
+	send(`{"type":"call","id":3,"uri":"` + workService + `Nothing"}`)
+	next(`{"type":"nack","id":3,"error":{"code":404,"message":"no function of this URI"}}`)
+}
+
+// pythonPage calls a method as docs/socket-workers.md has it.
+const pythonPage = `<!doctype html><script>
+const say = text => fetch("/said", {method: "POST", body: text})
+const ws = new WebSocket("ws://%s/ws", "juggler.1")
+ws.onerror = () => say("error")
+ws.onmessage = e => {
+  const m = JSON.parse(e.data)
+  if (m.type == "welcome")
+    ws.send(JSON.stringify({type: "call", id: 1, uri: "/fibonacci.FibonacciService/Fibonacci", args: {n: 100}}))
+  if (m.type == "res") say(JSON.stringify(m.args.value))
+}
+</script>`
+
+// A page in a browser calls a worker in Python, which describes itself.
+func TestPageCallsPython(t *testing.T) {
+	python := harness.Built(t, filepath.Join(harness.Root(t), ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers")
+	var c *harness.Cabrank
+	origin, said, open := browser(t, pythonPage, func() string { return c.Addr })
+	c = harness.StartCabrankEnv(t, []string{
+		"CABRANK_SOCKET_ORIGIN=" + origin, "CABRANK_SOCKET_METHODS=/fibonacci.FibonacciService/*", "PYTHONDONTWRITEBYTECODE=1",
+	}, "--socket-path", "/ws", "--workers", "1", "--", python, filepath.Join(harness.Root(t), "examples", "fibonacci", "server.py"))
+	c.WaitReady(harness.LangBound)
+	open()
+	wantSaid(t, said, `"354224848179261915075"`)
 }
 
 // reflecting is the command line of a worker with these methods, and the file of them.
@@ -161,10 +229,12 @@ func TestMethodsThatWait(t *testing.T) {
 	p.want(8, "")
 	p.callMethod(3, path+"Wait", "{}", harness.CallBound)
 	p.want(7, `"code":503,"message":"cabrank: queue full"`)
+	says := func(line string) func() bool {
+		return func() bool { return strings.Contains(c.Log()+c.Output(), line) }
+	}
+	testkit.Eventually(t, harness.Patience, "the worker to have it", says("took "+path+"Wait"))
 	p.ws.Close()
-	testkit.Eventually(t, harness.Patience, "the worker to be told", func() bool {
-		return strings.Contains(c.Log()+c.Output(), "cancelled "+path+"Wait")
-	})
+	testkit.Eventually(t, harness.Patience, "the worker to be told", says("cancelled "+path+"Wait"))
 	other.callMethod(4, path+"Old", "{}", harness.CallBound)
 	other.want(8, "")
 	other.want(9, `"args":{}`)
