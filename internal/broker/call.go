@@ -79,8 +79,9 @@ type Stream interface {
 	// Offer is Send for who must not wait, and keeps to what Watch has told. It reports
 	// whether there was credit.
 	Offer(result json.RawMessage) bool
-	// Watch has f called with the credit that there is, and then with what is added,
-	// until the call ends. f must not block. It is for functions that are elsewhere.
+	// Watch has f called with the credit that there is, maybe in parts, and then with what
+	// is added, until the call ends: one call after the other, in any goroutine. f must
+	// not block. It is for functions that are elsewhere.
 	Watch(f func(credit int))
 }
 

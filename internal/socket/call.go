@@ -15,10 +15,17 @@ type call struct {
 	promise *promise
 	cancel  context.CancelFunc
 	ended   bool
-	credit  int       // results that it may send before its last one
-	early   []*frame  // results that came before the ack had left
-	watch   func(int) // is told of credit
+	credit  int      // results that it may send before its last one
+	early   []*frame // results that came before the ack had left
+
+	// Of a function that is elsewhere.
+	untold int // of credit, it was not told of so much
+	told   int // of credit, it was told of so much and has not used it
 }
+
+// mostTold is how much credit a function elsewhere knows of at a time: it does not see
+// what its caller has not read yet, and sends that many results more.
+const mostTold = 32
 
 // errEnded tells a function that nobody takes its results any more.
 var errEnded = errors.New("the call has ended")
@@ -27,7 +34,7 @@ var errEnded = errors.New("the call has ended")
 func (s *session) call(p *promise) {
 	ctx := s.ctx
 	if s.dialect.isNew() {
-		p.call = &call{promise: p, credit: p.credit}
+		p.call = &call{promise: p, credit: p.credit, untold: p.credit}
 		ctx, p.call.cancel = context.WithCancel(s.ctx)
 	}
 	if err := s.admit(p); err != nil {
@@ -139,32 +146,63 @@ func (s *session) grant(id messageID, n int) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n = min(n, mostCredit-c.credit)
 	c.credit += n
-	watch := c.watch
+	c.untold += n
 	s.changed.Broadcast()
-	s.mu.Unlock()
-	if watch != nil && n > 0 {
-		watch(n)
+}
+
+// Watch implements broker.Stream. f is told of some credit at a time, one after the other,
+// while the client reads what it has been sent.
+func (c *call) Watch(f func(credit int)) {
+	go func() { // ends with the call
+		for n := c.nextTold(); n > 0; n = c.nextTold() {
+			f(n)
+		}
+	}()
+}
+
+// nextTold waits until a function elsewhere is to be told of credit; 0: never again.
+func (c *call) nextTold() (n int) {
+	s := c.promise.session
+	for {
+		if !s.out.awaitRoom() {
+			return 0
+		}
+		s.mu.Lock()
+		for !c.isOver() && (c.untold == 0 || c.told > mostTold/2) {
+			s.changed.Wait()
+		}
+		switch {
+		case c.isOver():
+			s.mu.Unlock()
+			return 0
+		case s.out.hasRoomNow():
+			n = min(c.untold, mostTold-c.told)
+			c.untold, c.told = c.untold-n, c.told+n
+			s.mu.Unlock()
+			return n
+		}
+		s.mu.Unlock()
 	}
 }
 
-// Watch implements broker.Stream.
-func (c *call) Watch(f func(credit int)) {
+// isOver reports whether nobody takes results any more. The caller holds mu.
+func (c *call) isOver() bool {
 	s := c.promise.session
-	s.mu.Lock()
-	n := c.credit
-	c.watch = f
-	s.mu.Unlock()
-	if n > 0 {
-		f(n)
-	}
+	return c.ended || s.over || s.saidBye
 }
 
 // Offer implements broker.Stream.
 func (c *call) Offer(result json.RawMessage) bool {
 	s := c.promise.session
 	f := c.frameOf(result)
+	if s.server.isTooLong(f) {
+		f.drop()
+		c.promise.answered(nil, errLong)
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -177,6 +215,8 @@ func (c *call) Offer(result json.RawMessage) bool {
 		s.send(Res, f)
 	}
 	c.credit--
+	c.told--
+	s.changed.Broadcast()
 	return true
 }
 
@@ -233,7 +273,7 @@ func (c *call) awaitCredit(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case c.ended || s.over || s.saidBye:
+		case c.isOver():
 			return errEnded
 		case c.maySend():
 			return nil

@@ -156,6 +156,64 @@ func TestStreamWaitsForItsReader(t *testing.T) {
 	}
 }
 
+// A function elsewhere is told of some credit at a time, and of none while its caller does
+// not read: neither the socket ends by that, nor is more in memory.
+func TestCreditIsToldWhileTheClientReads(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := startScripted(t, Options{WriteLimit: 100_000})
+	c := join(t, &websocket.Dialer{}, url)
+	server.sessions()[0].net.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	c.send(`{"type":"call","id":1,"uri":"a","credit":900}`)
+	b.await(t, "call a")
+	b.done("call a", nil)
+	c.want(`{"type":"ack","id":1}`)
+	const results, size = 900, 10_000
+	granted, sent := make(chan int, results), 0
+	stream := b.calls["a"].Stream
+	stream.Watch(func(n int) { granted <- n })
+	text := json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
+	offer := func() bool { // false: no credit came for some time
+		select {
+		case n := <-granted:
+			for range n {
+				if !stream.Offer(text) {
+					t.Fatal("credit was told, and is none")
+				}
+			}
+			sent += n
+			return true
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	}
+	for offer() {
+	}
+	if used := server.Stats().BufferedBytes; sent == results || used > pausedBytes+mostBatchBytes+(mostTold+3)*size {
+		t.Errorf("%d results are sent, %d bytes wait", sent, used)
+	}
+	read := make(chan int)
+	go func() {
+		n := 0
+		for n < results && strings.HasSuffix(c.next(), `"more":true}`) {
+			n++
+		}
+		read <- n
+	}()
+	testkit.Eventually(t, within, "all results", func() bool { return offer() && sent == results })
+	if n := <-read; n != results {
+		t.Errorf("%d results came", n)
+	}
+	c.send(`{"type":"credit","id":1,"credit":1}`)
+	<-granted
+	if stream.Offer(json.RawMessage(`"` + strings.Repeat("x", 200_000) + `"`)) {
+		t.Error("a result that is too long was taken")
+	}
+	c.want(`{"type":"res","id":1,"error":{"code":413,"message":"the result is longer than a message may be"}}`)
+	b.answer("a", "1")
+	c.send(`{"type":"ping"}`)
+	c.want(`{"type":"pong"}`)
+}
+
 // A function that waits for credit is let go by the end of its socket.
 func TestStreamEndsWithItsSocket(t *testing.T) {
 	testkit.CheckLeaks(t)

@@ -74,6 +74,10 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	a, f := p.lastFrame(result, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.call != nil && p.call.ended {
+		drop(f) // it has ended by a result that was too long
+		return
+	}
 	s.calls--
 	s.forget(p)
 	switch {

@@ -101,6 +101,7 @@ func (s *session) stop() {
 		p.dropFrames()
 	}
 	s.promises = nil
+	s.changed.Broadcast()
 }
 
 func drop(f *frame) {

@@ -85,6 +85,13 @@ func (o *outbox) replyIfRoom(f *frame) bool {
 	return true
 }
 
+// hasRoomNow reports whether the client has read enough.
+func (o *outbox) hasRoomNow() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ended || o.hasRoom()
+}
+
 // awaitRoomUntil is awaitRoom that ends with ctx, whose end calls wakeAll.
 func (o *outbox) awaitRoomUntil(ctx context.Context) {
 	o.mu.Lock()
