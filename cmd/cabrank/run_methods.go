@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/socket"
@@ -18,7 +20,7 @@ func (s *service) workerMethods() (beyond socket.Options, err error) {
 	}
 	if len(s.cfg.Socket.Descriptors) > 0 {
 		if options.Files, err = schema.ReadFiles(s.cfg.Socket.Descriptors); err != nil {
-			return beyond, usageError(err)
+			return beyond, usageError(fmt.Errorf("socket.descriptors: %w", err))
 		}
 	}
 	s.schema = schema.New(options)

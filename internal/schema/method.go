@@ -56,7 +56,26 @@ func (m *Method) AppendAnswer(b []byte, encoded []byte) ([]byte, error) {
 	if err != nil {
 		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
 	}
-	return out, nil
+	return append(out[:len(b)], withoutBlanks(out[len(b):])...), nil
+}
+
+// withoutBlanks takes the blanks out of JSON, in its place, that stand outside of texts:
+// protojson writes some by chance.
+func withoutBlanks(value []byte) []byte {
+	out, quoted := value[:0], false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\' && i+1 < len(value):
+			out = append(out, c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ' ' && !quoted:
+			continue
+		}
+		out = append(out, value[i])
+	}
+	return out
 }
 
 // types are the messages that an Any may hold, and extensions: those of the files, and

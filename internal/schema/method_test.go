@@ -42,6 +42,7 @@ func TestJSON(t *testing.T) {
 		"":                                empty,
 		"null":                            empty,
 		"{}":                              empty,
+		`{"text":"a, \"b\": \\"}`:         with(`"text":""`, `"text":"a, \"b\": \\"`),
 		`{"text":"é\u0000","other":{}}`:   with(`"text":""`, `"text":"é\u0000"`),
 		`{"big":9007199254740993}`:        with(`"big":"0"`, `"big":"9007199254740993"`),
 		`{"big":"9007199254740993"}`:      with(`"big":"0"`, `"big":"9007199254740993"`),
@@ -66,7 +67,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := compacted(t, out); got != want {
+		if got := string(out[1:]); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
 		}
 	}
@@ -102,8 +103,8 @@ func FuzzJSON(f *testing.F) {
 	}
 	m := kinds(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if out, err := m.AppendAnswer(nil, in); err == nil && !json.Valid(out) {
-			t.Errorf("%q is no JSON", out)
+		if out, err := m.AppendAnswer(nil, in); err == nil && (!json.Valid(out) || compacted(t, out) != string(out)) {
+			t.Errorf("%q is no JSON without blanks", out)
 		}
 		encoded, err := m.AppendRequest(nil, in)
 		if err != nil {
