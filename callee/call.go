@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/redislink"
 )
 
 var (
@@ -78,7 +79,7 @@ func (c *Call) Answer(result any, err error) error {
 	if err != nil {
 		c.callee.counts.failed.Add(1)
 	}
-	c.callee.results.add(stored{call: c, payload: string(payload)})
+	c.callee.sender(redislink.ResultsKey(c.Conn)).add(stored{call: c, payload: string(payload)})
 	c.leave()
 	return nil
 }

@@ -18,8 +18,14 @@ import (
 	"github.com/cabrank/cabrank/internal/redislink"
 )
 
-// finishWithin bounds what Run does after its context has ended.
-const finishWithin = 20 * time.Second
+const (
+	// finishWithin bounds what Run does after its context has ended.
+	finishWithin = 20 * time.Second
+
+	// slots is how many a Cluster has, clusterParts in how many parts they are divided for
+	// results.
+	slots, clusterParts = 1 << 14, 16
+)
 
 // Callee takes calls from Redis, has functions answer them, and stores the results.
 //
@@ -33,7 +39,7 @@ type Callee struct {
 
 	client  rueidis.Client
 	sources []source
-	results *sender
+	senders []*sender // one; in a Cluster one for each part of its slots
 	places  *places
 	running running
 	loops   sync.WaitGroup // what takes calls, and looks after other callees
@@ -126,7 +132,10 @@ func (c *Callee) Start() error {
 		return err
 	}
 	c.began = true
-	c.results = newSender(c)
+	c.senders = []*sender{newSender(c)}
+	for c.client.Mode() == rueidis.ClientModeCluster && len(c.senders) < clusterParts {
+		c.senders = append(c.senders, newSender(c))
+	}
 	c.lives.Go(func() { c.listen(c.living) })
 	for _, source := range c.sources {
 		if k, ok := source.(*keeper); ok {
@@ -219,7 +228,9 @@ func (c *Callee) finish(ctx context.Context) (err error) {
 	}
 	c.die()
 	c.lives.Wait()
-	c.results.stop()
+	for _, s := range c.senders {
+		s.stop()
+	}
 	each(c.sources, source.clean)
 	c.client.Close()
 	return err
@@ -232,6 +243,16 @@ func each(sources []source, do func(source, context.Context)) {
 	for _, s := range sources {
 		do(s, ctx)
 	}
+}
+
+// sender returns who stores what is where a key is. In a Cluster nodes have slots that follow
+// each other, mostly: one that is silent holds up the results of a part of them.
+func (c *Callee) sender(key string) *sender {
+	if len(c.senders) == 1 {
+		return c.senders[0]
+	}
+	command := c.client.B().Llen().Key(key).Build() // which knows the slot of its key
+	return c.senders[int(command.Slot())*len(c.senders)/slots]
 }
 
 // Stats returns what it has done.
@@ -257,7 +278,7 @@ func (c *Callee) drop(call *Call) {
 func (c *Callee) lose(call *Call) {
 	c.counts.expired.Add(1)
 	if call.keeper() != nil && !call.cut() {
-		c.results.add(stored{call: call, over: true})
+		c.sender(redislink.CallsKey(call.URI)).add(stored{call: call, over: true})
 		return
 	}
 	c.settle(call) // clean gives back what was cut

@@ -182,5 +182,5 @@ func (k *keeper) giveUp(entry string, left time.Duration) {
 	c.counts.taken.Add(1)
 	c.counts.failed.Add(1)
 	c.calls.Add(1)
-	c.results.add(stored{call: call, payload: string(payload)})
+	c.sender(redislink.ResultsKey(call.Conn)).add(stored{call: call, payload: string(payload)})
 }

@@ -146,7 +146,7 @@ func (c *Call) Send(ctx context.Context, result any) error {
 	}
 	payload, err := json.Marshal(answer{c.Conn, c.ID, c.URI, result, place})
 	if err == nil {
-		c.callee.results.add(stored{call: c, payload: string(payload), more: true})
+		c.callee.sender(redislink.ResultsKey(c.Conn)).add(stored{call: c, payload: string(payload), more: true})
 	}
 	return err
 }

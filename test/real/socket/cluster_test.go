@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,7 +216,8 @@ func TestSecureSweep(t *testing.T) {
 }
 
 // Callees of ours in a Cluster: functions of all nodes, fewer workers than slots, and what is
-// popped too much given back; some are kept. A master that is killed loses its calls alone.
+// popped too much given back; some are kept. A master that is silent, or killed, loses its own
+// calls alone.
 func TestCalleeCluster(t *testing.T) {
 	testkit.CheckLeaks(t)
 	cluster := redisd.StartCluster(t, 3, 1)
@@ -226,7 +228,7 @@ func TestCalleeCluster(t *testing.T) {
 		ran.Add(1)
 		return call.URI, nil
 	}
-	c := callee.New(callee.Options{Redis: cluster.URL(), Workers: 2, Log: slog.New(slog.DiscardHandler)})
+	c := callee.New(callee.Options{Redis: cluster.URL(), Workers: 8, Log: slog.New(slog.DiscardHandler)})
 	for i := range 12 {
 		c.HandleCalls(fmt.Sprintf("u%d", i), work)
 		c.HandleCalls(fmt.Sprintf("kept%d", i), work, callee.AtLeastOnce())
@@ -260,8 +262,18 @@ func TestCalleeCluster(t *testing.T) {
 		}
 		return answered
 	}
-	if n := ask(20 * time.Second); n != 240 || ran.Load() != 240 || most.Load() > 2 {
+	if n := ask(20 * time.Second); n != 240 || ran.Load() != 240 || most.Load() > 8 {
 		t.Errorf("%d of 240 answered, %d ran, %d at once", n, ran.Load(), most.Load())
+	}
+	if err := syscall.Kill(cluster.Masters[2].PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ask(time.Second) // of one socket: what it gets waits for the silent master, in order
+	if n := c.Stats().Answered - 240; n < 80 {
+		t.Errorf("%d of 240 answered while one of three masters is silent", n)
+	}
+	if err := syscall.Kill(cluster.Masters[2].PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
 	}
 	cluster.Masters[0].Kill()
 	testkit.Eventually(t, 30*time.Second, "all to be answered again", func() bool { return ask(time.Second) == 240 })
