@@ -71,7 +71,11 @@ func command(ctx context.Context, to Sockets, action socket.Action, r *request) 
 	if r.Channel != nil {
 		c.Channel = *r.Channel
 	}
-	return to.Command(ctx, c)
+	id, err = to.Command(ctx, c)
+	if action != socket.Broadcast {
+		id = "" // it is no event
+	}
+	return id, err
 }
 
 func (r *request) checkFor(action socket.Action) error {

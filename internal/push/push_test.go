@@ -147,6 +147,9 @@ func TestRequestsOverHTTP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := post(t, address, tc.path, tc.body, "application/json", nil)
+			if hasID := strings.Contains(answer, `{"id":"id"}`); hasID != (status == 200 && (tc.path == "publish" || tc.path == "broadcast")) {
+				t.Errorf("answered %s", answer)
+			}
 			if got := to.take(); status != tc.status || status == 200 && got != tc.says || status != 200 && (!strings.Contains(answer, tc.says) || got != "") {
 				t.Errorf("%d %s, asked %s", status, answer, got)
 			}
