@@ -177,35 +177,43 @@ func (p plan) publish(ctx context.Context, publisher, to *crowd, from, n int, pa
 	return to.await(ctx, int64((from+n)*p.sockets))
 }
 
-// idle has sockets that do nothing, and then subscribe.
+// idle has sockets that do nothing, and then subscribe; and ten times as many, for which
+// the old server has not enough open files.
 func (p plan) idle(ctx context.Context) error {
-	fmt.Printf("\n%d sockets that do nothing; memory of the server\n\n", p.sockets)
-	fmt.Printf("| server | round | KiB a socket | with a subscription | open files a socket |\n|---|---|---|---|---|\n")
-	return p.each(ctx, p.arms, func(round int, a *arm) error {
-		pid := a.server.Process.Pid
-		few, err := gather(ctx, a, 10) // what is there for the first ones is no part
-		if err != nil {
-			return err
-		}
-		defer few.leave()
-		before, files := rss(pid), openFiles(pid)
-		c, err := gather(ctx, a, p.sockets)
-		if err != nil {
-			return err
-		}
-		defer c.leave()
-		plain, more := rss(pid), openFiles(pid)
-		if err := c.join(); err != nil {
-			return err
-		}
-		joined := rss(pid)
-		if before == 0 || joined == 0 {
-			return errors.New("no memory of the server in /proc")
-		}
-		n := float64(p.sockets)
-		fmt.Printf("| %s | %d | %.1f | %.1f | %.1f |\n", a.name, round, float64(plain-before)/n, float64(joined-before)/n, float64(more-files)/n)
-		return nil
-	})
+	fmt.Printf("\nsockets that do nothing; memory of the server\n\n")
+	fmt.Printf("| server | round | sockets | KiB a socket | with a subscription | open files a socket |\n|---|---|---|---|---|---|\n")
+	err := p.each(ctx, p.arms, func(round int, a *arm) error { return idleRound(ctx, round, a, p.sockets) })
+	names := slices.DeleteFunc(strings.Split(p.arms, ","), func(name string) bool { return name == "old" })
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return p.each(ctx, strings.Join(names, ","), func(round int, a *arm) error { return idleRound(ctx, round, a, 10*p.sockets) })
+}
+
+func idleRound(ctx context.Context, round int, a *arm, n int) error {
+	pid := a.server.Process.Pid
+	few, err := gather(ctx, a, 10) // what is there for the first ones is no part
+	if err != nil {
+		return err
+	}
+	defer few.leave()
+	before, files := rss(pid), openFiles(pid)
+	c, err := gather(ctx, a, n)
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	plain, more := rss(pid), openFiles(pid)
+	if err := c.join(); err != nil {
+		return err
+	}
+	joined := rss(pid)
+	if before == 0 || joined == 0 {
+		return errors.New("no memory of the server in /proc")
+	}
+	each := func(sum int) float64 { return float64(sum) / float64(n) }
+	fmt.Printf("| %s | %d | %d | %.1f | %.1f | %.1f |\n", a.name, round, n, each(plain-before), each(joined-before), each(more-files))
+	return nil
 }
 
 // rss is the memory of a process in KiB, the least of a few looks half a second after
