@@ -65,7 +65,7 @@ type callee interface {
 	Call(ctx context.Context, call broker.Call)
 }
 
-// calleeOf returns who answers calls of a URI. Only run calls it.
+// calleeOf returns who answers calls of a URI. Only who reads calls it.
 func (s *session) calleeOf(uri string) callee {
 	if !s.server.isMethod(uri) {
 		return s.server.options.Broker
