@@ -50,6 +50,14 @@ func kindSet(t testing.TB) []byte {
 		set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0].Imports().Get(i).FileDescriptor))
 	}
 	set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0]))
+	lacking := &descriptorpb.FileDescriptorProto{
+		Name: new("lacking.proto"), Package: new("test"), Syntax: new("proto3"), Dependency: []string{"missing.proto"},
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Lacking"), Field: []*descriptorpb.FieldDescriptorProto{{
+			Name: new("missing"), JsonName: new("missing"), Number: new(int32(1)), TypeName: new(".test.Missing"),
+			Label: new(descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL), Type: new(descriptorpb.FieldDescriptorProto_TYPE_MESSAGE),
+		}}}},
+	}
+	set.File = append(set.File, lacking)
 	encoded, err := proto.Marshal(set)
 	if err != nil {
 		t.Fatal(err)

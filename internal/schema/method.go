@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,8 @@ type Method struct {
 // without fields.
 //
 // Errors: one line, which names the field that is wrong.
-func (m *Method) AppendRequest(b []byte, value []byte) ([]byte, error) {
+func (m *Method) AppendRequest(b []byte, value []byte) (out []byte, err error) {
+	defer guard(&err)
 	message := dynamicpb.NewMessage(m.input)
 	if len(value) > 0 && !bytes.Equal(value, []byte("null")) {
 		options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: m.types}
@@ -35,7 +37,7 @@ func (m *Method) AppendRequest(b []byte, value []byte) ([]byte, error) {
 			return b, fmt.Errorf("%s: %s", m.input.FullName(), OneLine(Plain(err)))
 		}
 	}
-	out, err := proto.MarshalOptions{}.MarshalAppend(b, message)
+	out, err = proto.MarshalOptions{}.MarshalAppend(b, message)
 	if err != nil {
 		return b, fmt.Errorf("%s: %s", m.input.FullName(), OneLine(Plain(err)))
 	}
@@ -46,17 +48,27 @@ func (m *Method) AppendRequest(b []byte, value []byte) ([]byte, error) {
 //
 // Errors: one line: the bytes are no such message, or have something that the schema
 // does not.
-func (m *Method) AppendAnswer(b []byte, encoded []byte) ([]byte, error) {
+func (m *Method) AppendAnswer(b []byte, encoded []byte) (out []byte, err error) {
+	defer guard(&err)
 	message := dynamicpb.NewMessage(m.output)
 	if err := (proto.UnmarshalOptions{Resolver: m.types, AllowPartial: true}).Unmarshal(encoded, message); err != nil {
 		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
 	}
 	options := protojson.MarshalOptions{EmitDefaultValues: true, AllowPartial: true, Resolver: m.types}
-	out, err := options.MarshalAppend(b, message)
+	out, err = options.MarshalAppend(b, message)
 	if err != nil {
 		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
 	}
 	return append(out[:len(b)], withoutBlanks(out[len(b):])...), nil
+}
+
+var errDescription = errors.New("its description cannot be used")
+
+// guard has a description that protobuf chokes on end one call, not the process.
+func guard(err *error) {
+	if recover() != nil {
+		*err = errDescription
+	}
 }
 
 // withoutBlanks takes the blanks out of JSON, in its place, that stand outside of texts:
@@ -85,6 +97,9 @@ type types struct{ *dynamicpb.Types }
 // FindMessageByName implements protojson's resolver.
 func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
 	if found, err := t.Types.FindMessageByName(name); err == nil {
+		if unknown := Undescribed(found.Descriptor()); unknown != "" {
+			return nil, fmt.Errorf("%s needs %s, which is not described", name, unknown)
+		}
 		return found, nil
 	}
 	if strings.HasPrefix(string(name), "google.protobuf.") {

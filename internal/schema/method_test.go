@@ -77,13 +77,14 @@ func TestJSON(t *testing.T) {
 func TestFaults(t *testing.T) {
 	m := kinds(t)
 	for in, want := range map[string]string{
-		`{"count":"x"}`:                   "count",
-		`{"count":1.5}`:                   "count",
-		`{"list":[{"flag":1}]}`:           "flag",
-		`{"text":1}`:                      "text",
-		`[1]`:                             "unexpected token",
-		`{`:                               "unexpected",
-		`{"any":{"@type":"t/test.None"}}`: "test.None",
+		`{"count":"x"}`:         "count",
+		`{"count":1.5}`:         "count",
+		`{"list":[{"flag":1}]}`: "flag",
+		`{"text":1}`:            "text",
+		`[1]`:                   "unexpected token",
+		`{`:                     "unexpected",
+		`{"any":{"@type":"t/test.Lacking","missing":{"a":1}}}`: "test.Missing",
+		`{"any":{"@type":"t/test.None"}}`:                      "test.None",
 	} {
 		_, err := m.AppendRequest(nil, []byte(in))
 		if err == nil || !strings.HasPrefix(err.Error(), "test.Kind: ") || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\u00a0") {
