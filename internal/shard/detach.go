@@ -54,7 +54,9 @@ type begun struct {
 func (c *begun) Read(p []byte) (int, error) {
 	if len(c.first) > 0 {
 		n := copy(p, c.first)
-		c.first = c.first[n:]
+		if c.first = c.first[n:]; len(c.first) == 0 {
+			c.first = nil // the connection may stay for days
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)
