@@ -115,21 +115,8 @@ func TestConformanceNamesItsTests(t *testing.T) {
 // is in the tree, as is each limit; and each reason to end a connection is in one of
 // its tables.
 func TestThreatModelNamesItsTests(t *testing.T) {
-	text, written := read(t, "docs/threat-model.md"), map[string]bool{}
-	for _, p := range tree(t) {
-		for _, f := range p.files {
-			for _, decl := range f.syntax.Decls {
-				if fn, ok := decl.(*ast.FuncDecl); ok && f.isTest() {
-					written[fn.Name.Name] = true
-				}
-			}
-		}
-	}
-	for _, m := range regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z0-9]\w*`).FindAllString(text, -1) {
-		if !written[m] {
-			t.Errorf("docs/threat-model.md names %s, which does not exist", m)
-		}
-	}
+	text := read(t, "docs/threat-model.md")
+	namesTests(t, "docs/threat-model.md")
 	keys := read(t, "docs/configuration.md")
 	for _, key := range regexp.MustCompile("`limits\\.\\w+`").FindAllString(text, -1) {
 		if !strings.Contains(keys, "| "+key+" |") {
@@ -144,6 +131,42 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 	for _, m := range reasons {
 		if m[1] != "reason" && !strings.Contains(text, "`"+m[1]+"`") {
 			t.Errorf("docs/threat-model.md does not say what %s is against", m[1])
+		}
+	}
+}
+
+// namesTests holds that every test that a document names is in the tree, and returns
+// how many there are.
+func namesTests(t *testing.T, document string) int {
+	t.Helper()
+	written := map[string]bool{}
+	for _, p := range tree(t) {
+		for _, f := range p.files {
+			for _, decl := range f.syntax.Decls {
+				if fn, ok := decl.(*ast.FuncDecl); ok && f.isTest() {
+					written[fn.Name.Name] = true
+				}
+			}
+		}
+	}
+	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z0-9]\w*`).FindAllString(read(t, document), -1)
+	for _, name := range named {
+		if !written[name] {
+			t.Errorf("%s names %s, which does not exist", document, name)
+		}
+	}
+	return len(named)
+}
+
+// docs/gruf-relay.md has a row for each of the 40 defects, with tests that exist.
+func TestMovingOverNamesItsTests(t *testing.T) {
+	const document = "docs/gruf-relay.md"
+	if n := namesTests(t, document); n < 40 {
+		t.Errorf("%s names %d tests", document, n)
+	}
+	for n := range 40 {
+		if row := fmt.Sprintf("\n| D%d | ", n+1); strings.Count(read(t, document), row) != 1 {
+			t.Errorf("%s has not one row D%d", document, n+1)
 		}
 	}
 }

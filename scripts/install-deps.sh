@@ -98,6 +98,7 @@ workers)
   need ruby ruby --version
   need ruby-grpc ruby -e 'require "grpc"'
   need ruby-google-protobuf ruby -e 'require "google/protobuf"'
+  need ruby-prometheus-client-mmap ruby -e 'require "prometheus/client"'
   need ruby-grpc-tools command -v grpc_tools_ruby_protoc
   need python3-venv python3 -c 'import ensurepip, venv'
   need nodejs node --version
