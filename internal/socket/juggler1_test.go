@@ -188,7 +188,7 @@ func TestCreditIsToldWhileTheClientReads(t *testing.T) {
 	}
 	for offer() {
 	}
-	if used := server.Stats().BufferedBytes; sent == results || used > pausedBytes+mostBatchBytes+(mostTold+3)*size {
+	if used := server.Stats().BufferedBytes; sent == results || used > cost(pausedBytes+mostBatchBytes+(mostTold+3)*size) {
 		t.Errorf("%d results are sent, %d bytes wait", sent, used)
 	}
 	read := make(chan int)
