@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,6 +65,9 @@ func parseJSON(message []byte) (request, error) {
 	case !errors.As(err, &wrong):
 		return request{}, err
 	case wrong.Field == "":
+		return request{}, errObject
+	}
+	if bytes.Equal(bytes.TrimSpace(message), []byte("null")) { // which fills no struct, and is no error
 		return request{}, errObject
 	}
 	f := fields{

@@ -213,3 +213,23 @@ func TestFailure(t *testing.T) {
 		}
 	}
 }
+
+// A message in which all is wrong is refused for the first of it, and takes no more memory
+// than its length does.
+func TestManyFaults(t *testing.T) {
+	const faults = 100_000
+	message := bytes.Repeat([]byte{fieldJSON<<3 | 2, 1, 'x'}, faults)
+	message = append(message, fieldNumber<<3, 7)
+	r, err := parseProto(message)
+	if err != nil || r.id != "7" || r.refused == nil || r.refused.Error() != "json: it is none" {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestNoObject(t *testing.T) {
+	for _, message := range []string{"null", " null\n", "7", `"x"`, "[]", "", "{"} {
+		if r, err := parseJSON([]byte(message)); err == nil {
+			t.Errorf("%q: %+v", message, r)
+		}
+	}
+}

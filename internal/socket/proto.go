@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -57,7 +58,7 @@ var errProto = errors.New("not a Frame of cabrank.socket.v1")
 // Concurrency: nothing of the result is in message.
 func parseProto(message []byte) (request, error) {
 	var f fields
-	var refused error
+	var refused error // the first
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
@@ -71,7 +72,7 @@ func parseProto(message []byte) (request, error) {
 				return request{}, errProto
 			}
 			message = message[n:]
-			refused = errors.Join(refused, f.number(int(number), v))
+			refused = cmp.Or(refused, f.number(int(number), v))
 		case protowire.BytesType:
 			v, n := protowire.ConsumeBytes(message)
 			if n < 0 {
@@ -82,7 +83,7 @@ func parseProto(message []byte) (request, error) {
 			if !ok {
 				return request{}, errProto
 			}
-			refused = errors.Join(refused, why)
+			refused = cmp.Or(refused, why)
 		case protowire.Fixed32Type, protowire.Fixed64Type, protowire.StartGroupType, protowire.EndGroupType:
 			n := protowire.ConsumeFieldValue(number, kind, message)
 			if n < 0 {
@@ -90,9 +91,6 @@ func parseProto(message []byte) (request, error) {
 			}
 			message = message[n:]
 		}
-	}
-	if refused != nil {
-		refused = codedError(refused)
 	}
 	return f.request(refused), nil
 }
