@@ -99,6 +99,18 @@ func (h *hub) unsubscribe(name broker.Topic, s *session) {
 	step()
 }
 
+// has reports whether s has subscribed, or waits for it.
+func (h *hub) has(name broker.Topic, s *session) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	t := h.topics[name]
+	if t == nil {
+		return false
+	}
+	_, is := t.members[s]
+	return is
+}
+
 // expel is unsubscribe that the broker may call itself: that is asked later.
 func (h *hub) expel(name broker.Topic, s *session) (was bool) {
 	h.mu.Lock()

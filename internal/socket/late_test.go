@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -57,4 +58,27 @@ func TestCloseWithABrokerThatIsSilent(t *testing.T) {
 			b.done("pub "+fmt.Sprint(i), nil)
 		}
 	}
+}
+
+// The end of a subscription that is noted late takes nothing from one that came after it.
+func TestSubscribedAgainBeforeTheEndIsNoted(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, b := startScripted(t, Options{})
+	c := dial(t, url)
+	c.send(subFrame("1", "c"))
+	b.await(t, "sub c")
+	b.done("sub c", nil)
+	c.want("ack 1")
+	for _, s := range server.sessions() {
+		s.mu.Lock()
+		s.failed = append(s.failed, broker.Topic{Name: "c"}) // of the subscription before
+		s.mu.Unlock()
+	}
+	c.send(subFrame("2", "d"))
+	b.await(t, "sub c", "sub d")
+	b.done("sub d", nil)
+	c.want("ack 2")
+	c.send(unsubFrame("3", "c"))
+	b.await(t, "sub c", "sub d", "unsub c")
+	c.want("ack 3")
 }

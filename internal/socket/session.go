@@ -249,14 +249,18 @@ func (s *session) join(topic broker.Topic, done func(error)) {
 	})
 }
 
-// forgetFailed gives up the places of subscriptions that were refused.
+// forgetFailed gives up the places of subscriptions that were refused, unless the client
+// has asked again before that was known here.
 func (s *session) forgetFailed() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, topic := range s.failed {
-		delete(s.topics, topic)
-	}
+	failed := s.failed
 	s.failed = nil
+	s.mu.Unlock()
+	for _, topic := range failed {
+		if !s.server.hub.has(topic, s) {
+			delete(s.topics, topic)
+		}
+	}
 }
 
 // awaitJoined waits until the subscriptions before are done: what is published now
