@@ -13,6 +13,11 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
+// mostDepth is how deep messages may be in each other, as protobuf has it in C++ and Java.
+// An Any within an Any is read once for each around it: without a bound 400 KB take
+// seconds.
+const mostDepth = 100
+
 // Method is one method of a service.
 //
 // Concurrency: immutable.
@@ -32,7 +37,7 @@ func (m *Method) AppendRequest(b []byte, value []byte) (out []byte, err error) {
 	defer guard(&err)
 	message := dynamicpb.NewMessage(m.input)
 	if len(value) > 0 && !bytes.Equal(value, []byte("null")) {
-		options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: m.types}
+		options := protojson.UnmarshalOptions{DiscardUnknown: true, Resolver: m.types, RecursionLimit: mostDepth}
 		if err := options.Unmarshal(value, message); err != nil {
 			return b, fmt.Errorf("%s: %s", m.input.FullName(), OneLine(Plain(err)))
 		}
@@ -51,7 +56,7 @@ func (m *Method) AppendRequest(b []byte, value []byte) (out []byte, err error) {
 func (m *Method) AppendAnswer(b []byte, encoded []byte) (out []byte, err error) {
 	defer guard(&err)
 	message := dynamicpb.NewMessage(m.output)
-	if err := (proto.UnmarshalOptions{Resolver: m.types, AllowPartial: true}).Unmarshal(encoded, message); err != nil {
+	if err := (proto.UnmarshalOptions{Resolver: m.types, AllowPartial: true, RecursionLimit: mostDepth}).Unmarshal(encoded, message); err != nil {
 		return b, fmt.Errorf("%s: %s", m.output.FullName(), OneLine(Plain(err)))
 	}
 	options := protojson.MarshalOptions{EmitDefaultValues: true, AllowPartial: true, Resolver: m.types}

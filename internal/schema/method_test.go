@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -93,6 +94,31 @@ func TestFaults(t *testing.T) {
 	}
 	if _, err := m.AppendAnswer(nil, []byte{0xff}); err == nil {
 		t.Error("bytes that are no message")
+	}
+}
+
+// What is deep is refused: 400 KB of one Any in another would take seconds, which no
+// deadline ends.
+func TestDepth(t *testing.T) {
+	m := kinds(t)
+	nested := func(deep int) []byte {
+		return []byte(`{"any":` + strings.Repeat(`{"@type":"t/google.protobuf.Any","value":`, deep) + `{}` + strings.Repeat(`}`, deep) + `}`)
+	}
+	encoded, err := m.AppendRequest(nil, nested(40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.AppendAnswer(nil, encoded); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{string(nested(9_000)), strings.Repeat(`{"list":[`, 9_000) + strings.Repeat(`]}`, 9_000)} {
+		began := time.Now()
+		if _, err := m.AppendRequest(nil, []byte(in)); err == nil {
+			t.Errorf("%d bytes of %.20s... were taken", len(in), in)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%.20s... took %s", in, took)
+		}
 	}
 }
 
