@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
@@ -67,6 +68,9 @@ func (k *call) serve() {
 func (k *call) find() (left time.Duration, err error) {
 	known := k.methods.options.Schema
 	k.method = known.Known(k.URI)
+	if k.method == nil && !isName(k.URI[strings.LastIndexByte(k.URI, '/')+1:]) {
+		return 0, schema.ErrUnknown // workers are not asked, who get the URI as it is
+	}
 	if k.method != nil || k.Content == broker.Protobuf {
 		return k.Timeout, nil // to the digit: the relay knows HEADERS again that are the same
 	}
@@ -74,6 +78,18 @@ func (k *call) find() (left time.Duration, err error) {
 	defer cancel()
 	k.method, err = known.Method(ctx, k.URI)
 	return time.Until(k.until), err
+}
+
+// isName reports whether a method can have a name. Source: the language of protobuf.
+func isName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || '9' < c) {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // streams reports whether the answer is a stream, as far as is known: what its caller

@@ -241,6 +241,11 @@ func TestProtobuf(t *testing.T) {
 	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 12 || own.Text != "method Cpu not implemented" {
 		t.Errorf("%v", err)
 	}
+	for _, name := range []string{"", "Io\r\nx-admin: 1", "Io\x00", "Io?x", "Io Io", "7", strings.Repeat("\u00e9", 100)} {
+		if _, err := message(broker.Call{URI: "/" + work + "/" + name, Args: body}); err == nil || err.Error() != "there is no such method" {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
 	if got := h.call(t.Context(), ioPath, `{}`, soon).result(t); !strings.Contains(got.result, `"unimplemented","message":"the servers do not describe`) {
 		t.Errorf("%+v", got)
 	}
