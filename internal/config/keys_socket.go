@@ -76,7 +76,7 @@ func socketKeys() []Key {
 			Applies: ByUpgrade, Help: "most bytes of events that wait for one socket; the oldest are dropped",
 			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.QueueBytes }},
 		{Name: "socket.buffer_total", Arg: "BYTES", Default: "64MiB",
-			Applies: ByUpgrade, Help: "most bytes that wait for all sockets",
+			Applies: ByUpgrade, Help: "bytes by which the process may grow for all that waits for sockets",
 			kind: byteSize{min: 1, max: 64 * GiB}, field: func(c *Config) any { return &c.Socket.BufferTotal }},
 		{Name: "socket.call_cap", Arg: "N", Default: "0",
 			Applies: ByUpgrade, Help: "most calls that wait for one URI (0: any number)",
