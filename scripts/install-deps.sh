@@ -3,7 +3,7 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; a browser
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; a browser
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
 #
@@ -98,6 +98,7 @@ workers)
   need ruby ruby --version
   need ruby-grpc ruby -e 'require "grpc"'
   need ruby-google-protobuf ruby -e 'require "google/protobuf"'
+  need prometheus promtool --version
   need ruby-prometheus-client-mmap ruby -e 'require "prometheus/client"'
   need ruby-grpc-tools command -v grpc_tools_ruby_protoc
   need python3-venv python3 -c 'import ensurepip, venv'

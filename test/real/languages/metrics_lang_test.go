@@ -1,0 +1,225 @@
+//go:build real
+
+package languages_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// counted is a worker that counts its calls by the client library of its language.
+type counted struct {
+	command []string
+	env     []string
+	calls   string // its counter of calls
+	seconds string // its histogram of them
+}
+
+// countedWorkers have a folder for what the processes of one worker share, which the
+// hook empties: a process would go on with the numbers of the one before.
+func countedWorkers(t *testing.T, shared string) map[string]counted {
+	t.Helper()
+	scripts := filepath.Join(harness.Root(t), "test", "real", "languages", "testdata")
+	python := harness.Built(t, filepath.Join(harness.Root(t), ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers")
+	return map[string]counted{
+		"python": {
+			command: []string{python, filepath.Join(scripts, "counted_worker.py")},
+			env: []string{
+				"CABRANK_WORKERS_ENV={PROMETHEUS_MULTIPROC_DIR: '" + shared + "/{worker}'}",
+				`CABRANK_HOOKS_BEFORE_START=["sh", "-c", "rm -rf \"$0\" && mkdir -p \"$0\"", "` + shared + `/{worker}"]`,
+				"PYTHONDONTWRITEBYTECODE=1",
+			},
+			calls: "work_calls_total", seconds: "work_seconds",
+		},
+		"ruby": {
+			command: []string{"ruby", filepath.Join(scripts, "gruf_worker.rb"), "exec", "gruf", "--host", "{addr}"},
+			env:     []string{"METRICS_DIR=" + shared},
+			calls:   "grpc_server_requests_total", seconds: "grpc_server_request_duration_seconds",
+		},
+		"node": {
+			command: []string{"node", filepath.Join(scripts, "counted_worker.js")},
+			calls:   "work_calls_total", seconds: "work_seconds",
+		},
+	}
+}
+
+// Counters of three client libraries fall never and lose nothing while workers are
+// replaced, under load: by rolls, by recycling and, once all is counted, by kill -9.
+// promtool finds nothing on the page that it does not find on those of the workers.
+func TestCountersOfLanguages(t *testing.T) {
+	for lang, w := range countedWorkers(t, harness.ShortTempDir(t)) {
+		t.Run(lang, func(t *testing.T) {
+			m := startCounted(t, w)
+			load := harness.StartLoop(t, workpb.NewWorkClient(harness.Dial(t, m.Addr)), slices.Repeat([]harness.LoopCall{harness.CallCPUOnce}, 6))
+			m.watch("a roll", func() error { return m.operator.Run(harness.ChangeLimit, "restart") })
+			m.watch("recycling", func() error { return m.retired(t.Context(), "calls", 2) })
+			failed, calls := load.Stop()
+			if len(failed) > 0 {
+				t.Error(failed)
+			}
+			m.await(float64(calls))
+			m.watch("kill -9", m.kill)
+			m.await(float64(calls))
+			m.check(t)
+			m.Stop()
+		})
+	}
+}
+
+// merged is a running cabrank whose workers count.
+type merged struct {
+	*harness.Cabrank
+
+	counted  counted
+	operator *harness.Operator
+	most     map[string]float64 // of each counter
+}
+
+func startCounted(t *testing.T, w counted) *merged {
+	t.Helper()
+	socket := filepath.Join(harness.ShortTempDir(t), "control")
+	env := slices.Concat(w.env, []string{"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=" + socket, "CABRANK_RECYCLE_CALLS=300", harness.Trusting})
+	args := append([]string{"--workers", "3", "--slots", "4", "--min-ready", "2", "--"}, w.command...)
+	m := &merged{Cabrank: harness.StartCabrankEnv(t, env, args...), counted: w, operator: harness.NewOperator(t, socket), most: map[string]float64{}}
+	m.WaitReady(harness.LangBound)
+	return m
+}
+
+// watch looks at the page until something has been done, and once more.
+func (m *merged) watch(what string, do func() error) {
+	m.T.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	m.Wait(harness.ChangeLimit, what, func() bool {
+		m.look()
+		select {
+		case err := <-done:
+			if err != nil {
+				m.T.Error(err)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+	m.look()
+}
+
+// look holds that no counter of the workers has fallen.
+func (m *merged) look() {
+	m.T.Helper()
+	samples := m.Samples()
+	for _, name := range []string{m.counted.calls, m.counted.seconds, "process_cpu_user_seconds_total", "nodejs_gc_duration_seconds"} {
+		for _, s := range samples[name] {
+			series := name + fmt.Sprint(s.Labels)
+			if s.Value < m.most[series] {
+				m.T.Fatalf("%s has fallen from %v to %v", series, m.most[series], s.Value)
+			}
+			m.most[series] = s.Value
+		}
+	}
+}
+
+// await waits until the page has so many calls, in the counter and in the histogram.
+func (m *merged) await(calls float64) {
+	m.T.Helper()
+	counter, histogram := 0.0, 0.0
+	for wait := time.Now().Add(harness.Patience); time.Now().Before(wait); {
+		m.look()
+		counter, histogram = m.Metric(m.counted.calls), m.Metric(m.counted.seconds)
+		if counter == calls && histogram == calls {
+			return
+		}
+		if counter > calls {
+			break
+		}
+	}
+	m.T.Fatalf("%v calls on the page, %v in the histogram, want %v", counter, histogram, calls)
+}
+
+func (m *merged) retired(ctx context.Context, reason string, n float64) error {
+	for ctx.Err() == nil {
+		page, err := get("http://" + m.MetricsAddr + "/metrics")
+		if err != nil {
+			return err
+		}
+		if found := strings.Count(page, `reason="`+reason+`"`); found >= int(n) {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// kill kills a worker and waits for the one in its place.
+func (m *merged) kill() error {
+	s, err := m.operator.Status()
+	if err != nil {
+		return err
+	}
+	killed := s.Workers[0].PID
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		return err
+	}
+	return m.operator.Await(harness.LangBound, "a new worker", func(s *harness.OperatorStatus) bool {
+		return s.Ready == 3 && s.Workers[0].PID != killed
+	})
+}
+
+// check has promtool look at the page, and at that of a worker.
+func (m *merged) check(t *testing.T) {
+	t.Helper()
+	s, err := m.operator.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(s.Workers[0].Address, ":")
+	var number int
+	if _, err := fmt.Sscan(port, &number); err != nil {
+		t.Fatal(err)
+	}
+	own, err := get(fmt.Sprintf("http://127.0.0.1:%d/metrics", number+100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := promtool(t, own)
+	for _, finding := range promtool(t, m.MetricsText()) {
+		if !slices.Contains(known, finding) {
+			t.Errorf("promtool: %s", finding)
+		}
+	}
+}
+
+func promtool(t *testing.T, page string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	cmd.Stdin = strings.NewReader(page)
+	out, err := cmd.CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+func get(url string) (string, error) {
+	client := http.Client{Timeout: harness.Patience}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	return string(page), err
+}
