@@ -92,8 +92,8 @@ func (d dialect) closeCode(reason endReason, code int) int {
 }
 
 // mostReason bounds the text of a close frame. Source: RFC 6455, section 5.5: 125 bytes
-// with the code.
-const mostReason = 120
+// with the code, which has 2.
+const mostReason = 123
 
 // shortened cuts a text to what a close frame takes.
 func shortened(text string) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -174,11 +175,12 @@ func TestCommandsAreTold(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
+	longest := strings.Repeat("x", 123)
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "n*", Pattern: true})
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"})
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "a", Channel: "news"}) // changes nothing
-	mustCommand(t, first, Command{Action: Disconnect, User: "a", Reason: "logged out"})
-	for _, want := range []string{`{"type":"unsb","pattern":"n*"}`, `{"type":"unsb","channel":"news"}`, "websocket: close 4403: logged out"} {
+	mustCommand(t, first, Command{Action: Disconnect, User: "a", Reason: longest})
+	for _, want := range []string{`{"type":"unsb","pattern":"n*"}`, `{"type":"unsb","channel":"news"}`, "websocket: close 4403: " + longest} {
 		if got := c.next(); got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
