@@ -87,7 +87,7 @@ func methodsIn(set *descriptorpb.FileDescriptorSet) (map[string]*Method, error) 
 	if err != nil {
 		return nil, err
 	}
-	known, all := &types{dynamicpb.NewTypes(linked)}, map[string]*Method{}
+	known, all := &types{Types: dynamicpb.NewTypes(linked)}, map[string]*Method{}
 	linked.RangeFiles(func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			maps.Copy(all, methodsOf(file.Services().Get(i), known))

@@ -35,13 +35,13 @@ message Kind {
 }
 `
 
-// kindSet is kindProto with what it imports, as protoc writes it.
-func kindSet(t testing.TB) []byte {
+// setOf is a .proto file with what it imports, as protoc writes it.
+func setOf(t testing.TB, source string) *descriptorpb.FileDescriptorSet {
 	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"kinds.proto": kindProto}),
+		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"a.proto": source}),
 	})}
-	compiled, err := compiler.Compile(context.Background(), "kinds.proto")
+	compiled, err := compiler.Compile(context.Background(), "a.proto")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,13 @@ func kindSet(t testing.TB) []byte {
 		set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0].Imports().Get(i).FileDescriptor))
 	}
 	set.File = append(set.File, protodesc.ToFileDescriptorProto(compiled[0]))
+	return set
+}
+
+// kindSet is kindProto with what it imports, and a file that lacks something.
+func kindSet(t testing.TB) []byte {
+	t.Helper()
+	set := setOf(t, kindProto)
 	lacking := &descriptorpb.FileDescriptorProto{
 		Name: new("lacking.proto"), Package: new("test"), Syntax: new("proto3"), Dependency: []string{"missing.proto"},
 		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Lacking"), Field: []*descriptorpb.FieldDescriptorProto{{
@@ -67,8 +74,13 @@ func kindSet(t testing.TB) []byte {
 
 func kindFiles(t testing.TB) *schema.Files {
 	t.Helper()
+	return filesOf(t, kindSet(t))
+}
+
+func filesOf(t testing.TB, encoded []byte) *schema.Files {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "kinds.pb")
-	if err := os.WriteFile(path, kindSet(t), 0o600); err != nil {
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	files, err := schema.ReadFiles([]string{path})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -97,12 +98,27 @@ func withoutBlanks(value []byte) []byte {
 
 // types are the messages that an Any may hold, and extensions: those of the files, and
 // those of protobuf itself.
-type types struct{ *dynamicpb.Types }
+type types struct {
+	*dynamicpb.Types
+
+	lacks sync.Map // protoreflect.FullName of those that were looked for: of what they need and is not described, or ""
+}
+
+// undescribed is Undescribed, once for each type.
+func (t *types) undescribed(m protoreflect.MessageDescriptor) protoreflect.FullName {
+	if known, ok := t.lacks.Load(m.FullName()); ok {
+		unknown, _ := known.(protoreflect.FullName)
+		return unknown
+	}
+	unknown := Undescribed(m)
+	t.lacks.Store(m.FullName(), unknown)
+	return unknown
+}
 
 // FindMessageByName implements protojson's resolver.
 func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
 	if found, err := t.Types.FindMessageByName(name); err == nil {
-		if unknown := Undescribed(found.Descriptor()); unknown != "" {
+		if unknown := t.undescribed(found.Descriptor()); unknown != "" {
 			return nil, fmt.Errorf("%s needs %s, which is not described", name, unknown)
 		}
 		return found, nil
@@ -124,7 +140,7 @@ func methodsOf(service protoreflect.ServiceDescriptor, known *types) map[string]
 	all := map[string]*Method{}
 	for i := range service.Methods().Len() {
 		m := service.Methods().Get(i)
-		if Undescribed(m.Input()) != "" || Undescribed(m.Output()) != "" {
+		if known.undescribed(m.Input()) != "" || known.undescribed(m.Output()) != "" {
 			continue
 		}
 		all["/"+string(service.FullName())+"/"+string(m.Name())] = &Method{

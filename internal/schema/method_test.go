@@ -3,6 +3,7 @@ package schema_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,38 @@ func TestDepth(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("%.20s... took %s", in, took)
 		}
+	}
+}
+
+// What a type needs is looked at once, however many of it a message has: a large API is
+// some hundreds of types that know each other.
+func TestManyOfALargeType(t *testing.T) {
+	var source strings.Builder
+	source.WriteString("syntax = \"proto3\"; package large; import \"google/protobuf/any.proto\";")
+	source.WriteString("message In { repeated google.protobuf.Any all = 1; } service S { rpc Do(In) returns (In); }")
+	const kinds = 300
+	for i := range kinds {
+		fmt.Fprintf(&source, "message M%d {", i)
+		for field := range 20 {
+			fmt.Fprintf(&source, "M%d f%d = %d;", (i+field+1)%kinds, field, field+1)
+		}
+		source.WriteString("}")
+	}
+	encoded, err := proto.Marshal(setOf(t, source.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := schema.New(schema.Options{Files: filesOf(t, encoded)}).Method(t.Context(), "/large.S/Do")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := `{"@type":"t/large.M0"}`
+	began := time.Now()
+	if _, err := m.AppendRequest(nil, []byte(`{"all":[`+strings.Repeat(one+",", 30_000)+one+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 
