@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	pb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/broker"
@@ -263,5 +266,46 @@ func TestNoWorker(t *testing.T) {
 	err := h.call(t.Context(), ioPath, `{}`, soon).taken(t)
 	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 503 {
 		t.Errorf("%v", err)
+	}
+}
+
+// describer is a worker that does not come to an end with what it says of itself.
+type describer struct {
+	pb.UnimplementedServerReflectionServer
+
+	told atomic.Int64 // bytes
+}
+
+func (d *describer) ServerReflectionInfo(stream grpc.BidiStreamingServer[pb.ServerReflectionRequest, pb.ServerReflectionResponse]) error {
+	for n := 0; ; n++ {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
+		encoded, err := proto.Marshal(&descriptorpb.FileDescriptorProto{
+			Name: new(fmt.Sprint(n)), Dependency: []string{fmt.Sprint(n + 1)}, Package: new(strings.Repeat("x", 1<<20)),
+		})
+		if err != nil {
+			return err
+		}
+		d.told.Add(int64(len(encoded)))
+		answer := &pb.ServerReflectionResponse{MessageResponse: &pb.ServerReflectionResponse_FileDescriptorResponse{
+			FileDescriptorResponse: &pb.FileDescriptorResponse{FileDescriptorProto: [][]byte{encoded}},
+		}}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// What a worker says of itself is bounded in all, not message by message.
+func TestLongDescription(t *testing.T) {
+	d := &describer{}
+	h := newHouse(t, func(s *grpc.Server) { pb.RegisterServerReflectionServer(s, d) })
+	err := h.call(t.Context(), ioPath, `{}`, soon).taken(t)
+	if own, ok := errors.AsType[*broker.CodeError](err); !ok || own.Code != 503 || !strings.Contains(own.Text, "more than 16 MiB") {
+		t.Errorf("%v", err)
+	}
+	if told := d.told.Load(); told > 17<<20 {
+		t.Errorf("it has told %d bytes", told)
 	}
 }

@@ -3,6 +3,7 @@ package methods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -17,14 +18,19 @@ import (
 	"github.com/cabrank/cabrank/internal/schema"
 )
 
+// mostDescription is the most bytes of all that workers say in one conversation. Read, it
+// takes ten times as much memory, and up to 80 times if that is what a worker is after. An
+// API that is larger can be in files.
+const mostDescription = 16 << 20
+
 // Reflection returns how a Schema asks the workers of a relay: by calls of this process,
 // which any worker that is ready answers outside of its slots. Without one they wait for
 // it like any call.
 func Reflection(r *relay.Relay) schema.Opener {
 	local := r.ServeLocal(relay.Caller{Door: Door})
 	return func(ctx context.Context, path string) (schema.Stream, error) {
-		s := &conversation{budget: budget{most: schema.MaxBytes}}
-		s.in = inflow{from: &s.call, budget: &s.budget, most: schema.MaxBytes}
+		s := &conversation{budget: budget{most: 2 * mostDescription}, left: mostDescription}
+		s.in = inflow{from: &s.call, budget: &s.budget, most: mostDescription}
 		left := time.Hour
 		if deadline, ok := ctx.Deadline(); ok {
 			left = time.Until(deadline)
@@ -44,6 +50,7 @@ type conversation struct {
 
 	mu     sync.Mutex // held while the call is in use
 	in     inflow
+	left   int // bytes of messages that may still come
 	closed bool
 }
 
@@ -91,7 +98,10 @@ func (s *conversation) RecvMsg(m any) error {
 		return errConversation()
 	}
 	body, err := s.in.next()
+	s.left -= len(body)
 	switch f := (*failure)(nil); {
+	case err == nil && s.left < 0:
+		return status.Error(codes.ResourceExhausted, fmt.Sprintf("workers describe themselves in more than %d MiB", mostDescription>>20))
 	case err == nil:
 		if err := proto.Unmarshal(body, message); err != nil {
 			return status.Error(codes.Internal, err.Error())
