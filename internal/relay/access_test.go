@@ -2,6 +2,7 @@ package relay
 
 import (
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,13 @@ import (
 // Each finished call is told once, with what an incident needs, whoever has ended it.
 func TestAccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var told []Access
 		var paths []string
 		g := newPipeRig(t, withQueue(9, 20*time.Millisecond), func(o *Options) {
 			o.Access = func(a *Access) {
+				mu.Lock()
+				defer mu.Unlock()
 				told, paths = append(told, *a), append(paths, string(a.Path))
 			}
 		})
@@ -39,6 +43,8 @@ func TestAccess(t *testing.T) {
 		caller.WantHeaders(5, end)
 		caller.WriteRST(3, http2.ErrCodeCancel)
 		pass(time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
 		want := []Access{
 			{GRPC: true, Code: grpcwire.OK, Worker: "worker-1", Took: 5 * time.Millisecond, Worked: 5 * time.Millisecond, Received: int64(len(hi())), Sent: int64(len(hi()))},
 			{GRPC: true, Code: grpcwire.ResourceExhausted, Reason: "queue_timeout", Took: 20 * time.Millisecond, Waited: 20 * time.Millisecond},
