@@ -7,6 +7,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
+	"strings"
 
 	"github.com/cabrank/cabrank/internal/socket"
 )
@@ -63,7 +65,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, do func(context.
 		return
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		refuse(w, http.StatusBadRequest, inWords(err))
 		return
 	}
 	id, err := do(r.Context(), asked)
@@ -87,6 +89,22 @@ func read(w http.ResponseWriter, r *http.Request) (*request, error) {
 		return nil, errors.New("more than one JSON object")
 	}
 	return asked, nil
+}
+
+// inWords says what is wrong with a request without the words of Go.
+func inWords(err error) string {
+	wrong := (*json.UnmarshalTypeError)(nil)
+	switch {
+	case errors.Is(err, io.EOF), errors.As(err, &wrong) && wrong.Field == "":
+		return "want a JSON object"
+	case wrong == nil:
+		return strings.TrimPrefix(err.Error(), "json: ")
+	case wrong.Type.Kind() == reflect.String:
+		return wrong.Field + ": not a text"
+	case wrong.Type.Kind() == reflect.Bool:
+		return wrong.Field + ": not true or false"
+	}
+	return wrong.Field + ": not a whole number"
 }
 
 // answered is the body of an answer.
