@@ -67,10 +67,11 @@ func gaugeRules(cfg *config.Config) (rules []scrape.Rule) {
 	return rules
 }
 
-// targets are the processes that may have a page.
+// targets are the processes that may have a page: those that were ready. While one starts,
+// who listens at its port may be another program, whose numbers would stay.
 func (m *scraping) targets(workers []worker.Status) (all []scrape.Target) {
 	for _, w := range workers {
-		if w.PID != 0 {
+		if w.PID != 0 && w.State != worker.Starting && w.State != worker.CrashLoop {
 			all = append(all, m.target(w))
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -94,7 +96,8 @@ func startCounted(t *testing.T, w counted) *merged {
 	t.Helper()
 	socket := filepath.Join(harness.ShortTempDir(t), "control")
 	env := slices.Concat(w.env, []string{"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=" + socket, "CABRANK_RECYCLE_CALLS=300", harness.Trusting})
-	args := append([]string{"--workers", "3", "--slots", "4", "--min-ready", "2", "--"}, w.command...)
+	port := testkit.FreePorts(t, 120) // an exporter that finds its port taken is none, and no worker ends for it
+	args := append([]string{"--start-port", strconv.Itoa(port), "--workers", "3", "--slots", "4", "--min-ready", "2", "--"}, w.command...)
 	m := &merged{Cabrank: harness.StartCabrankEnv(t, env, args...), counted: w, operator: harness.NewOperator(t, socket), most: map[string]float64{}}
 	m.WaitReady(harness.LangBound)
 	return m
@@ -203,19 +206,17 @@ func (m *merged) kill() error {
 // check has promtool look at the page, and at that of a worker.
 func (m *merged) check(t *testing.T) {
 	t.Helper()
-	s, err := m.operator.Status()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := strings.Cut(s.Workers[0].Address, ":")
-	var number int
-	if _, err := fmt.Sscan(port, &number); err != nil {
-		t.Fatal(err)
-	}
-	own, err := get(fmt.Sprintf("http://127.0.0.1:%d/metrics", number+100))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var own string
+	m.Wait(harness.LangBound, "the page of a worker", func() bool {
+		s, err := m.operator.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := strings.Cut(s.Workers[0].Address, ":")
+		number, _ := strconv.Atoi(port)
+		own, err = get(fmt.Sprintf("http://127.0.0.1:%d/metrics", number+100))
+		return err == nil // else it is being replaced
+	})
 	known := promtool(t, own)
 	for _, finding := range promtool(t, m.MetricsText()) {
 		if !slices.Contains(known, finding) {
