@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,11 +106,12 @@ func TestCommandsByConnection(t *testing.T) {
 	one.send(subFrame("1", "c"))
 	one.want("ack 1")
 	var ids []string
-	first.directory.mu.Lock()
-	for id := range first.directory.ids {
-		ids = append(ids, id)
-	}
-	first.directory.mu.Unlock()
+	testkit.Eventually(t, within, "both to be in the directory", func() bool {
+		first.directory.mu.Lock()
+		defer first.directory.mu.Unlock()
+		ids = slices.Collect(maps.Keys(first.directory.ids))
+		return len(ids) == 2
+	})
 	mustCommand(t, second, Command{Action: Broadcast, Connection: "nobody", Channel: "c"})
 	mustCommand(t, second, Command{Action: Broadcast, Channel: "c"})
 	for i, id := range ids {
