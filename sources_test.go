@@ -135,6 +135,9 @@ func TestTreeHoldsSourcesOnly(t *testing.T) {
 			t.Errorf("%s is a link", name)
 			return nil
 		}
+		if strings.HasPrefix(name, "-") {
+			t.Errorf("%s is a result: was it added by mistake?", name)
+		}
 		info, err := entry.Info()
 		if err == nil && info.Size() > mostBytes {
 			t.Errorf("%s has %d bytes, at most %d are allowed: was it added by mistake?", name, info.Size(), mostBytes)

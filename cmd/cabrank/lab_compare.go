@@ -64,6 +64,6 @@ func newLabCompareCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`folder` for compare.html and compare.json")
+	cmd.Flags().Var((*folder)(&out), "out", "`folder` for compare.html and compare.json")
 	return cmd
 }

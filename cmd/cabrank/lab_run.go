@@ -87,7 +87,7 @@ func newLabRunCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.quick, "quick", false, "the short form of the scenario")
-	flags.StringVar(&f.out, "out", "", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
+	flags.Var((*folder)(&f.out), "out", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
 	flags.Uint64Var(&f.seed, "seed", 0, "draws arrivals, work and the order of the arms; that of the scenario if not given")
 	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")

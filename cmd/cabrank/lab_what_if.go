@@ -141,7 +141,7 @@ func (f *whatIfFlags) addTo(cmd *cobra.Command) {
 	flags.DurationVar(&f.Queue.Timeout, "queue-timeout", 30*time.Second, "for how long a call may wait there")
 	flags.IntVar(&f.Calls, "calls", whatif.DefaultCalls, "calls to simulate for each number of workers and each policy")
 	flags.Uint64Var(&f.Seed, "seed", 1, "draws the calls; the same seed, the same answer")
-	flags.StringVar(&f.out, "out", "", "`folder` for report.html and what-if.json")
+	flags.Var((*folder)(&f.out), "out", "`folder` for report.html and what-if.json")
 }
 
 // read checks the flags.

@@ -55,7 +55,7 @@ func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
 	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
-	flags.StringVar(&f.out, "out", "", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+	flags.Var((*folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
 }
 
 // readGoal reads the thresholds, and where a search begins.

@@ -92,7 +92,7 @@ func (d dialect) eventID(id messageID) string {
 	if text := id.text(); len(text) == 36 && uuid.UnmarshalText([]byte(text)) == nil {
 		return string(uuid)
 	}
-	return newUUID()
+	return broker.NewID()
 }
 
 // topic is what a SUB or UNSB is about.

@@ -2,7 +2,6 @@ package socket
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -49,12 +48,10 @@ func (a answer) appendTo(b []byte) []byte {
 	if a.kind > Evnt || a.kind < Nack || a.failed {
 		return b
 	}
-	var random [16]byte
-	rand.Read(random[:])
 	b = append(b, `{"meta":{"type":`...)
 	b = strconv.AppendInt(b, int64(a.kind), 10)
 	b = append(b, `,"uuid":"`...)
-	b = appendUUID(b, random)
+	b = broker.AppendID(b)
 	b = append(b, `"},"payload":{"for":"`...)
 	b = append(b, a.id...)
 	b = append(b, '"')

@@ -2,8 +2,6 @@ package socket
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -197,24 +195,4 @@ func (id *messageID) UnmarshalText(text []byte) error {
 
 func isHex(b byte) bool {
 	return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' || 'A' <= b && b <= 'F'
-}
-
-// newUUID returns a UUID of version 4.
-func newUUID() string {
-	var random [16]byte
-	rand.Read(random[:])
-	return string(appendUUID(nil, random))
-}
-
-// appendUUID appends a UUID of version 4 made of 16 random bytes.
-func appendUUID(b []byte, random [16]byte) []byte {
-	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80
-	for i, end := range [5]int{4, 6, 8, 10, 16} {
-		if i > 0 {
-			b = append(b, '-')
-		}
-		from := [5]int{0, 4, 6, 8, 10}[i]
-		b = hex.AppendEncode(b, random[from:end])
-	}
-	return b
 }

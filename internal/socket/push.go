@@ -68,7 +68,7 @@ func (s *Server) Publish(ctx context.Context, channel string, args json.RawMessa
 	if isOwn(channel) {
 		return "", ErrOwnChannel
 	}
-	id = newUUID()
+	id = broker.NewID()
 	return id, s.publish(ctx, broker.Event{Channel: channel, ID: id, Args: args})
 }
 
@@ -81,7 +81,7 @@ func (s *Server) Command(ctx context.Context, c Command) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	id = newUUID()
+	id = broker.NewID()
 	return id, s.publish(ctx, broker.Event{Channel: pushChannel, ID: id, Args: args})
 }
 

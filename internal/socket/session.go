@@ -77,7 +77,7 @@ type session struct {
 
 func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows allowed, identity *Identity) *session {
 	s := &session{server: server, ws: ws, in: in, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
-	s.caller = &broker.Caller{ID: newUUID(), Address: hostOf(s.net.RemoteAddr())}
+	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr())}
 	s.changed.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)

@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -146,7 +144,7 @@ func (b *Broker) Call(ctx context.Context, call broker.Call) {
 		call.Accepted(errName)
 		return
 	}
-	id, list := newID(), redislink.CallsKey(call.URI)
+	id, list := broker.NewID(), redislink.CallsKey(call.URI)
 	to := b.calls.index(list)
 	payload, err := json.Marshal(redislink.Entry{Conn: b.results[to], ID: id, URI: call.URI, Args: call.Args, Several: call.Stream != nil})
 	if err != nil {
@@ -257,13 +255,4 @@ func (b *Broker) Close() {
 	b.closeClients()
 	b.ended.Wait()
 	b.pending.endAll(broker.ErrClosed)
-}
-
-// newID returns a UUID of version 4.
-func newID() string {
-	var r [16]byte
-	rand.Read(r[:])
-	r[6], r[8] = r[6]&0x0f|0x40, r[8]&0x3f|0x80
-	h := hex.EncodeToString(r[:])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }

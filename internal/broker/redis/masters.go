@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/redislink"
 )
 
@@ -119,7 +120,7 @@ func (m *masters) outlet(key string) *outlet { return m.outlets[m.index(key)] }
 func (m *masters) names() []string {
 	names := make([]string, len(m.outlets))
 	for missing := len(names); missing > 0; {
-		id := newID()
+		id := broker.NewID()
 		if i := m.index(redislink.ResultsKey(id)); names[i] == "" {
 			names[i] = id
 			missing--
