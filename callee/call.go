@@ -52,10 +52,10 @@ type Call struct {
 // Deadline is when its time is over; that of its context, too.
 func (c *Call) Deadline() time.Time { return c.deadline }
 
-// Answer has a result stored, or an error as the result. The result is anything that has
-// a form in JSON, and a json.RawMessage as it is; nil is none.
+// Answer has a result stored, or an error as the result. The result is encoded as JSON, a
+// json.RawMessage is stored as it is, and nil means that there is no result.
 //
-// Errors: ErrAnswered and ErrExpired; or that of the form in JSON, after which the call may
+// Errors: ErrAnswered and ErrExpired; or that of the JSON encoding, after which the call may
 // be answered again.
 func (c *Call) Answer(result any, err error) error {
 	if raw, ok := result.(json.RawMessage); ok && raw == nil {

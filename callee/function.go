@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 )
 
-// Handler answers a call: with anything that has a form in JSON, a json.RawMessage as it
-// is, nil for no result; with an error, which becomes the result; or with ErrLater.
+// Handler answers a call: with a result that is encoded as JSON (a json.RawMessage is stored
+// as it is, nil means no result); with an error, which becomes the result; or with ErrLater.
 type Handler func(ctx context.Context, call *Call) (any, error)
 
 // Middleware is what goes around functions: it calls next, or answers itself.

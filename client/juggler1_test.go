@@ -168,8 +168,8 @@ func TestTooManyResults(t *testing.T) {
 	})
 }
 
-// A server whose first message is another one is none, and so is one that wants a token
-// that nobody has.
+// A server must begin with the welcome. One that wants a token is refused by a client that
+// has none.
 func TestNoWelcome(t *testing.T) {
 	for first, want := range map[string]string{
 		`{"type":"ack","id":1}`:          `its first message is "ack"`,

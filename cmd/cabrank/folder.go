@@ -5,8 +5,8 @@ import "errors"
 // folder is a flag that names a folder for results.
 type folder string
 
-// Set implements pflag.Value. A dash is standard output for other programs: a folder of
-// that name is a slip, which few shells remove at the first try.
+// Set implements pflag.Value. Other programs write to standard output for a dash; here it
+// would be a folder of that name.
 func (f *folder) Set(name string) error {
 	if name == "-" {
 		return errors.New("want a folder, results are several files")
