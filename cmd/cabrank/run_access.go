@@ -39,6 +39,16 @@ func accessChoice(settings config.AccessLog) accesslog.Choice {
 	return accesslog.Choice{Share: settings.Share, Slow: settings.Slow}
 }
 
+// dropped counts the lines that were not written: nobody took them in time, or the file
+// could not be written.
+func (a *access) dropped() uint64 {
+	lost := a.log.Dropped()
+	if a.file != nil {
+		lost += a.file.Lost()
+	}
+	return lost
+}
+
 // reopen has the next line go to the file that has the name then.
 func (a *access) reopen() {
 	if a != nil && a.file != nil {

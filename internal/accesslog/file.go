@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,7 +24,8 @@ type File struct {
 	path   string
 	log    *slog.Logger
 	again  atomic.Bool
-	file   *os.File // nil if it cannot be opened now
+	lost   atomic.Uint64 // lines
+	file   *os.File      // nil if it cannot be opened now
 	looked time.Time
 	told   time.Time
 }
@@ -55,12 +57,18 @@ func (f *File) Write(lines []byte) (n int, err error) {
 	if err == nil {
 		n, err = f.file.Write(lines)
 	}
+	if err != nil {
+		f.lost.Add(uint64(bytes.Count(lines[n:], []byte("\n"))))
+	}
 	if err != nil && time.Since(f.told) >= tellEvery {
 		f.told = time.Now()
 		f.log.Warn("lines of the access log are lost", "error", err)
 	}
 	return n, err
 }
+
+// Lost returns how many lines could not be written. It may be called from anywhere.
+func (f *File) Lost() uint64 { return f.lost.Load() }
 
 // moved reports whether the name is that of another file, or of none.
 func (f *File) moved() bool {

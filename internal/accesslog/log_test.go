@@ -152,6 +152,9 @@ func TestFolderGone(t *testing.T) {
 			t.Error("no error")
 		}
 	}
+	if f.Lost() != 3 {
+		t.Errorf("%d lines are counted as lost", f.Lost())
+	}
 	if n := strings.Count(told.String(), "lines of the access log are lost"); n != 1 {
 		t.Errorf("the log has it %d times", n)
 	}
