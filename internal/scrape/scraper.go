@@ -79,8 +79,8 @@ type source struct {
 	Target
 
 	process *Process
-	asking  bool
-	missed  int // pages in a row that did not come
+	asking  chan struct{} // closed when the page that is asked for has come; nil: none is
+	missed  int           // pages in a row that did not come
 	told    time.Time
 }
 
@@ -157,7 +157,9 @@ func (s *Scraper) source(target Target) *source {
 
 // Last asks a process once more, which is about to end. It takes no longer than ctx.
 func (s *Scraper) Last(ctx context.Context, target Target) {
-	s.ask(ctx, s.source(target), mostWait)
+	from := s.source(target)
+	s.awaitAsked(ctx, from)
+	s.ask(ctx, from, mostWait)
 }
 
 // ask gets one page, unless the process is being asked.
@@ -189,18 +191,34 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
 func (s *Scraper) begin(from *source) (at Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if from.asking {
+	if from.asking != nil {
 		return at, false
 	}
-	from.asking = true
+	from.asking = make(chan struct{})
 	return from.At, true
+}
+
+// awaitAsked waits until a page that is being asked for has come: it may have been made
+// before the last calls were counted.
+func (s *Scraper) awaitAsked(ctx context.Context, from *source) {
+	s.mu.Lock()
+	asking := from.asking
+	s.mu.Unlock()
+	if asking == nil {
+		return
+	}
+	select {
+	case <-asking:
+	case <-ctx.Done():
+	}
 }
 
 // end notes what came of a page.
 func (s *Scraper) end(from *source, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from.asking = false
+	close(from.asking)
+	from.asking = nil
 	result := resultOf(err)
 	s.results[result]++
 	if result == OK || result == Broken {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -168,4 +170,29 @@ func TestRun(t *testing.T) {
 	scraper.Last(t.Context(), Target{Worker: "w2", PID: 3, At: at})
 	cancel()
 	<-done
+}
+
+// The last page of a process is one that was made after the last calls: a page that is
+// on its way is not it.
+func TestLastPageIsANewOne(t *testing.T) {
+	var pages atomic.Int32
+	asked, answer := make(chan struct{}), make(chan struct{})
+	at := serve(t, "tcp", func(w http.ResponseWriter, _ *http.Request) {
+		n := pages.Add(1)
+		if n == 1 {
+			close(asked)
+			<-answer
+		}
+		_, _ = fmt.Fprintf(w, "# TYPE c_total counter\nc_total %d\n", n)
+	})
+	s := NewStore(Options{})
+	scraper := NewScraper(s, nil, nil, slog.New(slog.DiscardHandler))
+	target := Target{Worker: "w", PID: 1, At: at}
+	var asking sync.WaitGroup
+	asking.Go(func() { scraper.ask(t.Context(), scraper.source(target), 10*time.Second) })
+	<-asked
+	asking.Go(func() { scraper.Last(t.Context(), target) })
+	close(answer)
+	asking.Wait()
+	expect(t, s, "c_total 2\n")
 }
