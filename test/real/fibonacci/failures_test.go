@@ -110,11 +110,14 @@ func TestFrontStopsInTime(t *testing.T) {
 	}
 }
 
+// begun matches a page on which 60 calls have begun.
+var begun = regexp.MustCompile(`(?m)^grpc_requests_total\{.*Fibonacci.*\} 60\.0$`)
+
 // A server that is asked to stop answers the calls that it has begun.
 func TestServerStops(t *testing.T) {
 	for _, f := range flavours() {
 		t.Run(f.name, func(t *testing.T) {
-			s := startServer(t, f.server)
+			s := startServer(t, f.server, "WORKERS=60") // a thread for each call: none waits to begin
 			conn := harness.Dial(t, s.addr)
 			var (
 				calls sync.WaitGroup
@@ -128,7 +131,7 @@ func TestServerStops(t *testing.T) {
 					}
 				})
 			}
-			s.Wait(harness.Patience, "a call", func() bool { return strings.Contains(s.page(t), `grpc_responses_total{code="OK"`) })
+			s.Wait(harness.Patience, "all calls", func() bool { return begun.MatchString(s.page(t)) })
 			s.Signal(syscall.SIGTERM)
 			calls.Wait()
 			if failed := tally.Failed(); len(failed) > 0 {
