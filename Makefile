@@ -12,8 +12,8 @@ MAKEFLAGS += --no-print-directory
 
 # The build date is the date of the commit, so that two builds of one commit
 # are the same file and an unchanged tree is not linked again.
-VERSION    := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
-COMMIT     := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),none)
+VERSION    := $(shell cat VERSION)
+COMMIT     := $(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),none)
 BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
 # Without gRPC's trace pages the linker leaves out what nobody calls; 3 MB less. HTTP/2 of
 # net/http is 0.5 MB that nothing uses: calls have an engine of their own.
@@ -23,6 +23,7 @@ LDFLAGS    := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.
 # Packages of real tests that run side by side: they wait far more than they compute.
 BESIDE := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
+BIN         ?= bin/cabrank
 FUZZTIME    ?= 10s
 DEMO        ?=
 BENCH       ?= .
@@ -45,12 +46,18 @@ help: ## Show this list.
 
 .PHONY: build
 build: ## Build bin/cabrank: one static binary.
-	@echo "building bin/cabrank $(VERSION)"
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/cabrank ./cmd/cabrank
+	@echo "building $(BIN) $(VERSION) for $$(go env GOOS)/$$(go env GOARCH)"
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o '$(BIN)' ./cmd/cabrank
 
 .PHONY: demo
 demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls and ends.
 	@bin/cabrank demo $(addprefix --,$(DEMO))
+
+##@ Packages
+
+.PHONY: packages
+packages: ## Build every package that people install into dist/.
+	@go -C packaging run . -out ../dist
 
 ##@ Checks
 
@@ -69,6 +76,7 @@ lint: .tools/golangci-lint ## Check form: gofmt, modules, vet on Linux and macOS
 test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds, simulations without; starts no child.
 	@scripts/install-deps.sh race
 	@$(TEST) -race -timeout 10m ./...
+	@cd packaging && ../$(TEST) -race ./...
 	@$(TEST) $(call packages,^//go:build .*!race\b)
 
 .PHONY: test-real
@@ -139,7 +147,7 @@ tools: $(addprefix .tools/,$(TOOLS)) ## Build the pinned tools into .tools/.
 
 .PHONY: clean
 clean: ## Remove everything that make builds or installs inside the tree.
-	@rm -rf bin .tools .deps examples/node/node_modules
+	@rm -rf bin dist .tools .deps examples/node/node_modules
 
 # build-tool builds the package $(1) of tools/go.mod as the file $@.
 build-tool = @echo "building $@"; cd tools && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../$@ $(1)

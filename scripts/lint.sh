@@ -18,9 +18,12 @@ unformatted=$(scripts/go-files.sh | xargs -0 gofmt -s -l)
 [ -z "$unformatted" ] || fail "not formatted, run 'make fmt': ${unformatted//$'\n'/ }"
 
 go mod tidy -diff || fail "go.mod is not tidy, run 'go mod tidy'"
-(cd tools && go mod tidy -diff) || fail "tools/go.mod is not tidy, run 'go mod tidy' in tools"
+for module in tools packaging; do
+  (cd $module && go mod tidy -diff) || fail "$module/go.mod is not tidy, run 'go mod tidy' in $module"
+done
 
 # golangci-lint brings go vet for Linux; this is the check that macOS compiles.
 GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet -tags "$tags" ./... || fail "go vet fails for macOS"
 
 .tools/golangci-lint run --allow-serial-runners --build-tags "$tags" ./... || fail "see the findings above; .golangci.yml says why a rule is off"
+(cd packaging && ../.tools/golangci-lint run --allow-serial-runners ./...) || fail "see the findings above, in packaging"

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is one file of a package. Its owner is root, its time that of the release.
+type file struct {
+	Name    string      // slash-separated, without a slash in front
+	Mode    fs.FileMode // permissions
+	Content []byte
+}
+
+// tarball packs files as a tar of one form: sorted by name, in the old format that all
+// tools read, with nothing of the machine that made it.
+func tarball(files []file, at time.Time) ([]byte, error) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.Name, b.Name) })
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range files {
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: f.Name, Size: int64(len(f.Content)), Mode: int64(f.Mode.Perm()),
+			ModTime: at, Format: tar.FormatUSTAR,
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.Content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// zipped is content as gzip packs it best, without a name or a time.
+func zipped(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
+
+// tarGz is a tarball, zipped.
+func tarGz(files []file, at time.Time) ([]byte, error) {
+	content, err := tarball(files, at)
+	if err != nil {
+		return nil, err
+	}
+	return zipped(content)
+}

@@ -1,0 +1,3 @@
+module github.com/cabrank/cabrank/packaging
+
+go 1.26.0

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// platform is one of those that packages exist for, with its name in each world.
+type platform struct {
+	OS, Arch string // as Go says it
+	Gem      string // platform of a gem
+	Wheel    string // tags of a wheel, joined by dots
+	NPMOS    string // process.platform of Node
+	NPMArch  string // process.arch of Node
+	Debian   string // architecture; empty where Debian does not run
+}
+
+// platforms lists them all. Go 1.26 needs macOS 12 and any Linux from 3.2 on; the binary
+// is static, so both C libraries of Linux will do.
+func platforms() []platform {
+	return []platform{
+		{"linux", "amd64", "x86_64-linux", "manylinux_2_17_x86_64.musllinux_1_1_x86_64", "linux", "x64", "amd64"},
+		{"linux", "arm64", "aarch64-linux", "manylinux_2_17_aarch64.musllinux_1_1_aarch64", "linux", "arm64", "arm64"},
+		{"darwin", "amd64", "x86_64-darwin", "macosx_12_0_x86_64", "darwin", "x64", ""},
+		{"darwin", "arm64", "arm64-darwin", "macosx_12_0_arm64", "darwin", "arm64", ""},
+	}
+}
+
+func (p platform) String() string { return p.OS + "-" + p.Arch }
+
+// program is Cabrank built for a platform.
+type program struct {
+	platform
+	Content []byte
+}
+
+// build fills r.Programs. The Makefile builds: it alone knows the flags of a build.
+func (r *release) build(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "cabrank-packages-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	for _, p := range platforms() {
+		file := filepath.Join(folder, p.String())
+		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, "build", "BIN="+file)
+		cmd.Env = append(os.Environ(), "GOOS="+p.OS, "GOARCH="+p.Arch)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("build for %s: %w", p, err)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		r.Programs = append(r.Programs, program{platform: p, Content: content})
+	}
+	return nil
+}

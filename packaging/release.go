@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// What all packages say of Cabrank.
+const (
+	summary  = "One small binary between gRPC callers and the workers that serve them"
+	homepage = "https://github.com/cabrank/cabrank"
+	license  = "MIT"
+	authors  = "Cabrank authors"
+	contact  = "cabrank@users.noreply.github.com"
+)
+
+// about is the description of the packages: a few lines of plain text.
+const about = `Cabrank starts N workers of a service, watches and replaces them, and gives each
+gRPC call to the first free slot from one bounded, deadline-aware queue. No call is
+lost when workers change. It serves callers over gRPC and WebSocket.`
+
+// release is what is packed: sources at one commit, and the programs built from them.
+// One function fills each part; the packers only read.
+type release struct {
+	Root    string    // folder of the sources
+	Version string    // as in the file VERSION: 1.2.3, or 1.2.3-rc.1
+	Commit  string    // twelve digits
+	Date    time.Time // of the commit: the time of every file in every package
+
+	Programs []program
+}
+
+// versions matches those that every format can say: SemVer with at most one kind of
+// pre-release. Gems, wheels and Debian write the second form in ways of their own.
+const versions = `^\d+\.\d+\.\d+(-rc\.\d+)?$`
+
+// readRelease reads what the sources say of themselves. The sources must be a clone:
+// the date of the commit is the time of all files.
+func readRelease(ctx context.Context, root string) (*release, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(filepath.Join(root, "VERSION"))
+	if err != nil {
+		return nil, err
+	}
+	r := &release{Root: root, Version: strings.TrimSpace(string(content))}
+	if !regexp.MustCompile(versions).MatchString(r.Version) {
+		return nil, fmt.Errorf("VERSION is %q; it must have the form 1.2.3 or 1.2.3-rc.1", r.Version)
+	}
+	log := exec.CommandContext(ctx, "git", "-C", root, "log", "-1", "--abbrev=12", "--format=%h %cI")
+	line, err := log.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git log in %s: %w; packages are made from a clone", root, err)
+	}
+	var date string
+	if _, err := fmt.Sscan(string(line), &r.Commit, &date); err != nil {
+		return nil, fmt.Errorf("git log printed %q: %w", line, err)
+	}
+	r.Date, err = time.Parse(time.RFC3339, date)
+	r.Date = r.Date.UTC()
+	return r, err
+}
+
+// inForm returns the version with its pre-release, if any, behind another mark:
+// 1.2.3-rc.1 is 1.2.3.rc.1 for gems (mark ".rc."), 1.2.3rc1 for Python (mark "rc"),
+// 1.2.3~rc.1 for Debian (mark "~rc.").
+func (r *release) inForm(mark string) string { return strings.Replace(r.Version, "-rc.", mark, 1) }
