@@ -21,9 +21,9 @@ const (
 )
 
 // about is the description of the packages: a few lines of plain text.
-const about = `Cabrank starts N workers of a service, watches and replaces them, and gives each
-gRPC call to the first free slot from one bounded, deadline-aware queue. No call is
-lost when workers change. It serves callers over gRPC and WebSocket.`
+const about = `Cabrank starts N workers of a service, watches and replaces them, and gives
+each gRPC call to the first free slot from one bounded, deadline-aware queue.
+No call is lost when workers change. It serves callers over gRPC and WebSocket.`
 
 // release is what is packed: sources at one commit, and the programs built from them.
 // One function fills each part; the packers only read.
