@@ -80,7 +80,7 @@ test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all
 	@$(TEST) $(call packages,^//go:build .*!race\b)
 
 .PHONY: test-real
-test-real: build tools ## Run interop, real workers and CLI scripts; installs what is missing.
+test-real: build packages tools ## Run interop, real workers, CLI scripts, and packages as installed; installs what is missing.
 	@scripts/install-deps.sh workers
 	@$(TEST) -tags real -count=1 -p $(BESIDE) -timeout 20m $(call packages,^//go:build .*\breal\b)
 	@$(TEST) -tags alone -count=1 -p 1 -timeout 20m $(call packages,^//go:build .*\balone\b)

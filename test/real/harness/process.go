@@ -57,10 +57,23 @@ func StartProcess(t testing.TB, env []string, path string, args ...string) *Proc
 // output, which is closed here; nil: they are collected.
 func StartProcessTo(t testing.TB, output *os.File, env []string, path string, args ...string) *Process {
 	t.Helper()
-	p := &Process{T: t, Name: filepath.Base(path), mark: rand.Text(), exited: make(chan struct{})}
-	p.Cmd = exec.Command(path, args...)
-	p.Cmd.Dir = Root(t)
-	p.Cmd.Env = append(os.Environ(), append(env, markVariable+"="+p.mark)...)
+	cmd := exec.Command(path, args...)
+	cmd.Dir = Root(t)
+	cmd.Env = append(os.Environ(), env...)
+	return start(t, output, cmd)
+}
+
+// StartCommand starts a command in the folder and the environment that it has. What it
+// was to do with its output does not count: that is collected.
+func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	return start(t, nil, cmd)
+}
+
+func start(t testing.TB, output *os.File, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{T: t, Name: filepath.Base(cmd.Path), Cmd: cmd, mark: rand.Text(), exited: make(chan struct{})}
+	p.Cmd.Env = append(p.Cmd.Environ(), markVariable+"="+p.mark)
 	stdout, stderr := output, output
 	if output == nil {
 		stdout, stderr = p.collect(&p.stdout), p.collect(&p.Stderr)
