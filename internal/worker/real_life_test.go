@@ -66,7 +66,7 @@ func TestWorkerIsToldItsAddress(t *testing.T) {
 // R6: NOT_SERVING takes a worker out; an idle one that is silent three times is
 // out too, but not killed; both come back by themselves.
 func TestHealthTakesOutAndBack(t *testing.T) {
-	h := startHouse(t, func(o *Options) { o.HealthTimeout = 50 * time.Millisecond })
+	h := startHouse(t, func(o *Options) { o.HealthTimeout = 300 * time.Millisecond })
 	h.waitReady(1)
 	pid := h.first().PID
 	for _, step := range []struct {
@@ -87,13 +87,14 @@ func TestHealthTakesOutAndBack(t *testing.T) {
 
 // R6: silence while calls are in flight is no sickness.
 func TestBusyWorkerStays(t *testing.T) {
-	h := startHouse(t, func(o *Options) { o.HealthTimeout = 20 * time.Millisecond })
+	h := startHouse(t, func(o *Options) { o.HealthTimeout = 200 * time.Millisecond })
 	h.waitReady(1)
 	h.rank.setWork(Work{InFlight: 1})
 	h.signal(unix.SIGHUP)
-	// The prober's counter of busy findings is not visible; ten intervals are.
+	// The prober's counter of busy findings is not visible; twice the time of the three
+	// questions that take an idle worker out is.
 	began := time.Now()
-	h.eventually("ten health intervals to pass", func() bool { return time.Since(began) > 700*time.Millisecond })
+	h.eventually("six health intervals to pass", func() bool { return time.Since(began) > 1500*time.Millisecond })
 	if got := h.rank.history(); len(got) != 1 || h.rank.ready() != 1 {
 		t.Errorf("the worker left the rank: Ups %v", got)
 	}
@@ -101,7 +102,7 @@ func TestBusyWorkerStays(t *testing.T) {
 	h.waitState(NotServing)
 }
 
-// R6: a stopped process is out of the rank within a second, and back on CONT.
+// R6: a stopped process is out of the rank without being asked, and back on CONT.
 func TestStoppedProcessIsOut(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -111,16 +112,15 @@ func TestStoppedProcessIsOut(t *testing.T) {
 		{"child of the leader", shell(`"$0" test-worker serve & wait`)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := startHouse(t, func(o *Options) { o.Command = test.command })
+			h := startHouse(t, func(o *Options) { o.Command, o.HealthInterval = test.command, time.Hour })
 			h.waitReady(1)
 			server := h.serverPID()
-			began := time.Now()
 			if err := unix.Kill(server, unix.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			h.waitState(Stopped)
-			if took := time.Since(began); took > time.Second || h.rank.ready() != 0 {
-				t.Errorf("out after %v, %d in the rank", took, h.rank.ready())
+			if n := h.rank.ready(); n != 0 {
+				t.Errorf("%d in the rank", n)
 			}
 			if err := unix.Kill(server, unix.SIGCONT); err != nil {
 				t.Fatal(err)
@@ -323,13 +323,18 @@ func TestTakenMetricsPortMovesToSpare(t *testing.T) {
 func TestStrangerOnThePort(t *testing.T) {
 	for _, kind := range []string{"silent", "share"} {
 		t.Run(kind, func(t *testing.T) {
-			script := `test -e "$2" && exec "$0" test-worker serve; touch "$2"; sleep 0.3; exec "$0" test-worker "$1"`
+			script := `test -e "$2" && exec "$0" test-worker serve; touch "$2"
+				until test -e "$3"; do sleep 0.05; done; exec "$0" test-worker "$1"`
+			dir := t.TempDir()
 			h := startHouse(t, func(o *Options) {
-				o.Command = append(shell(script), kind, filepath.Join(t.TempDir(), "second"))
+				o.Command = append(shell(script), kind, filepath.Join(dir, "second"), filepath.Join(dir, "stranger"))
 			})
 			h.eventually("the process", func() bool { return h.first().PID != 0 })
 			address := h.first().Address
 			serveAsStranger(t, address)
+			if err := os.WriteFile(filepath.Join(dir, "stranger"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			h.waitState(Ready)
 			if got := h.first().Restarts[CauseAddressTaken]; got != 1 {
 				t.Errorf("%d restarts for a taken address, want 1", got)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +41,17 @@ func (h *house) pids() map[string]int {
 	return pids
 }
 
+// processes is the set of processes that workers have.
+func (h *house) processes() map[int]bool {
+	all := make(map[int]bool)
+	for _, s := range h.Workers() {
+		if s.PID != 0 {
+			all[s.PID] = true
+		}
+	}
+	return all
+}
+
 // watch looks at the workers until stop is called, and remembers the extremes.
 func (h *house) watch() (stop func() (fewestReady, mostProcesses int)) {
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -49,9 +62,11 @@ func (h *house) watch() (stop func() (fewestReady, mostProcesses int)) {
 		defer tick.Stop()
 		for {
 			fewest = min(fewest, h.rank.ready())
-			processes := 0
-			for _, s := range h.Workers() {
-				if s.PID != 0 {
+			// The workers are read one after the other. A process that is seen in two
+			// readings was there between them.
+			processes, before := 0, h.processes()
+			for pid := range h.processes() {
+				if before[pid] {
 					processes++
 				}
 			}
@@ -218,9 +233,13 @@ func TestRollIsGivenUp(t *testing.T) {
 	h.waitReady(3)
 	h.rank.setWork(Work{InFlight: 1}) // the first old worker does not leave before
 	limit, result := h.RollLimit(), make(chan error, 1)
-	// It is ready once, says NOT_SERVING then and lives on.
-	shy := shell(`"$0" test-worker serve & sleep 0.7; kill -USR1 $!; wait`)
-	go func() { result <- h.Roll(context.Background(), Change{Command: shy}, nil) }()
+	// It is ready once, says NOT_SERVING when it is told to and lives on.
+	shy, word := shell(`"$0" test-worker serve & until test -e "$1"; do sleep 0.05; done; kill -USR1 $!; wait`), filepath.Join(t.TempDir(), "word")
+	go func() { result <- h.Roll(context.Background(), Change{Command: append(shy, word)}, nil) }()
+	h.eventually("a new worker that is ready", func() bool { return h.rank.ready() == 3 && h.Workers()[0].State == Draining })
+	if err := os.WriteFile(word, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	h.eventually("a new worker that is ready no more", func() bool {
 		return slices.ContainsFunc(h.Workers(), func(s Status) bool { return s.State == NotServing })
 	})

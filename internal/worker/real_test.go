@@ -287,7 +287,8 @@ type house struct {
 	mark string // in the environment of everything it starts
 }
 
-const patience = 10 * time.Second
+// patience is when a wait becomes a failure. What is awaited takes 5 s at most.
+const patience = time.Minute
 
 // self is the command of a test worker.
 func self(kind string) []string { return []string{testBinary(), "test-worker", kind} }
