@@ -25,6 +25,7 @@ type packer func(*release) ([]artifact, error)
 func packers() []packer {
 	return []packer{
 		forEach(archive),
+		forEach(gem),
 	}
 }
 

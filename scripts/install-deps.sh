@@ -96,6 +96,7 @@ race)
   ;;
 workers)
   need ruby ruby --version
+  need ruby-bundler bundle --version
   need ruby-grpc ruby -e 'require "grpc"'
   need ruby-google-protobuf ruby -e 'require "google/protobuf"'
   need prometheus promtool --version

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// releaseForGems is a release whose program for each platform is its name.
+func releaseForGems(t *testing.T, version string) *release {
+	t.Helper()
+	r := &release{Root: t.TempDir(), Version: version, Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+		if err := os.WriteFile(filepath.Join(r.Root, name), []byte("the "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range platforms() {
+		r.Programs = append(r.Programs, program{platform: p, Content: []byte(p.String())})
+	}
+	return r
+}
+
+// unpack returns the files of a tar as text, and their names with their modes in order.
+func unpack(t *testing.T, content io.Reader) (texts map[string]string, names []string) {
+	t.Helper()
+	texts = map[string]string{}
+	for r := tar.NewReader(content); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return texts, names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[header.Name] = string(text)
+		names = append(names, fmt.Sprintf("%o %s", header.Mode, header.Name))
+	}
+}
+
+func unzipped(t *testing.T, content string) string {
+	t.Helper()
+	r, err := gzip.NewReader(strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestGem(t *testing.T) {
+	r := releaseForGems(t, "1.2.3")
+	made, err := gem(r, r.Programs[1])
+	if err != nil || made.Name != "cabrank-1.2.3-aarch64-linux.gem" {
+		t.Fatal(made.Name, err)
+	}
+	parts, names := unpack(t, bytes.NewReader(made.Content))
+	if want := []string{"444 checksums.yaml.gz", "444 data.tar.gz", "444 metadata.gz"}; !slices.Equal(names, want) {
+		t.Errorf("the gem has %q, want %q", names, want)
+	}
+	if want := string(gemChecksums([]byte(parts["metadata.gz"]), []byte(parts["data.tar.gz"]))); unzipped(t, parts["checksums.yaml.gz"]) != want {
+		t.Errorf("the checksums are not those of the parts")
+	}
+	data, names := unpack(t, strings.NewReader(unzipped(t, parts["data.tar.gz"])))
+	if want := []string{
+		"644 CHANGELOG.md", "644 LICENSE", "755 exe/cabrank", "755 exe/gruf-relay", "644 lib/cabrank.rb", "755 libexec/aarch64-linux/cabrank",
+	}; !slices.Equal(names, want) {
+		t.Errorf("the files are %q, want %q", names, want)
+	}
+	if data["libexec/aarch64-linux/cabrank"] != "linux-arm64" || data["LICENSE"] != "the LICENSE" {
+		t.Error("the program or the licence is not that of the release")
+	}
+	metadata := unzipped(t, parts["metadata.gz"])
+	for _, want := range []string{
+		"\n  version: 1.2.3\nplatform: aarch64-linux\n", "\ndate: 2026-02-03 00:00:00.000000000 Z\n",
+		"\nfiles:\n- CHANGELOG.md\n- LICENSE\n- exe/cabrank\n", "\n- libexec/aarch64-linux/cabrank\nhomepage: " + homepage + "\n",
+		"\ndescription: |-\n  Cabrank starts", "\nsummary: " + summary + "\n",
+	} {
+		if !strings.Contains(metadata, want) {
+			t.Errorf("the metadata has no %q:\n%s", want, metadata)
+		}
+	}
+}
+
+func TestGemIsReproducible(t *testing.T) {
+	for _, p := range platforms() {
+		first, second := releaseForGems(t, "1.2.3"), releaseForGems(t, "1.2.3")
+		one, err := gem(first, program{platform: p})
+		other, err2 := gem(second, program{platform: p})
+		if err := errors.Join(err, err2); err != nil || !bytes.Equal(one.Content, other.Content) {
+			t.Errorf("%s: two gems of one release differ (%v)", p, err)
+		}
+	}
+}
+
+// RubyGems asks for itself to know pre-releases.
+func TestGemOfAPrerelease(t *testing.T) {
+	r := releaseForGems(t, "1.2.3-rc.1")
+	made, err := gem(r, r.Programs[3])
+	if err != nil || made.Name != "cabrank-1.2.3.rc.1-arm64-darwin.gem" {
+		t.Fatal(made.Name, err)
+	}
+	parts, _ := unpack(t, bytes.NewReader(made.Content))
+	const want = "required_rubygems_version: !ruby/object:Gem::Requirement\n  requirements:\n  - - \">\"\n" +
+		"    - !ruby/object:Gem::Version\n      version: 1.3.1\n"
+	if metadata := unzipped(t, parts["metadata.gz"]); !strings.Contains(metadata, want) {
+		t.Errorf("the metadata has no %q:\n%s", want, metadata)
+	}
+}
+
+func TestGemWithoutALicence(t *testing.T) {
+	r := releaseForGems(t, "1.2.3")
+	if err := os.Remove(filepath.Join(r.Root, "LICENSE")); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := gem(r, r.Programs[0]); err == nil {
+		t.Errorf("it is packed without: %s", made.Name)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for _, text := range []string{summary, homepage, contact, authors, license, "0.1.0", "1.2.3.rc.1", "lib/cabrank.rb", "x86_64-linux"} {
+		if got, err := plain(text); got != text || err != nil {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{
+		"", " ", "a ", " a", "1", "1.5", "-", "- a", "a: b", "a:", "a #b", "#a", "@a", "*a", "&a", "!a", "'a'", `"a"`, "[a]", "{a", "a\nb", "%a", "true", "null", "No",
+	} {
+		if got, err := plain(text); err == nil {
+			t.Errorf("%q stands without quotes: %q", text, got)
+		}
+	}
+}
