@@ -253,7 +253,7 @@ var layers = map[string]layer{
 	},
 	// What listens: ports that are free, names that change.
 	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
-	"internal/lab/names": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
+	"internal/lab/names": {outside: []string{"golang.org/x/net"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
 	"internal/lab/proxies": {notStd: []string{"text/template", "html/template"}, documented: true},
 	// A network as that of a cluster's node; what runs in it is started by others.
@@ -341,7 +341,7 @@ var layers = map[string]layer{
 	},
 
 	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
-	"internal/testkit/nameserver": {inside: []string{"internal/lab/names"}, outside: []string{"github.com/miekg/dns"}, onlyTests: true},
+	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// Redis, started for tests.
 	"internal/testkit/redisd": {inside: []string{"internal/lab/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
 	// What goes over a WebSocket, as text, for whatever server.

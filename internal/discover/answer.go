@@ -1,11 +1,10 @@
 package discover
 
 import (
-	"net"
 	"net/netip"
 	"time"
 
-	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // maxAliases bounds a chain of CNAME records.
@@ -18,15 +17,15 @@ type reader struct {
 }
 
 // newReader follows the aliases of a question.
-func newReader(records []dns.RR, q question) *reader {
-	r := &reader{owner: dns.CanonicalName(q.name)}
+func newReader(records []record, asked dnsmessage.Question) *reader {
+	r := &reader{owner: lower(asked.Name)}
 	r.reply.ttl = -1
 	for range maxAliases {
 		before := r.owner
 		for _, record := range records {
-			if alias, is := record.(*dns.CNAME); is && dns.CanonicalName(alias.Hdr.Name) == r.owner {
-				r.owner = dns.CanonicalName(alias.Target)
-				r.hold(alias.Hdr.Ttl)
+			if record.kind == dnsmessage.TypeCNAME && record.owner == r.owner {
+				r.owner = record.target
+				r.hold(record.ttl)
 				break
 			}
 		}
@@ -50,25 +49,23 @@ func (r *reader) hold(seconds uint32) {
 }
 
 // read takes the records of one kind that belong to the owner.
-func (r *reader) read(records []dns.RR, kind uint16) {
+func (r *reader) read(records []record, kind dnsmessage.Type) {
 	for _, record := range records {
-		head := record.Header()
-		if head.Rrtype != kind || dns.CanonicalName(head.Name) != r.owner {
-			continue
-		}
-		if s, is := record.(*dns.SRV); is {
-			r.reply.services = append(r.reply.services, service{s.Priority, s.Port, dns.CanonicalName(s.Target)})
-			r.hold(head.Ttl)
-		} else if address, is := addressOf(record); is {
-			r.reply.addresses = append(r.reply.addresses, address)
-			r.hold(head.Ttl)
+		switch {
+		case record.kind != kind || record.owner != r.owner:
+		case kind == dnsmessage.TypeSRV:
+			r.reply.services = append(r.reply.services, service{record.priority, record.port, record.target})
+			r.hold(record.ttl)
+		case callable(record.address):
+			r.reply.addresses = append(r.reply.addresses, record.address)
+			r.hold(record.ttl)
 		}
 	}
 }
 
 // readExtra takes the addresses of services' targets, which servers may send
 // along (RFC 2782).
-func (r *reader) readExtra(records []dns.RR) {
+func (r *reader) readExtra(records []record) {
 	if len(r.reply.services) == 0 {
 		return
 	}
@@ -77,39 +74,26 @@ func (r *reader) readExtra(records []dns.RR) {
 		r.reply.extra[s.target] = nil
 	}
 	for _, record := range records {
-		host := dns.CanonicalName(record.Header().Name)
-		if _, wanted := r.reply.extra[host]; !wanted {
-			continue
-		}
-		if address, is := addressOf(record); is {
-			r.reply.extra[host] = append(r.reply.extra[host], address)
-			r.hold(record.Header().Ttl)
+		if _, wanted := r.reply.extra[record.owner]; wanted && callable(record.address) {
+			r.reply.extra[record.owner] = append(r.reply.extra[record.owner], record.address)
+			r.hold(record.ttl)
 		}
 	}
 }
 
-// addressOf returns the address of an A or AAAA record, if calls can be sent
-// there. The unspecified address is what filters answer for names that they
-// block, and a connection to it would reach this machine.
-func addressOf(record dns.RR) (netip.Addr, bool) {
-	var ip net.IP
-	switch record := record.(type) {
-	case *dns.A:
-		ip = record.A
-	case *dns.AAAA:
-		ip = record.AAAA
-	}
-	address, ok := netip.AddrFromSlice(ip)
-	address = address.Unmap()
+// callable reports whether calls can be sent to an address. The unspecified address
+// is what filters answer for names that they block, and a connection to it would
+// reach this machine.
+func callable(address netip.Addr) bool {
 	noZone := address.Is6() && address.IsLinkLocalUnicast() // it would need one
-	return address, ok && !noZone && !address.IsUnspecified() && !address.IsMulticast()
+	return address.IsValid() && !noZone && !address.IsUnspecified() && !address.IsMulticast()
 }
 
 // negativeTTL is for how long it holds that there is nothing (RFC 2308, 5).
-func negativeTTL(m *dns.Msg) time.Duration {
-	for _, record := range m.Ns {
-		if soa, is := record.(*dns.SOA); is {
-			return time.Duration(min(soa.Hdr.Ttl, soa.Minttl)) * time.Second
+func negativeTTL(m *message) time.Duration {
+	for _, record := range m.authority {
+		if record.kind == dnsmessage.TypeSOA {
+			return time.Duration(min(record.ttl, record.least)) * time.Second
 		}
 	}
 	return 0

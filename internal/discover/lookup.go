@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 const (
@@ -26,8 +26,8 @@ const (
 
 // question is one that a name server can be asked.
 type question struct {
-	name string // ends in a dot
-	kind uint16 // dns.TypeA, TypeAAAA or TypeSRV
+	name string          // ends in a dot
+	kind dnsmessage.Type // A, AAAA or SRV
 }
 
 // reply is what name servers say to a question: of its three kinds of content
@@ -175,7 +175,7 @@ func (r *round) find(ctx context.Context, e entry, name string) []target {
 
 // findService returns the endpoints of a service record (RFC 2782).
 func (r *round) findService(ctx context.Context, name string) []target {
-	record := r.ask(ctx, question{name, dns.TypeSRV})
+	record := r.ask(ctx, question{name, dnsmessage.TypeSRV})
 	hosts := make(map[string][]netip.Addr)
 	for _, s := range record.services {
 		if s.target != "." && len(hosts) < maxAddresses {
@@ -224,8 +224,8 @@ func (r *round) addresses(ctx context.Context, name string) []netip.Addr {
 		asking sync.WaitGroup
 		v4, v6 reply
 	)
-	asking.Go(func() { v4 = r.ask(ctx, question{name, dns.TypeA}) })
-	asking.Go(func() { v6 = r.ask(ctx, question{name, dns.TypeAAAA}) })
+	asking.Go(func() { v4 = r.ask(ctx, question{name, dnsmessage.TypeA}) })
+	asking.Go(func() { v6 = r.ask(ctx, question{name, dnsmessage.TypeAAAA}) })
 	asking.Wait()
 	return slices.Concat(v4.addresses, v6.addresses)
 }
@@ -238,7 +238,7 @@ func (r *round) ask(ctx context.Context, q question) reply {
 	if err != nil {
 		said = r.old[q]
 		if r.err == nil {
-			r.err = fmt.Errorf("%s %s: %w", dns.TypeToString[q.kind], q.name, err)
+			r.err = fmt.Errorf("%s %s: %w", kindName(q.kind), q.name, err)
 		}
 	} else if r.ttl < 0 || said.ttl < r.ttl {
 		r.ttl = said.ttl

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/miekg/dns"
 )
 
 // script is a resolver that says what a test has written: by question, either a
@@ -44,7 +42,7 @@ func (s *script) names(name string) []string {
 func (s *script) ask(_ context.Context, q question) (reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := dns.TypeToString[q.kind] + " " + q.name
+	key := kindName(q.kind) + " " + q.name
 	s.asked = append(s.asked, key)
 	s.times = append(s.times, time.Now())
 	if err := s.errs[key]; err != nil {

@@ -2,19 +2,18 @@ package discover
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 )
-
-// udpSize is the longest answer that is asked for in one datagram. What is
-// longer than any path carries comes in fragments, which get lost (RFC 9715);
-// longer answers come over TCP, where 64 KiB bound them.
-const udpSize = 1232
 
 // nameservers are the resolver of the real world: they ask the servers of the
 // configuration or of resolv.conf.
@@ -30,9 +29,10 @@ func newNameservers(path string, servers []string) *nameservers {
 // names implements resolver, by the search list and ndots of resolv.conf. What
 // the list makes too long for a name is left out.
 func (n *nameservers) names(name string) []string {
-	return slices.DeleteFunc(n.conf.read().search.NameList(name), func(full string) bool {
-		_, is := dns.IsDomainName(full)
-		return !is
+	s := n.conf.read()
+	return slices.DeleteFunc(s.names(name), func(full string) bool {
+		_, err := appendQuestion(nil, 0, question{full, dnsmessage.TypeA}, false)
+		return err != nil
 	})
 }
 
@@ -62,18 +62,16 @@ func (n *nameservers) ask(ctx context.Context, q question) (reply, error) {
 // exchange asks one server, by UDP and, if the answer is too long for that, by
 // TCP (RFC 7766).
 func exchange(ctx context.Context, server string, q question, patience time.Duration) (reply, error) {
-	m := new(dns.Msg)
-	m.SetQuestion(q.name, q.kind)
-	m.SetEdns0(udpSize, false)
-	answer, err := send(ctx, "udp", server, m, patience)
-	if err == nil && answer.Rcode == dns.RcodeFormatError {
+	edns := true
+	answer, err := send(ctx, "udp", server, q, edns, patience)
+	if err == nil && answer.RCode == dnsmessage.RCodeFormatError {
 		// A server from before EDNS(0): the same question without (RFC 6891, 7).
-		m.Extra = nil
-		answer, err = send(ctx, "udp", server, m, patience)
+		edns = false
+		answer, err = send(ctx, "udp", server, q, edns, patience)
 	}
 	// A datagram that ends within a record is no message, but says that much.
 	if answer != nil && answer.Truncated {
-		answer, err = send(ctx, "tcp", server, m, patience)
+		answer, err = send(ctx, "tcp", server, q, edns, patience)
 	}
 	if err != nil {
 		return reply{}, err
@@ -83,19 +81,68 @@ func exchange(ctx context.Context, server string, q question, patience time.Dura
 
 // send makes one exchange over a socket of its own: a new port for each question
 // is what makes answers hard to forge (RFC 5452, 9.2).
-func send(ctx context.Context, network, server string, m *dns.Msg, patience time.Duration) (*dns.Msg, error) {
+func send(ctx context.Context, network, server string, q question, edns bool, patience time.Duration) (*message, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	client := dns.Client{Net: network, Timeout: patience}
-	conn, err := client.DialContext(ctx, server)
+	conn, err := new(net.Dialer).DialContext(ctx, network, server)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) }) // ends the wait
 	defer stop()
-	answer, _, err := client.ExchangeWithConnContext(ctx, m, conn)
-	return answer, err
+	var id [2]byte
+	_, _ = rand.Read(id[:]) // never fails
+	asked := binary.BigEndian.Uint16(id[:])
+	if network == "tcp" {
+		return overTCP(conn, asked, q, edns)
+	}
+	return overUDP(conn, asked, q, edns)
+}
+
+func overUDP(conn net.Conn, id uint16, q question, edns bool) (*message, error) {
+	b, err := appendQuestion(nil, id, q, edns)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(b); err != nil {
+		return nil, err
+	}
+	b = make([]byte, udpSize)
+	for {
+		n, err := conn.Read(b)
+		if err != nil {
+			return nil, err
+		}
+		// What has another id is an answer to nothing that was asked here.
+		if m, err := readMessage(b[:n]); m == nil || m.ID == id && m.Response {
+			return m, err
+		}
+	}
+}
+
+// overTCP writes and reads messages with their length before them (RFC 1035, 4.2.2).
+func overTCP(conn net.Conn, id uint16, q question, edns bool) (*message, error) {
+	b, err := appendQuestion(make([]byte, 2), id, q, edns)
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint16(b, uint16(len(b)-2))
+	if _, err := conn.Write(b); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, b[:2]); err != nil {
+		return nil, err
+	}
+	b = make([]byte, binary.BigEndian.Uint16(b))
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return nil, err
+	}
+	m, err := readMessage(b)
+	if err == nil && (m.ID != id || !m.Response) {
+		return nil, errOther
+	}
+	return m, err
 }
 
 var (
@@ -105,20 +152,26 @@ var (
 
 // readAnswer takes out of an answer what was asked for. The error is a server
 // that could not tell.
-func readAnswer(m *dns.Msg, q question) (reply, error) {
+func readAnswer(m *message, q question) (reply, error) {
 	switch {
-	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
-		return reply{}, fmt.Errorf("the server says %s", dns.RcodeToString[m.Rcode])
-	case len(m.Question) != 1 || m.Question[0].Qtype != q.kind || dns.CanonicalName(m.Question[0].Name) != dns.CanonicalName(q.name):
+	case m.RCode != dnsmessage.RCodeSuccess && m.RCode != dnsmessage.RCodeNameError:
+		return reply{}, fmt.Errorf("the server says %s", rcodeName(m.RCode))
+	case len(m.questions) != 1 || !q.is(m.questions[0]):
 		return reply{}, errOther
-	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable:
+	case m.RCode == dnsmessage.RCodeSuccess && len(m.answers) == 0 && !m.Authoritative && !m.RecursionAvailable:
 		return reply{}, errReferral // a lame delegation, no word on the name
 	}
-	r := newReader(m.Answer, q)
-	r.read(m.Answer, q.kind)
+	r := newReader(m.answers, m.questions[0])
+	r.read(m.answers, q.kind)
 	if len(r.reply.addresses) == 0 && len(r.reply.services) == 0 {
 		return reply{ttl: negativeTTL(m)}, nil
 	}
-	r.readExtra(m.Extra)
+	r.readExtra(m.extra)
 	return r.reply, nil
+}
+
+// is reports whether it is the same question, in whatever case.
+func (q question) is(other dnsmessage.Question) bool {
+	name, err := dnsmessage.NewName(q.name)
+	return err == nil && q.kind == other.Type && lower(name) == lower(other.Name)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
@@ -36,7 +37,7 @@ func texts(addresses []netip.Addr) []string {
 	return all
 }
 
-func askFor(t *testing.T, n *nameservers, kind uint16, name string) (reply, error) {
+func askFor(t *testing.T, n *nameservers, kind dnsmessage.Type, name string) (reply, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -50,7 +51,7 @@ func TestAskFindsAddresses(t *testing.T) {
 			"pods.example. 30 IN A 10.0.0.1", "pods.example. 30 IN A 10.0.0.2",
 			"pods.example. 5 IN A 0.0.0.0", "pods.example. 5 IN A 224.0.0.1", "other.example. 5 IN A 10.0.0.9")
 	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.example.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.example.")
 	if err != nil || !slices.Equal(texts(got.addresses), []string{"10.0.0.1", "10.0.0.2"}) || got.ttl != 20*time.Second {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -60,7 +61,7 @@ func TestAskFindsIPv6(t *testing.T) {
 	server := nameserver.Start(t, func(answer *dns.Msg, _ string) {
 		nameserver.Add(answer, "w. 9 IN AAAA fd00::1", "w. 9 IN AAAA ::", "w. 9 IN AAAA fe80::1", "w. 9 IN AAAA ::ffff:10.0.0.1")
 	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeAAAA, "w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeAAAA, "w.")
 	if err != nil || !slices.Equal(texts(got.addresses), []string{"fd00::1", "10.0.0.1"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -74,7 +75,7 @@ func TestAskFindsServices(t *testing.T) {
 		stray, _ := dns.NewRR("c.w. 3 IN A 10.0.0.3")
 		answer.Extra = append(answer.Extra, extra, stray)
 	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeSRV, "_grpc._tcp.w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeSRV, "_grpc._tcp.w.")
 	want := []service{{1, 7001, "a.w."}, {0, 7002, "b.w."}}
 	if err != nil || !slices.Equal(got.services, want) || got.ttl != 7*time.Second ||
 		len(got.extra["a.w."]) != 1 || len(got.extra["b.w."]) != 0 || len(got.extra) != 2 {
@@ -90,7 +91,7 @@ func TestAskFindsNothing(t *testing.T) {
 			soa, _ := dns.NewRR("example. 90 IN SOA ns. me. 1 2 3 4 15")
 			answer.Ns = append(answer.Ns, soa)
 		})
-		got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.example.")
+		got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.example.")
 		if err != nil || len(got.addresses) > 0 || got.ttl != 15*time.Second {
 			t.Errorf("%s: %+v, %v", dns.RcodeToString[rcode], got, err)
 		}
@@ -110,14 +111,14 @@ func TestAskPassesOver(t *testing.T) {
 	good := nameserver.Start(t, func(answer *dns.Msg, _ string) { nameserver.Add(answer, "w. 9 IN A 10.0.0.1") })
 	n := resolverOf(t, "options timeout:1 attempts:1\n", stream.Addr().String(), sick.Addr, lame.Addr, other.Addr, mute.Addr, good.Addr)
 	for range 2 {
-		if got, err := askFor(t, n, dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
+		if got, err := askFor(t, n, dnsmessage.TypeA, "w."); err != nil || len(got.addresses) != 1 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
 	if asked := sick.Questions(); len(asked) != 1 {
 		t.Errorf("the sick one was asked %q", asked)
 	}
-	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.Addr, lame.Addr), dns.TypeA, "w.")
+	_, err := askFor(t, resolverOf(t, "options attempts:3", sick.Addr, lame.Addr), dnsmessage.TypeA, "w.")
 	if err == nil || !strings.Contains(err.Error(), lame.Addr) {
 		t.Errorf("nobody can tell: %v", err)
 	}
@@ -138,7 +139,7 @@ func TestAskFallsBackToTCP(t *testing.T) {
 			answer.Truncate(dns.MinMsgSize)
 		}
 	})
-	got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w.")
+	got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w.")
 	if err != nil || len(got.addresses) != many {
 		t.Errorf("%d addresses, %v", len(got.addresses), err)
 	}
@@ -160,7 +161,7 @@ func TestAskWithoutEDNS(t *testing.T) {
 		}
 		nameserver.Add(answer, "w. 9 IN A 10.0.0.1")
 	})
-	if got, err := askFor(t, resolverOf(t, "", server.Addr), dns.TypeA, "w."); err != nil || len(got.addresses) != 1 {
+	if got, err := askFor(t, resolverOf(t, "", server.Addr), dnsmessage.TypeA, "w."); err != nil || len(got.addresses) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -172,7 +173,7 @@ func TestAskEnds(t *testing.T) {
 	n := resolverOf(t, "options timeout:30", mute.Addr)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := n.ask(ctx, question{"w.", dns.TypeA})
+		_, err := n.ask(ctx, question{"w.", dnsmessage.TypeA})
 		ended <- err
 	}()
 	testkit.Eventually(t, 10*time.Second, "the question", func() bool { return len(mute.Questions()) > 0 })
@@ -225,7 +226,13 @@ func TestResolvConf(t *testing.T) {
 	if got := names.names(long); !slices.Equal(got, []string{long + "."}) {
 		t.Errorf("too long with what is on the list: %q", got)
 	}
-	write("nameserver 10.0.0.11\n", now.Add(time.Second))
+	write("# a comment\n; another\nnameserver\nnameserver 10.0.0.11\nsearch a\ndomain b.\noptions ndots ndots:99 attempts:0 timeout:x rotate\n", now.Add(time.Second))
+	if got := conf.read(); got.ndots != maxDots || got.rounds != 1 || got.patience != time.Second {
+		t.Errorf("odd options: %+v", got)
+	}
+	if got := names.names("w"); !slices.Equal(got, []string{"w.b.", "w."}) {
+		t.Errorf("below a domain: %q", got)
+	}
 	if got := conf.read(); !slices.Equal(got.servers, []string{"10.0.0.11:53"}) {
 		t.Errorf("after a change: %+v", got)
 	}

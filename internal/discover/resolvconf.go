@@ -1,12 +1,14 @@
 package discover
 
 import (
+	"bufio"
+	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/miekg/dns"
 )
 
 const (
@@ -16,15 +18,25 @@ const (
 	maxRounds   = 5
 	// maxServers bounds the name servers that are asked in turn.
 	maxServers = 16
-	dnsPort    = "53"
+	// maxDots bounds ndots, as resolv.conf(5) has it.
+	maxDots = 15
+	// maxConf bounds the file: what is behind is not read.
+	maxConf = 64 << 10
+	dnsPort = "53"
 )
 
 // settings are how to ask, as resolv.conf says.
 type settings struct {
 	servers  []string // "host:port"
-	search   *dns.ClientConfig
+	search   []string
+	ndots    int           // a name with fewer dots is first looked for below search
 	patience time.Duration // with one server
 	rounds   int           // through all of them
+}
+
+// defaults are those of the manual page.
+func defaults() settings {
+	return settings{ndots: 1, patience: 5 * time.Second, rounds: 2}
 }
 
 // resolvConf is the file, read again whenever it has changed. Containers and
@@ -48,35 +60,95 @@ func (c *resolvConf) read() settings {
 	defer c.mu.Unlock()
 	info, err := os.Stat(c.path)
 	if err == nil && (c.known == nil || !info.ModTime().Equal(c.at) || info.Size() != c.size) {
-		if parsed, err := dns.ClientConfigFromFile(c.path); err == nil {
+		if parsed, err := readConf(c.path); err == nil {
 			c.known, c.at, c.size = c.settle(parsed), info.ModTime(), info.Size()
 		}
 	}
 	if c.known == nil {
-		// The defaults of the manual page.
-		return *c.settle(&dns.ClientConfig{Ndots: 1, Timeout: 5, Attempts: 2})
+		return *c.settle(defaults())
 	}
 	return *c.known
 }
 
 // settle bounds what a file says and adds what it leaves out.
-func (c *resolvConf) settle(file *dns.ClientConfig) *settings {
-	s := &settings{
-		search:   file,
-		patience: min(time.Duration(file.Timeout)*time.Second, maxPatience),
-		rounds:   min(file.Attempts, maxRounds),
-	}
+func (c *resolvConf) settle(s settings) *settings {
 	named := c.servers
 	if len(named) == 0 {
-		named = file.Servers
+		named = s.servers
 	}
 	if len(named) == 0 {
 		named = []string{"127.0.0.1"} // as resolv.conf(5) has it
 	}
+	s.servers = nil
 	for _, server := range named[:min(len(named), maxServers)] {
 		s.servers = append(s.servers, withPort(server))
 	}
-	return s
+	return &s
+}
+
+// readConf reads what a file says, by resolv.conf(5). What it does not know it passes
+// over, as resolvers do.
+func readConf(path string) (settings, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return settings{}, err
+	}
+	defer file.Close()
+	s := defaults()
+	lines := bufio.NewScanner(io.LimitReader(file, maxConf))
+	for lines.Scan() {
+		s.take(strings.Fields(lines.Text()))
+	}
+	return s, lines.Err()
+}
+
+// take takes in one line. Of several search lists the last holds.
+func (s *settings) take(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	switch rest := words[1:]; words[0] {
+	case "nameserver":
+		s.servers = append(s.servers, rest[:min(len(rest), 1)]...)
+	case "domain":
+		s.search = rest[:min(len(rest), 1)]
+	case "search":
+		s.search = rest
+	case "options":
+		for _, option := range rest {
+			s.option(option)
+		}
+	}
+}
+
+func (s *settings) option(text string) {
+	name, value, _ := strings.Cut(text, ":")
+	n, _ := strconv.Atoi(value) // what is no number counts as the least
+	switch {
+	case value == "":
+	case name == "ndots":
+		s.ndots = min(max(n, 0), maxDots)
+	case name == "timeout":
+		s.patience = time.Duration(min(max(n, 1), int(maxPatience/time.Second))) * time.Second
+	case name == "attempts":
+		s.rounds = min(max(n, 1), maxRounds)
+	}
+}
+
+// names returns what a name may stand for, in the order in which to try.
+func (s *settings) names(name string) []string {
+	if strings.HasSuffix(name, ".") {
+		return []string{name}
+	}
+	alone := name + "."
+	var below []string
+	for _, suffix := range s.search {
+		below = append(below, alone+strings.TrimSuffix(suffix, ".")+".")
+	}
+	if strings.Count(name, ".") >= s.ndots {
+		return append([]string{alone}, below...)
+	}
+	return append(below, alone)
 }
 
 // withPort adds the port of DNS to an address without one.

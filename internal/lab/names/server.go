@@ -1,75 +1,61 @@
-// Package names is a DNS server on a loopback port: Serve answers as a function says,
-// ServeZone from records that change while it runs. Callers ask it as they ask that of
-// a cluster, by dns://127.0.0.1:PORT/name:port; it forwards nothing.
+// Package names is a DNS server on a loopback port: Serve answers with addresses that
+// change while it runs. Callers ask it as they ask that of a cluster, by
+// dns://127.0.0.1:PORT/name:port; it forwards nothing.
 package names
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"sync"
-
-	"github.com/miekg/dns"
+	"time"
 )
+
+// Most bytes of an answer in one datagram, if the question does not say.
+const leastDatagram = 512
+
+// patience is how long a connection over TCP may be silent.
+const patience = 10 * time.Second
 
 // Server answers over UDP and TCP.
 //
 // Life: Serve; ended by Close. Concurrency: any.
 type Server struct {
 	Addr string // host:port
+	zone
 
-	servers []*dns.Server
+	packets net.PacketConn
+	stream  net.Listener
 	running sync.WaitGroup
+	end     context.CancelFunc
 }
 
-// Serve starts a server. Each answer begins as an empty one to its question, which
-// handle completes; without Response it is not sent. network is "udp" or "tcp".
-func Serve(handle func(answer *dns.Msg, network string)) (*Server, error) {
-	packets, stream, err := Listen()
+// Serve starts a server that knows no name yet.
+func Serve() (*Server, error) {
+	packets, stream, err := listen()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: stream.Addr().String()}
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) {
-		network := w.LocalAddr().Network()
-		answer := new(dns.Msg).SetReply(m)
-		answer.RecursionAvailable = true
-		if handle(answer, network); !answer.Response {
-			return
-		}
-		if network == "udp" {
-			answer.Truncate(mostBytes(m))
-		}
-		_ = w.WriteMsg(answer) // whoever asked may have left
-	})
-	s.servers = []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}}
-	for _, server := range s.servers {
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		s.running.Go(func() { _ = server.ActivateAndServe() })
-		<-started
-	}
+	s := &Server{Addr: stream.Addr().String(), packets: packets, stream: stream}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.end = cancel
+	s.running.Go(s.servePackets)
+	s.running.Go(func() { s.serveStream(ctx) })
 	return s, nil
 }
 
-// Close ends the server.
+// Close ends the server, and its connections.
 func (s *Server) Close() {
-	for _, server := range s.servers {
-		_ = server.Shutdown()
-	}
+	s.end()
+	_ = s.packets.Close()
+	s.stream.Close()
 	s.running.Wait()
 }
 
-// mostBytes is what a question lets an answer over UDP have.
-func mostBytes(question *dns.Msg) int {
-	if edns := question.IsEdns0(); edns != nil {
-		return int(edns.UDPSize())
-	}
-	return dns.MinMsgSize
-}
-
-// Listen finds a port that is free on UDP and TCP.
-func Listen() (net.PacketConn, net.Listener, error) {
+// listen finds a port that is free on UDP and TCP.
+func listen() (net.PacketConn, net.Listener, error) {
 	for range 100 {
 		stream, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -81,4 +67,55 @@ func Listen() (net.PacketConn, net.Listener, error) {
 		stream.Close()
 	}
 	return nil, nil, errors.New("no port is free on UDP and TCP")
+}
+
+func (s *Server) servePackets() {
+	b := make([]byte, 64<<10)
+	for {
+		n, from, err := s.packets.ReadFrom(b)
+		if err != nil {
+			return // Close
+		}
+		if answer := s.answer(b[:n], leastDatagram); answer != nil {
+			_, _ = s.packets.WriteTo(answer, from) // whoever asked may have left
+		}
+	}
+}
+
+func (s *Server) serveStream(ctx context.Context) {
+	for {
+		conn, err := s.stream.Accept()
+		if err != nil {
+			return
+		}
+		s.running.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { conn.Close() })()
+			for err := error(nil); err == nil; {
+				err = s.serveOne(conn)
+			}
+		})
+	}
+}
+
+// serveOne answers one question on a connection: messages go with their length before
+// them (RFC 1035, 4.2.2).
+func (s *Server) serveOne(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	length := make([]byte, 2)
+	if _, err := io.ReadFull(conn, length); err != nil {
+		return err
+	}
+	question := make([]byte, binary.BigEndian.Uint16(length))
+	if _, err := io.ReadFull(conn, question); err != nil {
+		return err
+	}
+	answer := s.answer(question, 0)
+	if answer == nil {
+		return errors.New("no question")
+	}
+	_, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+	return err
 }

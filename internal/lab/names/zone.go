@@ -1,103 +1,117 @@
 package names
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Zone is a server that answers from records, which may change.
+// MaxAddresses bounds the addresses of the name: an answer has 64 KiB.
+const MaxAddresses = 1000
+
+// zone is one name and its addresses, which may change.
+type zone struct {
+	mu        sync.Mutex // guards what follows
+	name      dnsmessage.Name
+	ttl       time.Duration
+	addresses []netip.Addr // IPv4
+}
+
+// Say replaces what the server knows: a name with a dot at its end, its IPv4 addresses,
+// and how long that holds, in whole seconds.
 //
-// Life: ServeZone; ended by Close. Concurrency: any.
-type Zone struct {
-	*Server
-
-	mu      sync.Mutex // guards what follows
-	records []dns.RR
-	mixed   bool // answers list records in an order of their own
-}
-
-// ServeZone serves records in the form of a zone file.
-func ServeZone(lines ...string) (*Zone, error) {
-	z := &Zone{}
-	if err := z.Say(lines...); err != nil {
-		return nil, err
+// Errors: one line: what is no name or no such address; more than MaxAddresses.
+func (z *zone) Say(name string, ttl time.Duration, addresses ...netip.Addr) error {
+	n, err := dnsmessage.NewName(name)
+	if err != nil || !strings.HasSuffix(name, ".") {
+		return fmt.Errorf("%q is no name with a dot at its end", name)
 	}
-	var err error
-	z.Server, err = Serve(func(answer *dns.Msg, _ string) { z.Answer(answer) })
-	return z, err
-}
-
-// Say replaces all records.
-func (z *Zone) Say(lines ...string) error {
-	records, err := Read(lines)
-	if err != nil {
-		return err
+	if len(addresses) > MaxAddresses {
+		return fmt.Errorf("%d addresses, at most %d are allowed", len(addresses), MaxAddresses)
+	}
+	for _, a := range addresses {
+		if !a.Is4() {
+			return fmt.Errorf("%s is no IPv4 address", a)
+		}
 	}
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.records = records
+	z.name, z.ttl, z.addresses = n, ttl, addresses
 	return nil
 }
 
-// Mix has each answer list its records in another order, drawn by chance, as the name
-// servers of clusters do: whoever takes the first address does not always get the same.
-func (z *Zone) Mix() {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.mixed = true
+// answer returns the answer to a message, or nothing to what is no question. Of what
+// is longer than most bytes, or what the question allows, only the head is sent, with
+// the word that there is more; most is 0 if there is no bound.
+func (z *zone) answer(message []byte, most int) []byte {
+	var p dnsmessage.Parser
+	head, err := p.Start(message)
+	if err != nil || head.Response {
+		return nil
+	}
+	asked, err := p.Question()
+	if err != nil {
+		return nil
+	}
+	answer := dnsmessage.Message{Header: dnsmessage.Header{
+		ID: head.ID, Response: true, Authoritative: true, RecursionDesired: head.RecursionDesired, RecursionAvailable: true,
+	}, Questions: []dnsmessage.Question{asked}}
+	z.complete(&answer)
+	b, err := answer.Pack()
+	if err != nil {
+		return nil
+	}
+	if most > 0 && len(b) > max(most, datagram(&p)) {
+		answer.Answers, answer.Truncated = nil, true
+		b, _ = answer.Pack() // as before, with less
+	}
+	return b
 }
 
-// Answer completes an empty answer to its question from the records.
-func (z *Zone) Answer(answer *dns.Msg) {
+// complete adds to an empty answer what is known. The addresses come in an order drawn
+// by chance, as from the name servers of clusters: whoever takes the first one does not
+// always get the same.
+func (z *zone) complete(answer *dnsmessage.Message) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	asked := answer.Question[0]
-	var other dns.RR // of the same name
-	for _, record := range z.records {
-		switch {
-		case !strings.EqualFold(record.Header().Name, asked.Name):
-		case record.Header().Rrtype == asked.Qtype:
-			answer.Answer = append(answer.Answer, dns.Copy(record))
-		default:
-			other = record
-		}
-	}
-	answer.Authoritative = true
-	if z.mixed {
-		rand.Shuffle(len(answer.Answer), func(i, j int) {
-			answer.Answer[i], answer.Answer[j] = answer.Answer[j], answer.Answer[i]
-		})
-	}
+	asked := answer.Questions[0]
+	head := dnsmessage.ResourceHeader{Name: z.name, Class: dnsmessage.ClassINET, TTL: uint32(z.ttl / time.Second)}
 	switch {
-	case len(answer.Answer) > 0:
-	case other != nil:
-		answer.Ns = append(answer.Ns, nothing(other))
-	default:
-		answer.Rcode = dns.RcodeNameError
-	}
-}
-
-// nothing says that a name has no records of a type, for as long as those hold that
-// it has (RFC 2308, section 2.2).
-func nothing(has dns.RR) dns.RR {
-	ttl := has.Header().Ttl
-	return &dns.SOA{
-		Hdr: dns.RR_Header{Name: has.Header().Name, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},
-		Ns:  "ns.test.", Mbox: "nobody.test.", Minttl: ttl,
-	}
-}
-
-// Read reads records in the form of a zone file.
-func Read(lines []string) (records []dns.RR, err error) {
-	for _, line := range lines {
-		record, err := dns.NewRR(line)
-		if err != nil {
-			return nil, err
+	case len(z.addresses) == 0 || !strings.EqualFold(asked.Name.String(), z.name.String()):
+		answer.RCode = dnsmessage.RCodeNameError
+	case asked.Type == dnsmessage.TypeA:
+		for _, i := range rand.Perm(len(z.addresses)) {
+			answer.Answers = append(answer.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: z.addresses[i].As4()}})
 		}
-		records = append(records, record)
+	default: // it has no such record, for as long as its others hold (RFC 2308, section 2.2)
+		nothing := &dnsmessage.SOAResource{
+			NS: dnsmessage.MustNewName("ns.test."), MBox: dnsmessage.MustNewName("nobody.test."), MinTTL: head.TTL,
+		}
+		answer.Authorities = append(answer.Authorities, dnsmessage.Resource{Header: head, Body: nothing})
 	}
-	return records, nil
+}
+
+// datagram is what a question says that an answer in one datagram may have (EDNS(0),
+// RFC 6891), or 0.
+func datagram(p *dnsmessage.Parser) int {
+	if p.SkipAllQuestions() != nil || p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
+		return 0
+	}
+	for {
+		head, err := p.AdditionalHeader()
+		if err != nil {
+			return 0
+		}
+		if head.Type == dnsmessage.TypeOPT {
+			return int(head.Class)
+		}
+		if p.SkipAdditional() != nil {
+			return 0
+		}
+	}
 }

@@ -3,6 +3,8 @@ package rig
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/names"
@@ -42,17 +44,16 @@ const serviceName = "workers.lab"
 
 // nameFront is a name server, as a cluster has for a Service without an address.
 type nameFront struct {
-	rig  *Rig
-	zone *names.Zone
+	rig   *Rig
+	names *names.Server
 }
 
 func newNameFront(r *Rig) front { return &nameFront{rig: r} }
 
 func (f *nameFront) start(ctx context.Context, backends []string) (err error) {
-	if f.zone, err = names.ServeZone(); err != nil {
+	if f.names, err = names.Serve(); err != nil {
 		return err
 	}
-	f.zone.Mix()
 	return f.change(ctx, backends)
 }
 
@@ -61,25 +62,27 @@ func (f *nameFront) change(_ context.Context, backends []string) error {
 	if ttl == 0 {
 		ttl = time.Second
 	}
-	var records []string
-	for i, at := range f.rig.places {
-		for _, b := range backends {
-			if b == f.rig.places[i].addr() {
-				records = append(records, fmt.Sprintf("%s. %d IN A %s", serviceName, int(ttl.Seconds()), at.host))
+	var addresses []netip.Addr
+	for _, at := range f.rig.places {
+		if slices.Contains(backends, at.addr()) {
+			address, err := netip.ParseAddr(at.host)
+			if err != nil {
+				return err
 			}
+			addresses = append(addresses, address)
 		}
 	}
-	return f.zone.Say(records...)
+	return f.names.Say(serviceName+".", ttl, addresses...)
 }
 
 func (f *nameFront) target() string {
-	return fmt.Sprintf("dns://%s/%s:%d", f.zone.Addr, serviceName, f.rig.places[0].port)
+	return fmt.Sprintf("dns://%s/%s:%d", f.names.Addr, serviceName, f.rig.places[0].port)
 }
 
 func (f *nameFront) usage() []result.Process { return nil }
 
 func (f *nameFront) stop() {
-	if f.zone != nil {
-		f.zone.Close()
+	if f.names != nil {
+		f.names.Close()
 	}
 }

@@ -1,6 +1,6 @@
 // Package nameserver is a DNS server on a loopback port for tests: Start answers as a
-// function says, StartZone from records. It stands apart from testkit, so that few
-// tests build a DNS library.
+// function says, StartZone from records. It is built on another library than what the
+// program asks with, and stands apart from testkit, so that few tests build that.
 package nameserver
 
 import (
@@ -10,15 +10,17 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
-
-	"github.com/cabrank/cabrank/internal/lab/names"
 )
 
 // Server answers over UDP and TCP.
 //
 // Life: Start; ended by the end of the test. Concurrency: any.
 type Server struct {
-	Addr string
+	Addr string // host:port
+
+	handle  func(answer *dns.Msg, network string)
+	servers []*dns.Server
+	running sync.WaitGroup
 
 	mu    sync.Mutex
 	asked []string // "udp A name."
@@ -28,20 +30,49 @@ type Server struct {
 // completes; without Response it is not sent. network is "udp" or "tcp".
 func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
 	t.Helper()
-	s := &Server{}
-	server, err := names.Serve(func(answer *dns.Msg, network string) {
-		question := answer.Question[0]
-		s.mu.Lock()
-		s.asked = append(s.asked, network+" "+dns.TypeToString[question.Qtype]+" "+question.Name)
-		s.mu.Unlock()
-		handle(answer, network)
-	})
-	if err != nil {
-		t.Fatal(err)
+	packets, stream := Listen(t)
+	s := &Server{Addr: stream.Addr().String(), handle: handle}
+	handler := dns.HandlerFunc(s.answer)
+	s.servers = []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}}
+	for _, server := range s.servers {
+		started := make(chan struct{})
+		server.NotifyStartedFunc = func() { close(started) }
+		s.running.Go(func() { _ = server.ActivateAndServe() })
+		<-started
 	}
-	t.Cleanup(server.Close)
-	s.Addr = server.Addr
+	t.Cleanup(s.close)
 	return s
+}
+
+func (s *Server) answer(w dns.ResponseWriter, m *dns.Msg) {
+	network := w.LocalAddr().Network()
+	answer := new(dns.Msg).SetReply(m)
+	answer.RecursionAvailable = true
+	s.mu.Lock()
+	s.asked = append(s.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
+	s.mu.Unlock()
+	if s.handle(answer, network); !answer.Response {
+		return
+	}
+	if network == "udp" {
+		answer.Truncate(mostBytes(m))
+	}
+	_ = w.WriteMsg(answer) // whoever asked may have left
+}
+
+// mostBytes is what a question lets an answer over UDP have.
+func mostBytes(question *dns.Msg) int {
+	if edns := question.IsEdns0(); edns != nil {
+		return int(edns.UDPSize())
+	}
+	return dns.MinMsgSize
+}
+
+func (s *Server) close() {
+	for _, server := range s.servers {
+		_ = server.Shutdown()
+	}
+	s.running.Wait()
 }
 
 // Questions returns what was asked so far, as "udp A name.", in order.
@@ -54,21 +85,31 @@ func (s *Server) Questions() []string {
 // Listen finds a port that is free on UDP and TCP.
 func Listen(t testing.TB) (net.PacketConn, net.Listener) {
 	t.Helper()
-	packets, stream, err := names.Listen()
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		stream, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packets, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", stream.Addr().String()); err == nil {
+			return packets, stream
+		}
+		stream.Close()
 	}
-	return packets, stream
+	t.Fatal("no port is free on UDP and TCP")
+	return nil, nil
 }
 
 // Add adds records in the form of a zone file to an answer.
 func Add(answer *dns.Msg, lines ...string) { answer.Answer = append(answer.Answer, read(lines)...) }
 
 // read reads the form of a zone file, and panics on another one.
-func read(lines []string) []dns.RR {
-	records, err := names.Read(lines)
-	if err != nil {
-		panic(err)
+func read(lines []string) (records []dns.RR) {
+	for _, line := range lines {
+		record, err := dns.NewRR(line)
+		if err != nil {
+			panic(err)
+		}
+		records = append(records, record)
 	}
 	return records
 }

@@ -1,12 +1,11 @@
 package nameserver
 
 import (
-	"sync/atomic"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/miekg/dns"
-
-	"github.com/cabrank/cabrank/internal/lab/names"
 )
 
 // Zone is a server that answers from records, which the test may change.
@@ -15,8 +14,9 @@ import (
 type Zone struct {
 	*Server
 
-	zone names.Zone
-	sick atomic.Bool
+	mu      sync.Mutex // guards what follows
+	records []dns.RR
+	sick    bool
 }
 
 // StartZone serves records in the form of a zone file.
@@ -30,18 +30,54 @@ func StartZone(t testing.TB, lines ...string) *Zone {
 
 // Say replaces all records, and panics on lines that are none.
 func (z *Zone) Say(lines ...string) {
-	if err := z.zone.Say(lines...); err != nil {
-		panic(err)
-	}
+	records := read(lines)
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.records = records
 }
 
 // Fall has every question answered SERVFAIL, or no more.
-func (z *Zone) Fall(sick bool) { z.sick.Store(sick) }
+func (z *Zone) Fall(sick bool) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.sick = sick
+}
 
+// answer completes an empty answer to its question from the records.
 func (z *Zone) answer(answer *dns.Msg, _ string) {
-	if z.sick.Load() {
-		answer.Authoritative, answer.Rcode = true, dns.RcodeServerFailure
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	answer.Authoritative = true
+	if z.sick {
+		answer.Rcode = dns.RcodeServerFailure
 		return
 	}
-	z.zone.Answer(answer)
+	asked := answer.Question[0]
+	var other dns.RR // of the same name
+	for _, record := range z.records {
+		switch {
+		case !strings.EqualFold(record.Header().Name, asked.Name):
+		case record.Header().Rrtype == asked.Qtype:
+			answer.Answer = append(answer.Answer, dns.Copy(record))
+		default:
+			other = record
+		}
+	}
+	switch {
+	case len(answer.Answer) > 0:
+	case other != nil:
+		answer.Ns = append(answer.Ns, nothing(other))
+	default:
+		answer.Rcode = dns.RcodeNameError
+	}
+}
+
+// nothing says that a name has no records of a type, for as long as those hold that
+// it has (RFC 2308, section 2.2).
+func nothing(has dns.RR) dns.RR {
+	ttl := has.Header().Ttl
+	return &dns.SOA{
+		Hdr: dns.RR_Header{Name: has.Header().Name, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: ttl},
+		Ns:  "ns.test.", Mbox: "nobody.test.", Minttl: ttl,
+	}
 }
