@@ -17,7 +17,7 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, roles()...) }
 
 // dist returns the path of the one file in dist/ that matches a pattern.
 func dist(t *testing.T, pattern string) string {

@@ -1,0 +1,103 @@
+//go:build real
+
+package packages_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Every example of docs/install.md does what the page says, typed as it stands there.
+func TestInstallPage(t *testing.T) {
+	page := filepath.Join(harness.Root(t), "docs", "install.md")
+	for _, e := range readPage(t, page) {
+		t.Run(e.heading, func(t *testing.T) { e.play(t) })
+	}
+}
+
+// The runner itself, on a page of its own: what it types, waits for and compares.
+func TestTypedPage(t *testing.T) {
+	for _, e := range readPage(t, filepath.Join("testdata", "page.md")) {
+		t.Run(e.heading, func(t *testing.T) { e.play(t) })
+	}
+}
+
+// play types an example on a machine of its own.
+func (e example) play(t *testing.T) {
+	t.Helper()
+	m := startMachine(t, e.packages(t))
+	c := m.open()
+	var running []func()
+	for _, b := range e.blocks {
+		if b.path != "" {
+			m.write(b.path, b.content)
+		}
+		if c == nil && len(b.steps) > 0 {
+			c = m.open()
+		}
+		for i, s := range b.steps {
+			if b.running && i == len(b.steps)-1 {
+				c.start(s)
+				running = append(running, func(c *terminal) func() { return func() { c.terminate(s.command) } }(c))
+				c = nil
+				break
+			}
+			unjudged := i+1 < len(b.steps) && b.steps[i+1].command == "echo $?"
+			c.do(s, unjudged)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	for _, stop := range running {
+		stop()
+	}
+	m.wantNothingLeft()
+}
+
+// packages returns the files of dist/ that the example names.
+func (e example) packages(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(harness.Root(t), "dist", "*"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("dist/ has %d files, %v: run 'make packages' first", len(all), err)
+	}
+	var named []string
+	text := e.text()
+	for _, name := range all {
+		if strings.Contains(text, filepath.Base(name)) {
+			named = append(named, name)
+		}
+	}
+	return named
+}
+
+// do types a command, waits for its end, and compares.
+func (c *terminal) do(s step, unjudged bool) {
+	c.t.Helper()
+	c.enter(s.command)
+	text, status := c.result(s.command, typingBound)
+	if status != 0 && !unjudged {
+		c.t.Errorf("$ %s\nended by %d, want 0; it printed:\n%s", s.command, status, text)
+	}
+	if line := s.missing(text); line != "" {
+		c.t.Errorf("$ %s\nprinted no line, or not in this place: %s\nbut:\n%s", s.command, line, text)
+	}
+}
+
+// start types a command that goes on, and waits for the lines that it has to print.
+func (c *terminal) start(s step) {
+	c.t.Helper()
+	c.enter(s.command)
+	testkit.Eventually(c.t, typingBound, "what is printed by: "+s.command, func() bool {
+		text, status := c.printed()
+		if status >= 0 {
+			c.t.Fatalf("$ %s\nended by %d, but has to go on; it printed:\n%s", s.command, status, text)
+		}
+		return s.missing(text) == ""
+	})
+}

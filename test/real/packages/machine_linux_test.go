@@ -1,0 +1,391 @@
+//go:build real
+
+package packages_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+const (
+	machineRole = "machine" // see runMachine
+	home        = "/home/you"
+	shop        = home + "/shop"
+	hostRoot    = "/mnt/host"          // root of this machine, for the stand-in of docker
+	standIns    = "/opt/cabrank-tests" // the test binary, which the stand-ins are
+	state       = "/var/lib/cabrank-tests"
+)
+
+// machine is a Linux of its own for one example: the files of this one, where what is
+// written is gone with the machine; processes, ports and a loopback interface of its own,
+// and no other network.
+type machine struct {
+	t     *testing.T
+	plan  machinePlan
+	first *exec.Cmd // process 1 there
+	life  io.Closer // its stdin: the machine ends when it is closed
+}
+
+// machinePlan is what process 1 of a machine is told.
+type machinePlan struct {
+	Base     string            `json:"base"`     // empty folder of this machine to build it in
+	Packages []string          `json:"packages"` // files of dist/ for the folder of the service
+	Shown    map[string]string `json:"shown"`    // folders of this machine, by their path there
+	Python   string            `json:"python"`   // the one that the Python packages are for
+}
+
+// startMachine returns one whose user has some packages in the folder of his service.
+func startMachine(t *testing.T, packages []string) *machine {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("containers and packages of Debian need root, as in `make test`")
+	}
+	m := &machine{t: t, plan: planMachine(t, packages)}
+	plan, err := json.Marshal(m.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.first = exec.Command(harness.OwnBinary(t), machineRole, string(plan))
+	m.first.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
+	var said testkit.Buffer
+	m.first.Stdout, m.first.Stderr = &said, &said
+	if m.life, err = m.first.StdinPipe(); err == nil {
+		err = m.first.Start()
+	}
+	if err != nil {
+		t.Fatalf("start a machine: %v", err)
+	}
+	t.Cleanup(m.end)
+	testkit.Eventually(t, harness.Patience, "a machine", func() bool {
+		if harness.StateOf(m.first.Process.Pid) == 'Z' {
+			t.Fatalf("a machine was not built: %s", said.String())
+		}
+		return strings.Contains(said.String(), "ready")
+	})
+	return m
+}
+
+func planMachine(t *testing.T, packages []string) machinePlan {
+	t.Helper()
+	root := harness.Root(t)
+	venv := filepath.Dir(filepath.Dir(harness.Built(t, filepath.Join(root, ".deps", "python", "bin", "python3"), "scripts/install-deps.sh workers")))
+	libraries, err := filepath.Glob(filepath.Join(venv, "lib", "python3*", "site-packages"))
+	python, err2 := filepath.EvalSymlinks(filepath.Join(venv, "bin", "python3"))
+	if err = errors.Join(err, err2); err != nil || len(libraries) != 1 {
+		t.Fatalf("Python packages in %q, %v", libraries, err)
+	}
+	return machinePlan{
+		Base: t.TempDir(), Packages: packages,
+		Shown: map[string]string{
+			"/opt/python-packages": resolved(t, libraries[0]), // on PYTHONPATH: pip finds them installed
+			"/node_modules":        resolved(t, filepath.Join(root, "examples", "node", "node_modules")),
+			home + "/examples":     filepath.Join(root, "examples"),
+		},
+		Python: python,
+	}
+}
+
+func resolved(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatalf("%v: run 'scripts/install-deps.sh workers' first", err)
+	}
+	return path
+}
+
+// wantNothingLeft holds that of what was typed nothing runs any more but the shells.
+func (m *machine) wantNothingLeft() {
+	m.t.Helper()
+	left := func() (pids []int) {
+		spaces, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
+		own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", m.first.Process.Pid))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for _, space := range spaces {
+			pid, _ := strconv.Atoi(strings.Split(space, "/")[2])
+			if there, err := os.Readlink(space); err == nil && there == own && !m.ours(pid) && harness.Alive(pid) {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	defer func() {
+		if pids := left(); len(pids) > 0 {
+			m.t.Errorf("still there: %s", harness.Describe(pids))
+		}
+	}()
+	testkit.Eventually(m.t, harness.Patience, "the end of all that was started", func() bool { return len(left()) == 0 })
+}
+
+// ours tells process 1 and the shells from what was started.
+func (m *machine) ours(pid int) bool {
+	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return pid == m.first.Process.Pid || strings.Contains(string(cmdline), "\x00--norc\x00")
+}
+
+// end ends the machine, and everything on it with it.
+func (m *machine) end() {
+	if m.first.ProcessState == nil {
+		m.life.Close()
+		_ = m.first.Wait()
+	}
+}
+
+// environment is that of a user who has just come, or of a base image.
+func environment(path string) []string {
+	return []string{
+		"HOME=" + home, "PATH=" + path, "LANG=C.UTF-8", "TERM=xterm", "USER=root",
+		"PYTHONPATH=/opt/python-packages", "PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
+		"npm_config_offline=true", "npm_config_update_notifier=false",
+	}
+}
+
+// command is one that runs on the machine, in the folder of the service.
+func (m *machine) command(name string, args ...string) *exec.Cmd {
+	line := []string{"--target", strconv.Itoa(m.first.Process.Pid), "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "env", "-i"}
+	line = append(append(append(line, environment(m.plan.path())...), name), args...)
+	return exec.Command("nsenter", line...)
+}
+
+// write puts a file on the machine. One that begins with #! can be executed.
+func (m *machine) write(path, content string) {
+	m.t.Helper()
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(shop, path)
+	}
+	if err := writeFile(fmt.Sprintf("/proc/%d/root%s", m.first.Process.Pid, path), content); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func writeFile(path, content string) error {
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(content, "#!") {
+		mode = 0o755
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), mode)
+}
+
+// runMachine is process 1 of a machine: it builds it, says "ready", and ends when its
+// stdin does, and every process of the machine with it.
+func runMachine(args []string) error {
+	var plan machinePlan
+	if err := json.Unmarshal([]byte(args[0]), &plan); err != nil {
+		return err
+	}
+	if err := plan.build(); err != nil {
+		return err
+	}
+	orphans := make(chan os.Signal, 1)
+	signal.Notify(orphans, syscall.SIGCHLD)
+	go func() { // ends with the process
+		for range orphans {
+			for pid := 1; pid > 0; {
+				pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			}
+		}
+	}()
+	fmt.Fprintln(os.Stdout, "ready")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// build makes the machine that this process is the first of, and moves there.
+func (p machinePlan) build() error {
+	root := filepath.Join(p.Base, "root")
+	steps := []func() error{
+		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
+		func() error { return mountNew("tmpfs", p.Base, "mode=755") },
+		func() error { return mountLayers(root, []string{"/"}, filepath.Join(p.Base, "written")) },
+		func() error { return mountSystem(root) },
+		func() error { return mountNew("tmpfs", root+"/run", "mode=755") },
+		func() error { return mountNew("tmpfs", root+state, "mode=755") },
+		func() error { return p.show(root) },
+		func() error { return p.furnish(root) },
+		loopbackUp,
+		func() error { return unix.Sethostname([]byte("host")) },
+		func() error { return unix.Chroot(root) },
+		func() error { return os.Chdir(shop) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show mounts what the machine needs of this one, to be read: it may lie on file systems
+// of its own, which the copy of / does not have.
+func (p machinePlan) show(root string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(root+standIns, ""); err != nil {
+		return err
+	}
+	if err := mountBind(self, root+standIns); err != nil {
+		return err
+	}
+	if err := mountBind("/", root+hostRoot); err != nil {
+		return err
+	}
+	for there, here := range p.Shown {
+		if err := mountBind(here, root+there); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furnish writes what the user finds: commands that stand in for others, and packages.
+func (p machinePlan) furnish(root string) error {
+	for _, name := range []string{dockerRole, systemctlRole} {
+		script := "#!/bin/sh\nexec unshare --mount " + standIns + " " + name + ` "$@"` + "\n"
+		if err := writeFile(root+"/usr/local/bin/"+name, script); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(root+shop, 0o755); err != nil {
+		return err
+	}
+	for _, name := range p.Packages {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root+shop, filepath.Base(name)), content, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(p.Python, root+pythonLink); err != nil {
+		return err
+	}
+	return enterable(root, p.path())
+}
+
+func (p machinePlan) path() string {
+	return strings.Replace(standardPath, ":/usr/sbin", ":"+filepath.Dir(p.Python)+":/usr/sbin", 1)
+}
+
+// enterable lets every user reach the programs of a $PATH, some of which may be in the
+// home of the one who has built Python.
+func enterable(root, path string) error {
+	for folder := range strings.SplitSeq(path, ":") {
+		for ; folder != "/"; folder = filepath.Dir(folder) {
+			info, err := os.Stat(root + folder)
+			if err == nil && info.Mode().Perm()&0o5 != 0o5 {
+				err = os.Chmod(root+folder, info.Mode().Perm()|0o055)
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mountSystem gives a root the file systems of the kernel, and an empty /tmp.
+func mountSystem(root string) error {
+	for _, name := range []string{"/dev", "/sys"} {
+		if err := os.MkdirAll(root+name, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(name, root+name, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", name, err)
+		}
+	}
+	if err := mountNew("proc", root+"/proc", ""); err != nil {
+		return err
+	}
+	return mountNew("tmpfs", root+"/tmp", "mode=1777")
+}
+
+func mountNew(kind, target, options string) error {
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(kind, target, kind, 0, options); err != nil {
+		return fmt.Errorf("mount %s at %s: %w", kind, target, err)
+	}
+	return nil
+}
+
+// mountBind shows a file or folder at a second place, to be read there.
+func mountBind(source, target string) error {
+	if info, err := os.Stat(source); err != nil || info.IsDir() {
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+	}
+	err := unix.Mount(source, target, "", unix.MS_BIND, "")
+	if err == nil {
+		err = unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
+	}
+	if err != nil {
+		return fmt.Errorf("mount %s at %s: %w", source, target, err)
+	}
+	return nil
+}
+
+// mountLayers lays folders over each other, the uppermost first. What is written goes to
+// the folder written, or nowhere, if there is none.
+func mountLayers(target string, layers []string, written string) error {
+	empty := target + ".empty" // an overlay has two layers at least
+	options := "lowerdir=" + strings.Join(append(slices.Clip(layers), empty), ":")
+	folders := []string{target, empty}
+	if written != "" {
+		work := written + ".work"
+		folders = append(folders, written, work)
+		options += ",upperdir=" + written + ",workdir=" + work
+	}
+	for _, folder := range folders {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("overlay", target, "overlay", 0, options); err != nil {
+		return fmt.Errorf("mount layers at %s: %w", target, err)
+	}
+	return nil
+}
+
+// loopbackUp makes 127.0.0.1 work.
+// Source: netdevice(7), SIOCSIFFLAGS.
+func loopbackUp() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+}

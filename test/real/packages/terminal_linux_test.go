@@ -1,0 +1,139 @@
+//go:build real
+
+package packages_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// typingBound is how long a command may take that is waited for: an installation is the
+// longest.
+const typingBound = 90 * time.Second
+
+// typist is bash as it is at a terminal: what one command does to the folder and to the
+// variables holds for the next one, and $? is the status of the last. It ends each
+// command by a record separator with the status in between, which nothing else prints.
+const typist = `status=0
+while IFS= read -r -d "" -u 3 typed; do
+  (exit $status); eval "$typed" 3<&-
+  status=$?
+  printf '\036%d\036' $status
+done`
+
+// ended matches what the typist prints when a command has ended.
+var ended = regexp.MustCompile("\x1e(\\d+)\x1e")
+
+// escapes matches what colors a terminal.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// terminal is a shell on a machine, at a pseudo-terminal, as programs can tell.
+type terminal struct {
+	t      *testing.T
+	shell  *exec.Cmd
+	typing *os.File       // commands, each ended by a zero byte
+	screen testkit.Buffer // all that was ever printed
+	read   int            // how much of it belonged to commands that have ended
+}
+
+// open starts a shell in the folder and the environment of a user who has just come.
+func (m *machine) open() *terminal {
+	m.t.Helper()
+	c := &terminal{t: m.t}
+	master, slave := harness.OpenTerminal(m.t)
+	commands, typing, err := os.Pipe()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c.typing = typing
+	c.shell = m.command("bash", "--noprofile", "--norc", "-c", typist)
+	c.shell.Stdin, c.shell.Stdout, c.shell.Stderr = slave, slave, slave
+	c.shell.ExtraFiles = []*os.File{commands}
+	c.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.shell.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	slave.Close()
+	commands.Close()
+	done := make(chan struct{})
+	go func() { // ends with the last process that has the terminal; the machine ends them
+		defer close(done)
+		_, _ = io.Copy(&c.screen, master)
+	}()
+	m.t.Cleanup(func() {
+		typing.Close()
+		m.end()
+		_ = c.shell.Wait()
+		<-done
+		if m.t.Failed() {
+			m.t.Logf("a terminal:\n%s", c)
+		}
+	})
+	return c
+}
+
+// enter types a command.
+func (c *terminal) enter(command string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.typing, command+"\x00"); err != nil {
+		c.t.Fatalf("type %q: %v", command, err)
+	}
+}
+
+// printed returns what the present command has printed, and its status: -1 while it runs.
+func (c *terminal) printed() (text string, status int) {
+	text, status = c.screen.String()[c.read:], -1
+	if at := ended.FindStringSubmatchIndex(text); at != nil {
+		status, _ = strconv.Atoi(text[at[2]:at[3]])
+		text = text[:at[0]]
+	}
+	text = strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\r\n", "\n")
+	return text, status
+}
+
+// result waits for the end of the present command, and is ready for the next one.
+func (c *terminal) result(command string, within time.Duration) (text string, status int) {
+	c.t.Helper()
+	testkit.Eventually(c.t, within, "the end of: "+command, func() bool {
+		text, status = c.printed()
+		return status >= 0
+	})
+	c.read += ended.FindStringIndex(c.screen.String()[c.read:])[1]
+	return text, status
+}
+
+// foreground returns the process that the typed command is, numbered as outside.
+func (c *terminal) foreground() int {
+	c.t.Helper()
+	// The shell is the child of nsenter, which stays outside of the machine's processes.
+	return harness.ChildOf(c.t, harness.ChildOf(c.t, c.shell.Process.Pid))
+}
+
+// terminate sends SIGTERM to the running command alone, which has to end by 0.
+func (c *terminal) terminate(command string) {
+	c.t.Helper()
+	if _, status := c.printed(); status >= 0 {
+		return // it was ended by what was typed
+	}
+	if err := syscall.Kill(c.foreground(), syscall.SIGTERM); err != nil {
+		c.t.Fatalf("end %s: %v", command, err)
+	}
+	if text, status := c.result(command, harness.Patience); status != 0 {
+		c.t.Errorf("%s\nended by %d after SIGTERM, want 0; it printed:\n%s", command, status, text)
+	}
+}
+
+// String is the screen, for a test that fails.
+func (c *terminal) String() string {
+	return ended.ReplaceAllString(escapes.ReplaceAllString(c.screen.String(), ""), "[ended by $1]\n")
+}
