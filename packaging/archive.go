@@ -13,7 +13,7 @@ import (
 // file is one file of a package. Its owner is root, its time that of the release.
 type file struct {
 	Name    string      // slash-separated, without a slash in front
-	Mode    fs.FileMode // permissions
+	Mode    fs.FileMode // permissions, with fs.ModeDir for a folder
 	Content []byte
 }
 
@@ -27,6 +27,9 @@ func tarball(files []file, at time.Time) ([]byte, error) {
 		header := &tar.Header{
 			Typeflag: tar.TypeReg, Name: f.Name, Size: int64(len(f.Content)), Mode: int64(f.Mode.Perm()),
 			ModTime: at, Format: tar.FormatUSTAR,
+		}
+		if f.Mode.IsDir() {
+			header.Typeflag, header.Name = tar.TypeDir, f.Name+"/"
 		}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err

@@ -26,6 +26,7 @@ func packers() []packer {
 	return []packer{
 		forEach(archive),
 		forEach(gem),
+		forEach(debian),
 	}
 }
 
