@@ -22,7 +22,7 @@ import (
 )
 
 // within bounds what has to happen.
-const within = 10 * time.Second
+const within = 30 * time.Second
 
 // serve starts a server with the functions of tests.
 func serve(t testing.TB) (url string, memory *broker.Memory) {

@@ -16,7 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-const soon = 5 * time.Second
+const soon = 30 * time.Second
 
 // guests is a Server that counts what it is given, and closes it.
 type guests struct {

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // soon bounds waits for what should happen at once.
-const soon = 10 * time.Second
+const soon = 30 * time.Second
 
 const (
 	work    = "cabrank.example.v1.Work"

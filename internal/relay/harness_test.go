@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 const (
 	// soon bounds waits for what should happen at once.
-	soon = 5 * time.Second
+	soon = 30 * time.Second
 
 	handshake    = 5 * time.Second
 	streamWindow = 64 << 10

@@ -14,7 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // transport makes the two ends of a connection: ours, and the scripted peer's.
 type transport struct {

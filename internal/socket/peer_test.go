@@ -17,7 +17,7 @@ import (
 )
 
 // within bounds what has to happen.
-const within = 10 * time.Second
+const within = 30 * time.Second
 
 // client is the other side of a socket.
 type client struct {

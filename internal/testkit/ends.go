@@ -34,7 +34,7 @@ func DialCaller(t testing.TB, addr string) *Peer {
 }
 
 // ListenWorker listens on a loopback port. accept waits for the next
-// connection, at most 5 s, and makes a worker of it.
+// connection, at most 30 s, and makes a worker of it.
 func ListenWorker(t testing.TB) (addr string, accept func() *Peer) {
 	t.Helper()
 	l := listen(t)

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // module is found in the stack of every goroutine that our code started.
@@ -43,7 +42,7 @@ func VerifyMain(m interface{ Run() int }) {
 func awaitNone(t testing.TB, before map[string]string) {
 	t.Helper()
 	var left map[string]string
-	Eventually(stackTB{t, &left}, 5*time.Second, "goroutines to end", func() bool {
+	Eventually(stackTB{t, &left}, patience, "goroutines to end", func() bool {
 		left = goroutines()
 		for id := range before {
 			delete(left, id)

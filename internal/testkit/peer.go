@@ -19,7 +19,7 @@ import (
 const (
 	// patience bounds one verb. It only decides when a hang is called a
 	// failure; in a synctest bubble it passes at once.
-	patience = 5 * time.Second
+	patience = 30 * time.Second
 	// readAhead bounds the frames that wait for a verb; a test that leaves
 	// more unread exerts backpressure, as a slow peer does.
 	readAhead = 4096
@@ -34,7 +34,7 @@ const (
 // Order: by default every Want verb takes the very next frame, whatever its
 // stream, and anything else fails the test; Skip and AnyOrder loosen that.
 //
-// Errors: a verb that is disappointed, or waits for more than 5 s, fails the
+// Errors: a verb that is disappointed, or waits for more than 30 s, fails the
 // test with what came instead and a transcript of both directions.
 //
 // Concurrency: verbs belong to one goroutine. Credit may be called from any.

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // soon bounds waits for what should happen at once.
-const soon = 10 * time.Second
+const soon = 30 * time.Second
 
 // site is a relay on loopback that has a handler serve what is no call.
 type site struct {

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // limit is more than any answer takes.
-const limit = 10 * time.Second
+const limit = 30 * time.Second
 
 // serve runs a server until the test ends and returns a connection to it.
 func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {

@@ -124,7 +124,7 @@ func sieges() []siege {
 func TestAttacksUnderLoad(t *testing.T) {
 	c := harness.StartCabrank(t, "--workers", "2", "--slots", "20", "--transport", "unix",
 		"--", harness.CabrankBinary(t), "demo", "worker", "--work", "5ms")
-	c.WaitReady(10 * time.Second)
+	c.WaitReady(harness.Patience)
 	conn, err := grpc.NewClient(c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func (s siege) run(t *testing.T, c *harness.Cabrank, good demopb.GreeterClient, 
 	if s.reason != "" && now == 0 {
 		t.Errorf("no connection was ended for %s", s.reason)
 	}
-	testkit.Eventually(t, 10*time.Second, "the attack's goroutines to end", func() bool {
+	testkit.Eventually(t, harness.Patience, "the attack's goroutines to end", func() bool {
 		return c.Metric("go_goroutines") <= threads+5
 	})
 }

@@ -107,7 +107,7 @@ func attackedInAContainer(t *testing.T, raid func(a *harness.Arms)) {
 	group := inContainer(t, containerMemory)
 	c := harness.StartCabrank(t, "--workers", "2", "--slots", "10", "--transport", "unix",
 		"--", harness.CabrankBinary(t), "demo", "worker", "--work", "2ms")
-	c.WaitReady(10 * time.Second)
+	c.WaitReady(harness.Patience)
 	conn, err := grpc.NewClient(c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

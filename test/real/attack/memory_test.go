@@ -35,7 +35,7 @@ const (
 // for connections that have made a call and say nothing any more.
 func TestMemory(t *testing.T) {
 	c := harness.StartCabrank(t, "--workers", "3", "--slots", "10", "--transport", "unix", "--", harness.CabrankBinary(t), "demo", "worker")
-	c.WaitReady(10 * time.Second)
+	c.WaitReady(harness.Patience)
 	start, startPSS := harness.RSSKiB(t, c.PID), pssKiB(t, c.PID)
 	t.Logf("at the start: RSS %d KiB, PSS %d KiB", start, startPSS)
 

@@ -22,7 +22,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 	const workers, slots, callers = 3, 4, 10
 	c := harness.StartCabrank(t, "--workers", strconv.Itoa(workers), "--slots", strconv.Itoa(slots), "--transport", "unix",
 		"--", harness.CabrankBinary(t), "demo", "worker", "--work", "2ms")
-	c.WaitReady(10 * time.Second)
+	c.WaitReady(harness.Patience)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.SoakTime(t))
 	defer cancel()
 	tally := &harness.SoakTally{Failures: make(map[string]int)}

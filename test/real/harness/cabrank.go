@@ -157,7 +157,7 @@ func (c *Cabrank) Listening(msg string) string {
 // Probe asks a probe ("readiness", "startup", "liveness") and returns the HTTP
 // status, 0 if there was no answer.
 func (c *Cabrank) Probe(name string) int {
-	client := http.Client{Timeout: 2 * time.Second}
+	client := http.Client{Timeout: Patience}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + c.ProbesAddr + "/" + name)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Cabrank) Stop() {
 	if code := c.ExitCode(StopBound); code != 0 {
 		c.T.Errorf("cabrank ended with %v after SIGTERM, want exit code 0", c.Cmd.ProcessState)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(Patience)
 }
 
 // Kill ends cabrank by SIGKILL. R18 gives its workers 3 s: WaitNoneLeft.
@@ -293,7 +293,7 @@ func SpreadOf(sorted []time.Duration) string {
 const (
 	StopDrain   = time.Second
 	StopWorkers = 500 * time.Millisecond
-	StopEnd     = StopDrain + StopWorkers + 5*time.Second
+	StopEnd     = StopDrain + StopWorkers + 20*time.Second
 )
 
 // StopWithin is Stop for a cabrank with other timeouts.
@@ -316,5 +316,5 @@ func (c *Cabrank) StopSuccessor() {
 			testkit.Eventually(c.T, StopEnd, "the end of the successor", func() bool { return !Alive(pid) })
 		}
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(Patience)
 }

@@ -164,5 +164,5 @@ func (c *Controlled) StopInTime() {
 	if code := c.ExitCode(StopBound); code != 0 {
 		c.T.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(Patience)
 }

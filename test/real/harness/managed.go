@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -188,10 +187,10 @@ func (m *Managed) WantGone(pid int) {
 // files.
 func (m *Managed) WantNothingLeft() {
 	m.t.Helper()
-	if code := m.ExitCode(5 * time.Second); code != 0 {
+	if code := m.ExitCode(Patience); code != 0 {
 		m.t.Errorf("the manager ended with %d", code)
 	}
-	m.WaitNoneLeft(3 * time.Second)
+	m.WaitNoneLeft(Patience)
 	if left := FilesIn(m.t, m.runtime); len(left) > 0 {
 		m.t.Errorf("left in the runtime directory: %v", left)
 	}
@@ -271,8 +270,8 @@ func OwnBinary(t testing.TB) string {
 // the next start to sweep.
 func (m *Managed) WantNoProcess() {
 	m.t.Helper()
-	m.ExitCode(5 * time.Second)
-	m.WaitNoneLeft(3 * time.Second)
+	m.ExitCode(Patience)
+	m.WaitNoneLeft(Patience)
 }
 
 // WantScrape reads the metrics page, which shows the process that serves.

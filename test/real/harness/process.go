@@ -25,7 +25,7 @@ const markVariable = "CABRANK_TEST_FAMILY"
 
 // Patience is how long a test waits for what should take well under a second:
 // a start, a line in the log, an end. It only decides when a hang is a failure.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Process is a child of the test: a real program with its output collected.
 //

@@ -41,7 +41,8 @@ func TestQuotas(t *testing.T) {
 		if notes := r.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "Quotas of CPU are 50 % of what the scenario says, so that one of ") {
 			t.Errorf("notes: %q", notes)
 		}
-		from, began := r.Usage(), time.Now()
+		began := time.Now()
+		from := r.Usage()
 		var used []result.Process
 		testkit.Eventually(t, harness.Patience, "five periods are used up", func() bool {
 			used = rig.Between(from, r.Usage())

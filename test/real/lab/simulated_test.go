@@ -13,20 +13,21 @@ import (
 )
 
 // Workers that sleep, behind Cabrank, and the same calls simulated. Figures are held to 15 %
-// by the scenario what-if, which takes a quiet machine; here they are about the same.
+// by the scenario what-if, which takes a quiet machine; here they are about the same, with
+// calls so long and slots so free that a busy one does not matter.
 const simulatedBeside = `
 name: what-if-in-short
 about: workers that sleep, and the same calls simulated
 question: does it run?
 method: cabrank.lab.v1.Worker/Work
-data: '{"sleep_ms": {{exponential 20}}}'
+data: '{"sleep_ms": {{exponential 100}}}'
 rounds: 1
-workers: {program: worker, count: 2, slots: 2, full: refuse}
+workers: {program: worker, count: 4, slots: 4, full: refuse}
 arms:
   - {name: cabrank, about: real, front: cabrank}
   - {name: simulated, about: in virtual time, front: simulated}
 loads:
-  - {name: load, rate: 140, arrivals: poisson, warmup: 500ms, duration: 6s}
+  - {name: load, rate: 60, arrivals: poisson, warmup: 500ms, duration: 6s}
 primary: {figure: p50, load: load, base: cabrank, other: simulated, margin: 15%}
 `
 
@@ -54,13 +55,13 @@ func TestSimulatedBesideReal(t *testing.T) {
 		}
 		due[b.Arm] = r.Due
 	}
-	if due["cabrank"] < 500 || due["cabrank"] != due["simulated"] {
+	if due["cabrank"] < 300 || due["cabrank"] != due["simulated"] {
 		t.Errorf("not the same calls: %v", due)
 	}
-	if ratio := p50["simulated"] / p50["cabrank"]; !(ratio > 0.5 && ratio < 1.5) {
+	if ratio := p50["simulated"] / p50["cabrank"]; !(ratio > 1./3 && ratio < 3) {
 		t.Errorf("p50: %v", p50)
 	}
-	if notes := strings.Join(run.Notes, "\n"); !strings.Contains(notes, "Simulated with what one worker takes beside the work of a call, 2 at a time: ") {
+	if notes := strings.Join(run.Notes, "\n"); !strings.Contains(notes, "Simulated with what one worker takes beside the work of a call, 4 at a time: ") {
 		t.Errorf("notes: %s", notes)
 	}
 }

@@ -148,7 +148,7 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 	if code := a.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	a.WaitNoneLeft(3 * time.Second)
+	a.WaitNoneLeft(harness.Patience)
 	a.wantKeys()
 	for _, n := range []int{0, 1, 2, 10, 11, 110, 111} {
 		l, err := net.Listen("tcp", a.at(n))
@@ -166,8 +166,8 @@ func TestStopWhileAPageIsWaitedFor(t *testing.T) {
 	if failed := harness.CallCPU(t, harness.Dial(t, a.Addr), 10, 2); len(failed) > 0 {
 		t.Error(failed)
 	}
-	a.StopWithin(5 * time.Second)
-	a.WaitNoneLeft(3 * time.Second)
+	a.StopWithin(15 * time.Second) // not the drain timeout
+	a.WaitNoneLeft(harness.Patience)
 }
 
 // rubies are the pids of the workers.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -50,7 +49,7 @@ func TestInPlaceOfGrufRelay(t *testing.T) {
 			if code := p.ExitCode(harness.StopBound); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
 			}
-			p.WaitNoneLeft(3 * time.Second)
+			p.WaitNoneLeft(harness.Patience)
 		})
 	}
 }

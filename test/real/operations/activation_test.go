@@ -113,5 +113,5 @@ func TestSocketOfNobody(t *testing.T) {
 	if got := p.Failure(); !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s…", got, want)
 	}
-	p.WaitNoneLeft(3 * time.Second)
+	p.WaitNoneLeft(harness.Patience)
 }

@@ -76,7 +76,7 @@ func TestTakenPortsAreNamed(t *testing.T) {
 			if !strings.Contains(line, want) || !strings.HasSuffix(line, "choose another port with "+test.flag) {
 				t.Errorf("the last line is %q, want one that names %s and %s", line, want, test.flag)
 			}
-			p.WaitNoneLeft(3 * time.Second)
+			p.WaitNoneLeft(harness.Patience)
 		})
 	}
 	holder.Stop()
@@ -103,7 +103,7 @@ func TestWrongStartsEndWith2(t *testing.T) {
 			if got := strings.Count(p.Log(), "\n"); got != 1 || !strings.Contains(p.Failure(), test.says) {
 				t.Errorf("stderr is %q, want one line with %q", p.Log(), test.says)
 			}
-			p.WaitNoneLeft(3 * time.Second)
+			p.WaitNoneLeft(harness.Patience)
 		})
 	}
 	p, code := harness.RunToEnd(t, "run", "--wokers", "3", "--", "true") // which no log is about
@@ -125,7 +125,7 @@ func TestTextForPeople(t *testing.T) {
 	if code := p.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	p.WaitNoneLeft(3 * time.Second)
+	p.WaitNoneLeft(harness.Patience)
 }
 
 // Elsewhere each line of a worker says whose it is, also one that is JSON already,

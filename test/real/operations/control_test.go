@@ -357,7 +357,7 @@ func TestStopCommand(t *testing.T) {
 	second.Wait(harness.Patience, "the second to wait", func() bool { return strings.Contains(second.Output(), "stopping, at most") })
 	c.Ended = true
 	c.Must("stop", "--now")
-	if !c.Exited() && c.ExitCode(time.Second) != 0 {
+	if !c.Exited() && c.ExitCode(harness.Patience) != 0 {
 		t.Error("cabrank has not ended with 0 when stop returns")
 	}
 	harness.WantStatus(t, (<-long).Err, codes.Unavailable, "cabrank: shutting down")
@@ -369,7 +369,7 @@ func TestStopCommand(t *testing.T) {
 	if harness.FileExists(c.Socket) {
 		t.Error("the socket is left")
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 	p, code := c.Command("stop")
 	if code != 2 || !strings.Contains(p.Log(), "nothing listens on "+c.Socket+"; is cabrank running?") {
 		t.Errorf("without a cabrank: exit code %d, %s", code, p.Log())

@@ -21,7 +21,7 @@ func TestDemoOnce(t *testing.T) {
 		t.Errorf("cabrank demo --once ended with exit code %d", code)
 	}
 	wantDemoShare(t, demo)
-	demo.WaitNoneLeft(3 * time.Second)
+	demo.WaitNoneLeft(harness.Patience)
 }
 
 // make demo runs the same binary; DEMO=once makes it end by itself. -n, because
@@ -64,7 +64,7 @@ func TestDemoUntilInterrupt(t *testing.T) {
 	if code := demo.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("cabrank demo ended with exit code %d after SIGINT", code)
 	}
-	demo.WaitNoneLeft(3 * time.Second)
+	demo.WaitNoneLeft(harness.Patience)
 }
 
 // wantDemoShare looks for twelve calls and a share for each of three workers.

@@ -145,7 +145,7 @@ func TestUpgradeBesideHTTP1(t *testing.T) {
 
 // R17: a stop does not wait for a connection over HTTP/1 whose request does not come.
 func TestStopBesideHTTP1(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "20s")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--drain-timeout", "10m")
 	c.WaitWorkers(1)
 	half, err := net.Dial("tcp", c.Addr)
 	if err != nil {
@@ -156,7 +156,7 @@ func TestStopBesideHTTP1(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.WaitMetric("cabrank_connections", 1)
-	c.StopWithin(4 * time.Second)
+	c.StopWithin(harness.Patience)
 	if err := half.SetReadDeadline(time.Now().Add(harness.Patience)); err != nil {
 		t.Fatal(err)
 	}

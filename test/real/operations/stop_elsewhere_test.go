@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -34,7 +33,7 @@ func TestStopFromAnotherNamespace(t *testing.T) {
 			if code := c.ExitCode(harness.Patience); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
 			}
-			c.WaitNoneLeft(3 * time.Second)
+			c.WaitNoneLeft(harness.Patience)
 		})
 	}
 }
@@ -55,5 +54,5 @@ func TestStopOfAZombie(t *testing.T) {
 	c := startWrapped(t, "/bin/sh", "-c", `"$0" "$@" & exec sleep 1000`)
 	c.Stopped()
 	c.Kill()
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }

@@ -39,7 +39,7 @@ func TestEverySignalStops(t *testing.T) {
 			if code := c.ExitCode(harness.StopBound); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
 			}
-			c.WaitNoneLeft(3 * time.Second)
+			c.WaitNoneLeft(harness.Patience)
 			if left := harness.FilesIn(t, runtime); len(left) > 0 {
 				t.Errorf("left in the runtime directory: %v", left)
 			}
@@ -50,7 +50,7 @@ func TestEverySignalStops(t *testing.T) {
 // With a pre-stop delay everything stays open while the word goes round that
 // this one is to be left (R17).
 func TestPreStopDelayKeepsServing(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--pre-stop-delay", "2s")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--pre-stop-delay", "1h")
 	c.WaitWorkers(1)
 	c.Ended = true
 	c.Signal(syscall.SIGTERM)
@@ -66,10 +66,12 @@ func TestPreStopDelayKeepsServing(t *testing.T) {
 	if got := c.Probe("liveness"); got != http.StatusOK {
 		t.Errorf("liveness during the delay: %d", got)
 	}
+	<-time.After(2 * echoTime) // a sooner one would be the same
+	c.Signal(syscall.SIGINT)   // this one does not wait
 	if code := c.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }
 
 // echoTime is how soon a second signal is the same as the first.
@@ -100,7 +102,7 @@ func TestEchoOfASignal(t *testing.T) {
 				t.Errorf("the running call: %v", got.Err)
 			}
 			c.ExitCode(harness.StopBound)
-			c.WaitNoneLeft(3 * time.Second)
+			c.WaitNoneLeft(harness.Patience)
 		})
 	}
 }
@@ -129,7 +131,7 @@ func TestSecondSignalDoesNotWait(t *testing.T) {
 	if code := c.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }
 
 // SIGTERM in the first milliseconds, while listeners, keeper and workers come
@@ -148,6 +150,6 @@ func TestStopInTheFirstMilliseconds(t *testing.T) {
 		if code := p.ExitCode(harness.StopEnd); code != 0 && p.Log() != "" {
 			t.Errorf("exit code %d after SIGTERM at %v:\n%s", code, wait, p.Log())
 		}
-		p.WaitNoneLeft(3 * time.Second)
+		p.WaitNoneLeft(harness.Patience)
 	}
 }

@@ -102,7 +102,7 @@ func TestNobodyReadsTheLog(t *testing.T) {
 	if err := c.Op.Run(harness.StopBound, "stop"); err != nil {
 		t.Error(err)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 	reader.Close()
 }
 
@@ -211,5 +211,5 @@ func TestReaderOfTheOutputGoes(t *testing.T) {
 	if code := c.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }

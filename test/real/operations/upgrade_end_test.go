@@ -132,7 +132,7 @@ func TestPortsComeHomeAfterAnUpgrade(t *testing.T) {
 	}
 	c.Ended = true
 	c.Must("stop")
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }
 
 // The old workers' ports are theirs also while these still boot: the new ones begin
@@ -153,5 +153,5 @@ func TestUpgradeWhileWorkersBoot(t *testing.T) {
 	}
 	c.Ended = true
 	c.Must("stop")
-	c.WaitNoneLeft(3 * time.Second)
+	c.WaitNoneLeft(harness.Patience)
 }

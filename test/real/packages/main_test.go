@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -54,7 +53,7 @@ func works(t *testing.T, command func(args ...string) *exec.Cmd) {
 	if code := once.ExitCode(harness.Patience); code != 0 {
 		t.Errorf("cabrank demo --once: exit code %d\n%s", code, once.Output())
 	}
-	once.WaitNoneLeft(3 * time.Second)
+	once.WaitNoneLeft(harness.Patience)
 
 	// It becomes `cabrank run` over three workers.
 	demo := harness.StartCommand(t, command("demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off"))
@@ -68,7 +67,7 @@ func works(t *testing.T, command func(args ...string) *exec.Cmd) {
 	if code := demo.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
-	demo.WaitNoneLeft(3 * time.Second)
+	demo.WaitNoneLeft(harness.Patience)
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
 		t.Errorf("something still listens at %s", addr)

@@ -26,7 +26,7 @@ import (
 // one, and none waits behind a call that takes for ever.
 func TestCallsPassAHeldWorker(t *testing.T) {
 	const slots, calls = 2, 200
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots), "--queue-timeout", "5s")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m")
 	c.WaitWorkers(2)
 	conn := harness.Dial(t, c.Addr)
 	holding, release := context.WithCancel(t.Context())
@@ -96,10 +96,10 @@ func holdWorker(ctx context.Context, t *testing.T, conn *grpc.ClientConn, slots 
 func TestBusyIsNotSick(t *testing.T) {
 	const (
 		workers, slots = 2, 2
-		heldFor        = 3 * time.Second // 30 health intervals
+		heldFor        = 4 * time.Second // six checks that nobody answers
 		watchers       = 1000
 	)
-	env := append(harness.LangEnv(t), "POOL_SIZE=2", "HEALTH_CHECK_INTERVAL=100ms", "HEALTH_CHECK_TIMEOUT=100ms")
+	env := append(harness.LangEnv(t), "POOL_SIZE=2", "HEALTH_CHECK_INTERVAL=100ms", "HEALTH_CHECK_TIMEOUT=500ms")
 	args := append([]string{"--transport", "unix", "--workers", "2", "--slots", "2", "--"}, harness.ReadLangExample(t, "python").Worker...)
 	c := harness.StartCabrankEnv(t, env, args...)
 	c.WaitWorkers(workers)
@@ -140,7 +140,7 @@ func TestBusyIsNotSick(t *testing.T) {
 // askHealth wants an answer at once although nothing is free.
 func askHealth(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
 	defer cancel()
 	reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	if err != nil || reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
@@ -221,7 +221,7 @@ func (w *healthWatch) want(status healthpb.HealthCheckResponse_ServingStatus) {
 // A queue that is full and a wait that is too long are told apart, and both
 // from a house without workers.
 func TestWhyACallHadToWait(t *testing.T) {
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--queue", "1", "--queue-timeout", "700ms")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "1", "--queue", "1", "--queue-timeout", "3s")
 	c.WaitWorkers(1)
 	conn := harness.Dial(t, c.Addr)
 	holder, stopHolding := context.WithCancel(t.Context())

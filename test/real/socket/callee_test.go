@@ -26,6 +26,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // startCallee starts a callee of ours, with the test functions and those of add.
@@ -84,7 +85,7 @@ func await(t *testing.T, server *redisd.Server, what ...string) (text string) {
 	t.Helper()
 	conn := dialRedis(t, server)
 	defer conn.Close()
-	testkit.Eventually(t, 10*time.Second, strings.Join(what, ", "), func() bool {
+	testkit.Eventually(t, harness.Patience, strings.Join(what, ", "), func() bool {
 		text = dump(t, conn)
 		return !slices.ContainsFunc(what, func(w string) bool { return !strings.Contains(text, w) })
 	})
@@ -240,7 +241,7 @@ func TestSeveralCallees(t *testing.T) {
 	if a, b := a.Stats(), b.Stats(); a.Answered == 0 || b.Answered == 0 || a.Expired+b.Expired > 0 {
 		t.Errorf("%+v %+v", a, b)
 	}
-	testkit.Eventually(t, 5*time.Second, "nothing to be left in Redis", func() bool { return dump(t, dialRedis(t, m.server)) == "" })
+	testkit.Eventually(t, harness.Patience, "nothing to be left in Redis", func() bool { return dump(t, dialRedis(t, m.server)) == "" })
 }
 
 // Nobody takes more than it can run: with one worker each, four callees run four calls.
@@ -261,7 +262,7 @@ func TestCalleeNeverHoards(t *testing.T) {
 	for range 6 {
 		push(t, server, "wait", "1", 10*time.Second)
 	}
-	testkit.Eventually(t, 10*time.Second, "four calls to run", func() bool { return len(running) == 4 })
+	testkit.Eventually(t, harness.Patience, "four calls to run", func() bool { return len(running) == 4 })
 	if n, err := dialRedis(t, server).Do("LLEN", "juggler:calls:{wait}"); err != nil || n != int64(2) {
 		t.Errorf("%v calls wait, want 2 (%v)", n, err)
 	}
@@ -287,7 +288,7 @@ func TestCalleeRotates(t *testing.T) {
 			})
 		}
 	})
-	testkit.Eventually(t, 10*time.Second, "all calls", func() bool {
+	testkit.Eventually(t, harness.Patience, "all calls", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(order) == 51
@@ -302,7 +303,7 @@ func TestCalleeDeadline(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	push(t, server, "time", `"late"`, 20*time.Millisecond)
-	testkit.Eventually(t, 5*time.Second, "its time to be over", func() bool {
+	testkit.Eventually(t, harness.Patience, "its time to be over", func() bool {
 		n, _ := dialRedis(t, server).Do("EXISTS", "juggler:calls:timeout:{time}:"+"x")
 		return n == int64(0) && !strings.Contains(dump(t, dialRedis(t, server)), "timeout")
 	})
@@ -321,7 +322,7 @@ func TestCalleeDeadline(t *testing.T) {
 	if d := <-left; d > 300*time.Millisecond {
 		t.Errorf("%v left of 300 ms", d)
 	}
-	testkit.Eventually(t, 5*time.Second, "both to expire", func() bool { return c.Stats().Expired == 2 && c.Stats().Running == 0 })
+	testkit.Eventually(t, harness.Patience, "both to expire", func() bool { return c.Stats().Expired == 2 && c.Stats().Running == 0 })
 	if ran.Load() != 1 {
 		t.Errorf("%d calls ran", ran.Load())
 	}
@@ -473,14 +474,14 @@ func TestCalleeOutlivesRedis(t *testing.T) {
 	more := func(what string) {
 		t.Helper()
 		before, beforeA, beforeB := answered.Load(), a.Stats().Answered, b.Stats().Answered
-		testkit.Eventually(t, 20*time.Second, what, func() bool {
+		testkit.Eventually(t, harness.Patience, what, func() bool {
 			return answered.Load() > before+100 && a.Stats().Answered > beforeA && b.Stats().Answered > beforeB
 		})
 	}
 	more("calls to be answered")
 	for range 2 {
 		server.Kill()
-		testkit.Eventually(t, 10*time.Second, "the loss to be said", func() bool { return strings.Contains(log.String(), "redis is lost") })
+		testkit.Eventually(t, harness.Patience, "the loss to be said", func() bool { return strings.Contains(log.String(), "redis is lost") })
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
@@ -509,7 +510,7 @@ func TestCalleeIsTold(t *testing.T) {
 			return "", ctx.Err()
 		})
 	})
-	testkit.Eventually(t, 10*time.Second, "the callee to listen", func() bool {
+	testkit.Eventually(t, harness.Patience, "the callee to listen", func() bool {
 		n, err := redigo.Int(dialRedis(t, server).Do("PUBLISH", "juggler.1:words:wait", `{}`))
 		return err == nil && n == 1
 	})
@@ -531,7 +532,7 @@ func TestCalleeIsTold(t *testing.T) {
 		t.Errorf("%s has begun", name)
 	}
 	leave["second"]()
-	testkit.Eventually(t, 10*time.Second, "the call to be taken back", func() bool {
+	testkit.Eventually(t, harness.Patience, "the call to be taken back", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), "calls:timeout") == 1
 	})
 	leave["first"]()
@@ -542,7 +543,7 @@ func TestCalleeIsTold(t *testing.T) {
 		t.Errorf("%s has begun", name)
 	}
 	leave["third"]()
-	testkit.Eventually(t, 10*time.Second, "all to end", func() bool { return c.Stats().Running == 0 && c.Stats().Expired == 3 })
+	testkit.Eventually(t, harness.Patience, "all to end", func() bool { return c.Stats().Running == 0 && c.Stats().Expired == 3 })
 	if text := dump(t, dialRedis(t, server)); text != "" {
 		t.Errorf("Redis has\n%s", text)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // Over a Cluster it keeps to all that it does over one Redis.
@@ -162,11 +163,11 @@ func TestCalleeSecure(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 10*time.Second, "all results", func() bool {
+	testkit.Eventually(t, harness.Patience, "all results", func() bool {
 		n, _ := redigo.Int(conn.Do("LLEN", "juggler:results:{"+caller+"}"))
 		return n == 5
 	})
-	testkit.Eventually(t, 10*time.Second, "it to listen, and the dead to be forgotten", func() bool {
+	testkit.Eventually(t, harness.Patience, "it to listen, and the dead to be forgotten", func() bool {
 		n, _ := redigo.Int(conn.Do("PUBLISH", "juggler.1:words:plain", "{}"))
 		left, _ := redigo.Int(conn.Do("SCARD", "juggler.1:callees:{kept}"))
 		return n == 1 && left == 1
@@ -206,7 +207,7 @@ func TestSecureSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	openBroker(t, nil, redis.Options{Address: address, Sweep: 20 * time.Millisecond})
-	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool { return dump(t, conn) == "" })
+	testkit.Eventually(t, harness.Patience, "the sweep", func() bool { return dump(t, conn) == "" })
 	for old, fresh := range map[string]string{"me:secret": "me:sesame", "cacert=": "cacert=/nowhere", "rediss:": "redis:"} {
 		_, err := redis.Open(redis.Options{Address: strings.Replace(address, old, fresh, 1)})
 		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "\n") {
@@ -276,7 +277,7 @@ func TestCalleeCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Masters[0].Kill()
-	testkit.Eventually(t, 30*time.Second, "all to be answered again", func() bool { return ask(time.Second) == 240 })
+	testkit.Eventually(t, harness.Patience, "all to be answered again", func() bool { return ask(time.Second) == 240 })
 	if err := c.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -321,7 +322,7 @@ func TestClusterSweep(t *testing.T) {
 		}
 		return n
 	}
-	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool { return left() == 2*len(strange) })
+	testkit.Eventually(t, harness.Patience, "the sweep", func() bool { return left() == 2*len(strange) })
 	swept := make(chan error, 1)
 	b.Publish(broker.Event{Channel: "c"}, func(err error) { swept <- err })
 	if err := <-swept; err != nil {

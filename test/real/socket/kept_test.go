@@ -36,16 +36,16 @@ func TestKept(t *testing.T) {
 		push(t, server, "kept", "1", 5*time.Second)
 	}
 	push(t, server, "kept", "1", 50*time.Millisecond)
-	testkit.Eventually(t, 10*time.Second, "the calls to be taken", func() bool { return c.Stats().Running == 21 })
+	testkit.Eventually(t, harness.Patience, "the calls to be taken", func() bool { return c.Stats().Running == 21 })
 	text := dump(t, dialRedis(t, server))
 	if strings.Count(text, "calls:timeout:{kept}") < 20 || strings.Count(text, "msg_uuid") != 21 || strings.Contains(text, "calls:{kept}: list") {
 		t.Errorf("while it runs Redis has\n%s", text)
 	}
-	testkit.Eventually(t, 10*time.Second, "the last one to expire", func() bool {
+	testkit.Eventually(t, harness.Patience, "the last one to expire", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), "calls:timeout:{kept}") == 20
 	})
 	close(release)
-	testkit.Eventually(t, 10*time.Second, "the calls to end", func() bool { return c.Stats().Running == 0 })
+	testkit.Eventually(t, harness.Patience, "the calls to end", func() bool { return c.Stats().Running == 0 })
 	text = dump(t, dialRedis(t, server))
 	if s := c.Stats(); s.Answered != 20 || s.Expired != 1 || strings.Contains(text, "calls:timeout") || strings.Contains(text, "taken") {
 		t.Errorf("%+v; Redis has\n%s", s, text)
@@ -123,7 +123,7 @@ func TestKeptIsGivenUp(t *testing.T) {
 	conn.Do("LPUSH", "juggler.1:taken:{kept}:dead", "nonsense")
 	conn.Do("SADD", "juggler.1:callees:{kept}", "dead")
 	await(t, server, `"msg_uuid":"third","uri":"kept","args":"ok"`, `"msg_uuid":"fourth","uri":"kept","args":{"error":{"message":"every callee that had the call has died"}}`)
-	testkit.Eventually(t, 10*time.Second, "the calls to end", func() bool { return c.Stats().Running == 0 })
+	testkit.Eventually(t, harness.Patience, "the calls to end", func() bool { return c.Stats().Running == 0 })
 	text := dump(t, conn)
 	if ran.Load() != 1 || strings.Contains(text, "dead:") || strings.Contains(text, "tries") || strings.Contains(text, "nonsense") {
 		t.Errorf("%d ran; Redis has\n%s", ran.Load(), text)
@@ -150,7 +150,7 @@ func TestKeptIsCut(t *testing.T) {
 		t.Error("nothing was cut")
 	}
 	startKeeper(t, server, callee.Options{}, func(context.Context, *callee.Call) (any, error) { return "second", nil })
-	testkit.Eventually(t, 10*time.Second, "both calls to be answered", func() bool {
+	testkit.Eventually(t, harness.Patience, "both calls to be answered", func() bool {
 		return strings.Count(dump(t, dialRedis(t, server)), `"args":"second"`) == 2
 	})
 }
@@ -170,7 +170,7 @@ func TestKeptOutlivesConnections(t *testing.T) {
 			}
 		}
 	}
-	testkit.Eventually(t, 20*time.Second, "all to be answered", func() bool {
+	testkit.Eventually(t, harness.Patience, "all to be answered", func() bool {
 		text := dump(t, conn)
 		return strings.Count(text, `"args":"x"`) >= calls && !strings.Contains(text, "calls:timeout") && !strings.Contains(text, "taken")
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // dump returns all that is in a Redis, sorted by key: the entries of lists from the
@@ -85,7 +86,7 @@ func TestOldServerKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 5*time.Second, "the call", func() bool { return dump(t, conn) != "" })
+	testkit.Eventually(t, harness.Patience, "the call", func() bool { return dump(t, conn) != "" })
 	golden(t, "call.txt", dump(t, conn), id)
 }
 
@@ -104,7 +105,7 @@ func TestOldCalleeKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testkit.Eventually(t, 5*time.Second, "the result", func() bool { return strings.Contains(dump(t, conn), "results") })
+	testkit.Eventually(t, harness.Patience, "the result", func() bool { return strings.Contains(dump(t, conn), "results") })
 	golden(t, "result.txt", dump(t, conn), id)
 }
 

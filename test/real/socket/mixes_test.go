@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // Old and new servers, callees and clients on one Redis, or one Cluster, in every mix:
@@ -257,7 +258,7 @@ func (m *mixture) publish(t *testing.T) {
 			select {
 			case event := <-c.events:
 				got[event] = true
-			case <-time.After(20 * time.Second):
+			case <-time.After(harness.Patience):
 				t.Fatalf("%s: %d events of %d", name, len(got), len(want))
 			}
 		}

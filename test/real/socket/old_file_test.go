@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -107,7 +106,7 @@ func TestServeOldFileAndFlags(t *testing.T) {
 	defer client.Close()
 	subscribed := dialRedis(t, mine)
 	client.Sub("c", false)
-	testkit.Eventually(t, 10*time.Second, "the subscription", func() bool {
+	testkit.Eventually(t, harness.Patience, "the subscription", func() bool {
 		answer, _ := subscribed.Do("PUBSUB", "NUMSUB", "c")
 		return strings.Contains(fmt.Sprint(answer), " 1]")
 	})

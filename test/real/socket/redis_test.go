@@ -20,6 +20,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit/exchange"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // openBroker opens our broker on a Redis.
@@ -133,7 +134,7 @@ func TestNewServerKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text string
-			testkit.Eventually(t, 5*time.Second, "the call", func() bool {
+			testkit.Eventually(t, harness.Patience, "the call", func() bool {
 				text = dump(t, conn)
 				return strings.Contains(text, "juggler:calls:{")
 			})
@@ -177,7 +178,7 @@ func (m *mixed) want(t *testing.T, name string, kind int) oldjuggler.Incoming {
 			if in.Type == kind {
 				return in
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(harness.Patience):
 			t.Fatalf("%s: waited in vain for a message of type %d", name, kind)
 		}
 	}
@@ -206,7 +207,7 @@ func TestOldAndNewOnOneRedis(t *testing.T) {
 	}
 	for publisher, client := range m.client {
 		// The old server acknowledges a SUB before Redis has.
-		testkit.Eventually(t, 5*time.Second, "the old subscription", func() bool {
+		testkit.Eventually(t, harness.Patience, "the old subscription", func() bool {
 			n, _ := dialRedis(t, m.server).Do("PUBLISH", "news", `{"msg_uuid":""}`)
 			return n == int64(6)
 		})
@@ -223,7 +224,7 @@ func TestOldAndNewOnOneRedis(t *testing.T) {
 		}
 	}
 	left := ""
-	testkit.Eventually(t, 5*time.Second, "nothing to be left in Redis", func() bool {
+	testkit.Eventually(t, harness.Patience, "nothing to be left in Redis", func() bool {
 		left = dump(t, dialRedis(t, m.server))
 		return left == ""
 	})
@@ -250,7 +251,7 @@ func TestRedisRestarts(t *testing.T) {
 						return kind
 					}
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(harness.Patience):
 				t.Fatalf("waited in vain for %v", kinds)
 			}
 		}
@@ -266,11 +267,11 @@ func TestRedisRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	startOldCallee(t, server)
-	testkit.Eventually(t, 20*time.Second, "a call to be answered", func() bool {
+	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)
 		return next(oldjuggler.Res, oldjuggler.Nack, oldjuggler.Expired) == oldjuggler.Res
 	})
-	testkit.Eventually(t, 20*time.Second, "the subscription to be back", func() bool {
+	testkit.Eventually(t, harness.Patience, "the subscription to be back", func() bool {
 		n, _ := dialRedis(t, server).Do("PUBLISH", "c", `{"msg_uuid":"","args":1}`)
 		return n == int64(1)
 	})
@@ -304,7 +305,7 @@ func TestSweep(t *testing.T) {
 		n, _ := conn.Do("LLEN", list)
 		return n.(int64)
 	}
-	testkit.Eventually(t, 10*time.Second, "the sweep", func() bool {
+	testkit.Eventually(t, harness.Patience, "the sweep", func() bool {
 		return length("juggler:calls:{dead}") == 0 && length("juggler:results:{gone}") == 0 && length("juggler:calls:{mixed}") == 9
 	})
 	if length("juggler:calls:{strange}") != 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
 	"github.com/cabrank/cabrank/test/oldjuggler"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // A Redis that is silent, and closes nothing, is noticed: requests are refused, sockets
@@ -31,7 +32,7 @@ func TestSilentRedis(t *testing.T) {
 		select {
 		case in := <-got:
 			return in.Type
-		case <-time.After(30 * time.Second):
+		case <-time.After(harness.Patience):
 			t.Fatal("waited in vain")
 			return 0
 		}
@@ -48,7 +49,7 @@ func TestSilentRedis(t *testing.T) {
 	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 30*time.Second, "a call to be answered", func() bool {
+	testkit.Eventually(t, harness.Patience, "a call to be answered", func() bool {
 		client.Call("test.echo", "x", time.Second)
 		for {
 			switch kinds() {

@@ -11,14 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
-
-// leftBound is R18's 3 s and some for a busy machine.
-const leftBound = 5 * time.Second
 
 // forkingPython forks a family that sleeps, and becomes the worker.
 const forkingPython = `import os, sys, time
@@ -54,7 +50,7 @@ func TestNothingIsLeftAfterKill9(t *testing.T) {
 			load := harness.StartLoad(t, c.Addr, 4, harness.ShortWork)
 			load.WaitAnswered(t, "", 4)
 			c.Kill()
-			c.WaitNoneLeft(leftBound)
+			c.WaitNoneLeft(harness.Patience)
 			load.Stop()
 
 			again := harness.StartCabrankEnv(t, harness.LangEnv(t), slices.Concat([]string{"--listen", c.Addr}, flags, worker)...)
@@ -101,7 +97,7 @@ func TestNothingIsLeftAfterKill9During(t *testing.T) {
 				})
 			})
 			c.Kill()
-			c.WaitNoneLeft(leftBound)
+			c.WaitNoneLeft(harness.Patience)
 			load.Stop()
 			<-commanded
 

@@ -111,5 +111,5 @@ func (h hangCase) hang(t *testing.T, timeout time.Duration) (seen hangTimes) {
 // and has hang_timeout pass in the shortest time that is allowed.
 func impatient(t *testing.T) []string {
 	t.Helper()
-	return append(harness.LangEnv(t), "HEALTH_CHECK_INTERVAL=200ms", "HEALTH_CHECK_TIMEOUT=100ms", "CABRANK_HANG_TIMEOUT=1s")
+	return append(harness.LangEnv(t), "HEALTH_CHECK_INTERVAL=200ms", "HEALTH_CHECK_TIMEOUT=300ms", "CABRANK_HANG_TIMEOUT=1s")
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -48,7 +47,7 @@ func TestHiddenProc(t *testing.T) {
 				if code := p.ExitCode(harness.StopBound); code != 0 {
 					t.Errorf("exit code %d after SIGTERM, want 0", code)
 				}
-				p.WaitNoneLeft(3 * time.Second)
+				p.WaitNoneLeft(harness.Patience)
 				// Looking follows readiness: at the end all is said.
 				if n := len(c.LogLines("cannot tell whose listeners are: whoever answers at a worker's address is taken for it")); n != test.blind {
 					t.Errorf("%d lines about listeners that cannot be checked, want %d", n, test.blind)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -31,5 +30,5 @@ func TestAsPID1(t *testing.T) {
 	if code := p.ExitCode(harness.StopBound); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
-	p.WaitNoneLeft(3 * time.Second)
+	p.WaitNoneLeft(harness.Patience)
 }
