@@ -1,0 +1,133 @@
+//go:build real
+
+package packages_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// newApplication is a place with an application in app/ whose bundle has Cabrank and
+// a stand-in for gruf. Bundler takes both from a source in a folder, which has the gems of
+// all platforms.
+func newApplication(t *testing.T) *gemHome {
+	t.Helper()
+	g := newGemHome(t)
+	source := filepath.Join(g.dir, "source")
+	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "x86_64-darwin", "arm64-darwin"} {
+		path := dist(t, "cabrank-*-"+platform+".gem")
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.write(filepath.Join("source", "gems", filepath.Base(path)), string(content))
+	}
+	standIn, err := filepath.Abs(filepath.Join("testdata", "gruf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.run(".", "gem", "build", "-C", standIn, "--output", filepath.Join(source, "gems", "gruf-2.99.0.gem"), "gruf.gemspec")
+	g.run(".", "gem", "generate_index", "--directory", source)
+	g.write("app/Gemfile", fmt.Sprintf("source 'file://%s'\n\ngem 'cabrank'\ngem 'gruf'\n", source))
+	g.run("app", "bundle", "install")
+	return g
+}
+
+// In a bundle: installed, run and locked by Bundler.
+func TestBundler(t *testing.T) {
+	g := newApplication(t)
+	for _, test := range []struct {
+		name string
+		run  func(*gemHome)
+	}{
+		{"works", worksInBundle},
+		{"workers of the bundle", runsWorkersOfBundle},
+		{"gruf-relay", isGrufRelay},
+		{"lock", locksPlatforms},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(&gemHome{t: t, dir: g.dir, env: g.env}) })
+	}
+}
+
+func worksInBundle(g *gemHome) {
+	works(g.t, func(args ...string) *exec.Cmd {
+		return g.command("app", "bundle", append([]string{"exec", "cabrank"}, args...)...)
+	})
+	g.run("app", "bundle", "binstubs", "cabrank")
+	if said := g.run("app", "bin/cabrank", "version"); !strings.Contains(said, "version: "+version(g.t)+"\n") {
+		g.t.Errorf("the binstub said\n%s", said)
+	}
+}
+
+// What Bundler sets reaches the workers, through a second Bundler or without one.
+func runsWorkersOfBundle(g *gemHome) {
+	for _, worker := range [][]string{{"bundle", "exec", "gruf"}, {"gruf"}} {
+		line := slices.Concat([]string{"bundle", "exec", "cabrank", "run", "--"}, worker, []string{"--host", "{addr}"})
+		c := g.start("app", nil, line...)
+		c.WaitWorkers(1)
+		told := regexp.MustCompile(`gruf --host 127\.0\.0\.1:\d+ RUBYOPT=-r\S+bundler/setup BUNDLE_GEMFILE=` + g.dir + `/app/Gemfile GEM_HOME=` + g.dir + `/gems`)
+		if !told.MatchString(c.Output()) {
+			g.t.Errorf("%s: it was started with\n%s", worker, c.Output())
+		}
+		wantCalls(g.t, c)
+		if all := rubies(c); len(all) != 1 {
+			g.t.Errorf("%s: %d processes run Ruby, want the worker alone: %s", worker, len(all), harness.Describe(all))
+		}
+		c.Stop()
+	}
+}
+
+// By the name gruf-relay and without arguments it does what that gem's command did: it runs
+// by gruf-relay.yml, or without any file, with gruf from the bundle as its workers.
+func isGrufRelay(g *gemHome) {
+	port := testkit.FreePorts(g.t, 120)
+	wantGruf := func(env ...string) {
+		c := g.start("app", env, "bundle", "exec", "gruf-relay")
+		c.WaitWorkers(1)
+		told := fmt.Sprintf("gruf --host 127.0.0.1:%d --health-check --backtrace-on-error RUBYOPT=-r", port)
+		if !strings.Contains(c.Output(), told) {
+			g.t.Errorf("the workers' command is not gruf-relay's:\n%s", c.Output())
+		}
+		wantCalls(g.t, c)
+		c.Stop()
+	}
+	wantGruf(fmt.Sprintf("WORKERS_START_PORT=%d", port))
+	g.write("app/gruf-relay.yml", fmt.Sprintf("workers: {start_port: %d}\n", port))
+	wantGruf()
+	for flag, want := range map[string]string{"-v": "version: " + version(g.t), "-h": "Usage:"} {
+		if said := g.run("app", "bundle", "exec", "gruf-relay", flag); !strings.Contains(said, want) {
+			g.t.Errorf("gruf-relay %s has no %q:\n%s", flag, want, said)
+		}
+	}
+}
+
+// The lock of one machine serves another: each platform has its gem, Alpine that of Linux.
+func locksPlatforms(g *gemHome) {
+	g.run("app", "bundle", "lock", "--add-platform", "aarch64-linux", "x86_64-linux-musl", "arm64-darwin")
+	lock, err := os.ReadFile(filepath.Join(g.dir, "app", "Gemfile.lock"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "arm64-darwin"} {
+		if want := "    cabrank (" + version(g.t) + "-" + platform + ")\n"; !strings.Contains(string(lock), want) {
+			g.t.Errorf("Gemfile.lock has no %q:\n%s", want, lock)
+		}
+	}
+}
+
+// wantCalls makes calls to the workers of examples/.
+func wantCalls(t *testing.T, c *harness.Cabrank) {
+	t.Helper()
+	if failed := harness.CallCPU(t, harness.Dial(t, c.Addr), 20, 4); len(failed) > 0 {
+		t.Error(failed)
+	}
+}
