@@ -10,11 +10,27 @@ import (
 	"time"
 )
 
-// file is one file of a package. Its owner is root, its time that of the release.
+// file is one file or folder of a package. Its owner is root, its time that of the
+// release.
 type file struct {
-	Name    string      // slash-separated, without a slash in front
-	Mode    fs.FileMode // permissions, with fs.ModeDir for a folder
+	Name    string      // slash-separated, without a slash at either end
+	Mode    fs.FileMode // permissions; fs.ModeDir for a folder, fs.ModeSticky
 	Content []byte
+}
+
+// header is what a tar says of the file.
+func (f file) header(at time.Time) *tar.Header {
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: f.Name, Size: int64(len(f.Content)), Mode: int64(f.Mode.Perm()),
+		ModTime: at, Format: tar.FormatUSTAR,
+	}
+	if f.Mode.IsDir() {
+		header.Typeflag, header.Name = tar.TypeDir, f.Name+"/"
+	}
+	if f.Mode&fs.ModeSticky != 0 {
+		header.Mode |= 0o1000
+	}
+	return header
 }
 
 // tarball packs files as a tar of one form: sorted by name, in the old format that all
@@ -24,14 +40,7 @@ func tarball(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range files {
-		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: f.Name, Size: int64(len(f.Content)), Mode: int64(f.Mode.Perm()),
-			ModTime: at, Format: tar.FormatUSTAR,
-		}
-		if f.Mode.IsDir() {
-			header.Typeflag, header.Name = tar.TypeDir, f.Name+"/"
-		}
-		if err := w.WriteHeader(header); err != nil {
+		if err := w.WriteHeader(f.header(at)); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.Content); err != nil {

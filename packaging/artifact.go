@@ -27,6 +27,7 @@ func packers() []packer {
 		forEach(archive),
 		forEach(gem),
 		forEach(debian),
+		images,
 	}
 }
 
