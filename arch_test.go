@@ -396,6 +396,8 @@ var mutable = map[string]string{
 	"internal/h2.staticTable":        "the table of RFC 7541, appendix A",
 	"internal/grpcwire.codeNames":    "a table of names",
 	"internal/grpcwire.timeoutUnits": "a table of units",
+	"packaging.npmLauncher":          "embedded files; nothing writes to them",
+	"packaging.pythonPackage":        "embedded files; nothing writes to them",
 	"packaging.ruby":                 "embedded files; nothing writes to them",
 	"test/real/harness.langStep":     "a compiled expression",
 	"test/real/harness.takenLine":    "a compiled expression",

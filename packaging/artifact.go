@@ -24,6 +24,9 @@ type packer func(*release) ([]artifact, error)
 // packers lists one for each format.
 func packers() []packer {
 	return []packer{
+		forEach(wheel),
+		npm,
+		forEach(npmProgram),
 		forEach(archive),
 		forEach(gem),
 		forEach(debian),
