@@ -335,9 +335,15 @@ var layers = map[string]layer{
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"internal/lab/method": {
-		inside:  []string{"internal/schema", "internal/spelling"},
-		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
+		inside:  []string{"internal/lab/protofile", "internal/schema", "internal/spelling"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
+	},
+	// Files that describe services. Nothing is called.
+	"internal/lab/protofile": {
+		inside:  []string{"internal/schema"},
+		outside: []string{"google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
+		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
 
 	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},

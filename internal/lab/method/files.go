@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/bufbuild/protocompile"
-	"github.com/bufbuild/protocompile/reporter"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/lab/protofile"
 )
 
 // Files are .proto files, as the flags of protoc name them.
@@ -40,18 +36,9 @@ func FromFiles(ctx context.Context, files Files, method string) (*Method, error)
 	if err != nil {
 		return nil, err
 	}
-	compiler := protocompile.Compiler{
-		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: folders}),
-	}
-	compiled, err := compiler.Compile(ctx, names...)
+	known, err := protofile.Compile(ctx, names, folders)
 	if err != nil {
-		return nil, explainCompiler(err, folders)
-	}
-	known := &protoregistry.Files{}
-	for _, file := range compiled {
-		if err := register(known, file); err != nil {
-			return nil, fmt.Errorf("%s: %s", file.Path(), schema.OneLine(schema.Plain(err)))
-		}
+		return nil, err
 	}
 	m, err := n.find(known)
 	if errors.Is(err, errNoService) {
@@ -119,32 +106,6 @@ func relative(folder, name string) (string, bool) {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
-}
-
-// explainCompiler returns what the compiler found first, on one line.
-func explainCompiler(err error, folders []string) error {
-	var at reporter.ErrorWithPos
-	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, protoregistry.NotFound)
-	switch {
-	case errors.As(err, &at) && missing:
-		return fmt.Errorf("%s: this import is in none of the import paths (%s): add its folder", at.GetPosition(), strings.Join(folders, ", "))
-	case errors.As(err, &at):
-		return fmt.Errorf("%s: %s", at.GetPosition(), schema.OneLine(schema.Plain(at.Unwrap())))
-	}
-	return errors.New(schema.OneLine(schema.Plain(err)))
-}
-
-// register adds a file and all that it imports.
-func register(known *protoregistry.Files, file protoreflect.FileDescriptor) error {
-	if _, err := known.FindFileByPath(file.Path()); err == nil {
-		return nil
-	}
-	for i := range file.Imports().Len() {
-		if err := register(known, file.Imports().Get(i).FileDescriptor); err != nil {
-			return err
-		}
-	}
-	return known.RegisterFile(file)
 }
 
 func noServiceIn(known *protoregistry.Files, n name, files []string) error {
