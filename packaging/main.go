@@ -43,8 +43,10 @@ func run(ctx context.Context, root, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.build(ctx); err != nil {
-		return err
+	for _, fill := range []func(context.Context) error{r.build, r.readModules, r.readLicenses, r.describe} {
+		if err := fill(ctx); err != nil {
+			return err
+		}
 	}
 	artifacts, err := pack(r)
 	if err != nil {

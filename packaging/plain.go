@@ -4,19 +4,27 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 )
 
 // archive is for hosts without a package manager that this file knows: a folder with the
-// program and what belongs to it, to be copied below /usr/local.
+// program and what belongs to it. Its share/ can be copied to /usr/local/share.
 func archive(r *release, p program) (artifact, error) {
 	folder := "cabrank-" + r.Version + "-" + p.String()
-	files := []file{{Name: path.Join(folder, "cabrank"), Mode: 0o755, Content: p.Content}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	files := append(r.legal(), file{Name: "cabrank", Mode: 0o755, Content: p.Content})
+	for _, name := range []string{"README.md", "CHANGELOG.md", "examples/cabrank.yml"} {
 		content, err := os.ReadFile(filepath.Join(r.Root, name))
 		if err != nil {
 			return artifact{}, err
 		}
-		files = append(files, file{Name: path.Join(folder, name), Mode: 0o644, Content: content})
+		files = append(files, file{Name: name, Mode: 0o644, Content: content})
+	}
+	for _, f := range slices.Concat(r.Manuals, r.Completions) {
+		f.Name = path.Join("share", f.Name)
+		files = append(files, f)
+	}
+	for i := range files {
+		files[i].Name = path.Join(folder, files[i].Name)
 	}
 	content, err := tarGz(files, r.Date)
 	return artifact{Name: folder + ".tar.gz", Content: content}, err

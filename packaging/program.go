@@ -46,22 +46,18 @@ type program struct {
 	Content []byte
 }
 
-// build fills r.Programs. The Makefile builds: it alone knows the flags of a build.
+// build fills r.Programs. The Makefile builds: it alone knows the flags of a build. The
+// programs stay in bin/packages, so that Go need not link those again that have not changed.
 func (r *release) build(ctx context.Context) error {
-	folder, err := os.MkdirTemp("", "cabrank-packages-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
 	for _, p := range platforms() {
-		file := filepath.Join(folder, p.String())
-		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, "build", "BIN="+file)
+		name := filepath.Join("bin", "packages", "cabrank-"+p.String())
+		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, "build", "BIN="+name)
 		cmd.Env = append(os.Environ(), p.environment()...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("build for %s: %w", p, err)
 		}
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(filepath.Join(r.Root, name))
 		if err != nil {
 			return err
 		}

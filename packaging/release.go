@@ -34,6 +34,13 @@ type release struct {
 	Date    time.Time // of the commit: the time of every file in every package
 
 	Programs []program
+	Go       string   // version of Go that has built them: go1.26.8
+	Modules  []module // of others, in any of the programs
+
+	License     []byte // of Cabrank
+	ThirdParty  []byte // licenses of Go and of the modules
+	Manuals     []file // pages in roff, named as below share/: man/man1/cabrank.1
+	Completions []file // scripts of shells, named as below share/
 }
 
 // versions matches those that every format can say: SemVer with at most one kind of

@@ -22,7 +22,7 @@ func TestWhatPackagesSay(t *testing.T) {
 	}
 }
 
-// The licence, the authors and the home page are those of the tree.
+// The license, the authors and the home page are those of the tree.
 func TestConstantsAreThoseOfTheTree(t *testing.T) {
 	for name, want := range map[string]string{
 		"../LICENSE": authors,
@@ -35,7 +35,7 @@ func TestConstantsAreThoseOfTheTree(t *testing.T) {
 	}
 	text, err := os.ReadFile("../LICENSE")
 	if err != nil || !strings.HasPrefix(string(text), license+" License\n") {
-		t.Errorf("the licence is not %s: %s (%v)", license, text, err)
+		t.Errorf("the license is not %s: %s (%v)", license, text, err)
 	}
 }
 

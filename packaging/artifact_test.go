@@ -1,0 +1,157 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is a release of a program of some bytes for each platform.
+func small(t *testing.T) *release {
+	t.Helper()
+	r := &release{
+		Root:    sources(t, map[string]string{"README.md": "readme", "CHANGELOG.md": "changes", "examples/cabrank.yml": "server:"}),
+		Version: "1.2.3", Commit: "0123456789ab", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0",
+		License: []byte("MIT"), ThirdParty: []byte("theirs"),
+		Manuals:     []file{{Name: "man/man1/cabrank.1", Mode: 0o644, Content: []byte(".TH")}},
+		Completions: []file{{Name: "zsh/site-functions/_cabrank", Mode: 0o644, Content: []byte("#compdef")}},
+	}
+	for _, p := range platforms() {
+		r.Programs = append(r.Programs, program{platform: p, Content: []byte("program of " + p.String())})
+	}
+	return r
+}
+
+// listing unpacks a tar.gz: names with mode and content.
+func listing(t *testing.T, content []byte) (lines []string) {
+	t.Helper()
+	unzipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(unzipped); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.ModTime.UTC() != time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) {
+			t.Errorf("%s is of %d:%d %q at %v", h.Name, h.Uid, h.Gid, h.Uname, h.ModTime)
+		}
+		text, _ := io.ReadAll(r)
+		lines = append(lines, h.FileInfo().Mode().String()+" "+h.Name+": "+string(text))
+	}
+}
+
+func TestArchive(t *testing.T) {
+	r := small(t)
+	a, err := archive(r, r.Programs[0])
+	if err != nil || a.Name != "cabrank-1.2.3-linux-amd64.tar.gz" {
+		t.Fatalf("%s: %v", a.Name, err)
+	}
+	want := []string{
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/CHANGELOG.md: changes",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/LICENSE: MIT",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/README.md: readme",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/THIRD-PARTY-LICENSES: theirs",
+		"-rwxr-xr-x cabrank-1.2.3-linux-amd64/cabrank: program of linux-amd64",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/examples/cabrank.yml: server:",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/man/man1/cabrank.1: .TH",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/zsh/site-functions/_cabrank: #compdef",
+	}
+	if got := listing(t, a.Content); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The order in which files are named does not count, nor does the zone of the time.
+func TestTarballIsOfOneForm(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	files := []file{{Name: "b", Mode: 0o644, Content: []byte("2")}, {Name: "a", Mode: 0o755, Content: []byte("1")}}
+	one, err := tarGz(files, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(files)
+	other, err := tarGz(files, at.In(time.FixedZone("there", 3600)))
+	if err != nil || !bytes.Equal(one, other) {
+		t.Errorf("the same files in another order are other bytes (%v)", err)
+	}
+	if _, err := tarball([]file{{Name: strings.Repeat("n", 300)}}, at); err == nil {
+		t.Error("a name that the old format cannot hold is taken")
+	}
+}
+
+func TestPackersGiveTheSameBytesTwice(t *testing.T) {
+	r := small(t)
+	one, err := pack(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pack(r)
+	if err != nil || !slices.EqualFunc(one, other, func(a, b artifact) bool { return a.Name == b.Name && bytes.Equal(a.Content, b.Content) }) {
+		t.Errorf("two runs differ (%v)", err)
+	}
+	if !slices.IsSortedFunc(one, func(a, b artifact) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("they are not sorted by name")
+	}
+}
+
+func TestFaultNamesItsPlatform(t *testing.T) {
+	r := small(t)
+	broken := forEach(func(_ *release, p program) (artifact, error) {
+		if p.OS == "darwin" {
+			return artifact{}, errors.New("no room")
+		}
+		return artifact{Name: p.String()}, nil
+	})
+	if _, err := broken(r); err == nil || err.Error() != "darwin-amd64: no room" {
+		t.Errorf("error %v", err)
+	}
+	some := forEach(func(_ *release, p program) (a artifact, err error) {
+		if p.Debian != "" {
+			a.Name = p.Debian
+		}
+		return a, nil
+	})
+	if all, err := some(r); err != nil || len(all) != 2 {
+		t.Errorf("%d packages, want those of the two that have a name: %v", len(all), err)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "dist")
+	for _, name := range []string{"old.txt", "new.txt"} {
+		if err := write(out, []artifact{{Name: name, Content: []byte("hello\n")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
+	if want := "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03  new.txt\n"; err != nil || string(sums) != want {
+		t.Errorf("checksums %q, want %q (%v)", sums, want, err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "old.txt")); err == nil {
+		t.Error("a package of before is still there")
+	}
+}
+
+// A folder by mistake, say a home, keeps what it has.
+func TestWriteTakesNoOtherFolder(t *testing.T) {
+	home := sources(t, map[string]string{"letter": "dear"})
+	if err := write(home, nil); err == nil || !strings.Contains(err.Error(), "no SHA256SUMS") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(home, "letter")); err != nil {
+		t.Error(err)
+	}
+}
