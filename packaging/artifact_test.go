@@ -14,12 +14,10 @@ import (
 	"time"
 )
 
-// small is a release of a program of some bytes for each platform.
-func small(t *testing.T) *release {
-	t.Helper()
+// small is a release of this tree with a program of some bytes for each platform.
+func small() *release {
 	r := &release{
-		Root:    sources(t, map[string]string{"README.md": "readme", "CHANGELOG.md": "changes", "examples/cabrank.yml": "server:"}),
-		Version: "1.2.3", Commit: "0123456789ab", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0",
+		Root: "..", Version: "1.2.3", Commit: "0123456789ab", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0",
 		License: []byte("MIT"), ThirdParty: []byte("theirs"),
 		Manuals:     []file{{Name: "man/man1/cabrank.1", Mode: 0o644, Content: []byte(".TH")}},
 		Completions: []file{{Name: "zsh/site-functions/_cabrank", Mode: 0o644, Content: []byte("#compdef")}},
@@ -54,7 +52,8 @@ func listing(t *testing.T, content []byte) (lines []string) {
 }
 
 func TestArchive(t *testing.T) {
-	r := small(t)
+	r := small()
+	r.Root = sources(t, map[string]string{"README.md": "readme", "CHANGELOG.md": "changes", "examples/cabrank.yml": "server:"})
 	a, err := archive(r, r.Programs[0])
 	if err != nil || a.Name != "cabrank-1.2.3-linux-amd64.tar.gz" {
 		t.Fatalf("%s: %v", a.Name, err)
@@ -93,7 +92,7 @@ func TestTarballIsOfOneForm(t *testing.T) {
 }
 
 func TestPackersGiveTheSameBytesTwice(t *testing.T) {
-	r := small(t)
+	r := small()
 	one, err := pack(r)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +107,7 @@ func TestPackersGiveTheSameBytesTwice(t *testing.T) {
 }
 
 func TestFaultNamesItsPlatform(t *testing.T) {
-	r := small(t)
+	r := small()
 	broken := forEach(func(_ *release, p program) (artifact, error) {
 		if p.OS == "darwin" {
 			return artifact{}, errors.New("no room")

@@ -144,10 +144,10 @@ const exitStatus = "Exit status: "
 func (h help) page(command []string, short string) string {
 	var out strings.Builder
 	name := strings.Join(command, "-")
-	fmt.Fprintf(&out, "# NAME\n%s - %s\n\n# SYNOPSIS\n", name, plain(lowered(short)))
+	fmt.Fprintf(&out, "# NAME\n%s - %s\n\n# SYNOPSIS\n", name, asText(lowered(short)))
 	for _, line := range h.usage {
 		path := strings.Join(command, " ")
-		fmt.Fprintf(&out, "**%s**%s\n\n", path, plain(strings.TrimPrefix(strings.TrimSpace(line), path)))
+		fmt.Fprintf(&out, "**%s**%s\n\n", path, asText(strings.TrimPrefix(strings.TrimSpace(line), path)))
 	}
 	out.WriteString("# DESCRIPTION\n")
 	status := ""
@@ -161,12 +161,12 @@ func (h help) page(command []string, short string) string {
 	if len(h.commands) > 0 {
 		out.WriteString("# COMMANDS\n")
 		for _, c := range h.commands {
-			fmt.Fprintf(&out, "**%s**\n: %s\n\n", plain(c.term), plain(c.text))
+			fmt.Fprintf(&out, "**%s**\n: %s\n\n", asText(c.term), asText(c.text))
 		}
 	}
 	out.WriteString("# OPTIONS\n")
 	for _, f := range h.flags {
-		fmt.Fprintf(&out, "%s\n: %s\n\n", flagTerm(f.term), plain(f.text))
+		fmt.Fprintf(&out, "%s\n: %s\n\n", flagTerm(f.term), asText(f.text))
 	}
 	if h.examples != "" {
 		fmt.Fprintf(&out, "# EXAMPLES\n```\n%s\n```\n\n", h.examples)
@@ -207,9 +207,9 @@ func flagTerm(column string) string {
 	words := strings.Fields(column)
 	for i, word := range words {
 		if bare := strings.TrimSuffix(word, ","); strings.HasPrefix(word, "-") {
-			words[i] = "**" + plain(bare) + "**" + strings.TrimPrefix(word, bare)
+			words[i] = "**" + asText(bare) + "**" + strings.TrimPrefix(word, bare)
 		} else {
-			words[i] = "*" + plain(word) + "*"
+			words[i] = "*" + asText(word) + "*"
 		}
 	}
 	return strings.Join(words, " ")
@@ -221,11 +221,11 @@ func paragraph(text string) string {
 	if strings.HasPrefix(text, "  ") {
 		return "```\n" + text + "\n```\n\n"
 	}
-	return plain(text) + "\n\n"
+	return asText(text) + "\n\n"
 }
 
 // marks are what Markdown would take for more than a letter.
 var marks = regexp.MustCompile("[\\\\`*_\\[\\]<>#&|~+!]")
 
-// plain is text in Markdown that means itself.
-func plain(text string) string { return marks.ReplaceAllString(text, `\$0`) }
+// asText is text in Markdown that means itself.
+func asText(text string) string { return marks.ReplaceAllString(text, `\$0`) }
