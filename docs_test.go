@@ -171,6 +171,21 @@ func TestMovingOverNamesItsTests(t *testing.T) {
 	}
 }
 
+// docs/install.md names the packages of this version, which the test that types it needs.
+func TestInstallPageNamesThisVersion(t *testing.T) {
+	version := strings.TrimSpace(read(t, "VERSION"))
+	page := read(t, "docs/install.md")
+	named := regexp.MustCompile(`(?:cabrank[-_:]|cabrank-\w+-\w+-|--branch v)(\d+\.\d+\.\d+)`).FindAllStringSubmatch(page, -1)
+	if len(named) < 10 {
+		t.Errorf("docs/install.md names %d packages", len(named))
+	}
+	for _, m := range named {
+		if m[1] != version {
+			t.Errorf("docs/install.md has %q, but VERSION is %s", m[0], version)
+		}
+	}
+}
+
 // Decision records are numbered from 001 without a gap, and each title
 // carries its number.
 func TestDecisionsAreNumbered(t *testing.T) {

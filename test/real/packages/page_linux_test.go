@@ -89,7 +89,7 @@ func (e example) text() string {
 	for _, b := range e.blocks {
 		all.WriteString(b.content)
 		for _, s := range b.steps {
-			all.WriteString(s.command + "\n")
+			all.WriteString(s.command + "\n" + strings.Join(s.prints, "\n") + "\n")
 		}
 	}
 	return all.String()

@@ -34,8 +34,18 @@ done`
 // ended matches what the typist prints when a command has ended.
 var ended = regexp.MustCompile("\x1e(\\d+)\x1e")
 
-// escapes matches what colors a terminal.
-var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+// escapes matches what colors a terminal, and overwritten matches the beginning of a line
+// that was written again.
+var (
+	escapes     = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+	overwritten = regexp.MustCompile("(?m)^.*\r")
+)
+
+// shown is what stays on a screen of what was printed.
+func shown(printed string) string {
+	printed = strings.ReplaceAll(escapes.ReplaceAllString(printed, ""), "\r\n", "\n")
+	return overwritten.ReplaceAllString(printed, "")
+}
 
 // terminal is a shell on a machine, at a pseudo-terminal, as programs can tell.
 type terminal struct {
@@ -97,8 +107,7 @@ func (c *terminal) printed() (text string, status int) {
 		status, _ = strconv.Atoi(text[at[2]:at[3]])
 		text = text[:at[0]]
 	}
-	text = strings.ReplaceAll(escapes.ReplaceAllString(text, ""), "\r\n", "\n")
-	return text, status
+	return shown(text), status
 }
 
 // result waits for the end of the present command, and is ready for the next one.
@@ -135,5 +144,5 @@ func (c *terminal) terminate(command string) {
 
 // String is the screen, for a test that fails.
 func (c *terminal) String() string {
-	return ended.ReplaceAllString(escapes.ReplaceAllString(c.screen.String(), ""), "[ended by $1]\n")
+	return ended.ReplaceAllString(shown(c.screen.String()), "[ended by $1]\n")
 }
