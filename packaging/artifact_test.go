@@ -53,7 +53,11 @@ func listing(t *testing.T, content []byte) (lines []string) {
 
 func TestArchive(t *testing.T) {
 	r := small()
-	r.Root = sources(t, map[string]string{"README.md": "readme", "CHANGELOG.md": "changes", "examples/cabrank.yml": "server:"})
+	tree := map[string]string{"README.md": "readme", "CHANGELOG.md": "changes", "examples/cabrank.yml": "server:"}
+	for _, name := range systemd() {
+		tree[name] = "unit"
+	}
+	r.Root = sources(t, tree)
 	a, err := archive(r, r.Programs[0])
 	if err != nil || a.Name != "cabrank-1.2.3-linux-amd64.tar.gz" {
 		t.Fatalf("%s: %v", a.Name, err)
@@ -64,6 +68,10 @@ func TestArchive(t *testing.T) {
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/README.md: readme",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/THIRD-PARTY-LICENSES: theirs",
 		"-rwxr-xr-x cabrank-1.2.3-linux-amd64/cabrank: program of linux-amd64",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.service: unit",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.socket: unit",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.sysusers: unit",
+		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.yml: unit",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/examples/cabrank.yml: server:",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/man/man1/cabrank.1: .TH",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/zsh/site-functions/_cabrank: #compdef",

@@ -134,6 +134,28 @@ func debianData(r *release, p program, words debianWords) ([]file, error) {
 		}
 		files = append(files, file{Name: place[1], Mode: 0o644, Content: content})
 	}
+	more, err := debianShare(r)
+	return append(files, more...), err
+}
+
+// debianShare is what has no file in the tree: manual pages and the licenses of modules,
+// both zipped, and completion, where the zsh of Debian looks for that of packages.
+func debianShare(r *release) (files []file, err error) {
+	share := slices.Concat(r.Manuals, []file{{Name: "doc/cabrank/THIRD-PARTY-LICENSES", Mode: 0o644, Content: r.ThirdParty}})
+	for _, f := range share {
+		f.Name += ".gz"
+		if f.Content, err = zipped(f.Content); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	for _, f := range r.Completions {
+		f.Name = strings.Replace(f.Name, "zsh/site-functions/", "zsh/vendor-completions/", 1)
+		files = append(files, f)
+	}
+	for i := range files {
+		files[i].Name = "usr/share/" + files[i].Name
+	}
 	return files, nil
 }
 

@@ -17,7 +17,8 @@ import (
 
 // debianRelease is one of this tree, with a program of some bytes.
 func debianRelease(version string) (*release, program) {
-	r := &release{Root: "..", Version: version, Commit: "0123456789ab", Date: time.Date(2026, 11, 23, 9, 5, 39, 0, time.UTC)}
+	r := small()
+	r.Version = version
 	return r, program{platform: platforms()[0], Content: []byte("the program")}
 }
 
@@ -158,8 +159,26 @@ func TestDebianData(t *testing.T) {
 		if !strings.Contains("\n"+text, "\n"+line+"\n") {
 			t.Errorf("%s has no line %q:\n%s", name, line, text)
 		}
-		if strings.Contains(text, "/usr/local/bin/cabrank") || strings.Contains(text, "{{") {
+		if strings.Contains(text, "=/usr/local/") || strings.Contains(text, "{{") {
 			t.Errorf("%s was not adapted:\n%s", name, text)
+		}
+	}
+}
+
+// Manual pages and licenses are zipped, completion is where the shells of Debian look.
+func TestDebianShare(t *testing.T) {
+	_, entries := readTarGz(t, readAr(t, makeDebian(t, "1.2.3").Content)[2].Content)
+	for name, want := range map[string]string{
+		"man/man1/cabrank.1.gz":               ".TH",
+		"doc/cabrank/THIRD-PARTY-LICENSES.gz": "theirs",
+		"zsh/vendor-completions/_cabrank":     "#compdef",
+	} {
+		content := entries["./usr/share/"+name].Content
+		if strings.HasSuffix(name, ".gz") {
+			content = []byte(unzipped(t, string(content)))
+		}
+		if string(content) != want {
+			t.Errorf("%s has %q, want %q", name, content, want)
 		}
 	}
 }

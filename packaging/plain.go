@@ -7,12 +7,25 @@ import (
 	"slices"
 )
 
+// systemd lists what has Cabrank run as a service of a host: its user, its port, and a
+// configuration to begin with.
+func systemd() []string {
+	return []string{
+		"deploy/systemd/cabrank.service", "deploy/systemd/cabrank.socket",
+		"deploy/systemd/cabrank.sysusers", "deploy/systemd/cabrank.yml",
+	}
+}
+
 // archive is for hosts without a package manager that this file knows: a folder with the
 // program and what belongs to it. Its share/ can be copied to /usr/local/share.
 func archive(r *release, p program) (artifact, error) {
 	folder := "cabrank-" + r.Version + "-" + p.String()
 	files := append(r.legal(), file{Name: "cabrank", Mode: 0o755, Content: p.Content})
-	for _, name := range []string{"README.md", "CHANGELOG.md", "examples/cabrank.yml"} {
+	more := []string{"README.md", "CHANGELOG.md", "examples/cabrank.yml"}
+	if p.OS == "linux" {
+		more = append(more, systemd()...)
+	}
+	for _, name := range more {
 		content, err := os.ReadFile(filepath.Join(r.Root, name))
 		if err != nil {
 			return artifact{}, err

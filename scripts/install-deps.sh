@@ -107,6 +107,7 @@ workers)
   need npm npm --version
   need chromium sh -c 'command -v chromium || command -v google-chrome'
   need redis-server redis-server --version
+  need adduser command -v adduser
   keep_servers_stopped
   install_missing
   install_python examples/python/requirements.txt .deps/python

@@ -1,0 +1,295 @@
+//go:build real
+
+package packages_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+const (
+	debianConfig = "/etc/cabrank/cabrank.yml" // the file of the administrator
+	policy       = "/usr/sbin/policy-rc.d"    // what tells packages to leave services alone
+)
+
+// must runs a command to its end and returns what it has printed.
+func must(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return string(out)
+}
+
+// debianPackage is that of this platform.
+func debianPackage(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("dpkg needs root, as in `make test`")
+	}
+	return dist(t, "cabrank_*_"+runtime.GOARCH+".deb")
+}
+
+// nextDebian makes the package of a version that comes later, with a configuration that
+// says something else.
+func nextDebian(t *testing.T, name string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "next")
+	must(t, exec.Command("dpkg-deb", "--raw-extract", name, folder))
+	replaceIn(t, filepath.Join(folder, "DEBIAN", "control"), "\nVersion: "+version(t), "\nVersion: "+version(t)+"+next")
+	replaceIn(t, filepath.Join(folder, debianConfig), "# Cabrank as a service", "# Cabrank, newer, as a service")
+	next := filepath.Join(t.TempDir(), "cabrank_next.deb")
+	must(t, exec.Command("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", folder, next))
+	return next
+}
+
+func replaceIn(t *testing.T, name, old, now string) {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), old) {
+		t.Fatalf("%s has no %q:\n%s", name, old, content)
+	}
+	if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(content), old, now)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// debianRoot is a folder that dpkg takes for a Debian: the package is installed there
+// without a chroot, as when an image is built. Its scripts touch nothing else.
+type debianRoot struct {
+	t    *testing.T
+	path string
+}
+
+func newDebianRoot(t *testing.T) debianRoot {
+	t.Helper()
+	r := debianRoot{t, t.TempDir()}
+	for name, content := range map[string]string{
+		"var/lib/dpkg/info/format":    "1\n",
+		"var/lib/dpkg/updates/.keep":  "",
+		"var/lib/dpkg/triggers/.keep": "",
+		"var/lib/dpkg/status": `Package: adduser
+Status: install ok installed
+Architecture: all
+Version: 3.134
+Maintainer: none
+Description: users and groups
+`,
+	} {
+		if err := writeFile(filepath.Join(r.path, name), content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func (r debianRoot) dpkg(args ...string) {
+	r.t.Helper()
+	cmd := exec.Command("dpkg", append([]string{"--root=" + r.path, "--force-script-chrootless", "--force-unsafe-io", "--force-confdef"}, args...)...)
+	cmd.Env = []string{"PATH=" + standardPath, "LANG=C.UTF-8"}
+	must(r.t, cmd)
+}
+
+// files are those outside of dpkg's own folder, by their paths there.
+func (r debianRoot) files() (names []string) {
+	r.t.Helper()
+	err := filepath.WalkDir(r.path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name = strings.TrimPrefix(name, r.path)
+			if !strings.HasPrefix(name, "/var/lib/dpkg/") {
+				names = append(names, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return names
+}
+
+// The package comes, is replaced and goes, and what the administrator has written stays
+// until it is purged. Nothing but the user is left then.
+func TestDebianRoot(t *testing.T) {
+	name := debianPackage(t)
+	r := newDebianRoot(t)
+	r.dpkg("--install", name)
+	works(t, func(args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(r.path, "usr", "bin", "cabrank"), args...)
+		cmd.Dir, cmd.Env = r.path, []string{"PATH=" + standardPath}
+		return cmd
+	})
+	_, gid, home, err := account(r.path, "cabrank")
+	if err != nil || home != "/var/lib/cabrank" {
+		t.Errorf("the user has the home %q (%v)", home, err)
+	}
+	config := filepath.Join(r.path, debianConfig)
+	if got := must(t, exec.Command("stat", "--format=%a %u %g", config)); got != fmt.Sprintf("640 0 %d\n", gid) {
+		t.Errorf("the configuration has mode, owner and group %s", got)
+	}
+
+	replaceIn(t, config, "workers:\n", "workers:\n  count: 3\n")
+	r.dpkg("--install", nextDebian(t, name))
+	if content, err := os.ReadFile(config); err != nil || !strings.Contains(string(content), "  count: 3\n") {
+		t.Errorf("after an upgrade the configuration is (%v)\n%s", err, content)
+	}
+	if got := must(t, exec.Command("stat", "--format=%a %u %g", config)); got != fmt.Sprintf("640 0 %d\n", gid) {
+		t.Errorf("after an upgrade the configuration has mode, owner and group %s", got)
+	}
+
+	r.dpkg("--remove", "cabrank")
+	if files := r.files(); !slices.Contains(files, debianConfig) || slices.Contains(files, "/usr/bin/cabrank") {
+		t.Errorf("after the removal there are %q", files)
+	}
+	r.dpkg("--purge", "cabrank")
+	for _, file := range r.files() {
+		if !regexp.MustCompile(`^/etc/(passwd-?|g?shadow-?|group-?|\.pwd\.lock)$`).MatchString(file) {
+			t.Errorf("after the purge there is %s", file)
+		}
+	}
+}
+
+// debianHost is a machine with systemd on which packages come and go.
+type debianHost struct{ *machine }
+
+func newDebianHost(t *testing.T, packages ...string) debianHost {
+	t.Helper()
+	h := debianHost{startMachine(t, packages)}
+	h.run("systemctl", "daemon-reload") // from now on it looks like one that systemd has booted
+	h.run("rm", "-f", policy)           // containers have one
+	return h
+}
+
+func (h debianHost) run(line ...string) string {
+	h.t.Helper()
+	return must(h.t, h.command(line[0], line[1:]...))
+}
+
+func (h debianHost) dpkg(args ...string) string {
+	h.t.Helper()
+	return h.run(append([]string{"dpkg", "--no-triggers", "--force-unsafe-io", "--force-confdef"}, args...)...)
+}
+
+// main is the process that serves, numbered as on the machine; 0: none.
+func (h debianHost) main() (pid int) {
+	h.t.Helper()
+	if h.command("systemctl", "is-active", "cabrank").Run() != nil {
+		return 0
+	}
+	if _, err := fmt.Sscan(h.run("cat", unitNotes+"/cabrank.service.main"), &pid); err != nil {
+		h.t.Fatal(err)
+	}
+	return pid
+}
+
+// configure changes the configuration in place, as an editor does.
+func (h debianHost) configure(old, now string) {
+	h.t.Helper()
+	replaceIn(h.t, fmt.Sprintf("/proc/%d/root%s", h.first.Process.Pid, debianConfig), old, now)
+}
+
+// load has the demo's workers called over one connection after the other, until enough
+// is called. It ends by 0 if no call has failed.
+func (h debianHost) load() (enough func()) {
+	h.t.Helper()
+	load := harness.StartCommand(h.t, h.command("sh", "-c",
+		"until [ -e /tmp/enough ]; do cabrank demo call --calls 200 --concurrency 4 || exit; echo 200; done"))
+	batches := func() int { return strings.Count(load.Output(), "\n200\n") }
+	load.Wait(harness.Patience, "the first calls", func() bool { return batches() > 0 })
+	return func() {
+		h.t.Helper()
+		seen := batches()
+		load.Wait(harness.Patience, "more calls", func() bool { return batches() > seen })
+		h.run("touch", "/tmp/enough")
+		if code := load.ExitCode(harness.Patience); code != 0 {
+			h.t.Errorf("the calls ended by %d, want 0\n%s%s", code, load.Output(), load.Log())
+		}
+	}
+}
+
+// On a host the service stays off until it has been told what to run; then nothing but
+// the configuration needs a change. A newer package takes over without a lost call, and
+// where it may not, or cannot, the old one serves on. With the package the service goes.
+func TestDebianService(t *testing.T) {
+	name := debianPackage(t)
+	next := nextDebian(t, name)
+	h := newDebianHost(t, name, next)
+	h.dpkg("--install", filepath.Base(name))
+	if pid := h.main(); pid != 0 {
+		t.Fatalf("without a command process %d runs", pid)
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err == nil {
+		if said := h.run("systemd-analyze", "verify", "cabrank.service", "cabrank.socket"); strings.Contains(said, "cabrank") {
+			t.Errorf("systemd-analyze verify: %s", said)
+		}
+	}
+	h.configure(`  #command: [/usr/local/bin/worker, --listen, "{addr}"]`, "  command: [cabrank, demo, worker]")
+	h.run("systemctl", "enable", "--now", "cabrank")
+
+	first, enough := h.main(), h.load()
+	said := h.dpkg("--install", filepath.Base(next))
+	enough()
+	second := h.main()
+	if second == 0 || second == first {
+		t.Errorf("after the upgrade of process %d there is process %d; dpkg said\n%s", first, second, said)
+	}
+
+	h.write(policy, "#!/bin/sh\nexit 101\n")
+	h.dpkg("--install", filepath.Base(next))
+	h.run("rm", policy)
+	h.configure("workers:\n", "workers:\n  cuont: 3\n")
+	said = h.dpkg("--install", filepath.Base(next))
+	h.configure("  cuont: 3\n", "")
+	if !strings.Contains(said, "cuont") || !strings.Contains(said, "To do without the hand-over") {
+		t.Errorf("dpkg does not say why the old version goes on:\n%s", said)
+	}
+	if pid := h.main(); pid != second {
+		t.Errorf("process %d serves, want still %d", pid, second)
+	}
+	h.goes(next)
+}
+
+// goes removes the package, installs it again and purges it.
+func (h debianHost) goes(name string) {
+	h.t.Helper()
+	h.dpkg("--remove", "cabrank")
+	if pid := h.main(); pid != 0 {
+		h.t.Errorf("after the removal there is process %d", pid)
+	}
+	h.dpkg("--install", filepath.Base(name))
+	if h.main() == 0 {
+		h.t.Error("what was enabled does not run after the package has come back")
+	}
+	h.dpkg("--purge", "cabrank")
+	h.wantNothingLeft()
+	for _, path := range []string{debianConfig, "/var/lib/cabrank", "/usr/lib/systemd/system/cabrank.service"} {
+		if h.command("test", "-e", path).Run() == nil {
+			h.t.Errorf("after the purge there is %s", path)
+		}
+	}
+}
+
+// Where systemd does not make users adduser does.
+func TestDebianWithoutSystemd(t *testing.T) {
+	name := debianPackage(t)
+	h := debianHost{startMachine(t, []string{name})}
+	h.run("rm", "-f", "/usr/bin/systemd-sysusers")
+	h.dpkg("--install", filepath.Base(name))
+	if got := h.run("getent", "passwd", "cabrank"); !strings.Contains(got, ":/var/lib/cabrank:/usr/sbin/nologin") {
+		t.Errorf("the user is %s", got)
+	}
+}
