@@ -178,7 +178,7 @@ func (e *endpoint) say(serving bool) {
 func testOptions(b *board, upstreams ...string) Options {
 	return Options{
 		Upstreams: upstreams, MinTTL: time.Second, MaxTTL: time.Minute, DrainTimeout: time.Minute,
-		HealthInterval: 50 * time.Millisecond, HealthTimeout: 10 * time.Second,
+		HealthInterval: 50 * time.Millisecond, HealthTimeout: time.Minute,
 		Registry: b, Membership: b, Activity: b, Logger: slog.New(slog.DiscardHandler),
 	}
 }

@@ -81,7 +81,7 @@ func TestCalls(t *testing.T) {
 	if a := c.Call(t.Context(), traffic.Call{Number: 12, Due: due}); a.Code != 0 || time.Since(due) < 12*time.Millisecond || a.Received.Bytes == 0 || a.Sent.Bytes != 4 {
 		t.Errorf("got %+v", a)
 	}
-	if a := c.Call(t.Context(), traffic.Call{Number: 60_000, Due: due, Deadline: due.Add(50 * time.Millisecond)}); a.Code != 4 {
+	if a := c.Call(t.Context(), traffic.Call{Number: 60_000, Due: due, Deadline: time.Now().Add(time.Second)}); a.Code != 4 {
 		t.Errorf("got %+v", a)
 	}
 	if got := counts(c); got != "CALL 2, ACK 2, RES 1, EXP 1" || c.Opened() != 2 {
