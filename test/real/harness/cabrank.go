@@ -45,7 +45,8 @@ type Cabrank struct {
 }
 
 // StartCabrank starts `cabrank run ARGS…` and waits until it listens. Unless
-// ARGS say otherwise every listener is on a free port of the loopback address:
+// ARGS say otherwise every listener and worker is on a free port of the loopback
+// address:
 //
 //	c := StartCabrank(t, "--workers", "2", "--", "ruby", "worker.rb", "{addr}")
 //	c := StartCabrank(t, "--upstream", "127.0.0.1:9000", "--probes", "off")
@@ -66,6 +67,7 @@ func StartCabrankEnv(t testing.TB, env []string, args ...string) *Cabrank {
 			defaults = append(defaults, "--"+listener, "127.0.0.1:0")
 		}
 	}
+	defaults = append(defaults, ownPorts(t, args)...)
 	c := &Cabrank{Process: StartProcess(t, env, CabrankBinary(t), append(defaults, args...)...)}
 	// Runs before the process's own cleanup: the last one in is the first out.
 	t.Cleanup(c.stopAtEnd)
@@ -78,6 +80,21 @@ func StartCabrankEnv(t testing.TB, env []string, args ...string) *Cabrank {
 		c.MetricsAddr = c.Listening("metrics listening")
 	}
 	return c
+}
+
+// ownPorts are flags by which workers on ports have them to themselves: servers on
+// gRPC's C core share a port with those of another test that runs meanwhile.
+func ownPorts(t testing.TB, args []string) []string {
+	t.Helper()
+	for _, name := range []string{"start-port", "transport", "config"} {
+		if _, given := flagValue(args, name); given {
+			return nil
+		}
+	}
+	if !slices.Contains(args, "--") {
+		return nil
+	}
+	return []string{"--start-port", strconv.Itoa(testkit.FreePorts(t, 16))}
 }
 
 // CabrankBinary returns the path of the binary under test.

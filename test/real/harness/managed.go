@@ -108,7 +108,7 @@ func StartManaged(t testing.TB, env, sockets []string, args ...string) *Managed 
 	m.program = filepath.Join(t.TempDir(), "cabrank")
 	m.Install()
 	line := slices.Concat([]string{ManagerRole}, sockets, []string{"--", m.program, "run",
-		"--listen", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, args)
+		"--listen", "127.0.0.1:0", "--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, ownPorts(t, args), args)
 	env = append(env, "XDG_RUNTIME_DIR="+m.runtime, "TMPDIR="+m.runtime)
 	m.Cabrank = &Cabrank{Process: StartProcess(t, env, OwnBinary(t), line...), Ended: true}
 	t.Cleanup(m.stopAtEnd)

@@ -47,7 +47,7 @@ func startCallee(t *testing.T, server *redisd.Server, options callee.Options, ad
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
 		defer cancel()
 		if err := c.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -307,7 +307,7 @@ func TestCalleeDeadline(t *testing.T) {
 		n, _ := dialRedis(t, server).Do("EXISTS", "juggler:calls:timeout:{time}:"+"x")
 		return n == int64(0) && !strings.Contains(dump(t, dialRedis(t, server)), "timeout")
 	})
-	push(t, server, "time", `"soon"`, 300*time.Millisecond)
+	push(t, server, "time", `"soon"`, 2*time.Second)
 	var ran atomic.Int32
 	left := make(chan time.Duration, 1)
 	c := startCallee(t, server, callee.Options{}, func(c *callee.Callee) {
@@ -319,8 +319,8 @@ func TestCalleeDeadline(t *testing.T) {
 			return 0, ctx.Err()
 		})
 	})
-	if d := <-left; d > 300*time.Millisecond {
-		t.Errorf("%v left of 300 ms", d)
+	if d := <-left; d > 2*time.Second {
+		t.Errorf("%v left of 2 s", d)
 	}
 	testkit.Eventually(t, harness.Patience, "both to expire", func() bool { return c.Stats().Expired == 2 && c.Stats().Running == 0 })
 	if ran.Load() != 1 {

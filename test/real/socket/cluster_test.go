@@ -277,7 +277,7 @@ func TestCalleeCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Masters[0].Kill()
-	testkit.Eventually(t, harness.Patience, "all to be answered again", func() bool { return ask(time.Second) == 240 })
+	testkit.Eventually(t, harness.Patience, "all to be answered again", func() bool { return ask(5*time.Second) == 240 })
 	if err := c.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

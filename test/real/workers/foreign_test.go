@@ -4,17 +4,15 @@ package workers_test
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // A worker that does not speak HTTP/2 is told of in words of Cabrank's own, and every
 // line says the same: what a process says while it is killed is no reason.
-func TestWorkerThatSpeaksSomethingElse(t *testing.T) {
+func TestWorkerThatSpeaksSomethingElse(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	secure := `import os, socket, ssl, subprocess, sys
 run = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=x", "-keyout", sys.argv[1], "-out", sys.argv[1] + ".crt"]
 subprocess.run(run, check=True, capture_output=True)
@@ -31,16 +29,19 @@ while True:
 		"it speaks HTTP/1; ": {"python3", "-m", "http.server", "--bind", "{host}", "{port}"},
 		"it speaks TLS; ":    {"python3", "-c", secure, t.TempDir() + "/key"},
 	} {
-		args := slices.Concat([]string{"--workers", "1", "--boot-timeout", "3s", "--start-port", strconv.Itoa(testkit.FreePorts(t, 4)), "--"}, worker)
-		c := harness.StartCabrank(t, args...)
-		c.Wait(harness.Patience, "two ends of the worker", func() bool { return len(c.LogLines("worker ended")) >= 2 })
-		for msg, key := range map[string]string{"worker not ready yet": "reason", "worker killed before it was ready": "reason", "worker ended": "how"} {
-			for _, line := range c.LogLines(msg) {
-				if reason := strings.TrimPrefix(line.Text(key), "not ready: "); !strings.HasPrefix(reason, want) {
-					t.Errorf("%s: %q, want %q", msg, reason, want)
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			args := slices.Concat([]string{"--workers", "1", "--boot-timeout", "8s", "--"}, worker)
+			c := harness.StartCabrank(t, args...)
+			c.Wait(harness.Patience, "the end of the worker", func() bool { return len(c.LogLines("worker ended")) > 0 })
+			for msg, key := range map[string]string{"worker not ready yet": "reason", "worker killed before it was ready": "reason", "worker ended": "how"} {
+				for _, line := range c.LogLines(msg) {
+					if reason := strings.TrimPrefix(line.Text(key), "not ready: "); !strings.HasPrefix(reason, want) {
+						t.Errorf("%s: %q, want %q", msg, reason, want)
+					}
 				}
 			}
-		}
-		c.Stop()
+			c.Stop()
+		})
 	}
 }
