@@ -30,18 +30,26 @@ need() {
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 
+# twice runs a command that uses the network, and once more if it fails.
+twice() {
+  "$@" && return
+  echo "install-deps: it has failed; once more: $*" >&2
+  sleep 5
+  "$@"
+}
+
 install_missing() {
   [ ${#missing[@]} -gt 0 ] || return 0
-  local line="apt-get install -y --no-install-recommends ${missing[*]}"
+  local line="apt-get install -y --no-install-recommends ${missing[*]}" patience="-o Acquire::Retries=3 -o DPkg::Lock::Timeout=120"
   command -v apt-get >/dev/null || fail "missing: ${missing[*]} (names as in Debian); install them and run this again"
   [ "$(id -u)" = 0 ] || fail "run this line, then again what you ran: sudo $line"
   echo "install-deps: $line"
   export DEBIAN_FRONTEND=noninteractive
   # The package lists may be absent or older than the archive: read them again
   # only if the first try fails.
-  $line >/dev/null 2>&1 || {
-    apt-get update -qq
-    $line >/dev/null
+  $line $patience >/dev/null 2>&1 || {
+    twice apt-get update -qq $patience
+    twice $line $patience >/dev/null
   }
 }
 
@@ -56,13 +64,14 @@ keep_servers_stopped() {
 }
 
 # install_python WANTED VENV installs the packages of a requirements file. Its
-# copy beside them tells whether they are still the ones asked for.
+# copy beside them tells whether they are still the ones asked for. It comes last:
+# what was broken off is made anew.
 install_python() {
   local wanted=$1 venv=$2
   cmp -s "$wanted" "$venv/requirements.txt" && return
   echo "install-deps: Python packages of $wanted into $venv"
-  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+  python3 -m venv --clear "$venv"
+  twice "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
   cp "$wanted" "$venv/requirements.txt"
 }
 
@@ -75,7 +84,7 @@ install_autobahn() {
   cmp -s "$wanted" "$dir/requirements.txt" && return
   echo "install-deps: Python packages of $wanted into $dir"
   rm -rf "$dir"
-  python2.7 -m pip install --quiet --disable-pip-version-check --no-deps --target "$dir" -r "$wanted" 2>/dev/null
+  twice python2.7 -m pip install --quiet --disable-pip-version-check --no-deps --target "$dir" -r "$wanted" 2>/dev/null
   cp test/autobahn/wstest "$dir/wstest"
   cp "$wanted" "$dir/requirements.txt"
 }
@@ -84,7 +93,7 @@ install_node() {
   local dir=examples/node
   cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json" && return
   echo "install-deps: Node packages of $dir/package-lock.json"
-  npm ci --prefix "$dir" --silent --no-audit --no-fund
+  twice npm ci --prefix "$dir" --silent --no-audit --no-fund
   cp "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json"
 }
 
