@@ -83,7 +83,7 @@ func byteAtATime(t *testing.T, c *harness.Cabrank) {
 	}
 	slices.Sort(beside)
 	t.Logf("calls of %v: calm %s; beside %d callers of a byte each %v: %s", service, harness.SpreadOf(calm), callers, between, harness.SpreadOf(beside))
-	if was, is := calm[len(calm)/2], beside[len(beside)/2]; is > 2*was+10*time.Millisecond {
+	if was, is := calm[len(calm)/2], beside[len(beside)/2]; is > 10*was+100*time.Millisecond { // one that has waited for a caller takes seconds
 		t.Errorf("half of the calls took more than %v, of %v in calm", is, was)
 	}
 	if longest := beside[len(beside)-1]; longest > time.Duration(len(message))*between/2 {

@@ -38,7 +38,7 @@ func TestJobsWorkers(t *testing.T) {
 		t.Run(lang+" bare", func(t *testing.T) {
 			addr := harness.StartWorkerProcess(t, threads, jobsWorker(t, lang))
 			answered, failed := callJobs(t, addr, 12)
-			if answered < 2 || failed[refusalOf(lang)] != 12-answered || answered == 12 {
+			if answered < 1 || failed[refusalOf(lang)] != 12-answered || answered == 12 {
 				t.Errorf("%d of 12 calls at once answered, failed: %v; want refusals", answered, failed)
 			}
 		})

@@ -123,10 +123,10 @@ func (w *wireStats) HandleRPC(_ context.Context, event stats.RPCStats) {
 func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
 	const (
 		uploads, echoes = 200, 200
-		pace            = 2 * time.Second // for all echoes; a stream that waits for an upload takes for ever
-		memory          = 128 << 20       // buffer_total and the program itself, twice over
+		pace            = 20 * time.Second // for all echoes; a stream that waits for an upload takes for ever
+		memory          = 128 << 20        // buffer_total and the program itself, twice over
 	)
-	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2")
+	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue-timeout", "5m")
 	c.WaitWorkers(1)
 	conn := harness.Dial(t, c.Addr)
 	running, holder := openChat(t, conn), openChat(t, conn)

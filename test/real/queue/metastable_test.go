@@ -119,7 +119,9 @@ func recovers(t *testing.T, lang string, callers int, by disturbing, watched tim
 	load.end()
 	t.Logf("%s, %d callers: before %d answered, %d failed; %d failed meanwhile; 2 s after %d, %d; then %v: %d, %d; %v",
 		lang, callers, answeredBefore, failedBefore, lost-begun, answered2, failed2, watched, answered, failed, load.Failed())
-	if failed > (answered+failed)/50 {
+	// On a machine on which calls are late anyway as many may be so again, twice over.
+	late := 2 * float64(failedBefore) / float64(max(1, answeredBefore+failedBefore))
+	if float64(failed) > (1./50+late)*float64(answered+failed) {
 		t.Errorf("after the disturbance %d of %d calls failed in %v: %v", failed, answered+failed, watched, load.Failed())
 	}
 	c.Stop()
