@@ -5,7 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -59,10 +59,9 @@ func gaugeRules(cfg *config.Config) (rules []scrape.Rule) {
 			rules = append(rules, scrape.Rule{Pattern: pattern, Policy: policy})
 		}
 	}
-	slices.SortFunc(rules, func(a, b scrape.Rule) int {
-		return cmp.Or(
-			cmp.Compare(strings.Count(a.Pattern, "*"), strings.Count(b.Pattern, "*")),
-			-cmp.Compare(len(a.Pattern), len(b.Pattern)), cmp.Compare(a.Pattern, b.Pattern))
+	sort.Slice(rules, func(i, j int) bool {
+		a, b := rules[i].Pattern, rules[j].Pattern
+		return cmp.Or(cmp.Compare(strings.Count(a, "*"), strings.Count(b, "*")), -cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0
 	})
 	return rules
 }

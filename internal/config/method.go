@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,9 @@ func methodRules() entries[MethodRule] {
 		name:  func(r *MethodRule) *string { return &r.Pattern },
 		clean: checkPattern,
 		check: checkMethod,
-		whole: func(all []MethodRule, _ *outline) { slices.SortFunc(all, exactFirst) },
+		whole: func(all []MethodRule, _ *outline) {
+			sort.Slice(all, func(i, j int) bool { return exactFirst(all[i], all[j]) < 0 })
+		},
 		table: []part[MethodRule]{
 			{"idempotent", "false", "whether a call may run more than once, so that it can be retried and hedged", toggle{},
 				func(r *MethodRule) any { return &r.Idempotent }},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -137,8 +138,9 @@ func (l *lookup) run(ctx context.Context) result {
 		}
 	}
 	l.remember(r)
-	slices.SortFunc(targets, func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.tier, b.tier), a.address.Compare(b.address))
+	sort.Slice(targets, func(i, j int) bool {
+		a, b := targets[i], targets[j]
+		return cmp.Or(cmp.Compare(a.tier, b.tier), a.address.Compare(b.address)) < 0
 	})
 	targets = slices.Compact(targets)
 	left := max(len(targets)-maxAddresses, 0)

@@ -1,7 +1,6 @@
 package ranksim
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -130,7 +129,7 @@ func (r *Result) sorted(pick Pick, of func(*Record) time.Duration) []time.Durati
 			all = append(all, of(&r.Records[i]))
 		}
 	}
-	slices.SortFunc(all, cmp.Compare)
+	slices.Sort(all)
 	return all
 }
 

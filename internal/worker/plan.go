@@ -1,6 +1,6 @@
 package worker
 
-import "slices"
+import "sort"
 
 // seat is a place as the plan sees it.
 type seat struct {
@@ -135,14 +135,15 @@ func leavingOrder(seats []seat) []seat {
 		}
 		return 5
 	}
-	slices.SortStableFunc(order, func(a, b seat) int {
+	sort.SliceStable(order, func(i, j int) bool {
+		a, b := order[i], order[j]
 		if by := rank(a) - rank(b); by != 0 {
-			return by
+			return by < 0
 		}
 		if a.stale {
-			return a.number - b.number
+			return a.number < b.number
 		}
-		return b.number - a.number
+		return b.number < a.number
 	})
 	return order
 }

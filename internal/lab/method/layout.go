@@ -1,12 +1,11 @@
 package method
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+	"sort"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -44,7 +43,7 @@ func (l *layout) message(a, b protoreflect.Message) ([]part, error) {
 	for field := range a.Range {
 		fields = append(fields, field)
 	}
-	slices.SortFunc(fields, func(x, y protoreflect.FieldDescriptor) int { return cmp.Compare(x.Number(), y.Number()) })
+	sort.Slice(fields, func(i, j int) bool { return fields[i].Number() < fields[j].Number() })
 	var parts []part
 	for _, field := range fields {
 		va, vb := a.Get(field), b.Get(field)
@@ -123,7 +122,7 @@ func (l *layout) entries(field protoreflect.FieldDescriptor, a, b protoreflect.M
 	for key := range a.Range {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(x, y protoreflect.MapKey) int { return strings.Compare(x.String(), y.String()) })
+	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
 	var parts []part
 	for _, key := range keys {
 		if !b.Has(key) {

@@ -1,9 +1,9 @@
 package plot
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"unicode/utf8"
 )
 
@@ -147,7 +147,7 @@ func (d *drawing) trace(l *Line) {
 // lineEnds writes the names of the lines behind their ends.
 func (d *drawing) lineEnds() {
 	ends := slices.Clone(d.Lines)
-	slices.SortStableFunc(ends, func(a, b Line) int { return cmp.Compare(d.end(a), d.end(b)) })
+	sort.SliceStable(ends, func(i, j int) bool { return d.end(ends[i]) < d.end(ends[j]) })
 	var wanted []float64
 	for _, l := range ends {
 		wanted = append(wanted, d.end(l))

@@ -5,10 +5,10 @@ package plot
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -137,7 +137,7 @@ func (d *drawing) names() {
 		}
 		d.name(l, d.across(l.At), d.down(l.height(l.At))+dy)
 	}
-	slices.SortStableFunc(ends, func(a, b Line) int { return cmp.Compare(d.end(a), d.end(b)) })
+	sort.SliceStable(ends, func(i, j int) bool { return d.end(ends[i]) < d.end(ends[j]) })
 	var wanted []float64
 	for _, l := range ends {
 		wanted = append(wanted, d.end(l))

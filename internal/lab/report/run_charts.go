@@ -1,10 +1,10 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/plot"
@@ -77,7 +77,7 @@ func (r Run) series() [][]result.Load {
 	var all [][]result.Load
 	for _, k := range order {
 		if loads := groups[k]; len(loads) > 1 {
-			slices.SortFunc(loads, func(a, b result.Load) int { return cmp.Compare(a.X, b.X) })
+			sort.Slice(loads, func(i, j int) bool { return loads[i].X < loads[j].X })
 			all = append(all, loads)
 		}
 	}
@@ -181,7 +181,7 @@ func (r Run) lowToHigh(all cells, load, name string) string {
 	if len(values) == 0 {
 		return "not known"
 	}
-	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.s.middle, b.s.middle) })
+	sort.SliceStable(values, func(i, j int) bool { return values[i].s.middle < values[j].s.middle })
 	low, high := values[0], values[len(values)-1]
 	lowest, highest := figureText(name, low.s.middle), figureText(name, high.s.middle)
 	if lowest == highest {

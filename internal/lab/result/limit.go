@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -47,7 +46,7 @@ func highest(arm string, errors map[float64][]float64, limit float64) Highest {
 	for rate := range errors {
 		rates = append(rates, rate)
 	}
-	slices.SortFunc(rates, cmp.Compare)
+	slices.Sort(rates)
 	for _, rate := range rates {
 		if median(errors[rate]) >= limit {
 			h.Top = false

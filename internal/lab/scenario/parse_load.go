@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -186,7 +187,7 @@ func (t *table) events(list []*yaml.Node) (all []Event) {
 		}
 		all = append(all, e)
 	}
-	slices.SortStableFunc(all, func(a, b Event) int { return int(a.At - b.At) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].At < all[j].At })
 	return all
 }
 

@@ -2,7 +2,7 @@ package traffic
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 )
 
 const (
@@ -43,8 +43,9 @@ func (f failures) list() []Failure {
 		key.Calls = calls
 		all = append(all, key)
 	}
-	slices.SortFunc(all, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message)) < 0
 	})
 	return all
 }

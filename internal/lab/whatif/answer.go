@@ -1,10 +1,10 @@
 package whatif
 
 import (
-	"cmp"
 	"context"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -122,8 +122,9 @@ func (q Question) Ask(ctx context.Context, told func(Progress)) (*Answer, error)
 			return nil, err
 		}
 		a.Cells = append(a.Cells, cells...)
-		slices.SortStableFunc(a.Cells, func(x, y Cell) int {
-			return cmp.Or(cmp.Compare(x.Slots, y.Slots), cmp.Compare(x.Workers, y.Workers))
+		sort.SliceStable(a.Cells, func(i, j int) bool {
+			x, y := &a.Cells[i], &a.Cells[j]
+			return x.Slots < y.Slots || x.Slots == y.Slots && x.Workers < y.Workers
 		})
 		more = nil
 		if len(q.Thresholds) > 0 {
