@@ -3,7 +3,7 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; a browser
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
 #
@@ -117,6 +117,7 @@ workers)
   need chromium sh -c 'command -v chromium || command -v google-chrome'
   need redis-server redis-server --version
   need adduser command -v adduser
+  need qemu-user-static sh -c 'command -v qemu-aarch64-static || [ "$(uname -sm)" != "Linux x86_64" ]'
   keep_servers_stopped
   install_missing
   install_python examples/python/requirements.txt .deps/python
