@@ -7,9 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,20 +57,24 @@ func gemVersion(r *release) string { return r.inForm(".rc.") }
 
 // gemFiles are the files that the gem installs, sorted by name.
 func gemFiles(r *release, p program) ([]file, error) {
-	files := []file{{Name: path.Join("libexec", p.Gem, "cabrank"), Mode: 0o755, Content: p.Content}}
+	files, err := r.licenses()
+	if err != nil {
+		return nil, err
+	}
+	readme, err := r.readme()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files,
+		file{Name: "README.md", Mode: 0o644, Content: readme},
+		file{Name: path.Join("libexec", p.Gem, "cabrank"), Mode: 0o755, Content: p.Content},
+	)
 	for name, mode := range map[string]fs.FileMode{"exe/cabrank": 0o755, "exe/gruf-relay": 0o755, "lib/cabrank.rb": 0o644} {
 		content, err := ruby.ReadFile("ruby/" + name)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, file{Name: name, Mode: mode, Content: content})
-	}
-	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-		content, err := os.ReadFile(filepath.Join(r.Root, name))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{Name: name, Mode: 0o644, Content: content})
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
@@ -86,14 +88,14 @@ func gemMetadata(r *release, p program, files []file) ([]byte, error) {
 		return nil, err
 	}
 	values := struct {
-		Version, Platform, Authors, Contact, Homepage, License, Summary, Description string
+		Version, Platform, Authors, Contact, Homepage, Tree, License, Summary, Description string
 
 		Files      []string
 		Date       time.Time
 		Prerelease bool
 	}{
 		Version: gemVersion(r), Platform: p.Gem, Date: r.Date, Prerelease: gemVersion(r) != r.Version,
-		Authors: authors, Contact: contact, Homepage: homepage, License: license, Summary: summary,
+		Authors: authors, Contact: contact, Homepage: homepage, Tree: homepage + "/blob/v" + r.Version, License: license, Summary: summary,
 		Description: "  " + strings.ReplaceAll(about, "\n", "\n  "),
 	}
 	for _, f := range files {

@@ -19,7 +19,7 @@ import (
 func releaseForGems(t *testing.T, version string) *release {
 	t.Helper()
 	r := &release{Root: t.TempDir(), Version: version, Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
-	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+	for _, name := range []string{"LICENSE", "README.md"} {
 		if err := os.WriteFile(filepath.Join(r.Root, name), []byte("the "+name), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestGem(t *testing.T) {
 	}
 	data, names := unpack(t, strings.NewReader(unzipped(t, parts["data.tar.gz"])))
 	if want := []string{
-		"644 CHANGELOG.md", "644 LICENSE", "755 exe/cabrank", "755 exe/gruf-relay", "644 lib/cabrank.rb", "755 libexec/aarch64-linux/cabrank",
+		"644 LICENSE", "644 README.md", "755 exe/cabrank", "755 exe/gruf-relay", "644 lib/cabrank.rb", "755 libexec/aarch64-linux/cabrank",
 	}; !slices.Equal(names, want) {
 		t.Errorf("the files are %q, want %q", names, want)
 	}
@@ -89,8 +89,8 @@ func TestGem(t *testing.T) {
 	metadata := unzipped(t, parts["metadata.gz"])
 	for _, want := range []string{
 		"\n  version: 1.2.3\nplatform: aarch64-linux\n", "\ndate: 2026-02-03 00:00:00.000000000 Z\n",
-		"\nfiles:\n- CHANGELOG.md\n- LICENSE\n- exe/cabrank\n", "\n- libexec/aarch64-linux/cabrank\nhomepage: " + homepage + "\n",
-		"\ndescription: |-\n  Cabrank starts", "\nsummary: " + summary + "\n",
+		"\nfiles:\n- LICENSE\n- README.md\n- exe/cabrank\n", "\n- libexec/aarch64-linux/cabrank\nhomepage: " + homepage + "\n",
+		"\ndescription: |-\n  Cabrank starts", "\nsummary: " + summary + "\n", "\n  documentation_uri: " + homepage + "/blob/v1.2.3/docs/install.md\n",
 	} {
 		if !strings.Contains(metadata, want) {
 			t.Errorf("the metadata has no %q:\n%s", want, metadata)

@@ -22,22 +22,11 @@ import (
 func newApplication(t *testing.T) *gemHome {
 	t.Helper()
 	g := newGemHome(t)
-	source := filepath.Join(g.dir, "source")
+	var gems []string
 	for _, platform := range []string{"x86_64-linux", "aarch64-linux", "x86_64-darwin", "arm64-darwin"} {
-		path := dist(t, "cabrank-*-"+platform+".gem")
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.write(filepath.Join("source", "gems", filepath.Base(path)), string(content))
+		gems = append(gems, dist(t, "cabrank-*-"+platform+".gem"))
 	}
-	standIn, err := filepath.Abs(filepath.Join("testdata", "gruf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.run(".", "gem", "build", "-C", standIn, "--output", filepath.Join(source, "gems", "gruf-2.99.0.gem"), "gruf.gemspec")
-	g.run(".", "gem", "generate_index", "--directory", source)
-	g.write("app/Gemfile", fmt.Sprintf("source 'file://%s'\n\ngem 'cabrank'\ngem 'gruf'\n", source))
+	g.write("app/Gemfile", "source 'file://"+gemSource(t, gems...)+"'\n\ngem 'cabrank'\ngem 'gruf'\n")
 	g.run("app", "bundle", "install")
 	return g
 }

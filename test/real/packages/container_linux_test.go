@@ -97,7 +97,7 @@ func (c container) mount() error {
 		return err
 	}
 	if slices.Contains(c.Image.Layers, hostRoot) {
-		for _, shown := range []string{"/opt/python-packages", "/node_modules"} {
+		for _, shown := range []string{"/opt/gems", "/opt/python-packages", "/node_modules"} {
 			if err := mountBind(shown, c.Root+shown); err != nil {
 				return err
 			}

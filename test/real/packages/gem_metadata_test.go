@@ -24,7 +24,8 @@ func TestGemIsAsRubyGemsBuildsIt(t *testing.T) {
 	}
 	g.write(filepath.Join(folder, "cabrank.gemspec"), string(gemspec))
 	g.write(filepath.Join(folder, "libexec", gemPlatform(t), "cabrank"), "") // to pack it takes seconds
-	g.env = append(g.env, "PLATFORM="+gemPlatform(t), "GEM_VERSION="+regexp.MustCompile(`^cabrank-(.+)-\w+-\w+$`).FindStringSubmatch(folder)[1])
+	g.env = append(g.env, "PLATFORM="+gemPlatform(t), "TREE_VERSION="+version(t),
+		"GEM_VERSION="+regexp.MustCompile(`^cabrank-(.+)-\w+-\w+$`).FindStringSubmatch(folder)[1])
 	theirs := filepath.Join(g.dir, "theirs.gem")
 	if said := g.run(folder, "gem", "build", "--strict", "--output", theirs, "cabrank.gemspec"); strings.Contains(said, "WARNING") {
 		t.Errorf("gem build said\n%s", said)

@@ -92,9 +92,14 @@ func planMachine(t *testing.T, packages []string) machinePlan {
 	if err = errors.Join(err, err2); err != nil || len(libraries) != 1 {
 		t.Fatalf("Python packages in %q, %v", libraries, err)
 	}
+	gems := t.TempDir() // to make a source takes a second
+	if slices.ContainsFunc(packages, func(name string) bool { return strings.HasSuffix(name, ".gem") }) {
+		gems = gemSource(t)
+	}
 	return machinePlan{
 		Base: t.TempDir(), Packages: packages,
 		Shown: map[string]string{
+			"/opt/gems":            gems,                      // of which Bundler takes gems, whatever the source
 			"/opt/python-packages": resolved(t, libraries[0]), // on PYTHONPATH: pip finds them installed
 			"/node_modules":        resolved(t, filepath.Join(root, "examples", "node", "node_modules")),
 			home + "/examples":     filepath.Join(root, "examples"),
@@ -157,6 +162,7 @@ func environment(path string) []string {
 		"HOME=" + home, "PATH=" + path, "LANG=C.UTF-8", "TERM=xterm", "USER=root",
 		"PYTHONPATH=/opt/python-packages", "PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
 		"npm_config_offline=true", "npm_config_update_notifier=false",
+		"BUNDLE_MIRROR__ALL=file:///opt/gems", "BUNDLE_SILENCE_ROOT_WARNING=true",
 	}
 }
 

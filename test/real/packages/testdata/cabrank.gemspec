@@ -19,8 +19,8 @@ Gem::Specification.new do |s|
   s.license = 'MIT'
   s.metadata = {
     'bug_tracker_uri' => "#{home}/issues",
-    'changelog_uri' => "#{home}/blob/main/CHANGELOG.md",
-    'documentation_uri' => "#{home}/blob/main/docs/install.md",
+    'changelog_uri' => "#{home}/blob/v#{ENV.fetch('TREE_VERSION')}/CHANGELOG.md",
+    'documentation_uri' => "#{home}/blob/v#{ENV.fetch('TREE_VERSION')}/docs/install.md",
     'rubygems_mfa_required' => 'true',
     'source_code_uri' => home
   }
