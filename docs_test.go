@@ -7,8 +7,10 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 var (
@@ -36,6 +38,44 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A link to a heading finds it.
+func TestAnchorsLeadSomewhere(t *testing.T) {
+	for _, name := range sourceFiles(t, ".md") {
+		for _, m := range inlineLink.FindAllStringSubmatch(withoutCode(read(t, name)), -1) {
+			file, anchor, found := strings.Cut(m[1], "#")
+			if !found || strings.Contains(file, "://") || file != "" && path.Ext(file) != ".md" {
+				continue
+			}
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if !slices.Contains(anchors(read(t, target)), anchor) {
+				t.Errorf("%s links to #%s, which %s does not have", name, anchor, target)
+			}
+		}
+	}
+}
+
+// anchors are those that the headings of a document get: in lower case, with hyphens for
+// spaces, and no other mark.
+func anchors(text string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile("(?m)^#+ +(.+)$").FindAllStringSubmatch(text, -1) {
+		kept := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1])
+		all = append(all, kept)
+	}
+	return all
 }
 
 // localLinks returns the link targets of a document that are files of this
