@@ -259,7 +259,7 @@ var layers = map[string]layer{
 	// A network as that of a cluster's node; what runs in it is started by others.
 	"internal/lab/podnet": {
 		inside:     []string{"internal/lab/testbed"},
-		outside:    []string{"github.com/google/nftables", "golang.org/x/sys"},
+		outside:    []string{"golang.org/x/sys"},
 		documented: true,
 	},
 	// Control groups; what runs in them is started by others.

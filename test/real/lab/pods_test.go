@@ -77,6 +77,28 @@ func TestDNAT(t *testing.T) {
 	want("worker-2", "worker-3")
 }
 
+// A plan has room for a thousand pods, and for none.
+func TestManyPods(t *testing.T) {
+	needPods(t)
+	pods, err := podnet.Start([]string{harness.CabrankBinary(t), "lab", rig.PodsCommand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pods.Close()
+	for _, n := range []int{1000, 0, 1, 1000} {
+		plan := podnet.Plan{Port: 8080}
+		for i := range n {
+			plan.Pods = append(plan.Pods, podnet.Pod(i))
+		}
+		if err := pods.Set(plan); err != nil {
+			t.Errorf("%d pods: %v", n, err)
+		}
+	}
+	if err := pods.Set(podnet.Plan{Port: 8080, Pods: []string{"::1"}}); err == nil {
+		t.Error("a pod of IPv6")
+	}
+}
+
 // Where no namespace may be made, HAProxy is in its place and that is said.
 func TestDNATElsewhere(t *testing.T) {
 	need(t, rig.HAProxyTCP)
