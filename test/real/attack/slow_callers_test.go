@@ -104,6 +104,7 @@ func TestWorkIsFinished(t *testing.T) {
 			if got := harness.CallIo(t.Context(), conn, "next", 0); got.Err != nil {
 				t.Errorf("the next call: %v", got.Err)
 			}
+			c.WaitTaken(2) // the worker has said before that what it had said of the first one
 			if got := strings.Contains(c.Output(), "done left"); got != done {
 				t.Errorf("done is %v, want %v", got, done)
 			}

@@ -227,15 +227,9 @@ func (m *Managed) Upgrade() {
 // UpgradeBy is upgrade by other means.
 func (m *Managed) UpgradeBy(ask func()) {
 	m.t.Helper()
-	old, taken, gone := m.Main, len(m.LogLines("took over")), len(m.LogLines("the old process has ended"))
+	old, before, gone := m.Main, len(m.LogLines(HandedOver)), len(m.LogLines("the old process has ended"))
 	ask()
-	m.Wait(Patience, "a new process to take over", func() bool { return len(m.LogLines("took over")) > taken })
-	handed := m.LogLines("handed over")
-	next, err := strconv.Atoi(handed[len(handed)-1].Text("successor"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.Main = next
+	m.Main = m.successor(before)
 	m.WantEnd(old, 0)
 	m.Wait(Patience, "the new process to see the end of the old", func() bool {
 		return len(m.LogLines("the old process has ended")) > gone
@@ -245,12 +239,20 @@ func (m *Managed) UpgradeBy(ask func()) {
 	}
 }
 
-// Successor returns the process that has taken over last.
+// Successor waits until the first process that served tells which one has taken over.
 func (m *Managed) Successor() int {
 	m.t.Helper()
-	handed := m.LogLines("handed over")
-	var pid int
-	if _, err := fmt.Sscan(handed[len(handed)-1].Text("successor"), &pid); err != nil {
+	return m.successor(0)
+}
+
+// successor waits for one more line about a process that has taken over. It is the old
+// one that says it: whether the new one has said before that it took over is open.
+func (m *Managed) successor(before int) int {
+	m.t.Helper()
+	m.Wait(Patience, "a new process to take over", func() bool { return len(m.LogLines(HandedOver)) > before })
+	handed := m.LogLines(HandedOver)
+	pid, err := strconv.Atoi(handed[len(handed)-1].Text("successor"))
+	if err != nil {
 		m.t.Fatal(err)
 	}
 	return pid

@@ -36,8 +36,9 @@ func killNew(t *testing.T, slow string, wait time.Duration) {
 	<-time.After(wait) // the moment is what is tested
 	m.KillPID(next)
 	m.WantGone(next)
-	if len(m.LogLines("handed over")) == 0 { // it is too late for that now
-		m.WaitLog(harness.Patience, "no upgrade, nothing has changed")
+	kept := func() bool { return len(m.LogLines("no upgrade, nothing has changed")) > 0 }
+	m.Wait(harness.Patience, "the end of the upgrade", func() bool { return kept() || len(m.LogLines(harness.HandedOver)) > 0 })
+	if kept() {
 		m.WantUnharmed(l)
 		be("")
 		m.Upgrade() // it also sweeps what the killed one has left
@@ -85,7 +86,7 @@ func TestUpgradeAndStop(t *testing.T) {
 	for _, wait := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
 		t.Run(fmt.Sprintf("the old, after %v", wait), func(t *testing.T) {
 			m, l, be := startMoody(t)
-			be("sleep 1")
+			be("sleep 5")
 			next := m.StartUpgrade()
 			<-time.After(wait)
 			m.SignalTo(m.Main, syscall.SIGTERM)
@@ -100,7 +101,7 @@ func TestUpgradeAndStop(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("the new, after %v", wait), func(t *testing.T) {
 			m, l, be := startMoody(t)
-			be("sleep 1")
+			be("sleep 5")
 			next := m.StartUpgrade()
 			<-time.After(wait)
 			m.SignalTo(next, syscall.SIGTERM)

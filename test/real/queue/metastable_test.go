@@ -104,6 +104,7 @@ func recovers(t *testing.T, lang string, callers int, by disturbing, watched tim
 	args := slices.Concat([]string{"--workers", "3", "--slots", "5", "--min-ready", "3", "--"}, example.Worker)
 	c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), "POOL_SIZE=5"), args...)
 	c.WaitReady(harness.LangBound)
+	c.WaitWorkers(3)
 	var pids []int
 	for _, worker := range []string{"worker-1", "worker-2"} {
 		pids = append(pids, c.ReadyPIDs(worker)[0])

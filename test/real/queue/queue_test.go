@@ -12,7 +12,7 @@ import (
 // Workers of one slot at 70 % load: a call never gets to a worker that is busy,
 // and waits about as long as in a perfect queue. The figures at length are in
 // `make bench-queue`; this holds what a busy machine can hold.
-func TestQueueIsNearlyPerfect(t *testing.T) { queueTrial(t, 1, 500, 1.5, 250*time.Millisecond) }
+func TestQueueIsNearlyPerfect(t *testing.T) { queueTrial(t, 1, 500, 1.5, time.Second) }
 
 // At 140 % with deadlines nothing is begun in vain (R16), whatever a busy
 // worker does with a call too many.

@@ -32,7 +32,7 @@ func TestHiddenProc(t *testing.T) {
 				socket := filepath.Join(harness.ShortTempDir(t), "c.sock")
 				p := harness.StartProcess(t, nil, "/usr/bin/env", slices.Concat(alone, []string{
 					harness.CabrankBinary(t), "run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--control", socket,
-					"--transport", transport, "--workers", "2", "--boot-timeout", "5s", "--",
+					"--transport", transport, "--workers", "2", "--boot-timeout", "30s", "--",
 				}, harness.FaultWorker(t))...)
 				c := &harness.Controlled{Cabrank: &harness.Cabrank{Process: p}, Socket: socket, Op: harness.NewOperator(t, socket)}
 				c.AwaitReady(2)
