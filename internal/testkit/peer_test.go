@@ -173,7 +173,7 @@ func TestDisappointmentTells(t *testing.T) {
 		"other list":     {func(p *Peer) { p.WriteHeaders(1, End, "a", "b") }, func(p *Peer) { p.WantFields(1, End, "a", "c") }, `a: "b"`},
 		"other bytes":    {func(p *Peer) { p.WriteData(1, End, []byte("abc")) }, func(p *Peer) { p.WantDataBytes(1, []byte("abd"), End) }, `"abc" are not the beginning`},
 		"early end":      {func(p *Peer) { p.WriteData(1, End, []byte("ab")) }, func(p *Peer) { p.WantDataBytes(1, []byte("abd"), End) }, "got 2, true"},
-		"nothing":        {func(*Peer) {}, func(p *Peer) { p.WantGoAway(0) }, "got nothing in 5s"},
+		"nothing":        {func(*Peer) {}, func(p *Peer) { p.WantGoAway(0) }, "got nothing in 30s"},
 		"noise":          {func(p *Peer) { p.WritePing([8]byte{}) }, func(p *Peer) { p.WantIdle() }, "want silence, got PING"},
 		"closed":         {func(p *Peer) { p.Close() }, func(p *Peer) { p.WantRST(1, 0) }, "got end of connection (EOF)"},
 		"broken frame":   {func(p *Peer) { p.WriteFrame(http2.FramePing, 0, 0, []byte("short")) }, func(p *Peer) { p.WantClosed() }, "FRAME_SIZE_ERROR"},
