@@ -42,7 +42,7 @@ func TestDocumentedStopsFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	usual, longest := stopLimit(configOf(t), false)-7*time.Second, stopLimit(configOf(t), false)
-	promise := "over after " + strconv.Itoa(int(usual.Seconds())) + " s, and after " + strconv.Itoa(int(longest.Seconds())) + " s at the latest"
+	promise := "at most " + strconv.Itoa(int(usual.Seconds())) + " s, or " + strconv.Itoa(int(longest.Seconds())) + " s"
 	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), promise) {
 		t.Errorf("README.md does not say %q", promise)
 	}
