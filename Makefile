@@ -59,6 +59,10 @@ demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls 
 packages: ## Build every package that people install into dist/.
 	@go -C packaging run . -out ../dist
 
+.PHONY: packages-check
+packages-check: packages ## Build all packages again from a clone elsewhere, with an empty build cache, and compare every byte.
+	@scripts/packages-check.sh
+
 ##@ Checks
 
 .PHONY: test

@@ -3,11 +3,12 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"io/fs"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // file is one file or folder of a package. Its owner is root, its time that of the
@@ -51,10 +52,15 @@ func tarball(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// zipped is content as gzip packs it best, without a name or a time.
+// packLevel is that of klauspost/compress for gzip and zip. Of a program it makes what the
+// standard library makes at its best, in a fifth of the time: 8.81 MB in 0.6 s, not 2.5.
+// Level 9 takes 2.2 s for 8.78 MB.
+const packLevel = 8
+
+// zipped is content as gzip packs it, without a name or a time.
 func zipped(content []byte) ([]byte, error) {
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	w, err := gzip.NewWriterLevel(&out, packLevel)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type packer func(*release) ([]artifact, error)
 // packers lists one for each format.
 func packers() []packer {
 	return []packer{
+		materials,
 		forEach(wheel),
 		npm,
 		forEach(npmProgram),

@@ -17,10 +17,11 @@ import (
 
 // module is code of others that is in a program.
 type module struct {
-	Path, Version string // as the program says
-	Sum           string // "h1:…" of go.sum
-	Dir           string // where its sources are on this machine
-	License       string // as SPDX names it
+	Path, Version string   // as the program says
+	Sum           string   // "h1:…" of go.sum
+	Dir           string   // where its sources are on this machine
+	License       string   // as SPDX names it
+	In            []string // names of the platforms whose program has it
 }
 
 func (m module) String() string { return m.Path + " " + m.Version }
@@ -44,7 +45,7 @@ func (r *release) readModules(ctx context.Context) error {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			byPath[m.Path] = module{Path: m.Path, Version: m.Version, Sum: m.Sum}
+			byPath[m.Path] = module{Path: m.Path, Version: m.Version, Sum: m.Sum, In: append(byPath[m.Path].In, p.String())}
 		}
 	}
 	folders, err := moduleFolders(ctx, r.Root, byPath)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ No call is lost when workers change. It serves callers over gRPC and WebSocket.`
 type release struct {
 	Root    string    // folder of the sources
 	Version string    // as in the file VERSION: 1.2.3, or 1.2.3-rc.1
-	Commit  string    // twelve digits
+	Commit  string    // twelve digits, with -dirty behind them if the sources are not those of the commit
 	Date    time.Time // of the commit: the time of every file in every package
 
 	Programs []program
@@ -62,18 +63,29 @@ func readRelease(ctx context.Context, root string) (*release, error) {
 	if !regexp.MustCompile(versions).MatchString(r.Version) {
 		return nil, fmt.Errorf("VERSION is %q; it must have the form 1.2.3 or 1.2.3-rc.1", r.Version)
 	}
-	log := exec.CommandContext(ctx, "git", "-C", root, "log", "-1", "--abbrev=12", "--format=%h %cI")
-	line, err := log.Output()
-	if err != nil {
-		return nil, fmt.Errorf("git log in %s: %w; packages are made from a clone", root, err)
+	if r.Commit, err = git(ctx, root, "describe", "--always", "--dirty", "--abbrev=12", "--exclude", "*"); err != nil {
+		return nil, err
 	}
-	var date string
-	if _, err := fmt.Sscan(string(line), &r.Commit, &date); err != nil {
-		return nil, fmt.Errorf("git log printed %q: %w", line, err)
+	date, err := git(ctx, root, "log", "-1", "--format=%cI")
+	if err != nil {
+		return nil, err
 	}
 	r.Date, err = time.Parse(time.RFC3339, date)
 	r.Date = r.Date.UTC()
 	return r, err
+}
+
+// git returns what git says of the sources, or its complaint.
+func git(ctx context.Context, root string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		complaint, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return "", fmt.Errorf("packages have the date of a commit, so they are made from a clone: git %s: %s", args[0], cmp.Or(complaint, err.Error()))
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // inForm returns the version with its pre-release, if any, behind another mark:

@@ -52,3 +52,17 @@ func TestVersionInForm(t *testing.T) {
 		}
 	}
 }
+
+// A version that not all formats can say gets one line.
+func TestSourcesThatCannotBePacked(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.2":          `VERSION is "1.2"; it must have the form`,
+		"1.2.3-beta.1": `VERSION is "1.2.3-beta.1"; it must have the form`,
+		"v1.2.3":       `VERSION is "v1.2.3"; it must have the form`,
+	} {
+		_, err := readRelease(t.Context(), sources(t, map[string]string{"VERSION": version + "\n"}))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", version, err, want)
+		}
+	}
+}

@@ -3,9 +3,10 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"hash/crc32"
 	"time"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // zipArchive packs files as a zip, in their order, with nothing of the machine that made
@@ -36,10 +37,10 @@ func zipArchive(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// deflated is content in the form of RFC 1951, as small as it gets.
+// deflated is content in the form of RFC 1951.
 func deflated(content []byte) ([]byte, error) {
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestCompression)
+	w, err := flate.NewWriter(&out, packLevel)
 	if err != nil {
 		return nil, err
 	}
