@@ -114,6 +114,7 @@ workers)
   need python3-venv python3 -c 'import ensurepip, venv'
   need nodejs node --version
   need npm npm --version
+  need groff-base groff --version
   need chromium sh -c 'command -v chromium || command -v google-chrome'
   need redis-server redis-server --version
   need adduser command -v adduser
