@@ -15,7 +15,7 @@ var packageName = regexp.MustCompile(`\bcabrank(?:-(?:linux|darwin)-[a-z0-9]+)?[
 func TestVersionIsOneNumber(t *testing.T) {
 	version := strings.TrimSpace(read(t, "VERSION"))
 	newest := regexp.MustCompile(`(?m)^## \[(\d[^\]]*)\]`).FindStringSubmatch(read(t, "CHANGELOG.md"))
-	if newest != nil && newest[1] != version {
+	if len(newest) > 1 && newest[1] != version {
 		t.Errorf("CHANGELOG.md says that %s is the newest release, VERSION says %s", newest[1], version)
 	}
 	for _, name := range sourceFiles(t, ".md") {
