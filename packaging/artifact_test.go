@@ -70,7 +70,6 @@ func TestArchive(t *testing.T) {
 		"-rwxr-xr-x cabrank-1.2.3-linux-amd64/cabrank: program of linux-amd64",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.service: unit",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.socket: unit",
-		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.sysusers: unit",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/deploy/systemd/cabrank.yml: unit",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/examples/cabrank.yml: server:",
 		"-rw-r--r-- cabrank-1.2.3-linux-amd64/share/man/man1/cabrank.1: .TH",

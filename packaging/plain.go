@@ -7,13 +7,10 @@ import (
 	"slices"
 )
 
-// systemd lists what has Cabrank run as a service of a host: its user, its port, and a
-// configuration to begin with.
+// systemd lists what has Cabrank run as a service of a host: its port, and a configuration
+// to begin with. The user is made by hand.
 func systemd() []string {
-	return []string{
-		"deploy/systemd/cabrank.service", "deploy/systemd/cabrank.socket",
-		"deploy/systemd/cabrank.sysusers", "deploy/systemd/cabrank.yml",
-	}
+	return []string{"deploy/systemd/cabrank.service", "deploy/systemd/cabrank.socket", "deploy/systemd/cabrank.yml"}
 }
 
 // archive is for hosts without a package manager that this file knows: a folder with the

@@ -170,7 +170,6 @@ func newDebianHost(t *testing.T, packages ...string) debianHost {
 	t.Helper()
 	h := debianHost{startMachine(t, packages)}
 	h.run("systemctl", "daemon-reload") // from now on it looks like one that systemd has booted
-	h.run("rm", "-f", policy)           // containers have one
 	return h
 }
 

@@ -268,12 +268,19 @@ func (p machinePlan) show(root string) error {
 	return nil
 }
 
-// furnish writes what the user finds: commands that stand in for others, and packages.
+// furnish writes what the user finds: commands that stand in for others, where apt finds
+// them, too, and packages. No policy keeps those from starting services, as one does in
+// many containers, and none has all manual pages of this machine indexed.
 func (p machinePlan) furnish(root string) error {
+	if err := errors.Join(os.RemoveAll(root+policy), os.RemoveAll(root+"/var/lib/man-db/auto-update")); err != nil {
+		return err
+	}
 	for _, name := range []string{dockerRole, systemctlRole} {
 		script := "#!/bin/sh\nexec unshare --mount " + standIns + " " + name + ` "$@"` + "\n"
-		if err := writeFile(root+"/usr/local/bin/"+name, script); err != nil {
-			return err
+		for _, place := range []string{root + "/usr/local/bin/" + name, root + "/usr/bin/" + name} {
+			if err := errors.Join(os.RemoveAll(place), writeFile(place, script)); err != nil {
+				return err
+			}
 		}
 	}
 	if err := os.MkdirAll(root+shop, 0o755); err != nil {
