@@ -33,7 +33,7 @@ func TestProbesAreNotCrowdedOut(t *testing.T) {
 		}
 	}
 	first := held[0]
-	if err := first.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := first.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := first.Read(make([]byte, 1)); err == nil || strings.Contains(err.Error(), "timeout") {

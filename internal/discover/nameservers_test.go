@@ -176,7 +176,7 @@ func TestAskEnds(t *testing.T) {
 		_, err := n.ask(ctx, question{"w.", dnsmessage.TypeA})
 		ended <- err
 	}()
-	testkit.Eventually(t, 10*time.Second, "the question", func() bool { return len(mute.Questions()) > 0 })
+	testkit.Eventually(t, 30*time.Second, "the question", func() bool { return len(mute.Questions()) > 0 })
 	cancel()
 	select {
 	case err := <-ended:

@@ -24,7 +24,7 @@ func TestVanishedAddressIsDownSoon(t *testing.T) {
 	server.deaf.Store(true)
 	shrinkBacklog(t, server.Listener)
 	before, last := server.held(), dialOnce(t, address)
-	testkit.Eventually(t, 10*time.Second, "the last connection that is taken", func() bool { return server.held() > before })
+	testkit.Eventually(t, 30*time.Second, "the last connection that is taken", func() bool { return server.held() > before })
 	for last {
 		last = dialOnce(t, address)
 	}

@@ -230,10 +230,10 @@ func TestRosterForgivesADroppedConnection(t *testing.T) {
 	_, b := start(t, address)
 	b.await(t, address, "up at tcp "+address)
 	for range 3 {
-		testkit.Eventually(t, 10*time.Second, "a held connection", func() bool { return server.held() > 0 })
+		testkit.Eventually(t, 30*time.Second, "a held connection", func() bool { return server.held() > 0 })
 		server.drop()
 	}
-	testkit.Eventually(t, 10*time.Second, "a held connection", func() bool { return server.held() > 0 })
+	testkit.Eventually(t, 30*time.Second, "a held connection", func() bool { return server.held() > 0 })
 	if told := b.told(address); slices.Contains(told, "down") {
 		t.Errorf("told %q", told)
 	}
@@ -296,7 +296,7 @@ func TestRosterHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.await(t, address, "down")
-	testkit.Eventually(t, 10*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
+	testkit.Eventually(t, 30*time.Second, "the state", func() bool { return r.Endpoints()[0].State == Drained })
 	if err := r.Hold(address, false); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestRosterReplace(t *testing.T) {
 	b.await(t, names[0], "down")
 	b.setWork(names[0], Work{})
 	b.await(t, names[0], "remove")
-	testkit.Eventually(t, 10*time.Second, "its end", func() bool { return len(r.Endpoints()) == 2 })
+	testkit.Eventually(t, 30*time.Second, "its end", func() bool { return len(r.Endpoints()) == 2 })
 	b.wantTold(t, names[1], "add", "up at tcp "+names[1])
 	if err := r.Replace(names); err != nil {
 		t.Fatal(err)

@@ -182,7 +182,7 @@ func TestRoutes(t *testing.T) {
 	} {
 		conn := new(owned)
 		got := ask(t, s, conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
-		testkit.Eventually(t, 10*time.Second, "the end", func() bool { return conn.heard() == want.told })
+		testkit.Eventually(t, 30*time.Second, "the end", func() bool { return conn.heard() == want.told })
 		if !strings.HasPrefix(got, want.got) {
 			t.Errorf("%s: got %q", path, got)
 		}

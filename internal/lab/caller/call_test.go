@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		before := s.calls.Load()
 		go func() {
-			testkit.Eventually(t, 10*time.Second, "the call to arrive", func() bool { return s.calls.Load() > before })
+			testkit.Eventually(t, 30*time.Second, "the call to arrive", func() bool { return s.calls.Load() > before })
 			cancel()
 		}()
 		if answer := c.Call(ctx, traffic.Call{}); codes.Code(answer.Code) != codes.Canceled {

@@ -64,7 +64,7 @@ func dial(t *testing.T, calls *count) *http2.Framer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close(); l.Close() })
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	fr := http2.NewFramer(c, c)
 	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	fr.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(4096)

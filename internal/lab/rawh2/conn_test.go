@@ -59,7 +59,7 @@ func serve(t *testing.T, setUp func(*Conn) Handler) (c net.Conn, fr *http2.Frame
 		accepted.Close()
 	}()
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(30 * time.Second))
 	fr = http2.NewFramer(c, c)
 	fr.AllowIllegalWrites = true
 	io.WriteString(c, http2.ClientPreface)
@@ -203,7 +203,7 @@ func TestDoWritesBetweenBatches(t *testing.T) {
 		in  = 24 + 9 + 17                // preface, SETTINGS, PING
 		out = 27 + 13 + 9 + (9 + 1) + 17 // SETTINGS, WINDOW_UPDATE, its answer, HEADERS, PING
 	)
-	testkit.Eventually(t, 10*time.Second, "all bytes are counted", func() bool { // a write counts just after it was read
+	testkit.Eventually(t, 30*time.Second, "all bytes are counted", func() bool { // a write counts just after it was read
 		received, sent := conn.Bytes()
 		return received == in && sent == out
 	})

@@ -120,7 +120,7 @@ func TestEvents(t *testing.T) {
 	if err := other.Publish(t.Context(), "c", published{Run: e.run, Number: 0}); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, 10*time.Second, "all to be counted", func() bool {
+	testkit.Eventually(t, 30*time.Second, "all to be counted", func() bool {
 		return counts(e) == "PUB 3, ACK 3, EVNT to all subscribers 20, EVNT due to them 15, EVNT out of order 5"
 	})
 }

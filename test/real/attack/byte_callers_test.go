@@ -17,14 +17,16 @@ import (
 
 // R9, the bar: 20 callers that send their request a byte at a time do not hold the
 // two slots there are, so that others keep their latency; and they are served, too.
-func TestByteAtATimeCallers(t *testing.T) {
+func TestByteAtATimeCallers(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	t.Run("go", func(t *testing.T) {
+		t.Parallel()
 		c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "1")
 		c.WaitWorkers(2)
 		byteAtATime(t, c)
 	})
 	for _, lang := range []string{"python", "ruby"} {
 		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
 			c, _ := harness.OneThread(t, lang, harness.Trusting)
 			byteAtATime(t, c)
 		})

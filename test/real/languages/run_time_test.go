@@ -39,7 +39,7 @@ func computeLong(t *testing.T, conn *grpc.ClientConn, deadline time.Duration) []
 
 // R5, R6: a handler that computes for longer than max_run_time costs its worker,
 // also when its caller has given up long ago; one that waits is left alone.
-func TestRunTimeOfRealHandlers(t *testing.T) {
+func TestRunTimeOfRealHandlers(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	const limit = time.Second
 	for _, test := range []struct {
 		name     string
@@ -53,6 +53,7 @@ func TestRunTimeOfRealHandlers(t *testing.T) {
 		{"waits", "ruby", time.Minute, false},
 	} {
 		t.Run(test.name+" in "+test.lang, func(t *testing.T) {
+			t.Parallel()
 			args := slices.Concat([]string{"--workers", "1", "--slots", strconv.Itoa(longSlots), "--transport", "unix", "--"}, harness.ReadLangExample(t, test.lang).Worker)
 			c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), "CABRANK_MAX_RUN_TIME="+limit.String()), args...)
 			c.WaitReady(harness.LangBound)
