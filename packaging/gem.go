@@ -57,15 +57,11 @@ func gemVersion(r *release) string { return r.inForm(".rc.") }
 
 // gemFiles are the files that the gem installs, sorted by name.
 func gemFiles(r *release, p program) ([]file, error) {
-	files, err := r.licenses()
-	if err != nil {
-		return nil, err
-	}
 	readme, err := r.readme()
 	if err != nil {
 		return nil, err
 	}
-	files = append(files,
+	files := append(r.legal(),
 		file{Name: "README.md", Mode: 0o644, Content: readme},
 		file{Name: path.Join("libexec", p.Gem, "cabrank"), Mode: 0o755, Content: p.Content},
 	)
