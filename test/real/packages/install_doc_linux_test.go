@@ -101,3 +101,21 @@ func (c *terminal) start(s step) {
 		return s.missing(text) == ""
 	})
 }
+
+// What is compared is what stays on the screen, in the order of the page.
+func TestShownLines(t *testing.T) {
+	printed := shown("\x1b[1mone\x1b[0m\r\ntwo\rthree\x1b[2K\r\n\x1b[1G\x1b[0Kfour\r\n")
+	if want := "one\nthree\nfour\n"; printed != want {
+		t.Errorf("it shows %q, want %q", printed, want)
+	}
+	for line, prints := range map[string][]string{
+		"":     {"one", "…r"},
+		"five": {"t…e", "five"},
+		"one":  {"four", "one"},
+		"thr":  {"thr"},
+	} {
+		if missing := (step{prints: prints}).missing(printed); missing != line {
+			t.Errorf("of %q it misses %q, want %q", prints, missing, line)
+		}
+	}
+}

@@ -43,6 +43,7 @@ var (
 
 // shown is what stays on a screen of what was printed.
 func shown(printed string) string {
+	printed = strings.ReplaceAll(printed, "\x1b[1G", "\r") // to the first column: npm
 	printed = strings.ReplaceAll(escapes.ReplaceAllString(printed, ""), "\r\n", "\n")
 	return overwritten.ReplaceAllString(printed, "")
 }
