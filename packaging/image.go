@@ -55,11 +55,7 @@ func images(r *release) ([]artifact, error) {
 
 // image is one layer, and what containers of it start with.
 func image(r *release, p program) (v1.Image, error) {
-	files, err := imageFiles(r, p)
-	if err != nil {
-		return nil, err
-	}
-	content, err := tarGz(files, r.Date)
+	content, err := tarGz(imageFiles(r, p), r.Date)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
@@ -22,11 +20,7 @@ const (
 // imageFiles is the file system of the image: the program, and what it looks for
 // elsewhere than in its own file. Names are found by /etc/hosts, then DNS, without an
 // nsswitch.conf.
-func imageFiles(r *release, p program) ([]file, error) {
-	terms, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
-	if err != nil {
-		return nil, err
-	}
+func imageFiles(r *release, p program) []file {
 	passwd := fmt.Sprintf("root:x:0:0:root:/root:/sbin/nologin\ncabrank:x:%d:%[1]d:Cabrank:/nonexistent:/sbin/nologin\n", imageUser)
 	group := fmt.Sprintf("root:x:0:\ncabrank:x:%d:\n", imageUser)
 	files := []file{
@@ -35,10 +29,13 @@ func imageFiles(r *release, p program) ([]file, error) {
 		{Name: "etc/passwd", Mode: 0o644, Content: []byte(passwd)},
 		{Name: "etc/group", Mode: 0o644, Content: []byte(group)},
 		{Name: "etc/ssl/certs/ca-certificates.crt", Mode: 0o644, Content: certificates()},
-		{Name: "usr/share/doc/cabrank/LICENSE", Mode: 0o644, Content: terms},
 		{Name: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777}, // control socket, sockets of workers
 	}
-	return withFolders(files), nil
+	for _, f := range r.legal() {
+		f.Name = "usr/share/doc/cabrank/" + f.Name
+		files = append(files, f)
+	}
+	return withFolders(files)
 }
 
 // withFolders adds the folders that files are in. Docker makes those that a layer does

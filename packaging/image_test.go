@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -23,10 +22,8 @@ import (
 // packedImages packs programs that are a few bytes.
 func packedImages(t *testing.T) (*release, []artifact) {
 	t.Helper()
-	r := &release{Root: "..", Version: "1.2.3-rc.1", Commit: "0123456789ab", Date: time.Unix(1_700_000_000, 0).UTC()}
-	for _, p := range platforms() {
-		r.Programs = append(r.Programs, program{platform: p, Content: []byte("program of " + p.String())})
-	}
+	r := small()
+	r.Version = "1.2.3-rc.1"
 	all, err := images(r)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +151,7 @@ func checkImage(t *testing.T, r *release, of *v1.Platform, img v1.Image) {
 	if !slices.Equal(c.Entrypoint, []string{"/usr/local/bin/cabrank"}) || c.User != "65532:65532" || c.WorkingDir != "/etc/cabrank" || len(c.Cmd) > 0 {
 		t.Errorf("containers start with %+v", c)
 	}
-	if c.Labels["org.opencontainers.image.created"] != "2023-11-14T22:13:20Z" || c.Labels["org.opencontainers.image.revision"] != r.Commit {
+	if c.Labels["org.opencontainers.image.created"] != "2026-01-02T03:04:05Z" || c.Labels["org.opencontainers.image.revision"] != r.Commit {
 		t.Errorf("the labels are %v", c.Labels)
 	}
 	layers, err := img.Layers()
@@ -200,7 +197,7 @@ func checkLayer(t *testing.T, r *release, of *v1.Platform, layer v1.Layer) {
 	}
 	for name, mode := range map[string]int64{
 		imageProgram: 0o755, "tmp": 0o1777, "etc": 0o755, "etc/cabrank": 0o755, "etc/passwd": 0o644, "etc/group": 0o644,
-		"etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/doc/cabrank/LICENSE": 0o644,
+		"etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/doc/cabrank/LICENSE": 0o644, "usr/share/doc/cabrank/THIRD-PARTY-LICENSES": 0o644,
 	} {
 		if modes[name] != mode {
 			t.Errorf("%s has the mode %o, want %o", name, modes[name], mode)

@@ -176,6 +176,7 @@ func dockerRun(args []string) error {
 		entry          = flags.String("entrypoint", "", "")
 	)
 	flags.Bool("rm", false, "")
+	flags.String("network", "host", "") // all containers have that of the machine
 	flags.StringVar(as, "u", "", "")
 	flags.BoolVar(&c.ReadOnly, "read-only", false, "")
 	flags.Var(&env, "e", "")

@@ -55,7 +55,7 @@ func packagesForARM64(t *testing.T) (found []string) {
 			found = append(found, dist(t, name))
 		}
 	}
-	if len(found) < 4 {
+	if len(found) < 6 {
 		t.Fatalf("%d packages for linux/arm64, want an archive, a gem, a wheel, an npm package, a Debian package and an image: %q", len(found), found)
 	}
 	return found

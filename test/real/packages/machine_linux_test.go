@@ -251,9 +251,6 @@ func (p machinePlan) show(root string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(root+standIns, ""); err != nil {
-		return err
-	}
 	if err := mountBind(self, root+standIns); err != nil {
 		return err
 	}
@@ -350,12 +347,19 @@ func mountNew(kind, target, options string) error {
 
 // mountBind shows a file or folder at a second place, to be read there.
 func mountBind(source, target string) error {
-	if info, err := os.Stat(source); err != nil || info.IsDir() {
-		if err := os.MkdirAll(target, 0o755); err != nil {
-			return err
-		}
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
 	}
-	err := unix.Mount(source, target, "", unix.MS_BIND, "")
+	if info.IsDir() {
+		err = os.MkdirAll(target, 0o755)
+	} else if _, missing := os.Stat(target); missing != nil {
+		err = writeFile(target, "")
+	}
+	if err != nil {
+		return err
+	}
+	err = unix.Mount(source, target, "", unix.MS_BIND, "")
 	if err == nil {
 		err = unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 	}
