@@ -38,14 +38,14 @@ var ended = regexp.MustCompile("\x1e(\\d+)\x1e")
 // that was written again.
 var (
 	escapes     = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	overwritten = regexp.MustCompile("(?m)^.*\r")
+	overwritten = regexp.MustCompile("(?m)^.*\r([^\r\n])")
 )
 
 // shown is what stays on a screen of what was printed.
 func shown(printed string) string {
 	printed = strings.ReplaceAll(printed, "\x1b[1G", "\r") // to the first column: npm
 	printed = strings.ReplaceAll(escapes.ReplaceAllString(printed, ""), "\r\n", "\n")
-	return overwritten.ReplaceAllString(printed, "")
+	return overwritten.ReplaceAllString(printed, "$1")
 }
 
 // terminal is a shell on a machine, at a pseudo-terminal, as programs can tell.
