@@ -18,7 +18,16 @@ BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
 # Without gRPC's trace pages the linker leaves out what nobody calls; 3 MB less. HTTP/2 of
 # net/http is 0.5 MB that nothing uses: calls have an engine of their own.
 TAGS       := grpcnotrace nethttpomithttp2
-LDFLAGS    := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
+# Functions are inlined where calls go through: in the standard library and in these packages
+# (a test holds that none is missing). Elsewhere they are not, which is 0.5 MB less.
+ROOT := github.com/cabrank/cabrank
+HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,accesslog broker/... door grpcwire h2 methods \
+  rank redislink relay schema shard sink socket watch web) \
+  $(addprefix $(ROOT)/internal/lab/,alarm caller httpcaller latency socketcaller traffic) \
+  github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
+  golang.org/x/net/http/... golang.org/x/net/http2/hpack golang.org/x/net/idna golang.org/x/sys/... golang.org/x/text/...
+GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
 
 # Packages of real tests that run side by side: they wait far more than they compute.
 BESIDE := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
@@ -47,7 +56,7 @@ help: ## Show this list.
 .PHONY: build
 build: ## Build bin/cabrank: one static binary.
 	@echo "building $(BIN) $(VERSION) for $$(go env GOOS)/$$(go env GOARCH)"
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o '$(BIN)' ./cmd/cabrank
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags '$(TAGS)' $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BIN)' ./cmd/cabrank
 
 .PHONY: demo
 demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls and ends.

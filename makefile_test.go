@@ -2,6 +2,7 @@ package cabrank_test
 
 import (
 	"go/build/constraint"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,4 +90,31 @@ func builds(want constraint.Expr, tags []string) bool {
 		return want.Eval(func(tag string) bool { return tag == system || slices.Contains(tags, tag) })
 	}
 	return on("linux") || on("darwin")
+}
+
+// `make build` inlines functions only in the standard library and in what HOT names: that
+// has to be all that calls go through. gRPC's library is not there: it asks for health and
+// for descriptions, and is what the lab's own callers are.
+func TestCallsGoThroughInlinedCode(t *testing.T) {
+	out, err := exec.Command("make", "--silent", "--eval", "hot: ; @echo $(HOT)", "hot").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hot := strings.Fields(string(out))
+	calls := []string{"./internal/relay", "./internal/web", "./internal/socket", "./internal/methods", "./internal/accesslog", "./internal/broker/redis"}
+	list := append([]string{"list", "-deps", "-tags", "grpcnotrace,nethttpomithttp2", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}, calls...)
+	if out, err = exec.Command("go", list...).Output(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(name, "google.golang.org/grpc") || strings.HasPrefix(name, "google.golang.org/genproto/") || name == "golang.org/x/net/http2" || strings.HasPrefix(name, "golang.org/x/net/internal/") {
+			continue
+		}
+		if !slices.ContainsFunc(hot, func(pattern string) bool {
+			folder, all := strings.CutSuffix(pattern, "/...")
+			return name == pattern || all && (name == folder || strings.HasPrefix(name, folder+"/"))
+		}) {
+			t.Errorf("calls go through %s, which HOT in the Makefile does not name", name)
+		}
+	}
 }
