@@ -64,6 +64,7 @@ func zipped(content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.ModTime = time.Unix(0, 0) // which stands for none: RFC 1952, section 2.3.1
 	if _, err := w.Write(content); err != nil {
 		return nil, err
 	}

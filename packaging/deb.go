@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/md5" //nolint:gosec // the sums in a Debian package are MD5: they find accidents, not attacks
 	"fmt"
 	"io/fs"
@@ -127,7 +128,7 @@ func debianData(r *release, p program, words debianWords) ([]file, error) {
 	for _, place := range debianPlaces() {
 		content, err := debianFile(r, words, place[0])
 		if err == nil && strings.HasSuffix(place[1], ".gz") {
-			content, err = zipped(content)
+			content, err = zippedBest(content)
 		}
 		if err != nil {
 			return nil, err
@@ -138,13 +139,28 @@ func debianData(r *release, p program, words debianWords) ([]file, error) {
 	return append(files, more...), err
 }
 
+// zippedBest is content as gzip -9n packs it, which Debian asks of what people read.
+// Source: Debian Policy, sections 12.1 and 12.7.
+func zippedBest(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
+
 // debianShare is what has no file in the tree: manual pages and the licenses of modules,
 // both zipped, and completion, where the zsh of Debian looks for that of packages.
 func debianShare(r *release) (files []file, err error) {
 	share := slices.Concat(r.Manuals, []file{{Name: "doc/cabrank/THIRD-PARTY-LICENSES", Mode: 0o644, Content: r.ThirdParty}})
 	for _, f := range share {
 		f.Name += ".gz"
-		if f.Content, err = zipped(f.Content); err != nil {
+		if f.Content, err = zippedBest(f.Content); err != nil {
 			return nil, err
 		}
 		files = append(files, f)

@@ -175,6 +175,9 @@ func TestDebianShare(t *testing.T) {
 	} {
 		content := entries["./usr/share/"+name].Content
 		if strings.HasSuffix(name, ".gz") {
+			if !bytes.HasPrefix(content, []byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x02")) {
+				t.Errorf("%s is not zipped without a name and a time, and best: % x", name, content[:10])
+			}
 			content = []byte(unzipped(t, string(content)))
 		}
 		if string(content) != want {
@@ -217,5 +220,13 @@ func TestAr(t *testing.T) {
 		"even            1234567890  0     0     100644  2         `\nab")
 	if got != want {
 		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}
+
+// Nothing that is zipped has a time of its own.
+func TestZippedHasNoTime(t *testing.T) {
+	content, err := zipped([]byte("text"))
+	if err != nil || !bytes.Equal(content[4:8], make([]byte, 4)) {
+		t.Errorf("the header is % x (%v)", content[:10], err)
 	}
 }
