@@ -93,10 +93,6 @@ func describe(r *release, name, description string) packageJSON {
 // npmPackage packs files with package.json and the licenses, as "npm pack" does: all of it
 // is below the folder "package".
 func npmPackage(r *release, about packageJSON, files []file) (artifact, error) {
-	licenses, err := r.licenses()
-	if err != nil {
-		return artifact{}, err
-	}
 	var manifest bytes.Buffer
 	encoder := json.NewEncoder(&manifest)
 	encoder.SetEscapeHTML(false)
@@ -104,7 +100,7 @@ func npmPackage(r *release, about packageJSON, files []file) (artifact, error) {
 	if err := encoder.Encode(about); err != nil {
 		return artifact{}, err
 	}
-	files = append(append(files, licenses...), file{Name: "package.json", Mode: 0o644, Content: manifest.Bytes()})
+	files = append(append(files, r.legal()...), file{Name: "package.json", Mode: 0o644, Content: manifest.Bytes()})
 	for i := range files {
 		files[i].Name = "package/" + files[i].Name
 	}

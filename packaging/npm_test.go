@@ -53,7 +53,7 @@ func TestNPM(t *testing.T) {
 	made := madeTwice(t, npm)
 	found := npmFiles(t, made["cabrank-1.2.3-rc.4.tgz"])
 	main := manifest(t, found)
-	for _, file := range []string{main.Main, main.Types, main.Bin["cabrank"], "README.md", "LICENSE"} {
+	for _, file := range []string{main.Main, main.Types, main.Bin["cabrank"], "README.md", "LICENSE", thirdParty} {
 		if found["package/"+file] == "" {
 			t.Errorf("there is no %s", file)
 		}

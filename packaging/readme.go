@@ -29,9 +29,3 @@ func linked(text []byte, below string) []byte {
 		return []byte("](" + below + "/" + target + string(parts[2]) + ")")
 	})
 }
-
-// licenses are the files that say on which terms the program may be passed on.
-func (r *release) licenses() ([]file, error) {
-	content, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
-	return []file{{Name: "LICENSE", Mode: 0o644, Content: content}}, err
-}

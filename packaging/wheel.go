@@ -40,10 +40,7 @@ func wheel(r *release, p program) (artifact, error) {
 
 // wheelInfo is what a wheel says of itself.
 func wheelInfo(r *release, p program) ([]file, error) {
-	files, err := r.licenses()
-	if err != nil {
-		return nil, err
-	}
+	files := r.legal()
 	var names []string
 	for i := range files {
 		names = append(names, files[i].Name)
