@@ -17,8 +17,13 @@ func systemd() []string {
 // program and what belongs to it. Its share/ can be copied to /usr/local/share.
 func archive(r *release, p program) (artifact, error) {
 	folder := "cabrank-" + r.Version + "-" + p.String()
-	files := append(r.legal(), file{Name: "cabrank", Mode: 0o755, Content: p.Content})
-	more := []string{"README.md", "CHANGELOG.md", "examples/cabrank.yml"}
+	readme, err := r.readme()
+	if err != nil {
+		return artifact{}, err
+	}
+	files := append(r.legal(),
+		file{Name: "cabrank", Mode: 0o755, Content: p.Content}, file{Name: "README.md", Mode: 0o644, Content: readme})
+	more := []string{"CHANGELOG.md", "examples/cabrank.yml"}
 	if p.OS == "linux" {
 		more = append(more, systemd()...)
 	}
