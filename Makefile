@@ -66,7 +66,8 @@ demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls 
 
 .PHONY: packages
 packages: ## Build every package that people install into dist/.
-	@go -C packaging run . -out ../dist
+	@# Built as the programs are, so that the standard library is compiled once for both.
+	@CGO_ENABLED=0 go -C packaging run -trimpath . -out ../dist
 
 .PHONY: packages-check
 packages-check: packages ## Build all packages again from a clone elsewhere, with an empty build cache, and compare every byte.
