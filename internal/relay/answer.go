@@ -41,7 +41,7 @@ func (workerSide) Accept(*h2.Conn, *h2.Block) *h2.Stream { return nil }
 // Headers implements h2.Handler.
 func (h workerSide) Headers(s *h2.Stream, b *h2.Block, end bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	if uc := a.via; uc != nil && uc.heard != now && a.alive(b, end, now) {
+	if uc := a.via; uc != nil && uc.heard != now && a.alive(b, end) {
 		a.spoke(now)
 	}
 	if !a.answered {
@@ -88,7 +88,7 @@ func (h workerSide) Data(s *h2.Stream, p []byte, end bool) {
 // Reset implements h2.Handler.
 func (h workerSide) Reset(s *h2.Stream, code h2.ErrCode, broken bool) {
 	a, now := s.Owner.(*attempt), h.st.Now()
-	if code != h2.RefusedStream && !a.call.late(now) {
+	if code != h2.RefusedStream && !a.call.late() {
 		a.spoke(now)
 	}
 	switch {
@@ -313,7 +313,7 @@ func (c *call) creditWorker(n int) {
 func (c *call) workerDone(now time.Duration) {
 	c.st.StopTimer(&c.clock)
 	outcome := c.verdict()
-	if c.endedByClock(now) {
+	if c.endedByClock() {
 		outcome = rank.Cancelled // its handler may hold the thread for longer (R5)
 	}
 	c.leaveWorker(outcome, now)
@@ -336,7 +336,7 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 		c.fail(c.partAs, now)
 	case broken:
 		c.fail(endedBroken, now)
-	case code == h2.Cancel && c.late(now):
+	case code == h2.Cancel && c.late():
 		// grpc-go ends a call so whose deadline has passed.
 		c.fail(endedDeadline, now)
 	case code == h2.RefusedStream && c.replayable():
@@ -358,9 +358,10 @@ func (c *call) workerReset(code h2.ErrCode, broken bool, now time.Duration) {
 	}
 }
 
-// late reports whether the call's deadline has passed, here or at a peer.
-func (c *call) late(now time.Duration) bool {
-	return c.deadline != 0 && now+clockSkew >= c.deadline
+// late reports whether the call's deadline has passed, here or at a peer. It looks at
+// the clock anew: what a turn reads may have been sent after the turn looked.
+func (c *call) late() bool {
+	return c.deadline != 0 && c.st.relay.now()+clockSkew >= c.deadline
 }
 
 func (c *call) refusedStream(now time.Duration) {

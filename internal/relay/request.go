@@ -258,7 +258,7 @@ func (c *call) abandoned(now time.Duration) {
 	c.leaveQueue(now)
 	if !c.done {
 		c.code = grpcwire.Cancelled
-		if c.late(now) { // it left because its time was up
+		if c.late() { // it left because its time was up
 			c.code = grpcwire.DeadlineExceeded
 		}
 	}

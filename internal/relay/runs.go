@@ -90,13 +90,13 @@ func (st *stand) recordRun(c *call, now time.Duration) {
 	switch timeout := st.relay.settings().HangTimeout; {
 	case c.work.lost && timeout > 0 && c.work.total >= timeout:
 		r.wasLost(c.work.total, now)
-	case c.answered && !c.endedByClock(now):
+	case c.answered && !c.endedByClock():
 		r.ran(c.work.first)
 	}
 }
 
 // endedByClock reports an answer that is the deadline's: a worker's library makes it
 // by itself, and the handler goes on.
-func (a *attempt) endedByClock(now time.Duration) bool {
-	return a.code == grpcwire.DeadlineExceeded && a.call.late(now)
+func (a *attempt) endedByClock() bool {
+	return a.code == grpcwire.DeadlineExceeded && a.call.late()
 }

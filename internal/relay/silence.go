@@ -198,7 +198,7 @@ func (r *Relay) Suspect(e *Endpoint, suspect bool) {
 // alive reports whether a header block of an answer shows that a thread of the
 // worker's has worked. A refusal does not (R1, R6), nor the first of its two blocks
 // (R2), nor what a library answers by itself when the deadline passes.
-func (a *attempt) alive(b *h2.Block, end bool, now time.Duration) bool {
+func (a *attempt) alive(b *h2.Block, end bool) bool {
 	if !end {
 		return b.Fields > plainFields || !a.via.upstream.endpoint.local
 	}
@@ -210,7 +210,7 @@ func (a *attempt) alive(b *h2.Block, end bool, now time.Duration) bool {
 	case grpcwire.ResourceExhausted:
 		return !a.hasRefusalText(b)
 	case grpcwire.DeadlineExceeded, grpcwire.Cancelled:
-		return !a.call.late(now)
+		return !a.call.late()
 	default:
 		return true
 	}
@@ -344,7 +344,7 @@ func (uc *upstreamConn) sent(m *method, now time.Duration) {
 // may run on, and hold a thread (R5).
 func (u *upstream) gaveUp(a *attempt, began, now time.Duration) {
 	u.left = now
-	if a.owed() || a.endedByClock(now) {
+	if a.owed() || a.endedByClock() {
 		if u.given.calls++; u.given.calls == 1 {
 			u.given.first = began
 		}

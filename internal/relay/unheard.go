@@ -78,7 +78,7 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 	case a.isRefusal(b):
 		outcome = rank.MaybeRefused
 	case a.code == grpcwire.DeadlineExceeded:
-		outcome = a.unlessByClock(outcome, now)
+		outcome = a.unlessByClock(outcome)
 	}
 	a.effort = said
 	a.endUnheard(outcome, now)
@@ -88,7 +88,7 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 func (a *attempt) unheardReset(code h2.ErrCode, now time.Duration) {
 	outcome := rank.RefusedByWorker
 	if code != h2.RefusedStream {
-		outcome = a.unlessByClock(rank.Failed, now)
+		outcome = a.unlessByClock(rank.Failed)
 	}
 	a.endUnheard(outcome, now)
 }
@@ -97,12 +97,11 @@ func (a *attempt) unheardReset(code h2.ErrCode, now time.Duration) {
 // deadline that it was told its library ends the stream by itself, be it grpc-go or
 // those on gRPC's C core, and its handler goes on: then nobody will ever tell when
 // that is through, and the slot is held as a ghost.
-func (a *attempt) unlessByClock(outcome rank.Outcome, now time.Duration) rank.Outcome {
-	c := a.call
-	if c.deadline == 0 || now < c.deadline {
+func (a *attempt) unlessByClock(outcome rank.Outcome) rank.Outcome {
+	if !a.call.late() {
 		return outcome
 	}
-	c.ticket.Request.OnCancel = rank.Hold
+	a.call.ticket.Request.OnCancel = rank.Hold
 	return rank.Cancelled
 }
 
