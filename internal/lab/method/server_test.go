@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -132,9 +133,9 @@ func (s scripted) ServerReflectionInfo(stream reflectionv1.ServerReflection_Serv
 			return err
 		}
 		answer := s.answer(question)
-		if answer == nil { // silence
+		if answer == nil { // silence; the server may be the first to notice the deadline
 			<-stream.Context().Done()
-			return nil
+			return status.FromContextError(stream.Context().Err()).Err()
 		}
 		if err := stream.Send(answer); err != nil {
 			return err
