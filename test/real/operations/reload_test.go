@@ -84,13 +84,15 @@ type reloadRig struct {
 	op   *harness.Operator
 }
 
+// startReloadRig starts it with a file of two workers, and waits for both.
 func startReloadRig(t *testing.T, text string) *reloadRig {
 	t.Helper()
 	file, socket := mountFile(t, text), filepath.Join(harness.ShortTempDir(t), "c.sock")
 	worker := harness.ChaosWorker(t, filepath.Join(t.TempDir(), "ledger"))
 	c := harness.StartCabrank(t, append([]string{"--config", file.path(), "--control", socket, "--"}, worker...)...)
-	c.WaitReady(harness.Patience)
-	return &reloadRig{Cabrank: c, t: t, file: file, op: harness.NewOperator(t, socket)}
+	r := &reloadRig{Cabrank: c, t: t, file: file, op: harness.NewOperator(t, socket)}
+	r.awaitWorkers(2)
+	return r
 }
 
 // refuses reloads what is refused, with all of its faults.
@@ -111,10 +113,14 @@ func (r *reloadRig) reload(text string, workers int) {
 	if err := r.op.Run(harness.Patience, "reload"); err != nil {
 		r.t.Fatal(err)
 	}
-	ready := func(s *harness.OperatorStatus) bool {
-		return s.Wanted == workers && s.Ready == workers && len(s.Workers) == workers
-	}
-	if err := r.op.Await(harness.Patience, fmt.Sprint(workers, " workers"), ready); err != nil {
+	r.awaitWorkers(workers)
+}
+
+// awaitWorkers waits until so many workers are there, and ready.
+func (r *reloadRig) awaitWorkers(n int) {
+	r.t.Helper()
+	ready := func(s *harness.OperatorStatus) bool { return s.Wanted == n && s.Ready == n && len(s.Workers) == n }
+	if err := r.op.Await(harness.Patience, fmt.Sprint(n, " workers"), ready); err != nil {
 		r.t.Fatal(err)
 	}
 }
