@@ -57,13 +57,14 @@ func TestSocketLoad(t *testing.T) {
 	for name, url := range map[string]string{"memory": memory, "old": startOld(t, redis, oldjuggler.Options{CloseURI: "close"})} {
 		t.Run(name, func(t *testing.T) {
 			r, counts := socketLoad(t, 0, url, "--call", "test.echo", "--args", `"{{.RequestNumber}}"`, "--connections", "5",
-				"--rate", "200", "--warmup", "100ms", "--duration", "1s", "--fail", "errors<1%")
+				"--rate", "200", "--warmup", "100ms", "--duration", "1s")
 			n := r.Record.Due + r.Record.Warmup.Calls
 			if r.Record.Due < 150 || r.Record.Calls.Answered.Count() != r.Record.Due || r.Record.Opened != 5 ||
 				counts["CALL"] != n || counts["ACK"] != n || counts["RES"] != n || counts["EXP"]+counts["NACK"]+counts["lost with a connection"] != 0 {
 				t.Errorf("%d due: %v", r.Record.Due, counts)
 			}
-			_, counts = socketLoad(t, 0, url, "--call", "test.reverse", "--args", `"abc"`, "--callers", "20", "--connections", "4", "--duration", "500ms")
+			// A closed loop is judged on a busy machine, too: it sends no call late.
+			_, counts = socketLoad(t, 0, url, "--call", "test.reverse", "--args", `"abc"`, "--callers", "20", "--connections", "4", "--duration", "500ms", "--fail", "errors<1%")
 			if counts["RES"] < 20 || counts["RES"] != counts["CALL"] {
 				t.Errorf("%v", counts)
 			}
