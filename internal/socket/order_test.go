@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -58,9 +59,14 @@ func TestTopicsOneStepAtATime(t *testing.T) {
 	c.send(subFrame("1", "c"), unsubFrame("2", "c"), subFrame("3", "c"), unsubFrame("4", "c"))
 	b.await(t, "sub c")
 	d.send(subFrame("5", "c"))
-	testkit.Eventually(t, within, "both to be read", func() bool {
-		return server.Stats().Received["sub"] == 3 && server.Stats().Received["unsb"] == 2
-	})
+	waits := func(n int) {
+		testkit.Eventually(t, within, "subscriptions to wait for the broker", func() bool {
+			server.hub.mu.RLock()
+			defer server.hub.mu.RUnlock()
+			return len(server.hub.topics[broker.Topic{Name: "c"}].waiting) == n
+		})
+	}
+	waits(3)
 	b.done("sub c", nil)
 	c.want("ack 1", "ack 2", "ack 3", "ack 4")
 	d.want("ack 5")
@@ -68,7 +74,7 @@ func TestTopicsOneStepAtATime(t *testing.T) {
 	d.want("ack 6")
 	b.await(t, "sub c", "unsub c")
 	d.send(subFrame("7", "c"))
-	testkit.Eventually(t, within, "it to be read", func() bool { return server.Stats().Received["sub"] == 4 })
+	waits(1)
 	b.await(t, "sub c", "unsub c")
 	b.done("unsub c", nil)
 	b.await(t, "sub c", "unsub c", "sub c")
