@@ -14,9 +14,11 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// page subscribes to a channel, tells that it has, and then each event that comes.
+// page subscribes to a channel, tells that it has, and then each event that comes. It
+// tells one thing after the other: two requests of a browser may overtake each other.
 const page = `<!doctype html><script>
-const say = text => fetch("/said", {method: "POST", body: text})
+let told = Promise.resolve()
+const say = text => told = told.then(() => fetch("/said", {method: "POST", body: text}))
 const ws = new WebSocket("ws://%s/ws", "juggler.0")
 ws.onopen = () => ws.send(JSON.stringify({meta: {type: 3}, payload: {channel: "news"}}))
 ws.onerror = () => say("error")
