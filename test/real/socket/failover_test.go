@@ -28,8 +28,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server := redisd.Start(t)
 	l := startLoad(t, server, "unix://"+server.Socket)
-	server.Kill()
-	l.refused(t, 5)
+	l.refused(t, 5, server.Kill)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +41,7 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	testkit.CheckLeaks(t)
 	c := redisd.StartCluster(t, 3, 1)
 	l := startLoad(t, c, c.URL())
-	c.Masters[0].Kill()
-	l.refused(t, 5)
+	l.refused(t, 5, c.Masters[0].Kill)
 	l.recovers(t)
 	l.ends(t, append(c.Masters[1:], c.Replicas...)...)
 }
@@ -63,8 +61,7 @@ func TestSentinelFailoverUnderLoad(t *testing.T) {
 	testkit.CheckLeaks(t)
 	s := redisd.StartSet(t, 1)
 	l := startLoad(t, s, s.URL())
-	s.Primary.Kill()
-	l.refused(t, 5)
+	l.refused(t, 5, s.Primary.Kill)
 	l.recovers(t)
 	l.ends(t, s.Replica)
 }
@@ -291,10 +288,11 @@ func (l *load) watch(t *testing.T, subscriber *websocket.Conn) {
 	}
 }
 
-// refused waits until so many more calls were refused.
-func (l *load) refused(t *testing.T, n int64) {
+// refused does what makes calls be refused, and waits until so many more were.
+func (l *load) refused(t *testing.T, n int64, why func()) {
 	t.Helper()
 	before := l.refusals.Load()
+	why()
 	testkit.Eventually(t, harness.Patience, "calls to be refused", func() bool { return l.refusals.Load() >= before+n })
 }
 
