@@ -158,15 +158,16 @@ func (s *Scraper) source(target Target) *source {
 // Last asks a process once more, which is about to end. It takes no longer than ctx.
 func (s *Scraper) Last(ctx context.Context, target Target) {
 	from := s.source(target)
-	s.awaitAsked(ctx, from)
-	s.ask(ctx, from, mostWait)
+	for !s.ask(ctx, from, mostWait) && ctx.Err() == nil {
+		s.awaitAsked(ctx, from)
+	}
 }
 
-// ask gets one page, unless the process is being asked.
-func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
+// ask gets one page. It reports false, and gets none, if the process is being asked.
+func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) bool {
 	at, ok := s.begin(from)
 	if !ok {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -175,7 +176,7 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
 		defer func() { <-s.places }()
 	case <-ctx.Done():
 		s.end(from, context.Cause(ctx))
-		return
+		return true
 	}
 	buffer, _ := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buffer)
@@ -185,6 +186,7 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) {
 		err = from.process.Read(page, kind)
 	}
 	s.end(from, err)
+	return true
 }
 
 // begin returns where the page is; false if the process is being asked.

@@ -196,3 +196,36 @@ func TestLastPageIsANewOne(t *testing.T) {
 	asking.Wait()
 	expect(t, s, "c_total 2\n")
 }
+
+// Nor is it left out because somebody else was quicker to ask.
+func TestLastPageIsWaitedFor(t *testing.T) {
+	var pages atomic.Int32
+	at := serve(t, "tcp", func(w http.ResponseWriter, _ *http.Request) {
+		n := pages.Add(1)
+		<-time.After(time.Millisecond) // on its way for a while
+		_, _ = fmt.Fprintf(w, "# TYPE c_total counter\nc_total %d\n", n)
+	})
+	s := NewStore(Options{})
+	scraper := NewScraper(s, nil, nil, slog.New(slog.DiscardHandler))
+	target := Target{Worker: "w", PID: 1, At: at}
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	for range 2 {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				scraper.ask(ctx, scraper.source(target), 10*time.Second)
+			}
+		})
+	}
+	for range 50 {
+		before := pages.Load()
+		scraper.Last(ctx, target)
+		var got int32
+		if _, err := fmt.Sscanf(samples(shown(t, s)), "c_total %d", &got); err != nil || got <= before {
+			t.Errorf("the page has %d, %v, want more than %d", got, err, before)
+			break
+		}
+	}
+	cancel()
+	asking.Wait()
+}
