@@ -45,6 +45,7 @@ func (c container) command() (*exec.Cmd, error) {
 
 // runContainer becomes the command of a container, as its user.
 func runContainer(args []string) error {
+	syscall.CloseOnExec(3) // see startProgram
 	var c container
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -229,7 +230,7 @@ func (c container) serve(name string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	if err := cmd.Start(); err != nil {
+	if err := startProgram(cmd); err != nil {
 		return err
 	}
 	pids := fmt.Sprint(cmd.Process.Pid, " ", os.Getpid())
@@ -251,6 +252,24 @@ func (c container) serve(name string) error {
 	}
 	os.Exit(code) //nolint:forbidigo // the status of docker run is that of the container
 	return nil
+}
+
+// startProgram starts process 1 of a container, and returns when that has become the
+// program of the container, or has ended.
+func startProgram(cmd *exec.Cmd) error {
+	become, closed, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer become.Close()
+	cmd.ExtraFiles = []*os.File{closed}
+	err = cmd.Start()
+	closed.Close()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, become)
+	return err
 }
 
 // detach runs a container behind this process, whose output is kept.
@@ -334,6 +353,9 @@ func dockerStop(args []string) error {
 // awaitEnd waits for the end of a process that is not a child.
 func awaitEnd(pid int, within time.Duration) error {
 	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil // it was quick
+	}
 	if err != nil {
 		return err
 	}
