@@ -18,8 +18,8 @@ const (
 	// wait; one that has not pays with late HEADERS, never with late messages.
 	holdFor = 250 * time.Millisecond
 	// holdBriefly is the same for HEADERS that carry metadata of the application,
-	// for those of a refusal never do, and for a worker that has not failed in two
-	// blocks before.
+	// for those of a refusal never do, and of all before a worker has failed in two
+	// blocks.
 	holdBriefly = 2 * time.Millisecond
 	// plainFields is how many fields HEADERS without metadata have at most:
 	// :status, content-type, grpc-encoding, grpc-accept-encoding.

@@ -195,9 +195,21 @@ func (a *attempt) readStatus(b *h2.Block) {
 		} else {
 			a.code = grpcwire.Unknown
 		}
-		if begun && a.code != grpcwire.OK && !a.call.gotData && a.via != nil {
-			a.via.upstream.endpoint.failsInTwo.Store(true)
+		if begun && a.code != grpcwire.OK && !a.call.gotData {
+			a.failedInTwo()
 		}
+	}
+}
+
+// failedInTwo notes that a worker which cabrank started has failed a call by a second
+// block without a message between. All of them run one program: those that come later
+// need not be learned anew (R2).
+func (a *attempt) failedInTwo() {
+	if a.via == nil || !a.via.upstream.endpoint.local {
+		return
+	}
+	if known := &a.call.st.relay.failInTwo; !known.Load() { // a store takes the line from all other shards
+		known.Store(true)
 	}
 }
 
@@ -249,7 +261,7 @@ func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.held = a.call.st.Pool().Append(a.held[:0], b.Enc)
 	a.holding = true
 	wait := holdBriefly
-	if b.Fields <= plainFields && a.via.upstream.endpoint.failsInTwo.Load() {
+	if b.Fields <= plainFields && a.call.st.relay.failInTwo.Load() {
 		wait = holdFor
 	}
 	a.call.st.SetTimer(&a.hold, now+wait)

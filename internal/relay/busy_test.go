@@ -280,30 +280,73 @@ func TestHeadersAreHeld(t *testing.T) {
 			worker.WriteHeaders(stream, end, "grpc-status", "0")
 			caller.WantFields(stream, end, "grpc-status", "0")
 		}
-		held(1, holdBriefly, responseHead()...) // it was not seen yet to fail in two blocks
-		g.failInTwo()
-		held(3, holdFor, responseHead()...)
-		held(5, holdBriefly, telling...)
+		held(1, holdBriefly, responseHead()...) // none was seen yet to fail in two blocks
+		open(3, responseHead()...)
+		worker.WriteHeaders(3, end, "grpc-status", "5")
+		caller.WantFields(3, noEnd, responseHead()...)
+		caller.WantFields(3, end, "grpc-status", "5")
+		held(5, holdFor, responseHead()...)
+		held(7, holdBriefly, telling...)
 
-		open(7, responseHead()...)
+		open(9, responseHead()...)
 		caller.WantIdle()
 		began := time.Now()
-		worker.WriteData(7, noEnd, hi())
-		caller.WantFields(7, noEnd, responseHead()...)
-		caller.WantDataBytes(7, hi(), noEnd)
+		worker.WriteData(9, noEnd, hi())
+		caller.WantFields(9, noEnd, responseHead()...)
+		caller.WantDataBytes(9, hi(), noEnd)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("DATA did not release the HEADERS at once but after %v", took)
 		}
-		worker.WriteHeaders(7, end, "grpc-status", "0")
-		caller.WantFields(7, end, "grpc-status", "0")
+		worker.WriteHeaders(9, end, "grpc-status", "0")
+		caller.WantFields(9, end, "grpc-status", "0")
 
 		// In two reads, within the time.
-		open(9, responseHead()...)
+		open(11, responseHead()...)
 		synctest.Wait()
-		worker.WriteHeaders(9, end, "grpc-status", "8", "grpc-message", rubyBusy)
-		worker.WantHeaders(11, end)
-		reply(worker, 11)
-		wantReply(caller, 9)
+		worker.WriteHeaders(11, end, "grpc-status", "8", "grpc-message", rubyBusy)
+		worker.WantHeaders(13, end)
+		reply(worker, 13)
+		wantReply(caller, 11)
+	})
+}
+
+// R2: one worker's failure in two blocks tells of all that cabrank starts, also of those
+// that come later; one at an address elsewhere tells of none.
+func TestOneFailsInTwoAsAllDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, trusting)
+		caller := g.pipeCaller()
+		stream := uint32(1)
+		fail := func(worker *testkit.Peer) {
+			caller.WriteHeaders(stream, end, request(hello)...)
+			worker.WantHeaders(1, end)
+			worker.WriteHeaders(1, noEnd, responseHead()...)
+			worker.WriteHeaders(1, end, "grpc-status", "5")
+			caller.WantFields(stream, noEnd, responseHead()...)
+			caller.WantFields(stream, end, "grpc-status", "5")
+			stream += 2
+		}
+		e, worker := g.pipeWorker("elsewhere", 1)
+		e.local = false
+		fail(worker)
+		g.RemoveEndpoint(e)
+		if g.failInTwo.Load() {
+			t.Error("a server elsewhere told of the workers")
+		}
+		e, worker = g.pipeWorker("w1", 1)
+		fail(worker)
+		g.RemoveEndpoint(e)
+
+		_, worker = g.pipeWorker("w2", 1)
+		caller.WriteHeaders(stream, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		began := time.Now()
+		worker.WriteHeaders(1, noEnd, responseHead()...)
+		caller.WantFields(stream, noEnd, responseHead()...)
+		if took := time.Since(began); took < holdFor {
+			t.Errorf("held for %v, want %v", took, holdFor)
+		}
+		reply(worker, 1)
 	})
 }
 

@@ -20,11 +20,10 @@ type Endpoint struct {
 	local     bool // started by cabrank: its refusals are understood (R1)
 	size      int  // calls that it may have at a time, at most
 
-	_          [64]byte // what changes is on other lines of the processor's cache
-	ready      atomic.Bool
-	lastDone   atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
-	suspect    atomic.Bool  // the rank was told so
-	failsInTwo atomic.Bool  // it has failed a call by a second block without a message between, R2
+	_        [64]byte // what changes is on other lines of the processor's cache
+	ready    atomic.Bool
+	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
+	suspect  atomic.Bool  // the rank was told so
 
 	mu       sync.Mutex // guards what follows; a leaf
 	seen     sight

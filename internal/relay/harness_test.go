@@ -80,14 +80,6 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 // do (R1).
 func trusting(o *Options) { o.TrustTexts = true }
 
-// failInTwo has the relay know that all workers there are fail calls in two blocks
-// (R2).
-func (g *rig) failInTwo() {
-	for _, e := range g.allEndpoints() {
-		e.failsInTwo.Store(true)
-	}
-}
-
 // newPipeRig starts a relay without a socket, for a synctest bubble.
 func newPipeRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()

@@ -38,7 +38,7 @@ func newRace(t *testing.T, change ...func(*Options)) *race {
 	r.w1.WantHeaders(1, noEnd)
 	r.w1.WantDataBytes(1, hi(), end)
 	_, r.w2 = r.pipeWorker("w2", 1)
-	r.failInTwo()
+	r.failInTwo.Store(true)
 	return r
 }
 

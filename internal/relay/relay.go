@@ -119,6 +119,7 @@ type Relay struct {
 
 	serving     atomic.Bool  // what Health/Check says
 	overloaded  atomic.Bool  // see Overloaded; written by the pacer
+	failInTwo   atomic.Bool  // see failedInTwo
 	connections atomic.Int64 // of callers
 	memory      atomic.Int64 // bytes for callers, 0: as the options say; see SetMemory
 	absorbed    atomic.Int64 // bytes of answers whose credit went back before their callers took them, R9

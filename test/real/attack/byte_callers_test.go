@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -24,21 +22,19 @@ func TestByteAtATimeCallers(t *testing.T) { //nolint:tparallel // beside each ot
 		t.Parallel()
 		c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", "1")
 		c.WaitWorkers(2)
-		byteAtATime(t, c, 0)
+		byteAtATime(t, c)
 	})
-	for lang, late := range map[string]int{"python": 0, "ruby": 2} {
+	for _, lang := range []string{"python", "ruby"} {
 		t.Run(lang, func(t *testing.T) {
 			t.Parallel()
 			c, _ := harness.OneThread(t, lang, harness.Trusting)
-			byteAtATime(t, c, late)
+			harness.FailOneCall(t, c.Addr)
+			byteAtATime(t, c)
 		})
 	}
 }
 
-// byteAtATime wants no call to fail, but for so many that are refused late: the HEADERS
-// of one that is refused before cabrank knows its worker to refuse in two blocks are held
-// for 2 ms only (R2), too short for a machine that is not idle.
-func byteAtATime(t *testing.T, c *harness.Cabrank, late int) {
+func byteAtATime(t *testing.T, c *harness.Cabrank) {
 	t.Helper()
 	const callers, service, between = 20, 5 * time.Millisecond, 30 * time.Millisecond
 	conn := harness.Dial(t, c.Addr)
@@ -46,11 +42,7 @@ func byteAtATime(t *testing.T, c *harness.Cabrank, late int) {
 		var took []time.Duration
 		for n := range calls {
 			began := time.Now()
-			got := harness.CallIo(t.Context(), conn, strconv.Itoa(n), service)
-			switch isLate := status.Convert(got.Err).Message() == "cabrank: worker refused the call late"; {
-			case isLate && late > 0:
-				late--
-			case got.Err != nil:
+			if got := harness.CallIo(t.Context(), conn, strconv.Itoa(n), service); got.Err != nil {
 				t.Errorf("call %d: %v", n, got.Err)
 			}
 			took = append(took, time.Since(began))

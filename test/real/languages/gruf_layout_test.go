@@ -78,6 +78,7 @@ func startGruf(t *testing.T, environ ...string) *grufApplication {
 	p := harness.StartProcess(t, env, "/bin/sh", "-c", `cd "$0" && exec ./gruf-relay`, a.dir)
 	a.Cabrank = &harness.Cabrank{Process: p, Addr: a.at(0), ProbesAddr: a.at(1), MetricsAddr: a.at(2), Ended: true}
 	a.WaitReady(harness.LangBound)
+	harness.FailOneCall(t, a.Addr)
 	return a
 }
 

@@ -100,6 +100,7 @@ func startCounted(t *testing.T, w counted) *merged {
 	args := append([]string{"--start-port", strconv.Itoa(port), "--workers", "3", "--slots", "4", "--min-ready", "2", "--"}, w.command...)
 	m := &merged{Cabrank: harness.StartCabrankEnv(t, env, args...), counted: w, operator: harness.NewOperator(t, socket), most: map[string]float64{}}
 	m.WaitReady(harness.LangBound)
+	harness.FailOneCall(t, m.Addr)
 	return m
 }
 

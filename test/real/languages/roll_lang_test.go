@@ -18,6 +18,7 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 		t.Run(lang+" worker", func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "control.sock")
 			c := harness.StartLangCabrankEnv(t, lang, []string{harness.Trusting}, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
+			harness.FailOneCall(t, c.Addr)
 			op := harness.NewOperator(t, socket)
 			load := startLoop(t, c.Addr)
 			for range 2 {
