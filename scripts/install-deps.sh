@@ -3,9 +3,9 @@
 # run takes a second or two and changes nothing.
 #
 #   scripts/install-deps.sh race      a C compiler, for the race detector
-#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; a browser; an emulator
+#   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
-#   scripts/install-deps.sh peers     HAProxy, nginx, nghttpx and Envoy, to measure beside
+#   scripts/install-deps.sh peers     the same proxies and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
 # Without root, or without apt, it stops and prints the one line to run. Python
@@ -36,6 +36,12 @@ twice() {
   echo "install-deps: it has failed; once more: $*" >&2
   sleep 5
   "$@"
+}
+
+need_proxies() {
+  need haproxy haproxy -v
+  need nghttp2-proxy nghttpx --version
+  need nginx nginx -v
 }
 
 install_missing() {
@@ -117,6 +123,7 @@ workers)
   need groff-base groff --version
   need chromium sh -c 'command -v chromium || command -v google-chrome'
   need redis-server redis-server --version
+  need_proxies
   need adduser command -v adduser
   need qemu-user-static sh -c 'command -v qemu-aarch64-static || [ "$(uname -sm)" != "Linux x86_64" ]'
   keep_servers_stopped
@@ -129,9 +136,7 @@ autobahn)
   install_autobahn
   ;;
 peers)
-  need haproxy haproxy -v
-  need nghttp2-proxy nghttpx --version
-  need nginx nginx -v
+  need_proxies
   need python3-venv python3 -c 'import ensurepip, venv'
   keep_servers_stopped
   install_missing
