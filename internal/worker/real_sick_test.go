@@ -70,11 +70,11 @@ func TestSilentAndStillIsReplaced(t *testing.T) {
 			})
 			h.waitReady(1)
 			pid := h.first().PID
+			began := time.Now() // the call comes first: one that is silent without is suspect
+			h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
 			if err := unix.Kill(h.serverPID(), unix.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
-			h.rank.setWork(Work{InFlight: 1, Owed: began, Heard: began})
 			if test.hung {
 				h.eventually("another process", func() bool { s := h.first(); return s.PID != pid && s.PID != 0 })
 				h.rank.setWork(Work{})
