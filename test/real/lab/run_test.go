@@ -107,7 +107,7 @@ func checkBlock(t *testing.T, folder string, b *result.Block) {
 func TestRunIsEnded(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "out")
 	run := startRun(t, write(t, tiny), "--out", folder, "--rounds", "100")
-	run.WaitLog(harness.Patience, "2/")
+	run.Wait(harness.Patience, "two blocks", func() bool { return strings.Count(run.Log(), "/1100 ") >= 2 })
 	run.Signal(syscall.SIGINT)
 	if code := run.ExitCode(harness.Patience); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, run.Log())
