@@ -31,8 +31,9 @@ const (
 // those may reach it first, and without it a frozen worker would stay. From when it
 // does it writes a line to out.
 func RunKeeper(in io.Reader, out io.Writer) int {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	_, _ = io.WriteString(out, "begun\n") // whoever does not read it waits no more, or is dead
+	// PIPE: nobody reads out any more if cabrank has died, or has waited long enough.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	_, _ = io.WriteString(out, "begun\n")
 	endGroups(readGroups(in), keeperGrace)
 	return 0
 }

@@ -174,6 +174,32 @@ func TestKeeperIsReplaced(t *testing.T) {
 	testkit.Eventually(t, patience, "nothing to be left", func() bool { return len(marked(mark)) == 0 })
 }
 
+// A keeper whose cabrank dies before it has said that it has begun does its work.
+func TestKeeperNobodyHears(t *testing.T) {
+	worker := exec.Command("sleep", "1000")
+	worker.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Wait() }()
+	heard, says, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = heard.Close()
+	defer says.Close()
+	keeper := exec.Command(testBinary(), "keeper")
+	keeper.Stdin, keeper.Stdout = strings.NewReader(fmt.Sprintf("add %d\n", worker.Process.Pid)), says
+	if err := keeper.Run(); err != nil {
+		t.Errorf("the keeper: %v", err)
+	}
+	_ = worker.Process.Kill() // in vain, for it has ended
+	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("the worker: %v", err)
+	}
+}
+
 // A keeper that does not answer holds nothing up, and does not stay.
 func TestFrozenKeeperDoesNotHoldStop(t *testing.T) {
 	h := startHouse(t, func(*Options) {})
