@@ -63,7 +63,7 @@ func TestRingHashKeepsUsersTogether(t *testing.T) {
 			elsewhere++
 		}
 	}
-	if elsewhere > users*rounds/10 { // a machine that stands still makes workers look busy
+	if elsewhere > users*rounds/5 { // a machine that stands still makes workers look busy; by chance it is two thirds
 		t.Errorf("%d of %d calls went to another worker than their user's first", elsewhere, users*rounds)
 	}
 	s.finish(trial, outcomes)
