@@ -202,8 +202,8 @@ func (a *attempt) readStatus(b *h2.Block) {
 }
 
 // failedInTwo notes that a worker which cabrank started has failed a call by a second
-// block without a message between. All of them run one program: those that come later
-// need not be learned anew (R2).
+// block without a message between (R2). They run one program, so it is known of all, for
+// good: after a restart with another command HEADERS may be late for nothing.
 func (a *attempt) failedInTwo() {
 	if a.via == nil || !a.via.upstream.endpoint.local {
 		return
