@@ -66,7 +66,7 @@ func (c *call) mayHedge() bool {
 		return false // with on_cancel: finish nobody could be told that it has lost
 	}
 	c.trimRequest()
-	// What is kept once is kept until the call is committed.
+	// What is kept stays until the race is over.
 	return c.replayable() && c.kept == cap(c.req)
 }
 

@@ -95,6 +95,44 @@ func TestHedge(t *testing.T) {
 	}
 }
 
+// A race in which both attempts have still to send outlives a reload by which such a
+// request would not be kept: each worker gets all of it.
+func TestReloadInRace(t *testing.T) {
+	for name, first := range map[string]bool{"the first attempt wins": true, "the hedge wins": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, withRule(hedged()))
+				worker := func(name string) *testkit.Peer {
+					_, w := g.pipeWorker(name, 1)
+					w.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4})
+					w.WantSettingsAck()
+					return w
+				}
+				w1, caller := worker("w1"), g.pipeCaller()
+				caller.WriteHeaders(1, noEnd, request(hello)...)
+				caller.WriteData(1, end, []byte("a request"))
+				w1.WantHeaders(1, noEnd)
+				w1.WantDataBytes(1, []byte("a re"), noEnd)
+				w2 := worker("w2")
+				w2.WantHeaders(1, noEnd)
+				w2.WantDataBytes(1, []byte("a re"), noEnd)
+				g.reload(withRule(hedged()), func(o *Options) { o.ReplayBytes = 1 })
+				winner, loser := w2, w1
+				if first {
+					winner, loser = w1, w2
+				}
+				loser.WriteWindowUpdate(1, 5)
+				loser.WantDataBytes(1, []byte("quest"), end)
+				winner.WriteWindowUpdate(1, 5)
+				winner.WantDataBytes(1, []byte("quest"), end)
+				reply(winner, 1)
+				wantReply(caller, 1)
+				loser.WantRST(1, http2.ErrCodeCancel)
+			})
+		})
+	}
+}
+
 // There is no hedge where it would not be the same call, or take a slot that
 // somebody else could have.
 func TestNoHedge(t *testing.T) {

@@ -241,6 +241,9 @@ func (c *call) trimRequest() {
 // keeps reports whether the first n bytes of the request are to be kept for a
 // replay.
 func (c *call) keeps(n int) bool {
+	if c.hedging {
+		return true // two attempts send from it, each from its own place, whatever a reload says
+	}
 	if !c.replayable() || n > c.st.relay.settings().ReplayBytes {
 		return false
 	}
