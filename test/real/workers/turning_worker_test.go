@@ -111,7 +111,7 @@ func (c *turningConn) begin(f *http2.MetaHeadersFrame) {
 	_, all := os.Stat(c.worker.every)
 	switch {
 	case f.PseudoValue("path") == "/grpc.health.v1.Health/Check":
-		c.answer(stream, []byte{0x08, 0x01}) // SERVING
+		c.write(func() error { return c.answer(stream, []byte{0x08, 0x01}) }) // SERVING
 	case strings.HasPrefix(value(f, harness.CallIDKey), turned), all == nil:
 		c.write(func() error {
 			c.closed = true
@@ -123,10 +123,10 @@ func (c *turningConn) begin(f *http2.MetaHeadersFrame) {
 		c.mu.Unlock()
 		time.AfterFunc(c.worker.work, func() {
 			reply, _ := proto.Marshal(&workpb.IoReply{Worker: c.worker.name}) // cannot fail
-			c.mu.Lock()
-			c.open--
-			c.mu.Unlock()
-			c.answer(stream, reply)
+			c.write(func() error {
+				c.open-- // with the answer: the last one closes the connection
+				return c.answer(stream, reply)
+			})
 		})
 	}
 }
@@ -140,19 +140,17 @@ func value(f *http2.MetaHeadersFrame, name string) string {
 	return ""
 }
 
-// answer sends one message and the status OK.
-func (c *turningConn) answer(stream uint32, message []byte) {
-	c.write(func() error {
-		head := block(":status", "200", "content-type", "application/grpc")
-		if err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head, EndHeaders: true}); err != nil {
-			return err
-		}
-		if err := c.framer.WriteData(stream, false, append([]byte{0, 0, 0, 0, byte(len(message))}, message...)); err != nil {
-			return err
-		}
-		return c.framer.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: stream, BlockFragment: block("grpc-status", "0"), EndHeaders: true, EndStream: true,
-		})
+// answer sends one message and the status OK; within write.
+func (c *turningConn) answer(stream uint32, message []byte) error {
+	head := block(":status", "200", "content-type", "application/grpc")
+	if err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head, EndHeaders: true}); err != nil {
+		return err
+	}
+	if err := c.framer.WriteData(stream, false, append([]byte{0, 0, 0, 0, byte(len(message))}, message...)); err != nil {
+		return err
+	}
+	return c.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: block("grpc-status", "0"), EndHeaders: true, EndStream: true,
 	})
 }
 
