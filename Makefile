@@ -29,8 +29,9 @@ HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,access
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
 
-# Packages of real tests that run side by side: they wait far more than they compute.
-BESIDE := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
+# Tests without the race detector are built as the program is: what both need is compiled once.
+# Vet is the linter's.
+SAME := -trimpath -vet=off $(GCFLAGS)
 
 BIN         ?= bin/cabrank
 FUZZTIME    ?= 10s
@@ -76,7 +77,7 @@ packages-check: packages ## Build all packages again from a clone elsewhere, wit
 ##@ Checks
 
 .PHONY: test
-test: ## Check everything: lint, test-unit, test-real.
+test: ## Check everything that a change has to pass: lint, test-unit, test-real.
 	@scripts/install-deps.sh race
 	@# What only the real tests need comes over the network meanwhile.
 	@scripts/install-deps.sh workers & trap wait EXIT; \
@@ -89,15 +90,15 @@ lint: .tools/golangci-lint ## Check form: gofmt, modules, vet on Linux and macOS
 .PHONY: test-unit
 test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds, simulations without; starts no child.
 	@scripts/install-deps.sh race
-	@$(TEST) -race -timeout 10m ./...
-	@cd packaging && ../$(TEST) -race ./...
-	@$(TEST) $(call packages,^//go:build .*!race\b)
+	@$(TEST) -race -vet=off -timeout 10m ./...
+	@cd packaging && ../$(TEST) -vet=off ./...
+	@CGO_ENABLED=0 $(TEST) $(SAME) -tags '$(TAGS)' $(call packages,^//go:build .*!race\b)
 
 .PHONY: test-real
-test-real: build packages tools ## Run interop, real workers, CLI scripts, and packages as installed; installs what is missing.
+test-real: build tools ## Run the real lane: the tests that test/promises.tsv names, at most 150, two packages at a time.
 	@scripts/install-deps.sh workers
-	@$(TEST) -tags real -count=1 -p $(BESIDE) -timeout 20m $(call packages,^//go:build .*\breal\b)
-	@$(TEST) -tags alone -count=1 -p 1 -timeout 20m $(call packages,^//go:build .*\balone\b)
+	@CGO_ENABLED=0 go -C packaging run -trimpath . -here -out ../dist
+	@CGO_ENABLED=0 go run -trimpath ./test/lane gate $(SAME) -tags 'real $(TAGS)'
 
 .PHONY: h2spec
 h2spec: build .tools/h2spec ## Run the 145 cases of h2spec: the engine, and through the relay.
@@ -113,9 +114,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: build tools ## Run the long tests (tag soak).
+soak: build packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
 	@scripts/install-deps.sh workers
-	@$(TEST) -tags soak -count=1 -p 1 -timeout 2h $(call packages,^//go:build soak\b)
+	@go run ./test/lane soak -tags soak
 
 ##@ Measurements
 

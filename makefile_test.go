@@ -1,6 +1,7 @@
 package cabrank_test
 
 import (
+	"go/ast"
 	"go/build/constraint"
 	"os/exec"
 	"regexp"
@@ -43,8 +44,8 @@ type run struct {
 	find *regexp.Regexp
 }
 
-// testRuns matches such lines, soak among them.
-var testRuns = regexp.MustCompile(`(?m)^\t@\$\(TEST\)(.*?) (?:\./\.\.\.|\$\(call packages,(.*)\))$`)
+// testRuns matches such lines. The two of test/lane are apart.
+var testRuns = regexp.MustCompile(`(?m)^\t@(?:CGO_ENABLED=0 )?\$\(TEST\)(.*?) (?:\./\.\.\.|\$\(call packages,(.*)\))$`)
 
 func runs(t *testing.T) (all []run) {
 	t.Helper()
@@ -58,7 +59,11 @@ func runs(t *testing.T) (all []run) {
 		}
 		all = append(all, r)
 	}
-	if len(all) < 5 {
+	// test/lane finds by this what it runs with this tag; the lane itself is a part of it.
+	if strings.Contains(read(t, "Makefile"), "\n\t@go run ./test/lane soak -tags soak\n") {
+		all = append(all, run{tags: []string{"soak"}, find: regexp.MustCompile(`(?m)^//go:build .*\bsoak\b`)})
+	}
+	if len(all) < 4 {
 		t.Fatalf("%d runs of tests were found in the Makefile: was it written in another way?", len(all))
 	}
 	return all
@@ -81,6 +86,68 @@ func TestEveryTestIsRun(t *testing.T) {
 		if !slices.ContainsFunc(all, func(r run) bool { return r.find.MatchString(text) && builds(want, r.tags) }) {
 			t.Errorf("%s is built by none of the runs of the Makefile: %s", name, line)
 		}
+	}
+}
+
+// Each promise of docs/invariants.md about calls, header blocks and workers stands in
+// test/promises.tsv with the tests that hold it; those of its tests that start a process
+// are the lane of `make test-real`. TestCommandsArePromised asks the same of commands.
+func TestPromisesAreHeld(t *testing.T) {
+	table := read(t, "test/promises.tsv")
+	for line := range strings.Lines(table) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) != 3 {
+			t.Errorf("test/promises.tsv: three fields are wanted: %q", line)
+			continue
+		}
+		p := tree(t)[fields[1]]
+		test, _, _ := strings.Cut(fields[2], "/")
+		if p == nil || !slices.ContainsFunc(p.files, func(f file) bool { return f.isTest() && f.declares(test) }) {
+			t.Errorf("test/promises.tsv: %s has no %s", fields[1], test)
+		}
+	}
+	bullets := regexp.MustCompile(`(?m)^- (.*(?:\n  .*)*)`)
+	for _, heading := range []string{"Calls", "Header blocks", "Workers"} {
+		_, section, _ := strings.Cut(read(t, "docs/invariants.md"), "\n## "+heading+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		found := bullets.FindAllStringSubmatch(section, -1)
+		if len(found) == 0 {
+			t.Errorf("docs/invariants.md promises nothing under %s", heading)
+		}
+		for _, m := range found {
+			words := strings.Join(strings.Fields(m[1]), " ")
+			if !slices.ContainsFunc(strings.Split(table, "\n"), func(line string) bool {
+				promise, _, _ := strings.Cut(line, "\t")
+				return len(promise) > 25 && strings.HasPrefix(words, promise)
+			}) {
+				t.Errorf("test/promises.tsv has no line that begins as this promise of docs/invariants.md: %s", words)
+			}
+		}
+	}
+}
+
+// declares tells whether the file has such a function.
+func (f file) declares(name string) bool {
+	return slices.ContainsFunc(f.syntax.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Name.Name == name
+	})
+}
+
+// A failure that a second try has hidden once is an accident; who sees it again mends
+// the test, or takes it out of the lane.
+func TestNoFlakeStandsTwice(t *testing.T) {
+	seen := map[string]bool{}
+	for i, line := range strings.Split(strings.TrimSuffix(read(t, "test/flakes.tsv"), "\n"), "\n") {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 4 {
+			t.Errorf("test/flakes.tsv: date, commit, test and message are wanted: %q", line)
+			continue
+		}
+		if i > 0 && seen[fields[2]] {
+			t.Errorf("%s stands twice in test/flakes.tsv: mend it, or take it out of test/promises.tsv", fields[2])
+		}
+		seen[fields[2]] = true
 	}
 }
 

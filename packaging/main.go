@@ -23,13 +23,14 @@ import (
 func main() {
 	root := flag.String("root", "..", "folder of the sources of Cabrank")
 	out := flag.String("out", "", "folder to write into; what it has now is removed")
+	here := flag.Bool("here", false, "only what is for this platform: enough to try a package")
 	flag.Parse()
 	if *out == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *root, *out)
+	err := run(ctx, *root, *out, *here)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "packaging:", err)
@@ -38,11 +39,12 @@ func main() {
 }
 
 // run builds the programs, packs them, and writes all packages with their checksums.
-func run(ctx context.Context, root, out string) error {
+func run(ctx context.Context, root, out string, here bool) error {
 	r, err := readRelease(ctx, root)
 	if err != nil {
 		return err
 	}
+	r.Here = here
 	for _, fill := range []func(context.Context) error{r.build, r.readModules, r.readLicenses, r.describe} {
 		if err := fill(ctx); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 )
 
 // platform is one of those that packages exist for, with its name in each world.
@@ -50,6 +51,9 @@ type program struct {
 // programs stay in bin/packages, so that Go need not link those again that have not changed.
 func (r *release) build(ctx context.Context) error {
 	for _, p := range platforms() {
+		if r.Here && (p.OS != runtime.GOOS || p.Arch != runtime.GOARCH) {
+			continue
+		}
 		name := filepath.Join("bin", "packages", "cabrank-"+p.String())
 		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, "build", "BIN="+name)
 		cmd.Env = append(os.Environ(), p.environment()...)

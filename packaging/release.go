@@ -34,6 +34,7 @@ type release struct {
 	Commit  string    // twelve digits, with -dirty behind them if the sources are not those of the commit
 	Date    time.Time // of the commit: the time of every file in every package
 
+	Here     bool // only the program for this platform is built
 	Programs []program
 	Go       string   // version of Go that has built them: go1.26.8
 	Modules  []module // of others, in any of the programs

@@ -4,7 +4,7 @@
 # of them fails, it is the output of the tests instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! out=$(go test -tags real -count=1 -timeout 20m -v -run '^TestH2Spec' ./test/real/protocol); then
+if ! out=$(go test -tags soak -count=1 -timeout 20m -v -run '^TestH2Spec' ./test/real/protocol); then
   echo "$out"
   exit 1
 fi

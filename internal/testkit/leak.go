@@ -11,6 +11,10 @@ import (
 // module is found in the stack of every goroutine that our code started.
 const module = "github.com/cabrank/cabrank/"
 
+// NotAgain begins the words of a failure that no second try of the test may hide: a
+// panic or a race of a program that it ran, or what it has left behind.
+const NotAgain = "not to be run again: "
+
 // CheckLeaks fails the test when it leaves goroutines of this module behind
 // that did not run when CheckLeaks was called. Call it first: cleanups run in
 // reverse order, so that it sees what the others have left.
@@ -60,7 +64,7 @@ type stackTB struct {
 func (t stackTB) Fatalf(format string, args ...any) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, format, args...)
+	fmt.Fprintf(&b, NotAgain+format, args...)
 	for _, stack := range *t.left {
 		b.WriteString("\n\n" + stack)
 	}

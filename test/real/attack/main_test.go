@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package attack_test sends real callers that mean harm, or are merely too many or
 // too slow, against the binary, and holds what it promises the others.

@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 // Package auth_test has tokens shown to the built binary: by programs and by pages in a
 // browser, good ones and forged ones.

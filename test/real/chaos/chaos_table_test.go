@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 package chaos_test
 

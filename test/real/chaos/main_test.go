@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package chaos_test has everything happen at once, by chance and for long: faults,
 // changes by the operator, load; docs/chaos.md says what holds.

@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 // Package fibonacci_test holds the Fibonacci example to its README: servers and fronts
 // of both flavours, what they answer, and how they fail.

@@ -211,7 +211,7 @@ func (p *Process) WaitNoneLeft(within time.Duration) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.T.Fatalf("%v after the end of %s still there: %s", within, p.Name, Describe(left))
+			p.T.Fatalf(testkit.NotAgain+"%v after the end of %s still there: %s", within, p.Name, Describe(left))
 		}
 	}
 }
@@ -231,9 +231,28 @@ func (p *Process) cleanup() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	p.awaitOutput(Patience)
+	if said := p.broken(); said != "" {
+		p.T.Errorf(testkit.NotAgain+"%s has written %q", p.Name, said)
+	}
 	if p.T.Failed() {
 		p.T.Logf("stderr of %s (pid %d):\n%s", p.Name, p.PID, tail(p.Log(), 200))
 	}
+}
+
+// broken returns the first line by which the program tells of a bug that ended it, or
+// of a race. Workers that this test binary plays panic by order.
+func (p *Process) broken() string {
+	if p.Cmd.Path == os.Args[0] {
+		return ""
+	}
+	for _, log := range []string{p.Output(), p.Log()} {
+		for line := range strings.Lines(log) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return ""
 }
 
 // family finds the running processes with a mark in their environment. A

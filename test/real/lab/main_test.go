@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package lab_test does with the lab what its users do: arms of a scenario are started
 // with real workers, called, disturbed and ended.

@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package languages_test holds the binary in front of workers in Ruby, Python, Node
 // and Go to what users of each language see.

@@ -1,4 +1,4 @@
-//go:build alone
+//go:build soak
 
 package languages_test
 

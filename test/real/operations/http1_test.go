@@ -1,4 +1,4 @@
-//go:build real && linux
+//go:build (real || soak) && linux
 
 package operations_test
 

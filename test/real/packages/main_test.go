@@ -1,4 +1,4 @@
-//go:build real
+//go:build real || soak
 
 // Package packages_test installs what `make packages` has made, each package by the
 // tool that people use and into an empty place, and runs what is there then.

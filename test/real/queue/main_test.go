@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package queue_test holds which worker gets a call, when, and what becomes of a call
 // that cannot have one.

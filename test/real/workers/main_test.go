@@ -1,4 +1,4 @@
-//go:build real || alone || soak
+//go:build real || soak
 
 // Package workers_test has workers boot, hang, die and come back, and more or fewer of
 // them be wanted.
