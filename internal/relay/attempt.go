@@ -78,7 +78,7 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
 	a.via.upstream.opened++
 	c.st.relay.looker.rouse()
-	end := c.reqEnd && len(c.req) == 0 && c.trailers == nil
+	end := c.reqEnd && len(c.req) == 0
 	if c.form.bodyless {
 		a.up.NoContent()
 	}

@@ -87,8 +87,6 @@ type course struct {
 	req      []byte
 	reqBase  int // bytes that were dropped in front of req
 	credited int // bytes whose credit went back to the caller
-	trailers []byte
-	tailList int // size of their list, as in form.list
 	kept     int // bytes counted in stand.replay
 
 	// The answer: bytes and trailers that wait for the caller's window.
@@ -123,7 +121,6 @@ func (c *call) reset() {
 	pool.Put(c.req)
 	pool.Put(c.resp)
 	pool.Put(c.held)
-	pool.Put(c.trailers)
 	pool.Put(c.respTail)
 	c.down.Clear()
 	c.up.Clear()

@@ -210,22 +210,6 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-// Request trailers are passed on.
-func TestRequestTrailers(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	caller.WriteHeaders(1, noEnd, request(hello)...)
-	caller.WriteData(1, noEnd, hi())
-	caller.WriteHeaders(1, end, "x-sum", "1", "x-sum", "2")
-	worker := accept()
-	worker.WantHeaders(1, noEnd)
-	worker.WantDataBytes(1, hi(), noEnd)
-	worker.WantFields(1, end, "x-sum", "1", "x-sum", "2")
-	reply(worker, 1)
-	wantReply(caller, 1)
-}
-
 // R13: 1xx answers stay between neighbors and commit nothing.
 func TestInterimAnswers(t *testing.T) {
 	g := newRig(t, trusting)

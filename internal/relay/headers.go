@@ -12,15 +12,15 @@ import (
 const maxAdded = len("grpc-timeout") + 10 + 32 + len("x-forwarded-for") + 32 + len(hopsName) + 7 + 32
 
 // fits reports whether the peer of an upstream connection takes the attempt's
-// header lists. To HTTP/2 the limit is advice (RFC 9113 6.5.2); but servers on
+// header list. To HTTP/2 the limit is advice (RFC 9113 6.5.2); but servers on
 // gRPC's C core 1.51 end the connection, with everybody's calls, at the
 // first list above it [E] (R12).
 func (a *attempt) fits(conn *h2.Conn) bool {
-	c, most := a.call, conn.PeerHeaderList()
+	most := conn.PeerHeaderList()
 	if a.previous > 0 {
 		most -= maxTries
 	}
-	return c.form.list <= most && c.tailList <= most
+	return a.call.form.list <= most
 }
 
 // settled is told the settings of a worker (h2.Config). Calls that were opened

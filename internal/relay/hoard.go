@@ -48,7 +48,7 @@ func (c *call) count() {
 	if !c.place.listed() {
 		c.caller.waiting.push(&c.place, c)
 	}
-	c.holds(callSize + cap(c.form.head) + cap(c.form.path) + cap(c.req) + cap(c.trailers) + cap(c.resp))
+	c.holds(callSize + cap(c.form.head) + cap(c.form.path) + cap(c.req) + cap(c.resp))
 }
 
 // waitsNoMore takes a call's request, if it had any, out of what waits.

@@ -7,10 +7,12 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// requestHead implements owner.
+// requestHead implements owner. Trailers of a request are its end and nothing more:
+// gRPC has none, and servers on grpc-go end a connection on which they meet some, with
+// everybody's calls.
 func (c *call) requestHead(b *h2.Block, end bool, now time.Duration) {
 	if c.state != callNew {
-		c.requestTrailers(b, now)
+		c.requestData(nil, end, now)
 		return
 	}
 	c.begin(b, end, now)
@@ -19,18 +21,15 @@ func (c *call) requestHead(b *h2.Block, end bool, now time.Duration) {
 // requestTooLarge implements owner: what stands in front of the limit tells in which
 // form the caller wants to be told.
 func (c *call) requestTooLarge(end bool, now time.Duration) {
-	switch c.state {
-	case callNew:
-		c.reqEnd = end
-		f := c.st.newForm(c.who)
-		f.readKind(c.caller, c.st.Block())
-		c.take(f)
-	case callOver: // they are trailers, and the worker has answered without them
-		c.reqEnd = true
+	if c.state != callNew { // they are trailers
+		c.requestData(nil, end, now)
 		return
-	default:
 	}
-	c.endWhole(endedHeaders, now)
+	c.reqEnd = end
+	f := c.st.newForm(c.who)
+	f.readKind(c.caller, c.st.Block())
+	c.take(f)
+	c.fail(endedHeaders, now)
 }
 
 // begin looks at a request's HEADERS and sends the call on its way.
@@ -141,30 +140,6 @@ func (c *call) passOn(p []byte, now time.Duration) []byte {
 	return p[n:]
 }
 
-// requestTrailers takes the trailers of a request.
-func (c *call) requestTrailers(b *h2.Block, now time.Duration) {
-	c.reqEnd, c.tailList = true, b.ListSize
-	switch c.state {
-	case callLocal:
-		c.localData(now)
-	case callGathering:
-		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
-		c.enter(now)
-	case callQueued, callPausing:
-		c.speaks()
-		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
-	case callRunning:
-		if conn := c.up.Conn(); conn != nil && !c.fits(conn) {
-			c.reqEnd = false // the worker does not get the end, so that it cannot finish
-			c.endWhole(endedHeaders, now)
-			return
-		}
-		c.trailers = c.st.Pool().Append(c.trailers, b.Enc)
-		c.pumpRequest()
-	case callNew, callOver: // nobody wants them any more
-	}
-}
-
 // pumpRequest writes what waits to the worker, as far as it can be written,
 // and returns the caller's credit for it.
 func (a *attempt) pumpRequest() {
@@ -178,26 +153,18 @@ func (a *attempt) pumpRequest() {
 			conn.Want(&a.up)
 			break
 		}
-		last := c.reqEnd && a.reqSent+n == len(c.req) && c.trailers == nil
+		last := c.reqEnd && a.reqSent+n == len(c.req)
 		conn.WriteData(&a.up, c.req[a.reqSent:a.reqSent+n], last)
 		a.reqSent += n
 		c.creditCaller(n)
 	}
 	if a.reqSent == len(c.req) && c.reqEnd && !a.up.LocalDone() && a.up.Open() {
-		a.endRequest(conn)
+		conn.WriteData(&a.up, nil, true)
 	}
 	if a.up.LocalDone() {
 		a.via.sent(c.method, c.st.Now())
 	}
 	c.trimRequest()
-}
-
-func (a *attempt) endRequest(conn *h2.Conn) {
-	if trailers := a.call.trailers; trailers != nil {
-		conn.WriteHeaders(&a.up, true, trailers)
-		return
-	}
-	conn.WriteData(&a.up, nil, true)
 }
 
 // creditCaller returns credit for bytes that were sent for the first time: a
