@@ -127,7 +127,7 @@ var layers = map[string]layer{
 	// Programs of others import it: what it exports is of the standard library or its own.
 	"callee": {inside: []string{"internal/broker", "internal/redislink"}, outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net", "os", "syscall"}, documented: true},
 	// How a Redis is reached, and what juggler.0 has there.
-	"internal/redislink": {outside: []string{"github.com/redis/rueidis"}, notStd: []string{"net/http", "os/exec", "syscall"}, documented: true},
+	"internal/redislink": {outside: []string{"github.com/redis/rueidis", "golang.org/x/sys"}, notStd: []string{"net/http", "os/exec"}, documented: true},
 	// What an application says to sockets.
 	"internal/push": {
 		inside:     []string{"internal/door", "internal/push/pushpb", "internal/socket"},
@@ -348,8 +348,9 @@ var layers = map[string]layer{
 
 	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
-	// Redis, started for tests.
-	"internal/testkit/redisd": {inside: []string{"internal/lab/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
+	// Redis, started for tests, and one that says what a test wants.
+	"internal/testkit/fakeredis": {documented: true, onlyTests: true},
+	"internal/testkit/redisd":    {inside: []string{"internal/lab/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
 	// What goes over a WebSocket, as text, for whatever server.
 	"internal/testkit/exchange": {outside: []string{"github.com/gorilla/websocket"}, documented: true, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.

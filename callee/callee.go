@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/cabrank/cabrank/internal/redislink"
 )
 
@@ -37,7 +35,7 @@ type Callee struct {
 	fault     error // of Handle
 	id        string
 
-	client  rueidis.Client
+	client  *redislink.Client
 	sources []source
 	senders []*sender // one; in a Cluster one for each part of its slots
 	places  *places
@@ -122,7 +120,7 @@ func (c *Callee) Start() error {
 	case len(c.functions) == 0:
 		return errors.New("callee: no functions")
 	}
-	client, _, err := redislink.Open(c.options.Redis)
+	client, err := redislink.Open(c.options.Redis, c.log())
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func (c *Callee) Start() error {
 	}
 	c.began = true
 	c.senders = []*sender{newSender(c)}
-	for c.client.Mode() == rueidis.ClientModeCluster && len(c.senders) < clusterParts {
+	for c.client.IsCluster() && len(c.senders) < clusterParts {
 		c.senders = append(c.senders, newSender(c))
 	}
 	c.lives.Go(func() { c.listen(c.living) })
@@ -176,7 +174,7 @@ func (c *Callee) groups() (all []source, err error) {
 
 // slot is where a Cluster has the calls of a URI; without one, all are in one place.
 func (c *Callee) slot(uri string) (uint16, error) {
-	if c.client.Mode() != rueidis.ClientModeCluster {
+	if !c.client.IsCluster() {
 		return 0, nil
 	}
 	list := c.client.B().Llen().Key(redislink.CallsKey(uri)).Build()

@@ -42,6 +42,7 @@ func (l *loop) run() {
 		conn, giveBack := c.client.Dedicate()
 		unwatch := context.AfterFunc(c.working, conn.Close)
 		err := l.serve(conn, wait)
+		c.client.Look(err)
 		unwatch()
 		conn.Close()
 		giveBack()

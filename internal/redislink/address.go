@@ -151,22 +151,3 @@ func addFiles(to *tls.Config, more url.Values) error {
 	}
 	return nil
 }
-
-// Open connects. where is what may be said of the address.
-//
-// Errors: one line that names where.
-func Open(address string) (client rueidis.Client, where string, err error) {
-	how, err := ClientOption(address)
-	if err != nil {
-		return nil, "", err
-	}
-	where = strings.Join(how.InitAddress, ", ")
-	client, err = rueidis.NewClient(how)
-	if err != nil {
-		if client != nil {
-			client.Close()
-		}
-		return nil, where, fmt.Errorf("redis at %s: %w", where, err)
-	}
-	return client, where, nil
-}

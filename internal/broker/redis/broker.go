@@ -37,7 +37,6 @@ type Broker struct {
 	options Options
 	calls   *masters // of calls and results
 	events  *masters // of events: the same, unless they have their own
-	results []string // its names in the keys of results, one for each outlet of calls
 	feed    *feed
 	pending pending
 
@@ -87,8 +86,7 @@ func Open(options Options) (b *Broker, err error) {
 }
 
 func (b *Broker) start() {
-	b.results = b.calls.names()
-	for _, id := range b.results {
+	for _, id := range b.calls.ids {
 		b.ended.Go(func() { b.takeResults(id) })
 	}
 	for _, m := range b.all() {
@@ -140,13 +138,13 @@ func (b *Broker) Unsubscribe(topic broker.Topic, done func(error)) {
 
 // Call asks for a function of whichever callee takes it.
 func (b *Broker) Call(ctx context.Context, call broker.Call) {
-	if b.calls.isCluster() && (call.URI == "" || call.URI[0] == '}') {
+	if b.calls.client.IsCluster() && (call.URI == "" || call.URI[0] == '}') {
 		call.Accepted(errName)
 		return
 	}
 	id, list := broker.NewID(), redislink.CallsKey(call.URI)
 	to := b.calls.index(list)
-	payload, err := json.Marshal(redislink.Entry{Conn: b.results[to], ID: id, URI: call.URI, Args: call.Args, Several: call.Stream != nil})
+	payload, err := json.Marshal(redislink.Entry{Conn: b.calls.ids[to], ID: id, URI: call.URI, Args: call.Args, Several: call.Stream != nil})
 	if err != nil {
 		call.Accepted(err)
 		return
@@ -181,7 +179,11 @@ func (b *Broker) takeResults(id string) {
 	for wait := redislink.NewBackoff(); b.ctx.Err() == nil; wait.Pause(b.ctx) {
 		conn, giveBack := b.calls.client.Dedicate()
 		stop := context.AfterFunc(b.ctx, conn.Close) // ends a pop that waits
-		for last := time.Now(); b.pop(conn, id) == nil; last = time.Now() {
+		for last := time.Now(); ; last = time.Now() {
+			if err := b.pop(conn, id); err != nil {
+				b.calls.client.Look(err)
+				break
+			}
 			wait.Reset()
 			if time.Since(last) < busy {
 				time.Sleep(gather)

@@ -54,7 +54,7 @@ func (f *feed) open() (err error) {
 	f.first, err = f.connect(f.broker.ctx)
 	if err != nil {
 		f.first.release()
-		err = fmt.Errorf("redis at %s: %w", f.broker.events.where, err)
+		err = fmt.Errorf("redis at %s: %w", f.broker.events.client.Where, err)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
-	if err := conn.Do(ctx, conn.B().Ping().Build()).Error(); err != nil {
+	if _, err := f.broker.events.client.Check(ctx, conn, ""); err != nil {
 		return now, err
 	}
 	f.mu.Lock()

@@ -22,32 +22,31 @@ const mostOutlets = 64
 // A slot keeps the outlet that it has at first, wherever it moves: the client finds who
 // has it, and the events of a channel keep their order.
 type masters struct {
-	client  rueidis.Client
-	where   string // what may be said of the address
+	client  *redislink.Client
 	outlets []*outlet
-	bySlot  []uint8 // which outlet; empty: there is one
+	ids     []string // one for each outlet, whose list of results is there
+	bySlot  []uint8  // which outlet; empty: there is one
 }
 
 // openMasters connects. Errors: one line that names the address.
 func openMasters(ctx context.Context, address string, log *slog.Logger) (*masters, error) {
-	client, where, err := redislink.Open(address)
+	client, err := redislink.Open(address, log)
 	if err != nil {
 		return nil, err
 	}
-	m, n := &masters{client: client, where: where}, 1
-	if m.isCluster() {
+	m, n := &masters{client: client}, 1
+	if client.IsCluster() {
 		if n, err = m.divide(ctx); err != nil {
 			client.Close()
-			return nil, fmt.Errorf("redis at %s: %w", where, err)
+			return nil, fmt.Errorf("redis at %s: %w", client.Where, err)
 		}
 	}
-	for range n {
-		m.outlets = append(m.outlets, newOutlet(client, log, n))
+	for _, id := range m.names(n) {
+		m.outlets = append(m.outlets, newOutlet(client, log, redislink.ResultsKey(id), n))
+		m.ids = append(m.ids, id)
 	}
 	return m, nil
 }
-
-func (m *masters) isCluster() bool { return m.client.Mode() == rueidis.ClientModeCluster }
 
 // divide gives each slot of a Cluster an outlet, and returns how many there are.
 func (m *masters) divide(ctx context.Context) (n int, err error) {
@@ -116,9 +115,9 @@ func (m *masters) index(key string) int {
 
 func (m *masters) outlet(key string) *outlet { return m.outlets[m.index(key)] }
 
-// names returns a new id for each outlet, whose results go there.
-func (m *masters) names() []string {
-	names := make([]string, len(m.outlets))
+// names returns a new id for each of n outlets.
+func (m *masters) names(n int) []string {
+	names := make([]string, n)
 	for missing := len(names); missing > 0; {
 		id := broker.NewID()
 		if i := m.index(redislink.ResultsKey(id)); names[i] == "" {

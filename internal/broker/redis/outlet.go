@@ -33,12 +33,17 @@ type order struct {
 //
 // Concurrency: add may be called from anywhere. done is called in the goroutine of run.
 type outlet struct {
-	client    rueidis.Client
+	client    *redislink.Client
 	log       *slog.Logger
-	lost      bool          // Redis has not answered; of run
+	key       string        // one that its Redis has
 	most      int           // orders
 	mostBytes int           // of them
 	more      chan struct{} // holds one if there are orders
+
+	// Of run.
+	lost    bool      // Redis does not serve
+	checked time.Time // when it was asked last
+	ended   uint64    // connections of the client that had, then
 
 	mu     sync.Mutex
 	orders []order
@@ -47,8 +52,8 @@ type outlet struct {
 }
 
 // newOutlet returns one of so many that share what may wait.
-func newOutlet(client rueidis.Client, log *slog.Logger, of int) *outlet {
-	return &outlet{client: client, log: log, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
+func newOutlet(client *redislink.Client, log *slog.Logger, key string, of int) *outlet {
+	return &outlet{client: client, log: log, key: key, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
 
 // add queues an order, or calls done with the reason why not.
@@ -75,33 +80,74 @@ func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed)
 	}
 }
 
-// run sends until ctx ends; what is queued then is refused. It pauses when Redis cannot be
-// reached, so that each order is not a new attempt.
+// checkEvery is how often Redis is asked whether it serves.
+const checkEvery = time.Second
+
+// run sends until ctx ends; what is queued then is refused. It pauses when Redis does not
+// serve, so that each order is not a new attempt.
 func (o *outlet) run(ctx context.Context) {
+	idle := time.NewTicker(checkEvery)
+	defer idle.Stop()
 	for wait := redislink.NewBackoff(); ; {
 		select {
 		case <-ctx.Done():
 			o.mu.Lock()
 			o.closed = true
-			left := o.orders
-			o.orders = nil
 			o.mu.Unlock()
-			for _, order := range left {
-				order.done(broker.ErrClosed)
-			}
+			o.refuse(broker.ErrClosed)
 			return
 		case <-o.more:
+		case <-idle.C:
 		}
-		for batch := o.take(); len(batch) > 0; batch = o.take() {
-			if o.tell(ctx, o.send(ctx, batch)) {
+		for asked := true; asked && ctx.Err() == nil; {
+			batch, err := o.next(ctx)
+			if err == nil && len(batch) > 0 {
+				err = o.send(ctx, batch)
+			}
+			if o.tell(ctx, err) {
 				wait.Pause(ctx)
 				continue
 			}
 			wait.Reset()
-			if len(batch) > 1 {
+			if asked = len(batch) > 0; len(batch) > 1 {
 				time.Sleep(gather)
 			}
 		}
+	}
+}
+
+// next returns what is to be sent, when Redis serves. What waits is refused if it does not.
+func (o *outlet) next(ctx context.Context) (batch []order, err error) {
+	if o.lost || o.ended != o.client.Ended() || time.Since(o.checked) >= checkEvery {
+		if err := o.check(ctx); err != nil {
+			o.refuse(errLost)
+			return nil, err
+		}
+	}
+	return o.take(), nil
+}
+
+// check asks whether Redis serves. A connection that has ended is made anew.
+func (o *outlet) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
+	defer cancel()
+	for again := true; ; again = false {
+		o.ended, o.checked = o.client.Ended(), time.Now()
+		_, err := o.client.Check(ctx, o.client, o.key)
+		if err == nil || !again || o.ended == o.client.Ended() {
+			return err
+		}
+	}
+}
+
+// refuse ends what waits.
+func (o *outlet) refuse(why error) {
+	o.mu.Lock()
+	left := o.orders
+	o.orders, o.bytes = nil, 0
+	o.mu.Unlock()
+	for _, order := range left {
+		order.done(why)
 	}
 }
 
@@ -149,7 +195,7 @@ func (o *outlet) send(ctx context.Context, batch []order) (failure error) {
 			if e := answer.Error(); e != nil && err == nil {
 				err = e
 			}
-			if e := answer.NonRedisError(); e != nil {
+			if e := answer.Error(); answer.NonRedisError() != nil || redislink.IsUnfit(e) {
 				failure = e
 			}
 		}

@@ -42,7 +42,7 @@ func (b *Broker) sweeps() {
 // servers that are gone. A node that fails is left to the next sweep.
 func (b *Broker) sweep(ctx context.Context) {
 	for _, node := range b.calls.client.Nodes() {
-		if b.calls.isCluster() && !isMaster(ctx, node) {
+		if b.calls.client.IsCluster() && !isMaster(ctx, node) {
 			continue // it has what its master has
 		}
 		for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
@@ -72,7 +72,7 @@ func (b *Broker) sweepNode(ctx context.Context, node rueidis.Client, kind string
 		}
 		cursor = page.Cursor
 		for _, list := range page.Elements {
-			if b.calls.isCluster() && strings.HasPrefix(list, kind+"{}") {
+			if b.calls.client.IsCluster() && strings.HasPrefix(list, kind+"{}") {
 				continue // its timeout keys are elsewhere; nobody can have put it there
 			}
 			if err := b.sweepList(ctx, kind, list); err != nil {

@@ -1,0 +1,94 @@
+package redislink_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/redislink"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
+)
+
+// A Redis that has lost its place keeps its connections. Whatever says so on one of them,
+// the next command goes over another one, and the log has one line.
+func TestUnfitConnectionIsLeft(t *testing.T) {
+	for _, said := range []string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOAUTH", "UNBLOCKED"} {
+		t.Run(said, func(t *testing.T) {
+			testkit.CheckLeaks(t)
+			var lost atomic.Int64 // connections up to this one
+			server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+				if args[0] == "LPUSH" && int64(c.Number) <= lost.Load() {
+					return "-" + said + " not here\r\n"
+				}
+				return fakeredis.Default(args)
+			})
+			var log strings.Builder
+			c, err := redislink.Open(server.Address, slog.New(slog.NewTextHandler(&log, nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			push := func() error { return c.Do(t.Context(), c.B().Lpush().Key("k").Element("x").Build()).Error() }
+			if err := push(); err != nil {
+				t.Fatal(err)
+			}
+			lost.Store(100)
+			if err := push(); !redislink.IsUnfit(err) {
+				t.Errorf("got %v", err)
+			}
+			lost.Store(1)
+			if err := push(); err != nil {
+				t.Errorf("after that: %v", err)
+			}
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), said) {
+				t.Errorf("the log has %q", log.String())
+			}
+		})
+	}
+}
+
+// Nothing is written to a connection that has ended, so that it may be sent again.
+func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
+	c, err := redislink.Open(server.Address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ping := func() error { return c.Do(t.Context(), c.B().Ping().Build()).Error() }
+	if err := ping(); err != nil {
+		t.Fatal(err)
+	}
+	server.Cut()
+	written, ended := c.Written(), c.Ended()
+	if err := ping(); err == nil || c.Written() != written || c.Ended() == ended {
+		t.Errorf("%v, %d bytes of %d, %d ended", err, c.Written(), written, c.Ended())
+	}
+	if err := ping(); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// A replica is found by asking, though it takes events and says nothing.
+func TestReplicaIsFound(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+		if args[0] == "ROLE" && c.Number == 1 {
+			return "*5\r\n+slave\r\n+10.0.0.1\r\n:6379\r\n+connected\r\n:7\r\n"
+		}
+		return fakeredis.Default(args)
+	})
+	c, err := redislink.Open(server.Address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, want := range []bool{false, true} {
+		if _, err := c.Check(t.Context(), c, ""); (err == nil) != want {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
