@@ -101,7 +101,7 @@ func (k *keeper) move(conn rueidis.DedicatedClient, most int) (entries []string,
 		for _, answer := range conn.DoMulti(ctx, commands...) {
 			entry, err := answer.ToString()
 			if rueidis.IsRedisNil(err) {
-				break
+				continue // others may have come behind it, while the rest of these was on its way
 			}
 			if err != nil {
 				return entries, err

@@ -78,7 +78,8 @@ func (e *ExpiredError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.Cause}
 }
 
-// DisconnectedError is a request that was under way when the connection ended.
+// DisconnectedError is a request that was under way when the connection ended, or that of
+// the server to its Redis (504 of juggler.1).
 type DisconnectedError struct {
 	// Request and Name are as in RefusedError.
 	Request, Name string

@@ -193,7 +193,12 @@ func (l *link) take(a *answer) error {
 		l.acknowledged(a)
 	case kindNack:
 		l.counts.nacks.Add(1)
-		if w := l.remove(a.id); w != nil {
+		w := l.remove(a.id)
+		switch {
+		case w == nil:
+		case a.code == unknownCode:
+			w.reply <- reply{err: &DisconnectedError{Request: w.kind.request(), Name: w.name, Sent: true, Cause: errors.New("the server says: " + a.message)}}
+		default:
 			w.reply <- reply{err: &RefusedError{Request: w.kind.request(), Name: w.name, Code: a.code, Message: a.message}}
 		}
 	case kindRes:
@@ -210,6 +215,9 @@ func (l *link) take(a *answer) error {
 	}
 	return nil
 }
+
+// unknownCode is of a request that the server has lost sight of: it may have been served.
+const unknownCode = 504
 
 // canceledCode is of the last result of a call that nobody wants any more.
 const canceledCode = 499

@@ -18,6 +18,10 @@ var (
 	// ErrExpired ends a call that was not answered in time.
 	ErrExpired = errors.New("call expired")
 
+	// ErrUnknown refuses a request that may have been taken: whoever has it has not
+	// answered.
+	ErrUnknown error = &CodeError{Code: 504, Text: "not known whether it was taken"}
+
 	// ErrClosed refuses everything: the broker has ended.
 	ErrClosed = errors.New("no broker")
 
@@ -103,6 +107,9 @@ type Call struct {
 	// IfServed refuses the call with ErrNobody if it is known that nobody serves its URI,
 	// instead of keeping it.
 	IfServed bool
+	// Unsure is set if the caller can be told ErrUnknown. Otherwise such a call counts as
+	// taken.
+	Unsure bool
 	// Timeout is how long the call may take, from now on; above zero.
 	Timeout time.Duration
 	// Accepted is called once: without an error if the call was taken.

@@ -62,8 +62,8 @@ func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
 	if err := ping(); err != nil {
 		t.Fatal(err)
 	}
-	server.Cut()
 	written, ended := c.Written(), c.Ended()
+	server.Cut()
 	if err := ping(); err == nil || c.Written() != written || c.Ended() == ended {
 		t.Errorf("%v, %d bytes of %d, %d ended", err, c.Written(), written, c.Ended())
 	}

@@ -45,7 +45,7 @@ func (s *session) call(p *promise) {
 		return
 	}
 	call := broker.Call{
-		Caller: s.caller, URI: p.uri, Content: p.content, Args: p.args, Timeout: p.timeout, IfServed: s.dialect.isNew(),
+		Caller: s.caller, URI: p.uri, Content: p.content, Args: p.args, Timeout: p.timeout, IfServed: s.dialect.isNew(), Unsure: s.dialect.isNew(),
 		Accepted: func(err error) {
 			if err != nil {
 				s.uncount(p)

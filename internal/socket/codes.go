@@ -63,7 +63,11 @@ func (d dialect) refusal(err error) answer {
 		coded := codedError(err)
 		return answer{kind: Nack, code: coded.Code, message: coded.Text}
 	}
-	return answer{kind: Nack, code: codeOf(err), message: err.Error()}
+	code := codeOf(err)
+	if errors.Is(err, broker.ErrUnknown) {
+		code = nackCode // the nearest that it has
+	}
+	return answer{kind: Nack, code: code, message: err.Error()}
 }
 
 // farewell is the close frame for what ended the reading of a socket; none if it is

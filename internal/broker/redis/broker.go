@@ -46,11 +46,11 @@ type Broker struct {
 }
 
 // cappedText takes a call unless as many wait as may. Keys: timeout key, list.
-// Arguments: milliseconds, payload, cap.
+// Arguments: milliseconds, payload, cap, and how long the timeout key is there.
 const cappedText = `if redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[3]) then
   return redis.error_reply('list capacity exceeded')
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[1])
+redis.call('SET', KEYS[1], ARGV[1], ARGV[4], ARGV[5])
 return redis.call('LPUSH', KEYS[2], ARGV[2])`
 
 // errName refuses calls in a Cluster, where the keys of a call have to be in one place.
@@ -150,7 +150,12 @@ func (b *Broker) Call(ctx context.Context, call broker.Call) {
 		return
 	}
 	w := b.pending.add(ctx, id, call)
-	b.calls.outlets[to].add(len(payload), w.sent, b.push(call, id, list, string(payload))...)
+	b.calls.outlets[to].queue(order{bytes: len(payload), done: w.sent, build: func(at clock) []rueidis.Completed {
+		if !w.take() {
+			return nil
+		}
+		return b.push(w, list, string(payload), at)
+	}})
 	if call.Stream != nil {
 		total := 0 // Watch calls one after the other
 		call.Stream.Watch(func(more int) {
@@ -160,18 +165,25 @@ func (b *Broker) Call(ctx context.Context, call broker.Call) {
 	}
 }
 
-// push returns what puts a call into its list, behind its timeout key.
-func (b *Broker) push(call broker.Call, id, list, payload string) []rueidis.Completed {
-	build, left := b.calls.client.B(), max(call.Timeout.Milliseconds(), 1)
-	ms, timeoutKey := strconv.FormatInt(left, 10), redislink.CallTimeoutKey(call.URI, id)
+// push returns what puts a call into its list, behind its timeout key: that is there until
+// the call's time is over, however late Redis comes to it.
+func (b *Broker) push(w *waiter, list, payload string, at clock) []rueidis.Completed {
+	build, timeoutKey := b.calls.client.B(), redislink.CallTimeoutKey(w.call.URI, w.id)
+	ms := strconv.FormatInt(max(w.call.Timeout.Milliseconds(), 1), 10)
+	how, until := "PXAT", at.of(w.until)
+	if until == 0 { // its clock is not known
+		how, until = "PX", max(time.Until(w.until).Milliseconds(), 1)
+	}
 	if b.options.CallCap > 0 { // the script's text: Redis keeps it compiled by that
 		return []rueidis.Completed{build.Eval().Script(cappedText).Numkeys(2).Key(timeoutKey, list).
-			Arg(ms, payload, strconv.Itoa(b.options.CallCap)).Build()}
+			Arg(ms, payload, strconv.Itoa(b.options.CallCap), how, strconv.FormatInt(until, 10)).Build()}
 	}
-	return []rueidis.Completed{
-		build.Set().Key(timeoutKey).Value(ms).PxMilliseconds(left).Build(),
-		build.Lpush().Key(list).Element(payload).Build(),
+	set := build.Set().Key(timeoutKey).Value(ms)
+	lpush := build.Lpush().Key(list).Element(payload).Build()
+	if how == "PX" {
+		return []rueidis.Completed{set.PxMilliseconds(until).Build(), lpush}
 	}
+	return []rueidis.Completed{set.PxatMillisecondsTimestamp(until).Build(), lpush}
 }
 
 // takeResults empties a list of results, and waits at it, on a connection of its own.

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,8 +26,10 @@ const (
 // without any if all went well.
 type order struct {
 	commands []rueidis.Completed
-	bytes    int // about
+	build    func(clock) []rueidis.Completed // the commands, when they are sent: none, if it is over. nil: commands
+	bytes    int                             // about
 	done     func(error)
+	tried    bool
 }
 
 // outlet sends orders one after the other: while Redis answers, the next ones gather.
@@ -43,7 +46,8 @@ type outlet struct {
 	// Of run.
 	lost    bool      // Redis does not serve
 	checked time.Time // when it was asked last
-	ended   uint64    // connections of the client that had, then
+	clock   clock
+	ended   uint64 // connections of the client that had, then
 
 	mu     sync.Mutex
 	orders []order
@@ -56,22 +60,27 @@ func newOutlet(client *redislink.Client, log *slog.Logger, key string, of int) *
 	return &outlet{client: client, log: log, key: key, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
 
-// add queues an order, or calls done with the reason why not.
+// add queues commands, or calls done with the reason why not.
 func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed) {
+	o.queue(order{bytes: bytes, done: done, commands: commands})
+}
+
+// queue queues an order, or calls done with the reason why not.
+func (o *outlet) queue(what order) {
 	o.mu.Lock()
 	err := error(nil)
 	switch {
 	case o.closed:
 		err = broker.ErrClosed
-	case len(o.orders) >= o.most, o.bytes+bytes > o.mostBytes && len(o.orders) > 0:
+	case len(o.orders) >= o.most, o.bytes+what.bytes > o.mostBytes && len(o.orders) > 0:
 		err = broker.ErrFull
 	default:
-		o.orders = append(o.orders, order{commands, bytes, done})
-		o.bytes += bytes
+		o.orders = append(o.orders, what)
+		o.bytes += what.bytes
 	}
 	o.mu.Unlock()
 	if err != nil {
-		done(err)
+		what.done(err)
 		return
 	}
 	select {
@@ -101,13 +110,11 @@ func (o *outlet) run(ctx context.Context) {
 		}
 		for asked := true; asked && ctx.Err() == nil; {
 			batch, err := o.next(ctx)
-			if err == nil && len(batch) > 0 {
-				err = o.send(ctx, batch)
-			}
 			if o.tell(ctx, err) {
 				wait.Pause(ctx)
 				continue
 			}
+			o.send(ctx, batch)
 			wait.Reset()
 			if asked = len(batch) > 0; len(batch) > 1 {
 				time.Sleep(gather)
@@ -133,7 +140,8 @@ func (o *outlet) check(ctx context.Context) error {
 	defer cancel()
 	for again := true; ; again = false {
 		o.ended, o.checked = o.client.Ended(), time.Now()
-		_, err := o.client.Check(ctx, o.client, o.key)
+		ms, err := o.client.Check(ctx, o.client, o.key)
+		o.clock.set(ms, o.checked, time.Now())
 		if err == nil || !again || o.ended == o.client.Ended() {
 			return err
 		}
@@ -156,7 +164,7 @@ func (o *outlet) take() []order {
 	defer o.mu.Unlock()
 	n, commands := 0, 0
 	for n < len(o.orders) && commands < mostPipeline {
-		commands += len(o.orders[n].commands)
+		commands += max(len(o.orders[n].commands), 2)
 		o.bytes -= o.orders[n].bytes
 		n++
 	}
@@ -180,27 +188,65 @@ func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
 	return o.lost
 }
 
-// send returns why Redis has not answered all of it, nil if it has.
-func (o *outlet) send(ctx context.Context, batch []order) (failure error) {
+// send sends what is not over. What Redis provably has not done is tried once more.
+func (o *outlet) send(ctx context.Context, batch []order) {
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
-	for _, order := range batch {
-		commands = append(commands, order.commands...)
+	sent := batch[:0]
+	for _, one := range batch {
+		if one.build != nil {
+			one.commands = one.build(o.clock)
+		}
+		if len(one.commands) > 0 {
+			sent = append(sent, one)
+			commands = append(commands, one.commands...)
+		}
+	}
+	if len(sent) == 0 {
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, redislink.AnswerWithin)
 	defer cancel()
+	written := o.client.Written()
 	answers := o.client.DoMulti(ctx, commands...)
-	for _, order := range batch {
-		err := error(nil)
-		for _, answer := range answers[:len(order.commands)] {
-			if e := answer.Error(); e != nil && err == nil {
-				err = e
-			}
-			if e := answer.Error(); answer.NonRedisError() != nil || redislink.IsUnfit(e) {
-				failure = e
-			}
+	written = o.client.Written() - written
+	var again []order
+	unknown := 0
+	for _, one := range sent {
+		err := verdict(answers[:len(one.commands)], written > 0)
+		answers = answers[len(one.commands):]
+		switch {
+		case errors.Is(err, errLost) && !one.tried:
+			one.tried = true
+			again = append(again, one)
+			continue
+		case errors.Is(err, broker.ErrUnknown):
+			unknown++
 		}
-		answers = answers[len(order.commands):]
-		order.done(err)
+		one.done(err)
 	}
-	return failure
+	if unknown > 0 {
+		o.log.Warn("redis has not answered: whether it has done what it was asked is not known", "orders", unknown)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, one := range again {
+		o.bytes += one.bytes
+	}
+	o.orders = append(again, o.orders...)
+}
+
+// verdict is what became of an order: done if nil, errLost if not, and ErrUnknown.
+func verdict(answers []rueidis.RedisResult, sent bool) (err error) {
+	for _, answer := range answers {
+		said := answer.Error()
+		switch {
+		case answer.NonRedisError() != nil && sent:
+			return broker.ErrUnknown
+		case answer.NonRedisError() != nil, redislink.IsUnfit(said):
+			err = errLost
+		case said != nil && err == nil:
+			err = said
+		}
+	}
+	return err
 }

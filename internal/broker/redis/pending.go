@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,21 +20,17 @@ type pending struct {
 }
 
 // waiter is one of them.
-//
-// Its result may be there before the word that it was taken: it is told after that.
 type waiter struct {
 	pending *pending
 	id      string
 	call    broker.Call
+	until   time.Time
 
 	// Guarded by pending.mu.
-	told    bool // Accepted was called
-	refused bool // with an error
+	sending bool // Redis may have it
+	told    bool // Accepted was called, or is about to be
 	ended   bool
-	seen    int               // the place of the last of several results
-	early   []json.RawMessage // of several, before the word that it was taken
-	result  json.RawMessage   // of a call that has ended
-	err     error
+	seen    int // the place of the last of several results
 	timer   *time.Timer
 	unwatch func() bool
 }
@@ -41,44 +38,52 @@ type waiter struct {
 // add notes a call that is about to be sent. It ends in its time, or with ctx.
 func (p *pending) add(ctx context.Context, id string, call broker.Call) *waiter {
 	call.Args = nil // they are on their way
-	w := &waiter{pending: p, id: id, call: call}
+	w := &waiter{pending: p, id: id, call: call, until: time.Now().Add(call.Timeout)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[id] = w
 	w.timer = time.AfterFunc(call.Timeout, func() { p.end(id, nil, broker.ErrExpired) })
 	w.unwatch = context.AfterFunc(ctx, func() {
-		if p.end(id, nil, ctx.Err()) {
+		if p.end(id, nil, ctx.Err()) && w.sending {
 			p.left(w)
 		}
 	})
 	return w
 }
 
-// sent is the word of Redis on a call: it was taken, or why not.
+// take reports whether it is still to be sent. Then it may be taken from now on.
+func (w *waiter) take() bool {
+	w.pending.mu.Lock()
+	defer w.pending.mu.Unlock()
+	w.sending = !w.ended
+	return w.sending
+}
+
+// sent is the word of Redis on a call: it was taken, or why not. If nobody knows, a caller
+// who cannot be told so waits for its result.
 func (w *waiter) sent(err error) {
 	if err != nil && err.Error() == broker.ErrCapacity.Error() {
 		err = broker.ErrCapacity
 	}
-	w.call.Accepted(err)
+	unknown := errors.Is(err, broker.ErrUnknown)
+	if unknown && !w.call.Unsure {
+		err = nil
+	}
 	p := w.pending
 	p.mu.Lock()
-	for err == nil && len(w.early) > 0 {
-		results := w.early
-		w.early = nil
+	if w.told { // its time is over, or a result was quicker
 		p.mu.Unlock()
-		for _, result := range results {
-			w.call.Stream.Offer(result)
-		}
-		p.mu.Lock()
+		return
 	}
-	w.told, w.refused = true, err != nil
-	if err != nil && !w.ended {
+	w.told = true
+	if err != nil {
+		w.ended = true
 		w.forget()
 	}
-	tell := w.ended && err == nil
 	p.mu.Unlock()
-	if tell {
-		w.call.Answered(w.result, w.err)
+	w.call.Accepted(err)
+	if unknown && err != nil {
+		p.left(w)
 	}
 }
 
@@ -99,14 +104,13 @@ func (p *pending) more(id string, place int, result json.RawMessage) {
 		return
 	}
 	w.seen = place
-	told := w.told
-	if !told {
-		w.early = append(w.early, result) // as many as there is credit
-	}
+	tell := !w.told
+	w.told = true
 	p.mu.Unlock()
-	if told {
-		w.call.Stream.Offer(result)
+	if tell {
+		w.call.Accepted(nil)
 	}
+	w.call.Stream.Offer(result)
 }
 
 // end ends a call, whichever way comes first, and reports whether it was this one.
@@ -118,11 +122,22 @@ func (p *pending) end(id string, result json.RawMessage, err error) bool {
 		return false // its caller has left, or its time was over
 	}
 	w.forget()
-	w.ended, w.result, w.err = true, result, err
-	tell := w.told && !w.refused
+	w.ended = true
+	tell := !w.told
+	w.told = true
+	refused := error(nil)
+	switch late := tell && errors.Is(err, broker.ErrExpired); {
+	case late && !w.sending:
+		refused = errLost
+	case late && w.call.Unsure:
+		refused = broker.ErrUnknown
+	}
 	p.mu.Unlock()
 	p.over(w)
 	if tell {
+		w.call.Accepted(refused)
+	}
+	if refused == nil {
 		w.call.Answered(result, err)
 	}
 	return true

@@ -1,0 +1,90 @@
+package redis_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/redis"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
+)
+
+// begin makes a call, and returns where its acceptance is told.
+func begin(b *redis.Broker, timeout time.Duration) <-chan error {
+	accepted := make(chan error, 1)
+	b.Call(context.Background(), broker.Call{
+		URI: "f", Timeout: timeout, Unsure: true,
+		Accepted: func(err error) { accepted <- err }, Answered: func(json.RawMessage, error) {},
+	})
+	return accepted
+}
+
+func open(t *testing.T, server *fakeredis.Server) *redis.Broker {
+	t.Helper()
+	b, err := redis.Open(redis.Options{Address: server.Address, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// A connection that ends between a call and its answer: nobody says that it was refused.
+func TestCallWithoutAnswerIsUnknown(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+		if args[0] == "LPUSH" {
+			c.Close()
+		}
+		return fakeredis.Default(args)
+	})
+	if err := <-begin(open(t, server), time.Minute); !errors.Is(err, broker.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A connection that had ended before is no reason to refuse a call.
+func TestCallAfterAnIdleEnd(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
+	b := open(t, server)
+	for range 5 {
+		if err := <-begin(b, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		server.Cut()
+	}
+}
+
+// While Redis is silent, a call ends in its time. One that was not sent never is.
+func TestSilentRedisGetsNoCallThatIsOver(t *testing.T) {
+	testkit.CheckLeaks(t)
+	silent, pushed := make(chan struct{}), atomic.Int64{}
+	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string {
+		if args[0] == "LPUSH" {
+			pushed.Add(1)
+			<-silent
+		}
+		return fakeredis.Default(args)
+	})
+	b := open(t, server)
+	first := begin(b, 200*time.Millisecond)
+	testkit.Eventually(t, 10*time.Second, "the first one to be sent", func() bool { return pushed.Load() == 1 })
+	second := begin(b, 100*time.Millisecond)
+	if err := <-second; err == nil || errors.Is(err, broker.ErrUnknown) {
+		t.Errorf("what was not sent: %v", err)
+	}
+	if err := <-first; !errors.Is(err, broker.ErrUnknown) {
+		t.Errorf("what was sent: %v", err)
+	}
+	close(silent)
+	if err := <-begin(b, time.Minute); err != nil || pushed.Load() != 2 {
+		t.Errorf("%v, %d calls came", err, pushed.Load())
+	}
+}

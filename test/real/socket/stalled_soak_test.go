@@ -1,0 +1,68 @@
+//go:build soak
+
+package socket_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/callee"
+	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+)
+
+// Redis is stopped for longer than calls have: none of them runs, and nobody is told that a
+// call was refused which may have run.
+func TestStalledRedisSoak(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	var ran atomic.Int64
+	served := callee.New(callee.Options{Redis: "unix://" + server.Socket, Log: slog.New(slog.DiscardHandler)})
+	callee.Handle(served, "count", func(_ context.Context, late int64) (int64, error) { return ran.Add(late), nil })
+	if err := served.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = served.Shutdown(context.Background()) }()
+	_, url := startServe(t, "--redis", "unix://"+server.Socket)
+	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	call := func(timeout time.Duration, late int64) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		_, err := client.Call[int64](ctx, c, "count", late)
+		return err
+	}
+	if err := call(time.Minute, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	for range 5 {
+		go func() { ended <- call(time.Second, 1) }()
+	}
+	for range 5 {
+		if err := <-ended; err == nil {
+			t.Error("a call was answered by a Redis that is stopped")
+		} else if refused, is := errors.AsType[*client.RefusedError](err); is && refused.Code != 503 {
+			t.Error(err)
+		}
+	}
+	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, time.Minute, "calls to be answered again", func() bool { return call(time.Second, 0) == nil })
+	if n := ran.Load(); n > 0 {
+		t.Errorf("%d calls ran whose time was over", n)
+	}
+}
