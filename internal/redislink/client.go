@@ -83,7 +83,7 @@ func (c *Client) dial(ctx context.Context, to string, unix bool, dialer *net.Dia
 	}
 	secured := tls.Client(held, secure)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		held.Close()
+		_ = held.Close() // nothing is lost with it
 		return nil, err
 	}
 	return secured, nil
@@ -154,7 +154,7 @@ func (c *Client) renew(why error) {
 		c.log.Warn("redis does not serve on connections that it keeps: they are made anew", "error", why.Error())
 	}
 	for _, held := range all {
-		held.Close()
+		_ = held.Close() // it may have ended already
 	}
 }
 

@@ -126,11 +126,11 @@ func Default(args []string) string {
 	case "TIME":
 		return "-NOPERM no clock here\r\n"
 	case "SUBSCRIBE", "PSUBSCRIBE":
-		all := ""
+		var all strings.Builder
 		for i, name := range args[1:] {
-			all += fmt.Sprintf(">3\r\n+%s\r\n$%d\r\n%s\r\n:%d\r\n", strings.ToLower(args[0]), len(name), name, i+1)
+			fmt.Fprintf(&all, ">3\r\n+%s\r\n$%d\r\n%s\r\n:%d\r\n", strings.ToLower(args[0]), len(name), name, i+1)
 		}
-		return all
+		return all.String()
 	case "PUBLISH", "LPUSH", "DEL", "LREM":
 		return ":1\r\n"
 	case "BLMPOP", "BLMOVE":
