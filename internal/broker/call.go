@@ -58,6 +58,21 @@ type Caller struct {
 	Address string
 	// User is who the caller has proved to be; "" if nobody knows.
 	User string
+	// Source names all who share what bounds them with this one: a user, or an address;
+	// "" if nobody knows.
+	Source string
+}
+
+// Share is what one caller may take of this process.
+//
+// Concurrency: every method may be called from anywhere.
+type Share interface {
+	// Take reports whether there was room for so many bytes, which Give returns.
+	Take(bytes int) bool
+	Give(bytes int)
+	// Turn waits for a turn at work that takes long, of which few are done at a time. It
+	// ends with done. Errors: that of ctx.
+	Turn(ctx context.Context) (done func(), err error)
 }
 
 // Content is what arguments and results are.
@@ -96,6 +111,8 @@ type Stream interface {
 type Call struct {
 	// Caller is who makes it; nil if nobody says so.
 	Caller *Caller
+	// Share is the caller's; nil: nothing is counted. Args count already.
+	Share Share
 	// URI names the function.
 	URI string
 	// Content is what Args are, and the result.

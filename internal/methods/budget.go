@@ -2,28 +2,29 @@ package methods
 
 import "sync/atomic"
 
-const (
-	// mostAnswer is the most bytes of an answer, as gRPC's own clients have it.
-	mostAnswer = 4 << 20
-	// mostAnswers is the most bytes of all answers that come at a time, beyond
-	// freeAnswer of each.
-	mostAnswers = 64 << 20
-	freeAnswer  = 32 << 10
-)
+// mostAnswer is the most bytes of an answer, as gRPC's own clients have it.
+const mostAnswer = 4 << 20
 
-// budget counts bytes that are held.
+// counter counts bytes that are held (broker.Share).
+type counter interface {
+	Take(n int) bool
+	Give(n int)
+}
+
+// budget is a counter with a bound.
 type budget struct {
 	most int64
 	used atomic.Int64
 }
 
-// take reports whether there was room.
-func (b *budget) take(n int) bool {
+// Take reports whether there was room.
+func (b *budget) Take(n int) bool {
 	if b.used.Add(int64(n)) <= b.most {
 		return true
 	}
-	b.used.Add(int64(-n))
+	b.Give(n)
 	return false
 }
 
-func (b *budget) give(n int) { b.used.Add(int64(-n)) }
+// Give returns what was taken.
+func (b *budget) Give(n int) { b.used.Add(int64(-n)) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/cabrank/cabrank/internal/schema"
 )
 
-// longValue is from which length on JSON and messages take a place of Methods.large.
-const longValue = 16 << 10
+// longValue is from which length on JSON and messages wait for a turn to be read.
+const longValue = 4 << 10
 
 // call is one call while it lasts.
 type call struct {
@@ -28,10 +27,17 @@ type call struct {
 	ctx     context.Context //nolint:containedctx // of the call, which has a goroutine of its own
 	until   time.Time
 	local   relay.LocalCall
+	body    []byte // of the request, until it has left
+	held    int    // bytes that count as the caller's
 }
 
 // serve takes it to its end.
 func (k *call) serve() {
+	defer k.free()
+	if !k.Take(goroutineBytes) {
+		k.Accepted(errMemory)
+		return
+	}
 	left, err := k.find()
 	switch {
 	case err != nil:
@@ -56,6 +62,8 @@ func (k *call) serve() {
 		return
 	}
 	k.Accepted(nil)
+	k.local.Sent()
+	k.dropBody()
 	if k.streams() {
 		k.end(nil, k.stream())
 	} else {
@@ -127,16 +135,17 @@ func (k *call) open(left time.Duration) bool {
 	if !ok {
 		space = new([]byte)
 	}
-	defer k.methods.spaces.Put(space)
-	body, err := k.request((*space)[:0])
-	if err != nil {
+	var err error
+	k.body, err = k.request((*space)[:0])
+	switch {
+	case errors.Is(err, errMemory), err == nil && !k.Take(cap(k.body)):
+		k.Accepted(errMemory)
+		return false
+	case err != nil:
 		k.failAtOnce(err)
 		return false
 	}
-	if cap(body) <= longValue {
-		*space = body
-	}
-	switch err := k.from.local.Open(&k.local, k.from.request(k.Caller, k.URI, left, body)); {
+	switch err := k.from.local.Open(&k.local, k.from.request(k.Caller, k.URI, left, k.body)); {
 	case errors.Is(err, relay.ErrTooManyCalls):
 		k.Accepted(refused(429, "too many calls of this socket are open"))
 		return false
@@ -153,13 +162,17 @@ func (k *call) request(b []byte) ([]byte, error) {
 	if k.Content == broker.Protobuf {
 		b = append(b, k.Args...)
 	} else {
-		done, err := k.methods.place(k.ctx, len(k.Args))
+		done, err := k.turn(len(k.Args))
 		if err != nil {
 			return b, err
 		}
-		b, err = k.method.AppendRequest(b, k.Args)
-		done()
-		if err != nil {
+		defer done()
+		weight := k.method.WeighRequest(k.Args)
+		if !k.Take(weight) {
+			return b, errMemory
+		}
+		defer k.Give(weight)
+		if b, err = k.method.AppendRequest(b, k.Args); err != nil {
 			return b, fail(grpcwire.InvalidArgument, err.Error())
 		}
 	}
@@ -167,22 +180,22 @@ func (k *call) request(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// place waits for a place among those that have long values, if this is one.
-func (m *Methods) place(ctx context.Context, length int) (done func(), err error) {
-	if length < longValue {
-		return func() {}, nil
+// dropBody gives up the request, once it has left or the call is over.
+func (k *call) dropBody() {
+	if k.body == nil {
+		return
 	}
-	select {
-	case m.large <- struct{}{}:
-		return func() { <-m.large }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if cap(k.body) <= longValue {
+		space := k.body
+		k.methods.spaces.Put(&space)
 	}
+	k.Give(cap(k.body))
+	k.body = nil
 }
 
 // answer takes the answer of a unary method.
 func (k *call) answer() (json.RawMessage, error) {
-	in := inflow{from: &k.local, budget: &k.methods.answers, most: mostAnswer}
+	in := inflow{from: &k.local, budget: k, most: mostAnswer}
 	defer in.free()
 	message, err := in.next()
 	if err != nil {
@@ -205,7 +218,7 @@ func (k *call) answer() (json.RawMessage, error) {
 // stream hands over an answer message by message. What its caller does not take is not
 // read, so that the worker waits.
 func (k *call) stream() error {
-	in := inflow{from: &k.local, budget: &k.methods.answers, most: mostAnswer}
+	in := inflow{from: &k.local, budget: k, most: mostAnswer}
 	defer in.free()
 	ctx, cancel := context.WithDeadline(k.ctx, k.until)
 	defer cancel()
@@ -221,22 +234,43 @@ func (k *call) stream() error {
 		if err != nil {
 			return err
 		}
+		k.Give(cap(result))
 	}
 }
 
-// result is a message of the answer as the caller wants it.
+// result is a message of the answer as the caller wants it. Its capacity counts as the
+// caller's.
 func (k *call) result(message []byte) (json.RawMessage, error) {
+	tooLarge := fail(grpcwire.ResourceExhausted, "the answer takes more memory than there is for this caller")
 	if k.Content == broker.Protobuf {
-		return slices.Clone(message), nil
+		result := append(make([]byte, 0, len(message)), message...)
+		if !k.Take(cap(result)) {
+			return nil, tooLarge
+		}
+		return result, nil
 	}
-	done, err := k.methods.place(k.ctx, len(message))
+	done, err := k.turn(len(message))
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	result, err := k.method.AppendAnswer(make([]byte, 0, 2*len(message)+64), message)
+	weight, text := k.method.WeighAnswer(message)
+	if !k.Take(weight) {
+		return nil, tooLarge
+	}
+	defer k.Give(weight)
+	if !k.Take(text) {
+		return nil, tooLarge
+	}
+	result, err := k.method.AppendAnswer(make([]byte, 0, text), message)
 	if err != nil {
 		return nil, fail(grpcwire.Internal, "the answer is not what the schema says: "+err.Error())
+	}
+	if cap(result) != text { // it was more than was thought
+		k.Give(text)
+		if !k.Take(cap(result)) {
+			return nil, tooLarge
+		}
 	}
 	return result, nil
 }

@@ -17,7 +17,7 @@ const readSize = 512
 // Life: the zero value with from and budget, next any number of times, free.
 type inflow struct {
 	from   *relay.LocalCall
-	budget *budget
+	budget counter
 	most   int // bytes of a message
 
 	buf   []byte // what was read
@@ -57,7 +57,7 @@ func (f *inflow) next() ([]byte, error) {
 // fill reads until n bytes are there.
 func (f *inflow) fill(n int) error {
 	for len(f.buf) < n {
-		if err := f.grow(); err != nil {
+		if err := f.grow(n); err != nil {
 			return err
 		}
 		read, err := f.from.Read(f.buf[len(f.buf):cap(f.buf)])
@@ -73,19 +73,17 @@ func (f *inflow) fill(n int) error {
 	return nil
 }
 
-// grow makes room for more, twice as much as is there: memory follows what has come,
-// not what was announced.
-func (f *inflow) grow() error {
-	if cap(f.buf)-len(f.buf) >= readSize {
+// grow makes room for more, up to want, at most twice as much as is there: memory follows
+// what has come, not what was announced.
+func (f *inflow) grow(want int) error {
+	if cap(f.buf)-len(f.buf) >= min(readSize, want-len(f.buf)) {
 		return nil
 	}
-	size := max(2*cap(f.buf), 2*readSize)
-	if more := size - freeAnswer - f.held; more > 0 {
-		if !f.budget.take(more) {
-			return fail(grpcwire.ResourceExhausted, "the answers of all calls take too much memory")
-		}
-		f.held += more
+	size := max(min(2*cap(f.buf), want), 2*readSize)
+	if !f.budget.Take(size - f.held) {
+		return fail(grpcwire.ResourceExhausted, "the answers of this caller take too much memory")
 	}
+	f.held = size
 	grown := make([]byte, len(f.buf), size)
 	copy(grown, f.buf)
 	f.buf = grown
@@ -93,6 +91,6 @@ func (f *inflow) grow() error {
 }
 
 func (f *inflow) free() {
-	f.budget.give(f.held)
+	f.budget.Give(f.held)
 	f.held = 0
 }

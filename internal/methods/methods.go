@@ -2,7 +2,6 @@ package methods
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -34,11 +33,7 @@ type Methods struct {
 	patterns map[string]bool
 	crew     crew
 
-	// large has a place for each long value that is turned into a message, or back, at a
-	// time: a message may take fifty times the memory of its JSON.
-	large   chan struct{}
-	answers budget    // bytes of answers that come
-	spaces  sync.Pool // of *[]byte, for requests
+	spaces sync.Pool // of *[]byte, for requests
 
 	mu      sync.Mutex
 	callers map[string]*caller // by broker.Caller.ID
@@ -53,10 +48,8 @@ type caller struct {
 // New returns methods of a relay's workers.
 func New(options Options) *Methods {
 	m := &Methods{
-		options: options, patterns: map[string]bool{}, large: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		crew: newCrew(), callers: map[string]*caller{},
+		options: options, patterns: map[string]bool{}, crew: newCrew(), callers: map[string]*caller{},
 	}
-	m.answers.most = mostAnswers
 	for _, pattern := range options.Patterns {
 		m.patterns[strings.TrimSuffix(pattern, "*")] = true
 	}

@@ -68,14 +68,14 @@ func (r *Relay) ServeLocal(c Caller) *Local {
 // LocalRequest is how a call begins.
 type LocalRequest struct {
 	Head   Fields  // :method, :scheme, :path, :authority and the rest, as gRPC has it
-	Body   []byte  // the beginning of the request, or all of it
+	Body   []byte  // the beginning of the request, or all of it; nobody changes it until Sent
 	End    bool    // nothing comes behind Body
 	Caller *Caller // who makes the call, if many share the Local; nil: who it was made for
 }
 
 // Open begins a call in c, which is zero or was closed. The request's fields are
-// checked like those of any caller: a call with bad ones is reset. It waits for the
-// window where Body is larger than that.
+// checked like those of any caller: a call with bad ones is reset. What of Body is larger
+// than the window leaves later: see Sent.
 //
 // Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
 func (l *Local) Open(c *LocalCall, r LocalRequest) error {
@@ -96,7 +96,8 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 	}
 	conn.Open(&c.up, r.End && len(r.Body) == 0, r.Head)
 	if len(r.Body) > 0 {
-		_, _ = c.write(r.Body, r.End) // whoever reads the answer sees why it ended
+		c.rest, c.end = r.Body, r.End
+		c.push()
 	}
 	return nil
 }
@@ -210,7 +211,11 @@ func (h localSide) Lost(s *h2.Stream, _ bool) {
 }
 
 // Writable implements h2.Handler.
-func (h localSide) Writable(s *h2.Stream) { s.Owner.(*LocalCall).wake.Broadcast() }
+func (h localSide) Writable(s *h2.Stream) {
+	c := s.Owner.(*LocalCall)
+	c.push()
+	c.wake.Broadcast()
+}
 
 // GoAway implements h2.Handler: the calls that are open come to their end.
 func (h localSide) GoAway(c *h2.Conn, _ uint32, _ h2.ErrCode) { c.Owner.(*Local).retire(c) }

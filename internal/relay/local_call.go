@@ -35,9 +35,11 @@ type LocalCall struct {
 	body    []byte
 	taken   int // bytes of body that were read
 	tail    []byte
-	held    int  // bytes counted in callee.held
-	joined  bool // the queue has taken it, or a worker
-	refused int  // HTTP status of cabrank's own answer to a call that was not taken
+	held    int    // bytes counted in callee.held
+	joined  bool   // the queue has taken it, or a worker
+	refused int    // HTTP status of cabrank's own answer to a call that was not taken
+	rest    []byte // of the request, which the window did not take yet
+	end     bool   // nothing comes behind rest
 	begun   bool
 	ended   bool // the answer is whole
 	broken  bool // no more comes of it
@@ -64,31 +66,59 @@ func (c *LocalCall) Write(p []byte) (int, error) {
 	return c.write(p, false)
 }
 
-// CloseSend ends the request.
+// CloseSend ends the request, once all of it has left.
 func (c *LocalCall) CloseSend() {
 	c.st.Lock()
 	defer c.st.Unlock()
+	c.awaitSent()
 	if conn := c.up.Conn(); conn != nil {
 		conn.WriteData(&c.up, nil, true)
 	}
 }
 
 func (c *LocalCall) write(p []byte, end bool) (n int, err error) {
-	for n < len(p) {
-		conn := c.up.Conn()
-		if conn == nil || c.up.LocalDone() {
-			return n, io.EOF
-		}
-		room := min(conn.Writable(&c.up), len(p)-n)
-		if room == 0 {
-			conn.Want(&c.up)
-			c.wake.Wait()
-			continue
-		}
-		conn.WriteData(&c.up, p[n:n+room], end && n+room == len(p))
-		n += room
+	c.awaitSent()
+	c.rest, c.end = p, end
+	c.push()
+	c.awaitSent()
+	n = len(p) - len(c.rest)
+	c.rest = nil
+	if n < len(p) {
+		return n, io.EOF
 	}
 	return n, nil
+}
+
+// Sent waits until all of LocalRequest.Body has left, or nobody takes any more of it.
+func (c *LocalCall) Sent() {
+	c.st.Lock()
+	defer c.st.Unlock()
+	c.awaitSent()
+	c.rest = nil
+}
+
+func (c *LocalCall) awaitSent() {
+	for len(c.rest) > 0 && c.up.Conn() != nil && !c.up.LocalDone() {
+		c.wake.Wait()
+	}
+}
+
+// push writes as much of the rest as the window takes.
+func (c *LocalCall) push() {
+	for len(c.rest) > 0 {
+		conn := c.up.Conn()
+		if conn == nil || c.up.LocalDone() {
+			return
+		}
+		room := min(conn.Writable(&c.up), len(c.rest))
+		if room == 0 {
+			conn.Want(&c.up)
+			return
+		}
+		p := c.rest[:room]
+		c.rest = c.rest[room:]
+		conn.WriteData(&c.up, p, c.end && len(c.rest) == 0)
+	}
 }
 
 // Taken waits until the queue has taken the call, which is zero, or has not: then it is
@@ -196,7 +226,7 @@ func (c *LocalCall) release() {
 	c.st.Pool().Put(c.tail)
 	c.head, c.tail = nil, nil
 	c.begun, c.ended, c.broken, c.callee = false, false, false, nil
-	c.joined, c.refused = false, 0
+	c.joined, c.refused, c.rest = false, 0, nil
 	c.up.Clear()
 }
 

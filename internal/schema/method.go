@@ -101,7 +101,8 @@ func withoutBlanks(value []byte) []byte {
 type types struct {
 	*dynamicpb.Types
 
-	lacks sync.Map // protoreflect.FullName of those that were looked for: of what they need and is not described, or ""
+	empties sync.Map // int by protoreflect.FullName, of empty
+	lacks   sync.Map // protoreflect.FullName of those that were looked for: of what they need and is not described, or ""
 }
 
 // undescribed is Undescribed, once for each type.

@@ -189,6 +189,7 @@ func TestCallHasItsUser(t *testing.T) {
 	url, _, b := startScripted(t, Options{Auth: tokens{"t": {User: "u1", Call: []string{"a"}}}})
 	dial(t, url+"?token=t").send(callFrame("1", "a", time.Minute))
 	b.await(t, "call a")
+	defer b.leave()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if got := b.calls["a"].Caller; got.User != "u1" || got.ID == "" {

@@ -24,7 +24,7 @@ func echo(s *session, kind int, message []byte) error {
 		return errUTF8
 	}
 	b := append(make([]byte, frameHeader, frameHeader+len(message)), message...)
-	s.out.reply(newFrame(withHeader(b, byte(kind)), &s.server.budget))
+	s.out.reply(newFrame(withHeader(b, byte(kind)), &s.account))
 	return s.awaitRoom()
 }
 

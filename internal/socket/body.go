@@ -11,12 +11,13 @@ const bodySize = 4 << 10
 // body is where the messages of a socket are read into, one after the other. Between
 // messages it has no memory: most sockets are idle.
 type body struct {
-	server *Server
-	bytes  []byte
-	taken  int // of the budget
+	server  *Server
+	account *account
+	bytes   []byte
+	taken   int // of the budget
 }
 
-func (s *Server) newBody() *body { return &body{server: s} }
+func (s *session) newBody() *body { return &body{server: s.server, account: &s.account} }
 
 // readFrom reads a whole message. Errors: that of the socket, or errBudget.
 func (b *body) readFrom(r io.Reader) error {
@@ -39,24 +40,29 @@ func (b *body) readFrom(r io.Reader) error {
 	}
 }
 
-// grow doubles the space.
+// grow doubles the space, up to that of the longest message.
 func (b *body) grow() error {
-	more := cap(b.bytes)
-	if !b.server.budget.take(more) {
+	has := cap(b.bytes)
+	longest := int(b.server.options.ReadLimit) + bodySize
+	more := has
+	if has < longest {
+		more = min(has, longest-has)
+	}
+	if !b.account.Take(more) {
 		b.server.shed()
-		if !b.server.budget.take(more) {
+		if !b.account.Take(more) {
 			return errBudget
 		}
 	}
 	b.taken += more
-	b.bytes = append(make([]byte, 0, 2*more), b.bytes...)
+	b.bytes = append(make([]byte, 0, has+more), b.bytes...)
 	return nil
 }
 
 // shrink gives the space back.
 func (b *body) shrink() {
 	if b.taken > 0 {
-		b.server.budget.give(b.taken)
+		b.account.Give(b.taken)
 		b.taken, b.bytes = 0, nil
 		return
 	}

@@ -45,7 +45,8 @@ func (s *session) call(p *promise) {
 		return
 	}
 	call := broker.Call{
-		Caller: s.caller, URI: p.uri, Content: p.content, Args: p.args, Timeout: p.timeout, IfServed: s.dialect.isNew(), Unsure: s.dialect.isNew(),
+		Caller: s.caller, Share: &s.account, URI: p.uri, Content: p.content, Args: p.args, Timeout: p.timeout,
+		IfServed: s.dialect.isNew(), Unsure: s.dialect.isNew(),
 		Accepted: func(err error) {
 			if err != nil {
 				s.uncount(p)
@@ -197,10 +198,9 @@ func (c *call) isOver() bool {
 // Offer implements broker.Stream.
 func (c *call) Offer(result json.RawMessage) bool {
 	s := c.promise.session
-	f := c.frameOf(result)
-	if s.server.isTooLong(f) {
-		f.drop()
-		c.promise.answered(nil, errLong)
+	f, err := c.resultOf(result)
+	if err != nil {
+		c.promise.answered(nil, err)
 		return false
 	}
 	s.mu.Lock()
@@ -223,10 +223,9 @@ func (c *call) Offer(result json.RawMessage) bool {
 // Send implements broker.Stream.
 func (c *call) Send(ctx context.Context, result json.RawMessage) error {
 	s := c.promise.session
-	f := c.frameOf(result)
-	if s.server.isTooLong(f) {
-		f.drop()
-		return errLong
+	f, err := c.resultOf(result)
+	if err != nil {
+		return err
 	}
 	if c.sendNow(f) {
 		return nil
@@ -244,9 +243,9 @@ func (c *call) Send(ctx context.Context, result json.RawMessage) error {
 	}
 }
 
-func (c *call) frameOf(result json.RawMessage) *frame {
+func (c *call) resultOf(result json.RawMessage) (*frame, error) {
 	p := c.promise
-	return p.session.frameOf(answer{kind: Res, id: p.id, args: result, content: p.content, more: true})
+	return p.session.resultOf(answer{kind: Res, id: p.id, args: result, content: p.content, more: true})
 }
 
 // sendNow sends a result if there is credit, and room for it.

@@ -48,6 +48,7 @@ func codedError(err error) *broker.CodeError {
 		{errSubscriptions, codeTooMany},
 		{broker.ErrCapacity, codeTooMany},
 		{broker.ErrFull, codeTooMany},
+		{errMemory, codeTooMany},
 		{errName, codeRequest},
 	} {
 		if errors.Is(err, known.error) {

@@ -73,15 +73,32 @@ func (d dialect) append(b []byte, a *answer) []byte {
 }
 
 // frameOf makes a frame of an answer; nil if the dialect has no word for it.
-func (s *Server) frameOf(d dialect, a *answer) *frame {
+func frameOf(d dialect, a *answer, of *account) *frame {
 	b := d.append(make([]byte, frameHeader, frameHeader+256+len(a.args)), a)
 	if len(b) == frameHeader {
 		return nil
 	}
-	return newFrame(withHeader(b, d.opcode()), &s.budget)
+	return newFrame(withHeader(b, d.opcode()), of)
 }
 
-func (s *session) frameOf(a answer) *frame { return s.server.frameOf(s.dialect, &a) }
+func (s *session) frameOf(a answer) *frame { return frameOf(s.dialect, &a, &s.account) }
+
+// resultOf is frameOf for a result.
+//
+// Errors: errLong, errMemory.
+func (s *session) resultOf(a answer) (*frame, error) {
+	if n := len(a.args); n > scarceBytes && !s.account.has(n) {
+		if s.server.shed(); !s.account.has(n) {
+			return nil, errMemory
+		}
+	}
+	f := s.frameOf(a)
+	if s.dialect.isNew() && s.server.isTooLong(f) {
+		f.drop()
+		return nil, errLong
+	}
+	return f, nil
+}
 
 // eventID is the id of the event that a PUB publishes. Subscribers rely on its form.
 func (d dialect) eventID(id messageID) string {

@@ -10,8 +10,8 @@
 //  2. No reply is dropped. Of events that a client does not read in time the oldest are,
 //     and are counted; a socket of juggler.1 ends instead. Who does not even read its
 //     replies is not read from, and ends.
-//  3. All sockets share one budget of memory. When it is used up, those with most events
-//     in their queue lose them.
+//  3. All sockets share one budget of memory, of which each source has a part. When it is
+//     used up, those with most events in their queue lose them.
 //  4. A function that has several results waits while its caller has given no credit, or
 //     has 64 KiB unread.
 //  5. A socket that is silent is pinged, and ends if it stays silent.

@@ -39,9 +39,7 @@ func serve(t testing.TB, options Options) (url string, server *Server) {
 	t.Cleanup(func() {
 		server.Close()
 		listener.Close()
-		if used := server.budget.used.Load(); used != 0 {
-			t.Errorf("%d bytes of the budget are left behind", used)
-		}
+		testkit.Eventually(t, within, "the budget to have all back", func() bool { return server.budget.used.Load() == 0 })
 	})
 	return "ws" + strings.TrimPrefix(listener.URL, "http") + "/ws", server
 }

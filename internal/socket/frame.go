@@ -22,9 +22,9 @@ const frameHeader = 10
 // Life: newFrame or newEvent, hold for each further queue, drop by each.
 // Concurrency: the bytes never change; hold and drop may be called from anywhere.
 type frame struct {
-	bytes  []byte
-	budget *budget
-	held   atomic.Int32
+	bytes []byte
+	of    *account
+	held  atomic.Int32
 }
 
 // control makes a frame of at most 125 bytes.
@@ -54,10 +54,10 @@ func withHeader(b []byte, op byte) []byte {
 }
 
 // newFrame makes a frame that has to be sent, whatever the budget.
-func newFrame(b []byte, from *budget) *frame {
-	f := &frame{bytes: b, budget: from}
+func newFrame(b []byte, of *account) *frame {
+	f := &frame{bytes: b, of: of}
 	f.held.Store(1)
-	from.force(f.memory())
+	of.force(f.memory())
 	return f
 }
 
@@ -76,6 +76,6 @@ func (f *frame) hold() *frame {
 // drop is for a queue that it has left.
 func (f *frame) drop() {
 	if f.held.Add(-1) == 0 {
-		f.budget.give(f.memory())
+		f.of.Give(f.memory())
 	}
 }

@@ -32,7 +32,7 @@ const endOfClock = math.MaxInt64
 func (s *session) becomes(identity *Identity) {
 	s.identity = identity
 	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
-	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, User: identity.User}
+	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: identity.User}
 	s.expires.Store(0)
 	if at := identity.Expires; !at.IsZero() && at.Before(time.Unix(0, endOfClock)) {
 		s.expires.Store(at.UnixNano())

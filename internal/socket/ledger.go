@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
@@ -15,6 +17,7 @@ type promise struct {
 	request
 	session *session
 
+	kept   int    // bytes of the request that count
 	known  bool   // what the answer is
 	ack    *frame // or nack, when it is known; nil: its client wants none
 	nacked bool   // it is a nack
@@ -27,15 +30,21 @@ type promise struct {
 // promised adds a request to those that are answered in order. It waits while too
 // many are not, and returns nil if the socket is told to go.
 func (s *session) promised(r request) *promise {
+	kept := r.size()
+	if !s.account.Take(kept) {
+		r.refuse(errMemory)
+		r.args, kept = nil, 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.promises) >= mostPromises && !s.saidBye {
 		s.changed.Wait()
 	}
 	if s.saidBye {
+		s.account.Give(kept)
 		return nil
 	}
-	p := &promise{request: r, session: s}
+	p := &promise{request: r, session: s, kept: kept}
 	s.promises = append(s.promises, p)
 	return p
 }
@@ -57,6 +66,9 @@ func (p *promise) settled(ack answer, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil || p.kind != Call { // which goes on otherwise
+		p.release()
+	}
 	if s.over {
 		drop(f) // nobody waits for it any more
 		return
@@ -74,6 +86,7 @@ func (p *promise) answered(result json.RawMessage, err error) {
 	a, f := p.lastFrame(result, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.release()
 	if p.call != nil && p.call.ended {
 		drop(f) // it has ended by a result that was too long
 		return
@@ -99,13 +112,16 @@ func (p *promise) lastFrame(result json.RawMessage, err error) (answer, *frame) 
 	if s.ctx.Err() != nil {
 		return a, nil // the socket has ended
 	}
-	f := s.frameOf(a)
-	if s.dialect.isNew() && s.server.isTooLong(f) {
-		f.drop()
-		a = p.outcome(nil, errLong)
-		f = s.frameOf(a)
+	f, err := s.resultOf(a)
+	if err == nil {
+		return a, f
 	}
-	return a, f
+	if !s.dialect.isNew() { // which has no word for it
+		s.end(endBudget, websocket.CloseTryAgainLater, "")
+		return a, nil
+	}
+	a = p.outcome(nil, codedError(err))
+	return a, s.frameOf(a)
 }
 
 // outcome is what a client is told of the end of its call. juggler.0 has no word for all
@@ -125,6 +141,12 @@ func (p *promise) outcome(result json.RawMessage, err error) answer {
 	}
 	a.args, a.content, a.failed = broker.ErrorResult(err), broker.JSON, true
 	return a
+}
+
+// release gives back what counts of the request. The caller holds mu.
+func (p *promise) release() {
+	p.session.account.Give(p.kept)
+	p.kept, p.args = 0, nil
 }
 
 // settle sends what has its turn. The caller holds mu.

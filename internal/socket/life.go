@@ -130,7 +130,7 @@ func (s *session) byeLocked(code int, why string) {
 	}
 	s.saidBye = true
 	payload := websocket.FormatCloseMessage(s.dialect.closeCode(s.reason, code), shortened(why))
-	s.out.end(newFrame(control(opClose, payload), &s.server.budget), false)
+	s.out.end(newFrame(control(opClose, payload), &s.account), false)
 	_ = s.net.SetReadDeadline(time.Now().Add(linger)) // a connection that is gone ends by itself
 	s.changed.Broadcast()
 	s.Wake()

@@ -54,24 +54,22 @@ func TestLimitsOfHandshakes(t *testing.T) {
 	}
 }
 
-func TestRate(t *testing.T) {
-	r, now, passed := rate{each: 100 * time.Millisecond, burst: 10}, time.Unix(1e9, 0), 0
-	for range 50 {
-		if r.allows(now) {
+// One source alone has nearly all of a rate, and leaves room for others.
+func TestSharedRate(t *testing.T) {
+	r, now := newRateOfAll(100), time.Unix(1e9, 0)
+	var greedy, modest debt
+	passed, served := 0, 0
+	for tick := range 10_000 { // 10 s, of which the greedy one asks 10,000 times
+		now = now.Add(time.Millisecond)
+		if r.allows(now, &greedy, 1) {
 			passed++
 		}
-	}
-	if passed != 10 {
-		t.Errorf("%d at once", passed)
-	}
-	for range 20 {
-		now = now.Add(50 * time.Millisecond)
-		if r.allows(now) {
-			passed++
+		if tick >= 5_000 && tick%50 == 0 && r.allows(now, &modest, 1) {
+			served++
 		}
 	}
-	if passed != 20 {
-		t.Errorf("%d after a second", passed)
+	if passed < 800 || passed > 1050 || served != 100 {
+		t.Errorf("the greedy one had %d of 1000, the modest one %d of 100", passed, served)
 	}
 }
 

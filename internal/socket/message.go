@@ -94,6 +94,16 @@ type request struct {
 	refused error          // it is no request that can be answered otherwise
 }
 
+// size is what a request takes until it is answered.
+func (r *request) size() int {
+	const ofAny, ofCall = 512, 1536
+	n := ofAny + len(r.args) + len(r.uri) + len(r.channel)
+	if r.kind == Call {
+		n += ofCall
+	}
+	return n
+}
+
 // refuse has the request be refused, unless it is already.
 func (r *request) refuse(why error) {
 	if r.refused == nil {

@@ -17,7 +17,8 @@ const (
 	// pausedBytes of replies that were not read stop the socket from being read.
 	pausedBytes = 64 << 10
 
-	// scarceBytes do when the budget is used up, and results beyond end the socket.
+	// scarceBytes do when the socket has more of the budget than it may, and results beyond
+	// end it.
 	scarceBytes = 4 << 10
 
 	// mostReplyBytes end a socket: results of calls that it made before it was paused.
@@ -34,7 +35,7 @@ const (
 // not block.
 type outbox struct {
 	conn      net.Conn
-	budget    *budget
+	account   *account
 	most      int  // bytes of events
 	tells     bool // loses no event without a word
 	patience  time.Duration
@@ -56,8 +57,8 @@ type outbox struct {
 	why     endReason // it has failed
 }
 
-func newOutbox(conn net.Conn, o *Options, budget *budget, batches *sync.Pool, dropped func(int), closed func()) *outbox {
-	b := &outbox{conn: conn, budget: budget, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
+func newOutbox(conn net.Conn, o *Options, account *account, batches *sync.Pool, dropped func(int), closed func()) *outbox {
+	b := &outbox{conn: conn, account: account, most: o.QueueBytes, patience: o.WriteTimeout, batches: batches, dropped: dropped, closed: closed, drainedCh: make(chan struct{})}
 	b.room.L = &b.mu
 	return b
 }
@@ -68,7 +69,7 @@ func (o *outbox) reply(f *frame) {
 	defer o.mu.Unlock()
 	o.push(&o.replies, f)
 	before := o.replies.bytes + o.sending - len(f.bytes) // a single long one is no sin
-	if before > mostReplyBytes || before > scarceBytes && o.budget.isOver() {
+	if before > mostReplyBytes || before > scarceBytes && !o.account.fits() {
 		o.fail(endSlow)
 	}
 }
@@ -114,7 +115,7 @@ func (o *outbox) event(f *frame) (kept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.ended {
-		o.budget.force(entryBytes)
+		o.account.force(entryBytes)
 	}
 	o.push(&o.events, f)
 	for o.events.bytes > o.most && o.events.len() > 1 {
@@ -155,7 +156,7 @@ func (o *outbox) dropEvents(n int) {
 
 // popEvent takes the oldest event out. The caller holds mu.
 func (o *outbox) popEvent() *frame {
-	o.budget.give(entryBytes)
+	o.account.Give(entryBytes)
 	return o.events.pop().frame
 }
 
@@ -186,7 +187,7 @@ func (o *outbox) awaitRoom() bool {
 // hasRoom reports whether another request may be read. The caller holds mu.
 func (o *outbox) hasRoom() bool {
 	unread := o.replies.bytes + o.sending
-	return unread <= scarceBytes || unread <= pausedBytes && !o.budget.isOver()
+	return unread <= scarceBytes || unread <= pausedBytes && o.account.fits()
 }
 
 // end takes nothing more. What is queued is written, then last, if it is not nil;

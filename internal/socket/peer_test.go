@@ -188,6 +188,13 @@ func (b *scripted) done(what string, err error) {
 	done(err)
 }
 
+// leave ends all that the broker was asked for.
+func (b *scripted) leave() {
+	for what := range strings.SplitSeq(b.list(), ", ") {
+		b.done(what, errScripted)
+	}
+}
+
 func (b *scripted) answer(uri, result string) {
 	b.mu.Lock()
 	call := b.calls[uri]

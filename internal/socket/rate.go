@@ -1,6 +1,9 @@
 package socket
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // rate lets so many through in a second, and as many at once after a pause. The caller
 // has a lock.
@@ -19,19 +22,53 @@ func (r *rate) wait(now time.Time) time.Duration {
 	return max(0, r.next.Sub(now))
 }
 
-// allows reports whether one may pass now.
-func (r *rate) allows(now time.Time) bool {
-	if earliest := now.Add(-r.each * time.Duration(r.burst)); r.next.Before(earliest) {
-		r.next = earliest
+// rateOfAll lets so much through in a second, of all sources together, and half of it at once
+// after a pause to one that is alone: a source that has had much lately gets no more than
+// it leaves.
+//
+// Concurrency: allows may be called from anywhere.
+type rateOfAll struct {
+	perSecond float64
+
+	mu   sync.Mutex
+	left float64
+	at   time.Time
+}
+
+// debt is what a source has had lately: of what it has had, it is all of now and nothing
+// of a second ago. Guarded by the rate's lock.
+type debt struct {
+	had float64
+	at  time.Time
+}
+
+func newRateOfAll(perSecond float64) *rateOfAll {
+	return &rateOfAll{perSecond: perSecond, left: perSecond}
+}
+
+// allows reports whether so much may pass now, of a source with a debt; nil: of nobody.
+func (r *rateOfAll) allows(now time.Time, d *debt, n float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.at.IsZero() {
+		r.left = min(r.perSecond, r.left+max(0, now.Sub(r.at).Seconds())*r.perSecond)
 	}
-	if r.next.After(now.Add(-r.each)) {
+	r.at = now
+	if r.left < n {
 		return false
 	}
-	r.next = r.next.Add(r.each)
+	if d != nil {
+		if d.had -= d.had * min(1, max(0, now.Sub(d.at).Seconds())); d.had+n > r.left {
+			d.at = now
+			return false
+		}
+		d.had, d.at = d.had+n, now
+	}
+	r.left -= n
 	return true
 }
 
-// pace holds back a client that sends more than it may: its messages, and pings, wait
+// pace holds back a client that sends more than it may: its messages, pings and pongs wait
 // for their turn in the buffers of the connection. It reports false at the end of the
 // socket.
 func (s *session) pace() bool {

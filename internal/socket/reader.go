@@ -42,7 +42,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // read reads messages until none is left and the socket sleeps, or until it ends; it
 // returns why.
 func (s *session) read() error {
-	body := s.server.newBody()
+	body := s.newBody()
 	defer body.free()
 	for {
 		if err := s.next(body); err != nil {
@@ -130,7 +130,7 @@ func (s *session) hear() error {
 }
 
 func (s *session) onPing(payload string) error {
-	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.server.budget))
+	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.account))
 	if !s.out.awaitRoom() || !s.pace() {
 		return errOver
 	}

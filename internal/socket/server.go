@@ -29,10 +29,13 @@ type Server struct {
 	hub       *hub
 	directory *directory // nil: no commands are taken
 	budget    budget
+	events    account // of frames for many sockets
 	stats     counters
-	bodies    sync.Pool // of *[]byte with room for bodySize
-	batches   sync.Pool // of *batch
-	rate      rate
+	bodies    sync.Pool  // of *[]byte with room for bodySize
+	batches   sync.Pool  // of *batch
+	rate      *rateOfAll // of handshakes
+	sources   sources
+	lane      chan struct{} // has an element for each turn that is taken, see broker.Share
 	watcher   watch.Watcher
 	hands     *hands
 	echo      func(s *session, kind int, message []byte) error // of a test of the transport: in place of take
@@ -54,11 +57,15 @@ type Server struct {
 
 // New returns a server that accepts.
 func New(options Options) *Server {
-	s := &Server{options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), hands: newHands()}
+	s := &Server{
+		options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), hands: newHands(),
+		sources: sources{all: map[string]*source{}}, lane: make(chan struct{}, 1),
+	}
+	s.events.budget = &s.budget
 	s.SetOrigins(s.options.Origins)
 	s.SetMost(s.options.MaxSockets)
 	s.SetBuffer(s.options.BufferTotal)
-	s.rate = rate{each: time.Second / time.Duration(s.options.HandshakesPerSecond), burst: s.options.HandshakesPerSecond}
+	s.rate = newRateOfAll(float64(s.options.HandshakesPerSecond))
 	s.bodies.New = func() any {
 		space := make([]byte, 0, bodySize)
 		return &space
@@ -79,10 +86,14 @@ func New(options Options) *Server {
 // Without the subprotocol the connection is dropped after the handshake, which is what
 // clients of juggler.0 expect.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if why, refused := s.refuses(time.Now()); refused {
-		s.stats.refused[why].Add(1)
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "no socket now: "+why.String(), http.StatusServiceUnavailable)
+	if !websocket.IsWebSocketUpgrade(r) {
+		_, _ = s.upgrade(w, r) // which answers it, and costs no turn of a handshake
+		return
+	}
+	from := s.sources.of(addressKey(hostOf(r.RemoteAddr)), time.Now())
+	defer func() { s.sources.leave(from) }()
+	if why, refused := s.refuses(from, time.Now()); refused {
+		s.refuse(w, why)
 		return
 	}
 	defer s.hasBegun()
@@ -91,6 +102,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuseToken(w, err)
 		return
 	}
+	if identity != nil && identity.User != "" {
+		s.sources.leave(from)
+		from = s.sources.of(userKey(identity.User), time.Now())
+	}
+	if !s.admits(from) {
+		s.refuse(w, refusedSockets)
+		return
+	}
+	s.make(w, r, from, identity)
+}
+
+// refuse answers a handshake for which there is no place now.
+func (s *Server) refuse(w http.ResponseWriter, why refusal) {
+	s.stats.refused[why].Add(1)
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "no socket now: "+why.String(), http.StatusServiceUnavailable)
+}
+
+// make makes a socket of a handshake that was admitted.
+func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, identity *Identity) {
+	made := false
+	defer func() {
+		if !made {
+			s.sources.gone(from)
+		}
+	}()
 	h := &hijacker{ResponseWriter: w}
 	ws, err := s.upgrade(h, r)
 	if err != nil {
@@ -102,7 +139,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ws.Close()
 		return
 	}
-	session := newSession(s, ws, h.in, allowedBy(r), identity)
+	session := newSession(s, ws, h.in, allowedBy(r), from, identity)
 	if !s.add(session) {
 		session.cancel()
 		s.stats.refused[refusedDrain].Add(1)
@@ -111,12 +148,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ws.Close()
 		return
 	}
+	made = true
 	session.welcome()
 	session.start()
 }
 
 // refuses says why no socket is made now. Otherwise its place is taken until hasBegun.
-func (s *Server) refuses(now time.Time) (why refusal, refused bool) {
+func (s *Server) refuses(from *source, now time.Time) (why refusal, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -124,11 +162,18 @@ func (s *Server) refuses(now time.Time) (why refusal, refused bool) {
 		return refusedDrain, true
 	case len(s.open)+s.beginning >= s.mostSockets:
 		return refusedSockets, true
-	case !s.rate.allows(now):
+	case !s.rate.allows(now, from.debtOf(&from.handshakes), 1):
 		return refusedRate, true
 	}
 	s.beginning++
 	return 0, false
+}
+
+// admits counts a socket of a source in, if there is room.
+func (s *Server) admits(from *source) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sources.admits(from, len(s.open)+s.beginning, s.mostSockets)
 }
 
 func (s *Server) hasBegun() {
@@ -154,6 +199,7 @@ func (s *Server) remove(session *session) {
 	s.mu.Lock()
 	delete(s.open, session)
 	s.mu.Unlock()
+	s.sources.gone(session.source)
 	s.directory.remove(session, session.caller.ID, session.caller.User)
 	s.stats.ended[session.endedBy()].Add(1)
 	s.live.Done()
@@ -182,7 +228,7 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	for session := range members {
 		f := frames[session.dialect]
 		if f == nil {
-			f = s.frameOf(session.dialect, &a)
+			f = frameOf(session.dialect, &a, &s.events)
 			frames[session.dialect] = f
 		}
 		if !session.out.event(f.hold()) {
@@ -201,6 +247,9 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 // shed makes room in the budget: those with most events in their queue lose them,
 // until a quarter is free.
 func (s *Server) shed() {
+	if s.hasRoom() {
+		return
+	}
 	s.shedding.Lock()
 	defer s.shedding.Unlock()
 	type debtor struct {
@@ -215,7 +264,7 @@ func (s *Server) shed() {
 	}
 	slices.SortFunc(debtors, func(a, b debtor) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, d := range debtors {
-		if s.budget.used.Load() <= s.budget.total.Load()/4*3 {
+		if s.hasRoom() {
 			return
 		}
 		if d.session.out.shed() > 0 && d.session.dialect.isNew() {
@@ -223,6 +272,9 @@ func (s *Server) shed() {
 		}
 	}
 }
+
+// hasRoom reports whether a quarter of the budget is free.
+func (s *Server) hasRoom() bool { return cost(s.budget.used.Load()) <= s.budget.total.Load()/4*3 }
 
 // rounds looks after sockets that are silent.
 func (s *Server) rounds() {
@@ -233,6 +285,7 @@ func (s *Server) rounds() {
 		case <-s.closing:
 			return
 		case now := <-ticker.C:
+			s.sources.forget(now)
 			for _, session := range s.sessions() {
 				session.check(now)
 			}
@@ -257,7 +310,7 @@ func (s *session) check(now time.Time) {
 	case silence > o.Ping+o.Ping/2 && s.pinged.Load():
 		s.abort(endIdle)
 	case s.pinged.CompareAndSwap(false, true):
-		s.out.reply(newFrame(control(opPing, nil), &s.server.budget))
+		s.out.reply(newFrame(control(opPing, nil), &s.account))
 	}
 }
 

@@ -27,6 +27,7 @@ var (
 	errTimeout       = errors.New("invalid timeout: it is negative")
 	errSubscriptions = errors.New("too many subscriptions of this socket")
 	errName          = errors.New("URI or channel too long")
+	errMemory        = errors.New("no memory for it: this socket, or where it comes from, has its part")
 )
 
 // session is one socket.
@@ -38,6 +39,8 @@ type session struct {
 	in      *bufio.Reader // of ws
 	net     net.Conn
 	post    *watch.Post // nil: somebody reads all of the time
+	account account
+	source  *source
 	out     *outbox
 	allows  allowed
 	dialect dialect
@@ -75,12 +78,16 @@ type session struct {
 	reason   endReason // the first one
 }
 
-func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows allowed, identity *Identity) *session {
-	s := &session{server: server, ws: ws, in: in, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
-	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr())}
+func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows allowed, from *source, identity *Identity) *session {
+	s := &session{source: from, server: server, ws: ws, in: in, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
+	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr().String()), Source: from.key}
 	s.changed.L = &s.mu
+	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.lane}
+	if from.key != "" {
+		s.account.source = &from.held
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.out = newOutbox(s.net, &server.options, &server.budget, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
+	s.out = newOutbox(s.net, &server.options, &s.account, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
 	s.out.tells = s.dialect.isNew()
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
@@ -98,8 +105,8 @@ func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows all
 
 // hostOf returns an address without its port; "" for what has none, such as a Unix
 // socket.
-func hostOf(address net.Addr) string {
-	host, _, err := net.SplitHostPort(address.String())
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return ""
 	}
@@ -137,6 +144,7 @@ func (s *session) take(message []byte) error {
 		return nil
 	}
 	if err := s.awaitRoom(); err != nil {
+		p.done(err) // nobody is told
 		return err
 	}
 	s.begin(p)

@@ -156,7 +156,7 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	c := &s.stats
 	stats := Stats{
-		Subscriptions: s.hub.size(), BufferedBytes: s.budget.used.Load(),
+		Subscriptions: s.hub.size(), BufferedBytes: cost(s.budget.used.Load()),
 		Opened: c.opened.Load(), Expired: c.expired.Load(), Dropped: c.dropped.Load(),
 		Denied: c.denied.Load(), Slowed: c.slowed.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Refused: map[string]uint64{}, Ended: map[string]uint64{},

@@ -1,0 +1,33 @@
+package schema_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// What an answer takes as JSON is known before: an empty message of two bytes is a hundred.
+func TestWeighAnswer(t *testing.T) {
+	m := kinds(t)
+	for name, in := range map[string]string{
+		"empty":   `{"list":[` + strings.Repeat(`{},`, 999) + `{}]}`,
+		"texts":   `{"text":"` + strings.Repeat(`a\n\u0001`, 500) + `"}`,
+		"any":     `{"any":{"@type":"t/test.Kind","text":"` + strings.Repeat("x", 500) + `"}}`,
+		"nothing": `{}`,
+	} {
+		encoded, err := m.AppendRequest(nil, []byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := m.AppendAnswer(nil, encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text := m.WeighAnswer(encoded); text < len(out) || text > 3*len(out)+1000 {
+			t.Errorf("%s: %d bytes were thought, %d are", name, text, len(out))
+		}
+	}
+	if least := 1000 * 256; m.WeighRequest(bytes.Repeat([]byte(`{},`), 1000)) < least {
+		t.Errorf("1000 messages weigh less than %d", least)
+	}
+}
