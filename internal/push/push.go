@@ -129,7 +129,7 @@ func (r *request) checkValues() error {
 		}
 	}
 	switch {
-	case r.Args != nil && !json.Valid(r.Args):
+	case r.Args != nil && (!json.Valid(r.Args) || !utf8.Valid(r.Args)):
 		return badRequestError("args are no JSON")
 	case r.Code != 0 && r.Code != 1000 && r.Code != 1008 && (r.Code < 3000 || r.Code > 4999):
 		return badRequestError("code: want 1000, 1008, or 3000 to 4999")

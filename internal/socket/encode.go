@@ -100,6 +100,7 @@ func appendValue(b []byte, value json.RawMessage) []byte {
 	if value == nil {
 		return append(b, "null"...)
 	}
+	value = validUTF8(value)
 	if !bytes.ContainsAny(value, " \t\r\n<>&") && !bytes.Contains(value, []byte("\xe2\x80")) {
 		return append(b, value...)
 	}
