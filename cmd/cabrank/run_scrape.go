@@ -23,9 +23,9 @@ type scraping struct {
 	path    string // of the pages
 }
 
-// makeScraping prepares it, where there is a metrics page to show it on.
+// makeScraping prepares it, where there are workers and a metrics page to show it on.
 func (s *service) makeScraping() {
-	if !s.cfg.Metrics.Enabled {
+	if !s.cfg.Metrics.Enabled || len(s.cfg.Command) == 0 {
 		return
 	}
 	m := &scraping{path: s.cfg.Workers.MetricsPath}

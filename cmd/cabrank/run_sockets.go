@@ -17,6 +17,8 @@ const (
 	socketsNumerator, socketsDenominator = 3, 4
 	// socketMemory is which part of the memory for callers sockets have at most.
 	socketMemory = 4
+	// pagesMemory is which part of that memory the metrics pages of workers have at most.
+	pagesMemory = 4
 )
 
 // openSockets makes what serves callers over WebSocket, if they have a path.
@@ -50,8 +52,12 @@ func (s *service) boundSockets() {
 	}
 }
 
-// setMemory tells how many bytes callers may take, of all kinds.
+// setMemory tells how many bytes callers may take, of all kinds, and workers' metrics
+// pages.
 func (s *service) setMemory(bytes int64) {
+	if s.scrape != nil {
+		bytes -= s.scrape.store.SetMemory(bytes / pagesMemory)
+	}
 	if s.sockets != nil {
 		waiting := min(int64(s.cfg.Socket.BufferTotal), bytes/socketMemory)
 		s.sockets.SetBuffer(waiting)

@@ -28,7 +28,6 @@ func (s *service) makeEndpoints(out io.Writer) error {
 
 func (s *service) makeWorkers(out io.Writer) error {
 	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true, s.workersChanged)
-	s.makeScraping()
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count = s.firstWorkers

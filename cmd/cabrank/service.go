@@ -154,6 +154,7 @@ func (s *service) makeRelay(options relay.Options) error {
 	err := s.openSockets()
 	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
 	s.boundSockets()
+	s.makeScraping() // it takes part of that memory
 	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)
 	memory.look()
 	go memory.run(s.quit) // ends with the service

@@ -16,8 +16,12 @@ import (
 	"github.com/cabrank/cabrank/internal/relay"
 )
 
-// maxScrapes is how many pages may be made at a time; further requests get 503.
-const maxScrapes = 4
+const (
+	// maxScrapes is how many pages may be made at a time; further requests get 503.
+	maxScrapes = 4
+	// pagesShare of the memory for workers' pages may be held of what more than one shows.
+	pagesShare = 4
+)
 
 // SlotSample is the state of one endpoint's slots.
 type SlotSample struct {
@@ -127,7 +131,14 @@ func metricsPage(sources Sources, log *slog.Logger) (http.Handler, error) {
 	}
 	plain := pageOf(joined{own: registry, merged: sources.Merged}, log)
 	open := pageOf(joined{own: registry, merged: sources.Merged, open: true}, log)
+	most := &pages{scrapes: sources.Scrapes}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, ok := most.enter()
+		if !ok {
+			http.Error(w, "too many pages at a time", http.StatusServiceUnavailable)
+			return
+		}
+		defer leave()
 		if expfmt.NegotiateIncludingOpenMetrics(r.Header).FormatType() == expfmt.TypeOpenMetrics {
 			open.ServeHTTP(w, r)
 			return
@@ -141,10 +152,9 @@ func pageOf(from prometheus.Gatherer, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		// One odd sample must not cost the operator all the others.
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: maxScrapes,
-		Timeout:             pageTimeout,
-		EnableOpenMetrics:   true,
+		ErrorHandling:     promhttp.ContinueOnError,
+		Timeout:           pageTimeout,
+		EnableOpenMetrics: true,
 	})
 }
 

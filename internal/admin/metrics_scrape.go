@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -55,10 +56,40 @@ func (c *scrapeCollector) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(c.series, prometheus.GaugeValue, float64(sample.Stats.Series))
 	odd := sample.Stats.Conflicts
 	for kind, n := range map[string]uint64{
-		"type": odd.Type, "help": odd.Help, "bounds": odd.Bounds, "duplicate": odd.Duplicates, "series": odd.Series, "labels": odd.Labels,
+		"type": odd.Type, "help": odd.Help, "bounds": odd.Bounds, "duplicate": odd.Duplicates, "series": odd.Series, "bytes": odd.Bytes, "labels": odd.Labels,
 	} {
 		metrics <- prometheus.MustNewConstMetric(c.conflicts, prometheus.CounterValue, float64(n), kind)
 	}
+}
+
+// pages bounds the memory that pages take while they are made and sent. One of all that
+// may be held is as large as three quarters of what the workers' pages may take.
+type pages struct {
+	scrapes func() ScrapeSample // nil: there are none
+	mu      sync.Mutex
+	n       int
+	bytes   int64 // that are held of what they show
+}
+
+// enter reports whether another page may be made. One always may.
+func (p *pages) enter() (leave func(), ok bool) {
+	var stats scrape.Stats
+	if p.scrapes != nil {
+		stats = p.scrapes().Stats
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.n > 0 && (p.n == maxScrapes || p.bytes+stats.Held > stats.Memory/pagesShare) {
+		return nil, false
+	}
+	p.n++
+	p.bytes += stats.Held
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.n--
+		p.bytes -= stats.Held
+	}, true
 }
 
 // joined is a page of cabrank's own metrics and those of its workers.

@@ -5,6 +5,10 @@ import (
 	"strconv"
 )
 
+// mostUnlike is for how many families of a process it is remembered that a conflict was
+// counted.
+const mostUnlike = 1000
+
 // workerLabel names the worker of what is shown for each of them.
 const workerLabel = "worker"
 
@@ -16,6 +20,8 @@ type family struct {
 	name   string
 	kind   kind
 	help   string
+	maker  *Process
+	held   int              // bytes, of Process.made
 	cells  map[string]*cell // by their labels
 	ours   int              // items of the family's own kind
 	others int              // items of another one
@@ -33,6 +39,8 @@ type cell struct {
 	past   float64 // what those have counted that were
 	gone   *buckets
 	unlike bool // a conflict of bounds was counted
+	maker  *Process
+	held   int // bytes, of Process.made
 }
 
 // familyOf returns the family of a sample, which is made if there is none, or none with
@@ -44,12 +52,13 @@ func (p *Process) familyOf(r role) *family {
 		f = nil
 	}
 	if f == nil {
-		f = &family{store: p.store, name: r.family, kind: r.kind, help: r.help, cells: map[string]*cell{}}
+		f = &family{store: p.store, name: r.family, kind: r.kind, maker: p, cells: map[string]*cell{}}
 		p.store.families[r.family] = f
 	}
 	if f.help == "" {
 		f.help = r.help
 	}
+	f.weigh()
 	p.compare(f, r)
 	return f
 }
@@ -67,20 +76,35 @@ func (p *Process) compare(f *family, r role) {
 	default:
 		return
 	}
-	p.unlike[f.name] = true
+	if len(p.unlike) < mostUnlike {
+		p.unlike[f.name] = true
+	}
 }
 
 // drop takes a family out of the store. Processes that have something of it place it
 // again with their next page.
 func (f *family) drop() {
 	f.dropped = true
-	delete(f.store.families, f.name)
-	f.store.series -= len(f.cells)
 	for _, c := range f.cells {
+		f.remove(c)
 		for _, i := range c.items {
 			i.process.again = true
 		}
 	}
+	f.end()
+}
+
+// remove takes a cell out.
+func (f *family) remove(c *cell) {
+	delete(f.cells, c.key)
+	f.store.series--
+	c.maker.make(&c.held, 0)
+}
+
+// end takes out a family that has no cell.
+func (f *family) end() {
+	delete(f.store.families, f.name)
+	f.maker.make(&f.held, 0)
 }
 
 // isNumber reports whether a metric of the kind is one number.
@@ -137,11 +161,13 @@ func (p *Process) itemOf(f *family, k kind, labels []label) *item {
 	if c == nil {
 		if p.store.series >= mostSeries {
 			p.store.conflicts.Series++
+			p.leftOut++
 			return nil
 		}
-		c = &cell{family: f, key: name, labels: labels, policy: policy}
+		c = &cell{family: f, maker: p, key: name, labels: labels, policy: policy}
 		f.cells[name] = c
 		p.store.series++
+		c.weigh()
 	}
 	return c.itemOf(p, k)
 }
@@ -155,6 +181,7 @@ func (c *cell) itemOf(p *Process, k kind) *item {
 	i := &item{process: p, cell: c, kind: k}
 	c.items = append(c.items, i)
 	p.items = append(p.items, i)
+	i.hold(itemSize)
 	if k == c.family.kind {
 		c.family.ours++
 	} else {

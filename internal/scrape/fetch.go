@@ -7,13 +7,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// mostPageBytes is how long a page may be, unpacked.
-const mostPageBytes = 16 << 20
+// smallPage is how long a page may be that needs no place among the large ones, and up
+// to where a buffer is kept for the next page.
+const smallPage = 256 << 10
 
 // accept asks for what says most: native histograms are in protobuf alone, exemplars in
 // OpenMetrics, too.
@@ -23,7 +25,7 @@ const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.Metri
 // Why there is no page.
 var (
 	errAbsent = errors.New("nobody listens")
-	errLong   = fmt.Errorf("it is longer than %d MiB", mostPageBytes>>20)
+	errLong   = errors.New("it is longer")
 )
 
 // statusError is an answer without a page.
@@ -60,13 +62,19 @@ func newFetcher() *fetcher {
 	}}
 }
 
-// fetch returns a page with its content type. The buffer is used for it if it is large
-// enough.
-func (f *fetcher) fetch(ctx context.Context, at Address, buffer []byte) (page []byte, kind string, err error) {
+// room is what a page may take.
+type room struct {
+	buffer []byte       // is used if it is large enough
+	most   int          // bytes
+	large  func() error // waits until it may take more than smallPage
+}
+
+// fetch returns a page with its content type, of one that is too long what fits.
+func (f *fetcher) fetch(ctx context.Context, at Address, room room) (page []byte, kind string, err error) {
 	ctx = context.WithValue(ctx, addressKey{}, at)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://worker"+at.Path, http.NoBody)
 	if err != nil {
-		return buffer, "", err
+		return room.buffer, "", err
 	}
 	r.Header.Set("Accept", accept)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -74,13 +82,13 @@ func (f *fetcher) fetch(ctx context.Context, at Address, buffer []byte) (page []
 	}
 	response, err := f.client.Do(r)
 	if err != nil {
-		return buffer, "", absentOr(err)
+		return room.buffer, "", absentOr(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return buffer, "", statusError(response.StatusCode)
+		return room.buffer, "", statusError(response.StatusCode)
 	}
-	page, err = readAll(response.Body, buffer)
+	page, err = room.readAll(response.Body)
 	kind, _, _ = strings.Cut(response.Header.Get("Content-Type"), ";")
 	return page, strings.TrimSpace(kind), err
 }
@@ -94,21 +102,27 @@ func absentOr(err error) error {
 }
 
 // readAll reads to the end, but no more than a page may have.
-func readAll(from io.Reader, buffer []byte) ([]byte, error) {
-	buffer = buffer[:0]
+func (r room) readAll(from io.Reader) ([]byte, error) {
+	buffer, small := r.buffer[:0], true
 	for {
 		if len(buffer) == cap(buffer) {
-			buffer = append(buffer, 0)[:len(buffer)]
+			if small && len(buffer) > smallPage/2 {
+				if err := r.large(); err != nil {
+					return buffer, err
+				}
+				small = false
+			}
+			buffer = slices.Grow(buffer, min(max(len(buffer), 4<<10), r.most+1-len(buffer)))
 		}
-		n, err := from.Read(buffer[len(buffer):min(cap(buffer), mostPageBytes+1)])
+		n, err := from.Read(buffer[len(buffer):min(cap(buffer), r.most+1)])
 		buffer = buffer[:len(buffer)+n]
 		switch {
 		case errors.Is(err, io.EOF):
 			return buffer, nil
 		case err != nil:
 			return buffer, err
-		case len(buffer) > mostPageBytes:
-			return buffer, errLong
+		case len(buffer) > r.most:
+			return buffer, fmt.Errorf("%w than %.3g MiB", errLong, float64(r.most)/(1<<20))
 		}
 	}
 }

@@ -17,6 +17,7 @@ type item struct {
 	cell    *cell // nil when it has left
 	kind    kind
 	seen    uint64 // the page that had it last
+	held    int    // bytes, of Process.held
 
 	value  *value   // of a number
 	sum    *value   // of a histogram or summary, as the next
@@ -32,6 +33,7 @@ type value struct {
 	now, next float64 // by the last whole page, and by the one that is being read
 	base      float64 // what was counted before the process began at zero again
 	seen      uint64  // the page that had it last
+	held      int     // bytes of its exemplar
 	exemplar  []byte  // as it is written; nil if there is none
 
 	example *dto.Exemplar // of a page in protobuf
@@ -56,6 +58,7 @@ func (i *item) part(p part) *value {
 	}
 	if *at == nil {
 		*at = &value{}
+		i.hold(valueSize)
 	}
 	return *at
 }
@@ -66,9 +69,15 @@ func (i *item) bound(at float64) *value {
 	if !ok {
 		if i.process.bounds >= mostPageSeries {
 			i.process.store.conflicts.Series++
+			i.process.leftOut++
+			return nil
+		}
+		if !i.process.hasRoom(valueSize) {
+			i.process.overfull()
 			return nil
 		}
 		i.process.bounds++
+		i.hold(valueSize)
 		i.bounds = slices.Insert(i.bounds, n, &value{bound: at})
 	}
 	return i.bounds[n]
@@ -81,9 +90,22 @@ func (i *item) set(v *value, to float64, exemplar []byte) bool {
 		return false
 	}
 	v.next, v.seen, i.seen = to, page, page
-	if !bytes.Equal(v.exemplar, exemplar) {
+	if !bytes.Equal(v.exemplar, exemplar) && i.mayExemplify(v, len(exemplar)) {
 		v.exemplar = bytes.Clone(exemplar)
 	}
+	return true
+}
+
+// mayExemplify takes the exemplar of a value away, and reports whether another one of so
+// many bytes has room. A value counts without it.
+func (i *item) mayExemplify(v *value, size int) bool {
+	i.hold(-v.held)
+	v.exemplar, v.example, v.held = nil, nil, 0
+	if size > mostExampleBytes || !i.process.hasRoom(size) {
+		return false
+	}
+	v.held = size
+	i.hold(size)
 	return true
 }
 
@@ -161,15 +183,20 @@ func (i *item) commitHistogram(broken bool) {
 			v.now = v.next
 		}
 	}
+	before := i.native.size() + i.baseNative.size()
 	if again {
 		i.baseNative = addNative(i.baseNative, i.native)
 	}
 	i.native, i.nextNative = i.nextNative, nil
+	i.hold(i.native.size() + i.baseNative.size() - before)
 }
 
 func (i *item) commitSummary() {
 	page := i.process.pages
+	before := len(i.bounds)
 	i.bounds = slices.DeleteFunc(i.bounds, func(v *value) bool { return v.seen+1 < page })
+	i.process.bounds -= before - len(i.bounds)
+	i.hold(valueSize * (len(i.bounds) - before))
 	for _, v := range i.bounds {
 		v.now = v.next
 	}
@@ -225,6 +252,7 @@ func (i *item) leave() {
 	if f.dropped {
 		return
 	}
+	c.weigh()
 	if i.kind == f.kind {
 		f.ours--
 	} else {
@@ -235,10 +263,9 @@ func (i *item) leave() {
 		return
 	}
 	if len(c.items) == 0 && c.past == 0 && c.gone == nil {
-		delete(f.cells, c.key)
-		f.store.series--
+		f.remove(c)
 	}
 	if len(f.cells) == 0 {
-		delete(f.store.families, f.name)
+		f.end()
 	}
 }

@@ -46,14 +46,35 @@ type meta struct {
 type metas struct {
 	of   map[string]meta
 	hash uint64 // of all types in any order: what a series is may change only with it
+
+	room    int64 // bytes that more of it may take
+	skipped int   // remarks that had none
 }
 
-// readMetas reads the remarks of a text page, wherever they stand.
-func readMetas(text []byte, seed maphash.Seed) metas {
-	m := metas{of: map[string]meta{}}
-	for p := (reader{left: text}); len(p.left) > 0; {
-		p.skipSamples()
-		line, ok := p.next()
+// admits reports whether a remark has room, and takes it.
+func (m *metas) admits(r remark) bool {
+	size := int64(metaSize + len(r.name) + len(r.text))
+	if size > m.room || len(r.name)+len(r.text) > mostSeriesBytes {
+		m.skipped++
+		return false
+	}
+	m.room -= size
+	return true
+}
+
+// skipped counts remarks that were left out. The caller holds mu.
+func (p *Process) skipped(remarks int) {
+	p.store.conflicts.Bytes += uint64(remarks)
+	p.leftOut += LeftOutError(remarks)
+}
+
+// readMetas reads the remarks of a text page, wherever they stand. The caller holds mu.
+func (p *Process) readMetas(text []byte) metas {
+	m := metas{of: map[string]meta{}, room: p.store.memory / processShare}
+	defer func() { p.skipped(m.skipped) }()
+	for lines := (reader{left: text}); len(lines.left) > 0; {
+		lines.skipSamples()
+		line, ok := lines.next()
 		if !ok {
 			break
 		}
@@ -61,14 +82,14 @@ func readMetas(text []byte, seed maphash.Seed) metas {
 			continue
 		}
 		r, ok := parseRemark(line)
-		if !ok {
+		if !ok || !m.admits(r) {
 			continue
 		}
 		known := m.of[string(r.name)]
 		switch r.word[0] {
 		case 'T':
 			known.kind = kindNamed(r.text)
-			m.hash += maphash.Bytes(seed, line)
+			m.hash += maphash.Bytes(p.store.seed, line)
 		case 'H':
 			known.help = unescaped(r.text, false)
 		default:

@@ -9,6 +9,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+const (
+	// mostNative is how many buckets a sum has before it gets coarser ones.
+	mostNative = 2048
+	// mostBucket is beyond the buckets of all numbers, with the finest schema.
+	mostBucket = 1100 << 8
+)
+
 // native is a native histogram with exponential buckets. Bucket i has the values in
 // (base^(i-1), base^i], where base is 2^(2^-schema), and in the same way those below
 // zero; the zero bucket has those up to zeroWidth away from zero.
@@ -69,7 +76,7 @@ func sparse(spans []*dto.BucketSpan, counts []float64) (map[int32]float64, bool)
 	for _, span := range spans {
 		at += int64(span.GetOffset())
 		for range span.GetLength() {
-			if len(counts) == 0 || !(counts[0] >= 0) || at != int64(int32(at)) {
+			if len(counts) == 0 || !(counts[0] >= 0) || at > mostBucket || at < -mostBucket {
 				return nil, false
 			}
 			if counts[0] > 0 {
@@ -102,6 +109,9 @@ func addNative(a, b *native) *native {
 	}
 	for at, n := range other.below {
 		sum.below[at] += n
+	}
+	for sum.schema > -4 && len(sum.above)+len(sum.below) > mostNative {
+		sum = sum.coarser(sum.schema - 1)
 	}
 	return sum
 }

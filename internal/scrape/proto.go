@@ -1,60 +1,134 @@
 package scrape
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"math"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
+// mostMetricBytes bounds a metric in protobuf, with all of its buckets. It takes up to 40
+// times as much when it is read.
+const mostMetricBytes = 64 << 10
+
+// Numbers of the fields of io.prometheus.client.MetricFamily.
+const (
+	nameField   = 1
+	helpField   = 2
+	typeField   = 3
+	metricField = 4
+)
+
 // ReadProtobuf takes a page of delimited io.prometheus.client.MetricFamily messages,
-// the one format that has native histograms.
+// the one format that has native histograms. One metric is unpacked at a time.
 //
 // Errors: *PageError without a line; what stands in front of the fault counts.
+// LeftOutError.
 func (p *Process) ReadProtobuf(page []byte) error {
-	families, err := parseFamilies(page)
-	metas := metas{of: map[string]meta{}}
-	for _, f := range families {
-		metas.of[f.GetName()] = meta{kind: kindOf(f.GetType()), help: strings.ToValidUTF8(f.GetHelp(), "\uFFFD")}
-		metas.hash += maphash.String(p.store.seed, f.GetType().String()+f.GetName())
-	}
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
+	p.leftOut = 0
+	families, metas, err := p.readFamilies(page)
 	if !p.begin(metas) {
 		return nil
 	}
-	for _, f := range families {
-		p.takeFamily(f)
+	if fault := p.takeFamilies(families); fault != nil {
+		err = fault
 	}
 	p.commit(false) // a metric is whole or not there
 	if err != nil {
 		return &PageError{0, err}
 	}
-	return nil
+	return p.anyLeftOut()
 }
 
-// parseFamilies returns the families in front of a fault, and the fault.
-func parseFamilies(page []byte) (families []*dto.MetricFamily, err error) {
-	from := bytes.NewReader(page)
-	for {
-		f := new(dto.MetricFamily)
-		switch err := (protodelim.UnmarshalOptions{MaxSize: mostPageBytes, UnmarshalOptions: proto.UnmarshalOptions{AllowPartial: true}}).UnmarshalFrom(from, f); {
-		case errors.Is(err, io.EOF) && from.Len() == 0:
-			return families, nil
-		case err != nil:
-			return families, err
-		case f.GetName() == "" || nameEnd([]byte(f.GetName())) != len(f.GetName()):
-			return families, fmt.Errorf("%.60q is no name of a metric", f.GetName())
+// readFamilies reads what is said of families, and returns the page up to a fault.
+func (p *Process) readFamilies(page []byte) (families []byte, m metas, err error) {
+	m = metas{of: map[string]meta{}, room: p.store.memory / processShare}
+	defer func() { p.skipped(m.skipped) }()
+	rest := page
+	for len(rest) > 0 && err == nil {
+		var f []byte
+		if f, rest, err = cutFamily(rest); err != nil {
+			break
 		}
-		families = append(families, f)
+		var r remark
+		var t dto.MetricType
+		if r, t, err = eachMetric(f, nil); err != nil {
+			break
+		}
+		if nameEnd(r.name) != len(r.name) || len(r.name) == 0 {
+			err = fmt.Errorf("%.60q is no name of a metric", r.name)
+			break
+		}
+		families = page[:len(page)-len(rest)]
+		if m.admits(r) {
+			m.of[string(r.name)] = meta{kind: kindOf(t), help: strings.ToValidUTF8(string(r.text), "\uFFFD")}
+			m.hash += maphash.String(p.store.seed, t.String()+string(r.name))
+		}
 	}
+	return families, m, err
+}
+
+// takeFamilies takes all metrics up to a fault.
+func (p *Process) takeFamilies(families []byte) (err error) {
+	for rest := families; len(rest) > 0 && err == nil; {
+		var f []byte
+		if f, rest, err = cutFamily(rest); err == nil {
+			err = p.takeFamily(f)
+		}
+	}
+	return err
+}
+
+// cutFamily cuts the first message off a page.
+func cutFamily(page []byte) (family, rest []byte, err error) {
+	family, n := protowire.ConsumeBytes(page)
+	if n < 0 {
+		return nil, nil, protowire.ParseError(n)
+	}
+	return family, page[n:], nil
+}
+
+// eachMetric reads a family, and hands over its metrics one by one, in their bytes.
+func eachMetric(family []byte, take func(metric []byte) error) (r remark, t dto.MetricType, err error) {
+	for len(family) > 0 {
+		field, wire, n := protowire.ConsumeTag(family)
+		if n < 0 {
+			return r, t, protowire.ParseError(n)
+		}
+		m := protowire.ConsumeFieldValue(field, wire, family[n:])
+		if m < 0 {
+			return r, t, protowire.ParseError(m)
+		}
+		value := family[n : n+m]
+		family = family[n+m:]
+		switch {
+		case field == typeField && wire == protowire.VarintType:
+			number, _ := protowire.ConsumeVarint(value)
+			t = dto.MetricType(int32(number))
+			continue
+		case wire != protowire.BytesType:
+			continue
+		}
+		value, _ = protowire.ConsumeBytes(value)
+		switch {
+		case field == nameField:
+			r.name = value
+		case field == helpField:
+			r.text = value
+		case field == metricField && take != nil:
+			err = take(value)
+		}
+		if err != nil {
+			return r, t, err
+		}
+	}
+	return r, t, nil
 }
 
 func kindOf(t dto.MetricType) kind {
@@ -72,19 +146,37 @@ func kindOf(t dto.MetricType) kind {
 	return untyped
 }
 
-// takeFamily takes all metrics of a family. The caller holds mu.
-func (p *Process) takeFamily(f *dto.MetricFamily) {
-	known := p.metas.of[f.GetName()]
-	r := role{family: f.GetName(), kind: known.kind, help: known.help}
-	for _, m := range f.GetMetric() {
-		i := p.metricOf(r, m)
-		if i == nil {
-			continue
+// takeFamily takes all metrics of a family up to a fault. The caller holds mu.
+func (p *Process) takeFamily(family []byte) error {
+	remark, _, _ := eachMetric(family, nil)
+	known, told := p.metas.of[string(remark.name)]
+	if !told {
+		return nil // it had no room
+	}
+	r := role{family: string(remark.name), kind: known.kind, help: known.help}
+	_, _, err := eachMetric(family, func(metric []byte) error {
+		if p.metrics++; p.metrics > mostPageSeries || len(metric) > mostMetricBytes {
+			p.store.conflicts.Series++
+			p.leftOut++
+			return nil
 		}
-		if i.seen == p.pages {
-			p.store.conflicts.Duplicates++
-			continue
+		m := new(dto.Metric)
+		if err := proto.Unmarshal(metric, m); err != nil {
+			return err
 		}
+		p.takeMetric(r, m)
+		return nil
+	})
+	return err
+}
+
+func (p *Process) takeMetric(r role, m *dto.Metric) {
+	i := p.metricOf(r, m)
+	switch {
+	case i == nil:
+	case i.seen == p.pages:
+		p.store.conflicts.Duplicates++
+	default:
 		i.takeMetric(m)
 	}
 }
@@ -95,18 +187,21 @@ func (p *Process) metricOf(r role, m *dto.Metric) *item {
 	if at, ok := p.series[id]; ok {
 		return at.item
 	}
-	if len(id) > mostSeriesBytes || len(p.series) >= mostPageSeries {
-		p.store.conflicts.Series++
+	if !p.admits(len(id)) {
+		return nil
+	}
+	if !p.hasRoomFor(len(id), r.help) {
+		p.overfull()
 		return nil
 	}
 	labels, err := labelsOf(m.GetLabel())
 	if err != nil {
 		p.store.conflicts.Labels++
-		p.series[id] = point{}
+		p.know(id, point{})
 		return nil
 	}
 	at := p.place(r, labels)
-	p.series[id] = at
+	p.know(id, at)
 	return at.item
 }
 
@@ -147,7 +242,7 @@ func (i *item) takeMetric(m *dto.Metric) {
 		i.put(i.part(partCount), float64(m.GetSummary().GetSampleCount()))
 	case m.GetCounter() != nil:
 		i.put(i.part(partValue), m.GetCounter().GetValue())
-		i.value.example = m.GetCounter().GetExemplar()
+		i.exemplify(i.value, m.GetCounter().GetExemplar())
 	case m.GetGauge() != nil:
 		i.put(i.part(partValue), m.GetGauge().GetValue())
 	default:
@@ -172,11 +267,24 @@ func (i *item) takeHistogram(h *dto.Histogram) {
 		}
 		if v := i.bound(b.GetUpperBound()); v != nil {
 			i.put(v, n)
-			v.example = b.GetExemplar()
+			i.exemplify(v, b.GetExemplar())
 		}
 	}
-	if i.process.natives += nativeBuckets(h); i.process.natives <= mostPageSeries {
-		i.nextNative = nativeOf(h)
+	n := nativeBuckets(h)
+	if i.process.natives += n; i.process.natives > mostPageSeries || !i.process.hasRoom(nativeSize*n) {
+		i.process.overfull()
+		return
+	}
+	i.nextNative = nativeOf(h)
+}
+
+// exemplify takes the exemplar of a value, nil if it has none.
+func (i *item) exemplify(v *value, e *dto.Exemplar) {
+	if e == nil && v.example == nil {
+		return
+	}
+	if i.mayExemplify(v, exampleSize+proto.Size(e)) {
+		v.example = e
 	}
 }
 

@@ -15,8 +15,10 @@ const (
 	tellEvery = time.Minute
 	// silentAfter so many pages that did not come its gauges are not shown.
 	silentAfter = 3
-	// mostAtOnce is how many pages are asked for at a time.
+	// mostAtOnce is how many pages are asked for at a time, and mostLarge how many of them
+	// may be large.
 	mostAtOnce = 16
+	mostLarge  = 4
 )
 
 // Target is a process that is there.
@@ -65,6 +67,7 @@ type Scraper struct {
 	log      *slog.Logger
 	fetcher  *fetcher
 	places   chan struct{} // holds one for each page that is asked for
+	large    chan struct{} // holds one for each of them that is large
 	buffers  sync.Pool     // of *[]byte
 
 	mu      sync.Mutex
@@ -88,7 +91,7 @@ type source struct {
 func NewScraper(store *Store, targets func() []Target, interval func() time.Duration, log *slog.Logger) *Scraper {
 	s := &Scraper{
 		store: store, targets: targets, interval: interval, log: log, fetcher: newFetcher(),
-		places: make(chan struct{}, mostAtOnce), known: map[id]*source{},
+		places: make(chan struct{}, mostAtOnce), large: make(chan struct{}, mostLarge), known: map[id]*source{},
 	}
 	s.buffers.New = func() any { return new([]byte) }
 	return s
@@ -171,22 +174,47 @@ func (s *Scraper) ask(ctx context.Context, from *source, limit time.Duration) bo
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	case <-ctx.Done():
-		s.end(from, context.Cause(ctx))
-		return true
+	s.end(from, s.get(ctx, from.process, at))
+	return true
+}
+
+// get gets the page of a process and reads it.
+func (s *Scraper) get(ctx context.Context, of *Process, at Address) error {
+	if err := enter(ctx, s.places); err != nil {
+		return err
 	}
+	defer func() { <-s.places }()
 	buffer, _ := s.buffers.Get().(*[]byte)
 	defer s.buffers.Put(buffer)
-	page, kind, err := s.fetcher.fetch(ctx, at, *buffer)
-	*buffer = page
-	if err == nil {
-		err = from.process.Read(page, kind)
+	isLarge := false
+	page, kind, err := s.fetcher.fetch(ctx, at, room{*buffer, s.store.pageBytes(), func() error {
+		err := enter(ctx, s.large)
+		isLarge = err == nil
+		return err
+	}})
+	if isLarge {
+		defer func() { <-s.large }()
 	}
-	s.end(from, err)
-	return true
+	if cap(page) <= smallPage {
+		*buffer = page
+	}
+	switch {
+	case err == nil:
+		return of.Read(page, kind)
+	case errors.Is(err, errLong):
+		_ = of.read(page, kind, false) // that it is too long says more
+	}
+	return err
+}
+
+// enter takes one of a number of places.
+func enter(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // begin returns where the page is; false if the process is being asked.
@@ -223,12 +251,12 @@ func (s *Scraper) end(from *source, err error) {
 	from.asking = nil
 	result := resultOf(err)
 	s.results[result]++
-	if result == OK || result == Broken {
+	if result == OK || result == Broken || result == Long {
 		from.missed = 0
 	} else if from.missed++; from.missed == silentAfter {
 		from.process.Silence()
 	}
-	if result == OK || result == Absent || errors.Is(err, context.Canceled) || time.Since(from.told) < tellEvery {
+	if err == nil || result == Absent || errors.Is(err, context.Canceled) || time.Since(from.told) < tellEvery {
 		return
 	}
 	from.told = time.Now()
@@ -237,8 +265,9 @@ func (s *Scraper) end(from *source, err error) {
 
 func resultOf(err error) Result {
 	_, broken := errors.AsType[*PageError](err)
+	_, bounded := errors.AsType[LeftOutError](err)
 	switch {
-	case err == nil:
+	case err == nil, bounded:
 		return OK
 	case errors.Is(err, errAbsent):
 		return Absent

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -34,7 +35,9 @@ type Store struct {
 
 	mu        sync.Mutex
 	families  map[string]*family
-	series    int // cells of all families
+	series    int   // cells of all families
+	held      int64 // bytes of all that is held
+	memory    int64 // bytes that pages may take, see held.go
 	conflicts Conflicts
 	clock     uint64 // pages that were read
 }
@@ -46,13 +49,14 @@ type Conflicts struct {
 	Bounds     uint64 // a histogram has other bounds: those that are shared are shown
 	Duplicates uint64 // a page has a series twice: the first one counts
 	Series     uint64 // too many series, or a series that is too long: left out
+	Bytes      uint64 // more than may be held: left out
 	Labels     uint64 // a series whose labels are none: left out
 }
 
 // NewStore returns a store without a process.
 func NewStore(options Options) *Store {
 	options.Rules = append(slices.Clip(options.Rules), usualRules()...)
-	return &Store{options: options, seed: maphash.MakeSeed(), families: map[string]*family{}}
+	return &Store{options: options, seed: maphash.MakeSeed(), families: map[string]*family{}, memory: mostMemory}
 }
 
 // Process is one process of a worker, from its start to its end.
@@ -72,6 +76,10 @@ type Process struct {
 	gone    bool            // it has left
 	bounds  int             // of all items
 	natives int             // buckets of native histograms on this page
+	metrics int             // on this page, in protobuf
+	held    int64           // bytes of its own, of Store.held
+	made    int64           // bytes of families and cells that it was the first to show
+	leftOut LeftOutError    // of this page
 	unlike  map[string]bool // families for which a conflict was counted
 }
 
@@ -107,7 +115,8 @@ func (p *Process) forget() {
 
 func (p *Process) clear() {
 	p.items, p.bounds = nil, 0
-	clear(p.series)
+	p.series = map[string]point{}
+	p.hold(-int(p.held))
 }
 
 // Silence has no gauge of the process shown until its next page.
@@ -136,19 +145,28 @@ func (e *PageError) Unwrap() error { return e.Err }
 
 // ReadText takes a page in the text format, or in OpenMetrics. Nothing of text is kept.
 //
-// Errors: *PageError; what stands in front of the line counts.
-func (p *Process) ReadText(text []byte) error {
-	metas := readMetas(text, p.store.seed)
+// Errors: *PageError; what stands in front of the line counts. LeftOutError.
+func (p *Process) ReadText(text []byte) error { return p.readText(text, true) }
+
+func (p *Process) readText(text []byte, whole bool) error {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
-	if !p.begin(metas) {
+	p.leftOut = 0
+	if !p.begin(p.readMetas(text)) {
 		return nil
 	}
 	lines := reader{left: text}
 	err := p.readLines(&lines)
-	p.commit(err != nil)
+	p.commit(err != nil || !whole)
 	if err != nil {
 		return &PageError{lines.line, err}
+	}
+	return p.anyLeftOut()
+}
+
+func (p *Process) anyLeftOut() error {
+	if p.leftOut > 0 {
+		return p.leftOut
 	}
 	return nil
 }
@@ -165,7 +183,7 @@ func (p *Process) begin(m metas) bool {
 	}
 	p.metas = m
 	p.pages++
-	p.silent, p.natives = false, 0
+	p.silent, p.natives, p.metrics = false, 0, 0
 	p.store.clock++
 	p.order = p.store.clock
 	return true
@@ -207,19 +225,43 @@ func (p *Process) take(s *sample) {
 
 // find makes the place of a series that was not seen before.
 func (p *Process) find(s *sample) (at point) {
-	c := &p.store.conflicts
-	if len(s.series) > mostSeriesBytes || len(p.series) >= mostPageSeries {
-		c.Series++
+	if !p.admits(len(s.series)) {
+		return at
+	}
+	role := p.metas.roleOf(string(s.name))
+	if !p.hasRoomFor(len(s.series), role.help) {
+		p.overfull()
 		return at
 	}
 	labels, err := parseLabels(s.labels)
 	if err != nil {
-		c.Labels++
+		p.store.conflicts.Labels++
 	} else {
-		at = p.place(p.metas.roleOf(string(s.name)), labels)
+		at = p.place(role, labels)
 	}
-	p.series[string(s.series)] = at
+	p.know(string(s.series), at)
 	return at
+}
+
+// admits reports whether a process may have one more series, by their number and length.
+func (p *Process) admits(length int) bool {
+	if length <= mostSeriesBytes && len(p.series) < mostPageSeries {
+		return true
+	}
+	p.store.conflicts.Series++
+	p.leftOut++
+	return false
+}
+
+// overfull counts what has no room.
+func (p *Process) overfull() {
+	p.store.conflicts.Bytes++
+	p.leftOut++
+}
+
+func (p *Process) know(series string, at point) {
+	p.series[series] = at
+	p.hold(seriesSize + len(series))
 }
 
 // commit ends a page. What it has not shown is gone, except for what counts. The
@@ -228,9 +270,10 @@ func (p *Process) commit(broken bool) {
 	for _, i := range p.items {
 		i.commit(broken)
 	}
-	if len(p.series) >= mostPageSeries {
+	if len(p.series) >= mostPageSeries || p.leftOut > 0 {
 		p.forgetUnseen()
 	}
+	p.metas.of = nil // each page has its own
 }
 
 // forgetUnseen makes room where a page had other series each time. What counts stays:
@@ -242,6 +285,8 @@ func (p *Process) forgetUnseen() {
 			kept = append(kept, i)
 		} else {
 			i.leave()
+			p.bounds -= len(i.bounds)
+			i.hold(-i.held)
 		}
 	}
 	clear(p.items[len(kept):])
@@ -249,6 +294,7 @@ func (p *Process) forgetUnseen() {
 	for series, at := range p.series {
 		if at.item == nil || at.item.cell == nil {
 			delete(p.series, series)
+			p.hold(-seriesSize - len(series))
 		}
 	}
 }
@@ -256,6 +302,8 @@ func (p *Process) forgetUnseen() {
 // Stats is what a store has now.
 type Stats struct {
 	Series    int
+	Held      int64 // bytes
+	Memory    int64 // what they may be, and pages that are read and shown beside them
 	Conflicts Conflicts
 }
 
@@ -263,13 +311,19 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Series: s.series, Conflicts: s.conflicts}
+	return Stats{Series: s.series, Held: s.held, Memory: s.memory, Conflicts: s.conflicts}
 }
 
 // Read takes a page of whatever content type; one that is not known is taken for text.
-func (p *Process) Read(page []byte, kind string) error {
-	if kind == "application/vnd.google.protobuf" {
+func (p *Process) Read(page []byte, kind string) error { return p.read(page, kind, true) }
+
+// read takes a page, or as much of one as was read before it was too long.
+func (p *Process) read(page []byte, kind string, whole bool) error {
+	switch {
+	case kind == "application/vnd.google.protobuf":
 		return p.ReadProtobuf(page)
+	case !whole:
+		page = page[:bytes.LastIndexByte(page, '\n')+1]
 	}
-	return p.ReadText(page)
+	return p.readText(page, whole)
 }

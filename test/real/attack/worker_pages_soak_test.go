@@ -1,0 +1,106 @@
+//go:build soak
+
+package attack_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// metricsOffset is how far the port of a worker's page is from its own.
+const metricsOffset = 100
+
+// hostilePages are metrics pages of workers that take as much memory as they can.
+func hostilePages() map[string]http.HandlerFunc {
+	var n atomic.Int64
+	return map[string]http.HandlerFunc{
+		"labels of 8 KB, new with each page": func(w http.ResponseWriter, _ *http.Request) {
+			page, label := n.Add(1), strings.Repeat("y", 7900)
+			_, _ = io.WriteString(w, "# TYPE c_total counter\n")
+			for line := range 2000 {
+				_, _ = fmt.Fprintf(w, "c_total{x=\"%s%d-%d\"} 1\n", label, page, line)
+			}
+		},
+		"a gigabyte": func(w http.ResponseWriter, _ *http.Request) {
+			lines := strings.Repeat("a_total{x=\"1\"} 1\n", 1<<16)
+			for range 1 << 10 {
+				if _, err := io.WriteString(w, lines); err != nil {
+					return
+				}
+			}
+		},
+	}
+}
+
+// In a container of 100 MiB cabrank outlives the metrics pages of its workers, and
+// callers notice nothing.
+func TestWorkersPagesInAContainer(t *testing.T) {
+	for name, page := range hostilePages() {
+		t.Run(name, func(t *testing.T) { workersPagesInAContainer(t, page) })
+	}
+}
+
+func workersPagesInAContainer(t *testing.T, page http.HandlerFunc) {
+	t.Helper()
+	group := inContainer(t, containerMemory)
+	ports := testkit.FreePorts(t, 2*metricsOffset)
+	c := harness.StartCabrankEnv(t, []string{"METRICS_INTERVAL=500ms"}, "--start-port", strconv.Itoa(ports), "--workers", "3", "--slots", "10", "--transport", "unix",
+		"--", harness.CabrankBinary(t), "demo", "worker", "--work", "2ms")
+	c.WaitReady(harness.Patience)
+	for n := range 3 {
+		servePage(t, strconv.Itoa(ports+n+metricsOffset), page)
+	}
+	conn, err := grpc.NewClient(c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	testkit.Eventually(t, 2*time.Minute, "30 pages were asked for", func() bool {
+		if c.Exited() {
+			t.Fatalf("cabrank has ended: %v; at most %d MiB were used", c.Cmd.ProcessState, mostUsed(t, group))
+		}
+		return c.Metric("cabrank_worker_pages_total") >= 30
+	})
+	answered, all := callsAnswered(t, demopb.NewGreeterClient(conn), time.Second)
+	t.Logf("%d of %d calls answered; at most %d MiB used", answered, all, mostUsed(t, group))
+	if answered*100 < all*99 {
+		t.Errorf("%d of %d calls were answered", answered, all)
+	}
+	if lines := c.LogLines("the metrics page of a worker cannot be taken as it is"); len(lines) == 0 {
+		t.Error("the log says nothing of what is left out")
+	}
+	c.Stop()
+}
+
+// servePage answers at the port that a worker was given for its page.
+func servePage(t *testing.T, port string, page http.HandlerFunc) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: time.Minute}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+}
