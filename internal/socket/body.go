@@ -48,11 +48,8 @@ func (b *body) grow() error {
 	if has < longest {
 		more = min(has, longest-has)
 	}
-	if !b.account.Take(more) {
-		b.server.shed()
-		if !b.account.Take(more) {
-			return errBudget
-		}
+	if !b.server.take(b.account, more) {
+		return errBudget
 	}
 	b.taken += more
 	b.bytes = append(make([]byte, 0, has+more), b.bytes...)

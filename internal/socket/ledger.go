@@ -31,7 +31,7 @@ type promise struct {
 // many are not, and returns nil if the socket is told to go.
 func (s *session) promised(r request) *promise {
 	kept := r.size()
-	if !s.account.Take(kept) {
+	if !s.server.take(&s.account, kept) {
 		r.refuse(errMemory)
 		r.args, kept = nil, 0
 	}

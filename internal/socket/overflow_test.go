@@ -174,7 +174,7 @@ func TestLongMessageSheds(t *testing.T) {
 		}
 		return server.Stats().Dropped > 0
 	})
-	c.send(pubFrame("3", "other", strings.Repeat("y", 60_000)))
+	c.send(pubFrame("3", "other", strings.Repeat("y", 20_000)))
 	c.want("ack 3")
 }
 

@@ -244,6 +244,15 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	}
 }
 
+// take takes bytes of the budget, if need be from events that wait.
+func (s *Server) take(a *account, bytes int) bool {
+	if a.Take(bytes) {
+		return true
+	}
+	s.shed()
+	return a.Take(bytes)
+}
+
 // shed makes room in the budget: those with most events in their queue lose them,
 // until a quarter is free.
 func (s *Server) shed() {
