@@ -154,13 +154,12 @@ func TestJoinedBinaryMetadata(t *testing.T) {
 	var worker *testkit.Peer
 	for i := range 200 { // a connection may bring 100 malformed ones at once
 		stream := uint32(2*i + 1)
-		caller.WriteHeaders(stream, noEnd, request(hello, "x-bin", "YQ==,YWI, YWJj", "x", "1,2")...)
-		caller.WriteHeaders(stream, end, "y-bin", ",YQ")
+		caller.WriteHeaders(stream, end, request(hello, "x-bin", "YQ==,YWI, YWJj", "x", "1,2", "y-bin", ",YQ")...)
 		if worker == nil {
 			worker = accept()
 		}
-		worker.WantFields(stream, noEnd, forwarded(request(hello, "x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x", "1,2"))...)
-		worker.WantFields(stream, end, "y-bin", "", "y-bin", "YQ")
+		worker.WantFields(stream, end, forwarded(request(hello, "x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x", "1,2",
+			"y-bin", "", "y-bin", "YQ"))...)
 		reply(worker, stream)
 		wantReply(caller, stream)
 	}
