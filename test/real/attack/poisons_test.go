@@ -1,4 +1,4 @@
-//go:build soak
+//go:build real || soak
 
 package attack_test
 
