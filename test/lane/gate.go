@@ -81,6 +81,7 @@ func secondTries(ctx context.Context, r *result, lane []promise, flags []string,
 	if final != "" {
 		return "", errors.New(final)
 	}
+	var twice []string
 	for i, n := range again {
 		fmt.Fprintf(out, "lane: %s once more, alone\n", n)
 		args := []string{"-timeout", "10m", "-run", pattern(of(lane, n)), n.pkg}
@@ -88,10 +89,14 @@ func secondTries(ctx context.Context, r *result, lane []promise, flags []string,
 		if err != nil {
 			return "", err
 		}
-		if !second.passed() {
-			return "", fmt.Errorf("%s has failed twice", n)
+		if second.passed() {
+			ledger += entry(n, r.said(n))
+		} else {
+			twice = append(twice, n.String())
 		}
-		ledger += entry(n, r.said(n))
+	}
+	if len(twice) > 0 {
+		return "", errors.New("failed twice: " + strings.Join(twice, ", "))
 	}
 	return ledger, nil
 }
