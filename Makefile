@@ -17,7 +17,7 @@ COMMIT     := $(or $(shell git describe --always --dirty --abbrev=12 --exclude '
 BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
 # Without gRPC's trace pages the linker leaves out what nobody calls; 3 MB less. HTTP/2 of
 # net/http is 0.5 MB that nothing uses: calls have an engine of their own.
-TAGS       := grpcnotrace nethttpomithttp2
+TAGS       := grpcnotrace,nethttpomithttp2
 # Functions are inlined where calls go through: in the standard library and in these packages
 # (a test holds that none is missing). Elsewhere they are not, which is 0.5 MB less.
 ROOT := github.com/cabrank/cabrank
@@ -29,8 +29,8 @@ HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,access
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildDate=$(BUILD_DATE)
 
-# Tests without the race detector are built as the program is: what both need is compiled once.
-# Vet is the linter's.
+# Linters and tests without the race detector build as the program is built: what they need,
+# too, is compiled once. Vet is the linter's.
 SAME := -trimpath -vet=off $(GCFLAGS)
 
 BIN         ?= bin/cabrank
@@ -84,8 +84,8 @@ test: ## Check everything that a change has to pass: lint, test-unit, test-real.
 	  $(MAKE) lint; $(MAKE) test-unit; wait; $(MAKE) test-real
 
 .PHONY: lint
-lint: .tools/golangci-lint ## Check form: gofmt, modules, vet on Linux and macOS, golangci-lint, scripts.
-	@scripts/lint.sh
+lint: .tools/golangci-lint ## Check form: gofmt, modules, golangci-lint, types for macOS, scripts.
+	@CGO_ENABLED=0 GOFLAGS='-trimpath $(GCFLAGS)' scripts/lint.sh '$(TAGS)'
 
 .PHONY: test-unit
 test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds, simulations without; starts no child.
@@ -98,7 +98,7 @@ test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all
 test-real: build tools ## Run the real lane: the tests that test/promises.tsv names, at most 150, two packages at a time.
 	@scripts/install-deps.sh workers
 	@CGO_ENABLED=0 go -C packaging run -trimpath . -here -out ../dist
-	@CGO_ENABLED=0 go run -trimpath ./test/lane gate $(SAME) -tags 'real $(TAGS)'
+	@CGO_ENABLED=0 go run -trimpath ./test/lane gate $(SAME) -tags 'real,$(TAGS)'
 
 .PHONY: h2spec
 h2spec: build .tools/h2spec ## Run the 145 cases of h2spec: the engine, and through the relay.

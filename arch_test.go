@@ -367,6 +367,8 @@ var layers = map[string]layer{
 	},
 	// It runs tests, as a program of its own.
 	"test/lane": {notStd: []string{"net"}},
+	// It reads sources.
+	"test/macos": {notStd: []string{"net"}},
 	// The programs that ours has to work with, which are no longer to be had: it shares
 	// nothing with ours.
 	"test/oldjuggler": {

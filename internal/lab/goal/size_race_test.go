@@ -4,6 +4,6 @@ package goal
 
 // The race detector makes everything slow, and finds nothing new in many trials.
 const (
-	trials = 5
-	noisy  = 40
+	trials = 2
+	noisy  = 10
 )
