@@ -86,3 +86,13 @@ func TestPattern(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Of a package in which a tag but makes a run longer all tests soak; of others those
+// in files with the tag.
+func TestWhatSoaks(t *testing.T) {
+	for dir, want := range map[string]string{"../../internal/ranksim": ".", "../../cmd/cabrank": "^(TestScripts)$"} {
+		if got, err := testsToSoak(dir); got != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", dir, got, err, want)
+		}
+	}
+}
