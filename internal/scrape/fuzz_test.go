@@ -46,6 +46,7 @@ func seeds() []string {
 		"# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 2\nh_sum 3\nh_count 2\n",
 		"# TYPE q summary\nq{quantile=\"0.5\"} 1\nq_sum 3\nq_count 2\n",
 		"# TYPE c counter\nc_total 5 # {trace_id=\"a\"} 1.0\nc_created 1\n# EOF\n",
+		"# TYPE \"a.b\" counter\n{\"a.b\",\"c:d\"=\"1\"} 5\n{\"\"} 1\n", "{\"m\", a=\"1\"} 2\n",
 		"m{} NaN\nn +Inf\no -Inf\n", "m{a=\"}\",} 1e5\n", "m {a = \"1\" , b=\"2\"} 0x1p3\n", "\"m\" 1", "m 1 2 3\n", "# TYPE m\n", "m{a=\"1\" b=\"2\"} 1\n",
 	}
 }

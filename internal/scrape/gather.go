@@ -154,15 +154,12 @@ func (c *cell) number() (now float64, ok bool) {
 func (c *cell) gatherHistogram() *dto.Metric {
 	var sum *buckets
 	alike := true
-	if c.gone != nil {
-		sum, _ = sum.add(c.gone)
-	}
 	for _, i := range c.items {
 		var same bool
 		sum, same = sum.add(i.buckets())
 		alike = alike && same
 	}
-	if sum == nil {
+	if sum = sum.addGone(c.gone); sum == nil {
 		return nil
 	}
 	if !alike && !c.unlike {

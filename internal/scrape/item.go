@@ -244,7 +244,7 @@ func (i *item) leave() {
 	case i.kind == counter && c.policy != Last:
 		c.past += i.value.total()
 	case i.kind == histogram && c.policy != Last && i.buckets().count > 0:
-		c.gone, _ = c.gone.add(i.buckets())
+		c.gone = c.gone.joined(i.buckets())
 	}
 	i.cell = nil
 	c.items = slices.DeleteFunc(c.items, func(other *item) bool { return other == i })

@@ -48,29 +48,25 @@ func sorted(labels []label) ([]label, error) {
 
 // parseLabel reads name="value".
 func parseLabel(text []byte) (l label, rest []byte, err error) {
-	end := nameEnd(text)
-	if end == 0 || bytes.IndexByte(text[:end], ':') >= 0 {
-		return l, nil, errLabels
+	if name, rest, ok := quoted(text); ok && len(name) > 0 {
+		l.name, text = legal(unescaped(name, true), '_'), bytes.TrimLeft(rest, " \t")
+	} else {
+		end := nameEnd(text)
+		if end == 0 || bytes.IndexByte(text[:end], ':') >= 0 {
+			return l, nil, errLabels
+		}
+		l.name, text = string(text[:end]), bytes.TrimLeft(text[end:], " \t")
 	}
-	l.name = string(text[:end])
-	text = bytes.TrimLeft(text[end:], " \t")
 	if len(text) == 0 || text[0] != '=' {
 		return l, nil, errLabels
 	}
 	text = bytes.TrimLeft(text[1:], " \t")
-	if len(text) == 0 || text[0] != '"' {
+	value, rest, ok := quoted(text)
+	if !ok {
 		return l, nil, errLabels
 	}
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			l.value = unescaped(text[1:i], true)
-			return l, text[i+1:], nil
-		}
-	}
-	return l, nil, errLabels
+	l.value = unescaped(value, true)
+	return l, rest, nil
 }
 
 // unescaped undoes \\ and \n, and \" where quotes are escaped. What is no UTF-8

@@ -39,6 +39,7 @@ func kindNamed(word []byte) kind {
 // meta is what a page says of a family.
 type meta struct {
 	kind kind
+	told bool // that it is of this kind
 	help string
 }
 
@@ -88,7 +89,7 @@ func (p *Process) readMetas(text []byte) metas {
 		known := m.of[string(r.name)]
 		switch r.word[0] {
 		case 'T':
-			known.kind = kindNamed(r.text)
+			known.kind, known.told = kindNamed(r.text), true
 			m.hash += maphash.Bytes(p.store.seed, line)
 		case 'H':
 			known.help = unescaped(r.text, false)
@@ -129,6 +130,7 @@ type role struct {
 	family string
 	kind   kind
 	part   part
+	told   bool // by the page
 	help   string
 }
 
@@ -136,7 +138,7 @@ type role struct {
 // its suffix; here counters have the name that their samples have.
 func (m *metas) roleOf(name string) role {
 	if known, ok := m.of[name]; ok {
-		r := role{family: name, kind: known.kind, help: known.help}
+		r := role{family: name, kind: known.kind, told: known.told, help: known.help}
 		switch known.kind { //nolint:exhaustive // the others are one value
 		case summary:
 			r.part = partQuantile
@@ -151,7 +153,7 @@ func (m *metas) roleOf(name string) role {
 			continue
 		}
 		if known, ok := m.of[base]; ok && (known.kind == s.of) {
-			r := role{family: base, kind: s.of, part: s.part, help: known.help}
+			r := role{family: base, kind: s.of, part: s.part, told: true, help: known.help}
 			if s.of == counter || s.of == info {
 				r.family = name
 			}

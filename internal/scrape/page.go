@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // reader reads a text page line by line: Prometheus' text format 0.0.4, or
@@ -52,6 +53,9 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // parseSample reads a line that is no comment.
 func parseSample(line []byte) (s sample, err error) {
+	if line[0] == '{' {
+		return parseQuoted(line)
+	}
 	end := nameEnd(line)
 	if end == 0 {
 		return s, errSample
@@ -72,6 +76,60 @@ func parseSample(line []byte) (s sample, err error) {
 	}
 	err = s.parseValue(rest)
 	return s, err
+}
+
+// parseQuoted reads a sample whose name is among its labels, in quotes, because it has
+// other letters than names used to have.
+func parseQuoted(line []byte) (s sample, err error) {
+	closing := closingBrace(line)
+	if closing < 0 {
+		return s, errSample
+	}
+	name, rest, ok := quoted(bytes.TrimLeft(line[1:closing], " \t"))
+	rest = bytes.TrimLeft(rest, " \t")
+	if !ok || len(name) == 0 || len(rest) > 0 && rest[0] != ',' {
+		return s, errSample
+	}
+	s.name, s.series = []byte(legal(unescaped(name, true), ':')), line[:closing+1]
+	s.labels = bytes.TrimPrefix(rest, []byte(","))
+	err = s.parseValue(bytes.TrimLeft(line[closing+1:], " \t"))
+	return s, err
+}
+
+// quoted cuts a text in quotes off, without undoing what is escaped in it.
+func quoted(text []byte) (inner, rest []byte, ok bool) {
+	if len(text) == 0 || text[0] != '"' {
+		return nil, text, false
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[1:i], text[i+1:], true
+		}
+	}
+	return nil, text, false
+}
+
+// legal returns a name in the letters that names used to have, as Prometheus writes it
+// for those who know no others: with underscores. Colons become what they are to become.
+func legal(name string, colon rune) string {
+	if nameEnd([]byte(name)) == len(name) && (colon == ':' || strings.IndexByte(name, ':') < 0) {
+		return name
+	}
+	first := true
+	return strings.Map(func(c rune) rune {
+		digit := '0' <= c && c <= '9' && !first
+		first = false
+		switch {
+		case c == ':':
+			return colon
+		case digit, 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+			return c
+		}
+		return '_'
+	}, name)
 }
 
 // parseValue reads what stands behind the series: a value, maybe a timestamp, maybe
@@ -170,6 +228,10 @@ func parseRemark(line []byte) (r remark, ok bool) {
 	case "EOF":
 		return r, len(line) == 0
 	case "HELP", "TYPE", "UNIT":
+		if name, rest, ok := quoted(line); ok {
+			r.name, r.text = []byte(legal(unescaped(name, true), ':')), bytes.TrimLeft(rest, " \t")
+			return r, len(r.name) > 0
+		}
 		r.name, r.text = word(line)
 		return r, len(r.name) > 0 && nameEnd(r.name) == len(r.name)
 	}

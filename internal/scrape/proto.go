@@ -1,7 +1,7 @@
 package scrape
 
 import (
-	"fmt"
+	"errors"
 	"hash/maphash"
 	"math"
 	"strings"
@@ -61,13 +61,13 @@ func (p *Process) readFamilies(page []byte) (families []byte, m metas, err error
 		if r, t, err = eachMetric(f, nil); err != nil {
 			break
 		}
-		if nameEnd(r.name) != len(r.name) || len(r.name) == 0 {
-			err = fmt.Errorf("%.60q is no name of a metric", r.name)
+		if len(r.name) == 0 {
+			err = errors.New("a metric without a name")
 			break
 		}
 		families = page[:len(page)-len(rest)]
 		if m.admits(r) {
-			m.of[string(r.name)] = meta{kind: kindOf(t), help: strings.ToValidUTF8(string(r.text), "\uFFFD")}
+			m.of[legal(string(r.name), ':')] = meta{kind: kindOf(t), told: true, help: strings.ToValidUTF8(string(r.text), "\uFFFD")}
 			m.hash += maphash.String(p.store.seed, t.String()+string(r.name))
 		}
 	}
@@ -149,11 +149,12 @@ func kindOf(t dto.MetricType) kind {
 // takeFamily takes all metrics of a family up to a fault. The caller holds mu.
 func (p *Process) takeFamily(family []byte) error {
 	remark, _, _ := eachMetric(family, nil)
-	known, told := p.metas.of[string(remark.name)]
+	name := legal(string(remark.name), ':')
+	known, told := p.metas.of[name]
 	if !told {
 		return nil // it had no room
 	}
-	r := role{family: string(remark.name), kind: known.kind, help: known.help}
+	r := role{family: name, kind: known.kind, told: true, help: known.help}
 	_, _, err := eachMetric(family, func(metric []byte) error {
 		if p.metrics++; p.metrics > mostPageSeries || len(metric) > mostMetricBytes {
 			p.store.conflicts.Series++
@@ -185,7 +186,10 @@ func (p *Process) takeMetric(r role, m *dto.Metric) {
 func (p *Process) metricOf(r role, m *dto.Metric) *item {
 	id := metricKey(r.family, m.GetLabel())
 	if at, ok := p.series[id]; ok {
-		return at.item
+		if !p.check || p.isStill(at, r) {
+			return at.item
+		}
+		p.unknow(id, at)
 	}
 	if !p.admits(len(id)) {
 		return nil
@@ -219,8 +223,8 @@ func metricKey(name string, pairs []*dto.LabelPair) string {
 
 func labelsOf(pairs []*dto.LabelPair) (labels []label, err error) {
 	for _, l := range pairs {
-		name := l.GetName()
-		if name == "" || nameEnd([]byte(name)) != len(name) || strings.Contains(name, ":") {
+		name := legal(l.GetName(), '_')
+		if name == "" {
 			return nil, errLabels
 		}
 		if l.GetValue() != "" {

@@ -72,7 +72,8 @@ type Process struct {
 	pages   uint64          // that were read
 	order   uint64          // of its last page among those of all
 	silent  bool            // its gauges are not shown
-	again   bool            // what it shows is to be placed anew
+	again   bool            // something of what it shows is to be placed anew
+	check   bool            // on this page that may be so
 	gone    bool            // it has left
 	bounds  int             // of all items
 	natives int             // buckets of native histograms on this page
@@ -101,14 +102,6 @@ func (p *Process) Leave() {
 	p.gone = true
 	for _, i := range p.items {
 		i.leave()
-	}
-	p.clear()
-}
-
-// forget takes out what the process shows, which goes on counting. The caller holds mu.
-func (p *Process) forget() {
-	for _, i := range p.items {
-		i.forget()
 	}
 	p.clear()
 }
@@ -177,10 +170,8 @@ func (p *Process) begin(m metas) bool {
 	if p.gone {
 		return false
 	}
-	if m.hash != p.metas.hash || p.again {
-		p.forget() // what a series is may be something else now
-		p.again = false
-	}
+	p.check = m.hash != p.metas.hash || p.again // what a series is may be something else now
+	p.again = false
 	p.metas = m
 	p.pages++
 	p.silent, p.natives, p.metrics = false, 0, 0
@@ -212,6 +203,10 @@ func (p *Process) readLines(lines *reader) error {
 // take takes one sample. The caller holds mu.
 func (p *Process) take(s *sample) {
 	at, known := p.series[string(s.series)]
+	if known && p.check && !p.isStill(at, p.metas.roleOf(string(s.name))) {
+		p.unknow(string(s.series), at)
+		known = false
+	}
 	if !known {
 		at = p.find(s)
 	}
@@ -264,35 +259,57 @@ func (p *Process) know(series string, at point) {
 	p.hold(seriesSize + len(series))
 }
 
+// unknow is the opposite. What was counted as something else goes on from now on as what
+// it is now.
+func (p *Process) unknow(series string, at point) {
+	delete(p.series, series)
+	p.hold(-seriesSize - len(series))
+	if at.item != nil && at.item.cell != nil {
+		at.item.forget()
+	}
+}
+
+// isStill reports whether a series stays where it is. A page that leaves a type out says
+// nothing of it.
+func (p *Process) isStill(at point, r role) bool {
+	if at.item == nil || at.item.cell == nil || at.item.cell.family.dropped {
+		return false
+	}
+	return !r.told || at.item.cell.family.name == r.family && at.item.kind == r.kind
+}
+
 // commit ends a page. What it has not shown is gone, except for what counts. The
 // caller holds mu.
 func (p *Process) commit(broken bool) {
 	for _, i := range p.items {
 		i.commit(broken)
 	}
-	if len(p.series) >= mostPageSeries || p.leftOut > 0 {
-		p.forgetUnseen()
+	if full := len(p.series) >= mostPageSeries || p.leftOut > 0; full || p.check {
+		p.sweep(full)
 	}
 	p.metas.of = nil // each page has its own
 }
 
-// forgetUnseen makes room where a page had other series each time. What counts stays:
-// it may go on.
-func (p *Process) forgetUnseen() {
+// sweep takes out what has no place any more, and makes room where a page had other series
+// each time: then it takes out what this one had not. What counts stays: it may go on.
+func (p *Process) sweep(full bool) {
 	kept := p.items[:0]
 	for _, i := range p.items {
-		if i.seen == p.pages || i.kind == counter || i.kind == histogram {
+		placed := i.cell != nil && !i.cell.family.dropped
+		if placed && (!full || i.seen == p.pages || i.kind == counter || i.kind == histogram) {
 			kept = append(kept, i)
-		} else {
-			i.leave()
-			p.bounds -= len(i.bounds)
-			i.hold(-i.held)
+			continue
 		}
+		if i.cell != nil {
+			i.leave()
+		}
+		p.bounds -= len(i.bounds)
+		i.hold(-i.held)
 	}
 	clear(p.items[len(kept):])
 	p.items = kept
 	for series, at := range p.series {
-		if at.item == nil || at.item.cell == nil {
+		if at.item == nil && full || at.item != nil && at.item.cell == nil {
 			delete(p.series, series)
 			p.hold(-seriesSize - len(series))
 		}
