@@ -94,18 +94,14 @@ func (s *service) upgradeOptions(workers int) handover.Options {
 	}
 }
 
-// launch starts a process that is no worker, by the one place that reaps.
+// launch starts a process that is no worker. Below a service manager it is that one's
+// child; one of this process belongs to the one place that reaps.
 func (s *service) launch(cmd *exec.Cmd) (wait func() *os.ProcessState, err error) {
-	if s.workers != nil {
-		return s.workers.Launch(cmd)
+	managed := s.inherited.Notifier != nil
+	if s.workers == nil || managed {
+		return handover.Start(cmd, managed)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return func() *os.ProcessState {
-		_ = cmd.Wait() // the state says it better
-		return cmd.ProcessState
-	}, nil
+	return s.workers.Launch(cmd)
 }
 
 // handedOver is called when the new process serves, before that one hears that

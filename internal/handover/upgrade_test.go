@@ -30,6 +30,8 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // in which one can fail.
 func beSuccessor(mode string) int {
 	switch mode {
+	case "manager", "service":
+		return beManager(mode)
 	case "ends":
 		return 3
 	case "deaf":

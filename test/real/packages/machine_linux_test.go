@@ -48,6 +48,7 @@ type machinePlan struct {
 	Packages []string          `json:"packages"` // files of dist/ for the folder of the service
 	Shown    map[string]string `json:"shown"`    // folders of this machine, by their path there
 	Python   string            `json:"python"`   // the one that the Python packages are for
+	Cgroup   string            `json:"cgroup"`   // name of its own, if it has systemd
 }
 
 // startMachine returns one whose user has some packages in the folder of his service.
@@ -202,7 +203,7 @@ func runMachine(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &plan); err != nil {
 		return err
 	}
-	if err := plan.build(); err != nil {
+	if err := plan.build(mountSystem, standIn); err != nil {
 		return err
 	}
 	orphans := make(chan os.Signal, 1)
@@ -219,18 +220,20 @@ func runMachine(args []string) error {
 	return err
 }
 
-// build makes the machine that this process is the first of, and moves there.
-func (p machinePlan) build() error {
+// build makes the machine that this process is the first of, and moves there. system
+// gives a root the file systems of the kernel, and change makes it what it is to be.
+func (p machinePlan) build(system, change func(root string) error) error {
 	root := filepath.Join(p.Base, "root")
 	steps := []func() error{
 		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
 		func() error { return mountNew("tmpfs", p.Base, "mode=755") },
 		func() error { return mountLayers(root, []string{"/"}, filepath.Join(p.Base, "written")) },
-		func() error { return mountSystem(root) },
+		func() error { return system(root) },
 		func() error { return mountNew("tmpfs", root+"/run", "mode=755") },
 		func() error { return mountNew("tmpfs", root+state, "mode=755") },
 		func() error { return p.show(root) },
 		func() error { return p.furnish(root) },
+		func() error { return change(root) },
 		loopbackUp,
 		func() error { return unix.Sethostname([]byte("host")) },
 		func() error { return unix.Chroot(root) },
@@ -265,13 +268,8 @@ func (p machinePlan) show(root string) error {
 	return nil
 }
 
-// furnish writes what the user finds: commands that stand in for others, where apt finds
-// them, too, and packages. No policy keeps those from starting services, as one does in
-// many containers, and none has all manual pages of this machine indexed.
-func (p machinePlan) furnish(root string) error {
-	if err := errors.Join(os.RemoveAll(root+policy), os.RemoveAll(root+"/var/lib/man-db/auto-update")); err != nil {
-		return err
-	}
+// standIn writes commands that stand in for others, where apt finds them, too.
+func standIn(root string) error {
 	for _, name := range []string{dockerRole, systemctlRole} {
 		script := "#!/bin/sh\nexec unshare --mount " + standIns + " " + name + ` "$@"` + "\n"
 		for _, place := range []string{root + "/usr/local/bin/" + name, root + "/usr/bin/" + name} {
@@ -279,6 +277,16 @@ func (p machinePlan) furnish(root string) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// furnish writes what the user finds: packages, and Python. No policy keeps packages from
+// starting services, as one does in many containers, and none has all manual pages of
+// this machine indexed.
+func (p machinePlan) furnish(root string) error {
+	if err := errors.Join(os.RemoveAll(root+policy), os.RemoveAll(root+"/var/lib/man-db/auto-update")); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(root+shop, 0o755); err != nil {
 		return err

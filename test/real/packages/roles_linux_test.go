@@ -11,5 +11,6 @@ func roles() []harness.Role {
 		{Name: dockerRole, Run: runDocker},
 		{Name: containerRole, Run: runContainer},
 		{Name: systemctlRole, Run: runSystemctl},
+		{Name: systemdRole, Run: runSystemd},
 	}
 }

@@ -1,0 +1,41 @@
+package handover
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// siblingPoll is how often a process that is no child of this one is looked for.
+const siblingPoll = 50 * time.Millisecond
+
+// Start runs cmd.Start. wait returns the end of the process.
+//
+// With sibling, on Linux, the parent of the new process is that of this one, which
+// alone learns how it ends: wait returns nil then. That is for below a service manager.
+// systemd does not wait for a main process that is not its own child: after SIGTERM it
+// kills the whole service at once.
+func Start(cmd *exec.Cmd, sibling bool) (wait func() *os.ProcessState, err error) {
+	if sibling {
+		cmd.SysProcAttr = siblingAttr()
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() *os.ProcessState {
+		if errors.Is(cmd.Wait(), syscall.ECHILD) {
+			awaitSibling(cmd.Process)
+		}
+		return cmd.ProcessState // says it better than an error
+	}, nil
+}
+
+func awaitSibling(p *os.Process) {
+	look := time.NewTicker(siblingPoll)
+	defer look.Stop()
+	for p.Signal(syscall.Signal(0)) == nil {
+		<-look.C
+	}
+}

@@ -1,0 +1,7 @@
+package handover
+
+import "syscall"
+
+func siblingAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_PARENT}
+}

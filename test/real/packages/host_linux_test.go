@@ -1,0 +1,79 @@
+//go:build soak
+
+package packages_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// demoHost is a machine with systemd and the package, which serves with workers of the
+// demo. Each of their calls takes some time.
+func demoHost(t *testing.T, work string) debianHost {
+	t.Helper()
+	name := debianPackage(t)
+	h := startSystemd(t, name)
+	h.dpkg("--install", filepath.Join(shop, filepath.Base(name)))
+	h.configure(`  #command: [/usr/local/bin/worker, --listen, "{addr}"]`, "  command: [cabrank, demo, worker, --work, "+work+"]")
+	h.run("systemctl", "enable", "--now", "cabrank")
+	return h
+}
+
+// systemdMain is the process that systemd holds for the main one.
+func (h debianHost) systemdMain() string {
+	h.t.Helper()
+	return strings.TrimSpace(h.run("systemctl", "show", "--property=MainPID", "--value", "cabrank"))
+}
+
+// fourCalls begins four calls, and returns when each has a worker. Their exit status is 0
+// if none fails.
+func (h debianHost) fourCalls() *harness.Process {
+	h.t.Helper()
+	calls := harness.StartCommand(h.t, h.command("cabrank", "demo", "call", "--calls=4", "--concurrency=4"))
+	testkit.Eventually(h.t, harness.Patience, "four calls at workers", func() bool {
+		out, _ := h.command("cabrank", "status", "--json", "--control=/run/cabrank/control.sock").Output()
+		var status struct {
+			InFlight int `json:"in_flight"`
+		}
+		return json.Unmarshal(out, &status) == nil && status.InFlight == 4
+	})
+	return calls
+}
+
+// An upgrade leaves the service for systemd what it was: a stop and a restart wait for
+// its calls, those that the process before the upgrade still has among them, and its end
+// is seen.
+func TestSystemdAfterAnUpgrade(t *testing.T) {
+	h := demoHost(t, "3s")
+	for _, command := range []string{"stop", "restart"} {
+		first, before := h.systemdMain(), h.fourCalls()
+		h.run("cabrank", "upgrade", "--control=/run/cabrank/control.sock")
+		if second := h.systemdMain(); second == first {
+			t.Fatalf("after the upgrade of process %s that is still the main one", first)
+		}
+		after := h.fourCalls()
+		h.run("systemctl", command, "cabrank")
+		for _, calls := range []*harness.Process{before, after} {
+			if code := calls.ExitCode(harness.Patience); code != 0 {
+				t.Errorf("systemctl %s: calls ended by %d, want 0\n%s%s", command, code, calls.Output(), calls.Log())
+			}
+		}
+		if got := h.run("systemctl", "show", "--property=Result", "--value", "cabrank"); got != "success\n" {
+			t.Errorf("systemctl %s: the service ended by %s", command, got)
+		}
+		h.run("systemctl", "start", "cabrank")
+	}
+
+	h.run("cabrank", "upgrade", "--control=/run/cabrank/control.sock")
+	killed := h.systemdMain()
+	h.run("kill", "-s", "KILL", killed)
+	testkit.Eventually(t, harness.Patience, "systemd to start the service again", func() bool {
+		now := h.systemdMain()
+		return now != killed && now != "0" && h.command("systemctl", "is-active", "cabrank").Run() == nil
+	})
+}
