@@ -20,6 +20,9 @@ import (
 // the key control, so that one line in an environment serves both sides.
 const controlVariable = "CABRANK_CONTROL"
 
+// serviceControl is the socket of the service on this host, as its unit has it.
+const serviceControl = "/run/cabrank/control.sock"
+
 // asking is what all commands share that talk to a running cabrank.
 type asking struct {
 	control string
@@ -28,7 +31,7 @@ type asking struct {
 }
 
 func (a *asking) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user)")
+	cmd.Flags().StringVar(&a.control, "control", "", "its control socket, a `PATH` ["+controlVariable+"] (default the only one in the runtime folder of this user, else "+serviceControl+")")
 	cmd.Flags().BoolVar(&a.json, "json", false, "print what cabrank answers, one JSON object a line")
 }
 
@@ -41,7 +44,7 @@ func (a *asking) client() (*admin.Client, error) {
 	}
 	switch path {
 	case "", "auto":
-		return onlyClient(admin.ControlFolders())
+		return onlyClient(admin.ControlFolders(), serviceControl)
 	case "off":
 		return nil, usageError(fmt.Errorf("%s: off is no socket; --control names that of a cabrank", from))
 	}
@@ -49,10 +52,14 @@ func (a *asking) client() (*admin.Client, error) {
 }
 
 // onlyClient finds the only cabrank of this user where one started from here would
-// listen. Others are named and not asked: a stop must not meet the wrong one.
-func onlyClient(folders []string) (*admin.Client, error) {
+// listen, else the service of this host, for who may reach that. Others are named and
+// not asked: a stop must not meet the wrong one.
+func onlyClient(folders []string, service string) (*admin.Client, error) {
 	switch found := admin.FindControl(folders[:1]); len(found) {
 	case 0:
+		if admin.Listens(service) {
+			return admin.NewClient(service), nil
+		}
 		hint := "is cabrank running? --control names a socket elsewhere"
 		if elsewhere := admin.FindControl(folders[1:]); len(elsewhere) > 0 {
 			hint = "is one of these meant? --control " + strings.Join(elsewhere, ", --control ")

@@ -270,6 +270,12 @@ func TestWhichCabrank(t *testing.T) {
 			t.Errorf("with two: status %d, %s", status, stderr)
 		}
 	}
+	// Without one there, the service of the host is meant.
+	if client, err := onlyClient([]string{t.TempDir(), folder}, paths[1]); err != nil {
+		t.Errorf("with a service: %v", err)
+	} else {
+		client.Close()
+	}
 	// Those of another folder are named and nothing is asked of them.
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	other := admin.ControlFolders()[0]

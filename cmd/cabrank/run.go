@@ -68,6 +68,7 @@ func serve(cfg *config.Config, from origin, log *serviceLog, out io.Writer) erro
 	}
 	shared := &sharedWriter{to: out}
 	if err := s.openAccess(shared); err != nil {
+		s.failTakeOver(err)
 		return err
 	}
 	defer s.access.close()

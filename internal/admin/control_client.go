@@ -191,7 +191,7 @@ func FindControl(folders []string) []string {
 		// and then --control helps.
 		paths, _ := filepath.Glob(filepath.Join(folder, "*.sock"))
 		for _, path := range paths {
-			if listens(path) && !slices.Contains(found, path) {
+			if Listens(path) && !slices.Contains(found, path) {
 				found = append(found, path)
 			}
 		}
@@ -204,7 +204,8 @@ func isPrivate(folder string) bool {
 	return unix.Lstat(folder, &stat) == nil && checkPrivate(folder, &stat) == nil
 }
 
-func listens(path string) bool {
+// Listens reports whether somebody listens on the socket of a path that this user may use.
+func Listens(path string) bool {
 	conn, err := knock(path)
 	if err != nil {
 		return false

@@ -229,7 +229,7 @@ func TestControlFolderIsSwept(t *testing.T) {
 		t.Errorf("dead socket there: %t, file there: %t", exists(dead), exists(file))
 	}
 	listenSomewhere(t, folder)
-	if !listens(living.Path()) {
+	if !Listens(living.Path()) {
 		t.Error("a living one lost its socket")
 	}
 }
@@ -282,7 +282,7 @@ func TestControlSocketHandedOver(t *testing.T) {
 	}
 	old.Release()
 	old.Close()
-	if !listens(path) {
+	if !Listens(path) {
 		t.Error("nobody listens after the old one has closed")
 	}
 	heir.Close()

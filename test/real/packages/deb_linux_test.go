@@ -248,7 +248,9 @@ func TestDebianService(t *testing.T) {
 	}
 
 	h.write(policy, "#!/bin/sh\nexit 101\n")
-	h.dpkg("--install", filepath.Base(next))
+	if said := h.dpkg("--install", filepath.Base(next)); !strings.Contains(said, "policy-rc.d forbids a hand-over") {
+		t.Errorf("dpkg does not say that the old version goes on:\n%s", said)
+	}
 	h.run("rm", policy)
 	h.configure("workers:\n", "workers:\n  cuont: 3\n")
 	said = h.dpkg("--install", filepath.Base(next))

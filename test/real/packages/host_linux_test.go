@@ -4,6 +4,7 @@ package packages_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func (h debianHost) fourCalls() *harness.Process {
 	h.t.Helper()
 	calls := harness.StartCommand(h.t, h.command("cabrank", "demo", "call", "--calls=4", "--concurrency=4"))
 	testkit.Eventually(h.t, harness.Patience, "four calls at workers", func() bool {
-		out, _ := h.command("cabrank", "status", "--json", "--control=/run/cabrank/control.sock").Output()
+		out, _ := h.command("cabrank", "status", "--json").Output()
 		var status struct {
 			InFlight int `json:"in_flight"`
 		}
@@ -52,7 +53,7 @@ func TestSystemdAfterAnUpgrade(t *testing.T) {
 	h := demoHost(t, "3s")
 	for _, command := range []string{"stop", "restart"} {
 		first, before := h.systemdMain(), h.fourCalls()
-		h.run("cabrank", "upgrade", "--control=/run/cabrank/control.sock")
+		h.run("cabrank", "upgrade")
 		if second := h.systemdMain(); second == first {
 			t.Fatalf("after the upgrade of process %s that is still the main one", first)
 		}
@@ -69,11 +70,39 @@ func TestSystemdAfterAnUpgrade(t *testing.T) {
 		h.run("systemctl", "start", "cabrank")
 	}
 
-	h.run("cabrank", "upgrade", "--control=/run/cabrank/control.sock")
+	h.run("cabrank", "upgrade")
 	killed := h.systemdMain()
 	h.run("kill", "-s", "KILL", killed)
 	testkit.Eventually(t, harness.Patience, "systemd to start the service again", func() bool {
 		now := h.systemdMain()
 		return now != killed && now != "0" && h.command("systemctl", "is-active", "cabrank").Run() == nil
 	})
+}
+
+// The unit does what the pages say: its port is there with the service and stays open over
+// a restart, the commands find it, its access log has a place, and a worker that is
+// written in Ruby gets on with what it may do.
+func TestSystemdUnit(t *testing.T) {
+	h := demoHost(t, "20ms")
+	if got := h.run("systemctl", "is-active", "cabrank.socket", "cabrank"); got != "active\nactive\n" {
+		t.Errorf("socket and service are %q", got)
+	}
+	enough := h.load()
+	h.run("systemctl", "restart", "cabrank")
+	enough()
+	h.run("cp", "-r", home+"/examples/ruby", "/srv/shop")
+	h.configure("[cabrank, demo, worker, --work, 20ms]", "[ruby, /srv/shop/worker.rb]\naccess_log: {path: /var/log/cabrank/calls.log}")
+	h.run("systemctl", "restart", "cabrank")
+	h.run("ruby", "/srv/shop/client.rb", "localhost:8080")
+	h.run("cabrank", "stop") // the log is written by then
+	if said := h.run("cat", "/var/log/cabrank/calls.log"); !strings.Contains(said, `"code":"OK"`) {
+		t.Errorf("the access log has\n%s", said)
+	}
+	said := h.run("systemd-analyze", "--no-pager", "security", "cabrank")
+	var exposure float64
+	_, rest, _ := strings.Cut(said, "Overall exposure level for cabrank.service: ")
+	_, _ = fmt.Sscan(rest, &exposure)
+	if exposure == 0 || exposure > 4 {
+		t.Errorf("systemd-analyze security: %v, want 4 at most\n%s", exposure, said)
+	}
 }

@@ -28,7 +28,7 @@ func (u *unit) command(key string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	for base, key := range map[string]string{"/run": "RuntimeDirectory", "/var/lib": "StateDirectory"} {
+	for base, key := range map[string]string{"/run": "RuntimeDirectory", "/var/lib": "StateDirectory", "/var/log": "LogsDirectory"} {
 		for _, name := range u.words(key) {
 			folder := filepath.Join(base, name)
 			if err := errors.Join(os.MkdirAll(folder, 0o755), os.Chown(folder, uid, gid)); err != nil {

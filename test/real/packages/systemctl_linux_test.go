@@ -174,8 +174,8 @@ func (u *unit) isEnabled() error {
 	return errors.New("disabled")
 }
 
-// start starts a service and waits until it is ready. A socket is opened with its
-// service.
+// start starts a service and waits until it is ready. A socket that it wants is opened
+// with it.
 func (u *unit) start() error {
 	if strings.HasSuffix(u.name, ".socket") {
 		return u.note("up")(u.name)
@@ -186,6 +186,13 @@ func (u *unit) start() error {
 	for _, note := range []string{"end", "main"} {
 		if err := u.forget(note)(u.name); err != nil {
 			return err
+		}
+	}
+	for _, name := range u.words("Wants") {
+		if strings.HasSuffix(name, ".socket") {
+			if err := u.note("up")(name); err != nil {
+				return err
+			}
 		}
 	}
 	log, err := os.OpenFile("/var/log/"+u.name+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
