@@ -69,6 +69,7 @@ type Caller struct {
 type Share interface {
 	// Take reports whether there was room for so many bytes, which Give returns.
 	Take(bytes int) bool
+	// Give returns bytes that Take had room for.
 	Give(bytes int)
 	// Turn waits for a turn at work that takes long, of which few are done at a time. It
 	// ends with done. Errors: that of ctx.

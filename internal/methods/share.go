@@ -1,12 +1,16 @@
 package methods
 
-import "context"
+import (
+	"context"
+
+	"github.com/cabrank/cabrank/internal/broker"
+)
 
 // goroutineBytes is what a call takes beside what it says.
 const goroutineBytes = 8 << 10
 
 // errMemory refuses a call.
-var errMemory = refused(429, "no memory for it: this socket, or where it comes from, has its part")
+var errMemory error = &broker.CodeError{Code: 429, Text: "no memory for it: this socket, or where it comes from, has its part"}
 
 // Take implements counter: what is taken counts as the caller's until the call is over.
 func (k *call) Take(n int) bool {
