@@ -193,7 +193,7 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/sys"},
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
-	"internal/lab/oneslot": {
+	"internal/testkit/oneslot": {
 		inside:  []string{"internal/lab/alarm"},
 		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os/exec"}, documented: true,
@@ -252,7 +252,7 @@ var layers = map[string]layer{
 		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
 	// What listens: ports that are free, names that change.
-	"internal/lab/ports": {notStd: []string{"os"}, documented: true},
+	"internal/testkit/ports": {notStd: []string{"os"}, documented: true},
 	"internal/lab/names": {outside: []string{"golang.org/x/net"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
 	"internal/lab/proxies": {notStd: []string{"text/template", "html/template"}, documented: true},
@@ -267,7 +267,7 @@ var layers = map[string]layer{
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"internal/lab/rig": {
 		inside: []string{
-			"internal/cgroup", "internal/health", "internal/lab/measure", "internal/lab/names", "internal/lab/ports",
+			"internal/cgroup", "internal/health", "internal/lab/measure", "internal/lab/names", "internal/testkit/ports",
 			"internal/lab/podnet", "internal/lab/proxies", "internal/lab/quota", "internal/lab/result", "internal/lab/testbed",
 		},
 		outside:    []string{"golang.org/x/sys"},
@@ -277,7 +277,7 @@ var layers = map[string]layer{
 	"internal/lab/testbed": {inside: []string{"internal/lab/measure"}, outside: []string{"golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"internal/lab/peers": {
-		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/lab/oneslot", "internal/lab/proxies", "internal/lab/testbed"},
+		inside:     []string{"internal/lab/latency", "internal/lab/measure", "internal/testkit/oneslot", "internal/lab/proxies", "internal/lab/testbed"},
 		documented: true,
 	},
 	// What a run of a scenario has measured, and its files.
@@ -317,7 +317,7 @@ var layers = map[string]layer{
 	"internal/lab/programs": {inside: []string{"examples/..."}, notStd: []string{"net", "os/exec"}, documented: true},
 	// What a perfect queue would have made of the calls of a block: nothing is called.
 	"internal/lab/ideal": {
-		inside:  []string{"internal/lab/latency", "internal/lab/method", "internal/lab/oneslot", "internal/lab/traffic", "internal/lab/work/workerpb"},
+		inside:  []string{"internal/lab/latency", "internal/lab/method", "internal/testkit/oneslot", "internal/lab/traffic", "internal/lab/work/workerpb"},
 		outside: []string{"google.golang.org/protobuf"}, notStd: []string{"net", "os", "os/exec"}, documented: true,
 	},
 	// A generator as a process of its own: it knows no scenario.
@@ -346,11 +346,11 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
 
-	"internal/testkit":            {inside: []string{"internal/lab/ports"}, outside: anything, onlyTests: true},
+	"internal/testkit":            {inside: []string{"internal/testkit/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// Redis, started for tests, and one that says what a test wants.
 	"internal/testkit/fakeredis": {documented: true, onlyTests: true},
-	"internal/testkit/redisd":    {inside: []string{"internal/lab/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
+	"internal/testkit/redisd":    {inside: []string{"internal/testkit/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},
 	// What goes over a WebSocket, as text, for whatever server.
 	"internal/testkit/exchange": {outside: []string{"github.com/gorilla/websocket"}, documented: true, onlyTests: true},
 	// A server on the engine; apart, since the engine's tests import testkit.
@@ -362,7 +362,7 @@ var layers = map[string]layer{
 	// Beside it: they see the product as anybody does, from outside.
 	"test/real/...": {},
 	"test/real/harness": {
-		inside:  []string{"examples/...", "internal/demo/demopb", "internal/lab/oneslot", "internal/testkit"},
+		inside:  []string{"examples/...", "internal/demo/demopb", "internal/testkit/oneslot", "internal/testkit"},
 		outside: anything, documented: true, onlyTests: true,
 	},
 	// It runs tests, as a program of its own.
@@ -502,7 +502,7 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/lab/load", module + "/internal/lab/peers", true},
 		{"internal/lab/peers", module + "/internal/h2", true},
 		{"internal/lab/cmd/lab", module + "/internal/relay", true},
-		{"internal/lab/oneslot", module + "/internal/lab/measure", true},
+		{"internal/testkit/oneslot", module + "/internal/lab/measure", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"internal/socket", module + "/internal/relay", true},
 		{"internal/broker", module + "/internal/socket", true},

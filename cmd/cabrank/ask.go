@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 // controlVariable names the socket when no flag does. It is also the variable of
@@ -46,7 +47,7 @@ func (a *asking) client() (*admin.Client, error) {
 	case "", "auto":
 		return onlyClient(admin.ControlFolders(), serviceControl)
 	case "off":
-		return nil, usageError(fmt.Errorf("%s: off is no socket; --control names that of a cabrank", from))
+		return nil, cli.UsageError(fmt.Errorf("%s: off is no socket; --control names that of a cabrank", from))
 	}
 	return admin.NewClient(path), nil
 }
@@ -64,11 +65,11 @@ func onlyClient(folders []string, service string) (*admin.Client, error) {
 		if elsewhere := admin.FindControl(folders[1:]); len(elsewhere) > 0 {
 			hint = "is one of these meant? --control " + strings.Join(elsewhere, ", --control ")
 		}
-		return nil, usageError(fmt.Errorf("nothing listens in %s; %s", folders[0], hint))
+		return nil, cli.UsageError(fmt.Errorf("nothing listens in %s; %s", folders[0], hint))
 	case 1:
 		return admin.NewClient(found[0]), nil
 	default:
-		return nil, usageError(fmt.Errorf("several cabranks run: choose one with --control, of %s", strings.Join(found, ", ")))
+		return nil, cli.UsageError(fmt.Errorf("several cabranks run: choose one with --control, of %s", strings.Join(found, ", ")))
 	}
 }
 
@@ -101,7 +102,7 @@ func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string,
 		return fmt.Errorf("not waiting any longer: the %s goes on; cabrank status shows how far it is", command)
 	}
 	if err == nil && cut > 0 && !a.force {
-		return errCut
+		return cli.ErrCut
 	}
 	return answered(err)
 }
@@ -109,10 +110,10 @@ func (a *asking) askOf(cmd *cobra.Command, client *admin.Client, command string,
 // answered gives an error of a client the exit status that it means.
 func answered(err error) error {
 	if nobody, ok := errors.AsType[*admin.NobodyError](err); ok {
-		return usageError(nobody)
+		return cli.UsageError(nobody)
 	}
 	if remote, ok := errors.AsType[*admin.RemoteError](err); ok && remote.Misuse {
-		return usageError(remote)
+		return cli.UsageError(remote)
 	}
 	return err
 }
@@ -133,12 +134,12 @@ type progress struct {
 	out     io.Writer
 	command string
 	began   time.Time
-	screen  screen
+	screen  cli.Screen
 	open    bool // a line stands that the next one replaces
 }
 
 func newProgress(out io.Writer, command string, now time.Time) *progress {
-	return &progress{out: out, command: command, began: now, screen: screenOf(out)}
+	return &progress{out: out, command: command, began: now, screen: cli.ScreenOf(out)}
 }
 
 // event shows one event. The last one of a failed command is left to the error.
@@ -179,12 +180,12 @@ func (p *progress) lasting(lines string) {
 
 // passing writes a line that the next one replaces, where there is a terminal.
 func (p *progress) passing(line string) {
-	if !p.screen.terminal {
+	if !p.screen.Terminal {
 		fmt.Fprintln(p.out, line)
 		return
 	}
 	p.clear()
-	fmt.Fprint(p.out, p.screen.fit(line))
+	fmt.Fprint(p.out, p.screen.Fit(line))
 	p.open = true
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const drainHelp = `Take one worker out: a fresh one starts in its place, then it gets no new calls,
@@ -34,7 +35,7 @@ func newDrainCommand() *cobra.Command {
 		Args:    oneArgument("a worker or the address of an upstream", "worker-2"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if request.Undo && with.force {
-				return usageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))
+				return cli.UsageError(errors.New("--undo goes without --force: nothing is cut when an upstream gets calls again"))
 			}
 			request.Target, request.Force = args[0], with.force
 			return with.ask(cmd, "drain", request)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const restartHelp = `Reload the configuration, then replace all workers, a few at a time: a new one
@@ -46,7 +47,7 @@ func newRestartCommand() *cobra.Command {
 		Args:                  commandAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(args) == 0 {
-				return usageError(errors.New("nothing follows --: name the command of the workers, or leave out the --"))
+				return cli.UsageError(errors.New("nothing follows --: name the command of the workers, or leave out the --"))
 			}
 			request.Command, request.Force = args, with.force
 			return with.ask(cmd, "restart", request)

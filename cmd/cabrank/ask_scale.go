@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const scaleHelp = `Change the number of workers. Fewer: the last ones finish their calls, within
@@ -32,7 +33,7 @@ func newScaleCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := scaleRequest(args[0])
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			return with.ask(cmd, "scale", request)
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const statusHelp = `Show the workers of a running cabrank, its queue, and the restart that is under
@@ -41,7 +42,7 @@ func newStatusCommand() *cobra.Command {
 		Args:    statusArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond && cmd.Flags().Changed("watch") {
-				return usageError(fmt.Errorf("flag --watch: %v is too often; allowed: 100ms and more", every))
+				return cli.UsageError(fmt.Errorf("flag --watch: %v is too often; allowed: 100ms and more", every))
 			}
 			client, err := with.client()
 			if err != nil {
@@ -94,7 +95,7 @@ func (v *statusView) show(ctx context.Context) error {
 		_, err = v.out.Write(append(bytes.TrimSpace(raw), '\n'))
 		return err
 	}
-	display := screenOf(v.out) // anew: windows change their size
+	display := cli.ScreenOf(v.out) // anew: windows change their size
 	text := statusText(status, time.Now(), display)
 	if v.lines > 0 {
 		fmt.Fprintf(v.out, "\x1b[%dA\x1b[J", v.lines)
@@ -108,7 +109,7 @@ func (v *statusView) show(ctx context.Context) error {
 func (v *statusView) watch(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	inPlace := screenOf(v.out).inPlace && !v.json
+	inPlace := cli.ScreenOf(v.out).InPlace && !v.json
 	for {
 		err := v.show(ctx)
 		switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const (
@@ -51,7 +52,7 @@ func newStopCommand() *cobra.Command {
 			if _, lost := errors.AsType[*admin.LostError](asked); lost {
 				asked = nil
 			}
-			if asked != nil && !errors.Is(asked, errCut) {
+			if asked != nil && !errors.Is(asked, cli.ErrCut) {
 				return asked
 			}
 			return cmp.Or(awaitExit(cmd.Context(), processOf(client, status)), asked)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -130,7 +131,7 @@ func TestCommandsAskForWhatWasWritten(t *testing.T) {
 		args := strings.Fields(line)
 		args = slices.Insert(args, 1, "--control", path)
 		status, _, stderr := says(t.Context(), args...)
-		if status != exitDone || stderr != "" {
+		if status != cli.Done || stderr != "" {
 			t.Errorf("%s: status %d, %s", line, status, stderr)
 		}
 		if got := cabrank.lastAsked(); got != want {
@@ -139,7 +140,7 @@ func TestCommandsAskForWhatWasWritten(t *testing.T) {
 	}
 	// The variable is as good as the flag.
 	t.Setenv("CABRANK_CONTROL", path)
-	if status, _, stderr := says(t.Context(), "scale", "3"); status != exitDone || cabrank.lastAsked() != "scale 3 false" {
+	if status, _, stderr := says(t.Context(), "scale", "3"); status != cli.Done || cabrank.lastAsked() != "scale 3 false" {
 		t.Errorf("by the variable: status %d, %s", status, stderr)
 	}
 }
@@ -155,7 +156,7 @@ func TestRestartShowsItsSteps(t *testing.T) {
 	path := cabrank.listen(t)
 	status, stdout, stderr := says(t.Context(), "restart", "--control", path)
 	want := "0/2 replacing workers, at most 2m52s\n0/2 starting worker-3\n0/2 draining worker-1 (3 calls)\n1/2 ended\nrestart done in 0"
-	if status != exitDone || stderr != "" || !strings.HasPrefix(stdout, want) {
+	if status != cli.Done || stderr != "" || !strings.HasPrefix(stdout, want) {
 		t.Errorf("status %d, %s\n%s\nwant\n%s", status, stderr, stdout, want)
 	}
 	_, stdout, _ = says(t.Context(), "restart", "--json", "--control", path)
@@ -177,11 +178,11 @@ func TestCommandsThatCutCalls(t *testing.T) {
 		status int
 		last   string
 	}{
-		{"restart", done, exitCut, "s, 3 calls were cut\n"},
-		{"restart --force", done, exitDone, "s, 3 calls were cut\n"},
-		{"restart --json", done, exitCut, `"calls_cut":3,"done":true}` + "\n"},
-		{"drain worker-1", done, exitCut, "s, 3 calls were cut\n"},
-		{"restart", failed, exitFailed, "3 calls were cut\n"},
+		{"restart", done, cli.Cut, "s, 3 calls were cut\n"},
+		{"restart --force", done, cli.Done, "s, 3 calls were cut\n"},
+		{"restart --json", done, cli.Cut, `"calls_cut":3,"done":true}` + "\n"},
+		{"drain worker-1", done, cli.Cut, "s, 3 calls were cut\n"},
+		{"restart", failed, cli.Failed, "3 calls were cut\n"},
 	} {
 		status, stdout, _ := says(t.Context(), append(strings.Fields(test.line), "--control", test.socket)...)
 		if lines := strings.SplitAfter(stdout, "\n"); status != test.status || len(lines) != 3 || !strings.HasSuffix(lines[1], test.last) {
@@ -216,20 +217,20 @@ func TestCommandsFail(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{[]string{"restart", "--control", failing}, exitFailed, "cabrank: the new workers do not get ready\n"},
-		{[]string{"drain", "worker-9", "--control", refusing}, exitUsage, "cabrank: there is no worker-9\n"},
-		{[]string{"reload", "--control", faulty}, exitFailed, "cabrank: nothing was changed\ncabrank: c.yml:1: a\ncabrank: c.yml:2: b\n"},
-		{[]string{"status", "--control", gone}, exitUsage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
-		{[]string{"stop", "--control", gone}, exitUsage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
-		{[]string{"scale", "many"}, exitUsage, "cabrank: \"many\" is no number of workers; allowed: 1 and more, or auto\n"},
-		{[]string{"restart", "ruby"}, exitUsage, "cabrank: unexpected argument \"ruby\"; the command of the workers follows --, as in cabrank restart -- ruby\n"},
-		{[]string{"restart", "--control", failing, "--"}, exitUsage, "cabrank: nothing follows --: name the command of the workers, or leave out the --\n"},
-		{[]string{"upgrade", "--upgrade-workers", "0"}, exitUsage, "cabrank: flag --upgrade-workers: \"0\" is no number of workers; allowed: 1 and more\n"},
-		{[]string{"status", "--control", "off"}, exitUsage, "cabrank: flag --control: off is no socket; --control names that of a cabrank\n"},
-		{[]string{"status", "--watch", "2s"}, exitUsage, "cabrank: unexpected argument \"2s\"; did you mean --watch=2s?\n"},
-		{[]string{"status", "worker-1"}, exitUsage, "cabrank: unexpected argument \"worker-1\"; cabrank status shows all of it\n"},
-		{[]string{"status", "--watch=0s"}, exitUsage, "cabrank: flag --watch: 0s is too often; allowed: 100ms and more\n"},
-		{[]string{"status", "--watch=1ms"}, exitUsage, "cabrank: flag --watch: 1ms is too often; allowed: 100ms and more\n"},
+		{[]string{"restart", "--control", failing}, cli.Failed, "cabrank: the new workers do not get ready\n"},
+		{[]string{"drain", "worker-9", "--control", refusing}, cli.Usage, "cabrank: there is no worker-9\n"},
+		{[]string{"reload", "--control", faulty}, cli.Failed, "cabrank: nothing was changed\ncabrank: c.yml:1: a\ncabrank: c.yml:2: b\n"},
+		{[]string{"status", "--control", gone}, cli.Usage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
+		{[]string{"stop", "--control", gone}, cli.Usage, "cabrank: nothing listens on " + gone + "; is cabrank running? --control names another socket\n"},
+		{[]string{"scale", "many"}, cli.Usage, "cabrank: \"many\" is no number of workers; allowed: 1 and more, or auto\n"},
+		{[]string{"restart", "ruby"}, cli.Usage, "cabrank: unexpected argument \"ruby\"; the command of the workers follows --, as in cabrank restart -- ruby\n"},
+		{[]string{"restart", "--control", failing, "--"}, cli.Usage, "cabrank: nothing follows --: name the command of the workers, or leave out the --\n"},
+		{[]string{"upgrade", "--upgrade-workers", "0"}, cli.Usage, "cabrank: flag --upgrade-workers: \"0\" is no number of workers; allowed: 1 and more\n"},
+		{[]string{"status", "--control", "off"}, cli.Usage, "cabrank: flag --control: off is no socket; --control names that of a cabrank\n"},
+		{[]string{"status", "--watch", "2s"}, cli.Usage, "cabrank: unexpected argument \"2s\"; did you mean --watch=2s?\n"},
+		{[]string{"status", "worker-1"}, cli.Usage, "cabrank: unexpected argument \"worker-1\"; cabrank status shows all of it\n"},
+		{[]string{"status", "--watch=0s"}, cli.Usage, "cabrank: flag --watch: 0s is too often; allowed: 100ms and more\n"},
+		{[]string{"status", "--watch=1ms"}, cli.Usage, "cabrank: flag --watch: 1ms is too often; allowed: 100ms and more\n"},
 	} {
 		status, _, stderr := says(t.Context(), test.args...)
 		if status != test.status || stderr != test.stderr {
@@ -250,7 +251,7 @@ func TestWhichCabrank(t *testing.T) {
 	t.Setenv("CABRANK_CONTROL", "auto")
 	folder := admin.ControlFolders()[0]
 	status, _, stderr := says(t.Context(), "status")
-	if status != exitUsage || !strings.HasPrefix(stderr, "cabrank: nothing listens in "+folder) {
+	if status != cli.Usage || !strings.HasPrefix(stderr, "cabrank: nothing listens in "+folder) {
 		t.Errorf("with none: status %d, %s", status, stderr)
 	}
 	var paths []string
@@ -263,10 +264,10 @@ func TestWhichCabrank(t *testing.T) {
 		t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
 		paths = append(paths, listener.Path())
 		status, stdout, stderr := says(t.Context(), "status")
-		if port == 0 && (status != exitDone || !strings.HasPrefix(stdout, "ready 2 of 2, queue 0, calls 3\n")) {
+		if port == 0 && (status != cli.Done || !strings.HasPrefix(stdout, "ready 2 of 2, queue 0, calls 3\n")) {
 			t.Errorf("with one: status %d, %s%s", status, stdout, stderr)
 		}
-		if want := "cabrank: several cabranks run: choose one with --control, of " + strings.Join(paths, ", ") + "\n"; port == 1 && (status != exitUsage || stderr != want) {
+		if want := "cabrank: several cabranks run: choose one with --control, of " + strings.Join(paths, ", ") + "\n"; port == 1 && (status != cli.Usage || stderr != want) {
 			t.Errorf("with two: status %d, %s", status, stderr)
 		}
 	}
@@ -280,11 +281,11 @@ func TestWhichCabrank(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	other := admin.ControlFolders()[0]
 	want := "cabrank: nothing listens in " + other + "; is one of these meant? --control " + strings.Join(paths, ", --control ") + "\n"
-	if status, _, stderr := says(t.Context(), "stop"); status != exitUsage || stderr != want {
+	if status, _, stderr := says(t.Context(), "stop"); status != cli.Usage || stderr != want {
 		t.Errorf("with two elsewhere: status %d, %s, want %s", status, stderr, want)
 	}
 	t.Setenv("CABRANK_CONTROL", "off")
-	if status, _, stderr := says(t.Context(), "status"); status != exitUsage || !strings.Contains(stderr, "variable CABRANK_CONTROL: off is no socket") {
+	if status, _, stderr := says(t.Context(), "status"); status != cli.Usage || !strings.Contains(stderr, "variable CABRANK_CONTROL: off is no socket") {
 		t.Errorf("with off: status %d, %s", status, stderr)
 	}
 }
@@ -324,7 +325,7 @@ func TestStatusWatch(t *testing.T) {
 		}()
 		testkit.Eventually(t, 20*time.Second, "three looks", func() bool { return strings.Count(out.String(), test.mark) >= 3 })
 		leave()
-		if status := <-done; status != exitDone {
+		if status := <-done; status != cli.Done {
 			t.Errorf("%v: status %d", test.args, status)
 		}
 		if strings.Contains(out.String(), "\x1b") {
@@ -337,7 +338,7 @@ func TestStatusWatch(t *testing.T) {
 func TestProgressInPlace(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, "restart", time.Now())
-	p.screen = screen{terminal: true, width: 20}
+	p.screen = cli.Screen{Terminal: true, Width: 20}
 	p.event(admin.Event{Step: "replacing workers", Total: 2, LimitSeconds: 60})
 	p.event(admin.Event{Step: "starting", Worker: "worker-3", Total: 2})
 	p.event(admin.Event{Step: "draining", Worker: "worker-1", Total: 2, Note: "3 calls"})

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const upgradeHelp = `Have a new cabrank take over: the program is started again, from the path, with the
@@ -35,7 +36,7 @@ func newUpgradeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := upgradeRequest(workers)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			return with.ask(cmd, "upgrade", request)
 		},

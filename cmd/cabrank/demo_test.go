@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/demo"
 )
 
@@ -21,7 +22,7 @@ func runDemo(t *testing.T, args ...string) (status int, stdout, stderr string) {
 func TestDemoCallShowsWhoAnswered(t *testing.T) {
 	addr := "unix:" + filepath.Join(t.TempDir(), "greeter.sock")
 	status, _, stderr := runDemo(t, "call", "--addr", addr)
-	if want := "cabrank: nothing answers at " + addr + ": start `cabrank demo` first, or name another --addr\n"; status != exitFailed || stderr != want {
+	if want := "cabrank: nothing answers at " + addr + ": start `cabrank demo` first, or name another --addr\n"; status != cli.Failed || stderr != want {
 		t.Errorf("without a demo: exit status %d, stderr %q, want %q", status, stderr, want)
 	}
 
@@ -36,7 +37,7 @@ func TestDemoCallShowsWhoAnswered(t *testing.T) {
 	})
 	waitForDemo(t, addr)
 	status, stdout, stderr := runDemo(t, "call", "--addr", addr, "-n", "4", "-c", "2")
-	if status != exitDone || strings.Count(stdout, "  Hello, caller ") != 4 ||
+	if status != cli.Done || strings.Count(stdout, "  Hello, caller ") != 4 ||
 		!strings.Contains(stdout, "4 calls over one connection:\n  worker-9      4  100 %") {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
@@ -60,7 +61,7 @@ func waitForDemo(t *testing.T, addr string) {
 
 func TestDemoRefusesArguments(t *testing.T) {
 	for _, args := range [][]string{{"extra"}, {"call", "extra"}, {"worker", "extra"}, {"call", "-n", "many"}} {
-		if status, _, stderr := runDemo(t, args...); status != exitUsage || stderr == "" {
+		if status, _, stderr := runDemo(t, args...); status != cli.Usage || stderr == "" {
 			t.Errorf("cabrank demo %v: exit status %d, %q; want 2", args, status, stderr)
 		}
 	}

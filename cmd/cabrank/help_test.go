@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 // What cobra says of a command, --help says, too: a group, an alias or a flag that
 // all commands have would be missing here.
 func TestUsageHasTheFormOfCobra(t *testing.T) {
 	ours, theirs := newRootCommand(), newRootCommand()
-	setUsage(ours, 0)
+	cli.SetUsage(ours, 0)
 	var compare func(ours, theirs *cobra.Command)
 	compare = func(ours, theirs *cobra.Command) {
 		ours.InitDefaultHelpFlag()
@@ -36,7 +38,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		root := newRootCommand()
 		root.SetOut(&out)
 		root.SetArgs([]string{"run", "--help"})
-		setUsage(root, width)
+		cli.SetUsage(root, width)
 		if err := root.Execute(); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
-	if width := helpWidth(&bytes.Buffer{}); width != 0 {
+	if width := cli.HelpWidth(&bytes.Buffer{}); width != 0 {
 		t.Errorf("a buffer is %d columns wide", width)
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const labHelp = `Measure services from outside, with the method that docs/lab-method.md explains:
@@ -17,7 +19,7 @@ func newLabCommand() *cobra.Command {
 		Args:    cobra.ArbitraryArgs, // so that RunE sees a command it does not know
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
+				return cli.UnknownCommand(cmd, args[0])
 			}
 			return cmd.Help()
 		},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 )
 
@@ -47,11 +48,11 @@ func newLabCompareCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := lab.Compare(args[0], args[1])
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			if out != "" {
 				if err := lab.MakeFolder(out); err != nil {
-					return usageError(fmt.Errorf("--out: %w", err))
+					return cli.UsageError(fmt.Errorf("--out: %w", err))
 				}
 			}
 			if err := c.Print(cmd.OutOrStdout()); err != nil || out == "" {
@@ -64,6 +65,6 @@ func newLabCompareCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().Var((*folder)(&out), "out", "`folder` for compare.html and compare.json")
+	cmd.Flags().Var((*cli.Folder)(&out), "out", "`folder` for compare.html and compare.json")
 	return cmd
 }

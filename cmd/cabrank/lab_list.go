@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab/scenario"
 )
 
@@ -60,7 +61,7 @@ func newLabShowCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := scenario.Text(args[0])
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			_, err = cmd.OutOrStdout().Write(text)
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/caller"
 	"github.com/cabrank/cabrank/internal/lab/method"
@@ -63,7 +64,7 @@ type loadFlags struct {
 	messages                  int
 	proto                     method.Files
 	metadata                  []string
-	tls                       tlsFlags
+	tls                       cli.TLS
 }
 
 func newLabLoadCommand() *cobra.Command {
@@ -77,13 +78,13 @@ func newLabLoadCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := f.load(args[0], args[1], cmd.InOrStdin())
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			p, err := l.Prepare(ctx)
 			if err != nil {
-				return usageError(f.tls.explain(err))
+				return cli.UsageError(f.tls.Explain(err))
 			}
 			defer p.Close()
 			return f.make(ctx, p, l.Plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -112,7 +113,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
 	f.addPlanTo(flags)
 	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
-	f.tls.addTo(flags)
+	f.tls.AddTo(flags)
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
 	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
 	f.addOutcomeTo(flags)
@@ -133,7 +134,7 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
 		return l, err
 	}
-	if l.Credentials, err = f.tls.credentials(); err != nil {
+	if l.Credentials, err = f.tls.Credentials(); err != nil {
 		return l, err
 	}
 	if err := f.readGoal(l.Plan); err != nil {

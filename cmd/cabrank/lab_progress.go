@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 )
 
@@ -15,19 +16,19 @@ const quietProgress = 10 * time.Second
 // then.
 type loadProgress struct {
 	out    io.Writer
-	screen screen
+	screen cli.Screen
 	last   time.Duration // when a line was written that stays
 	shown  bool          // there is a line to replace
 }
 
 func newLoadProgress(out io.Writer) *loadProgress {
-	return &loadProgress{out: out, screen: screenOf(out)}
+	return &loadProgress{out: out, screen: cli.ScreenOf(out)}
 }
 
 func (p *loadProgress) show(l traffic.Live) {
 	line := progressLine(l)
-	if p.screen.inPlace {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.fit(line))
+	if p.screen.InPlace {
+		fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
 		p.shown = true
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/programs"
 	"github.com/cabrank/cabrank/internal/lab/result"
@@ -79,7 +80,7 @@ func newLabRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.scenario(cmd, args[0])
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			return f.run(cmd.Context(), s, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -87,7 +88,7 @@ func newLabRunCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.quick, "quick", false, "the short form of the scenario")
-	flags.Var((*folder)(&f.out), "out", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
 	flags.Uint64Var(&f.seed, "seed", 0, "draws arrivals, work and the order of the arms; that of the scenario if not given")
 	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
@@ -179,7 +180,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	}
 	defer forget()
 	if err := simulated.Check(placed); err != nil {
-		return usageError(fmt.Errorf("%s: %w", s.Name, err))
+		return cli.UsageError(fmt.Errorf("%s: %w", s.Name, err))
 	}
 	debug.SetGCPercent(labGCPercent)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
@@ -200,7 +201,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 		if ctx.Err() != nil {
 			return err
 		}
-		return usageError(err)
+		return cli.UsageError(err)
 	}
 	return errors.Join(err, f.tell(done, stdout))
 }
@@ -252,7 +253,7 @@ func (p *runProgress) tell(g trial.Progress) {
 		fmt.Fprintln(p.out, blockLine(g))
 		return
 	}
-	if !p.screen.inPlace {
+	if !p.screen.InPlace {
 		return
 	}
 	line := fmt.Sprintf("%d/%d %s left, %s at %s", g.Block, g.Blocks, about(g.Left), g.Arm, g.Load)
@@ -267,7 +268,7 @@ func (p *runProgress) tell(g trial.Progress) {
 	if bad := g.Live.Failed + g.Live.Unsent; bad > 0 {
 		line += fmt.Sprintf(", %d failed", bad)
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.fit(line))
+	fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
 	p.shown = true
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/caller"
 	"github.com/cabrank/cabrank/internal/lab/goal"
@@ -64,7 +65,7 @@ type whatIfFlags struct {
 	rate, workers, slots string
 	times                string
 	echo                 time.Duration
-	tls                  tlsFlags
+	tls                  cli.TLS
 	calibration          lab.Calibration
 	service              string
 	machine              []string
@@ -81,7 +82,7 @@ func newLabWhatIfCommand() *cobra.Command {
 		Args:    f.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.read(); err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -129,7 +130,7 @@ func (f *whatIfFlags) addTo(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.proto.Names, "proto", nil, "`.proto` file that describes the method, in place of reflection; several are possible")
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
-	f.tls.addTo(flags)
+	f.tls.AddTo(flags)
 	flags.DurationVar(&f.calibration.Duration, "calibrate", 10*time.Second, "how long the service is measured with each number of slots")
 	flags.DurationVar(&f.calibration.Warmup, "warmup", 2*time.Second, "what comes before and is not counted")
 	flags.IntVar(&f.calibration.Workers, "behind", 1, "workers behind ADDRESS; with more all are kept busy, and what they cost each other is in the times")
@@ -141,7 +142,7 @@ func (f *whatIfFlags) addTo(cmd *cobra.Command) {
 	flags.DurationVar(&f.Queue.Timeout, "queue-timeout", 30*time.Second, "for how long a call may wait there")
 	flags.IntVar(&f.Calls, "calls", whatif.DefaultCalls, "calls to simulate for each number of workers and each policy")
 	flags.Uint64Var(&f.Seed, "seed", 1, "draws the calls; the same seed, the same answer")
-	flags.Var((*folder)(&f.out), "out", "`folder` for report.html and what-if.json")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html and what-if.json")
 }
 
 // read checks the flags.
@@ -194,31 +195,31 @@ func (f *whatIfFlags) learn(ctx context.Context, args []string, stdin io.Reader,
 	if f.times != "" {
 		text, err := readTimes(f.times)
 		if err != nil {
-			return usageError(fmt.Errorf("--service-times: %w", err))
+			return cli.UsageError(fmt.Errorf("--service-times: %w", err))
 		}
 		f.service = filepath.Base(f.times)
 		f.Calibrations, err = whatif.ReadTimes(f.times, text, f.echo)
 		if f.slots == "" {
 			f.Slots = whatif.SlotsOf(f.Calibrations, f.Slots)
 		}
-		return usageError(err)
+		return cli.UsageError(err)
 	}
 	l := lab.Load{
 		Address: args[0], Method: args[1], Proto: f.proto, Strategy: caller.Single(), WorkerKey: f.calibration.TimeKey,
 		Plan: traffic.Plan{Seed: f.Seed}, PIDs: f.pids,
 	}
 	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
-		return usageError(err)
+		return cli.UsageError(err)
 	}
-	if l.Credentials, err = f.tls.credentials(); err != nil {
-		return usageError(err)
+	if l.Credentials, err = f.tls.Credentials(); err != nil {
+		return cli.UsageError(err)
 	}
 	if l.Data.Name, l.Data.Text, err = readData(f.data, stdin); err != nil {
-		return usageError(err)
+		return cli.UsageError(err)
 	}
 	p, err := l.Prepare(ctx)
 	if err != nil {
-		return usageError(f.tls.explain(err))
+		return cli.UsageError(f.tls.Explain(err))
 	}
 	defer p.Close()
 	f.service = strings.TrimPrefix(l.Method, "/") + " of " + l.Address
@@ -248,10 +249,10 @@ func readTimes(path string) ([]byte, error) {
 
 // ask simulates, and shows how far that is.
 func (f *whatIfFlags) ask(ctx context.Context, stderr io.Writer) (*whatif.Answer, error) {
-	screen := screenOf(stderr)
+	screen := cli.ScreenOf(stderr)
 	shown := false
 	answer, err := f.Ask(ctx, func(p whatif.Progress) {
-		if screen.inPlace {
+		if screen.InPlace {
 			shown = true
 			fmt.Fprintf(stderr, "\r\x1b[Ksimulating, %d of %d", p.Done, p.All)
 		}
@@ -260,7 +261,7 @@ func (f *whatIfFlags) ask(ctx context.Context, stderr io.Writer) (*whatif.Answer
 		fmt.Fprint(stderr, "\r\x1b[K")
 	}
 	if err != nil && ctx.Err() == nil {
-		err = usageError(err)
+		err = cli.UsageError(err)
 	}
 	return answer, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab/work"
 )
 
@@ -29,7 +30,7 @@ func newLabWorkerCommand() *cobra.Command {
 			o.Full = work.Full(full)
 			w, err := work.New(o)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			pace := make(chan os.Signal, 1)
 			signal.Notify(pace, syscall.SIGUSR1, syscall.SIGUSR2)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 )
@@ -100,5 +101,5 @@ func (s *service) dropRest() error {
 	for _, listener := range dropped {
 		s.log.Warn("listener closed, the configuration does not ask for it any more", "listener", listener)
 	}
-	return usageError(err)
+	return cli.UsageError(err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 	"github.com/cabrank/cabrank/internal/lab/goal"
 	"github.com/cabrank/cabrank/internal/lab/report"
@@ -55,7 +56,7 @@ func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
 	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
-	flags.Var((*folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
 }
 
 // readGoal reads the thresholds, and where a search begins.
@@ -83,7 +84,7 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
 	if f.out != "" {
 		if err := lab.MakeFolder(f.out); err != nil {
-			return usageError(fmt.Errorf("--out: %w", err))
+			return cli.UsageError(fmt.Errorf("--out: %w", err))
 		}
 	}
 	if f.find {
@@ -94,8 +95,8 @@ func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdo
 
 // The ends of a load that its report has told.
 var (
-	errUnanswered error = &exitError{status: exitFailed, cause: errors.New("nothing was answered"), told: true}
-	errMissed     error = &exitError{status: exitFailed, cause: errors.New("thresholds did not hold"), told: true}
+	errUnanswered = cli.Told(cli.Failed, errors.New("nothing was answered"))
+	errMissed     = cli.Told(cli.Failed, errors.New("thresholds did not hold"))
 )
 
 // run makes one load and writes what came of it.

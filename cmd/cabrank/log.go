@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/sink"
 )
@@ -48,13 +49,13 @@ func (l *serviceLog) fail(err error) error {
 	case err == nil:
 		return nil
 	case l.format == "text":
-		printError(l.lines, err)
+		cli.PrintError(l.lines, "cabrank", err)
 	default:
 		for line := range strings.Lines(err.Error()) {
 			l.Error("failed", "error", strings.TrimRight(line, "\r\n"))
 		}
 	}
-	return &exitError{status: exitStatus(err), cause: err, told: true}
+	return cli.Told(cli.Status(err), err)
 }
 
 // newLogger returns a logger that writes text or json to out, from a level on

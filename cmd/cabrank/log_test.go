@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 )
 
@@ -66,15 +67,15 @@ func TestAutoLogFormat(t *testing.T) {
 func TestExitStatus(t *testing.T) {
 	failure := errors.New("broken")
 	for want, err := range map[int]error{
-		exitDone:   nil,
-		exitFailed: failure,
-		exitUsage:  fmt.Errorf("outside: %w", usageError(failure)),
+		cli.Done:   nil,
+		cli.Failed: failure,
+		cli.Usage:  fmt.Errorf("outside: %w", cli.UsageError(failure)),
 	} {
-		if got := exitStatus(err); got != want {
+		if got := cli.Status(err); got != want {
 			t.Errorf("%v: exit status %d, want %d", err, got, want)
 		}
 	}
-	if usageError(nil) != nil {
+	if cli.UsageError(nil) != nil {
 		t.Error("a nil error became a fault")
 	}
 }
@@ -82,7 +83,7 @@ func TestExitStatus(t *testing.T) {
 // An error of several lines has the name of the program before each of them.
 func TestPrintError(t *testing.T) {
 	var out bytes.Buffer
-	printError(&out, errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
+	cli.PrintError(&out, "cabrank", errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
 	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/handover"
 )
@@ -50,15 +51,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	setUsage(root, helpWidth(stdout))
+	cli.SetUsage(root, cli.HelpWidth(stdout))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		handover.Refuse(faultsOf(err)) // a successor that did not come to be one
 	}
-	if err != nil && !isTold(err) {
-		printError(stderr, err)
+	if err != nil && !cli.IsTold(err) {
+		cli.PrintError(stderr, "cabrank", err)
 	}
-	return exitStatus(err)
+	return cli.Status(err)
 }
 
 func newRootCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func newRootCommand() *cobra.Command {
 			case asked:
 				return printVersion(cmd)
 			case len(args) > 0:
-				return unknownCommand(cmd, args[0])
+				return cli.UnknownCommand(cmd, args[0])
 			}
 			return runByFile(cmd)
 		},
@@ -86,11 +87,11 @@ func newRootCommand() *cobra.Command {
 	}
 	root.Flags().BoolP("version", "v", false, "version for cabrank")
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(newHelpCommand())
+	root.SetHelpCommand(cli.NewHelp())
 	root.AddCommand(newRunCommand(), newCheckCommand(), newDemoCommand(), newVersionCommand(), newConfigurationTopic())
 	root.AddCommand(newStatusCommand(), newRestartCommand(), newScaleCommand(), newDrainCommand(),
 		newReloadCommand(), newStopCommand(), newUpgradeCommand(), newLabCommand(), newSocketCommand())
-	markUsageErrors(root)
+	cli.MarkUsageErrors(root)
 	return root
 }
 
@@ -105,32 +106,8 @@ func runByFile(cmd *cobra.Command) error {
 	if err := cmd.Help(); err != nil {
 		return err
 	}
-	return usageError(fmt.Errorf("no command, and no file to run by: %s is not set, and there is no %s here",
+	return cli.UsageError(fmt.Errorf("no command, and no file to run by: %s is not set, and there is no %s here",
 		config.ConfigVariable, strings.Join(config.DefaultFiles(), " or ")))
-}
-
-// markUsageErrors gives wrong arguments of every command the exit status that
-// they should have; cobra returns them like any other error.
-func markUsageErrors(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			return usageError(check(cmd, args))
-		}
-	}
-	for _, child := range cmd.Commands() {
-		markUsageErrors(child)
-	}
-}
-
-func unknownCommand(of *cobra.Command, name string) error {
-	hint := "cabrank help lists the commands"
-	if of.HasParent() {
-		hint = of.CommandPath() + " --help lists the commands"
-	}
-	if near := of.SuggestionsFor(name); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return usageError(fmt.Errorf("unknown command %q; %s", name, hint))
 }
 
 // flagError turns what pflag says into our form.
@@ -145,5 +122,5 @@ func flagError(cmd *cobra.Command, err error) error {
 			hint = near
 		}
 	}
-	return usageError(fmt.Errorf("%w%s", err, hint))
+	return cli.UsageError(fmt.Errorf("%w%s", err, hint))
 }

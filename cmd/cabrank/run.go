@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 )
 
@@ -47,7 +48,7 @@ func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) 
 // flags and the command after "--".
 func loadConfig(given flagValues, command []string) (*config.Config, error) {
 	cfg, err := config.Load(sourcesOf(given, command))
-	return cfg, usageError(err)
+	return cfg, cli.UsageError(err)
 }
 
 func sourcesOf(given flagValues, command []string) config.Sources {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/accesslog"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 )
 
@@ -26,7 +27,7 @@ func (s *service) openAccess(stdout *sharedWriter) error {
 	if settings.Path != "stdout" {
 		file, err := accesslog.Open(settings.Path, s.log)
 		if err != nil {
-			return usageError(err)
+			return cli.UsageError(err)
 		}
 		a.file, to = file, file
 	}

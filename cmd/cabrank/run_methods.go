@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/methods"
 	"github.com/cabrank/cabrank/internal/schema"
 	"github.com/cabrank/cabrank/internal/socket"
@@ -20,7 +21,7 @@ func (s *service) workerMethods() (beyond socket.Options, err error) {
 	}
 	if len(s.cfg.Socket.Descriptors) > 0 {
 		if options.Files, err = schema.ReadFiles(s.cfg.Socket.Descriptors); err != nil {
-			return beyond, usageError(fmt.Errorf("socket.descriptors: %w", err))
+			return beyond, cli.UsageError(fmt.Errorf("socket.descriptors: %w", err))
 		}
 	}
 	s.schema = schema.New(options)

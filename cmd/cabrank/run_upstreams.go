@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/health"
 )
@@ -17,7 +18,7 @@ func (s *service) makeUpstreams() (err error) {
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		Registry: pool, Membership: pool, Activity: pool, Logger: s.log,
 	})
-	return usageError(err)
+	return cli.UsageError(err)
 }
 
 // elsewhere is the pool of endpoints that someone else runs.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -42,7 +43,7 @@ func (s *service) makeWorkers(out io.Writer) error {
 	}
 	workers, err := worker.New(options)
 	if err != nil {
-		return usageError(err)
+		return cli.UsageError(err)
 	}
 	if p := s.inherited.Predecessor; p != nil {
 		workers.Avoid(p.Ports)
@@ -86,7 +87,7 @@ func (s *service) startWorkers(ctx context.Context) error {
 	if hint := startHint(s.cfg.Command, err); hint != "" {
 		err = fmt.Errorf("%w; %s", err, hint)
 	}
-	return usageError(err)
+	return cli.UsageError(err)
 }
 
 // startHint says what is most likely wrong with a command that was not found.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/door"
@@ -71,7 +72,7 @@ type service struct {
 func newService(cfg *config.Config, from origin, log *serviceLog, asked *orders) (*service, error) {
 	inherited, err := handover.Inherit(log.Logger)
 	if err != nil {
-		return nil, usageError(err)
+		return nil, cli.UsageError(err)
 	}
 	program, err := handover.Program()
 	if err != nil { // an upgrade would need it, and the keeper of workers: they say so

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cabrank/cabrank/callee"
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 )
 
@@ -53,7 +54,7 @@ func newSocketCalleeCommand() *cobra.Command {
 				f.redis = os.Getenv("CABRANK_REDIS")
 			}
 			if err := f.check(); err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			return f.run(cmd.ErrOrStderr())
 		},
@@ -121,7 +122,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	answered := c.Stats().Answered
 	if err != nil {
 		log.Warn("stopped", "answered", answered, "error", err.Error())
-		return errCut
+		return cli.ErrCut
 	}
 	log.Info("stopped", "answered", answered, "took", time.Since(began).Round(time.Millisecond))
 	return nil

@@ -3,20 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const socketConnectHelp = `Call, publish and subscribe by hand, over one WebSocket. Lines of standard input are
@@ -41,56 +37,9 @@ const socketConnectExamples = `  # by hand
   # one call
   echo 'call test.reverse "abc"' | cabrank socket connect ws://localhost:9000/ws`
 
-// socketDial says how a socket is opened, in two commands.
-type socketDial struct {
-	headers  []string
-	protocol string
-	token    string
-	tls      tlsFlags
-}
-
-func (f *socketDial) addTo(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.headers, "header", nil, "`NAME:VALUE` to send with the handshake; several are possible")
-	flags.StringVar(&f.token, "token", os.Getenv("CABRANK_TOKEN"), "`token` to send as Authorization: Bearer [CABRANK_TOKEN]")
-	flags.Lookup("token").DefValue = "" // it is a secret
-	flags.StringVar(&f.protocol, "protocol", "", "juggler.1 or juggler.0, in place of what the server chooses")
-	f.tls.addFilesTo(flags)
-}
-
-// options are those of a client that makes no other connection.
-//
-// Errors: one line that begins with the flag.
-func (f *socketDial) options() (client.Options, error) {
-	header := http.Header{}
-	for _, pair := range f.headers {
-		name, value, ok := strings.Cut(pair, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return client.Options{}, fmt.Errorf("--header %.80q: want NAME:VALUE", pair)
-		}
-		header.Add(name, strings.TrimSpace(value))
-	}
-	var protocols []string // both
-	switch f.protocol {
-	case "":
-	case client.Juggler0, client.Juggler1:
-		protocols = []string{f.protocol}
-	default:
-		return client.Options{}, fmt.Errorf("--protocol %.40q: juggler.1 and juggler.0 are possible", f.protocol)
-	}
-	secured, err := f.tls.config()
-	o := client.Options{
-		NoReconnect: true, TLS: secured, Protocols: protocols,
-		Header: func(context.Context) (http.Header, error) { return header, nil },
-	}
-	if f.token != "" {
-		o.Token = func(context.Context) (string, error) { return f.token, nil }
-	}
-	return o, err
-}
-
 // socketConnect is the flags of cabrank socket connect.
 type socketConnect struct {
-	dial    socketDial
+	dial    cli.Dial
 	timeout time.Duration
 	times   bool
 }
@@ -104,12 +53,12 @@ func newSocketConnectCommand() *cobra.Command {
 		Example: socketConnectExamples,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options, err := f.dial.options()
+			options, err := f.dial.Options()
 			if err == nil && f.timeout <= 0 {
 				err = errors.New("--timeout must be above 0")
 			}
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			options.CallTimeout = f.timeout
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -131,7 +80,7 @@ func newSocketConnectCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long a call or another request may take, if its line does not say")
 	flags.BoolVar(&f.times, "time", false, "begin lines with the time of day")
-	f.dial.addTo(flags)
+	f.dial.AddTo(flags)
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/lab"
 )
 
@@ -41,7 +42,7 @@ type socketLoad struct {
 	loadPlan
 	lab.SocketLoad
 
-	dial socketDial
+	dial cli.Dial
 }
 
 func newSocketLoadCommand() *cobra.Command {
@@ -64,10 +65,10 @@ func newSocketLoadCommand() *cobra.Command {
 				err = f.readGoal(plan)
 			}
 			if err == nil {
-				f.Client, err = f.dial.options()
+				f.Client, err = f.dial.Options()
 			}
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			f.Client.NoReconnect = false // a load goes on
 			f.PIDs = f.pids
@@ -75,7 +76,7 @@ func newSocketLoadCommand() *cobra.Command {
 			defer stop()
 			p, err := f.Prepare(ctx)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			defer p.Close()
 			return f.make(ctx, p, plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -96,6 +97,6 @@ func (f *socketLoad) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.Size, "size", 100, "`bytes` of an event's arguments")
 	f.Timeout = 10 * time.Second
 	f.addPlanTo(flags)
-	f.dial.addTo(flags)
+	f.dial.AddTo(flags)
 	f.addOutcomeTo(flags)
 }

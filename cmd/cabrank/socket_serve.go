@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/socket"
 )
@@ -66,10 +67,10 @@ func newSocketServeCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.readOldFile(cmd.Flags()); err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			if err := f.load(); err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			return f.run(cmd.ErrOrStderr())
 		},

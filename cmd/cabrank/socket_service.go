@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/door"
 	running "github.com/cabrank/cabrank/internal/service"
 )
@@ -188,7 +189,7 @@ func (s *socketService) stop(again <-chan os.Signal) error {
 	s.sockets.Close()
 	if cut > 0 {
 		s.log.Warn("stopped", "calls_cut", cut, "took", time.Since(began).Round(time.Millisecond))
-		return errCut
+		return cli.ErrCut
 	}
 	s.log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
 	return nil

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const (
@@ -47,7 +48,7 @@ var (
 	// errExit is the end that somebody wants.
 	errExit = errors.New("exit")
 	// errRequests is of a script some of whose requests have failed, which was shown.
-	errRequests error = &exitError{status: exitFailed, cause: errors.New("requests have failed"), told: true}
+	errRequests = cli.Told(cli.Failed, errors.New("requests have failed"))
 )
 
 // mistakeError is a line that is wrong.
@@ -115,14 +116,14 @@ func (s *socketShell) script(ctx context.Context, from io.Reader) error {
 	for number := 1; ctx.Err() == nil; number++ {
 		line, err := nextLine(ctx, read)
 		if errors.Is(err, bufio.ErrTooLong) {
-			return usageError(fmt.Errorf("line %d: more than %d bytes", number, longestLine))
+			return cli.UsageError(fmt.Errorf("line %d: more than %d bytes", number, longestLine))
 		}
 		if err != nil {
 			break // of the text, or by a signal
 		}
 		err = s.do(ctx, line)
 		if wrong, isMistake := errors.AsType[mistakeError](err); isMistake {
-			return usageError(fmt.Errorf("line %d: %w", number, wrong))
+			return cli.UsageError(fmt.Errorf("line %d: %w", number, wrong))
 		}
 		if errors.Is(err, errExit) {
 			break

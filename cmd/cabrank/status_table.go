@@ -11,11 +11,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 // statusText is what cabrank status prints: a summary, what it is about, a table
 // of workers and one of upstreams, as far as there are any. It fits the screen.
-func statusText(s admin.Status, now time.Time, on screen) string {
+func statusText(s admin.Status, now time.Time, on cli.Screen) string {
 	lines := summary(s, now, on)
 	if len(s.Workers) > 0 {
 		lines = append(append(lines, ""), workerTable(s.Workers, now).lines(on)...)
@@ -24,30 +25,30 @@ func statusText(s admin.Status, now time.Time, on screen) string {
 		lines = append(append(lines, ""), upstreamTable(s.Upstreams, now).lines(on)...)
 	}
 	// Lines that scroll away could not be replaced; the cursor needs one.
-	if most := on.height - 1; on.height > 1 && len(lines) > most {
+	if most := on.Height - 1; on.Height > 1 && len(lines) > most {
 		left := len(lines) - most + 1
 		lines = append(lines[:most-1], fmt.Sprintf("and %d lines more", left))
 	}
 	var text strings.Builder
 	for _, line := range lines {
-		text.WriteString(on.fit(strings.TrimRight(line, " ")) + "\n")
+		text.WriteString(on.Fit(strings.TrimRight(line, " ")) + "\n")
 	}
 	return text.String()
 }
 
 // summary is what one wants to know at a glance, then who answers.
-func summary(s admin.Status, now time.Time, on screen) []string {
+func summary(s admin.Status, now time.Time, on cli.Screen) []string {
 	parts := []string{readiness(s, on)}
 	queue := fmt.Sprintf("queue %d", s.Queue.Waiting)
 	if s.Queue.Waiting > 0 {
 		queue += fmt.Sprintf(" (oldest %s)", brief(seconds(s.Queue.OldestSeconds)))
 	}
 	if s.Queue.Overload {
-		queue += " " + on.paint(changing, "overload")
+		queue += " " + on.Paint(cli.Changing, "overload")
 	}
 	parts = append(parts, queue, fmt.Sprintf("calls %d", s.InFlight))
 	if s.State != "serving" {
-		parts = append(parts, on.paint(changing, s.State))
+		parts = append(parts, on.Paint(cli.Changing, s.State))
 	}
 	lines := []string{strings.Join(append(parts, rollParts(s.Roll, on)...), ", ")}
 
@@ -72,7 +73,7 @@ func summary(s admin.Status, now time.Time, on screen) []string {
 }
 
 // readiness is "ready 3 of 4", with upstreams beside workers both.
-func readiness(s admin.Status, on screen) string {
+func readiness(s admin.Status, on cli.Screen) string {
 	var parts []string
 	outside := len(s.Upstreams) + len(s.Names)
 	if s.Wanted > 0 || outside == 0 {
@@ -90,16 +91,16 @@ func readiness(s admin.Status, on screen) string {
 	return "ready " + strings.Join(parts, ", ")
 }
 
-func share(n, of int, what string, on screen) string {
+func share(n, of int, what string, on cli.Screen) string {
 	text := fmt.Sprintf("%d of %d%s", n, of, what)
 	if n < of {
-		return on.paint(changing, text)
+		return on.Paint(cli.Changing, text)
 	}
 	return text
 }
 
 // rollParts is the replacement that runs.
-func rollParts(roll *admin.RollStatus, on screen) []string {
+func rollParts(roll *admin.RollStatus, on cli.Screen) []string {
 	if roll == nil || !roll.Running {
 		return nil
 	}
@@ -107,25 +108,25 @@ func rollParts(roll *admin.RollStatus, on screen) []string {
 	if roll.Step != "" {
 		text += ": " + roll.Step
 	}
-	return []string{on.paint(changing, text)}
+	return []string{on.Paint(cli.Changing, text)}
 }
 
 // troubles are lines about what went wrong last.
-func troubles(s admin.Status, now time.Time, on screen) []string {
+func troubles(s admin.Status, now time.Time, on cli.Screen) []string {
 	var lines []string
 	if roll := s.Roll; roll != nil && !roll.Running && roll.CallsCut > 0 {
-		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s cut %s%s", roll.Reason, plural(roll.CallsCut, "call"), ago(roll.Ended, now))))
+		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last %s cut %s%s", roll.Reason, plural(roll.CallsCut, "call"), ago(roll.Ended, now))))
 	}
 	if roll := s.Roll; roll != nil && !roll.Running && roll.Error != "" {
-		lines = append(lines, on.paint(bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
+		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
 	}
 	for _, name := range s.Names {
 		if name.Addresses == 0 {
-			lines = append(lines, on.paint(bad, name.Name+" stands for no address"))
+			lines = append(lines, on.Paint(cli.Bad, name.Name+" stands for no address"))
 		}
 	}
 	if reload := s.Config.Reload; reload != nil && reload.Error != "" {
-		lines = append(lines, on.paint(bad, fmt.Sprintf("the last reload was refused%s: %s", ago(reload.Time, now), reload.Error)))
+		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last reload was refused%s: %s", ago(reload.Time, now), reload.Error)))
 	}
 	return lines
 }
@@ -164,7 +165,7 @@ func workerNote(w admin.WorkerStatus) string {
 		notes = append(notes, w.Reason)
 	}
 	// A worker that serves has no use for its predecessor's last words.
-	if w.LastExit != "" && stateColor(w.State) != good {
+	if w.LastExit != "" && stateColor(w.State) != cli.Good {
 		notes = append(notes, "last exit: "+w.LastExit)
 	}
 	return strings.Join(notes, ", ")
@@ -204,14 +205,14 @@ func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
 }
 
 // stateColor says at a glance whether a state is one to look at.
-func stateColor(state string) color {
+func stateColor(state string) cli.Color {
 	switch state {
 	case "ready":
-		return good
+		return cli.Good
 	case "crash loop", "not serving", "stopped", "unreachable":
-		return bad
+		return cli.Bad
 	default:
-		return changing
+		return cli.Changing
 	}
 }
 
@@ -226,7 +227,7 @@ type column struct {
 
 type cell struct {
 	text  string
-	color color
+	color cli.Color
 }
 
 // add adds a row: one cell for each column.
@@ -237,7 +238,7 @@ func (t table) add(row ...cell) {
 }
 
 // lines returns the titles and the rows. A column without any text is left out.
-func (t table) lines(on screen) []string {
+func (t table) lines(on cli.Screen) []string {
 	rows := make([]strings.Builder, 1+len(t[0].cells))
 	for _, column := range t {
 		width := 0
@@ -248,7 +249,7 @@ func (t table) lines(on screen) []string {
 			continue
 		}
 		width = max(width, len(column.title))
-		column.write(&rows[0], cell{column.title, heading}, width, on)
+		column.write(&rows[0], cell{column.title, cli.Heading}, width, on)
 		for i, cell := range column.cells {
 			column.write(&rows[i+1], cell, width, on)
 		}
@@ -260,12 +261,12 @@ func (t table) lines(on screen) []string {
 	return lines
 }
 
-func (c column) write(row *strings.Builder, content cell, width int, on screen) {
+func (c column) write(row *strings.Builder, content cell, width int, on cli.Screen) {
 	if row.Len() > 0 {
 		row.WriteString("  ")
 	}
 	padding := strings.Repeat(" ", width-utf8.RuneCountInString(content.text))
-	text := on.paint(content.color, content.text)
+	text := on.Paint(content.color, content.text)
 	if c.right {
 		row.WriteString(padding + text)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 // noon is when the statuses of these tests are looked at.
@@ -64,14 +65,14 @@ func upstreamsOnly() admin.Status {
 
 // What people see. The files are written anew with UPDATE_GOLDEN=1.
 func TestStatusText(t *testing.T) {
-	colors := screen{terminal: true, colored: true, width: 200, height: 50}
+	colors := cli.Screen{Terminal: true, Colored: true, Width: 200, Height: 50}
 	for name, text := range map[string]string{
-		"calm":      statusText(calm(), noon(), screen{}),
-		"rolling":   statusText(rolling(), noon(), screen{}),
+		"calm":      statusText(calm(), noon(), cli.Screen{}),
+		"rolling":   statusText(rolling(), noon(), cli.Screen{}),
 		"colors":    statusText(rolling(), noon(), colors),
-		"narrow":    statusText(rolling(), noon(), screen{terminal: true, width: 60, height: 7}),
-		"upstreams": statusText(upstreamsOnly(), noon(), screen{}),
-		"starting":  statusText(admin.Status{Version: "dev", PID: 1, State: "starting", Started: noon(), Wanted: 4}, noon(), screen{}),
+		"narrow":    statusText(rolling(), noon(), cli.Screen{Terminal: true, Width: 60, Height: 7}),
+		"upstreams": statusText(upstreamsOnly(), noon(), cli.Screen{}),
+		"starting":  statusText(admin.Status{Version: "dev", PID: 1, State: "starting", Started: noon(), Wanted: 4}, noon(), cli.Screen{}),
 	} {
 		file := filepath.Join("testdata", "status", name+".golden")
 		if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -91,14 +92,14 @@ func TestStatusText(t *testing.T) {
 
 // What is replaced in place never wraps or scrolls.
 func TestStatusFitsTheScreen(t *testing.T) {
-	for _, on := range []screen{{terminal: true, width: 40, height: 5}, {terminal: true, width: 20, height: 3}} {
+	for _, on := range []cli.Screen{{Terminal: true, Width: 40, Height: 5}, {Terminal: true, Width: 20, Height: 3}} {
 		text := statusText(rolling(), noon(), on)
-		if lines := strings.Count(text, "\n"); lines >= on.height {
-			t.Errorf("%d lines on a screen of %d", lines, on.height)
+		if lines := strings.Count(text, "\n"); lines >= on.Height {
+			t.Errorf("%d lines on a screen of %d", lines, on.Height)
 		}
 		for line := range strings.Lines(text) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n >= on.width {
-				t.Errorf("%d columns on a screen of %d: %s", n, on.width, line)
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n >= on.Width {
+				t.Errorf("%d columns on a screen of %d: %s", n, on.Width, line)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
 // FreePorts returns the first of n ports in a row that were free just now on all the

@@ -18,7 +18,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/lab/latency"
 	"github.com/cabrank/cabrank/internal/lab/method"
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/internal/lab/traffic"
 	"github.com/cabrank/cabrank/internal/lab/work/workerpb"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/measure"
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 )
 

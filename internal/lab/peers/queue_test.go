@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/lab/measure"
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 )
 
 // queueReport has one run of each peer on a workload of kindQueue.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cabrank/cabrank/internal/lab/measure"
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 )
 
 // phase is what one run does.

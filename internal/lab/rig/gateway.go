@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/internal/lab/testbed"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/lab/podnet"
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
 // place is where a worker listens.

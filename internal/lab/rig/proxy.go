@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/internal/lab/proxies"
 	"github.com/cabrank/cabrank/internal/lab/result"
 	"github.com/cabrank/cabrank/internal/lab/testbed"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
 // launch starts a Redis on a port of the loopback interface, with further settings.

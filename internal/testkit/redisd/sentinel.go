@@ -13,7 +13,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/cabrank/cabrank/internal/lab/ports"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 )
 
 // Every policy carries calls to all workers, and none of them loses one or lets

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 )
 
 // The bar of the queue at length: p99 at most 1.05 times that of a perfect

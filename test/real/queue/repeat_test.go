@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/lab/oneslot"
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
 )
 
 func main() {

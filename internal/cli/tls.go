@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"crypto/tls"
@@ -13,19 +13,20 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// tlsFlags say how calls are secured. Each of them means TLS.
-type tlsFlags struct {
+// TLS is flags that say how calls are secured. Each of them means TLS.
+type TLS struct {
 	on, unchecked                bool
 	authorities, name, cert, key string
 }
 
-func (f *tlsFlags) addTo(flags *pflag.FlagSet) {
+// AddTo adds the flags.
+func (f *TLS) AddTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "tls", false, "call over TLS, with the authorities that the system trusts; each flag below implies it")
-	f.addFilesTo(flags)
+	f.AddFilesTo(flags)
 }
 
-// addFilesTo is addTo for who knows from an address whether it is TLS.
-func (f *tlsFlags) addFilesTo(flags *pflag.FlagSet) {
+// AddFilesTo is AddTo for who knows from an address whether it is TLS.
+func (f *TLS) AddFilesTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.authorities, "cacert", "", "`file` with the authorities to trust in place of the system's, in PEM")
 	flags.StringVar(&f.cert, "cert", "", "`file` with the certificate to show to the server, in PEM; needs --key")
 	flags.StringVar(&f.key, "key", "", "`file` with its private key, in PEM")
@@ -33,20 +34,20 @@ func (f *tlsFlags) addFilesTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.unchecked, "insecure-skip-verify", false, "trust any certificate of the server")
 }
 
-// credentials returns nil for plaintext.
+// Credentials returns nil for plaintext.
 //
 // Errors: one line that begins with the flag.
-func (f *tlsFlags) credentials() (credentials.TransportCredentials, error) {
-	config, err := f.config()
+func (f *TLS) Credentials() (credentials.TransportCredentials, error) {
+	config, err := f.Config()
 	if config == nil {
 		return nil, err
 	}
 	return credentials.NewTLS(config), nil
 }
 
-// config is credentials for who speaks another protocol over TLS.
-func (f *tlsFlags) config() (*tls.Config, error) {
-	if *f == (tlsFlags{}) {
+// Config is Credentials for who speaks another protocol over TLS.
+func (f *TLS) Config() (*tls.Config, error) {
+	if *f == (TLS{}) {
 		return nil, nil
 	}
 	config := &tls.Config{ServerName: f.name, InsecureSkipVerify: f.unchecked} //nolint:gosec // asked for by its name
@@ -76,10 +77,10 @@ func (f *tlsFlags) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// explain adds to why a service cannot be reached what to do where TLS is the reason.
-func (f *tlsFlags) explain(err error) error {
+// Explain adds to why a service cannot be reached what to do where TLS is the reason.
+func (f *TLS) Explain(err error) error {
 	text := err.Error()
-	secured := *f != (tlsFlags{})
+	secured := *f != (TLS{})
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}

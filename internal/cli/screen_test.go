@@ -1,4 +1,4 @@
-package main
+package cli
 
 import "testing"
 
@@ -13,7 +13,7 @@ func TestTerminal(t *testing.T) {
 		{"dumb", "", false, false},
 		{"", "", false, false},
 	} {
-		if s := terminal(test.kind, test.noColor); !s.terminal || s.inPlace != test.inPlace || s.colored != test.colored {
+		if s := terminal(test.kind, test.noColor); !s.Terminal || s.InPlace != test.inPlace || s.Colored != test.colored {
 			t.Errorf("TERM=%s NO_COLOR=%s: %+v", test.kind, test.noColor, s)
 		}
 	}
