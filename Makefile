@@ -23,7 +23,7 @@ TAGS       := grpcnotrace,nethttpomithttp2
 ROOT := github.com/cabrank/cabrank
 HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,accesslog broker/... door grpcwire h2 methods \
   rank redislink relay schema shard sink socket watch web) \
-  $(addprefix $(ROOT)/internal/lab/,alarm caller httpcaller latency socketcaller traffic) \
+  $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller httpcaller latency socketcaller traffic) \
   github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
   golang.org/x/net/http/... golang.org/x/net/http2/hpack golang.org/x/net/idna golang.org/x/sys/... golang.org/x/text/...
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
@@ -34,14 +34,18 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.bui
 SAME := -trimpath -vet=off $(GCFLAGS)
 
 BIN         ?= bin/cabrank
+LAB         ?= bin/cabrank-lab
 FUZZTIME    ?= 10s
 DEMO        ?=
 BENCH       ?= .
 BENCH_FLAGS ?=
 
-# $(call packages,REGEXP) is the folders of the test files that have a line
+# $(call packages,REGEXP,MODULE) is the folders of a module's test files that have a line
 # matching REGEXP, as ./dir arguments: nothing here is listed by hand.
-packages = $(shell scripts/test-packages.sh '$(1)')
+packages = $(shell scripts/test-packages.sh '$(1)' '$(2)')
+
+# labs builds what measures, and no program of ours is: bench/README.md.
+labs = go -C lab build -trimpath -o ../bin/lab/ ./cmd/lab ./cmd/rankplot
 
 TOOLS := golangci-lint gotestsum grpcurl interop_client interop_server protoc-gen-go protoc-gen-go-grpc h2spec
 TEST  := .tools/gotestsum --format standard-quiet --
@@ -58,6 +62,11 @@ help: ## Show this list.
 build: ## Build bin/cabrank: one static binary.
 	@echo "building $(BIN) $(VERSION) for $$(go env GOOS)/$$(go env GOARCH)"
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags '$(TAGS)' $(GCFLAGS) -ldflags '$(LDFLAGS)' -o '$(BIN)' ./cmd/cabrank
+
+.PHONY: lab
+lab: ## Build bin/cabrank-lab, the program that measures; cabrank lab starts it.
+	@echo "building $(LAB) $(VERSION) for $$(go env GOOS)/$$(go env GOARCH)"
+	@CGO_ENABLED=0 go -C lab build -trimpath -buildvcs=false -tags '$(TAGS)' $(GCFLAGS) -ldflags '$(LDFLAGS)' -o ../$(LAB) ./cmd/cabrank-lab
 
 .PHONY: demo
 demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls and ends.
@@ -91,11 +100,13 @@ lint: .tools/golangci-lint ## Check form: gofmt, modules, golangci-lint, types f
 test-unit: .tools/gotestsum ## Run the whole tree with the race detector and all fuzz seeds, simulations without; starts no child.
 	@scripts/install-deps.sh race
 	@$(TEST) -race -vet=off -timeout 10m ./...
+	@cd lab && ../$(TEST) -race -vet=off -timeout 10m ./...
 	@cd packaging && ../$(TEST) -vet=off ./...
 	@CGO_ENABLED=0 $(TEST) $(SAME) -tags '$(TAGS)' $(call packages,^//go:build .*!race\b)
+	@cd lab && CGO_ENABLED=0 ../$(TEST) $(SAME) -tags '$(TAGS)' $(call packages,^//go:build .*!race\b,lab)
 
 .PHONY: test-real
-test-real: build tools ## Run the real lane: the tests that test/promises.tsv names, at most 150, two packages at a time.
+test-real: build lab tools ## Run the real lane: the tests that test/promises.tsv names, at most 150, two packages at a time.
 	@scripts/install-deps.sh workers
 	@CGO_ENABLED=0 go -C packaging run -trimpath . -here -out ../dist
 	@CGO_ENABLED=0 go run -trimpath ./test/lane gate $(SAME) -tags 'real,$(TAGS)'
@@ -114,7 +125,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: soak
-soak: build packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
+soak: build lab packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
 	@scripts/install-deps.sh workers
 	@go run ./test/lane soak -tags soak
 
@@ -123,16 +134,17 @@ soak: build packages tools ## Run all other real tests and what is statistical (
 .PHONY: bench
 bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
+	@cd lab && go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark,lab)
 
 .PHONY: bench-peers
-bench-peers: build ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
+bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
 	@scripts/install-deps.sh peers
-	@go run ./internal/lab/cmd/lab peers $(BENCH_FLAGS)
+	@$(labs) && bin/lab/lab peers $(BENCH_FLAGS)
 
 .PHONY: bench-queue
-bench-queue: build ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
+bench-queue: build lab ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@scripts/install-deps.sh peers
-	@go run ./internal/lab/cmd/lab queue $(BENCH_FLAGS)
+	@$(labs) && bin/lab/lab queue $(BENCH_FLAGS)
 
 .PHONY: bench-socket
 bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory; 2 minutes.
@@ -145,7 +157,7 @@ bars: ## Hold the simulated rank and number of workers against their ideals, at 
 
 .PHONY: rank-plots
 rank-plots: ## Simulate the pictures of docs/rank.md and docs/scaling.md again; 4 minutes.
-	@go run ./internal/lab/cmd/rankplot
+	@$(labs) && bin/lab/rankplot
 
 ##@ Housekeeping
 

@@ -20,18 +20,20 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                        20_050_000,
+	programBytes:                        17_050_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
 	"lines of code, callee":             1_694,
 	"lines of code, client":             2_288,
-	"lines of code, cmd/cabrank":        8_468,
+	"lines of code, cmd/cabrank":        6_750,
 	"lines of code, examples":           1_969,
 	"lines of code, internal/accesslog": 252,
 	"lines of code, internal/admin":     2_243,
 	"lines of code, internal/auth":      639,
 	"lines of code, internal/broker":    2_724,
 	"lines of code, internal/cgroup":    490,
+	"lines of code, internal/cli":       455,
+	"lines of code, lab":                31_810,
 	"lines of code, internal/config":    5_117,
 	"lines of code, internal/demo":      449,
 	"lines of code, internal/discover":  2_138,
@@ -40,7 +42,6 @@ var ceilings = map[string]int{
 	"lines of code, internal/h2":        4_440,
 	"lines of code, internal/handover":  1_499,
 	"lines of code, internal/health":    439,
-	"lines of code, internal/lab":       30_320,
 	"lines of code, internal/methods":   843,
 	"lines of code, internal/push":      656,
 	"lines of code, internal/rank":      5_288,
@@ -59,11 +60,11 @@ var ceilings = map[string]int{
 	"lines of code, internal/watch":     209,
 	"lines of code, internal/web":       674,
 	"lines of code, internal/worker":    6_150,
-	"lines of code, packaging":          2_206,
+	"lines of code, packaging":          2_268,
 	"lines of code, proto":              66,
-	"lines of code, scripts":            266,
-	"lines of docs":                     9_335,
-	"lines of tests":                    107_001,
+	"lines of code, scripts":            275,
+	"lines of docs":                     9_385,
+	"lines of tests":                    107_271,
 	"methods of call and attempt":       148,
 }
 
@@ -76,7 +77,9 @@ const programBytes = "bytes of bin/cabrank"
 func room(name string) string {
 	part := strings.Split(name, "/")
 	switch {
-	case strings.HasSuffix(name, "_test.go"), part[0] == "test", slices.Contains(part, "testdata"), strings.HasPrefix(name, "internal/testkit/"):
+	case part[0] == "lab" && !strings.HasSuffix(name, "_test.go") && !slices.Contains(part, "test") && !slices.Contains(part, "testdata"), labs(name):
+		return "lines of code, lab"
+	case strings.HasSuffix(name, "_test.go"), slices.Contains(part, "test"), slices.Contains(part, "testdata"), strings.HasPrefix(name, "internal/testkit/"):
 		return "lines of tests"
 	case part[0] == "internal":
 		return "lines of code, internal/" + part[1]
@@ -86,6 +89,14 @@ func room(name string) string {
 		return "lines of code, " + part[0]
 	}
 	return "lines of code, here"
+}
+
+// labs tells whether a file is the lab's though it stands elsewhere: tests of the product
+// have it, too.
+func labs(name string) bool {
+	return slices.ContainsFunc([]string{"alarm", "oneslot", "ports"}, func(of string) bool {
+		return strings.HasPrefix(name, "internal/testkit/"+of+"/") && !strings.HasSuffix(name, "_test.go")
+	})
 }
 
 // written tells which files people write and count as code.

@@ -45,7 +45,7 @@ type run struct {
 }
 
 // testRuns matches such lines. The two of test/lane are apart.
-var testRuns = regexp.MustCompile(`(?m)^\t@(?:CGO_ENABLED=0 )?\$\(TEST\)(.*?) (?:\./\.\.\.|\$\(call packages,(.*)\))$`)
+var testRuns = regexp.MustCompile(`(?m)^\t@(?:cd lab && )?(?:CGO_ENABLED=0 )?(?:\.\./)?\$\(TEST\)(.*?) (?:\./\.\.\.|\$\(call packages,(.*?)(?:,lab)?\))$`)
 
 func runs(t *testing.T) (all []run) {
 	t.Helper()

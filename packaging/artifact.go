@@ -21,20 +21,6 @@ type artifact struct {
 // packer makes what people of one world install.
 type packer func(*release) ([]artifact, error)
 
-// packers lists one for each format.
-func packers() []packer {
-	return []packer{
-		materials,
-		forEach(wheel),
-		npm,
-		forEach(npmProgram),
-		forEach(archive),
-		forEach(gem),
-		forEach(debian),
-		images,
-	}
-}
-
 // forEach is a packer that makes one package for each program that the format takes: one
 // returns an artifact without a name for the others.
 func forEach(one func(*release, program) (artifact, error)) packer {
@@ -52,11 +38,11 @@ func forEach(one func(*release, program) (artifact, error)) packer {
 	}
 }
 
-// pack runs all packers, as many at a time as there are processors, and sorts what they
-// make by name.
+// pack runs all packers of a release, as many at a time as there are processors, and
+// sorts what they make by name.
 func pack(r *release) ([]artifact, error) {
 	var (
-		all    = packers()
+		all    = r.packers()
 		made   = make([][]artifact, len(all))
 		faults = make([]error, len(all))
 		turns  = make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -17,7 +17,7 @@ import (
 // small is a release of this tree with a program of some bytes for each platform.
 func small() *release {
 	r := &release{
-		Root: "..", Version: "1.2.3", Commit: "0123456789ab", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0",
+		product: service(), Root: "..", Version: "1.2.3", Commit: "0123456789ab", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Go: "go1.26.0",
 		License: []byte("MIT"), ThirdParty: []byte("theirs"),
 		Manuals:     []file{{Name: "man/man1/cabrank.1", Mode: 0o644, Content: []byte(".TH")}},
 		Completions: []file{{Name: "zsh/site-functions/_cabrank", Mode: 0o644, Content: []byte("#compdef")}},

@@ -46,7 +46,7 @@ func debian(r *release, p program) (artifact, error) {
 		return artifact{}, err
 	}
 	controlTar, err := tarGz(fromRoot(control), r.Date)
-	name := fmt.Sprintf("cabrank_%s_%s.deb", words.Version, p.Debian)
+	name := fmt.Sprintf("%s_%s_%s.deb", r.Name, words.Version, p.Debian)
 	return artifact{Name: name, Content: ar([]file{
 		{Name: "debian-binary", Content: []byte("2.0\n")},
 		{Name: "control.tar.gz", Content: controlTar},
@@ -56,7 +56,7 @@ func debian(r *release, p program) (artifact, error) {
 
 // debianWords is what the files in packaging/debian say. They are templates.
 type debianWords struct {
-	Version, Architecture, Maintainer, Homepage, Summary string
+	Name, Version, Architecture, Maintainer, Homepage, Summary string
 
 	About     string // each line behind a blank
 	Copyright string // years and holder
@@ -76,8 +76,8 @@ func newDebianWords(r *release, p program) (debianWords, error) {
 	}
 	holder, rest, _ := strings.Cut(rest, "\n")
 	return debianWords{
-		Version: r.inForm("~rc."), Architecture: p.Debian, Maintainer: authors + " <" + contact + ">",
-		Homepage: homepage, Summary: summary, About: indented(about),
+		Name: r.Name, Version: r.inForm("~rc."), Architecture: p.Debian, Maintainer: authors + " <" + contact + ">",
+		Homepage: homepage, Summary: r.Summary, About: indented(r.About),
 		Copyright: holder, License: indented(rest), Date: r.Date.Format(time.RFC1123Z),
 	}, nil
 }
@@ -107,25 +107,30 @@ func (words debianWords) fill(r *release, name string) ([]byte, error) {
 
 // debianPlaces says which file of the tree is where on a host. Those of a name that
 // ends with .gz are zipped.
-func debianPlaces() [][2]string {
-	const docs = "usr/share/doc/cabrank/"
-	return [][2]string{
+func debianPlaces(r *release) [][2]string {
+	docs := "usr/share/doc/" + r.Name + "/"
+	places := [][2]string{
+		{"CHANGELOG.md", docs + "CHANGELOG.md.gz"},
+		{"packaging/debian/changelog", docs + "changelog.gz"},
+		{"packaging/debian/copyright", docs + "copyright"},
+		{"packaging/debian/lintian-overrides", "usr/share/lintian/overrides/" + r.Name},
+	}
+	if r.Name != service().Name {
+		return places
+	}
+	return append(places, [][2]string{
 		{"deploy/systemd/cabrank.service", "usr/lib/systemd/system/cabrank.service"},
 		{"deploy/systemd/cabrank.socket", "usr/lib/systemd/system/cabrank.socket"},
 		{"deploy/systemd/cabrank.sysusers", "usr/lib/sysusers.d/cabrank.conf"},
 		{"deploy/systemd/cabrank.yml", debianConfig},
 		{"examples/cabrank.yml", docs + "examples/cabrank.yml"},
-		{"CHANGELOG.md", docs + "CHANGELOG.md.gz"},
-		{"packaging/debian/changelog", docs + "changelog.gz"},
-		{"packaging/debian/copyright", docs + "copyright"},
-		{"packaging/debian/lintian-overrides", "usr/share/lintian/overrides/cabrank"},
-	}
+	}...)
 }
 
 // debianData is all that is unpacked, without the folders.
 func debianData(r *release, p program, words debianWords) ([]file, error) {
-	files := []file{{Name: "usr/bin/cabrank", Mode: 0o755, Content: p.Content}}
-	for _, place := range debianPlaces() {
+	files := []file{{Name: "usr/bin/" + r.Name, Mode: 0o755, Content: p.Content}}
+	for _, place := range debianPlaces(r) {
 		content, err := debianFile(r, words, place[0])
 		if err == nil && strings.HasSuffix(place[1], ".gz") {
 			content, err = zippedBest(content)
@@ -157,7 +162,7 @@ func zippedBest(content []byte) ([]byte, error) {
 // debianShare is what has no file in the tree: manual pages and the licenses of modules,
 // both zipped, and completion, where the zsh of Debian looks for that of packages.
 func debianShare(r *release) (files []file, err error) {
-	share := slices.Concat(r.Manuals, []file{{Name: "doc/cabrank/THIRD-PARTY-LICENSES", Mode: 0o644, Content: r.ThirdParty}})
+	share := slices.Concat(r.Manuals, []file{{Name: "doc/" + r.Name + "/THIRD-PARTY-LICENSES", Mode: 0o644, Content: r.ThirdParty}})
 	for _, f := range share {
 		f.Name += ".gz"
 		if f.Content, err = zippedBest(f.Content); err != nil {
@@ -193,9 +198,12 @@ func debianControl(r *release, data []file, words debianWords) ([]file, error) {
 	}
 	files := []file{
 		{Name: "control", Mode: 0o644, Content: control},
-		{Name: "conffiles", Mode: 0o644, Content: []byte("/" + debianConfig + "\n")},
 		{Name: "md5sums", Mode: 0o644, Content: md5sums(data)},
 	}
+	if r.Name != service().Name { // no service, nothing to configure
+		return files, nil
+	}
+	files = append(files, file{Name: "conffiles", Mode: 0o644, Content: []byte("/" + debianConfig + "\n")})
 	for _, name := range []string{"postinst", "prerm", "postrm"} {
 		content, err := os.ReadFile(filepath.Join(r.Root, "packaging", "debian", name))
 		if err != nil {

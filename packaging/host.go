@@ -26,7 +26,7 @@ func (r *release) describe(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "cabrank")
+	path := filepath.Join(folder, r.Name)
 	if err := os.WriteFile(path, r.Programs[i].Content, 0o700); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (r *release) describe(ctx context.Context) error {
 		cmd.Dir, cmd.Env, cmd.Stderr = folder, []string{}, os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
-			err = fmt.Errorf("cabrank %q: %w", args, err)
+			err = fmt.Errorf("%s %q: %w", r.Name, args, err)
 		}
 		return out, err
 	}
@@ -46,9 +46,9 @@ func (r *release) describe(ctx context.Context) error {
 // for scripts of programs in /usr/local; Debian has another for zsh.
 func (r *release) readCompletions(ask asker) error {
 	for _, of := range []struct{ shell, name string }{
-		{"bash", "bash-completion/completions/cabrank"},
-		{"fish", "fish/vendor_completions.d/cabrank.fish"},
-		{"zsh", "zsh/site-functions/_cabrank"},
+		{"bash", "bash-completion/completions/" + r.Name},
+		{"fish", "fish/vendor_completions.d/" + r.Name + ".fish"},
+		{"zsh", "zsh/site-functions/_" + r.Name},
 	} {
 		script, err := ask("completion", of.shell)
 		if err != nil {

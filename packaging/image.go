@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// imageProgram is the path of the program in the image, for which "COPY --from" asks.
-const imageProgram = "usr/local/bin/cabrank"
+// imageProgram is the path of the program in its image, for which "COPY --from" asks.
+func (r *release) imageProgram() string { return "usr/local/bin/" + r.Name }
 
 // images is for containers: an image for each Linux, and the index that makes them one.
 //
@@ -82,7 +82,7 @@ func image(r *release, p program) (v1.Image, error) {
 func imageConfig(r *release) v1.Config {
 	none := struct{}{}
 	return v1.Config{
-		Entrypoint: []string{"/" + imageProgram},
+		Entrypoint: []string{"/" + r.imageProgram()},
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		// As a number, by which Kubernetes can tell that it is not root.
 		User:         fmt.Sprintf("%d:%[1]d", imageUser),
@@ -97,7 +97,7 @@ func imageConfig(r *release) v1.Config {
 func imageLabels(r *release) map[string]string {
 	const prefix = "org.opencontainers.image."
 	return map[string]string{
-		prefix + "title": "cabrank", prefix + "description": summary,
+		prefix + "title": r.Name, prefix + "description": r.Summary,
 		prefix + "url": homepage, prefix + "source": homepage, prefix + "documentation": homepage + "/tree/main/docs",
 		prefix + "authors": authors, prefix + "licenses": license,
 		prefix + "version": r.Version, prefix + "revision": r.Commit, prefix + "created": r.Date.Format(time.RFC3339),
@@ -160,11 +160,11 @@ func layoutTar(r *release, name string, entry mutate.Appendable, files ...file) 
 		file{Name: "index.json", Mode: 0o644, Content: index},
 		file{Name: "oci-layout", Mode: 0o644, Content: []byte(`{"imageLayoutVersion":"1.0.0"}`)})
 	content, err := tarball(files, r.Date)
-	return artifact{Name: "cabrank-" + r.Version + "-image-" + name + ".tar", Content: content}, err
+	return artifact{Name: r.Name + "-" + r.Version + "-image-" + name + ".tar", Content: content}, err
 }
 
 // imageTag is the name of the image on a machine that has loaded it.
-func imageTag(r *release) string { return "cabrank:" + r.Version }
+func imageTag(r *release) string { return r.Name + ":" + r.Version }
 
 // blob is a file of a layout, which has the name of its content.
 func blob(content []byte) file {

@@ -24,7 +24,7 @@ func imageFiles(r *release, p program) []file {
 	passwd := fmt.Sprintf("root:x:0:0:root:/root:/sbin/nologin\ncabrank:x:%d:%[1]d:Cabrank:/nonexistent:/sbin/nologin\n", imageUser)
 	group := fmt.Sprintf("root:x:0:\ncabrank:x:%d:\n", imageUser)
 	files := []file{
-		{Name: imageProgram, Mode: 0o755, Content: p.Content},
+		{Name: r.imageProgram(), Mode: 0o755, Content: p.Content},
 		{Name: imageFolder, Mode: fs.ModeDir | 0o755},
 		{Name: "etc/passwd", Mode: 0o644, Content: []byte(passwd)},
 		{Name: "etc/group", Mode: 0o644, Content: []byte(group)},
@@ -32,7 +32,7 @@ func imageFiles(r *release, p program) []file {
 		{Name: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777}, // control socket, sockets of workers
 	}
 	for _, f := range r.legal() {
-		f.Name = "usr/share/doc/cabrank/" + f.Name
+		f.Name = "usr/share/doc/" + r.Name + "/" + f.Name
 		files = append(files, f)
 	}
 	return withFolders(files)

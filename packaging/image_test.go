@@ -189,14 +189,14 @@ func checkLayer(t *testing.T, r *release, of *v1.Platform, layer v1.Layer) {
 		if header.Uid != 0 || header.Gid != 0 || !header.ModTime.Equal(r.Date) {
 			t.Errorf("%s is of user %d, group %d, from %v", header.Name, header.Uid, header.Gid, header.ModTime)
 		}
-		if header.Name == imageProgram {
+		if header.Name == r.imageProgram() {
 			if program, err := io.ReadAll(files); string(program) != "program of "+of.OS+"-"+of.Architecture {
 				t.Errorf("the program is %q (%v)", program, err)
 			}
 		}
 	}
 	for name, mode := range map[string]int64{
-		imageProgram: 0o755, "tmp": 0o1777, "etc": 0o755, "etc/cabrank": 0o755, "etc/passwd": 0o644, "etc/group": 0o644,
+		r.imageProgram(): 0o755, "tmp": 0o1777, "etc": 0o755, "etc/cabrank": 0o755, "etc/passwd": 0o644, "etc/group": 0o644,
 		"etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/doc/cabrank/LICENSE": 0o644, "usr/share/doc/cabrank/THIRD-PARTY-LICENSES": 0o644,
 	} {
 		if modes[name] != mode {

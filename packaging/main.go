@@ -1,6 +1,6 @@
 // Command packaging makes every package that people install Cabrank by, all of them
 // around the same static binaries: archives, Ruby gems, Python wheels, npm packages,
-// Debian packages and an image for containers.
+// Debian packages and an image for containers. The lab is in packages of its own.
 //
 // It needs nothing but Go: each format is written here or by a library, never by the
 // tools of Ruby, Python, Node or Debian, whose versions would change the bytes. The
@@ -40,19 +40,23 @@ func main() {
 
 // run builds the programs, packs them, and writes all packages with their checksums.
 func run(ctx context.Context, root, out string, here bool) error {
-	r, err := readRelease(ctx, root)
-	if err != nil {
-		return err
-	}
-	r.Here = here
-	for _, fill := range []func(context.Context) error{r.build, r.readModules, r.readLicenses, r.describe} {
-		if err := fill(ctx); err != nil {
+	var all []artifact
+	for _, p := range []product{service(), lab()} {
+		r, err := readRelease(ctx, p, root)
+		if err != nil {
 			return err
 		}
+		r.Here = here
+		for _, fill := range []func(context.Context) error{r.build, r.readModules, r.readLicenses, r.describe} {
+			if err := fill(ctx); err != nil {
+				return err
+			}
+		}
+		artifacts, err := pack(r)
+		if err != nil {
+			return err
+		}
+		all = append(all, artifacts...)
 	}
-	artifacts, err := pack(r)
-	if err != nil {
-		return err
-	}
-	return write(out, artifacts)
+	return write(out, all)
 }

@@ -15,7 +15,7 @@ import (
 // readManuals fills r.Manuals: a page for each command, from what --help says of it, and
 // cabrank.yml(5) from docs/configuration.md.
 func (r *release) readManuals(ask asker) error {
-	if err := r.addPages(ask, []string{"cabrank"}, "balance gRPC calls over supervised workers"); err != nil {
+	if err := r.addPages(ask, []string{r.Name}, r.Short); err != nil || r.Name != service().Name {
 		return err
 	}
 	doc, err := os.ReadFile(filepath.Join(r.Root, "docs", "configuration.md"))
@@ -29,7 +29,7 @@ func (r *release) readManuals(ask asker) error {
 
 // addPages adds the page of a command and those of the commands below it.
 func (r *release) addPages(ask asker, command []string, short string) error {
-	text, err := ask(append(slices.Clip(command[1:]), "--help")...)
+	text, err := ask(append([]string{"help"}, command[1:]...)...) // not --help, which another program would get of "lab"
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (r *release) addPages(ask asker, command []string, short string) error {
 	}
 	r.addManual(strings.Join(command, "-"), 1, h.page(command, short))
 	for _, below := range h.commands {
-		if below.term == "help" {
-			continue // it prints these texts
+		if below.term == "help" || r.Name+"-"+below.term == lab().Name {
+			continue // it prints these texts, or is another program, with a page of its own
 		}
 		if err := r.addPages(ask, append(slices.Clip(command), below.term), below.text); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (r *release) addPages(ask asker, command []string, short string) error {
 
 // addManual adds a page that is written in Markdown.
 func (r *release) addManual(name string, section int, markdown string) {
-	title := fmt.Sprintf("%% %q \"%d\" %q %q \"Cabrank\"\n", strings.ToUpper(name), section, r.Date.Format("2006-01-02"), "cabrank "+r.Version)
+	title := fmt.Sprintf("%% %q \"%d\" %q %q \"Cabrank\"\n", strings.ToUpper(name), section, r.Date.Format("2006-01-02"), r.Name+" "+r.Version)
 	r.Manuals = append(r.Manuals, file{
 		Name: fmt.Sprintf("man/man%d/%s.%d", section, name, section), Mode: 0o644,
 		Content: withMinus(md2man.Render([]byte(title + markdown))),
@@ -187,7 +187,9 @@ func (h help) related(command []string) (pages []string) {
 			pages = append(pages, strings.Join(command, "-")+"-"+below.term+"(1)")
 		}
 	}
-	pages = append(pages, "cabrank.yml(5)")
+	if command[0] == service().Name {
+		pages = append(pages, "cabrank.yml(5)")
+	}
 	for i, page := range pages {
 		pages[i] = "**" + page + "**"
 	}

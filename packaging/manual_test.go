@@ -11,7 +11,7 @@ import (
 // tree is the help of a small program.
 func tree(args ...string) ([]byte, error) {
 	text, found := map[string]string{
-		"--help": `cabrank does things_with_marks, such as <that> and *this*.
+		"help": `cabrank does things_with_marks, such as <that> and *this*.
 
 Exit status: 0 if all was done; 2 if not.
 
@@ -38,7 +38,7 @@ Additional help topics:
 
 Use "cabrank [command] --help" for more information about a command.
 `,
-		"serve --help": `Serve it
+		"help serve": `Serve it
 
 In its arguments, or:
 
@@ -61,7 +61,7 @@ Flags:
 // manuals makes the pages of the small program.
 func manuals(t *testing.T) *release {
 	t.Helper()
-	r := &release{Version: "1.2.3", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	r := &release{product: service(), Version: "1.2.3", Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	r.Root = sources(t, map[string]string{"docs/configuration.md": "# Configuration\n\nText.\n"})
 	if err := r.readManuals(tree); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestHelpOfAnotherForm(t *testing.T) {
 			t.Errorf("%q is help: %+v", text, h)
 		}
 	}
-	r := release{Root: t.TempDir()}
+	r := release{product: service(), Root: t.TempDir()}
 	if err := r.readManuals(func(...string) ([]byte, error) { return nil, errors.New("broken") }); err == nil {
 		t.Error("pages of a program that says nothing")
 	}
@@ -140,7 +140,7 @@ func TestConfigurationPage(t *testing.T) {
 }
 
 func TestCompletions(t *testing.T) {
-	var r release
+	r := release{product: service()}
 	err := r.readCompletions(func(args ...string) ([]byte, error) { return []byte("script of " + strings.Join(args, " ")), nil })
 	if err != nil || len(r.Completions) != 3 {
 		t.Fatalf("%d scripts, %v", len(r.Completions), err)

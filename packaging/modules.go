@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ func (p program) buildInfo() (*debug.BuildInfo, error) {
 	return buildinfo.Read(bytes.NewReader(p.Content))
 }
 
+// ours is the module that others of ours have in them.
+const ours = "github.com/cabrank/cabrank"
+
 // readModules lists the modules in any of the programs, sorted by path, with the folders
 // of their sources: those from which the programs were built a moment ago.
 func (r *release) readModules(ctx context.Context) error {
@@ -42,13 +46,16 @@ func (r *release) readModules(ctx context.Context) error {
 		}
 		r.Go = info.GoVersion
 		for _, m := range info.Deps {
+			if m.Path == ours {
+				continue
+			}
 			if m.Replace != nil {
 				m = m.Replace
 			}
 			byPath[m.Path] = module{Path: m.Path, Version: m.Version, Sum: m.Sum, In: append(byPath[m.Path].In, p.String())}
 		}
 	}
-	folders, err := moduleFolders(ctx, r.Root, byPath)
+	folders, err := moduleFolders(ctx, filepath.Join(r.Root, r.Module), byPath)
 	if err != nil {
 		return err
 	}

@@ -16,16 +16,19 @@ func systemd() []string {
 // archive is for hosts without a package manager that this file knows: a folder with the
 // program and what belongs to it. Its share/ can be copied to /usr/local/share.
 func archive(r *release, p program) (artifact, error) {
-	folder := "cabrank-" + r.Version + "-" + p.String()
+	folder := r.Name + "-" + r.Version + "-" + p.String()
 	readme, err := r.readme()
 	if err != nil {
 		return artifact{}, err
 	}
 	files := append(r.legal(),
-		file{Name: "cabrank", Mode: 0o755, Content: p.Content}, file{Name: "README.md", Mode: 0o644, Content: readme})
-	more := []string{"CHANGELOG.md", "examples/cabrank.yml"}
-	if p.OS == "linux" {
-		more = append(more, systemd()...)
+		file{Name: r.Name, Mode: 0o755, Content: p.Content}, file{Name: "README.md", Mode: 0o644, Content: readme})
+	more := []string{"CHANGELOG.md"}
+	if r.Name == service().Name {
+		more = append(more, "examples/cabrank.yml")
+		if p.OS == "linux" {
+			more = append(more, systemd()...)
+		}
 	}
 	for _, name := range more {
 		content, err := os.ReadFile(filepath.Join(r.Root, name))

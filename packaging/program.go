@@ -41,7 +41,7 @@ func (p platform) environment() []string {
 	}
 }
 
-// program is Cabrank built for a platform.
+// program is one of ours, built for a platform.
 type program struct {
 	platform
 	Content []byte
@@ -54,8 +54,8 @@ func (r *release) build(ctx context.Context) error {
 		if r.Here && (p.OS != runtime.GOOS || p.Arch != runtime.GOARCH) {
 			continue
 		}
-		name := filepath.Join("bin", "packages", "cabrank-"+p.String())
-		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, "build", "BIN="+name)
+		name := filepath.Join("bin", "packages", r.Name+"-"+p.String())
+		cmd := exec.CommandContext(ctx, "make", "-C", r.Root, r.Build, r.Into+"="+name)
 		cmd.Env = append(os.Environ(), p.environment()...)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {

@@ -26,9 +26,12 @@ const about = `Cabrank starts N workers of a service, watches and replaces them,
 each gRPC call to the first free slot from one bounded, deadline-aware queue.
 No call is lost when workers change. It serves callers over gRPC and WebSocket.`
 
-// release is what is packed: sources at one commit, and the programs built from them.
+// release is what is packed: sources at one commit, and a program built from them for
+// each platform.
 // One function fills each part; the packers only read.
 type release struct {
+	product
+
 	Root    string    // folder of the sources
 	Version string    // as in the file VERSION: 1.2.3, or 1.2.3-rc.1
 	Commit  string    // twelve digits, with -dirty behind them if the sources are not those of the commit
@@ -51,7 +54,7 @@ const versions = `^\d+\.\d+\.\d+(-rc\.\d+)?$`
 
 // readRelease reads what the sources say of themselves. The sources must be a clone:
 // the date of the commit is the time of all files.
-func readRelease(ctx context.Context, root string) (*release, error) {
+func readRelease(ctx context.Context, p product, root string) (*release, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -60,7 +63,7 @@ func readRelease(ctx context.Context, root string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &release{Root: root, Version: strings.TrimSpace(string(content))}
+	r := &release{product: p, Root: root, Version: strings.TrimSpace(string(content))}
 	if !regexp.MustCompile(versions).MatchString(r.Version) {
 		return nil, fmt.Errorf("VERSION is %q; it must have the form 1.2.3 or 1.2.3-rc.1", r.Version)
 	}

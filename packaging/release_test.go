@@ -60,7 +60,7 @@ func TestSourcesThatCannotBePacked(t *testing.T) {
 		"1.2.3-beta.1": `VERSION is "1.2.3-beta.1"; it must have the form`,
 		"v1.2.3":       `VERSION is "v1.2.3"; it must have the form`,
 	} {
-		_, err := readRelease(t.Context(), sources(t, map[string]string{"VERSION": version + "\n"}))
+		_, err := readRelease(t.Context(), service(), sources(t, map[string]string{"VERSION": version + "\n"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", version, err, want)
 		}

@@ -27,7 +27,7 @@ func materials(r *release) ([]artifact, error) {
 		parts = append(parts, part)
 	}
 	product := cdx.Component{
-		BOMRef: "cabrank", Type: cdx.ComponentTypeApplication, Name: "cabrank", Version: r.Version, Description: summary,
+		BOMRef: r.Name, Type: cdx.ComponentTypeApplication, Name: r.Name, Version: r.Version, Description: r.Summary,
 		PackageURL: golang(strings.TrimPrefix(homepage, "https://"), "v"+r.Version), Licenses: licensed(license),
 		ExternalReferences: &[]cdx.ExternalReference{{URL: homepage, Type: cdx.ERTypeVCS}},
 		Properties:         &[]cdx.Property{{Name: "cabrank:commit", Value: r.Commit}},
@@ -43,14 +43,14 @@ func materials(r *release) ([]artifact, error) {
 	list.Components, list.Dependencies = &parts, &edges
 	var out bytes.Buffer
 	err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(list, cdx.SpecVersion1_6)
-	return []artifact{{Name: "cabrank-" + r.Version + ".cdx.json", Content: out.Bytes()}}, err
+	return []artifact{{Name: r.Name + "-" + r.Version + ".cdx.json", Content: out.Bytes()}}, err
 }
 
 // component is a program, and what it has in it.
 func (p program) component(r *release) (cdx.Component, cdx.Dependency) {
 	sum := sha256.Sum256(p.Content)
 	c := cdx.Component{
-		BOMRef: "cabrank-" + p.String(), Type: cdx.ComponentTypeApplication, Name: "cabrank-" + p.String(), Version: r.Version,
+		BOMRef: r.Name + "-" + p.String(), Type: cdx.ComponentTypeApplication, Name: r.Name + "-" + p.String(), Version: r.Version,
 		Licenses: licensed(license), Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
 		Properties: &[]cdx.Property{{Name: "GOOS", Value: p.OS}, {Name: "GOARCH", Value: p.Arch}},
 	}

@@ -17,7 +17,7 @@ import (
 
 // smallRelease is a release whose programs are a few bytes.
 func smallRelease() *release {
-	r := &release{Root: "..", Version: "1.2.3-rc.4", License: []byte("MIT"), ThirdParty: []byte("theirs"), Date: time.Date(2026, 11, 23, 9, 5, 38, 0, time.UTC)}
+	r := &release{product: service(), Root: "..", Version: "1.2.3-rc.4", License: []byte("MIT"), ThirdParty: []byte("theirs"), Date: time.Date(2026, 11, 23, 9, 5, 38, 0, time.UTC)}
 	for _, p := range platforms() {
 		r.Programs = append(r.Programs, program{platform: p, Content: []byte("the program for " + p.String())})
 	}

@@ -8,15 +8,17 @@ cd "$(dirname "$0")/.."
 time=${1:?usage: scripts/fuzz.sh DURATION}
 
 count=0
-for dir in $(scripts/test-packages.sh '^func Fuzz'); do
-  while read -r target; do
-    echo "fuzz $dir $target ($time)"
-    if ! output=$(go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 100x "$dir" </dev/null 2>&1); then
-      echo "$output"
-      exit 1
-    fi
-    tail -n 1 <<<"$output"
-    count=$((count + 1))
-  done < <(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | cut -d' ' -f2)
+for module in . lab; do
+  for dir in $(scripts/test-packages.sh '^func Fuzz' "${module#.}"); do
+    while read -r target; do
+      echo "fuzz $module $dir $target ($time)"
+      if ! output=$(cd "$module" && go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 100x "$dir" </dev/null 2>&1); then
+        echo "$output"
+        exit 1
+      fi
+      tail -n 1 <<<"$output"
+      count=$((count + 1))
+    done < <(cd "$module" && grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$dir"/*_test.go | cut -d' ' -f2)
+  done
 done
 echo "fuzz: $count targets, $time each, nothing found"

@@ -19,7 +19,7 @@ const (
 )
 
 // ErrCut is the end of a command that has cut calls, which its last line has said.
-var ErrCut = Told(Cut, errors.New("calls were cut"))
+var ErrCut error = &exitError{status: Cut, cause: errors.New("calls were cut"), told: true}
 
 // exitError is an error with the exit status that it means. Other errors mean Failed.
 type exitError struct {

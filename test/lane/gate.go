@@ -23,14 +23,23 @@ const module = "github.com/cabrank/cabrank"
 // shownLines are those of a failure that the ledger shows.
 const shownLines = 40
 
-// goTest runs tests by gotestsum, which prints them, and returns what they gave.
-func goTest(ctx context.Context, out io.Writer, events string, args ...string) (*result, error) {
+// goTest runs tests of the module in a folder by gotestsum, which prints them, and
+// returns what they gave.
+func goTest(ctx context.Context, out io.Writer, in, events string, args ...string) (*result, error) {
 	if err := os.MkdirAll(filepath.Dir(events), 0o750); err != nil {
 		return nil, err
 	}
+	events, err := filepath.Abs(events)
+	if err != nil {
+		return nil, err
+	}
+	tool, err := filepath.Abs(".tools/gotestsum")
+	if err != nil {
+		return nil, err
+	}
 	//nolint:gosec // what is run is a tool of the tree
-	cmd := exec.CommandContext(ctx, ".tools/gotestsum", append([]string{"--format", "standard-quiet", "--jsonfile", events, "--", "-count=1"}, args...)...)
-	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	cmd := exec.CommandContext(ctx, tool, append([]string{"--format", "standard-quiet", "--jsonfile", events, "--", "-count=1"}, args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = in, out, os.Stderr
 	ended := cmd.Run()
 	f, err := os.Open(events)
 	if err != nil {
@@ -57,9 +66,14 @@ func (r *result) passed() bool {
 // gate runs the lane, two packages at a time, and what fails once more.
 func gate(ctx context.Context, lane []promise, flags []string, out io.Writer) error {
 	began := time.Now()
-	r, err := goTest(ctx, out, "bin/lane/gate.json", slices.Concat(flags, []string{"-p", "2", "-timeout", "15m", "-run", pattern(lane)}, folders(lane))...)
-	if err != nil {
-		return err
+	r := newResult()
+	for i, in := range modules() {
+		args := slices.Concat(flags, []string{"-p", "2", "-timeout", "15m", "-run", pattern(lane)}, folders(lane, in))
+		part, err := goTest(ctx, out, in, fmt.Sprintf("bin/lane/gate-%d.json", i+1), args...)
+		if err != nil {
+			return err
+		}
+		r.merge(part)
 	}
 	ledger, err := secondTries(ctx, r, lane, flags, out)
 	if err != nil {
@@ -84,8 +98,9 @@ func secondTries(ctx context.Context, r *result, lane []promise, flags []string,
 	var twice []string
 	for i, n := range again {
 		fmt.Fprintf(out, "lane: %s once more, alone\n", n)
-		args := []string{"-timeout", "10m", "-run", pattern(of(lane, n)), n.pkg}
-		second, err := goTest(ctx, out, fmt.Sprintf("bin/lane/again-%d.json", i+1), slices.Concat(flags, args)...)
+		in, pkg := split(strings.TrimPrefix(n.pkg, module+"/"))
+		args := []string{"-timeout", "10m", "-run", pattern(of(lane, n)), pkg}
+		second, err := goTest(ctx, out, in, fmt.Sprintf("bin/lane/again-%d.json", i+1), slices.Concat(flags, args)...)
 		if err != nil {
 			return "", err
 		}

@@ -77,12 +77,27 @@ func pattern(tests []promise) string {
 	return strings.Join(all, "|")
 }
 
-// folders lists the packages of tests, as ./dir, each once.
-func folders(tests []promise) (all []string) {
+// folders lists the packages of tests of one module, as `go test` takes them in its
+// folder, each once.
+func folders(tests []promise, in string) (all []string) {
 	for _, p := range tests {
-		if dir := "./" + p.dir; !slices.Contains(all, dir) {
+		if of, dir := split(p.dir); of == in && !slices.Contains(all, dir) {
 			all = append(all, dir)
 		}
 	}
 	return all
+}
+
+// modules are the folders of the modules whose tests start processes.
+func modules() []string { return []string{".", "lab"} }
+
+// split returns the folder of the module that a package is in, and the package as
+// `go test` takes it there.
+func split(dir string) (in, pkg string) {
+	for _, in := range modules() {
+		if rest, found := strings.CutPrefix(dir, in+"/"); found {
+			return in, "./" + rest
+		}
+	}
+	return ".", "./" + dir
 }

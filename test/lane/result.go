@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,8 +45,20 @@ type event struct {
 	Elapsed    float64
 }
 
+func newResult() *result {
+	return &result{ran: map[name]bool{}, packages: map[string]packageResult{}, output: map[name]*strings.Builder{}}
+}
+
+// merge adds what tests of other packages have given.
+func (r *result) merge(o *result) {
+	maps.Copy(r.ran, o.ran)
+	maps.Copy(r.packages, o.packages)
+	maps.Copy(r.output, o.output)
+	r.failed = append(r.failed, o.failed...)
+}
+
 func readResult(events io.Reader) (*result, error) {
-	r := &result{ran: map[name]bool{}, packages: map[string]packageResult{}, output: map[name]*strings.Builder{}}
+	r := newResult()
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {

@@ -71,7 +71,8 @@ func soakPackage(ctx context.Context, dir, run string, lane []promise, flags []s
 	if held := slices.DeleteFunc(slices.Clone(lane), func(p promise) bool { return p.dir != dir }); len(held) > 0 {
 		args = append(args, "-skip", pattern(held))
 	}
-	r, err := goTest(ctx, out, "bin/lane/soak/"+strings.ReplaceAll(dir, "/", "-")+".json", append(args, "./"+dir)...)
+	in, pkg := split(dir)
+	r, err := goTest(ctx, out, in, "bin/lane/soak/"+strings.ReplaceAll(dir, "/", "-")+".json", append(args, pkg)...)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -97,14 +98,17 @@ var (
 // soaked finds the packages with the tag soak, by folder, each with what `go test -run`
 // takes: the tests in files of that tag, or all where such a file has but sizes.
 func soaked(ctx context.Context) (map[string]string, error) {
-	found, err := exec.CommandContext(ctx, "scripts/test-packages.sh", `^//go:build .*\bsoak\b`).Output()
-	if err != nil {
-		return nil, err
-	}
 	all := map[string]string{}
-	for dir := range strings.FieldsSeq(string(found)) {
-		if all[filepath.Clean(dir)], err = testsToSoak(dir); err != nil {
+	for _, in := range modules() {
+		found, err := exec.CommandContext(ctx, "scripts/test-packages.sh", `^//go:build .*\bsoak\b`, strings.TrimPrefix(in, ".")).Output()
+		if err != nil {
 			return nil, err
+		}
+		for pkg := range strings.FieldsSeq(string(found)) {
+			dir := filepath.Join(in, pkg)
+			if all[dir], err = testsToSoak(dir); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil

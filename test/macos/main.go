@@ -1,7 +1,9 @@
 // Command macos checks that the tree and its tests compile for macOS: their types, from
 // sources. Nothing is compiled, which takes a tenth of the time of `go vet`.
 //
-//	go run ./test/macos TAGS
+//	go run ./test/macos TAGS MODULE
+//
+// MODULE is the folder of a module.
 package main
 
 import (
@@ -25,7 +27,11 @@ import (
 const arch = "arm64"
 
 func main() {
-	if err := check(strings.Join(os.Args[1:], ",")); err != nil {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./test/macos TAGS MODULE")
+		os.Exit(2)
+	}
+	if err := check(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -45,10 +51,11 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// check asks for the types of all packages, those that are imported first.
-func check(tags string) error {
+// check asks for the types of all packages of a module, those that are imported first.
+func check(tags, in string) error {
 	//nolint:gosec // the tags of a build
 	cmd := exec.CommandContext(context.Background(), "go", "list", "-e", "-deps", "-test", "-tags", tags, "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error", "./...")
+	cmd.Dir = in
 	cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/cabrank/cabrank/internal/lab/alarm"
+	"github.com/cabrank/cabrank/internal/testkit/alarm"
 )
 
 // Trial is callers who do not wait for each other: every call is made when it

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 )
 
 // Set is a primary and a replica, and Sentinels that watch them as "mymaster".

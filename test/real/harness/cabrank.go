@@ -107,6 +107,12 @@ func CabrankBinary(t testing.TB) string {
 	return Built(t, path, "make build")
 }
 
+// LabBinary returns the path of the lab, which stands beside cabrank.
+func LabBinary(t testing.TB) string {
+	t.Helper()
+	return Built(t, filepath.Join(Root(t), "bin", "cabrank-lab"), "make lab")
+}
+
 // flagValue finds a flag of cabrank's own, that is before "--", as "--name
 // value" or "--name=value"; the last one counts.
 func flagValue(args []string, name string) (value string, given bool) {

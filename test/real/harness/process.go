@@ -299,7 +299,7 @@ func tail(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
-// Root is the root of the tree: the nearest folder with a go.mod.
+// Root is the root of the tree, which has a file VERSION; the lab is a module below it.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -307,11 +307,11 @@ func Root(t testing.TB) string {
 		t.Fatal(err)
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "VERSION")); err == nil {
 			return dir
 		}
 	}
-	t.Fatal("no go.mod above this folder")
+	t.Fatal("no VERSION above this folder")
 	return ""
 }
 

@@ -68,14 +68,14 @@ func TestImageWithoutArguments(t *testing.T) {
 
 // Programs in the image trust the servers that its file of certificates has the roots of.
 func TestImageTrustsItsCertificates(t *testing.T) {
-	i := unpackImage(t, runtime.GOARCH)
+	i := unpackImageOf(t, "cabrank-lab", runtime.GOARCH)
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.EnableHTTP2, server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
 	const doubt = "certificate signed by unknown authority"
 	call := func() string {
-		p := harness.StartCommand(t, i.command([]string{"dev"}, "lab", "load", server.Listener.Addr().String(), "a.B/C", "--tls", "--data", "{}", "--callers", "1", "--duration", "1s"))
+		p := harness.StartCommand(t, i.command([]string{"dev"}, "load", server.Listener.Addr().String(), "a.B/C", "--tls", "--data", "{}", "--callers", "1", "--duration", "1s"))
 		p.ExitCode(harness.Patience)
 		return p.Log()
 	}
@@ -107,11 +107,16 @@ type anImage struct {
 // Source: OCI image-spec, image-layout.md.
 func unpackImage(t *testing.T, arch string) anImage {
 	t.Helper()
+	return unpackImageOf(t, "cabrank", arch)
+}
+
+func unpackImageOf(t *testing.T, program, arch string) anImage {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("images have files of several users and are run by chroot, which need root, as in `make test`")
 	}
 	folder := harness.ShortTempDir(t)
-	untar(t, dist(t, "cabrank-*-image-"+arch+".tar"), folder)
+	untar(t, dist(t, program+"-[0-9]*-image-"+arch+".tar"), folder)
 	type descriptor struct {
 		Digest string `json:"digest"`
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -216,4 +217,11 @@ func TestConnectEndsBySignal(t *testing.T) {
 			t.Errorf("%q: %v:\n%s", lines, err, out)
 		}
 	}
+}
+
+// sorted has the lines of a text in their order.
+func sorted(text string) string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }

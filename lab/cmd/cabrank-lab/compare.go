@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+)
+
+const labCompareHelp = `Set two results beside each other: two runs of one scenario, such as before and after a
+change or of two machines, or two loads. A folder means the result that is in it.
+
+Blocks of two runs that have the same seeds are pairs, and there is a verdict from ten
+pairs on. Runs with other seeds, and loads, are shown without a verdict. Runs of other
+scenarios are refused, as are closed loops beside open ones. What two runs can tell, and
+what not: docs/lab-results.md.
+
+Exit status: 0 if they were compared, whatever came out; 1 if the report cannot be
+written; 2 if one cannot be read, or if they may not be compared.`
+
+const labCompareExamples = `  # before and after a change, with the same seed
+  cabrank lab run relay --seed 7 --out before
+  cabrank lab run relay --seed 7 --out after
+  cabrank lab compare before after
+
+  # the same as a page and as JSON, into a folder
+  cabrank lab compare before after --out difference
+
+  # two loads: figures side by side
+  cabrank lab compare monday/load.json tuesday/load.json`
+
+func newLabCompareCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:     "compare A B",
+		Short:   "Compare two runs of one scenario, or two loads",
+		Long:    labCompareHelp,
+		Example: labCompareExamples,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("compare what? give two results, such as before/run.json after/run.json")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := lab.Compare(args[0], args[1])
+			if err != nil {
+				return cli.UsageError(err)
+			}
+			if out != "" {
+				if err := lab.MakeFolder(out); err != nil {
+					return cli.UsageError(fmt.Errorf("--out: %w", err))
+				}
+			}
+			if err := c.Print(cmd.OutOrStdout()); err != nil || out == "" {
+				return err
+			}
+			if err := lab.SaveComparison(out, c); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))
+			return nil
+		},
+	}
+	cmd.Flags().Var((*cli.Folder)(&out), "out", "`folder` for compare.html and compare.json")
+	return cmd
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/method"
+)
+
+const labLoadHelp = `Call one method of any gRPC service by a plan, and say what came of it.
+
+--rate is an open loop: calls start when they are due, however slow the service is, as
+those of many callers do; latency counts from that moment. --callers and --stages are
+closed loops: each caller waits for its answer before its next call.
+
+The service is asked for the method by reflection; --proto FILE takes its place. --data
+is JSON with placeholders such as {{.RequestNumber}} and {{randomInt 1 1000}}. What else
+each flag takes, and what is in the files: docs/lab-load.md.
+
+--fail is a threshold, such as 'p99<100ms', 'errors<0.1%' or 'rate>=450'. --find begins at
+--rate and looks for the highest rate at which all of them hold.
+
+Ctrl-C ends the load and keeps what was measured.
+
+Exit status: 0 if it ran and all thresholds held; 1 if one did not or could not be judged,
+if nothing was answered, or if --find found no rate; 2 if the command line is wrong or
+there is no such method, in which case no call was made.`
+
+const labLoadExamples = `  # 500 calls a second for half a minute, whatever the answers
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s
+
+  # the same as a check: exit status 1 if a threshold is missed
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
+      --fail 'p99<100ms' --fail 'errors<0.1%'
+
+  # the highest rate at which it holds
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 100 --duration 10s \
+      --fail 'p99<100ms' --find
+
+  # as from callers who do not know each other, each with a deadline, kept as a page
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data @jobs.json --rate 500 \
+      --arrivals poisson --timeout 300ms --duration 1m --out results
+
+  # 60 virtual users who come and go, each call on a connection of its own
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": {{randomInt 1 1000}}}' \
+      --stages 30s:30,1m:60,20s:0 --connections per-call`
+
+// loadFlags are the flags of cabrank lab load.
+type loadFlags struct {
+	loadPlan
+
+	data, connections, worker string
+	messages                  int
+	proto                     method.Files
+	metadata                  []string
+	tls                       cli.TLS
+}
+
+func newLabLoadCommand() *cobra.Command {
+	var f loadFlags
+	cmd := &cobra.Command{
+		Use:     "load ADDRESS PACKAGE.SERVICE/METHOD",
+		Short:   "Call one method of any gRPC service, and report latency and errors",
+		Long:    labLoadHelp,
+		Example: labLoadExamples,
+		Args:    loadArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := f.load(args[0], args[1], cmd.InOrStdin())
+			if err != nil {
+				return cli.UsageError(err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			p, err := l.Prepare(ctx)
+			if err != nil {
+				return cli.UsageError(f.tls.Explain(err))
+			}
+			defer p.Close()
+			return f.make(ctx, p, l.Plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.addTo(cmd)
+	return cmd
+}
+
+func loadArguments(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) < 2:
+		return errors.New("which service? give its address and a method, such as localhost:8080 demo.Jobs/GetJob")
+	case len(args) > 2:
+		return fmt.Errorf("unexpected argument %q; requests go into --data", args[2])
+	}
+	return nil
+}
+
+func (f *loadFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.data, "data", "", "requests as JSON, @`FILE`, or @- for standard input")
+	flags.IntVar(&f.messages, "messages", 0, "messages that the caller sends in each call of a stream; 0: as many as --data lists")
+	flags.StringArrayVar(&f.proto.Names, "proto", nil, "`.proto` file that describes the method, in place of reflection; several are possible")
+	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
+	f.addPlanTo(flags)
+	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
+	f.tls.AddTo(flags)
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
+	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
+	f.addOutcomeTo(flags)
+}
+
+// load reads the command line into a load.
+func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
+	l = lab.Load{Address: address, Method: name, Proto: f.proto, WorkerKey: f.worker, PIDs: f.pids}
+	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
+		return l, fmt.Errorf("--%w", err)
+	}
+	if f.Most == 0 && f.Rate != "" {
+		f.Most = l.Strategy.MostUnderWay()
+	}
+	if l.Plan, err = f.Plan(); err != nil {
+		return l, err
+	}
+	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
+		return l, err
+	}
+	if l.Credentials, err = f.tls.Credentials(); err != nil {
+		return l, err
+	}
+	if err := f.readGoal(l.Plan); err != nil {
+		return l, err
+	}
+	l.Data.Messages = f.messages
+	l.Data.Name, l.Data.Text, err = readData(f.data, stdin)
+	return l, err
+}
+
+// mostData bounds what --data @FILE takes.
+const mostData = 64 << 20
+
+// readData returns the requests and where they are from.
+func readData(given string, stdin io.Reader) (name string, text []byte, err error) {
+	path, isFile := strings.CutPrefix(given, "@")
+	switch {
+	case given == "":
+		return "", nil, errors.New("which requests? give --data '{}' for an empty message, or --data @FILE")
+	case !isFile:
+		return "--data", []byte(given), nil
+	case path == "-":
+		text, err = io.ReadAll(io.LimitReader(stdin, mostData+1))
+		name = "standard input"
+	default:
+		name = path
+		text, err = readFile(path)
+	}
+	if err == nil && len(text) > mostData {
+		err = fmt.Errorf("--data %s: more than %d MiB", given, mostData>>20)
+	}
+	return name, text, err
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, mostData+1))
+}
+
+// parseMetadata reads NAME:VALUE pairs.
+func parseMetadata(pairs []string) (metadata.MD, error) {
+	md := metadata.MD{}
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, ":")
+		name = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !ok || name == "":
+			return nil, fmt.Errorf("--metadata %.80q: want NAME:VALUE", pair)
+		case strings.HasPrefix(name, "grpc-"):
+			return nil, fmt.Errorf("--metadata %.80q: names that begin with grpc- are gRPC's own", pair)
+		}
+		md.Append(name, strings.TrimSpace(value))
+	}
+	return md, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/lab/internal/goal"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// loadPlan is what all loads have in common: when calls are made, and what is done with
+// what came of it.
+type loadPlan struct {
+	traffic.Options
+
+	out  string
+	fail []string
+	find bool
+	pids []int
+
+	thresholds goal.Thresholds // read from fail
+	first      float64         // of a search
+}
+
+// prepared is a load that can run.
+type prepared interface {
+	fmt.Stringer
+	// Run makes the calls of a plan; watch is called about once a second.
+	Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error)
+	// Find looks for the highest rate at which thresholds hold.
+	Find(ctx context.Context, o traffic.Options, first float64, thresholds goal.Thresholds, told func(goal.Step)) (goal.Result, error)
+}
+
+func (f *loadPlan) addPlanTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Rate, "rate", "", "open loop: calls per second, such as 500, 100..500 or 10s:100,1s:2000,10s:100")
+	flags.StringVar(&f.Arrivals, "arrivals", "", "constant (default) or poisson")
+	flags.IntVar(&f.Callers, "callers", 0, "closed loop: callers who each wait for the answer")
+	flags.StringVar(&f.Stages, "stages", "", "closed loop: callers over time, such as 30s:30,1m:60,20s:0")
+	flags.DurationVar(&f.Think, "think", 0, "closed loop: pause of a caller between calls")
+	flags.DurationVar(&f.Duration, "duration", 0, "how long, if --rate and --stages do not say")
+	flags.DurationVar(&f.Warmup, "warmup", 0, "what comes before and is not counted")
+	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "deadline of each call, from the moment it was due; 0: none")
+	flags.IntVar(&f.Most, "max-in-flight", 0, "most calls under way in an open loop; 0: 10,000, or what descriptors allow")
+	flags.Uint64Var(&f.Seed, "seed", 1, "draws arrivals and placeholders; the same seed, the same calls")
+}
+
+func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
+	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
+	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
+	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
+}
+
+// readGoal reads the thresholds, and where a search begins.
+func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
+	if len(f.fail) > 0 {
+		if f.thresholds, err = goal.Parse(f.fail); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !f.find:
+		return nil
+	case len(f.pids) > 0:
+		return errors.New("--pid tells what one load costs, and --find makes many; leave one of them out")
+	case len(f.thresholds) == 0:
+		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
+	case len(p.Rate) != 1 || p.Rate[0].From != p.Rate[0].To:
+		return errors.New("--find begins at one rate: give --rate with a number, such as --rate 100")
+	}
+	f.first = p.Rate[0].From
+	return nil
+}
+
+// make makes the load, or the search.
+func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
+	if f.out != "" {
+		if err := lab.MakeFolder(f.out); err != nil {
+			return cli.UsageError(fmt.Errorf("--out: %w", err))
+		}
+	}
+	if f.find {
+		return f.search(ctx, p, stdout)
+	}
+	return f.run(ctx, p, plan, stdout, stderr)
+}
+
+// The ends of a load that its report has told.
+var (
+	errUnanswered = cli.Told(cli.Failed, errors.New("nothing was answered"))
+	errMissed     = cli.Told(cli.Failed, errors.New("thresholds did not hold"))
+)
+
+// run makes one load and writes what came of it.
+func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
+	fmt.Fprintf(stderr, "%s for %v; Ctrl-C ends it and keeps what was measured\n", p, plan.Length())
+	progress := newLoadProgress(stderr)
+	done, err := p.Run(ctx, plan, progress.show)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	if len(f.thresholds) > 0 {
+		judgement := f.thresholds.Judge(done.Record, done.Busy)
+		done.Judgement = &judgement
+	}
+	if err := printLoad(stdout, done); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := lab.Save(f.out, done); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
+	}
+	switch {
+	case done.Judgement != nil && done.Judgement.Verdict != goal.Held:
+		return errMissed
+	case done.Record.Due > 0 && done.Record.Calls.Answered.Count() == 0:
+		return errUnanswered
+	}
+	return nil
+}
+
+// search looks for the highest rate, and says what each run came to.
+func (f *loadPlan) search(ctx context.Context, p prepared, stdout io.Writer) error {
+	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(stdout, s) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\n%s\n", found)
+	for _, note := range found.Notes {
+		fmt.Fprintln(stdout, note)
+	}
+	if f.out != "" {
+		if err := lab.SaveSearch(f.out, found); err != nil {
+			return err
+		}
+	}
+	if found.Holds == 0 {
+		return errMissed
+	}
+	return nil
+}
+
+// printLoad writes the report for a terminal.
+func printLoad(w io.Writer, l report.Load) error {
+	for _, line := range l.Summary() {
+		fmt.Fprintln(w, line)
+	}
+	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Counts(), l.Workers(), l.Service()} {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if _, err := t.WriteTo(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/lab/internal/rig"
+)
+
+// newLabPodsCommand returns the process that holds the network of an arm whose
+// connections the kernel balances. It begins in a network of its own.
+func newLabPodsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    rig.PodsCommand,
+		Short:  "Hold a network with pods and a Service",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return rig.ServePods(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/programs"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/simulated"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+)
+
+const labRunHelp = `Run a scenario: ways to do something, compared on this machine. It is one that
+'cabrank lab list' lists, or a file; docs/lab-run.md explains its keys.
+
+For each block the processes of one arm are started, called by a plan, and stopped. Blocks
+of a round have the same arrivals and the same work, and arms take turns in an order that
+is drawn. What it takes is printed first.
+
+--quick is a short form, to see that it works and about what comes out: it has no verdict
+on slow calls. Without it a scenario takes from minutes to hours.
+
+Ctrl-C ends the run and keeps what was measured; a second one ends it at once.
+
+Exit status: 0 if it ran, also if Ctrl-C ended it; 1 if something failed on the way, with
+what was measured until then kept; 2 if the command line, the file or the machine does not
+allow it, in which case nothing is left.`
+
+const labRunExamples = `  # in a minute
+  cabrank lab run connections --quick
+
+  # the whole, with the report in a folder
+  cabrank lab run connections --out connections
+
+  # another one like it
+  cabrank lab show connections > mine.yml
+  cabrank lab run mine.yml --rounds 20`
+
+// runFlags are the flags of cabrank lab run.
+type runFlags struct {
+	quick  bool
+	out    string
+	seed   uint64
+	rounds int
+	set    []string
+}
+
+func newLabRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run NAME|FILE.yml",
+		Short:   "Run a scenario: compare ways to do something, with a report",
+		Long:    labRunHelp,
+		Example: labRunExamples,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return fmt.Errorf("which scenario? there are: %s; or a file that ends in .yml", strings.Join(scenario.Names(), ", "))
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q; one scenario is run at a time", args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.scenario(cmd, args[0])
+			if err != nil {
+				return cli.UsageError(err)
+			}
+			return f.run(cmd.Context(), s, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.quick, "quick", false, "the short form of the scenario")
+	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
+	flags.Uint64Var(&f.seed, "seed", 0, "draws arrivals, work and the order of the arms; that of the scenario if not given")
+	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
+	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
+	return cmd
+}
+
+// mostScenario bounds a file, in bytes.
+const mostScenario = 1 << 20
+
+// scenario reads what the command line names.
+func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenario, err error) {
+	set, err := f.values()
+	switch {
+	case err != nil:
+	case isFileName(name):
+		s, err = readScenario(name, set)
+	default:
+		s, err = scenario.BuiltinWith(name, set)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.quick {
+		s = s.Quick()
+	}
+	if cmd.Flags().Changed("seed") {
+		s.Seed = f.seed
+	}
+	if cmd.Flags().Changed("rounds") {
+		if f.rounds < 1 || f.rounds > 1000 {
+			return nil, fmt.Errorf("--rounds %d: want 1 to 1000", f.rounds)
+		}
+		s.SetRounds(f.rounds)
+	}
+	if f.out == "" {
+		f.out = s.Name + time.Now().Format("-2006-01-02-150405")
+	}
+	for _, name := range []string{result.RunFile, lab.ReportFile} {
+		if _, err := os.Stat(filepath.Join(f.out, name)); err == nil {
+			return nil, fmt.Errorf("--out: %s has the results of another run, %s: name another folder", f.out, name)
+		}
+	}
+	return s, nil
+}
+
+// values reads --set.
+func (f *runFlags) values() (map[string]string, error) {
+	set := map[string]string{}
+	for _, given := range f.set {
+		name, number, found := strings.Cut(given, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("--set %.60q: want NAME=NUMBER, such as iterations=10000", given)
+		}
+		set[name] = number
+	}
+	return set, nil
+}
+
+func isFileName(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".yaml")
+}
+
+func readScenario(path string, set map[string]string) (*scenario.Scenario, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostScenario+1))
+	if err != nil {
+		return nil, err
+	}
+	return scenario.ParseWith(path, text, set)
+}
+
+// labGCPercent keeps this process small beside those that it measures. It has little to
+// do while they work.
+const labGCPercent = 20
+
+// run runs a scenario and tells what came of it.
+func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr io.Writer) error {
+	programs, err := findPrograms()
+	if err != nil {
+		return err
+	}
+	placed, forget, err := place(s, programs.Cabrank)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	if err := simulated.Check(placed); err != nil {
+		return cli.UsageError(fmt.Errorf("%s: %w", s.Name, err))
+	}
+	debug.SetGCPercent(labGCPercent)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)     // a second signal ends it at once
+	files, _ := testbed.RaiseFiles() // what it is not allowed is found by the limits
+	limits := testbed.ReadLimits(os.DirFS("/"), files)
+	fmt.Fprintf(stderr, "%s: %d blocks, about %s; Ctrl-C ends it and keeps what was measured\n", s.Name, s.Blocks(), about(s.Estimate()))
+	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
+	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire)
+	done, err := trial.Run(ctx, trial.Options{
+		Scenario: placed, Folder: f.out, Version: version + " " + commit, Machine: []string{lab.Machine()}, Agent: []string{programs.Lab, "agent"}, Hire: arms.Hire,
+		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
+		Noise: noise, Tell: progress.tell,
+	})
+	progress.clear()
+	if done == nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return cli.UsageError(err)
+	}
+	return errors.Join(err, f.tell(done, stdout))
+}
+
+// place fills in what the file cannot know. forget removes what was unpacked for it.
+func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, forget func(), err error) {
+	at := scenario.Places{Cabrank: cabrank}
+	if !s.NeedsExamples() {
+		return s.Placed(at), func() {}, nil
+	}
+	if at.Examples, forget, err = rig.TempFolder(); err != nil {
+		return nil, nil, err
+	}
+	if err := programs.Unpack(at.Examples); err != nil {
+		forget()
+		return nil, nil, err
+	}
+	return s.Placed(at), forget, nil
+}
+
+// noise begins to measure what others use.
+func noise() func() float64 {
+	n := testbed.StartNoise()
+	return func() float64 {
+		cores, _ := n.Cores()
+		return cores
+	}
+}
+
+// tell writes the report of a run and prints what came of it, in this order: a reader of
+// stdout that has gone ends the process.
+func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
+	saved := lab.SaveRunReport(f.out, done)
+	if err := errors.Join(lab.RunReport(f.out, done).Print(stdout), saved); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
+	return nil
+}
+
+// runProgress shows how a run goes: a line for each block that has ended, and one in
+// place for that under way.
+type runProgress struct{ *loadProgress }
+
+func (p *runProgress) tell(g trial.Progress) {
+	if g.Done != nil {
+		p.clear()
+		p.shown = false
+		fmt.Fprintln(p.out, blockLine(g))
+		return
+	}
+	if !p.screen.InPlace {
+		return
+	}
+	line := fmt.Sprintf("%d/%d %s left, %s at %s", g.Block, g.Blocks, about(g.Left), g.Arm, g.Load)
+	switch {
+	case g.Live.Length == 0:
+		line += ", starting"
+	case g.Live.Warmup:
+		line += ", warming up"
+	case g.Live.PerSecond > 0:
+		line += fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", g.Live.PerSecond, short(g.Live.P50), short(g.Live.P99))
+	}
+	if bad := g.Live.Failed + g.Live.Unsent; bad > 0 {
+		line += fmt.Sprintf(", %d failed", bad)
+	}
+	fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
+	p.shown = true
+}
+
+// blockLine is what a block has come to, in about 80 columns.
+func blockLine(g trial.Progress) string {
+	b := g.Done
+	parts := []string{"nothing was answered"}
+	if !b.Silent {
+		parts = []string{fmt.Sprintf("%.0f/s", b.Figures["rate"])}
+		for _, name := range []string{"p50", "p99"} {
+			if v, known := b.Figures[name]; known {
+				parts = append(parts, fmt.Sprintf("%s %v", name, short(time.Duration(v*float64(time.Second)))))
+			}
+		}
+		parts = append(parts, fmt.Sprintf("errors %.3g %%", 100*b.Figures["errors"]))
+	}
+	line := fmt.Sprintf("%d/%d %s at %s: %s", g.Block, g.Blocks, g.Arm, g.Load, strings.Join(parts, ", "))
+	if !b.Judged() {
+		line += "; not judged: " + strings.Join(b.Marks, "; ")
+	}
+	return line
+}

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/work"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+// worker serves until the test ends.
+func worker(t *testing.T) (target string) {
+	t.Helper()
+	w, err := work.New(work.Options{Addr: "127.0.0.1:0", Name: "w", Full: work.Unlimited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	addrs, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() { ended <- w.Serve(ctx, func(a net.Addr) { addrs <- a }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return (<-addrs).String()
+}
+
+func job(t *testing.T, target string, o traffic.Options) Job {
+	t.Helper()
+	plan, err := o.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Job{
+		Target: target, Method: "cabrank.lab.v1.Worker/Work", Data: `{"sleep_ms": {{mix 1:50 5:50}}}`,
+		Connections: "single", WorkerKey: work.NameKey, Plan: plan, Metadata: []string{"a: b"},
+	}
+}
+
+// generator is one that serves in this process.
+type generator struct {
+	in    io.WriteCloser
+	out   *json.Decoder
+	ended chan error
+}
+
+func serve(t *testing.T, j Job) *generator {
+	t.Helper()
+	fromUs, in := io.Pipe()
+	out, toUs := io.Pipe()
+	g := &generator{in: in, out: json.NewDecoder(out), ended: make(chan error, 1)}
+	go func() {
+		err := Serve(context.Background(), fromUs, toUs)
+		toUs.Close()
+		g.ended <- err
+	}()
+	t.Cleanup(func() { in.Close() })
+	if err := send(json.NewEncoder(in), j); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// next returns the next line that is not live.
+func (g *generator) next(t *testing.T) line {
+	t.Helper()
+	for {
+		var l line
+		if err := receive(g.out, &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Live == nil {
+			return l
+		}
+	}
+}
+
+func TestServe(t *testing.T) {
+	g := serve(t, job(t, worker(t), traffic.Options{Rate: "200", Duration: 1200 * time.Millisecond, Warmup: 100 * time.Millisecond}))
+	if l := g.next(t); !strings.Contains(l.Ready, "connections single") {
+		t.Fatalf("%+v", l)
+	}
+	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	a := g.next(t).Answer
+	if a == nil || a.Error != "" || a.Record.Calls.Answered.Count() != 240 || a.Record.Workers["w"] != 240 {
+		t.Fatalf("%+v", a)
+	}
+	if a.CPU <= 0 || runtime.GOOS == "linux" && a.PeakRSS < 1<<20 || a.Busy() <= 0 || a.Busy() > 1 || a.Took < time.Second {
+		t.Errorf("used %v of %v, held %d bytes, busy %v", a.CPU, a.Took, a.PeakRSS, a.Busy())
+	}
+	g.in.Close()
+	if err := <-g.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A gateway is asked in HTTP, a given number of times.
+func TestServeHTTP(t *testing.T) {
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Calls-By-Server", "a=2, b=1")
+		if r.URL.Path == "/healthz" {
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer gateway.Close()
+	plan, err := traffic.Options{Callers: 3, Calls: 20, Duration: time.Minute}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := serve(t, Job{Target: gateway.Listener.Addr().String(), Path: "/x?n={{.RequestNumber}}", Ready: "/healthz", Plan: plan})
+	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
+		t.Fatalf("%+v", l)
+	}
+	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	a := g.next(t).Answer
+	if a == nil || a.Error != "" || !a.Record.Whole() || a.Record.Cut || a.Record.Workers["a"] != 40 {
+		t.Errorf("%+v", a)
+	}
+	g.in.Close()
+	<-g.ended
+}
+
+// The end of the input ends the load; what was measured is told.
+func TestServeStops(t *testing.T) {
+	g := serve(t, job(t, worker(t), traffic.Options{Rate: "100", Duration: time.Hour}))
+	g.next(t)
+	if err := send(json.NewEncoder(g.in), begin{time.Now().Add(-time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	var l line
+	if err := receive(g.out, &l); err != nil || l.Live == nil {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	g.in.Close()
+	if a := g.next(t).Answer; a == nil || a.Record == nil || !a.Record.Cut {
+		t.Errorf("%+v", a)
+	}
+	if err := <-g.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	good := job(t, worker(t), traffic.Options{Rate: "10", Duration: time.Second})
+	for _, c := range []struct {
+		change func(*Job)
+		want   string
+	}{
+		{func(j *Job) { j.Method = "cabrank.lab.v1.Worker/Play" }, "has no method Play"},
+		{func(j *Job) { j.Method = "no.Such/Thing" }, "no.Such"},
+		{func(j *Job) { j.Data = "{" }, "data:1:"},
+		{func(j *Job) { j.Connections = "many" }, `connections "many"`},
+		{func(j *Job) { j.Proto = []string{"none.proto"} }, "none.proto: no such file"},
+	} {
+		j := good
+		c.change(&j)
+		g := serve(t, j)
+		if a := g.next(t).Answer; a == nil || !strings.Contains(a.Error, c.want) {
+			t.Errorf("%+v, want %s", a, c.want)
+		}
+		g.in.Close()
+		<-g.ended
+	}
+	if err := Serve(t.Context(), strings.NewReader("x"), io.Discard); err == nil {
+		t.Error("what is no job was taken")
+	}
+}

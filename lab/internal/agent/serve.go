@@ -1,0 +1,224 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/httpcaller"
+	"github.com/cabrank/cabrank/lab/internal/measure"
+	"github.com/cabrank/cabrank/lab/internal/method"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	_ "github.com/cabrank/cabrank/lab/internal/work/workerpb" // a method that is known without asking
+)
+
+// answerLimit is how long the target may take to be reached, and to describe itself.
+const answerLimit = 10 * time.Second
+
+// gatewayLimit is how long a gateway may take to begin: interpreters on a busy machine.
+const gatewayLimit = 30 * time.Second
+
+// Serve does one job that comes from in and writes what it comes to, until in ends.
+//
+// Errors: what cannot be read or written; a job that fails is an answer.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	s := &server{in: json.NewDecoder(in), out: json.NewEncoder(out)}
+	var job Job
+	if err := receive(s.in, &job); err != nil {
+		return fmt.Errorf("the job cannot be read: %w", err)
+	}
+	answer, err := s.do(ctx, job)
+	if err != nil {
+		answer = Answer{Error: err.Error()}
+	}
+	return s.say(line{Answer: &answer})
+}
+
+// server is one generator.
+type server struct {
+	in  *json.Decoder
+	mu  sync.Mutex // of out
+	out *json.Encoder
+}
+
+func (s *server) say(l line) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return send(s.out, l)
+}
+
+func (s *server) do(ctx context.Context, job Job) (Answer, error) {
+	client, err := job.any(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer client.Close()
+	if err := s.say(line{Ready: client.String()}); err != nil {
+		return Answer{}, err
+	}
+	var b begin
+	if err := receive(s.in, &b); err != nil {
+		return Answer{}, errors.New("it was ended before it began")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the process: its input ends at the latest then
+		_ = receive(s.in, &b) // only its end matters
+		cancel()
+	}()
+	return s.run(ctx, traffic.New(job.Plan, client), b.At)
+}
+
+// run makes the calls from a moment on.
+func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a Answer, err error) {
+	pause := time.NewTimer(time.Until(at))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+	done, told := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the load
+		defer close(told)
+		s.tell(load, done)
+	}()
+	began := time.Now()
+	used, _ := usage()
+	a.Record, err = load.Run(ctx)
+	a.Took, a.Cores = time.Since(began), runtime.GOMAXPROCS(0)
+	after, peak := usage()
+	a.CPU, a.PeakRSS = after-used, peak
+	close(done)
+	<-told
+	return a, err
+}
+
+// tell writes how a load goes, once a second, until it is done.
+func (s *server) tell(load *traffic.Load, done <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			live := load.Live()
+			if s.say(line{Live: &live}) != nil {
+				return // nobody reads: the input has ended, too
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// usage is the CPU that this process has used, and the most memory that it held.
+func usage() (cpu time.Duration, peak int64) {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	// Not the maximum of rusage: it is that of who has started the process, if that is
+	// larger.
+	if use, err := measure.ReadAlone(os.Getpid()); err == nil {
+		peak = use.PeakRSS
+	}
+	return cpu, peak
+}
+
+// client is one that can call.
+type client interface {
+	traffic.Client
+	fmt.Stringer
+	Close()
+}
+
+// any makes a client that speaks what the job says.
+func (j *Job) any(ctx context.Context) (client, error) {
+	if j.Path == "" {
+		return j.client(ctx)
+	}
+	c, err := httpcaller.New(httpcaller.Options{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, gatewayLimit)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// client makes a client that can call.
+func (j *Job) client(ctx context.Context) (*caller.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	m, err := j.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages})
+	if err != nil {
+		return nil, err
+	}
+	strategy, err := caller.ParseStrategy(j.Connections)
+	if err != nil {
+		return nil, err
+	}
+	client, err := caller.New(caller.Options{
+		Target: j.Target, Method: m.Path, ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
+		Messages: requests.Messages, Strategy: strategy, WorkerKey: j.WorkerKey,
+		Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Ready(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// find has the method described: by files, by this program, or by the target.
+func (j *Job) find(ctx context.Context) (*method.Method, error) {
+	if len(j.Proto) > 0 {
+		return method.FromFiles(ctx, method.Files{Names: j.Proto, Imports: j.Imports}, j.Method)
+	}
+	if m, err := method.FromRegistry(protoregistry.GlobalFiles, j.Method); err == nil {
+		return m, nil
+	}
+	conn, err := grpc.NewClient(j.Target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	if err != nil {
+		return nil, fmt.Errorf("%.80q is no address: %w", j.Target, err)
+	}
+	defer conn.Close()
+	return method.FromServer(ctx, conn, j.Method, answerLimit)
+}
+
+// pairs makes metadata of name:value; nil if there is none.
+func pairs(all []string) metadata.MD {
+	if len(all) == 0 {
+		return nil
+	}
+	md := metadata.MD{}
+	for _, pair := range all {
+		name, value, _ := strings.Cut(pair, ":")
+		md.Append(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	return md
+}

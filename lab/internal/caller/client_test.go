@@ -1,0 +1,143 @@
+package caller
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/nameserver"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+func TestReady(t *testing.T) {
+	s := serve(t, "tcp", "127.0.0.1:0", "one")
+	c := client(t, s, "Echo", func(o *Options) { o.Strategy = Pool(5) })
+	if c.Opened() != 0 {
+		t.Errorf("%d connections before Ready", c.Opened())
+	}
+	if err := c.Ready(t.Context()); err != nil || c.Opened() != 5 {
+		t.Errorf("%v, %d connections", err, c.Opened())
+	}
+}
+
+// Who cannot be reached is told in one line, and calls fail at once.
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	c := client(t, &server{addr: addr}, "Echo", nil)
+	if answer := c.Call(t.Context(), traffic.Call{}); codes.Code(answer.Code) != codes.Unavailable || c.Undialed() == 0 || c.Opened() != 0 {
+		t.Errorf("%+v, %d not opened", answer, c.Undialed())
+	}
+	want := `target "` + addr + `" cannot be reached: dial tcp ` + addr + ": connect: connection refused"
+	if err := c.Ready(cancelled()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	all := func(uint64) [][]byte { return nil }
+	for want, o := range map[string]Options{
+		`method "": want /package.Service/Method`:      {Target: "a:1", Messages: all},
+		`method "a.B/C": want /package.Service/Method`: {Target: "a:1", Messages: all, Method: "a.B/C"},
+		`method "/a.B": want /package.Service/Method`:  {Target: "a:1", Messages: all, Method: "/a.B"},
+		`method "//C": want /package.Service/Method`:   {Target: "a:1", Messages: all, Method: "//C"},
+		`internal error: a caller without messages`:    {Target: "a:1", Method: "/a.B/C"},
+	} {
+		if _, err := New(o); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", o, err, want)
+		}
+	}
+}
+
+func TestParseStrategy(t *testing.T) {
+	for _, text := range []string{"single", "per-call", "round-robin", "1", "20", "10000"} {
+		if s, err := ParseStrategy(text); err != nil || s.String() != text {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "10001", "pool", "1.5"} {
+		if s, err := ParseStrategy(text); err == nil {
+			t.Errorf("%q is read as %v", text, s)
+		}
+	}
+}
+
+func TestClientInWords(t *testing.T) {
+	s := &server{addr: "127.0.0.1:1"}
+	for want, change := range map[string]func(*Options){
+		"connections single": nil,
+		"connections 7":      func(o *Options) { o.Strategy = Pool(7) },
+		"connections round-robin, DNS asked again every 30s at most (the default)": func(o *Options) { o.Strategy = RoundRobin() },
+	} {
+		if got := client(t, s, "Echo", change).String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestMostUnderWay(t *testing.T) {
+	if got := Single().MostUnderWay(); got != traffic.DefaultMost {
+		t.Errorf("on one connection %d", got)
+	}
+	if got := PerCall().MostUnderWay(); got < 1 || got > traffic.DefaultMost {
+		t.Errorf("with a connection for each %d", got)
+	}
+}
+
+// Round robin over a name: calls are spread evenly over its addresses, and when a
+// connection ends the name is asked again, so that a new server gets its part.
+func TestRoundRobinOverDNS(t *testing.T) {
+	first := serve(t, "tcp", "127.0.0.1:0", "first")
+	_, port, _ := net.SplitHostPort(first.addr)
+	second := serve(t, "tcp", "127.0.0.2:"+port, "second")
+	zone := nameserver.StartZone(t, "workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.2")
+	c := client(t, first, "Echo", func(o *Options) {
+		o.Strategy, o.DNSInterval = RoundRobin(), 10*time.Millisecond
+		o.Target = "dns://" + zone.Addr + "/workers.test:" + port
+	})
+	if got := c.String(); !strings.HasSuffix(got, "DNS asked again every 10ms at most") {
+		t.Error(got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	call := func() string { return c.Call(ctx, traffic.Call{}).Worker }
+	seen := map[string]int{}
+	testkit.Eventually(t, 20*time.Second, "both servers to answer", func() bool { seen[call()]++; return seen["second"] > 0 && seen["first"] > 0 })
+	clear(seen)
+	for range 100 {
+		seen[call()]++
+	}
+	if seen["first"] != 50 || seen["second"] != 50 {
+		t.Errorf("shares %v", seen)
+	}
+	serve(t, "tcp", "127.0.0.3:"+port, "third")
+	zone.Say("workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.3")
+	second.grpc.Stop()
+	testkit.Eventually(t, 20*time.Second, "the third server to answer", func() bool { return call() == "third" })
+}
+
+// A server without TLS fails callers with it at once, not when their time is over.
+func TestReadyTellsThatThereIsNoTLS(t *testing.T) {
+	s := serve(t, "tcp", "127.0.0.1:0", "a")
+	c := client(t, s, "Echo", func(o *Options) { o.Credentials = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}) })
+	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "TLS handshake") {
+		t.Errorf("got %v", err)
+	}
+	if text := c.String(); !strings.HasSuffix(text, "connections single with TLS") {
+		t.Errorf("described as %q", text)
+	}
+}

@@ -1,0 +1,105 @@
+package caller
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// DefaultDNSInterval is how often grpc-go asks a name server again at most, unless
+// told otherwise. It asks when a connection ends, not by the clock.
+const DefaultDNSInterval = 30 * time.Second
+
+// mostConnections bounds a pool.
+const mostConnections = 10_000
+
+// kind is one way to share connections.
+type kind uint8
+
+const (
+	single kind = iota
+	pool
+	perCall
+	roundRobin
+)
+
+// Strategy is how calls share connections. The zero value has all calls on one.
+//
+// Shape: made by the functions below, or ParseStrategy.
+type Strategy struct {
+	kind kind
+	size int // of a pool
+}
+
+// Single has all calls on one connection.
+func Single() Strategy { return Strategy{kind: single} }
+
+// Pool spreads calls over n connections, in turn.
+func Pool(n int) Strategy { return Strategy{kind: pool, size: n} }
+
+// PerCall opens a connection for each call, and closes it behind the answer. The call
+// has waited for the connection; what closing costs is not in its latency.
+func PerCall() Strategy { return Strategy{kind: perCall} }
+
+// RoundRobin has a connection to each address of a name, and spreads calls over those
+// in turn, as grpc-go does with the policy round_robin.
+func RoundRobin() Strategy { return Strategy{kind: roundRobin} }
+
+// ParseStrategy reads a strategy: single, per-call, round-robin, or the number of
+// connections of a pool, 1 to 10,000.
+//
+// Errors: one line for anything else.
+func ParseStrategy(text string) (Strategy, error) {
+	switch text {
+	case "single":
+		return Single(), nil
+	case "per-call":
+		return PerCall(), nil
+	case "round-robin":
+		return RoundRobin(), nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostConnections {
+		return Strategy{}, fmt.Errorf("connections %.40q: want single, per-call, round-robin or a number from 1 to %d", text, mostConnections)
+	}
+	return Pool(n), nil
+}
+
+// String writes the strategy as ParseStrategy reads it.
+func (s Strategy) String() string {
+	switch s.kind {
+	case pool:
+		return strconv.Itoa(s.size)
+	case perCall:
+		return "per-call"
+	case roundRobin:
+		return "round-robin"
+	default:
+		return "single"
+	}
+}
+
+// MostUnderWay is how many calls may be under way with the descriptors that this
+// process may have: traffic.DefaultMost, or fewer where each call takes one. It is
+// meant for traffic.Options.Most.
+func (s Strategy) MostUnderWay() int {
+	const others = 100 // descriptors that are no connection
+	var limit syscall.Rlimit
+	if s.kind != perCall || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return traffic.DefaultMost
+	}
+	most := uint64(traffic.DefaultMost) + others
+	return max(int(min(limit.Cur, most))-others, 1)
+}
+
+// target completes a target for the strategy: a name is looked up by DNS.
+func (s Strategy) target(target string) string {
+	if s.kind == roundRobin && !strings.Contains(target, ":/") {
+		return "dns:///" + target
+	}
+	return target
+}

@@ -1,0 +1,104 @@
+package echo
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/cabrank/cabrank/lab/internal/rawh2"
+)
+
+// A call is answered once its message is whole, however it was cut, with
+// trailers when it has ended, also if the end comes alone.
+func TestBackendAnswers(t *testing.T) {
+	once := rawh2.AppendMessage(nil, 16, 1, 0, 1)
+	thrice := rawh2.AppendMessage(nil, 100, 3, 0, 2)
+	cases := map[string]struct {
+		parts   [][]byte // DATA frames of the call; the last one ends it
+		message []byte
+		answers int
+	}{
+		"one frame":     {[][]byte{once}, once, 1},
+		"three answers": {[][]byte{thrice}, thrice, 3},
+		"cut":           {[][]byte{once[:3], once[3:9], once[9:]}, once, 1},
+		"end alone":     {[][]byte{thrice, nil}, thrice, 3},
+		"cut and alone": {[][]byte{thrice[:50], thrice[50:], nil}, thrice, 3},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var calls count
+			fr := dial(t, &calls)
+			for stream := uint32(1); stream < 6; stream += 2 {
+				fr.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, EndHeaders: true, BlockFragment: []byte{0x83}})
+				for i, part := range c.parts {
+					fr.WriteData(stream, i == len(c.parts)-1, part)
+				}
+				checkAnswer(t, fr, stream, bytes.Repeat(c.message, c.answers))
+			}
+			fr.WritePing(false, [8]byte{})
+			if f, err := fr.ReadFrame(); err != nil || f.Header().Type != http2.FramePing {
+				t.Errorf("got %v, %v behind the answers", f, err)
+			}
+			if calls.read().Calls != 3 {
+				t.Errorf("%d calls were counted, want 3", calls.read().Calls)
+			}
+		})
+	}
+}
+
+// dial starts a backend and returns the client's end, greeted.
+func dial(t *testing.T, calls *count) *http2.Framer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go accept(l, newForm(), calls)
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); l.Close() })
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	fr := http2.NewFramer(c, c)
+	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	fr.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(4096)
+	io.WriteString(c, http2.ClientPreface)
+	fr.WriteSettings()
+	for range 3 { // SETTINGS, WINDOW_UPDATE, acknowledgement
+		if _, err := fr.ReadFrame(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fr
+}
+
+func checkAnswer(t *testing.T, fr *http2.Framer, stream uint32, want []byte) {
+	t.Helper()
+	var got []byte
+	for heads := 0; heads < 2; {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f := f.(type) {
+		case *http2.DataFrame:
+			got = append(got, f.Data()...)
+		case *http2.MetaHeadersFrame:
+			if f.StreamID != stream || f.StreamEnded() != (heads == 1) {
+				t.Fatalf("stream %d: got %v", stream, f)
+			}
+			heads++
+		default:
+			t.Fatalf("got %v", f)
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes, want %d", len(got), len(want))
+	}
+}

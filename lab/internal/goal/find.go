@@ -1,0 +1,268 @@
+package goal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Outcome is how a search ended, as it stands in JSON.
+type Outcome string
+
+// The outcomes. Whatever it is, Result.Holds and Result.Fails are what is known.
+const (
+	// Found is an answer: both ends are sure, and as near as was asked.
+	Found Outcome = "found"
+	// Generator means that the generator, not the service, ended the search.
+	Generator Outcome = "generator"
+	// First means that the thresholds are missed at the first rate.
+	First Outcome = "first"
+	// Highest means that they hold at the highest rate that can be asked for.
+	Highest Outcome = "highest"
+	// Broken means that the service did not recover from a run.
+	Broken Outcome = "broken"
+	// Bounds means that the runs or the time were used up.
+	Bounds Outcome = "bounds"
+	// Cancelled means that somebody ended the search.
+	Cancelled Outcome = "cancelled"
+)
+
+// Step is one run of a search.
+type Step struct {
+	// Rate is in calls per second.
+	Rate float64 `json:"rate"`
+	// Try counts the runs at this rate, from 1.
+	Try int `json:"try"`
+	// Began is when it began, since the start of the search, and Took how long it
+	// took.
+	Began time.Duration `json:"began_ns"`
+	Took  time.Duration `json:"took_ns"`
+	// Rested is how long the service took to recover before it; 0 for the first.
+	Rested time.Duration `json:"rested_ns"`
+	// Judgement is what came of it.
+	Judgement Judgement `json:"judgement"`
+}
+
+// Result is what a search knows.
+type Result struct {
+	Outcome Outcome `json:"outcome"`
+	// Why says in a line what ended the search, for Generator, First, Broken and Bounds.
+	Why string `json:"why,omitempty"`
+	// Holds is the highest rate that held, below all that did not; 0 if there is none.
+	Holds float64 `json:"holds,omitempty"`
+	// Fails is the lowest rate that did not, and Limited the lowest at which the
+	// generator was the limit; one of them is above Holds, or none, and the other 0.
+	Fails   float64 `json:"fails,omitempty"`
+	Limited float64 `json:"limited,omitempty"`
+	// Sure says that Holds was confirmed by a second run.
+	Sure bool `json:"confirmed"`
+	// Steps are all runs, in their order.
+	Steps []Step `json:"steps"`
+	// Notes are lines on what the answer is worth.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// search is the state of Find.
+type search struct {
+	options Options
+	began   time.Time
+	before  health // of the service at the start
+	after   health // of the service when it had not recovered
+	rested  time.Duration
+	levels  ladder
+	result  Result
+}
+
+// Find looks for the highest rate at which all thresholds hold.
+//
+// It doubles the rate until the thresholds are missed or the generator is the limit,
+// and then halves the interval by ratio until its ends are as near as the precision. A
+// rate fails when it missed twice and never held; the answer's rate has held twice, and
+// the one above it has missed three times (with a held run between them if need be).
+// Before each run but the first the service has to answer a probe as it did at the start.
+//
+// Errors: one line for options that make no sense, for a service that answers no probe
+// at the start, and those of Run and Probe. With an error of these two the result
+// holds what is known until then. When ctx is cancelled there is no error.
+func Find(ctx context.Context, o Options) (Result, error) {
+	if err := o.complete(); err != nil {
+		return Result{}, err
+	}
+	s := &search{options: o, began: time.Now()}
+	err := s.start(ctx)
+	for err == nil {
+		var more bool
+		if more, err = s.step(ctx); !more {
+			break
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		s.result.Outcome, err = Cancelled, nil
+	case errors.Is(err, errBroken):
+		s.broken()
+		err = nil
+	}
+	s.sum()
+	return s.result, err
+}
+
+// start learns how the service answers who hardly asks.
+func (s *search) start(ctx context.Context) (err error) {
+	if s.before, err = s.probe(ctx); err != nil {
+		return err
+	}
+	if s.before.failed >= 1 {
+		return errors.New("the service answers no call before the search; nothing was loaded")
+	}
+	return nil
+}
+
+// step makes the next run, or says that there is none.
+func (s *search) step(ctx context.Context) (more bool, err error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	rate, more := s.levels.next(s.options.First, s.options.Precision)
+	if !more {
+		s.end()
+		return false, nil
+	}
+	if s.bound() {
+		return false, nil
+	}
+	if len(s.result.Steps) > 0 {
+		rests := time.Now()
+		if err := s.recover(ctx); err != nil {
+			return false, err
+		}
+		if s.rested = time.Since(rests); s.bound() {
+			return false, nil
+		}
+	}
+	return true, s.run(ctx, rate)
+}
+
+// bound reports whether no other run may begin, and notes why.
+func (s *search) bound() bool {
+	why := s.used()
+	if why != "" {
+		s.result.Outcome, s.result.Why = Bounds, why
+	}
+	return why != ""
+}
+
+// used says which bound does not allow another run, or "".
+func (s *search) used() string {
+	n := len(s.result.Steps)
+	if n >= s.options.MostRuns {
+		return fmt.Sprintf("%d runs were made, and no more are allowed", n)
+	}
+	var last time.Duration
+	if n > 0 {
+		last = s.result.Steps[n-1].Took
+	}
+	if time.Since(s.began)+last > s.options.MostTime {
+		return fmt.Sprintf("another run would end after the %v that are allowed", s.options.MostTime)
+	}
+	return ""
+}
+
+// run makes one run and adds it to its level.
+func (s *search) run(ctx context.Context, rate float64) error {
+	began := time.Now()
+	run, err := s.options.Run(ctx, rate)
+	if err != nil {
+		return err
+	}
+	if run.Record.Loop != traffic.OpenLoop {
+		return errors.New("--find is for open loops: in a closed loop the service sets the rate")
+	}
+	l := s.levels.at(rate)
+	step := Step{
+		Rate: rate, Try: l.held + l.missed + l.limited + 1,
+		Began: began.Sub(s.began), Took: time.Since(began), Rested: s.rested,
+		Judgement: s.options.Thresholds.Judge(run.Record, run.Busy),
+	}
+	s.result.Steps = append(s.result.Steps, step)
+	s.note(run.Record)
+	if s.options.Told != nil {
+		s.options.Told(step, run.Record)
+	}
+	switch {
+	case step.Judgement.Cut && ctx.Err() == nil:
+		return errors.New("a run was cut short, though nobody has cancelled the search")
+	case step.Judgement.Cut:
+	case step.Judgement.Generator != "":
+		l.limited++
+	case step.Judgement.Verdict == Held:
+		l.held++
+	default:
+		l.missed++
+	}
+	return nil
+}
+
+// note adds, with the first run, what a reader should know.
+func (s *search) note(r *traffic.Record) {
+	if len(s.result.Steps) > 1 || r.Cut {
+		return
+	}
+	if d, by := s.options.needs(); r.Counted < d {
+		s.result.Notes = append(s.result.Notes, fmt.Sprintf(
+			"runs of %v are short for %s: an overload of %s shows after %v; give a longer --duration",
+			r.Counted, by, percent(s.options.Precision), d))
+	}
+}
+
+// end names the outcome of a search that has nothing left to find out.
+func (s *search) end() {
+	low, high := s.levels.bracket()
+	switch {
+	case high == nil:
+		s.result.Outcome = Highest
+	case high.state() == limits:
+		s.result.Outcome = Generator
+		s.result.Why = s.last(high.rate)
+	case low == nil:
+		s.result.Outcome = First
+		s.result.Why = s.last(high.rate)
+	default:
+		s.result.Outcome = Found
+	}
+}
+
+// last returns what the last run at a rate that did not hold has said.
+func (s *search) last(rate float64) (why string) {
+	for _, step := range s.result.Steps {
+		if step.Rate == rate && step.Judgement.Verdict != Held {
+			why = step.Judgement.String()
+		}
+	}
+	return why
+}
+
+func (s *search) broken() {
+	s.result.Outcome = Broken
+	last := s.result.Steps[len(s.result.Steps)-1]
+	s.result.Why = fmt.Sprintf("%v after the run at %s a few calls one by one had %v; before the search %v",
+		s.options.MostRest, rateText(last.Rate), s.after, s.before)
+}
+
+// sum fills in what is known, however the search ended.
+func (s *search) sum() {
+	low, high := s.levels.bracket()
+	if low != nil {
+		s.result.Holds, s.result.Sure = low.rate, low.held >= sureHeld
+	}
+	switch {
+	case high == nil:
+	case high.state() == limits:
+		s.result.Limited = high.rate
+	default:
+		s.result.Fails = high.rate
+	}
+}

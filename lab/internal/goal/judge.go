@@ -1,0 +1,185 @@
+package goal
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Verdict is what a run says of a threshold, as it stands in JSON.
+type Verdict string
+
+// The verdicts. Only with Held a program that was asked for thresholds ends with 0: who
+// asked for a condition did not get it if nobody knows.
+const (
+	Held    Verdict = "held"
+	Missed  Verdict = "missed"
+	Unknown Verdict = "unknown"
+)
+
+// Finding is what came of one threshold.
+type Finding struct {
+	// Threshold is its text.
+	Threshold string `json:"threshold"`
+	// Added says that nobody had asked for it (Parse).
+	Added bool `json:"added,omitempty"`
+	// Value is what was measured, in Unit; 0 if Empty.
+	Value float64 `json:"value"`
+	Unit  Unit    `json:"unit"`
+	// Empty says that there was nothing to measure it of.
+	Empty bool `json:"empty,omitempty"`
+	// Verdict is Unknown if Empty, and in a record that is not judged.
+	Verdict Verdict `json:"verdict"`
+	// Note is a line on what the value is worth, or "".
+	Note string `json:"note,omitempty"`
+}
+
+// Measured returns the value as people read it.
+func (f Finding) Measured() string {
+	switch {
+	case f.Empty:
+		return "nothing measured"
+	case f.Unit == Nanoseconds:
+		return short(time.Duration(f.Value))
+	case f.Unit == Share:
+		return strconv.FormatFloat(100*f.Value, 'g', 3, 64) + "%"
+	default:
+		return rateText(f.Value)
+	}
+}
+
+// Judgement is what came of all thresholds of a run.
+type Judgement struct {
+	// Verdict is Held if all are held, Missed if one of them is missed, else Unknown.
+	Verdict Verdict `json:"verdict"`
+	// Generator says in a line why the generator may have set the figures, or "".
+	// Such a run is not judged: all verdicts are Unknown, but for those that a small
+	// lag (Record.SlightlyLate) leaves as they are. If it leaves all, this is "".
+	Generator string `json:"generator,omitempty"`
+	// Cut says that the run was ended early. It is not judged either: that p99 held
+	// for a part of the time is not what was asked.
+	Cut bool `json:"cut_short,omitempty"`
+	// Findings are in the order of the thresholds.
+	Findings []Finding `json:"thresholds"`
+}
+
+// String is a line without the thresholds that hold: "held", or why not.
+func (j Judgement) String() string {
+	switch {
+	case j.Generator != "":
+		return "not judged: " + j.Generator
+	case j.Cut:
+		return "not judged: the run was cut short"
+	}
+	parts := []string{string(j.Verdict)}
+	for _, f := range j.Findings {
+		if f.Verdict != Held {
+			parts = append(parts, fmt.Sprintf("%s (%s)", f.Threshold, f.Measured()))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Judge holds a record against thresholds. busy is the share, 0 to 1, of the time for
+// which the busiest core of the generator was busy; 0 if not known.
+//
+// Quantiles, max and mean are those of Record.Latency, where calls that were not sent
+// or not answered count with the age that they had reached.
+//
+// A quantile of a few calls is judged as it was observed, with a note. What says "too
+// few" elsewhere in the lab are claims about the service, from which the next
+// run may differ. A threshold is a statement about this run: p99<100ms means that at
+// most one in a hundred of these calls took 100 ms or longer, and that can be counted
+// for any number of calls. Below 100 of them it means all. To call it unknown
+// would turn every short run into a failure, and whoever wants to end a build on it would
+// turn the rule off.
+//
+// Where calls were sent a little late, at most by lag, latencies are too high by that much
+// at most. So a latency below its limit is below it without the lag, too, and one that is
+// above by more than the lag stays above: only what lies between is Unknown.
+func (all Thresholds) Judge(r *traffic.Record, busy float64) Judgement {
+	j := Judgement{Verdict: Held, Generator: r.GeneratorLimits(busy), Cut: r.Cut}
+	slightly := r.SlightlyLate(busy)
+	judged := !j.Cut && (j.Generator == "" || slightly)
+	var lag time.Duration
+	if slightly {
+		lag, j.Generator = r.Lag.Max(), ""
+	}
+	latencies := r.Latency()
+	for _, t := range all {
+		f := t.measure(r, latencies)
+		f.Verdict = Unknown
+		if !f.Empty && judged {
+			f.Verdict = t.verdict(f.Value, lag)
+		}
+		if lag > 0 && t.unit == Nanoseconds && !f.Empty {
+			f.Note = strings.TrimSuffix("up to "+short(lag)+" of it is send lag of the generator; "+f.Note, "; ")
+		}
+		if f.Verdict == Missed || (f.Verdict == Unknown && j.Verdict == Held) {
+			j.Verdict = f.Verdict
+		}
+		j.Findings = append(j.Findings, f)
+	}
+	if slightly && j.Verdict == Unknown {
+		j.Generator = r.GeneratorLimits(busy)
+	}
+	return j
+}
+
+// verdict holds a value against the limit. Latencies are too high by lag at most.
+func (t Threshold) verdict(value float64, lag time.Duration) Verdict {
+	least := value
+	if t.unit == Nanoseconds {
+		least -= float64(lag)
+	}
+	switch {
+	case t.holds(value) && t.holds(least):
+		return Held
+	case t.holds(value) || t.holds(least):
+		return Unknown
+	default:
+		return Missed
+	}
+}
+
+func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Finding {
+	f := Finding{Threshold: t.text, Added: t.added, Unit: t.unit}
+	switch t.name {
+	case "errors":
+		f.Value, f.Empty = r.FailedShare(), r.Due == 0
+	case "unsent":
+		f.Empty = r.Due == 0
+		if !f.Empty {
+			f.Value = float64(r.Unsent.Full+r.Unsent.Late) / float64(r.Due)
+		}
+	case "rate":
+		f.Value, f.Empty = r.PerSecond(), r.Counted <= 0
+	case "max":
+		f.Value, f.Empty = float64(latencies.Max()), latencies.Count() == 0
+	case "mean":
+		f.Value, f.Empty = float64(latencies.Mean()), latencies.Count() == 0
+	default:
+		f.Value, f.Empty = float64(observed(latencies, t.share)), latencies.Count() == 0
+		if q := latencies.Quantile(t.share); q.TooFew && !f.Empty {
+			f.Note = fmt.Sprintf("of %s calls: the next run may differ, %s calls tell this quantile", count(latencies.Count()), count(q.Needs))
+		}
+	}
+	return f
+}
+
+// observed returns the smallest latency that at least the share of the calls did not
+// exceed. Histogram.At rounds to the nearest call instead: of 149 calls it leaves two
+// beyond p99.
+func observed(h *latency.Histogram, share float64) time.Duration {
+	n := float64(h.Count())
+	if n == 0 {
+		return 0
+	}
+	rank := math.Ceil(share * n * (1 - 1e-12)) // 0.99 of 100 is 99, whatever floats say
+	return h.At(rank / n)
+}

@@ -1,0 +1,49 @@
+package goal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// No test leaves a goroutine behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+// blank is the record of an open loop without a call.
+func blank(counted time.Duration) *traffic.Record {
+	return &traffic.Record{
+		Loop: traffic.OpenLoop, Counted: counted, Calls: latency.NewCalls(),
+		Unsent: traffic.Unsent{Ages: latency.New()}, Open: latency.New(), Lag: latency.New(),
+	}
+}
+
+// add records answers that took so long.
+func add(r *traffic.Record, n int, took time.Duration) *traffic.Record {
+	for range n {
+		r.Calls.Answer(took)
+	}
+	r.Due += int64(n)
+	r.Came += int64(n)
+	return r
+}
+
+// fail records failures.
+func fail(r *traffic.Record, n int) *traffic.Record {
+	for range n {
+		r.Calls.Fail(14, time.Millisecond)
+	}
+	r.Due += int64(n)
+	return r
+}
+
+func parse(t testing.TB, texts ...string) Thresholds {
+	t.Helper()
+	all, err := Parse(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,120 @@
+package goal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+const (
+	// DefaultPrecision is how near the two rates of an answer are.
+	DefaultPrecision = 0.05
+	// DefaultMostRuns is enough to grow a thousandfold and to narrow down to 5 %, with
+	// every rate tried twice: (10 + 4) x 2, and what makes sure.
+	DefaultMostRuns = 40
+	// DefaultMostTime is enough for that with runs of 30 s, and pauses between them.
+	DefaultMostTime = 30 * time.Minute
+	// DefaultMostRest is how long a service may take to recover.
+	DefaultMostRest = 30 * time.Second
+
+	// leastPrecision is above what three digits of a rate tell apart.
+	leastPrecision = 0.02
+	mostRunsBound  = 1000
+	mostTimeBound  = 24 * time.Hour
+	// mostRate is the highest that traffic.ParseRate reads.
+	mostRate = 1_000_000
+)
+
+// Run is what came of a run.
+type Run struct {
+	Record *traffic.Record
+	// Busy is the share, 0 to 1, of the time for which the busiest core of the
+	// generator was busy; 0 if not known.
+	Busy float64
+}
+
+// Options are what Find has to know.
+type Options struct {
+	// Thresholds have to hold. Those that want a figure to be high (rate>=450) are
+	// refused: they are missed at low rates, where the search begins.
+	Thresholds Thresholds
+	// First is the rate of the first run, in calls per second. The search goes up from
+	// there, never below.
+	First float64
+	// Run makes an open loop at a rate, always for the same time.
+	Run func(ctx context.Context, rate float64) (Run, error)
+	// Probe makes a few calls one after the other, such as one caller for a second.
+	// Its record says how the service is when nobody loads it.
+	Probe func(ctx context.Context) (*traffic.Record, error)
+	// Told, if given, is called after each run, by the goroutine that searches.
+	Told func(Step, *traffic.Record)
+
+	// Precision is how near the two rates of the answer have to be: 0.05 is 5 %, also
+	// the default.
+	Precision float64
+	// MostRuns bounds the runs, DefaultMostRuns if 0.
+	MostRuns int
+	// MostTime bounds the search, DefaultMostTime if 0: no run begins that would end
+	// later if it took as long as the one before.
+	MostTime time.Duration
+	// MostRest bounds each pause between runs, DefaultMostRest if 0.
+	MostRest time.Duration
+}
+
+// complete fills in defaults, and checks what people have given.
+//
+// Errors: one line.
+func (o *Options) complete() error {
+	if o.Precision == 0 {
+		o.Precision = DefaultPrecision
+	}
+	if o.MostRuns == 0 {
+		o.MostRuns = DefaultMostRuns
+	}
+	if o.MostTime == 0 {
+		o.MostTime = DefaultMostTime
+	}
+	if o.MostRest == 0 {
+		o.MostRest = DefaultMostRest
+	}
+	switch {
+	case len(o.Thresholds) == 0:
+		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
+	case !(o.First > 0) || o.First > mostRate:
+		return fmt.Errorf("--find begins with --rate, and %v is not a rate above 0 and up to %d per second", o.First, mostRate)
+	case !(o.Precision >= leastPrecision) || o.Precision > 1:
+		return fmt.Errorf("--precision %v: want %v%% to 100%%", percent(o.Precision), 100*leastPrecision)
+	case o.MostRuns < 1 || o.MostRuns > mostRunsBound:
+		return fmt.Errorf("--max-runs %d: want 1 to %d", o.MostRuns, mostRunsBound)
+	case o.MostTime < 0 || o.MostTime > mostTimeBound:
+		return fmt.Errorf("--max-time %v: want 0s to %v", o.MostTime, mostTimeBound)
+	case o.MostRest < 0 || o.MostRest > mostTimeBound:
+		return fmt.Errorf("--max-rest %v: want 0s to %v", o.MostRest, mostTimeBound)
+	}
+	for _, t := range o.Thresholds {
+		if t.least() {
+			return fmt.Errorf("--fail %q: --find looks for the highest rate, and this one is missed at low ones; want < or <=", t)
+		}
+	}
+	return nil
+}
+
+// needs returns how long a run has to be for an overload of the precision to show.
+//
+// A service that gets 1+p times what it can do falls behind by p seconds in each second,
+// so that the last calls of a run of T wait for p T. That has to be more than the limit.
+func (o *Options) needs() (d time.Duration, by Threshold) {
+	for _, t := range o.Thresholds {
+		if t.unit != Nanoseconds {
+			continue
+		}
+		if n := time.Duration(min(t.limit/o.Precision, math.MaxInt64/2)); n > d {
+			d, by = n, t
+		}
+	}
+	return d, by
+}

@@ -1,0 +1,242 @@
+// Package httpcaller makes the calls of a load as HTTP requests to a gateway: a program
+// that makes gRPC calls for each of them, as the front of examples/fibonacci does.
+//
+// Start from New; Ready waits for the gateway, Call makes a request.
+//
+//   - A request is a GET; {{.RequestNumber}} and {{.Seed}} in its path are filled in.
+//   - Its status becomes one of gRPC, 503 UNAVAILABLE for example; the first line of a
+//     failure is its message.
+//   - X-Calls-By-Server, "a=3, b=2", says who has answered the calls behind it.
+package httpcaller
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+const (
+	// mostLine is how much of a failure's text is kept, in bytes.
+	mostLine = 300
+	// mostWorkers is how many names are read of one answer.
+	mostWorkers = 100
+	// askEvery is how often Ready asks a gateway that does not answer.
+	askEvery = 20 * time.Millisecond
+)
+
+// Options are what to ask for.
+type Options struct {
+	// Address is the gateway's, host:port.
+	Address string
+	// Path is what is asked for, with its query.
+	Path string
+	// Ready is a path that is answered with 200 when the gateway can work; empty: Path.
+	Ready string
+	// Seed stands for {{.Seed}}.
+	Seed uint64
+}
+
+// Client makes requests, each over a connection of its own: so do curl and ab.
+//
+// Life: New; Ready if wanted; calls; Close when all have ended.
+type Client struct {
+	options Options
+	client  http.Client
+	opened  atomic.Int64
+}
+
+var (
+	_ traffic.Client = (*Client)(nil)
+	_ traffic.Dialer = (*Client)(nil)
+)
+
+// New returns a client, which has not asked for anything.
+//
+// Errors: one line, for an address or a path that cannot be.
+func New(o Options) (*Client, error) {
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return nil, fmt.Errorf("gateway %.80q: want host:port", o.Address)
+	}
+	for _, path := range []string{o.Path, o.Ready} {
+		if err := Check(path); path != "" && err != nil {
+			return nil, err
+		}
+	}
+	c := &Client{options: o}
+	var dialer net.Dialer
+	c.client.Transport = &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, Proxy: nil,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err == nil {
+				c.opened.Add(1)
+			}
+			return conn, err
+		},
+	}
+	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c, nil
+}
+
+// Check says in a line what is wrong with a path, or nil.
+func Check(path string) error {
+	filled := Options{Path: path}.path(0)
+	u, err := url.ParseRequestURI(filled)
+	if err != nil || u.Host != "" || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " #") {
+		return fmt.Errorf("path %.120q: want one such as /fibonacci?n={{.RequestNumber}}", path)
+	}
+	if strings.Contains(filled, "{{") {
+		return fmt.Errorf("path %.120q: {{.RequestNumber}} and {{.Seed}} can be filled in, nothing else", path)
+	}
+	return nil
+}
+
+func (o Options) path(number uint64) string {
+	return strings.NewReplacer(
+		"{{.RequestNumber}}", strconv.FormatUint(number, 10), "{{.Seed}}", strconv.FormatUint(o.Seed, 10),
+	).Replace(o.Path)
+}
+
+// Ready returns when the gateway answers with 200.
+//
+// Errors: one line with its last answer, when ctx ends.
+func (c *Client) Ready(ctx context.Context) error {
+	path := c.options.Ready
+	if path == "" {
+		path = c.options.path(0)
+	}
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	var last traffic.Answer
+	for {
+		answer := c.get(ctx, path, time.Time{})
+		if answer.Code == 0 {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = answer
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the gateway at %s does not answer %s: %s", c.options.Address, path, last.Message)
+		}
+	}
+}
+
+// String says how calls are made.
+func (c *Client) String() string { return "HTTP requests, each over a connection of its own" }
+
+// Opened returns how many connections were opened so far.
+func (c *Client) Opened() int64 { return c.opened.Load() }
+
+// Close ends the connections.
+func (c *Client) Close() { c.client.CloseIdleConnections() }
+
+// Call makes one request.
+func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+	return c.get(ctx, c.options.path(call.Number), call.Deadline)
+}
+
+func (c *Client) get(ctx context.Context, path string, deadline time.Time) traffic.Answer {
+	if !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.options.Address+path, http.NoBody)
+	if err != nil {
+		return traffic.Answer{Code: uint32(codes.InvalidArgument), Message: err.Error()}
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	defer response.Body.Close()
+	answer := traffic.Answer{
+		Sent: traffic.Volume{Messages: 1}, Workers: workers(response.Header.Get("X-Calls-By-Server")),
+		Code: uint32(code(response.StatusCode)),
+	}
+	body := bufio.NewReaderSize(response.Body, mostLine)
+	if answer.Code != 0 {
+		line, _ := body.Peek(mostLine)
+		first, _, _ := strings.Cut(string(line), "\n")
+		answer.Message = fmt.Sprintf("%d %s", response.StatusCode, strings.TrimSpace(first))
+	}
+	n, err := io.Copy(io.Discard, body)
+	answer.Received = traffic.Volume{Messages: 1, Bytes: n}
+	if err != nil && answer.Code == 0 {
+		return failed(ctx, err)
+	}
+	return answer
+}
+
+// failed is the answer to a request that was not answered.
+func failed(ctx context.Context, err error) traffic.Answer {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err // without the URL, which differs from call to call
+	}
+	answer := traffic.Answer{Code: uint32(codes.Unavailable), Message: err.Error()}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		answer.Code, answer.Message = uint32(codes.DeadlineExceeded), "deadline exceeded"
+	case ctx.Err() != nil:
+		answer.Code, answer.Message = uint32(codes.Canceled), "cancelled"
+	}
+	return answer
+}
+
+// code is the status of gRPC for one of HTTP.
+func code(status int) codes.Code {
+	switch status {
+	case http.StatusOK, http.StatusNoContent:
+		return codes.OK
+	case http.StatusBadRequest:
+		return codes.InvalidArgument
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return codes.Unimplemented
+	case http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case http.StatusServiceUnavailable:
+		return codes.Unavailable
+	case http.StatusGatewayTimeout:
+		return codes.DeadlineExceeded
+	case http.StatusInternalServerError, http.StatusBadGateway:
+		return codes.Internal
+	default:
+		return codes.Unknown
+	}
+}
+
+// workers reads "a=3, b=2"; what is no number is left out.
+func workers(header string) traffic.Shares {
+	if header == "" {
+		return nil
+	}
+	shares := traffic.Shares{}
+	for part := range strings.SplitSeq(header, ",") {
+		name, number, _ := strings.Cut(strings.TrimSpace(part), "=")
+		calls, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && calls > 0 && len(shares) < mostWorkers {
+			shares[name] += calls
+		}
+	}
+	return shares
+}

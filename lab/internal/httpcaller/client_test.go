@@ -1,0 +1,143 @@
+package httpcaller_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/httpcaller"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+func start(t *testing.T, handle http.HandlerFunc, path string) *httpcaller.Client {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	c, err := httpcaller.New(httpcaller.Options{Address: server.Listener.Addr().String(), Path: path, Ready: "/healthz", Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A request carries its number and the seed; its answer names several workers.
+func TestCall(t *testing.T) {
+	c := start(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Calls-By-Server", "a=3, b=2,c=x, =0")
+		fmt.Fprint(w, r.URL.String())
+	}, "/fibonacci/random?iterations=5&seed={{.Seed}}-{{.RequestNumber}}")
+	for number := range uint64(3) {
+		answer := c.Call(t.Context(), traffic.Call{Number: number})
+		want := int64(len("/fibonacci/random?iterations=5&seed=7-0"))
+		if answer.Code != 0 || answer.Received.Bytes != want || answer.Workers["a"] != 3 || answer.Workers["b"] != 2 || len(answer.Workers) != 2 {
+			t.Errorf("call %d: %+v", number, answer)
+		}
+	}
+	if c.Opened() != 3 {
+		t.Errorf("%d connections for 3 requests", c.Opened())
+	}
+}
+
+// Each status of HTTP has one of gRPC, and the first line is kept.
+func TestFailures(t *testing.T) {
+	for status, want := range map[int]codes.Code{
+		400: codes.InvalidArgument, 404: codes.Unimplemented, 429: codes.ResourceExhausted, 500: codes.Internal,
+		502: codes.Internal, 503: codes.Unavailable, 504: codes.DeadlineExceeded, 302: codes.Unknown,
+	} {
+		c := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, "20 of 100 calls failed\n%s", strings.Repeat("x", 1<<20))
+		}, "/")
+		answer := c.Call(t.Context(), traffic.Call{})
+		if codes.Code(answer.Code) != want || answer.Message != fmt.Sprintf("%d 20 of 100 calls failed", status) {
+			t.Errorf("%d: %v %.80q, want %v", status, codes.Code(answer.Code), answer.Message, want)
+		}
+	}
+}
+
+// A request ends at its deadline, and when the load gives it up.
+func TestCallEnds(t *testing.T) {
+	release := make(chan struct{})
+	c := start(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}, "/")
+	defer close(release)
+	answer := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(50 * time.Millisecond)})
+	if codes.Code(answer.Code) != codes.DeadlineExceeded {
+		t.Errorf("at its deadline: %+v", answer)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if answer := c.Call(ctx, traffic.Call{}); codes.Code(answer.Code) != codes.Canceled {
+		t.Errorf("given up: %+v", answer)
+	}
+}
+
+// Ready waits for a gateway that does not work yet, and says what it answers.
+func TestReady(t *testing.T) {
+	var asked atomic.Int64
+	c := start(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" || asked.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, "not yet")
+		}
+	}, "/")
+	if err := c.Ready(t.Context()); err != nil || asked.Load() != 3 {
+		t.Errorf("%v after %d questions", err, asked.Load())
+	}
+	asked.Store(-1 << 40)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := c.Ready(ctx); err == nil || !strings.HasSuffix(err.Error(), "does not answer /healthz: 503 not yet") {
+		t.Error(err)
+	}
+}
+
+// Nobody is there: every call is UNAVAILABLE with a text that does not differ.
+func TestNobodyThere(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	c, err := httpcaller.New(httpcaller.Options{Address: address, Path: "/?n={{.RequestNumber}}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := c.Call(t.Context(), traffic.Call{}), c.Call(t.Context(), traffic.Call{Number: 1})
+	if codes.Code(first.Code) != codes.Unavailable || first.Message != second.Message || !strings.Contains(first.Message, "refused") {
+		t.Errorf("%+v, %+v", first, second)
+	}
+}
+
+// What cannot be is told before anything is asked for.
+func TestWrongOptions(t *testing.T) {
+	for _, o := range []httpcaller.Options{
+		{Address: "localhost", Path: "/"},
+		{Address: "localhost:1", Path: "fibonacci"},
+		{Address: "localhost:1", Path: "http://elsewhere/"},
+		{Address: "localhost:1", Path: "/a b"},
+		{Address: "localhost:1", Path: "/?n={{.UUID}}"},
+	} {
+		if _, err := httpcaller.New(o); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package ideal
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+func plan(t *testing.T, o traffic.Options) traffic.Plan {
+	t.Helper()
+	p, err := o.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// With exponential service at 80 % of four slots the mean is that of the Erlang C
+// formula (M/M/4): 10 ms of service and 7.46 ms of waiting.
+func TestErlangC(t *testing.T) {
+	p := plan(t, traffic.Options{Rate: "320", Arrivals: "poisson", Duration: 900 * time.Second, Warmup: 5 * time.Second, Seed: 7})
+	times, err := TimesOf(t.Context(), `{"sleep_ms": {{exponential 10}}}`, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Queue(p, times, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean := all.Mean().Seconds(); math.Abs(mean-0.01746) > 0.0006 {
+		t.Errorf("the mean is %v over %d calls, want 17.46 ms", all.Mean(), all.Count())
+	}
+	if n := float64(all.Count()); math.Abs(n-288_000) > 2000 {
+		t.Errorf("%v calls, want those of 900 s", n)
+	}
+}
+
+// Constant arrivals below capacity never wait, whoever takes a part of the plan.
+func TestNobodyWaits(t *testing.T) {
+	p := plan(t, traffic.Options{Rate: "100", Duration: 2 * time.Second})
+	p.Part, p.Parts = 1, 3
+	times, err := TimesOf(t.Context(), `{"sleep_ms": 12, "cpu_ms": 3}`, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Queue(p, times, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.Count() != 200 || all.Max()-all.Min() > 20*time.Microsecond || all.Mean().Round(100*time.Microsecond) != 15*time.Millisecond {
+		t.Errorf("%d calls of %v to %v", all.Count(), all.Min(), all.Max())
+	}
+}
+
+func TestNoIdeal(t *testing.T) {
+	times := func(uint64) time.Duration { return time.Millisecond }
+	for want, o := range map[string]traffic.Options{
+		"a closed loop has no ideal queue":          {Callers: 3, Duration: time.Second},
+		"calls with a deadline have no ideal queue": {Rate: "10", Duration: time.Second, Timeout: time.Second},
+	} {
+		if _, err := Queue(plan(t, o), times, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := Queue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0); err == nil {
+		t.Error("no slots")
+	}
+	if _, err := TimesOf(t.Context(), `{"sleep": 1}`, 1); err == nil || !strings.Contains(err.Error(), "sleep") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,71 @@
+package lab_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+)
+
+// What cannot be compared is refused in one line that names the file.
+func TestCompareRefused(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	if _, err := made.Save(run, made.Options{Arms: []string{"a"}, Rates: []int{10}, Rounds: 1, Seconds: 1, Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	load := write("load.json", `{"schema":"cabrank.lab.load/1"}`)
+	broken := write("broken.json", `{"schema":`)
+	other := write("other.json", `{"schema":"cabrank.lab.find/1"}`)
+	for _, tc := range []struct{ a, b, want string }{
+		{filepath.Join(dir, "none"), run, "none: no such file"},
+		{t.TempDir(), run, "run.json: no such file"},
+		{run, broken, "broken.json is no result of the lab: unexpected end"},
+		{run, other, `other.json is no result of a run or a load: its schema is "cabrank.lab.find/1"`},
+		{run, load, "load.json is a load: compare two of a kind"},
+		{load, load, "load.json is no result of a load: it has no record"},
+	} {
+		_, err := lab.Compare(tc.a, tc.b)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %s", err, tc.want)
+		}
+	}
+}
+
+// A comparison is written beside nothing else, and what is there is replaced.
+func TestSaveComparison(t *testing.T) {
+	run, out := t.TempDir(), t.TempDir()
+	r, err := made.Save(run, made.Options{Arms: []string{"a", "b"}, Rates: []int{50}, Rounds: 2, Seconds: 2, Effect: 1, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Compare(run, filepath.Join(run, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := lab.SaveComparison(out, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(out, "*"))
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v %v", files, err)
+	}
+	if err := lab.SaveRunReport(run, r); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(run, lab.ReportFile)); err != nil || !strings.Contains(string(text), "one call in 10 takes longer") {
+		t.Errorf("%v", err)
+	}
+}

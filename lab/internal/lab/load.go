@@ -1,0 +1,217 @@
+// Package lab joins the parts of the lab into what its commands do. It measures from
+// outside: what it calls, it calls as any user does.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/method"
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// answerLimit is how long the service may take to be reached, and to describe itself.
+const answerLimit = 10 * time.Second
+
+// Load is a load on one method of a service that somebody else runs.
+type Load struct {
+	// Address is host:port, unix:///path, or what else grpc-go takes.
+	Address string
+	// Method is package.Service/Method.
+	Method string
+	// Data are the requests: see method.Data.
+	Data method.Data
+	// Proto are the files that describe the method; without any the service is asked
+	// by reflection.
+	Proto method.Files
+	// Plan is when to call.
+	Plan traffic.Plan
+	// Strategy is how calls share connections.
+	Strategy caller.Strategy
+	// WorkerKey is the header or trailer that names who has answered; empty for none.
+	WorkerKey string
+	// Metadata is sent with each call.
+	Metadata metadata.MD
+	// Credentials are those of TLS; nil means plaintext.
+	Credentials credentials.TransportCredentials
+	// PIDs are the processes that answer, if they are on this machine: what they use
+	// is counted.
+	PIDs []int
+}
+
+// Prepared is a load that can run: the method is known, its requests are made, and the
+// service answers. Close it when it is of no more use.
+type Prepared struct {
+	load   Load
+	conn   *grpc.ClientConn // to ask by reflection; nil with files
+	client *caller.Client
+	method *method.Method
+}
+
+// Prepare finds the method, makes the requests and connects.
+//
+// Errors: one line that says what and where, and what to do instead.
+func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
+	p := &Prepared{load: l}
+	if err := p.prepare(ctx); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Prepared) prepare(ctx context.Context) error {
+	if err := checkService(p.load.PIDs); err != nil {
+		return err
+	}
+	if err := p.find(ctx); err != nil {
+		return err
+	}
+	l := p.load
+	l.Data.Seed = l.Plan.Seed
+	requests, err := p.method.Requests(ctx, l.Data)
+	if err != nil {
+		return err
+	}
+	p.client, err = caller.New(caller.Options{
+		Target: l.Address, Method: p.method.Path,
+		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
+		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
+		Credentials: l.Credentials,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	return p.client.Ready(ctx)
+}
+
+// find has the method described.
+func (p *Prepared) find(ctx context.Context) (err error) {
+	if len(p.load.Proto.Names) > 0 {
+		p.method, err = method.FromFiles(ctx, p.load.Proto, p.load.Method)
+		return err
+	}
+	security := p.load.Credentials
+	if security == nil {
+		security = insecure.NewCredentials()
+	}
+	p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(security), grpc.WithNoProxy())
+	if err != nil {
+		return fmt.Errorf("%.80q is no address: %w", p.load.Address, err)
+	}
+	p.method, err = method.FromServer(ctx, p.conn, p.load.Method, answerLimit)
+	return err
+}
+
+// Close ends the connections.
+func (p *Prepared) Close() {
+	if p.client != nil {
+		p.client.Close()
+	}
+	if p.conn != nil {
+		_ = p.conn.Close()
+	}
+}
+
+// Run makes the calls of a plan and reports what came of them. watch is called about
+// once a second; it may be nil. When ctx is cancelled, the report is of what was
+// measured until then.
+//
+// Errors: of the machine. What the service does is a figure.
+func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
+	return p.target().run(ctx, plan, watch)
+}
+
+// String says what is called, and where.
+func (p *Prepared) String() string { return p.load.Method + " at " + p.load.Address }
+
+func (p *Prepared) target() target {
+	return target{
+		client: p.client, what: strings.TrimPrefix(p.method.Path, "/"), address: p.load.Address,
+		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: p.load.PIDs,
+	}
+}
+
+// target is what a load is made on, whatever is spoken there.
+type target struct {
+	client        traffic.Client
+	what, address string // what is called, and where
+	how           string // how it is called, in a line
+	pids          []int  // who answers
+}
+
+func (t target) run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
+	load := traffic.New(plan, t.client)
+	service := watchService(t.pids, plan.Warmup)
+	began, used := time.Now(), usedCPU()
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() { // ends with the load
+		defer close(watched)
+		if watch != nil {
+			follow(load, watch, done)
+		}
+	}()
+	record, err := load.Run(ctx)
+	processes := service.end()
+	close(done)
+	<-watched
+	if err != nil {
+		return report.Load{}, err
+	}
+	busy := float64(usedCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
+	return report.Load{
+		Method: t.what, Address: t.address, Began: began, Record: record,
+		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
+		Client:  []string{t.how},
+		Machine: []string{machine(busy)},
+	}, nil
+}
+
+// follow shows how a load goes once a second until it is done.
+func follow(load *traffic.Load, watch func(traffic.Live), done <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			watch(load.Live())
+		case <-done:
+			return
+		}
+	}
+}
+
+// machine describes where the generator ran.
+func machine(busy float64) string {
+	return fmt.Sprintf("The generator ran on %s and used %.0f %% of those that it may use.", cores(), 100*busy)
+}
+
+// Machine describes in a line where the lab runs.
+func Machine() string { return "The lab ran on " + cores() + "." }
+
+func cores() string {
+	m := testbed.ThisMachine("")
+	text := fmt.Sprintf("%d cores (%s, %s, %s)", m.Cores, m.CPU, m.Kernel, m.Go)
+	if m.CPU == "" {
+		text = fmt.Sprintf("%d cores (%s/%s, %s)", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, m.Go)
+	}
+	if host, err := os.Hostname(); err == nil {
+		text += " of " + host
+	}
+	return text
+}

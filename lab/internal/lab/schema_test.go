@@ -1,0 +1,180 @@
+package lab_test
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cabrank/cabrank/lab/internal/goal"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/whatif"
+)
+
+const (
+	runSchema  = "../../../docs/schema/lab-run.schema.json"
+	loadSchema = "../../../docs/schema/lab-load.schema.json"
+	whatSchema = "../../../docs/schema/lab-what-if.schema.json"
+)
+
+// validate holds a file against a schema, or against a part of it ("#/$defs/record").
+func validate(t *testing.T, schema, path string) {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	compiled, err := compiler.Compile(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Validate(value); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+}
+
+// What is written is what docs/schema says.
+func TestFilesFollowTheSchemas(t *testing.T) {
+	dir := t.TempDir()
+	r, err := made.Save(dir, made.Options{
+		Arms: []string{"a", "b"}, Rates: []int{30, 60}, Rounds: 2, Seconds: 8, Effect: 0.9, Workers: 2, Pause: true, Noisy: 1, Silent: "a",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Blocks[0].Events[0].Err = "no such process"
+	if err := result.Save(dir, r); err != nil {
+		t.Fatal(err)
+	}
+	validate(t, runSchema, filepath.Join(dir, result.RunFile))
+	for i := range r.Blocks {
+		validate(t, loadSchema+"#/$defs/record", filepath.Join(dir, r.Blocks[i].Raw))
+	}
+	record, err := result.ReadRecord(dir, &r.Blocks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Failures = []traffic.Failure{{Code: 14, Message: "gone", Calls: record.Calls.Failed.Count()}}
+	thresholds, err := goal.Parse([]string{"p99<1s", "rate>=10"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judgement := thresholds.Judge(record, 0.9)
+	load := report.Load{Method: "a.B/C", Began: made.Began(), Record: record, Judgement: &judgement, Limited: "busy", Processes: []report.Process{{PID: 1}}}
+	if err := lab.Save(dir, load); err != nil {
+		t.Fatal(err)
+	}
+	validate(t, loadSchema, filepath.Join(dir, lab.ResultFile))
+	answer, err := whatif.Question{
+		Rate: 100, Workers: []int{1, 2}, Slots: []int{1}, Calls: 1000, Timeout: 50 * time.Millisecond, Thresholds: thresholds,
+		Calibrations: []whatif.Calibration{{Slots: 1, Workers: 1, Times: record.Calls.Answered, Echo: time.Microsecond, Told: true, Failed: 1}},
+	}.Ask(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Machine = []string{"This one."}
+	if err := lab.SaveWhatIf(dir, answer); err != nil {
+		t.Fatal(err)
+	}
+	validate(t, whatSchema, filepath.Join(dir, lab.WhatIfFile))
+}
+
+// Every key is described, with its meaning, and no other one is.
+func TestSchemasDescribeEveryKey(t *testing.T) {
+	for path, of := range map[string]any{runSchema: result.Run{}, loadSchema: lab.Result{}, whatSchema: whatif.Answer{}} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(text, &schema); err != nil {
+			t.Fatal(err)
+		}
+		d := described{T: t, defs: schema["$defs"].(map[string]any)}
+		d.walk(filepath.Base(path), reflect.TypeOf(of), schema)
+	}
+}
+
+// The figures that the schema names are those that there are.
+func TestSchemaNamesAllFigures(t *testing.T) {
+	text, err := os.ReadFile(runSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range result.All() {
+		names = append(names, f.Name)
+	}
+	want, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flat bytes.Buffer
+	if err := json.Compact(&flat, text); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(flat.Bytes(), append([]byte(`"enum":`), want...)); n != 3 {
+		t.Errorf("%d lists of all figures, want 3 of %s", n, want)
+	}
+}
+
+// described compares types with a schema.
+type described struct {
+	*testing.T
+
+	defs map[string]any
+}
+
+func (d described) walk(where string, of reflect.Type, schema map[string]any) {
+	if ref, is := schema["$ref"].(string); is {
+		schema, _ = d.defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+	}
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch {
+	case of.Implements(reflect.TypeFor[json.Marshaler]()), reflect.PointerTo(of).Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return // it writes itself
+	case of.Kind() == reflect.Slice:
+		items, _ := schema["items"].(map[string]any)
+		d.walk(where+"[]", of.Elem(), items)
+		return
+	case of.Kind() != reflect.Struct:
+		return
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	left := map[string]bool{}
+	for name := range properties {
+		left[name] = true
+	}
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property, is := properties[name].(map[string]any)
+		if about, _ := property["description"].(string); !is || about == "" {
+			d.Errorf("%s.%s is not described", where, name)
+			continue
+		}
+		delete(left, name)
+		d.walk(where+"."+name, field.Type, property)
+	}
+	for name := range left {
+		d.Errorf("%s.%s is described and not there", where, name)
+	}
+}

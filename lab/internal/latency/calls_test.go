@@ -1,0 +1,116 @@
+package latency_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
+)
+
+// Failures do not touch the answers, and every one has its code.
+func TestFailuresAreKeptApart(t *testing.T) {
+	calls := latency.NewCalls()
+	calls.Answer(10 * time.Millisecond)
+	calls.Answer(20 * time.Millisecond)
+	for _, code := range []uint32{4, 14, 14, 0, 17, 1 << 31} {
+		calls.Fail(code, time.Second)
+	}
+	want := latency.Codes{2: 3, 4: 1, 14: 2}
+	if calls.Codes != want {
+		t.Errorf("codes %v, want %v", calls.Codes, want)
+	}
+	s := calls.Summary()
+	if calls.Count() != 8 || s.Answered.Count != 2 || s.Failed.Count != 6 {
+		t.Errorf("%d calls, %d answered, %d failed; want 8, 2, 6", calls.Count(), s.Answered.Count, s.Failed.Count)
+	}
+	if s.Answered.Max > 21*time.Millisecond || s.Failed.Min < 999*time.Millisecond {
+		t.Errorf("answers up to %v, failures from %v", s.Answered.Max, s.Failed.Min)
+	}
+}
+
+func TestCallsMerge(t *testing.T) {
+	a, b := latency.NewCalls(), latency.NewCalls()
+	a.Answer(time.Millisecond)
+	a.Fail(14, time.Second)
+	b.Fail(14, time.Second)
+	b.Fail(8, time.Second)
+	a.Merge(b)
+	if want := (latency.Codes{8: 1, 14: 2}); a.Count() != 4 || a.Codes != want {
+		t.Errorf("%d calls, codes %v; want 4, %v", a.Count(), a.Codes, want)
+	}
+	if b.Count() != 2 {
+		t.Errorf("what was merged has %d calls, had 2", b.Count())
+	}
+}
+
+func TestCallsAsJSON(t *testing.T) {
+	calls := latency.NewCalls()
+	for _, d := range latencies(20_000, 1) {
+		calls.Answer(d)
+	}
+	calls.Fail(4, 300*time.Millisecond)
+	data, err := json.Marshal(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read latency.Calls
+	if err := json.Unmarshal(data, &read); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read.Summary(), calls.Summary(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+	again, err := json.Marshal(&read)
+	if err != nil || string(again) != string(data) {
+		t.Errorf("written again it differs (%v)", err)
+	}
+	if len(data) > 32<<10 {
+		t.Errorf("20,000 calls take %d bytes", len(data))
+	}
+}
+
+// The keys are part of the schema of a report.
+func TestSummaryAsJSON(t *testing.T) {
+	calls := latency.NewCalls()
+	for range 1000 {
+		calls.Answer(time.Microsecond)
+	}
+	calls.Fail(14, 2*time.Microsecond)
+	data, err := json.Marshal(calls.Summary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"answered":{"count":1000,"at_bound":0,"mean_ns":1000,"min_ns":1000,"max_ns":1000,"quantiles":[{"share":0.5,"ns":1000,"needs":200}`,
+		`{"share":0.99,"ns":0,"too_few":true,"needs":10000}`,
+		`"failed":{"count":1,`,
+		`"codes":{"14":1}`,
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s is not in %s", want, data)
+		}
+	}
+}
+
+func TestCallsRefused(t *testing.T) {
+	good := text(t, latency.New())
+	one := latency.New()
+	one.Record(time.Second)
+	for _, tc := range []struct{ data, want string }{
+		{`{}`, "calls: a histogram of answered or failed calls is missing"},
+		{`{"answered":"` + good + `","failed":null}`, "calls: a histogram of answered or failed calls is missing"},
+		{`{"answered":"` + good + `","failed":"` + good + `","codes":{"17":1}}`, "codes: 1 calls with status 17: status is 1 to 16, calls 1 to 2^53"},
+		{`{"answered":"` + good + `","failed":"` + good + `","codes":{"4":-1}}`, "codes: -1 calls with status 4: status is 1 to 16, calls 1 to 2^53"},
+		{`{"answered":"` + good + `","failed":"` + text(t, one) + `","codes":{"4":2}}`, "calls: 1 failed, but the codes are those of 2"},
+		{`{"answered":"HIST"}`, "histogram: cut off before its head ends"},
+	} {
+		var calls latency.Calls
+		err := json.Unmarshal([]byte(tc.data), &calls)
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%.60s: error %v, want %s", tc.data, err, tc.want)
+		}
+	}
+}

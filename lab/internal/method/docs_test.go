@@ -1,0 +1,51 @@
+package method_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/method"
+)
+
+// docs/lab-load.md shows templates that work, and every placeholder that there is.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/lab-load.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 6 {
+		t.Errorf("%d examples", len(blocks))
+	}
+	cpu := fromFile(t, "../"+protos+"/cabrank/example/v1/work.proto", "cabrank.example.v1.Work/Cpu")
+	chat := fromFile(t, "../"+protos+"/cabrank/example/v1/work.proto", "cabrank.example.v1.Work/Chat")
+	for _, block := range blocks {
+		m := cpu
+		if strings.Contains(block[1], `"text"`) {
+			m = chat
+		}
+		requests(t, m, block[1]).Messages(1)
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\| .(\{\{.*?\}\}). \|`).FindAllStringSubmatch(string(page), -1) {
+		requests(t, chat, `{"text": "`+row[1]+`"}`).Messages(1)
+	}
+	_, err = chat.Requests(t.Context(), method.Data{Text: []byte("{{}}")})
+	_, list, _ := strings.Cut(err.Error(), "there are: ")
+	for known := range strings.SplitSeq(list, ", ") {
+		if first, _, _ := strings.Cut(known, " "); !strings.Contains(string(page), "{{"+first) {
+			t.Errorf("docs/lab-load.md does not have %s", first)
+		}
+	}
+	for place, data := range map[string]string{"7": `{"n": "x"}`, "10": `{"text": {{.UUID}}}`} {
+		m := cpu
+		if place == "10" {
+			m = chat
+		}
+		_, err := m.Requests(t.Context(), method.Data{Name: "--data", Text: []byte(data)})
+		if err == nil || !strings.Contains(string(page), "\n    "+err.Error()+"\n") {
+			t.Errorf("docs/lab-load.md does not have: %v", err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package method_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/method"
+)
+
+const protos = "../../../proto"
+
+func TestFromFiles(t *testing.T) {
+	full, err := filepath.Abs(protos + "/cabrank/example/v1/work.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string]method.Files{
+		"below a folder":       {Names: []string{"cabrank/example/v1/work.proto"}, Imports: []string{"testdata", protos}},
+		"as a path":            {Names: []string{protos + "/cabrank/example/v1/work.proto"}, Imports: []string{protos}},
+		"without import paths": {Names: []string{protos + "/cabrank/example/v1/work.proto"}},
+		"absolute":             {Names: []string{full}},
+		"absolute below":       {Names: []string{full}, Imports: []string{"testdata", protos}},
+		"one of two":           {Names: []string{"testdata/kinds.proto", full}},
+	} {
+		m, err := method.FromFiles(t.Context(), files, "cabrank.example.v1.Work/Sum")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if m.Path != "/cabrank.example.v1.Work/Sum" || m.Kind != method.ClientStream {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+func TestFromFilesRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	broken := write("broken.proto", "syntax = \"proto3\";\nmessage A {\n  string name = ;\n}\n")
+	twice := write("twice.proto", "syntax = \"proto3\";\nmessage A {\n  string name = 1;\n  string nick = 1;\n}\n")
+	lost := write("lost.proto", "syntax = \"proto3\";\nimport \"shop/item.proto\";\n")
+	untyped := write("untyped.proto", "syntax = \"proto3\";\nmessage A { B b = 1; }\n")
+	binary := write("binary.proto", "\x00\x01\n\xff")
+	for name, tc := range map[string]struct {
+		files  method.Files
+		method string
+		want   string
+	}{
+		"none":             {method.Files{}, "a.B/C", "no .proto file was named"},
+		"bad name":         {method.Files{Names: []string{broken}}, "B", `method "B": write pkg.Service/Method`},
+		"not there":        {method.Files{Names: []string{"gone.proto"}, Imports: []string{"x", "y"}}, "a.B/C", "gone.proto: no such file, here or below x, y"},
+		"a folder":         {method.Files{Names: []string{"testdata"}}, "a.B/C", "testdata: no such file, here or below ."},
+		"outside":          {method.Files{Names: []string{broken}, Imports: []string{"testdata"}}, "a.B/C", broken + ": is in none of the import paths (testdata): add its folder"},
+		"broken":           {method.Files{Names: []string{broken}}, "a.B/C", "broken.proto:3:17: syntax error: unexpected ';'"},
+		"number twice":     {method.Files{Names: []string{twice}}, "a.B/C", "twice.proto:4:17: "},
+		"import not there": {method.Files{Names: []string{lost}}, "a.B/C", "lost.proto:2:8: this import is in none of the import paths (., " + dir + "): add its folder"},
+		"type not there":   {method.Files{Names: []string{untyped}}, "a.B/C", "untyped.proto:2:13: "},
+		"no text":          {method.Files{Names: []string{binary}}, "a.B/C", "binary.proto:1:1: "},
+		"no service":       {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kind/Unary", "no service kinds.v1.Kind in testdata/kinds.proto; services there: kinds.v1.Kinds"},
+		"service alone":    {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds", "kinds.v1.Kinds is a service: write kinds.v1.Kinds/METHOD; its methods: Unary, Upload, Download, "},
+		"no method":        {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kinds/Uploda", "kinds.v1.Kinds has no method Uploda; its methods: Upload, "},
+		"a message":        {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Inner/X", "no service kinds.v1.Inner in "},
+	} {
+		_, err := method.FromFiles(t.Context(), tc.files, tc.method)
+		wantLine(t, name, err, tc.want)
+	}
+}

@@ -1,0 +1,138 @@
+package method_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/method"
+)
+
+// No test leaves a goroutine or a listener behind.
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+// limit is more than any answer takes.
+const limit = 30 * time.Second
+
+// serve runs a server until the test ends and returns a connection to it.
+func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Stop()
+		<-done
+	})
+	return dial(t, listener.Addr().String())
+}
+
+func dial(t *testing.T, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// kinds resolves a method of testdata/kinds.proto.
+func kinds(t testing.TB, name string) *method.Method {
+	t.Helper()
+	return fromFile(t, "kinds.proto", "kinds.v1.Kinds/"+name)
+}
+
+func fromFile(t testing.TB, file, name string) *method.Method {
+	t.Helper()
+	m, err := method.FromFiles(t.Context(), method.Files{Names: []string{"testdata/" + file}}, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// compiled returns files of testdata without the tested code.
+func compiled(t testing.TB, files ...string) []protoreflect.FileDescriptor {
+	t.Helper()
+	compiler := protocompile.Compiler{
+		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{"testdata"}}),
+	}
+	linked, err := compiler.Compile(context.Background(), files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []protoreflect.FileDescriptor
+	for _, file := range linked {
+		all = append(all, file)
+	}
+	return all
+}
+
+// knownFiles are those of testdata and what they import.
+func knownFiles(t testing.TB) *protoregistry.Files {
+	t.Helper()
+	known := &protoregistry.Files{}
+	var add func(file protoreflect.FileDescriptor)
+	add = func(file protoreflect.FileDescriptor) {
+		if _, err := known.FindFileByPath(file.Path()); err == nil {
+			return
+		}
+		for i := range file.Imports().Len() {
+			add(file.Imports().Get(i).FileDescriptor)
+		}
+		if err := known.RegisterFile(file); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, file := range compiled(t, "kinds.proto", "old.proto") {
+		add(file)
+	}
+	return known
+}
+
+// messageNamed returns an empty message of testdata.
+func messageNamed(t testing.TB, file, name string) *dynamicpb.Message {
+	t.Helper()
+	found := compiled(t, file)[0].Messages().ByName(protoreflect.Name(name))
+	if found == nil {
+		t.Fatalf("%s has no message %s", file, name)
+	}
+	return dynamicpb.NewMessage(found)
+}
+
+// decoded returns an encoded message of a type as one.
+func decoded(t testing.TB, empty proto.Message, encoded []byte) proto.Message {
+	t.Helper()
+	m := proto.Clone(empty)
+	if err := proto.Unmarshal(encoded, m); err != nil {
+		t.Fatalf("%x: %v", encoded, err)
+	}
+	return m
+}
+
+// requests reads a template that has to be right.
+func requests(t testing.TB, m *method.Method, data string) *method.Requests {
+	t.Helper()
+	r, err := m.Requests(t.Context(), method.Data{Name: "--data", Text: []byte(data), Seed: 7})
+	if err != nil {
+		t.Fatalf("%s\n%v", data, err)
+	}
+	return r
+}

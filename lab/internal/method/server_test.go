@@ -1,0 +1,297 @@
+package method_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/lab/internal/method"
+)
+
+// withWork is a server of the examples' service and of health.
+func withWork() *grpc.Server {
+	server := grpc.NewServer()
+	workpb.RegisterWorkServer(server, workpb.UnimplementedWorkServer{})
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	return server
+}
+
+func TestFromServer(t *testing.T) {
+	for name, register := range map[string]func(*grpc.Server){
+		"both": func(s *grpc.Server) { reflection.Register(s) },
+		"v1":   func(s *grpc.Server) { reflection.RegisterV1(s) },
+		"v1alpha": func(s *grpc.Server) {
+			grpc_reflection_v1alpha.RegisterServerReflectionServer(s, reflection.NewServer(reflection.ServerOptions{Services: s}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := withWork()
+			register(server)
+			conn := serve(t, server)
+			for called, want := range map[string]struct {
+				path  string
+				kind  method.Kind
+				input string
+			}{
+				"cabrank.example.v1.Work/Io":    {"/cabrank.example.v1.Work/Io", method.Unary, "cabrank.example.v1.IoRequest"},
+				"/cabrank.example.v1.Work/Sum":  {"/cabrank.example.v1.Work/Sum", method.ClientStream, "cabrank.example.v1.Number"},
+				"cabrank.example.v1.Work.Count": {"/cabrank.example.v1.Work/Count", method.ServerStream, "cabrank.example.v1.CountRequest"},
+				"/cabrank.example.v1.Work.Chat": {"/cabrank.example.v1.Work/Chat", method.Bidi, "cabrank.example.v1.ChatMessage"},
+				"grpc.health.v1.Health/Watch":   {"/grpc.health.v1.Health/Watch", method.ServerStream, "grpc.health.v1.HealthCheckRequest"},
+				"grpc.health.v1.Health.Check":   {"/grpc.health.v1.Health/Check", method.Unary, "grpc.health.v1.HealthCheckRequest"},
+			} {
+				m, err := method.FromServer(t.Context(), conn, called, limit)
+				if err != nil {
+					t.Fatalf("%s: %v", called, err)
+				}
+				if m.Path != want.path || m.Kind != want.kind || m.Input() != want.input {
+					t.Errorf("%s: %s %s %s, want %+v", called, m.Path, m.Kind, m.Input(), want)
+				}
+			}
+		})
+	}
+}
+
+// Whoever names something that is not there reads what is, on one line.
+func TestFromServerRefuses(t *testing.T) {
+	server := withWork()
+	reflection.Register(server)
+	conn := serve(t, server)
+	for called, want := range map[string]string{
+		"cabrank.example.v1.Wrok/Io":          "no service cabrank.example.v1.Wrok; services there: cabrank.example.v1.Work, grpc.health.v1.Health, ",
+		"Work/Io":                             "no service Work; services there: cabrank.example.v1.Work, ",
+		"cabrank.example.v1.Work/io":          "cabrank.example.v1.Work has no method io; its methods: Io, ",
+		"cabrank.example.v1.Work":             "cabrank.example.v1.Work is a service: write cabrank.example.v1.Work/METHOD; its methods: ",
+		"grpc.health.v1.HealthCheckRequest/X": "no service grpc.health.v1.HealthCheckRequest; services there: ",
+	} {
+		_, err := method.FromServer(t.Context(), conn, called, limit)
+		wantLine(t, called, err, conn.Target()+": "+want)
+	}
+	for _, called := range []string{"", "/", ".", "Io", "a/", "/a", "a b/c", "a/b/c/", "1a/b", "a./b", strings.Repeat("x", 5000)} {
+		_, err := method.FromServer(t.Context(), conn, called, limit)
+		wantLine(t, called, err, "method \"")
+		wantLine(t, called, err, "write pkg.Service/Method")
+	}
+}
+
+// wantLine checks that an error is one line of bounded length with a text in it.
+func wantLine(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\t\x00\x1b") || len(err.Error()) > 2500 {
+		t.Errorf("%.100s: %v\nwant: %s", what, err, want)
+	}
+}
+
+func TestServerWithoutReflection(t *testing.T) {
+	conn := serve(t, withWork())
+	_, err := method.FromServer(t.Context(), conn, "cabrank.example.v1.Work/Io", limit)
+	wantLine(t, "none", err, conn.Target()+": the server has no reflection: use --proto FILE")
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	_, err = method.FromServer(t.Context(), dial(t, listener.Addr().String()), "a.B/C", limit)
+	wantLine(t, "gone", err, listener.Addr().String()+": cannot be reached: ")
+	wantLine(t, "gone", err, "refused")
+}
+
+// scripted answers questions of reflection with what a function says.
+type scripted struct {
+	reflectionv1.UnimplementedServerReflectionServer
+
+	answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse
+}
+
+func (s scripted) ServerReflectionInfo(stream reflectionv1.ServerReflection_ServerReflectionInfoServer) error {
+	for {
+		question, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		answer := s.answer(question)
+		if answer == nil { // silence; the server may be the first to notice the deadline
+			<-stream.Context().Done()
+			return status.FromContextError(stream.Context().Err()).Err()
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+func withScript(t *testing.T, answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse) *grpc.ClientConn {
+	t.Helper()
+	server := grpc.NewServer(grpc.MaxSendMsgSize(1 << 30))
+	reflectionv1.RegisterServerReflectionServer(server, scripted{answer: answer})
+	return serve(t, server)
+}
+
+func described(files ...*descriptorpb.FileDescriptorProto) *reflectionv1.ServerReflectionResponse {
+	answer := &reflectionv1.FileDescriptorResponse{}
+	for _, file := range files {
+		encoded, _ := proto.Marshal(file)
+		answer.FileDescriptorProto = append(answer.FileDescriptorProto, encoded)
+	}
+	return &reflectionv1.ServerReflectionResponse{
+		MessageResponse: &reflectionv1.ServerReflectionResponse_FileDescriptorResponse{FileDescriptorResponse: answer},
+	}
+}
+
+func refusal(text string) *reflectionv1.ServerReflectionResponse {
+	return &reflectionv1.ServerReflectionResponse{MessageResponse: &reflectionv1.ServerReflectionResponse_ErrorResponse{
+		ErrorResponse: &reflectionv1.ErrorResponse{ErrorCode: 5, ErrorMessage: text},
+	}}
+}
+
+func TestServerThatIsSilent(t *testing.T) {
+	conn := withScript(t, func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse { return nil })
+	_, err := method.FromServer(t.Context(), conn, "a.B/C", 50*time.Millisecond)
+	wantLine(t, "silent", err, "reflection did not answer within 50ms: use --proto FILE")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := method.FromServer(ctx, conn, "a.B/C", limit); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// What a server sends is not to be trusted.
+func TestServerThatDescribesNonsense(t *testing.T) {
+	junk := described()
+	junk.GetFileDescriptorResponse().FileDescriptorProto = [][]byte{[]byte("\xff\xff\xff")}
+	text := func(name string) *string { return &name }
+	endless := 0
+	for name, tc := range map[string]struct {
+		answer func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse
+		want   string
+	}{
+		"junk":    {always(junk), "what the server describes is malformed (cannot parse"},
+		"nothing": {always(described()), "reflection does not describe a.B (it sent files without it): use --proto FILE"},
+		"no name": {always(described(&descriptorpb.FileDescriptorProto{})), "malformed (file path must be populated): use"},
+		"cycle":   {always(described(&descriptorpb.FileDescriptorProto{Name: text("x"), Dependency: []string{"x"}})), "malformed (import cycle"},
+		"no names": {func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+			return refusal("go\naway\x1b[31m")
+		}, "reflection does not describe a.B (NotFound: go away [31m): use --proto FILE"},
+		"without end": {func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+			endless++
+			return described(&descriptorpb.FileDescriptorProto{
+				Name: text(strings.Repeat("x", endless)), Dependency: []string{strings.Repeat("x", endless+1)},
+			})
+		}, "the server describes itself in more than 4000 files or 64 MiB: use"},
+		"too large": {always(described(&descriptorpb.FileDescriptorProto{Name: text(strings.Repeat("x", 65<<20))})),
+			"the server describes itself in more than 64 MiB: use"},
+		"listed only": {func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+			if q.GetFileContainingSymbol() != "" {
+				return refusal("no")
+			}
+			return &reflectionv1.ServerReflectionResponse{MessageResponse: &reflectionv1.ServerReflectionResponse_ListServicesResponse{
+				ListServicesResponse: &reflectionv1.ListServiceResponse{Service: []*reflectionv1.ServiceResponse{{Name: "a.B"}}},
+			}}
+		}, "the server has a.B but does not describe it (NotFound: no): use --proto FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := method.FromServer(t.Context(), withScript(t, tc.answer), "a.B/C", limit)
+			wantLine(t, name, err, tc.want)
+		})
+	}
+}
+
+func always(answer *reflectionv1.ServerReflectionResponse) func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+	return func(*reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse { return answer }
+}
+
+// A server may not have all that its files import, such as options: that matters only
+// to requests that need it. Files of protobuf itself it need not have.
+func TestServerWithMissingImports(t *testing.T) {
+	text := func(name string) *string { return &name }
+	field := func(number int32, typ string) *descriptorpb.FieldDescriptorProto {
+		return &descriptorpb.FieldDescriptorProto{
+			Name: text("f" + string('0'+number)), Number: new(number), TypeName: text(typ),
+			Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
+		}
+	}
+	file := &descriptorpb.FileDescriptorProto{
+		Name: text("a.proto"), Package: text("a"), Syntax: text("proto3"),
+		Dependency: []string{"google/api/annotations.proto", "lost.proto", "google/protobuf/duration.proto"},
+		MessageType: []*descriptorpb.DescriptorProto{
+			{Name: text("Good"), Field: []*descriptorpb.FieldDescriptorProto{field(1, ".a.Good"), field(2, ".google.protobuf.Duration")}},
+			{Name: text("Bad"), Field: []*descriptorpb.FieldDescriptorProto{field(1, ".a.Good"), field(2, ".lost.Type")}},
+		},
+		Service: []*descriptorpb.ServiceDescriptorProto{{Name: text("B"), Method: []*descriptorpb.MethodDescriptorProto{
+			{Name: text("Good"), InputType: text(".a.Good"), OutputType: text(".lost.Type")},
+			{Name: text("Bad"), InputType: text(".a.Bad"), OutputType: text(".a.Good")},
+		}}},
+	}
+	conn := withScript(t, func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+		if q.GetFileContainingSymbol() == "a.B" {
+			return described(file)
+		}
+		return refusal("no such file")
+	})
+	m, err := method.FromServer(t.Context(), conn, "a.B/Good", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := requests(t, m, `{"f2": "1.5s"}`).Messages(0); string(got[0]) != "\x12\x08\x08\x01\x10\x80\xca\xb5\xee\x01" {
+		t.Errorf("%x", got)
+	}
+	_, err = method.FromServer(t.Context(), conn, "a.B/Bad", limit)
+	wantLine(t, "bad", err, "a.B/Bad: its request needs lost.Type, which no file describes")
+}
+
+// anyone serves the files of testdata one by one, as other servers than Go's do.
+func anyone(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	known := knownFiles(t)
+	return withScript(t, func(q *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+		file, err := known.FindFileByPath(q.GetFileByFilename())
+		if symbol := q.GetFileContainingSymbol(); symbol != "" {
+			var found protoreflect.Descriptor
+			if found, err = known.FindDescriptorByName(protoreflect.FullName(symbol)); err == nil {
+				file = found.ParentFile()
+			}
+		}
+		if err != nil {
+			return refusal(err.Error())
+		}
+		return described(protodesc.ToFileDescriptorProto(file))
+	})
+}
+
+// A template may put a type into an Any that the method's own files do not know: the
+// server is asked for it.
+func TestAnyOfTheServer(t *testing.T) {
+	m, err := method.FromServer(t.Context(), anyone(t), "kinds.v1.Kinds/Unary", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, dynamicpb.NewTypes(knownFiles(t)), messageNamed(t, "kinds.proto", "All"), requests(t, m,
+		`{"any": {"@type": "x.example/old.v1.Request", "id": "n{{.RequestNumber}}", "[old.v1.note]": "y"}}`).Messages(3)[0],
+		`{"any": {"@type": "x.example/old.v1.Request", "id": "n3", "[old.v1.note]": "y"}}`)
+	_, err = m.Requests(t.Context(), method.Data{Name: "--data", Text: []byte(`{"any": {"@type": "x/old.v1.Gone"}}`)})
+	wantLine(t, "unknown", err, `--data:1:19: any.@type: unable to resolve "x/old.v1.Gone"`)
+}

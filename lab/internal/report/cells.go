@@ -1,0 +1,66 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+)
+
+// cells are the blocks of a run by arm and load, each in the order of the rounds.
+type cells map[cellKey][]*result.Block
+
+type cellKey struct{ arm, load string }
+
+func cellsOf(r *result.Run) cells {
+	all := cells{}
+	for i := range r.Blocks {
+		b := &r.Blocks[i]
+		key := cellKey{b.Arm, b.Load}
+		all[key] = append(all[key], b)
+	}
+	for _, blocks := range all {
+		slices.SortStableFunc(blocks, func(a, b *result.Block) int { return cmp.Compare(a.Round, b.Round) })
+	}
+	return all
+}
+
+// of returns the blocks to look at: those that are judged, or all if none is.
+func (c cells) of(arm, load string) (blocks []*result.Block, marked bool) {
+	all := c[cellKey{arm, load}]
+	for _, b := range all {
+		if b.Judged() {
+			blocks = append(blocks, b)
+		}
+	}
+	if len(blocks) == 0 {
+		return all, len(all) > 0
+	}
+	return blocks, false
+}
+
+// spread is what a figure came to in the blocks to look at.
+func (c cells) spread(arm, load, figure string) spread {
+	blocks, _ := c.of(arm, load)
+	return spreadOf(blocks, figure)
+}
+
+// round returns the block of a round, or nil.
+func (c cells) round(arm, load string, round int) *result.Block {
+	for _, b := range c[cellKey{arm, load}] {
+		if b.Round == round {
+			return b
+		}
+	}
+	return nil
+}
+
+// rounds is the highest round of any block.
+func (c cells) rounds() (most int) {
+	for _, blocks := range c {
+		for _, b := range blocks {
+			most = max(most, b.Round)
+		}
+	}
+	return most
+}

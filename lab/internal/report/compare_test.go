@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+)
+
+// TestTwo holds what is said of a run before and one after cabrank became slower.
+func TestTwo(t *testing.T) {
+	o := made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{20, 80}, Rounds: 10, Seconds: 15, Effect: 0.5, Workers: 2, Seed: 7}
+	before, after := t.TempDir(), t.TempDir()
+	_, errA := made.Save(before, o)
+	o.Effect, o.Machine = 0.8, 1
+	_, errB := made.Save(after, o)
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	for name, test := range map[string]func(*testing.T, Two){
+		"verdict": twoRuns, "no verdict": twoRunsWithoutVerdict, "findings": findings,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, errA := result.Read(before)
+			b, errB := result.Read(after)
+			if errA != nil || errB != nil {
+				t.Fatal(errA, errB)
+			}
+			test(t, Two{A: a, B: b, NameA: "before/run.json", NameB: "after/run.json"})
+		})
+	}
+}
+
+func twoRuns(t *testing.T, pair Two) {
+	t.Helper()
+	if err := pair.Check(); err != nil {
+		t.Fatal(err)
+	}
+	lines := pair.Summary()
+	for i, want := range []string{
+		"cabrank at 80/s, B against A: p90 higher by ", "cabrank at 80/s, B against A: p50 higher by ",
+		"The two were measured one behind the other:", "A is before/run.json, cabrank v1.2.3, of 2026-11-23 04:05 UTC, with 40 blocks.", "B is after/run.json,",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("got\n%s\nwant as line %d %s", strings.Join(lines, "\n"), i+1, want)
+		}
+	}
+	var terminal bytes.Buffer
+	if err := pair.Print(&terminal); err != nil {
+		t.Fatal(err)
+	}
+	page := string(pair.Page().HTML())
+	for _, want := range []string{"decides", "no difference shown", "B against A", "80/s", " ms → "} {
+		if !strings.Contains(terminal.String(), want) {
+			t.Errorf("no %q in\n%s", want, terminal.String())
+		}
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	// What did not change is not said to have: the other arm had the same calls.
+	for _, v := range must(pair.verdicts()) {
+		if v.claim.Other == "round-robin" && v.shown() {
+			t.Errorf("%s of round-robin is the same in both: %s", v.claim.Figure, v.words())
+		}
+	}
+}
+
+func must(v []verdict, err error) []verdict {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Runs with other seeds are no pairs, and what is cut short has no verdict either.
+func twoRunsWithoutVerdict(t *testing.T, pair Two) {
+	t.Helper()
+	seeds := pair
+	other := *pair.B
+	other.Seed, other.Blocks = 8, slices.Clone(other.Blocks)
+	for i := range other.Blocks {
+		other.Blocks[i].Seed++
+	}
+	seeds.B = &other
+	if err := seeds.Check(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Join(seeds.Summary(), "\n")
+	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians); no verdict, not pairs.", "No verdict: the runs have other seeds (7 and 8)"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no %q in\n%s", want, lines)
+		}
+	}
+	if strings.Contains(lines, " lower") || strings.Contains(lines, " higher") {
+		t.Errorf("a verdict in\n%s", lines)
+	}
+	cut := pair
+	cut.B.Cut, cut.B.Machine = true, []string{"another one."}
+	lines = strings.Join(cut.Summary(), "\n")
+	if !strings.Contains(lines, "no verdict, the run was cut short") || !strings.Contains(lines, "The machines differ.") {
+		t.Errorf("%s", lines)
+	}
+	for _, f := range cut.Findings().Tested {
+		if f.Verdict != "withheld" || f.P != 1 || f.Withheld == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestTwoRunsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := made.Save(dir, made.Options{Arms: []string{"a"}, Rates: []int{10}, Rounds: 1, Seconds: 1, Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*result.Run){
+		"these are runs of two scenarios, made-up and other: compare runs of one":                                              func(r *result.Run) { r.Scenario = "other" },
+		"one is a quick run and the other is not: run both in the same way":                                                    func(r *result.Run) { r.Quick = true },
+		`the scenarios differ in line 2, "about: figures that nobody measured" and "about: more": run both with the same file`: func(r *result.Run) { r.Text = "name: made-up\nabout: more\n" },
+		"load 10/s is a closed loop in one and an open loop in the other: their latencies cannot be ranked":                    func(r *result.Run) { r.Loads[0].Open = false },
+		"they have no arm and load in common":                                                                                  func(r *result.Run) { r.Blocks = nil },
+	} {
+		a, errA := result.Read(dir)
+		b, errB := result.Read(dir)
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		spoil(b)
+		if err := (Two{A: a, B: b}).Check(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// What was found can be read by others, without figures that JSON does not have.
+func findings(t *testing.T, pair Two) {
+	t.Helper()
+	text, err := json.Marshal(pair.Findings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Findings
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	first := read.Tested[0]
+	if !first.Primary || first.Arm != "cabrank" || first.Figure != "p90" || first.Verdict != "higher" || first.Ratio.Low < 1.4 {
+		t.Errorf("%+v", first)
+	}
+	unknown := slices.ContainsFunc(read.Figures, func(m Medians) bool { return m.A == nil && m.B == nil })
+	if len(read.Figures) < 20 || unknown {
+		t.Errorf("%+v", read.Figures)
+	}
+}
+
+func TestTwoLoads(t *testing.T) {
+	pair := TwoLoads{A: loadOf(t, 1000, 20, 0, 0), B: loadOf(t, 1000, 20, 3, 5), NameA: "a/load.json", NameB: "b/load.json"}
+	pair.B.Record.Plan, pair.B.Limited = "open loop, another", "busy"
+	pair.B.Record.Cut, pair.B.Record.Counted = true, 20*time.Second
+	lines := pair.Summary()
+	for i, want := range []string{
+		"p99 is 40 ms in A and 40 ms in B, with errors of 0 % and 10.0 %.", "No verdict: each is one block",
+		"The plans differ. A: open loop. B: open loop, another.", "In B the generator may be what was measured: busy.", "B was cut short after 20 s.",
+		"A is a/load.json, demo.Jobs/GetJob at localhost:8080 of 2026-11-22 03:04 UTC, 20,000 calls.", "B is b/load.json",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("got\n%s\nwant as line %d %s", strings.Join(lines, "\n"), i+1, want)
+		}
+	}
+	var terminal bytes.Buffer
+	if err := pair.Print(&terminal); err != nil {
+		t.Fatal(err)
+	}
+	page := string(pair.Page().HTML())
+	for _, want := range []string{"ResourceExhausted", "B / A", "40 ms"} {
+		if !strings.Contains(terminal.String(), want) || !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, terminal.String())
+		}
+	}
+	pair.B.Record.Loop = "closed"
+	if err := pair.Check(); err == nil || !strings.Contains(err.Error(), "cannot be ranked") {
+		t.Error(err)
+	}
+}

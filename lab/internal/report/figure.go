@@ -1,0 +1,117 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+)
+
+// figureText writes a figure as people read it.
+//
+// Shape: v is a number, infinity for what is above every number, or NaN for what is not
+// known.
+func figureText(name string, v float64) string {
+	f, _ := result.Known(name)
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case math.IsInf(v, 1) && (name == "recovery" || name == "rebalance"):
+		return "never"
+	case v == 0 && name == "recovery":
+		return "at once"
+	case math.IsInf(v, 1) && name == "total":
+		return "not all made"
+	case math.IsInf(v, 1):
+		return "no answer"
+	}
+	switch f.Unit {
+	case result.Seconds, result.CPUSeconds:
+		if v == 0 {
+			return "0"
+		}
+		return seconds(v)
+	case result.Share:
+		return percent(v)
+	case result.PerSecond:
+		return rate(v) + "/s"
+	case result.Bytes:
+		return bytesText(v)
+	case result.Number:
+	}
+	if v == math.Trunc(v) && name == "connections" {
+		return count(int64(v))
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// figureName is what a figure is called in a sentence or over a column.
+func figureName(name string) string {
+	switch name {
+	case "rate":
+		return "answers"
+	case "cpu_generator":
+		return "CPU of callers"
+	case "cpu_workers":
+		return "CPU of workers"
+	case "cpu_front":
+		return "CPU of front"
+	case "cpu_gateway":
+		return "CPU of gateway"
+	case "cpu_all":
+		return "CPU per call"
+	case "over_ideal":
+		return "p99 over ideal"
+	case "over_ideal_mean":
+		return "mean over ideal"
+	case "rss_front":
+		return "memory of front"
+	case "rss_workers":
+		return "memory of workers"
+	}
+	return name
+}
+
+func seconds(v float64) string { return span(time.Duration(v * float64(time.Second))) }
+
+func bytesText(v float64) string {
+	switch {
+	case v >= 1e9:
+		return fmt.Sprintf("%.2f GB", v/1e9)
+	case v >= 1e6:
+		return fmt.Sprintf("%.1f MB", v/1e6)
+	default:
+		return fmt.Sprintf("%.0f KB", v/1e3)
+	}
+}
+
+// spread is what a figure came to in the blocks of one arm at one load.
+type spread struct {
+	low, middle, high float64 // of those that are known; the middle is the median
+	known             int     // blocks that tell it
+}
+
+// spreadOf looks at all of the blocks that are given.
+func spreadOf(blocks []*result.Block, name string) spread {
+	var values []float64
+	for _, b := range blocks {
+		if v := b.Figure(name); !math.IsNaN(v) {
+			values = append(values, v)
+		}
+	}
+	s := spread{low: math.NaN(), middle: math.NaN(), high: math.NaN(), known: len(values)}
+	if len(values) == 0 {
+		return s
+	}
+	slices.Sort(values)
+	s.low, s.high = values[0], values[len(values)-1]
+	// With an infinite one among the two in the middle it is infinite.
+	s.middle = (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	return s
+}
+
+// number reports whether there is a median to draw.
+func (s spread) number() bool { return !math.IsNaN(s.middle) && !math.IsInf(s.middle, 0) }

@@ -1,0 +1,238 @@
+package report
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// madeUp is a run that nobody measured.
+func madeUp(t testing.TB, o made.Options) Run {
+	t.Helper()
+	dir := t.TempDir()
+	r, err := made.Save(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(dir, b) }}
+}
+
+// decided is a run with enough pairs, in which cabrank has half of the latency.
+func decided() made.Options {
+	return made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1}
+}
+
+func TestRunSummary(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := made.Save(dir, decided()); err != nil {
+		t.Fatal(err)
+	}
+	const envy = "Not measured: envoy: not installed; install it with scripts/install-deps.sh peers."
+	for _, tc := range []struct {
+		name  string
+		spoil func(*result.Run)
+		want  []string // the first words of the lines
+	}{
+		{
+			name: "decided",
+			want: []string{
+				"cabrank against round-robin at 80/s: p90 lower by 4", "cabrank against round-robin at 80/s: p50 lower by 4",
+				"cabrank against round-robin at 80/s: errors higher by ", "cabrank against round-robin at 80/s: CPU per call higher by ", envy,
+			},
+		},
+		{
+			name: "quick",
+			spoil: func(r *result.Run) {
+				r.Quick = true
+				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
+			},
+			want: []string{
+				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians); no verdict, a quick run has none on tails.",
+				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians); no verdict, too few pairs (2, needs 10).",
+				"A quick run: figures to look at, and no verdict on tails.", envy,
+			},
+		},
+		{
+			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
+			want: []string{
+				"cabrank against round-robin at 80/s: p90 43.6 ms and 86.2 ms (medians); no verdict, the run was cut short.",
+				"Cut short after ", envy,
+			},
+		},
+		{
+			name: "marked",
+			spoil: func(r *result.Run) {
+				r.Claims = r.Claims[:1]
+				for i := range 12 {
+					r.Blocks[i].Marks = []string{"noise"}
+				}
+			},
+			want: []string{
+				"cabrank against round-robin at 80/s: p90 42.2 ms and 78.6 ms (medians); no verdict, too few pairs (9 of 12 known, needs 10).",
+				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
+			},
+		},
+		{
+			name: "silent",
+			spoil: func(r *result.Run) {
+				r.Claims = r.Claims[:1]
+				for i := range r.Blocks {
+					if b := &r.Blocks[i]; b.Arm == "cabrank" {
+						b.Silent, b.Figures = true, nil
+					}
+				}
+			},
+			want: []string{
+				"cabrank against round-robin at 80/s: p90 higher without bound (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy,
+			},
+		},
+		{
+			name:  "closed",
+			spoil: func(r *result.Run) { r.Loads[0].Open, r.Loads[1].Open, r.Claims = false, false, nil },
+			want:  []string{"The scenario claims nothing: these are figures to look at", "Closed loops: callers wait for answers", envy},
+		},
+		{
+			name: "no primary claim, many others",
+			spoil: func(r *result.Run) {
+				r.Claims = slices.Repeat(r.Claims[1:3], 4)
+			},
+			want: []string{
+				"The scenario has no claim that decides", "cabrank", "cabrank", "cabrank", "cabrank", "cabrank",
+				"Of 8 other comparisons 8 have a verdict, and 8 show a difference.", envy,
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			whole, err := result.Read(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.spoil != nil {
+				tc.spoil(whole)
+			}
+			got := Run{Result: whole}.Summary()
+			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+// A page has what the issue lists, each in words, too.
+func TestRunPage(t *testing.T) {
+	o := decided()
+	o.Noisy, o.Pause, o.Rounds = 3, true, 3
+	r := madeUp(t, o)
+	text := string(r.Page().HTML())
+	for _, want := range []string{
+		"made-up: Figures that nobody measured", "Does the page show them?",
+		"What was compared", "too few pairs (2 of 3 known, needs 10)",
+		"80/s: one call in 10 takes longer than", "p50 at 80/s: ", "p90 at 80/s: ", "errors at 80/s: ",
+		"cabrank at 70/s: calls without an answer in 2 of 15 seconds; all are answered again after 2 s",
+		"From 7 to 8.5: worker 1 stopped.", "unequal shares (coefficient of variation", "nearly equal shares",
+		"80/s: CPU per call ", "connections at 80/s: ", "Calls without an answer in all blocks, by status.",
+		"others used 0.50 cores meanwhile", "Processes: cores in use", "3 workers", "1.50", "27 times",
+		"All blocks in the order in which they ran", "The scenario, to repeat it", "name: made-up",
+		"2 cores (Imaginary CPU", "2026-11-23 04:05:06 UTC", "v1.2.3",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	for _, never := range []string{"NaN", "Inf", "<script", "http://", "https://"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%s is in the page", never)
+		}
+	}
+}
+
+// A record that cannot be read is told, and the rest is shown.
+func TestRecordsMissing(t *testing.T) {
+	o := decided()
+	o.Rounds, o.Seconds = 2, 3
+	r := madeUp(t, o)
+	whole := r.Record
+	r.Record = func(b *result.Block) (*traffic.Record, error) {
+		if b.Arm == "cabrank" {
+			return nil, errors.New("gone")
+		}
+		return whole(b)
+	}
+	text := string(r.Page().HTML())
+	if !strings.Contains(text, "Round 2 of cabrank at 80/s: gone.") || !strings.Contains(text, "with round-robin") {
+		t.Error("what is missing is not told, or what is there is not shown")
+	}
+	r.Record = nil
+	if text := string(r.Page().HTML()); !strings.Contains(text, "The raw records are not there") {
+		t.Error("a run without records does not say so")
+	}
+}
+
+// Runs of nothing, of one block and of loads without a place have a page, too.
+func TestSmallRuns(t *testing.T) {
+	o := decided()
+	o.Rates, o.Rounds, o.Arms, o.NoClaims = []int{50}, 1, []string{"cabrank"}, true
+	for name, spoil := range map[string]func(*result.Run){
+		"one block":            func(*result.Run) {},
+		"a load of no place":   func(r *result.Run) { r.Loads[0].Unit, r.Loads[0].X = "", 0 },
+		"a block of no figure": func(r *result.Run) { r.Blocks[0].Figures = nil },
+		"no block":             func(r *result.Run) { r.Blocks = nil },
+		"nothing":              func(r *result.Run) { r.Blocks, r.Loads, r.Arms = nil, nil, nil },
+	} {
+		r := madeUp(t, o)
+		spoil(r.Result)
+		text := string(r.Page().HTML())
+		if strings.Contains(text, "NaN") || !strings.Contains(text, "claims nothing") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func TestFigureText(t *testing.T) {
+	nan := spreadOf(nil, "p99").middle
+	for _, tc := range []struct {
+		name string
+		v    float64
+		want string
+	}{
+		{"p99", 0.0341, "34.1 ms"}, {"p99", nan, "–"}, {"errors", 0.012, "1.2 %"}, {"rate", 812, "812/s"},
+		{"cpu_all", 0.000041, "41 µs"}, {"rss_front", 12_300_000, "12.3 MB"}, {"rss_workers", 2.5e9, "2.50 GB"}, {"rss_front", 900e3, "900 KB"},
+		{"connections", 12000, "12,000"}, {"connections", 1.5, "1.50"}, {"spread", 0, "0.00"},
+	} {
+		if got := figureText(tc.name, tc.v); got != tc.want {
+			t.Errorf("%s %v: %s, want %s", tc.name, tc.v, got, tc.want)
+		}
+	}
+	b := result.Block{Silent: true, Beyond: []string{"recovery"}}
+	if a, b := figureText("p99", b.Figure("p99")), figureText("recovery", b.Figure("recovery")); a != "no answer" || b != "never" {
+		t.Error(a, b)
+	}
+}
+
+// Where something was done to the arms, they stand below each other in one picture, which
+// says who lost how much.
+func TestStrips(t *testing.T) {
+	o := decided()
+	o.Rounds, o.Pause = 1, true
+	page := madeUp(t, o).Page()
+	i := slices.IndexFunc(page.Parts, func(p Part) bool { return len(p.Strips) > 0 })
+	if i < 0 {
+		t.Fatal("there are none")
+	}
+	s := page.Parts[i].Strips[len(page.Parts[i].Strips)-1]
+	if len(s.Rows) != 2 || len(s.Events) != 1 || s.Most < 1 || len(s.Rows[0].Columns) != o.Seconds || !strings.Contains(s.Title, " failed with ") {
+		t.Errorf("%+v", s)
+	}
+	for _, row := range s.Rows {
+		if !strings.Contains(row.Text, " failed") && row.Text != "every call was answered" {
+			t.Errorf("%s: %s", row.Label, row.Text)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package result
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Unit is that of a figure.
+type Unit string
+
+// The units, as they stand in JSON.
+const (
+	Seconds    Unit = "seconds"
+	CPUSeconds Unit = "CPU seconds per answered call"
+	Share      Unit = "share of 1"
+	PerSecond  Unit = "per second"
+	Bytes      Unit = "bytes"
+	Number     Unit = "number"
+)
+
+// Info describes a figure.
+type Info struct {
+	Name string
+	Unit Unit
+	// About is what it is, in a few words.
+	About string
+	// Share is that of a quantile: 0.99 of p99; else 0.
+	Share float64
+}
+
+// All returns the figures that a block may have, in the order in which people read them.
+func All() []Info {
+	return []Info{
+		{Name: "p50", Unit: Seconds, Share: 0.5, About: "latency that half of the calls did not exceed"},
+		{Name: "p90", Unit: Seconds, Share: 0.9, About: "latency that 90 % of the calls did not exceed"},
+		{Name: "p95", Unit: Seconds, Share: 0.95, About: "latency that 95 % of the calls did not exceed"},
+		{Name: "p99", Unit: Seconds, Share: 0.99, About: "latency that 99 % of the calls did not exceed"},
+		{Name: "p99.9", Unit: Seconds, Share: 0.999, About: "latency that 99.9 % of the calls did not exceed"},
+		{Name: "mean", Unit: Seconds, About: "mean latency"},
+		{Name: "max", Unit: Seconds, About: "longest latency"},
+		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
+		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
+		{Name: "rate", Unit: PerSecond, About: "answers that came"},
+		{Name: "cpu_generator", Unit: CPUSeconds, About: "CPU of the callers"},
+		{Name: "cpu_workers", Unit: CPUSeconds, About: "CPU of the workers"},
+		{Name: "cpu_front", Unit: CPUSeconds, About: "CPU of what is in front of the workers"},
+		{Name: "cpu_gateway", Unit: CPUSeconds, About: "CPU of the program that makes the calls, where callers speak HTTP to one"},
+		{Name: "cpu_all", Unit: CPUSeconds, About: "CPU of callers, gateway, front and workers"},
+		{Name: "rss_front", Unit: Bytes, About: "most memory of what is in front of the workers"},
+		{Name: "rss_workers", Unit: Bytes, About: "most memory of all workers together"},
+		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
+		{Name: "over_ideal", Unit: Number, About: "p99 over that of one queue without any cost, with the same arrivals and service times"},
+		{Name: "over_ideal_mean", Unit: Number, About: "mean latency over that of the same queue"},
+		{Name: "spread", Unit: Number, About: "coefficient of variation of the calls per worker; 0 is an equal share for each"},
+		{Name: "recovery", Unit: Seconds, About: "from the first event until every call is answered again, by whole intervals of the timeline"},
+		{Name: "rebalance", Unit: Seconds, About: "from the first worker that was added until those that were get their part of the calls, by whole intervals of the timeline"},
+	}
+}
+
+// Known returns the description of a figure; false if there is none of this name.
+func Known(name string) (Info, bool) {
+	for _, f := range All() {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Info{}, false
+}
+
+// Tail reports whether a figure is about the slowest few calls: a quick run has no
+// verdict on it.
+func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" }
+
+// Measure fills in what follows from the record of the block: Figures, Beyond, Silent,
+// Errors and Workers. Processes and Events are there already. workers is how many there
+// are, so that those without any call count in "spread".
+//
+// CPU of a call is that of the block over its answered calls, those of the warm-up
+// included, as it is in the CPU.
+func (b *Block) Measure(r *traffic.Record, workers int) {
+	b.Figures = map[string]float64{"errors": r.FailedShare(), "rate": r.PerSecond(), "connections": float64(r.Opened)}
+	b.Beyond, b.Errors, b.Workers = nil, errorsOf(r), nil
+	if len(r.Workers) > 0 {
+		b.Workers = maps.Clone(r.Workers)
+		if max(workers, len(r.Workers)) > 1 {
+			b.Figures["spread"] = r.Workers.Variation(workers)
+		}
+	}
+	b.Silent = r.Due > 0 && r.Calls.Answered.Count() == 0
+	if !b.Silent {
+		b.latencies(r)
+	}
+	b.total(r)
+	b.costs(r)
+	b.recovery(r)
+	b.rebalance(r, workers)
+}
+
+// Against adds how far the latencies are from those of a perfect queue that was given the
+// same calls.
+func (b *Block) Against(r *traffic.Record, ideal *latency.Histogram) {
+	all := r.Latency()
+	if b.Silent || all.Count() == 0 || ideal.Mean() == 0 {
+		return
+	}
+	b.Figures["over_ideal_mean"] = float64(all.Mean()) / float64(ideal.Mean())
+	if ours, best := all.Quantile(0.99), ideal.Quantile(0.99); !ours.TooFew && !best.TooFew && best.Value > 0 {
+		b.Figures["over_ideal"] = float64(ours.Value) / float64(best.Value)
+	}
+}
+
+// total is told of a load with a given number of calls. If they were not all made in
+// the time that there was for them, it is above every number.
+func (b *Block) total(r *traffic.Record) {
+	switch {
+	case r.Whole():
+		b.Figures["total"] = r.Counted.Seconds()
+	case r.Work > 0 && !r.Cut:
+		b.Beyond = append(b.Beyond, "total")
+	}
+}
+
+func (b *Block) latencies(r *traffic.Record) {
+	all := r.Latency()
+	if all.Count() == 0 {
+		return
+	}
+	b.Figures["mean"], b.Figures["max"] = all.Mean().Seconds(), all.Max().Seconds()
+	for _, f := range All() {
+		if q := all.Quantile(f.Share); f.Share > 0 && !q.TooFew {
+			b.Figures[f.Name] = q.Value.Seconds()
+		}
+	}
+}
+
+// costs are CPU and memory by kind of process.
+func (b *Block) costs(r *traffic.Record) {
+	cpu, held := map[string]time.Duration{}, map[string]int64{}
+	seen := map[string]bool{}
+	for _, p := range b.Processes {
+		seen[p.Kind()] = true
+		cpu[p.Kind()] += p.CPU
+		held[p.Kind()] += p.held()
+	}
+	for kind, name := range map[string]string{"front": "rss_front", "worker": "rss_workers"} {
+		if held[kind] > 0 {
+			b.Figures[name] = float64(held[kind])
+		}
+	}
+	answered := r.Calls.Answered.Count() + r.Warmup.Calls - r.Warmup.Failed
+	if answered == 0 {
+		return
+	}
+	for kind, name := range map[string]string{"generator": "cpu_generator", "worker": "cpu_workers", "front": "cpu_front", "gateway": "cpu_gateway"} {
+		if seen[kind] {
+			b.Figures[name] = cpu[kind].Seconds() / float64(answered)
+		}
+	}
+	if all := cpu["generator"] + cpu["gateway"] + cpu["worker"] + cpu["front"]; all > 0 {
+		b.Figures["cpu_all"] = all.Seconds() / float64(answered)
+	}
+}
+
+// recovery is told of a block with events: until the end of the last interval in which
+// a call was due that was not answered. If that is the last one of all, nobody knows.
+func (b *Block) recovery(r *traffic.Record) {
+	if len(b.Events) == 0 || r.Timeline.Step <= 0 {
+		return
+	}
+	first := b.Events[0].At
+	for _, e := range b.Events {
+		first = min(first, e.At)
+	}
+	line := &r.Timeline
+	last := -1
+	for i := int(max(first, 0) / line.Step); i < len(line.Intervals); i++ {
+		if of := &line.Intervals[i]; of.Due > of.Answered {
+			last = i
+		}
+	}
+	switch {
+	case last < 0:
+		b.Figures["recovery"] = 0
+	case last == len(line.Intervals)-1:
+		b.Beyond = append(b.Beyond, "recovery")
+	default:
+		b.Figures["recovery"] = (time.Duration(last+1)*line.Step - first).Seconds()
+	}
+}
+
+// errorsOf counts calls without an answer by what became of them.
+func errorsOf(r *traffic.Record) map[string]int64 {
+	all := map[string]int64{}
+	for code, n := range r.Calls.Codes {
+		if n > 0 {
+			all[codes.Code(code).String()] = n
+		}
+	}
+	if n := r.Unsent.Ages.Count(); n > 0 {
+		all["unsent"] = n
+	}
+	if n := r.Open.Count(); n > 0 {
+		all["open"] = n
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// mostNoise is how many cores others may use on average while a block is measured. A
+// tenth of one is what a quiet machine has; from a fifth on p99 of short calls moves.
+const mostNoise = 0.2
+
+// Marks says why a block is not judged, or nothing: the generator may have been the
+// limit (traffic.Record.GeneratorLimits), or others used the machine. busy is the share,
+// 0 to 1, of the busiest core of a generator, noise the cores that others used.
+func Marks(r *traffic.Record, busy, noise float64) []string {
+	return marks(r.GeneratorLimits(busy), noise)
+}
+
+// VolleyMarks is Marks for a load of calls that are due at the same moment.
+func VolleyMarks(r *traffic.Record, busy, noise float64) []string {
+	return marks(r.VolleyLimits(busy), noise)
+}
+
+func marks(limit string, noise float64) (marks []string) {
+	if limit != "" {
+		marks = append(marks, limit)
+	}
+	if noise > mostNoise {
+		marks = append(marks, fmt.Sprintf("others used %.2f cores meanwhile, %.2f are allowed", noise, mostNoise))
+	}
+	return marks
+}

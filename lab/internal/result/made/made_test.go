@@ -1,0 +1,33 @@
+package made_test
+
+import (
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+)
+
+// What is made up can be read, and fits together.
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	o := made.Options{Arms: []string{"a", "b"}, Rates: []int{50, 100}, Rounds: 3, Seconds: 10, Effect: 0.8, Workers: 3, Pause: true}
+	if _, err := made.Save(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	r, err := result.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Blocks) != 12 {
+		t.Errorf("%d blocks", len(r.Blocks))
+	}
+	for i := range r.Blocks {
+		record, err := result.ReadRecord(dir, &r.Blocks[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := record.FailedShare(), r.Blocks[i].Figures["errors"]; got != want || got == 0 {
+			t.Errorf("block %d: errors %v and %v", i+1, got, want)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/measure"
+	"github.com/cabrank/cabrank/lab/internal/quota"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
+)
+
+// cabrankFront is `cabrank run`, as anybody starts it: with the workers as upstreams,
+// or with those that it starts itself.
+type cabrankFront struct {
+	rig     *Rig
+	process *process
+	config  string // its file
+	socket  string // by which it is asked
+	// groups are those of the places for workers that it starts.
+	groups []*quota.Group
+}
+
+// sparePlaces are how many more places for workers there may be than workers from the
+// beginning: some come later, and a roll starts new ones beside the old.
+const sparePlaces = 8
+
+func newCabrankFront(r *Rig) front {
+	return &cabrankFront{rig: r, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
+}
+
+func (f *cabrankFront) start(ctx context.Context, backends []string) error {
+	spec := f.rig.spec
+	first := spec.Workers[0]
+	if i := slices.IndexFunc(spec.Workers, func(w Worker) bool { return w.Slots != first.Slots }); i >= 0 {
+		return fmt.Errorf("%s has %d slots and %s %d: cabrank has one number for all", first.Name, first.Slots, spec.Workers[i].Name, spec.Workers[i].Slots)
+	}
+	command := []string{
+		f.rig.programs.Cabrank, "run", "--config", f.config, "--listen", f.target(), "--slots", strconv.Itoa(first.Slots),
+		"--control", f.socket,
+		"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "warn", "--log-format", "text",
+	}
+	if spec.Front.Policy != "" {
+		command = append(command, "--balance", spec.Front.Policy)
+	}
+	env := spec.Front.Env
+	if spec.Front.Starts {
+		command = append(command, "--workers", strconv.Itoa(f.rig.present()), "--start-port", strconv.Itoa(f.rig.places[0].port))
+		command = append(append(command, spec.Front.Args...), "--")
+		enter, err := f.enterPlaces(first.CPU)
+		if err != nil {
+			return err
+		}
+		command = append(append(command, enter...), first.Command...)
+		env = append(slices.Clone(env), first.Env...)
+		backends = nil
+	} else {
+		command = append(command, spec.Front.Args...)
+	}
+	if err := f.write(backends); err != nil {
+		return err
+	}
+	group, err := f.rig.newGroup("front", spec.Front.CPU)
+	if err != nil {
+		return err
+	}
+	f.process = &process{role: "front", name: "cabrank", group: group, program: testbed.Program{
+		Command: command, Env: env, Dir: first.Dir, Keeper: f.rig.keeper,
+	}}
+	if err := f.process.start(); err != nil {
+		return err
+	}
+	if err := f.process.ready(ctx, byCall, f.target()); err != nil {
+		return err
+	}
+	return f.allReady(ctx, f.rig.present())
+}
+
+// allReady waits until so many workers take calls: cabrank itself begins with the first.
+func (f *cabrankFront) allReady(ctx context.Context, wanted int) error {
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	for {
+		status, err := f.status(ctx)
+		if err != nil {
+			return err
+		}
+		ready := status.Ready
+		for _, u := range status.Upstreams {
+			if u.State == "ready" {
+				ready++
+			}
+		}
+		if ready >= wanted {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cabrank has %d of %d workers ready%s", ready, wanted, said(f.process.now()))
+		}
+	}
+}
+
+// write makes the file that it reads: the rest is on its command line.
+func (f *cabrankFront) write(backends []string) error {
+	list, err := json.Marshal(backends) // is YAML, too
+	if err != nil {
+		return err
+	}
+	text := ""
+	if len(backends) > 0 {
+		text = "upstreams: " + string(list) + "\n"
+	}
+	return os.WriteFile(f.config, []byte(text), 0o600)
+}
+
+func (f *cabrankFront) target() string { return f.rig.listen.addr() }
+
+func (f *cabrankFront) change(ctx context.Context, backends []string) error {
+	if f.rig.spec.Front.Starts {
+		_, err := f.ask(ctx, "scale", strconv.Itoa(len(backends)))
+		return err
+	}
+	if err := f.write(backends); err != nil {
+		return err
+	}
+	if _, err := f.ask(ctx, "reload"); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, f.rig.spec.Ready)
+	defer cancel()
+	return f.allReady(limited, len(backends))
+}
+
+// roll replaces the workers that it has started.
+func (f *cabrankFront) roll(ctx context.Context) error {
+	_, err := f.ask(ctx, "restart")
+	return err
+}
+
+// ask runs a command that reaches it over its control socket.
+func (f *cabrankFront) ask(ctx context.Context, command string, args ...string) (string, error) {
+	line := append([]string{command, "--control", f.socket}, args...)
+	out, err := exec.CommandContext(ctx, f.rig.programs.Cabrank, line...).CombinedOutput()
+	if err != nil {
+		text := strings.TrimSpace(string(out))
+		return "", fmt.Errorf("cabrank %s: %w: %s", command, err, text[strings.LastIndexByte(text, '\n')+1:])
+	}
+	return string(out), nil
+}
+
+// cabrankStatus is what is read of `cabrank status --json`.
+type cabrankStatus struct {
+	Ready   int `json:"ready"`
+	Workers []struct {
+		Name string `json:"name"`
+		PID  int    `json:"pid"`
+	} `json:"workers"`
+	Upstreams []struct {
+		State string `json:"state"`
+	} `json:"upstreams"`
+}
+
+func (f *cabrankFront) status(ctx context.Context) (s cabrankStatus, err error) {
+	out, err := f.ask(ctx, "status", "--json")
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		return s, fmt.Errorf("cabrank status: %w", err)
+	}
+	return s, nil
+}
+
+// workers are the processes that it has started, by the names of their places.
+func (f *cabrankFront) workers(ctx context.Context) (pids map[string]int, err error) {
+	status, err := f.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pids = map[string]int{}
+	for _, w := range status.Workers {
+		if w.PID > 0 {
+			pids[w.Name] = w.PID
+		}
+	}
+	return pids, nil
+}
+
+// enterPlaces makes control groups for the workers that it starts, and returns the
+// command by which each goes into that of its place.
+func (f *cabrankFront) enterPlaces(cores float64) (command []string, err error) {
+	const mark = "place-"
+	for i := range len(f.rig.spec.Workers) + sparePlaces {
+		group, err := f.rig.newGroup(mark+strconv.Itoa(i), cores)
+		if err != nil || group == nil {
+			return nil, err
+		}
+		f.groups = append(f.groups, group)
+	}
+	for _, word := range f.groups[0].Enter() {
+		command = append(command, strings.Replace(word, "/"+mark+"0/", "/"+mark+"{index}/", 1))
+	}
+	return command, nil
+}
+
+// usage tells what cabrank has used apart from the workers that it has started. Without
+// control groups a worker that has ended takes what it has used with it.
+func (f *cabrankFront) usage() (all []result.Process) {
+	if f.process == nil {
+		return nil
+	}
+	if !f.rig.spec.Front.Starts {
+		return []result.Process{f.process.usage()}
+	}
+	running := measure.Children(f.process.now().PID(), "CABRANK_WORKER_INDEX")
+	for i := range len(f.rig.spec.Workers) + sparePlaces {
+		u := result.Process{Role: fmt.Sprintf("worker %d", i+1), PID: running[strconv.Itoa(i)]}
+		if u.PID > 0 {
+			use, _ := measure.ReadUse(u.PID) // it may be ending
+			u.CPU, u.RSS, u.PeakRSS = use.CPU, use.RSS, use.PeakRSS
+		}
+		if len(f.groups) > 0 {
+			counted(&u, f.groups[i])
+		}
+		if u.PID > 0 || u.CPU > 0 {
+			all = append(all, u)
+		}
+	}
+	front := result.Process{Role: "front", PID: f.process.now().PID()}
+	alone, _ := measure.ReadAlone(front.PID) // it may have ended
+	front.CPU, front.RSS, front.PeakRSS = alone.CPU, alone.RSS, alone.PeakRSS
+	counted(&front, f.process.group)
+	return append(all, front)
+}
+
+func (f *cabrankFront) stop() {
+	if f.process != nil {
+		f.process.stop()
+	}
+}

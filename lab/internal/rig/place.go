@@ -1,0 +1,86 @@
+package rig
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/testkit/ports"
+	"github.com/cabrank/cabrank/lab/internal/podnet"
+)
+
+// place is where a worker listens.
+type place struct {
+	host string
+	port int
+}
+
+func (p place) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.port)) }
+
+// places finds some for all workers, and a port for the front. A name stands for
+// addresses and has one port: behind one, workers differ by address.
+func (s Spec) places() (workers []place, front place, err error) {
+	if s.Front.Kind == DNAT { // nobody else is in its network
+		for i := range s.Workers {
+			workers = append(workers, place{podnet.Pod(i), s.port()})
+		}
+		return workers, place{podnet.Service, s.port()}, nil
+	}
+	hosts := make([]string, len(s.Workers))
+	for i := range hosts {
+		hosts[i] = "127.0.0.1"
+		if s.Front.Kind == DNS {
+			hosts[i] = fmt.Sprintf("127.0.%d.%d", i/250, 1+i%250)
+		}
+	}
+	needed := len(hosts) + 1
+	if s.Front.Kind == DNS {
+		needed = 2
+	}
+	first, err := ports.Free(needed, hosts...)
+	if err != nil {
+		return nil, front, err
+	}
+	front = place{"127.0.0.1", first}
+	for i, host := range hosts {
+		port := first + 1 + i
+		if s.Front.Kind == DNS {
+			port = first + 1
+			if s.Workers[0].Port != 0 {
+				port = s.Workers[0].Port
+			}
+		} else if s.Workers[i].Port != 0 {
+			port = s.Workers[i].Port
+		}
+		workers = append(workers, place{host, port})
+	}
+	return workers, front, nil
+}
+
+// podPort is that of workers which have an address each, unless another is asked for.
+const podPort = 8080
+
+// port is that of all workers where they differ by address.
+func (s Spec) port() int { return cmp.Or(s.Workers[0].Port, podPort) }
+
+// told is the worker with what is replaced in its command and environment.
+func (w Worker) told(index int, at place) (command, env []string) {
+	fill := strings.NewReplacer(
+		"{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port),
+		"{index}", strconv.Itoa(index), "{worker}", w.Name, "{slots}", strconv.Itoa(w.Slots),
+	).Replace
+	for _, word := range w.Command {
+		command = append(command, fill(word))
+	}
+	for _, setting := range w.Env {
+		name, value, _ := strings.Cut(setting, "=")
+		env = append(env, name+"="+fill(value))
+	}
+	return command, append(env,
+		"CABRANK_ADDR="+at.addr(), "PORT="+strconv.Itoa(at.port), "CABRANK_WORKER="+w.Name,
+		"CABRANK_WORKER_INDEX="+strconv.Itoa(index),
+		"CABRANK_SLOTS="+strconv.Itoa(w.Slots), "RAILS_MAX_THREADS="+strconv.Itoa(w.Slots),
+	)
+}

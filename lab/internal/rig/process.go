@@ -1,0 +1,198 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/lab/internal/measure"
+	"github.com/cabrank/cabrank/lab/internal/podnet"
+	"github.com/cabrank/cabrank/lab/internal/quota"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
+)
+
+// process is one of an arm. It may end and be started again: it stays the same one to
+// whoever counts.
+type process struct {
+	role    string // as result.Process has it
+	name    string // as people call it
+	program testbed.Program
+	group   *quota.Group // nil if there is none
+	pods    *podnet.Net  // the network that it runs in; nil: that of this process
+
+	mu    sync.Mutex // guards what follows
+	child *testbed.Child
+	spent time.Duration // CPU of those that have ended
+}
+
+// start starts it, again if it has ended.
+func (p *process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.child != nil {
+		_, cpu := p.child.Exit()
+		p.spent += cpu
+		p.child = nil
+	}
+	if _, err := exec.LookPath(p.program.Command[0]); err != nil {
+		return fmt.Errorf("%s cannot be started: %w", p.name, err)
+	}
+	program := p.program
+	program.Command = within(p.group, p.pods, program.Command)
+	child, err := testbed.Launch(program)
+	if err != nil {
+		return fmt.Errorf("%s cannot be started: %w", p.name, err)
+	}
+	p.child = child
+	return nil
+}
+
+// within is a command that runs in a control group and a network, if there are any.
+func within(group *quota.Group, pods *podnet.Net, command []string) []string {
+	if pods != nil {
+		command = append(pods.Enter(), command...)
+	}
+	if group != nil {
+		command = append(group.Enter(), command...)
+	}
+	return slices.Clone(command)
+}
+
+// now returns what runs, or nil if it was never started.
+func (p *process) now() *testbed.Child {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child
+}
+
+// stop ends it, also when it stands still.
+func (p *process) stop() {
+	if child := p.now(); child != nil {
+		_ = child.Signal(syscall.SIGCONT) // it may have ended
+		child.Stop()
+	}
+}
+
+const (
+	// askEvery is how often a process is asked whether it answers.
+	askEvery = 20 * time.Millisecond
+	// askTimeout bounds one question.
+	askTimeout = 2 * time.Second
+)
+
+// How somebody is asked whether he is there.
+const (
+	byCall       = "call"       // any answer of gRPC will do: not all servers have a health service
+	byConnection = "connection" // it is enough that one can be had
+)
+
+// ask asks whether somebody answers at an address that this process can reach.
+func ask(ctx context.Context, how, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if how == byConnection {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	asker, err := health.Open(health.Options{
+		Network: "tcp", Address: addr, Interval: askTimeout, Timeout: askTimeout, Redial: askEvery,
+		Work: func() health.Work { return health.Work{} },
+	})
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	if verdict := asker.Ask(ctx); verdict.Finding != health.Serving && !verdict.Refused {
+		return errors.New(verdict.Reason)
+	}
+	return nil
+}
+
+// ready waits until the process answers at an address.
+func (p *process) ready(ctx context.Context, how, addr string) error {
+	ask := ask
+	if p.pods != nil {
+		ask = func(_ context.Context, how, addr string) error { return p.pods.Ask(how, addr) }
+	}
+	began := time.Now()
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	child := p.now()
+	for {
+		err := ask(ctx, how, addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-child.Ended():
+			how, _ := child.Exit()
+			return fmt.Errorf("%s has ended before it answered: %s%s", p.name, how, said(child))
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer at %s after %v: %w%s", p.name, addr,
+				time.Since(began).Round(100*time.Millisecond), err, said(child))
+		}
+	}
+}
+
+// said is the end of what a process has written, in one line.
+func said(c *testbed.Child) string {
+	const mostLines = 3
+	var lines []string
+	for line := range strings.Lines(c.Said()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it wrote: " + strings.Join(lines[max(0, len(lines)-mostLines):], " | ")
+}
+
+// usage is what it has used since its first start, and holds now.
+func (p *process) usage() result.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := result.Process{Role: p.role, CPU: p.spent}
+	if p.child != nil {
+		u.PID = p.child.PID()
+		select {
+		case <-p.child.Ended():
+			_, cpu := p.child.Exit()
+			u.CPU += cpu
+		default:
+			use, _ := measure.ReadUse(u.PID) // it is about to end, or this is not Linux
+			u.CPU += use.CPU
+			u.RSS, u.PeakRSS = use.RSS, use.PeakRSS
+		}
+	}
+	counted(&u, p.group)
+	return u
+}
+
+// counted puts in what a control group has counted: it also knows what processes have
+// used that ended and for which nobody has waited.
+func counted(u *result.Process, g *quota.Group) {
+	if g == nil {
+		return
+	}
+	use, known := g.Read()
+	if known {
+		u.CPU = use.CPU
+	}
+	u.Quota, u.Throttled, u.ThrottledFor = g.Cores, use.Throttled, use.ThrottledFor
+}

@@ -1,0 +1,233 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/cabrank/cabrank/lab/internal/measure"
+	"github.com/cabrank/cabrank/lab/internal/podnet"
+	"github.com/cabrank/cabrank/lab/internal/quota"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
+)
+
+// Rig is an arm that runs.
+//
+// Life: Start; ended by Close. Concurrency: any; one event at a time has its way with
+// which workers there are.
+type Rig struct {
+	spec      Spec
+	programs  Programs
+	folder    folder
+	files     int // that each process may have open; 0 if it is not known
+	keeper    *testbed.Keeper
+	tree      *quota.Tree // nil where no control groups can be made
+	pods      *podnet.Net // the network that all of it runs in; nil: that of this process
+	places    []place
+	listen    place
+	gatewayAt place
+	front     front
+	workers   []*process // nil if the front starts them
+	gateway   *process   // nil if there is none
+	notes     []string
+
+	changing sync.Mutex // held while the front is told of workers; taken before mu
+	mu       sync.Mutex // guards what follows
+	callers  int
+	on       []bool // which workers callers are sent to
+	coming   []bool // which are being added
+}
+
+// Start starts an arm. When it returns every worker and the front answer.
+//
+// Errors: one line that says what to do; nothing is left then.
+func Start(ctx context.Context, spec Spec) (*Rig, error) {
+	spec, err := spec.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Rig{spec: spec, programs: spec.Programs}
+	limited, cancel := context.WithTimeout(ctx, spec.Ready)
+	defer cancel()
+	if err := r.start(limited); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Rig) start(ctx context.Context) (err error) {
+	if r.folder, err = makeFolder(); err != nil {
+		return err
+	}
+	if r.keeper, err = testbed.StartKeeper(r.programs.Lab); err != nil {
+		return err
+	}
+	files, err := testbed.RaiseFiles()
+	if err != nil {
+		return fmt.Errorf("the limit of open files cannot be set: %w", err)
+	}
+	r.files = int(files)
+	r.openGroups()
+	if r.spec.Front.Kind == DNAT {
+		r.openPods()
+	}
+	if r.places, r.listen, err = r.spec.places(); err != nil {
+		return err
+	}
+	for _, w := range r.spec.Workers {
+		r.on = append(r.on, !w.Later)
+	}
+	r.coming = make([]bool, len(r.on))
+	if !r.spec.Front.Starts {
+		if err := r.startWorkers(ctx); err != nil {
+			return err
+		}
+	}
+	r.front = kinds()[r.spec.Front.Kind](r)
+	if err := r.front.start(ctx, r.backends()); err != nil {
+		return err
+	}
+	return r.startGateway(ctx)
+}
+
+// startWorkers starts those that are there from the beginning, all at once.
+func (r *Rig) startWorkers(ctx context.Context) error {
+	for i, w := range r.spec.Workers {
+		command, env := w.told(i, r.places[i])
+		group, err := r.newGroup(w.Name, w.CPU)
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, &process{
+			role: fmt.Sprintf("worker %d", i+1), name: w.Name, group: group, pods: r.pods,
+			program: testbed.Program{Command: command, Env: env, Dir: w.Dir, Keeper: r.keeper},
+		})
+	}
+	for i, p := range r.workers {
+		if !r.spec.Workers[i].Later {
+			if err := p.start(); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range r.workers {
+		if !r.spec.Workers[i].Later {
+			if err := p.ready(ctx, byCall, r.places[i].addr()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// backends are where calls are to go now.
+func (r *Rig) backends() (addrs []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, on := range r.on {
+		if on {
+			addrs = append(addrs, r.places[i].addr())
+		}
+	}
+	return addrs
+}
+
+// present is how many workers there are from the beginning.
+func (r *Rig) present() (n int) {
+	for _, w := range r.spec.Workers {
+		if !w.Later {
+			n++
+		}
+	}
+	return n
+}
+
+// Target is what callers dial: host:port, or dns://HOST:PORT/name:port.
+func (r *Rig) Target() string { return r.front.target() }
+
+// Caller returns the command by which a process is started that calls the target, from
+// a command that does not know where that can be reached. It goes before the processes
+// of the arm where all want the CPU.
+func (r *Rig) Caller(command []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.callers++
+	group, err := r.newGroup(fmt.Sprintf("generator-%d", r.callers), 0)
+	if err == nil && group != nil {
+		err = group.Prefer()
+	}
+	if err != nil {
+		group = nil // it is told of those that have quotas
+	}
+	return within(group, r.pods, command)
+}
+
+// Notes say what the machine did not allow, a line each.
+func (r *Rig) Notes() []string { return slices.Clone(r.notes) }
+
+// Usage is what every process of the arm has used since it began and holds now, with
+// what it has started, and this process. What a block has used is what lies between
+// two of them, by Between.
+func (r *Rig) Usage() (all []result.Process) {
+	for _, p := range r.workers {
+		if p.now() != nil || !r.later(p) {
+			all = append(all, p.usage())
+		}
+	}
+	all = append(all, r.front.usage()...)
+	if r.gateway != nil {
+		all = append(all, r.gateway.usage())
+	}
+	if own, err := measure.ReadAlone(os.Getpid()); err == nil {
+		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
+	}
+	return all
+}
+
+func (r *Rig) later(p *process) bool {
+	i := slices.Index(r.workers, p)
+	return r.spec.Workers[i].Later
+}
+
+// Between returns what each process has used from one moment to another, and what it
+// holds at the end. One that was not there before has used all that it has.
+func Between(from, to []result.Process) (used []result.Process) {
+	for _, p := range to {
+		if i := slices.IndexFunc(from, func(q result.Process) bool { return q.Role == p.Role }); i >= 0 {
+			p.CPU = max(0, p.CPU-from[i].CPU) // less only if nobody has counted what has ended
+			p.Throttled = max(0, p.Throttled-from[i].Throttled)
+			p.ThrottledFor = max(0, p.ThrottledFor-from[i].ThrottledFor)
+		}
+		used = append(used, p)
+	}
+	return used
+}
+
+// Close ends all processes and removes all files of the arm.
+func (r *Rig) Close() {
+	if r.gateway != nil {
+		r.gateway.stop()
+	}
+	if r.front != nil {
+		r.front.stop()
+	}
+	var ending sync.WaitGroup
+	for _, p := range r.workers {
+		ending.Go(p.stop)
+	}
+	ending.Wait()
+	if r.keeper != nil {
+		r.keeper.Close()
+	}
+	if r.tree != nil {
+		r.tree.Close()
+	}
+	if r.pods != nil {
+		r.pods.Close()
+	}
+	r.folder.remove()
+}

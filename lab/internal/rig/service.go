@@ -1,0 +1,55 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/cabrank/cabrank/lab/internal/podnet"
+	"github.com/cabrank/cabrank/lab/internal/result"
+)
+
+// serviceFront is the address of a Service, behind which the kernel chooses.
+type serviceFront struct{ rig *Rig }
+
+func newServiceFront(r *Rig) front { return &serviceFront{r} }
+
+func (f *serviceFront) start(ctx context.Context, backends []string) error {
+	return f.change(ctx, backends)
+}
+
+// change is about new connections: those that there are stay where they are.
+func (f *serviceFront) change(_ context.Context, backends []string) error {
+	plan := podnet.Plan{Port: uint16(f.rig.listen.port)}
+	for _, addr := range backends {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return err
+		}
+		plan.Pods = append(plan.Pods, host)
+	}
+	return f.rig.pods.Set(plan)
+}
+
+func (f *serviceFront) target() string          { return f.rig.listen.addr() }
+func (f *serviceFront) usage() []result.Process { return nil }
+func (f *serviceFront) stop()                   {}
+
+// openPods makes the network in which all of the arm runs. Where that is not allowed a
+// proxy that balances connections takes the place of the kernel, which is said.
+func (r *Rig) openPods() {
+	pods, err := podnet.Start([]string{r.programs.Lab, PodsCommand})
+	if err == nil {
+		r.pods = pods
+		return
+	}
+	r.notes = append(r.notes, fmt.Sprintf("no random DNAT as kube-proxy has it: %v. HAProxy balances connections in its place", err))
+	r.spec.Front.Kind = HAProxyTCP
+}
+
+// PodsCommand is the word behind `cabrank-lab` that has it call ServePods.
+const PodsCommand = "pods"
+
+// ServePods is the body of the process that holds the network of an arm with DNAT.
+func ServePods(in io.Reader, out io.Writer) error { return podnet.Serve(in, out, ask) }

@@ -1,0 +1,260 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// whole has every key.
+const whole = `
+name: all-keys
+about: every key
+question: are they read?
+method: demo.Jobs/GetJob
+data: '{"id": 1}'
+messages: 2
+proto: [jobs.proto]
+import_path: [proto]
+metadata: ["a: b"]
+worker_key: x-who
+seed: 7
+rounds: 12
+limit: 1%
+pause: 1s
+workers:
+  program: worker
+  count: 3
+  slots: 5
+  full: refuse
+  cpu: 0.25
+  env: {B: 2, A: one}
+  slow: {worker: 2, by: 200ms}
+front: dns
+client: {connections: round-robin, processes: 2, dns_interval: 1s}
+arms:
+  - name: as it is
+  - name: other
+    about: another way
+    optional: true
+    workers: {command: "ruby worker.rb --port {port}", dir: examples, count: 2, try: [ruby, -e, require "grpc"], install: gem install grpc}
+    front: {kind: cabrank, policy: first, flags: --queue 10, starts: true, env: {A: "1"}, cpu: 1.5}
+    client: per-call
+every_load: {duration: 20s, warmup: 1s, timeout: 300ms}
+loads:
+  - name: steps
+    rate: [100, 30000/m]
+    arrivals: poisson
+    max_in_flight: 50
+    processes: 4
+  - callers: 60
+    think: 10ms
+    retry_at_once: true
+    grace: 1s
+    workers: 6
+    rounds: 5
+    arms: [as it is]
+    events:
+      - {at: 9s, do: roll}
+      - {at: 2s, do: stop, worker: 3, for: 1500ms}
+      - {at: 3s, do: slow, worker: all, for: 1s, times: 3}
+      - {at: 4s, do: add}
+      - {at: 5s, do: kill, worker: 7}
+      - {at: 6s, do: remove}
+      - {at: 7s, do: burst, for: 1s, more: 100}
+  - at_once: 10
+    every: 1s
+    quick: {at_once: [5, 6]}
+  - stages: 30s:30,1m:60,20s:0
+    duration: 0s
+    quick: {stages: "1s:30"}
+primary: {figure: p99, load: steps 100/s, base: as it is, other: other, margin: 5%}
+secondary:
+  - {figure: errors, load: 10 at once, base: as it is, other: other}
+quick: {rounds: 3, duration: 2s, warmup: 500ms, loads: [steps 100/s, 5 at once, 60 callers, "stages 1s:30"]}
+`
+
+func parsed(t *testing.T, text string) *Scenario {
+	t.Helper()
+	s, err := Parse("x.yml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func loadNames(s *Scenario) string { return names(s.Loads, func(l Load) string { return l.Name }) }
+
+func TestParse(t *testing.T) {
+	s := parsed(t, whole)
+	if s.Name != "all-keys" || s.Method != "demo.Jobs/GetJob" || s.Seed != 7 || s.Rounds != 12 || s.Pause != time.Second || s.Limit != 0.01 ||
+		s.WorkerKey != "x-who" || s.Messages != 2 || s.Metadata[0] != "a: b" || s.Proto[0] != "jobs.proto" {
+		t.Errorf("read as %+v", s)
+	}
+	a := s.Arms[0]
+	if a.Workers.Count != 3 || a.Workers.Slots != 5 || a.Workers.Full != FullRefuse || a.Workers.CPU != 0.25 ||
+		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.Slow != (Slow{Worker: 2, By: 200 * time.Millisecond, Times: 1}) {
+		t.Errorf("the first arm: %+v", a)
+	}
+	if a.Client != (Client{caller.RoundRobin(), 2, time.Second}) || a.Front.Kind != FrontDNS {
+		t.Errorf("the first arm: %+v", a)
+	}
+	b := s.Arms[1]
+	if !b.Optional || b.Workers.Program != ProgramNone || len(b.Workers.Command) != 4 || b.Workers.Count != 2 || !b.Front.Starts ||
+		b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall() || b.Client.Processes != 2 {
+		t.Errorf("the second arm: %+v", b)
+	}
+	if got := loadNames(s); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
+		t.Errorf("loads: %s", got)
+	}
+	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 8*12+5 {
+		t.Errorf("%d blocks", s.Blocks())
+	}
+	if s.Primary.Margin != 0.05 || len(s.Claims()) != 2 {
+		t.Errorf("claims: %+v", s.Claims())
+	}
+}
+
+func TestQuick(t *testing.T) {
+	s := parsed(t, whole).Quick()
+	if got := loadNames(s); got != "steps 100/s, 60 callers, 5 at once, stages 1s:30" {
+		t.Errorf("loads: %s", got)
+	}
+	if s.Rounds != 3 || !s.IsQuick || s.Primary == nil || len(s.Secondary) != 0 {
+		t.Errorf("%d rounds, claims %+v", s.Rounds, s.Claims())
+	}
+}
+
+func TestFaults(t *testing.T) {
+	good := whole
+	for _, c := range []struct{ old, other, want string }{
+		{"seed: 7", "sed: 7", `x.yml:12: sed: unknown key; did you mean seed?`},
+		{"  slots: 5", "  slotz: 5", `x.yml:19: workers.slotz: unknown key; did you mean slots?`},
+		{"rounds: 12", "rounds: 0", `x.yml:13: rounds: "0": want a whole number from 1 to 1000`},
+		{"pause: 1s", "pause: 1", `x.yml:15: pause: "1": want a time such as 300ms, 10s or 2m, up to 24h0m0s`},
+		{"front: dns", "front: dsn", `x.yml:24: front: "dsn": want none, dns, dnat, cabrank, haproxy-tcp, haproxy, envoy, nginx, nghttpx or simulated`},
+		{"full: refuse", "full: refuze", `x.yml:20: workers.full: "refuze": want queue, keep, refuse or unlimited`},
+		{"name: all-keys", "name: All keys", `x.yml:2: name: "All keys": want one word of small letters, digits and hyphens`},
+		{"method: demo.Jobs/GetJob", "method: GetJob", `x.yml:5: method: "GetJob": want package.Service/Method`},
+		{"client: per-call", "client: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},
+		{"  - name: other", "  - name: as it is", `x.yml:28: arms[2]: "as it is" is the name of another arm, too`},
+		{"margin: 5%", "margin: 0.05", `primary.margin: "0.05": want a share such as 5%, below 100%`},
+		{"load: 10 at once, base", "load: 11 at once, base", `x.yml: the claim on errors at "11 at once": there is no such load; there are: steps 100/s,`},
+		{"arms: [as it is]", "arms: [as it was]", `x.yml: load "60 callers": there is no arm "as it was"`},
+		{"do: kill, worker: 7", "do: kill, worker: 8", `there is no worker 8 in arm "as it is", which has 7 then`},
+		{"at: 9s, do: roll", "at: 29s, do: roll", `roll at 29s: the counted part ends at 20s`},
+		{"do: stop, worker: 3, for: 1500ms", "do: stop, worker: 3", `stop at 2s: for how long? give for`},
+		{"do: roll", "do: rol", `loads[2].events[1].do: "rol": want stop, kill, slow, add, remove, roll or burst`},
+		{"for: 1s, more: 100", "for: 1s", `burst at 7s: how many more`},
+		{"times: 3", "times: 1", `slow at 3s: how slow?`},
+		{"rate: [100, 30000/m]", "rate: [100, 30000/x]", `load "steps 30000/x": rate "30000/x": "30000/x": the unit of a rate is /s, /m or /h`},
+		{"callers: 60", "callers: 60\n    rate: 5", `loads[2]: give one of rate, at_once (open loops), callers and stages (closed loops)`},
+		{"every: 1s", "every: 21s", `load "10 at once": every 21s: want a time from 1ms to the duration, 20s`},
+		{"every: 1s", "every: 999us", `load "10 at once": every 999µs: want a time from 1ms to the duration, 20s`},
+		{"every: 1s", "every: 1ms\n    duration: 101s", `load "10 at once": every 1ms: these are 101000 times in 1m41s, at most 100000 are possible`},
+		{"quick: {rounds", "quick: {arms: [x], rounds", `quick.arms: there is no arm "x"`},
+		{"loads: [steps 100/s", "loads: [stepz", `quick.loads: there is no load "stepz"; there are: steps 100/s`},
+		{`quick: {stages: "1s:30"}`, `quick: {stages: "1s:x"}`, `quick.loads: there is no load "stages 1s:30"`},
+		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:40: loads[1].name: is set twice, first on line 36`},
+		{"    optional: true", "    optional: yes", `arms[2].optional: "yes": want true or false`},
+		{"dir: examples", "max_age: 1s", `arm "other": max_age and slow are for program: worker`},
+		{"kind: cabrank", "kind: nginx", `arms[2].front: starts, flags and env are for the front cabrank, not for nginx`},
+		{"slow: {worker: 2, by: 200ms}", "slow: {worker: 4, by: 200ms}", `arm "as it is": worker 4 is slow, and there are 3`},
+		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},
+		{`metadata: ["a: b"]`, "metadata: [{a: b}]", `x.yml:10: metadata: want a list of texts`},
+		{"seed: 7", "seed: 7\n\tx: 1", `this is not valid YAML, here or above`},
+	} {
+		text := strings.Replace(good, c.old, c.other, 1)
+		if text == good {
+			t.Fatalf("%q is not in the text", c.old)
+		}
+		_, err := Parse("x.yml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q for %q: %v, want %s", c.other, c.old, err, c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                           "x.yml: the file is empty",
+		"# nothing":                  "x.yml: the file is empty",
+		"a\n---\nb":                  "x.yml:2: a second YAML document begins here",
+		"- 1":                        "x.yml:1: want lines of the form key: value",
+		"name: a\nloads: [1]":        "x.yml: arms: there is none",
+		"name: a\narms: [{name: b}]": "x.yml: loads: there is none",
+		"&a [*a]":                    "x.yml:1: ",
+	} {
+		if _, err := Parse("x.yml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A volley is due at one moment, and none loses a call to another.
+func TestVolleys(t *testing.T) {
+	l := Load{AtOnce: 15000, Every: 2 * time.Second, Options: traffic.Options{Duration: 20 * time.Second, Warmup: time.Second}}
+	p, err := l.Plan(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Duration() != 20*time.Second || p.Most < 15000 {
+		t.Errorf("lasts %v, at most %d under way", p.Duration(), p.Most)
+	}
+	if area := p.Rate.Area(); area < 149_998 || area > 150_001 {
+		t.Errorf("%v calls, want 150000", area)
+	}
+	if x, unit := l.Place(); x != 15000 || unit != "calls at once" {
+		t.Errorf("at %v %s", x, unit)
+	}
+}
+
+// A burst is added where it is, also within a ramp.
+func TestBurst(t *testing.T) {
+	l := Load{
+		Options: traffic.Options{Rate: "10s:0..100,10s:50"},
+		Events:  []Event{{At: 5 * time.Second, Do: DoBurst, For: 10 * time.Second, More: 1000}},
+	}
+	p, err := l.Plan(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Rate.String(); got != "5s:0..50,5s:1050..1100,5s:1050,5s:50" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestBuiltin(t *testing.T) {
+	for _, name := range Names() {
+		s, err := Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Name != name || s.About == "" || s.Question == "" {
+			t.Errorf("%s: called %q, about %q, question %q", name, s.Name, s.About, s.Question)
+		}
+		t.Logf("%s: %v, with --quick %v", name, s.Estimate(), s.Quick().Estimate())
+	}
+	if _, err := Builtin("conections"); err == nil || !strings.Contains(err.Error(), "did you mean connections?") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse("x.yml", []byte(text))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+			return
+		}
+		for _, one := range []*Scenario{s, s.Quick()} {
+			if one.Estimate() <= 0 || one.Blocks() <= 0 {
+				t.Errorf("%d blocks in %v", one.Blocks(), one.Estimate())
+			}
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package simulated
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+	"github.com/cabrank/cabrank/lab/internal/work"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+const file = `
+name: sleepers
+about: workers that sleep
+question: is it so?
+method: METHOD
+data: '{"sleep_ms": {{exponential 10}}}'
+workers: {program: worker, count: 2, slots: 2, full: queue}
+arms:
+  - {name: real, about: real, front: cabrank}
+  - {name: virtual, about: simulated, front: {kind: simulated, policy: cabrank}}
+loads:
+  - {rate: 200, arrivals: poisson, duration: 20s, timeout: 5s}
+`
+
+func parsed(t *testing.T, text string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("x.yml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// alone is a worker in this process, in place of one that is started.
+type alone struct {
+	address string
+	closed  func()
+}
+
+func (a *alone) Target() string                   { return a.address }
+func (a *alone) Caller(command []string) []string { return command }
+func (a *alone) Usage() []result.Process          { return nil }
+func (a *alone) Notes() []string                  { return nil }
+func (a *alone) Close()                           { a.closed() }
+
+func (a *alone) Do(context.Context, scenario.Event) (string, error) { return "", nil }
+
+func startAlone(t *testing.T, slots int) trial.Stand {
+	t.Helper()
+	w, err := work.New(work.Options{Addr: "127.0.0.1:0", Name: "w", Slots: slots, Full: work.Refuse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	at, over := make(chan string, 1), make(chan error, 1)
+	go func() { over <- w.Serve(ctx, func(a net.Addr) { at <- a.String() }) }() // ends with ctx
+	return &alone{address: <-at, closed: func() {
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	}}
+}
+
+// arms are those of a scenario whose worker is in this process.
+func arms(t *testing.T, s *scenario.Scenario, started *int) *Arms {
+	t.Helper()
+	all := New(s, func(_ context.Context, arm *scenario.Arm, _ *scenario.Load) (trial.Stand, error) {
+		*started++
+		if arm.Front.Kind != scenario.FrontNone || arm.Workers.Count != 1 {
+			t.Errorf("started %+v", arm)
+		}
+		return startAlone(t, arm.Workers.Slots), nil
+	}, nil)
+	all.warm, all.measured = 0, 500*time.Millisecond
+	return all
+}
+
+// An arm that is simulated has the calls of the load, with what their requests ask for;
+// a worker is called once to find out the rest.
+func TestSimulatedArm(t *testing.T) {
+	t.Parallel()
+	s, started := parsed(t, strings.Replace(file, "METHOD", "cabrank.lab.v1.Worker/Work", 1)), 0
+	arms := arms(t, s, &started)
+	for range 2 {
+		// M/M/4 at a load of 0.5 and a little; a busy machine makes the rest longer.
+		r := simulate(t, arms, s)
+		if p50 := r.Latency().At(0.5); p50 < 7*time.Millisecond || p50 > 70*time.Millisecond {
+			t.Errorf("p50 %v", p50)
+		}
+	}
+	if started != 1 {
+		t.Errorf("%d workers were called", started)
+	}
+}
+
+// A service that does not say how long its calls work is measured.
+func TestAnyService(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(file, "METHOD", "grpc.health.v1.Health/Check", 1)
+	s, started := parsed(t, strings.Replace(text, `'{"sleep_ms": {{exponential 10}}}'`, "'{}'", 1)), 0
+	if r := simulate(t, arms(t, s, &started), s); r.Latency().At(0.5) <= 0 {
+		t.Errorf("p50 %v", r.Latency().At(0.5))
+	}
+}
+
+// simulate runs the block of the arm.
+func simulate(t *testing.T, arms *Arms, s *scenario.Scenario) *traffic.Record {
+	t.Helper()
+	stand, err := arms.Start(t.Context(), s.Arm("virtual"), &s.Loads[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stand.Close()
+	plan, err := s.Loads[0].Plan(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := arms.Hire(nil, agent.Job{Target: stand.Target(), Plan: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if how, err := g.Ready(); err != nil || how == "" || g.PID() != 0 || len(stand.Notes()) != 1 {
+		t.Error(how, err, stand.Notes())
+	}
+	answer, err := g.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := answer.Record
+	if r.FailedShare() > 0.01 || r.Due < 3800 || r.Due > 4200 {
+		t.Errorf("%d calls, %.3f failed, %v", r.Due, r.FailedShare(), stand.Notes())
+	}
+	plan.Part, plan.Parts = 1, 2
+	second, err := arms.Hire(nil, agent.Job{Target: stand.Target(), Plan: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if empty, err := second.Wait(); err != nil || empty.Record.Due != 0 || r.Merge(empty.Record) != nil {
+		t.Errorf("%+v, %v", empty, err)
+	}
+	return r
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	good := strings.Replace(file, "METHOD", "a.B/C", 1)
+	if err := Check(parsed(t, good)); err != nil {
+		t.Error(err)
+	}
+	for _, tc := range []struct{ old, other, want string }{
+		{"policy: cabrank", "policy: fastest", `arm "virtual": front.policy "fastest": want one of cabrank, least_request, p2c, round_robin, random`},
+		{"slots: 2, full: queue", "slots: 0, full: unlimited", `arm "virtual": simulated workers have slots`},
+		{"rate: 200, arrivals: poisson", "callers: 3", "closed loops cannot be simulated"},
+		{"timeout: 5s", "events: [{at: 1s, do: kill, worker: 1}]", "events cannot be simulated"},
+	} {
+		err := Check(parsed(t, strings.Replace(good, tc.old, tc.other, 1)))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", tc.other, err, tc.want)
+		}
+	}
+}

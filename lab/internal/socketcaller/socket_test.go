@@ -1,0 +1,126 @@
+package socketcaller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+// serve starts a server with the functions of tests.
+func serve(t *testing.T) (url string) {
+	t.Helper()
+	memory := broker.NewMemory(broker.MemoryOptions{})
+	for uri, f := range broker.TestFunctions() {
+		memory.Serve(uri, 64, f)
+	}
+	server := socket.New(socket.Options{Broker: memory})
+	web := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Close()
+		web.Close()
+		memory.Close()
+	})
+	return "ws" + strings.TrimPrefix(web.URL, "http")
+}
+
+func counts(c traffic.Counter) string {
+	var all []string
+	for _, n := range c.Counts() {
+		if n.N != 0 {
+			all = append(all, fmt.Sprintf("%s %d", n.Name, n.N))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Each way to fail has a code, and texts that are few.
+func TestFailed(t *testing.T) {
+	cause := errors.New("gone")
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&client.RefusedError{Name: "f", Code: 500, Message: "no"}, "14 NACK 500 no"},
+		{&client.RefusedError{Name: "f", Code: 429, Message: "no"}, "8 NACK 429 no"},
+		{&client.RefusedError{Name: "f", Code: 404, Message: "no"}, "12 NACK 404 no"},
+		{&client.FunctionError{URI: "f", Message: "no"}, "2 RES with an error: no"},
+		{&client.DisconnectedError{Name: "f", Cause: cause}, "14 lost: the connection ended: gone"},
+		{&client.ExpiredError{Name: "f", After: time.Second, Taken: true}, "4 EXP: no result in time"},
+		{&client.ExpiredError{Name: "f", After: time.Second}, "4 EXP: not acknowledged in time"},
+		{&client.ExpiredError{Name: "f", Cause: cause}, "4 EXP: there was no connection: gone"},
+		{context.Canceled, "1 given up at the end of the load"},
+		{cause, "2 gone"},
+	} {
+		a := failed(tc.err)
+		if got := fmt.Sprint(a.Code, " ", a.Message); got != tc.want {
+			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
+		}
+	}
+}
+
+// Calls are counted by how they end, and have arguments of their own.
+func TestCalls(t *testing.T) {
+	c, err := NewCalls(t.Context(), CallOptions{URL: serve(t), URI: "test.delay", Args: `"{{.RequestNumber}}"`, Sockets: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	due := time.Now()
+	if a := c.Call(t.Context(), traffic.Call{Number: 12, Due: due}); a.Code != 0 || time.Since(due) < 12*time.Millisecond || a.Received.Bytes == 0 || a.Sent.Bytes != 4 {
+		t.Errorf("got %+v", a)
+	}
+	if a := c.Call(t.Context(), traffic.Call{Number: 60_000, Due: due, Deadline: time.Now().Add(time.Second)}); a.Code != 4 {
+		t.Errorf("got %+v", a)
+	}
+	if got := counts(c); got != "CALL 2, ACK 2, RES 1, EXP 1" || c.Opened() != 2 {
+		t.Errorf("%s, %d opened", got, c.Opened())
+	}
+	if _, err := NewCalls(t.Context(), CallOptions{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Sockets: 50}); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An event is answered when all have it.
+func TestEvents(t *testing.T) {
+	url := serve(t)
+	e, err := NewEvents(t.Context(), EventOptions{URL: url, Channel: "c", Subscribers: 5, Size: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	other, err := client.Dial(t.Context(), url, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, foreign := range []any{"x", published{Run: "other", Number: 7}} {
+		if err := other.Publish(t.Context(), "c", foreign); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		a := e.Call(t.Context(), traffic.Call{Due: time.Now()})
+		if a.Code != 0 || a.Received.Messages != 5 || a.Received.Bytes != 5*a.Sent.Bytes || a.Sent.Bytes < 195 || a.Sent.Bytes > 205 || a.First.IsZero() {
+			t.Errorf("got %+v", a)
+		}
+	}
+	// One that was sent before, by a server that mixes up the order.
+	if err := other.Publish(t.Context(), "c", published{Run: e.run, Number: 0}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 30*time.Second, "all to be counted", func() bool {
+		return counts(e) == "PUB 3, ACK 3, EVNT to all subscribers 20, EVNT due to them 15, EVNT out of order 5"
+	})
+}

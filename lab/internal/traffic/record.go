@@ -1,0 +1,232 @@
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
+)
+
+// Loop is the kind of a load.
+type Loop string
+
+// The two kinds, as they stand in JSON.
+const (
+	OpenLoop   Loop = "open"
+	ClosedLoop Loop = "closed"
+)
+
+// Record is what one run has measured of the calls that were due in its counted
+// part. Each of them is in it once:
+//
+//	Due = Calls (answered and failed) + Unsent + Open
+//
+// In JSON durations are nanoseconds.
+type Record struct {
+	// Loop labels the record: those of a closed loop are not ranked against those
+	// of an open one (Rankable).
+	Loop Loop `json:"loop"`
+	// Plan describes the load.
+	Plan string `json:"plan"`
+	// Counted is the length of the counted part, shorter than planned if Cut.
+	Counted time.Duration `json:"counted_ns"`
+	// Cut says that somebody ended the run early.
+	Cut bool `json:"cut_short"`
+
+	// Work is how many calls there were to make; 0 if their number was not given.
+	Work int64 `json:"work,omitempty"`
+
+	// Due is how many calls were to start.
+	Due int64 `json:"due"`
+	// Calls are those that ended, with their latency from the intended start (in
+	// a closed loop: from the start).
+	Calls *latency.Calls `json:"calls"`
+	// Unsent are those that could not be sent.
+	Unsent Unsent `json:"unsent"`
+	// Open has the ages of those that had not ended when the grace was over.
+	Open *latency.Histogram `json:"open"`
+	// Failures are the failed ones by code and text.
+	Failures []Failure `json:"failures"`
+	// First is how long the first message of a stream took, from the intended
+	// start.
+	First *latency.Histogram `json:"first_message"`
+	// Lag is how late calls were sent by the generator itself, in an open loop; a
+	// call that was too late to be sent counts with its age.
+	Lag *latency.Histogram `json:"send_lag"`
+
+	// Came is how many answers came in the counted part, whenever their calls were
+	// due: the throughput.
+	Came int64 `json:"came"`
+	// Sent and Received are the messages of Calls and Open.
+	Sent     Volume `json:"sent"`
+	Received Volume `json:"received"`
+	// Workers is who has answered.
+	Workers Shares `json:"workers"`
+	// Opened is how many connections the client opened, warm-up included.
+	Opened int64 `json:"connections_opened"`
+	// Counts is what the client has counted from the start of the run to its end,
+	// warm-up included, if it is a Counter.
+	Counts []Count `json:"counts,omitempty"`
+	// MostUnderWay is the highest number of calls that were under way at a time;
+	// of merged records, the sum.
+	MostUnderWay int64 `json:"most_under_way"`
+	// Warmup is what came before.
+	Warmup Warmup `json:"warmup"`
+	// Timeline is the course of the run.
+	Timeline Timeline `json:"timeline"`
+}
+
+// Unsent counts calls of an open loop that could not be sent.
+type Unsent struct {
+	// Full is how many found Plan.Most calls under way.
+	Full int64 `json:"full"`
+	// Late is how many had passed their deadline before they could be sent.
+	Late int64 `json:"late"`
+	// Ages is how old they were at their deadline, or at the end of the run if
+	// they had none: a caller would have waited at least so long.
+	Ages *latency.Histogram `json:"ages"`
+}
+
+// Warmup counts the calls that are in no other figure.
+type Warmup struct {
+	Calls  int64 `json:"calls"`
+	Failed int64 `json:"failed"`
+}
+
+func newRecord(p Plan) *Record {
+	r := &Record{
+		Loop: ClosedLoop, Plan: p.String(), Work: int64(p.Calls),
+		Calls: latency.NewCalls(), Unsent: Unsent{Ages: latency.New()}, Open: latency.New(),
+		First: latency.New(), Lag: latency.New(),
+		Failures: []Failure{}, Workers: Shares{}, Timeline: newTimeline(p.Duration()),
+	}
+	if p.Open() {
+		r.Loop = OpenLoop
+	}
+	return r
+}
+
+// Latency returns the latencies of all calls but the failed ones: those that were not
+// sent or not answered are in it with the age that they had reached. It is what a
+// quantile should be taken of, for without them a service that hangs looks fast.
+func (r *Record) Latency() *latency.Histogram {
+	all := latency.New()
+	all.Merge(r.Calls.Answered)
+	all.Merge(r.Unsent.Ages)
+	all.Merge(r.Open)
+	return all
+}
+
+// Whole reports whether the given number of calls was made and has ended, well or not.
+// Counted is then how long that took.
+func (r *Record) Whole() bool { return r.Work > 0 && r.Due == r.Work && r.Open.Count() == 0 }
+
+// FailedShare is the share of the calls that were due and not answered: failed,
+// unsent or open. 0 of nothing.
+func (r *Record) FailedShare() float64 {
+	if r.Due == 0 {
+		return 0
+	}
+	return float64(r.Due-r.Calls.Answered.Count()) / float64(r.Due)
+}
+
+// PerSecond is the throughput: answers that came in each second of the counted part.
+func (r *Record) PerSecond() float64 {
+	if r.Counted <= 0 {
+		return 0
+	}
+	return float64(r.Came) / r.Counted.Seconds()
+}
+
+// Merge adds the record of another part of the same plan that ran at the same time.
+// Nothing is lost, but for texts and names above their bounds. other stays as it is.
+//
+// Errors: one line for records of different plans; r is then as it was.
+func (r *Record) Merge(other *Record) error {
+	if r.Loop != other.Loop || r.Plan != other.Plan {
+		return fmt.Errorf("records of different plans do not merge: %q and %q", r.Plan, other.Plan)
+	}
+	if err := r.Timeline.merge(&other.Timeline); err != nil {
+		return err
+	}
+	r.Counted = max(r.Counted, other.Counted)
+	r.Cut = r.Cut || other.Cut
+	r.Due += other.Due
+	r.Calls.Merge(other.Calls)
+	r.Unsent.Full += other.Unsent.Full
+	r.Unsent.Late += other.Unsent.Late
+	r.Unsent.Ages.Merge(other.Unsent.Ages)
+	r.Open.Merge(other.Open)
+	r.First.Merge(other.First)
+	r.Lag.Merge(other.Lag)
+	r.Came += other.Came
+	r.Sent.add(other.Sent)
+	r.Received.add(other.Received)
+	r.Opened += other.Opened
+	r.Counts = addCounts(r.Counts, other.Counts, 1)
+	r.MostUnderWay += other.MostUnderWay
+	r.Warmup.Calls += other.Warmup.Calls
+	r.Warmup.Failed += other.Warmup.Failed
+	for worker, calls := range other.Workers {
+		r.Workers.add(worker, calls, mostWorkers)
+	}
+	seen := collect(r.Failures)
+	for _, f := range other.Failures {
+		seen.add(f.Code, f.Message, f.Calls)
+	}
+	r.Failures = seen.list()
+	return nil
+}
+
+// addCounts adds n times the others by their names.
+func addCounts(to, others []Count, n int64) []Count {
+	sum := slices.Clone(to)
+	for _, other := range others {
+		i := slices.IndexFunc(sum, func(c Count) bool { return c.Name == other.Name })
+		if i < 0 {
+			i = len(sum)
+			sum = append(sum, Count{Name: other.Name})
+		}
+		sum[i].N += n * other.N
+	}
+	return sum
+}
+
+// UnmarshalJSON reads what encoding/json has written of a Record.
+//
+// Errors: one line, for parts that are missing and figures that do not add up.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	type plain Record // without this method
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	whole := Record(read)
+	if err := whole.check(); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	*r = whole
+	return nil
+}
+
+func (r *Record) check() error {
+	if r.Loop != OpenLoop && r.Loop != ClosedLoop {
+		return fmt.Errorf("loop %.40q: want open or closed", string(r.Loop))
+	}
+	if r.Calls == nil || r.Unsent.Ages == nil || r.Open == nil || r.First == nil || r.Lag == nil || r.Workers == nil {
+		return fmt.Errorf("calls, ages, open calls, first messages, lag or workers are missing")
+	}
+	unsent := r.Unsent.Full + r.Unsent.Late
+	if r.Unsent.Full < 0 || r.Unsent.Late < 0 || unsent != r.Unsent.Ages.Count() {
+		return fmt.Errorf("%d calls are unsent, with the ages of %d", unsent, r.Unsent.Ages.Count())
+	}
+	if sum := r.Calls.Count() + unsent + r.Open.Count(); sum != r.Due {
+		return fmt.Errorf("%d calls were due, and %d are in it", r.Due, sum)
+	}
+	if n := len(r.Timeline.Intervals); n > mostIntervals {
+		return fmt.Errorf("a timeline of %d intervals, at most %d are read", n, mostIntervals)
+	}
+	return nil
+}

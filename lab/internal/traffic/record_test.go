@@ -1,0 +1,270 @@
+package traffic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/latency"
+)
+
+// colourful is a client with answers of all kinds, by the number of the call.
+func colourful(ctx context.Context, call Call) Answer {
+	n := call.Number
+	answer := after(ctx, time.Duration(n%100+1)*time.Millisecond)
+	answer.Sent, answer.Received = Volume{1, 10}, Volume{2, 20}
+	answer.Worker = fmt.Sprintf("worker-%d", n%3)
+	answer.First = call.Due.Add(time.Millisecond)
+	switch {
+	case n%50 == 7:
+		return Answer{Code: 14, Message: fmt.Sprintf("refused %d", n%100)}
+	case n%50 == 9:
+		return Answer{Code: 99}
+	case n%500 == 11:
+		<-ctx.Done()
+		return Answer{Code: 1}
+	}
+	return answer
+}
+
+func asJSON(t *testing.T, r *Record) string {
+	t.Helper()
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// What three processes have recorded of a plan is, merged, what one would have.
+func TestMergeLosesNothing(t *testing.T) {
+	o := Options{Rate: "300", Arrivals: "poisson", Duration: 10 * time.Second, Warmup: time.Second, Seed: 5}
+	whole := run(t, o, clientFunc(colourful))
+	if whole.Open.Count() == 0 || whole.Calls.Codes[14] == 0 || whole.Calls.Codes[2] == 0 || whole.First.Count() == 0 || len(whole.Workers) != 3 {
+		t.Errorf("a run without all kinds of ends: %+v", whole)
+	}
+	var merged *Record
+	for part := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			p := plan(t, o)
+			p.Part, p.Parts = part, 3
+			r := runIn(t.Context(), t, p, clientFunc(colourful))
+			var read Record // by way of a file, as between processes
+			if err := json.Unmarshal([]byte(asJSON(t, r)), &read); err != nil {
+				t.Fatal(err)
+			}
+			if merged == nil {
+				merged = &read
+			} else if err := merged.Merge(&read); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	merged.MostUnderWay = whole.MostUnderWay // a sum of highest numbers is higher
+	if got, want := asJSON(t, merged), asJSON(t, whole); got != want {
+		t.Errorf("merged:\n%.2000s\nwhole:\n%.2000s", got, want)
+	}
+}
+
+func TestRecordAsJSON(t *testing.T) {
+	r := run(t, Options{Rate: "1000", Duration: 60 * time.Second}, clientFunc(colourful))
+	text := asJSON(t, r)
+	for _, want := range []string{
+		`{"loop":"open","plan":"open loop, rate 1m0s:1000 constant, seed 0, at most 10000 under way","counted_ns":60000000000,"cut_short":false,"due":60000,"calls":{"answered":"`,
+		`"unsent":{"full":0,"late":0,"ages":"`,
+		`"failures":[{"code":2,"message":"","calls":1200},{"code":14,"message":"refused 57","calls":600},{"code":14,"message":"refused 7","calls":600}]`,
+		`"workers":{"worker-0":`,
+		`"timeline":{"step_ns":1000000000,"intervals":[{"due":1000,"answered":`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in %.3000s", want, text)
+		}
+	}
+	if shares := r.Timeline.Intervals[30].Workers; len(shares) != 3 || shares["worker-1"] < 300 {
+		t.Errorf("shares of a second: %v", shares)
+	}
+	if len(text) > 100<<10 {
+		t.Errorf("a minute takes %d bytes", len(text))
+	}
+	var read Record
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		t.Fatal(err)
+	}
+	if again := asJSON(t, &read); again != text {
+		t.Error("written again it differs")
+	}
+}
+
+func TestRecordRefused(t *testing.T) {
+	good := asJSON(t, run(t, Options{Rate: "10", Duration: time.Second}, takes(time.Millisecond)))
+	for _, tc := range []struct{ old, new, want string }{
+		{`"loop":"open"`, `"loop":"ajar"`, `record: loop "ajar": want open or closed`},
+		{`"due":10,"calls"`, `"due":11,"calls"`, "record: 11 calls were due, and 10 are in it"},
+		{`"full":0`, `"full":1`, "record: 1 calls are unsent, with the ages of 0"},
+		{`"open":"`, `"ajar":"`, "record: calls, ages, open calls, first messages, lag or workers are missing"},
+		{`"latencies":[[`, `"latencies":[[-1,5],[`, "timeline: 5 calls of -1 ns: want 1 to 2^53 calls of 0 ns to an hour"},
+	} {
+		var r Record
+		err := json.Unmarshal([]byte(strings.Replace(good, tc.old, tc.new, 1)), &r)
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%s: %v, want %s", tc.new, err, tc.want)
+		}
+	}
+}
+
+func TestMergeRefused(t *testing.T) {
+	a := newRecord(plan(t, Options{Rate: "10", Duration: time.Second}))
+	for _, o := range []Options{{Rate: "11", Duration: time.Second}, {Callers: 10, Duration: time.Second}} {
+		if err := a.Merge(newRecord(plan(t, o))); err == nil {
+			t.Errorf("%+v merged with another plan", o)
+		}
+	}
+	longer := newRecord(plan(t, Options{Rate: "10", Duration: time.Minute}))
+	longer.Plan = a.Plan
+	if err := a.Merge(longer); err == nil {
+		t.Error("timelines of other lengths merged")
+	}
+}
+
+// A long plan has longer intervals, not more of them.
+func TestTimelineIsBounded(t *testing.T) {
+	for _, tc := range []struct {
+		counted, step time.Duration
+		intervals     int
+	}{
+		{time.Nanosecond, time.Second, 1},
+		{time.Second, time.Second, 1},
+		{1500 * time.Millisecond, time.Second, 2},
+		{10 * time.Minute, time.Second, 600},
+		{10*time.Minute + 1, 2 * time.Second, 301},
+		{24 * time.Hour, 144 * time.Second, 600},
+	} {
+		line := newTimeline(tc.counted)
+		if line.Step != tc.step || len(line.Intervals) != tc.intervals {
+			t.Errorf("%v: %d intervals of %v", tc.counted, len(line.Intervals), line.Step)
+		}
+		line.at(-1).Due++
+		line.at(2*tc.counted).Due++
+	}
+}
+
+// Names and texts that come from outside are bounded, and their counts are kept.
+func TestNamesAreBounded(t *testing.T) {
+	shares, texts := Shares{}, failures{}
+	for i := range 5000 {
+		shares.add(fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1, mostWorkers)
+		texts.add(14, fmt.Sprintf("%04d", i)+strings.Repeat("x", 1000), 1)
+	}
+	if len(shares) != mostWorkers+1 || shares[Others] != 4000 {
+		t.Errorf("%d workers, %d others", len(shares), shares[Others])
+	}
+	list := texts.list()
+	if len(list) != mostTexts+1 || list[0] != (Failure{Code: 14, Message: otherTexts, Calls: 4980}) || len(list[1].Message) != mostText {
+		t.Errorf("%d texts: %v", len(list), list[0])
+	}
+}
+
+func TestVariation(t *testing.T) {
+	for _, tc := range []struct {
+		shares  Shares
+		workers int
+		want    float64
+	}{
+		{Shares{}, 3, 0},
+		{Shares{"a": 10, "b": 10}, 2, 0},
+		{Shares{"a": 10, "b": 10}, 0, 0},
+		{Shares{"a": 10}, 2, 1}, // mean 5, deviation 5
+		{Shares{"a": 30, "b": 10}, 2, 0.5},
+		{Shares{"a": 40}, 4, 1.7320508075688772},
+	} {
+		if got := tc.shares.Variation(tc.workers); got < tc.want-1e-9 || got > tc.want+1e-9 {
+			t.Errorf("%v of %d: %v, want %v", tc.shares, tc.workers, got, tc.want)
+		}
+	}
+}
+
+func TestCoarse(t *testing.T) {
+	var c, other Coarse
+	if c.Quantile(0.5) != 0 || c.Count() != 0 {
+		t.Error("something in nothing")
+	}
+	for i := range 1000 {
+		c.record(time.Duration(i+1)*time.Millisecond, 1)
+	}
+	for _, share := range []float64{0.5, 0.9, 0.99} {
+		if got := c.Quantile(share).Seconds(); got < share || got > share*1.063 {
+			t.Errorf("p%v is %v", 100*share, got)
+		}
+	}
+	c.record(-1, 1)
+	c.record(2*latency.Bound, 1)
+	other.merge(&c)
+	a, _ := json.Marshal(c)
+	b, _ := json.Marshal(other)
+	if !bytes.Equal(a, b) || other.Count() != 1002 || other.Quantile(1) != latency.Bound {
+		t.Errorf("%s\nmerged %s", a, b)
+	}
+}
+
+// The rule of the issue, row by row.
+func TestGeneratorLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		took, lag      time.Duration
+		calls, lagging int
+		busy           float64
+		limits         bool
+	}{
+		{"idle", 10 * time.Millisecond, 100 * time.Microsecond, 10_000, 10_000, 0, false},
+		{"busy core", 10 * time.Millisecond, 0, 10_000, 0, 0.85, true},
+		{"less busy core", 10 * time.Millisecond, 0, 10_000, 0, 0.84, false},
+		{"lag above 1 ms", time.Second, 1100 * time.Microsecond, 10_000, 101, 0, true},
+		{"of fewer than 1 %", time.Second, 1100 * time.Microsecond, 10_000, 99, 0, false},
+		{"above a tenth of p50", time.Millisecond, 110 * time.Microsecond, 10_000, 200, 0, true},
+		{"few calls, p90", time.Second, 2 * time.Millisecond, 1000, 101, 0, true},
+		{"few calls, below p90", time.Second, 2 * time.Millisecond, 1000, 20, 0, false},
+		{"hardly any calls", time.Second, 2 * time.Millisecond, 10, 1, 0, true},
+		{"hardly any calls, no lag", time.Microsecond, 0, 10, 0, 0, false},
+		{"closed loop", time.Millisecond, 0, 0, 0, 0.5, false},
+	} {
+		r := newRecord(plan(t, Options{Rate: "1", Duration: time.Second}))
+		for i := range tc.calls {
+			r.Calls.Answer(tc.took)
+			lag := tc.lag
+			if i >= tc.lagging {
+				lag = 0
+			}
+			r.Lag.Record(lag)
+		}
+		if why := r.GeneratorLimits(tc.busy); (why != "") != tc.limits {
+			t.Errorf("%s: %q", tc.name, why)
+		}
+		if slightly := tc.name == "above a tenth of p50"; r.SlightlyLate(tc.busy) != slightly {
+			t.Errorf("%s: slightly late is %v", tc.name, !slightly)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	empty, err := json.Marshal(newRecord(plan(f, Options{Rate: "10", Duration: time.Second})))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(empty))
+	f.Fuzz(func(t *testing.T, text string) {
+		var r Record
+		if json.Unmarshal([]byte(text), &r) != nil {
+			return
+		}
+		if r.Due != r.Calls.Count()+r.Unsent.Ages.Count()+r.Open.Count() || r.FailedShare() < 0 || r.FailedShare() > 1 {
+			t.Errorf("%d due, failed share %v", r.Due, r.FailedShare())
+		}
+		r.GeneratorLimits(0.5)
+		r.Workers.Variation(3)
+	})
+}

@@ -1,0 +1,116 @@
+package trial
+
+import (
+	"context"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// startError says that the processes of an arm could not be started.
+type startError struct{ cause error }
+
+func (e *startError) Error() string { return e.cause.Error() }
+func (e *startError) Unwrap() error { return e.cause }
+
+// headStart is how long generators have to begin at the same moment.
+const headStart = 20 * time.Millisecond
+
+// block runs number i and keeps what it came to.
+func (t *trial) block(ctx context.Context, i int) error {
+	c := &t.cells[i]
+	p := Progress{Block: i + 1, Blocks: len(t.cells), Arm: c.arm.Name, Load: c.load.Name, Round: c.round, Left: t.left(i)}
+	t.tell(p)
+	b := result.Block{Arm: c.arm.Name, Load: c.load.Name, Round: c.round, Order: c.order, Seed: c.seed, Began: time.Now()}
+	record, err := t.measure(ctx, c, &b, p)
+	if err != nil {
+		return err
+	}
+	b.Took = time.Since(b.Began)
+	if b.Raw, err = result.SaveRecord(t.Folder, len(t.run.Blocks)+1, record); err != nil {
+		return err
+	}
+	t.run.Blocks = append(t.run.Blocks, b)
+	t.run.Took = time.Since(t.run.Began)
+	p.Done, p.Left = &b, t.left(i+1)
+	t.tell(p)
+	return result.Save(t.Folder, t.run)
+}
+
+func (t *trial) tell(p Progress) {
+	if t.Tell != nil {
+		t.Tell(p)
+	}
+}
+
+// measure runs a block from its start to its end.
+func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progress) (*traffic.Record, error) {
+	plan, err := c.load.Plan(c.seed)
+	if err != nil {
+		return nil, err
+	}
+	stand, err := t.Start(ctx, c.arm, c.load)
+	if err != nil {
+		return nil, &startError{err}
+	}
+	defer stand.Close()
+	for _, note := range stand.Notes() {
+		t.note(note)
+	}
+	crew, err := t.hire(c, stand, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer crew.close()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	before := stand.Usage()
+	noise := func() float64 { return 0 }
+	if t.Noise != nil {
+		noise = t.Noise()
+	}
+	at := time.Now().Add(headStart)
+	doing := disturb(ctx, stand, c.load.Events, at.Add(plan.Warmup))
+	record, busy, err := crew.run(ctx, at, func(live traffic.Live) {
+		p.Live, p.Left = live, t.left(p.Block)+max(0, c.load.Expected()-live.Elapsed)
+		t.tell(p)
+	})
+	b.Events = doing.end()
+	if err != nil {
+		return nil, err
+	}
+	if _, virtual := stand.(Virtual); !virtual {
+		b.Noise = noise()
+	}
+	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)
+	b.Measure(record, workersAt(c.arm, c.load))
+	t.against(ctx, c, plan, b, record)
+	marks := result.Marks
+	if c.load.AtOnce > 0 {
+		marks = result.VolleyMarks
+	}
+	b.Marks = marks(record, busy, b.Noise)
+	if record.Cut {
+		t.run.Cut = true
+		b.Marks = append(b.Marks, "ended early")
+	}
+	return record, nil
+}
+
+// workersAt is how many workers there are in a block, those that are added included.
+func workersAt(a *scenario.Arm, l *scenario.Load) int {
+	n := a.Workers.Count
+	if l.Workers > 0 {
+		n = l.Workers
+	}
+	for _, e := range l.Events {
+		if e.Do == scenario.DoAdd {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Generator makes calls in a process of its own: agent.Process is one, and explains the
+// methods.
+type Generator interface { //nolint:interfacebloat // the life of a process
+	// PID is that of the process.
+	PID() int
+	// Ready waits until it can begin, and says how it calls.
+	Ready() (how string, err error)
+	// Begin has it begin at a moment.
+	Begin(at time.Time)
+	// Stop has no more calls start.
+	Stop()
+	// Live is how it goes.
+	Live() traffic.Live
+	// Wait returns what it has come to.
+	Wait() (*agent.Answer, error)
+	// Close ends it.
+	Close()
+}
+
+// Hire starts generators for Options.Hire, as processes.
+func Hire(command []string, job agent.Job) (Generator, error) { return agent.Start(command, job) }
+
+// crew are the generators of a block.
+type crew struct {
+	all       []Generator
+	processes []result.Process
+}
+
+// hire starts the generators and waits until each can begin.
+func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
+	s, n := t.Scenario, t.generators(c.arm, c.load)
+	crew := &crew{}
+	if c.arm.Client.Connections == caller.PerCall() {
+		plan.Most = min(plan.Most, caller.PerCall().MostUnderWay()) // of each generator
+	}
+	for part := range n {
+		plan.Part, plan.Parts = part, n
+		p, err := t.Hire(stand.Caller(t.Agent), agent.Job{
+			Target: stand.Target(), Method: s.Method, Proto: s.Proto, Imports: s.Imports, Data: s.Data, Messages: s.Messages,
+			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
+			DNSInterval: c.arm.Client.DNSInterval, Plan: plan,
+		})
+		if err != nil {
+			crew.close()
+			return nil, err
+		}
+		crew.all = append(crew.all, p)
+	}
+	for _, p := range crew.all {
+		how, err := p.Ready()
+		if err != nil {
+			crew.close()
+			return nil, err
+		}
+		t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how))
+	}
+	return crew, nil
+}
+
+// run has all of them begin at a moment, and merges what they come to. busy is the share
+// of the cores that they have used together.
+func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) (whole *traffic.Record, busy float64, err error) {
+	unwatch := context.AfterFunc(ctx, func() { c.each(Generator.Stop) })
+	defer unwatch()
+	c.each(func(g Generator) { g.Begin(at) })
+	watched := c.follow(watch)
+	answers := make([]*agent.Answer, len(c.all))
+	errs := make([]error, len(c.all))
+	var wait sync.WaitGroup
+	for i, p := range c.all {
+		wait.Go(func() { answers[i], errs[i] = p.Wait() })
+	}
+	wait.Wait()
+	watched()
+	if err := errors.Join(errs...); err != nil {
+		return nil, 0, errs[firstOf(errs)]
+	}
+	for i, a := range answers {
+		c.processes = append(c.processes, result.Process{
+			Role: fmt.Sprintf("generator %d", i+1), PID: c.all[i].PID(), CPU: a.CPU, RSS: a.PeakRSS, PeakRSS: a.PeakRSS,
+		})
+		busy += a.Busy()
+		if whole == nil {
+			whole = a.Record
+			continue
+		}
+		if err := whole.Merge(a.Record); err != nil {
+			return nil, 0, err
+		}
+	}
+	return whole, busy, nil
+}
+
+// firstOf is the place of the first error.
+func firstOf(errs []error) int {
+	for i, err := range errs {
+		if err != nil {
+			return i
+		}
+	}
+	return 0
+}
+
+// follow tells once a second how the load goes, until what it returns is called.
+func (c *crew) follow(watch func(traffic.Live)) (end func()) {
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() { // ends by end
+		defer close(over)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				watch(c.live())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-over
+	}
+}
+
+// live is how all of them go: sums, and the slowest quantiles.
+func (c *crew) live() (sum traffic.Live) {
+	for _, p := range c.all {
+		l := p.Live()
+		sum.Elapsed, sum.Length = max(sum.Elapsed, l.Elapsed), max(sum.Length, l.Length)
+		sum.Warmup = sum.Warmup || l.Warmup
+		sum.Answered += l.Answered
+		sum.Failed += l.Failed
+		sum.Unsent += l.Unsent
+		sum.UnderWay += l.UnderWay
+		sum.PerSecond += l.PerSecond
+		sum.P50, sum.P99 = max(sum.P50, l.P50), max(sum.P99, l.P99)
+	}
+	return sum
+}
+
+func (c *crew) each(do func(Generator)) {
+	for _, g := range c.all {
+		do(g)
+	}
+}
+
+func (c *crew) close() {
+	c.each(Generator.Stop) // all at once, before any is waited for
+	c.each(Generator.Close)
+}

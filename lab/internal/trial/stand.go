@@ -1,0 +1,141 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+)
+
+// Rigs starts the arms of a scenario as package rig does. All quotas are scaled alike.
+func Rigs(programs rig.Programs, s *scenario.Scenario) Starter {
+	most := 0.0
+	for i := range s.Loads {
+		for _, which := range s.ArmsAt(&s.Loads[i]) {
+			most = max(most, spec(programs, &s.Arms[which], &s.Loads[i]).Cores())
+		}
+	}
+	scale := rig.Scale(most)
+	can := map[string]bool{} // what was tried, and can run
+	return func(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (Stand, error) {
+		key := fmt.Sprintf("%q in %q", arm.Workers.Try, arm.Workers.Dir)
+		if !can[key] {
+			if err := try(ctx, &arm.Workers); err != nil {
+				return nil, err
+			}
+			can[key] = true
+		}
+		what := spec(programs, arm, load)
+		what.Scale = scale
+		r, err := rig.Start(ctx, what)
+		if err != nil {
+			return nil, err
+		}
+		return &stand{r}, nil
+	}
+}
+
+// stand is a rig to whom events of a scenario are done.
+type stand struct{ *rig.Rig }
+
+// Target is what callers dial: the gateway, if there is one.
+func (s *stand) Target() string {
+	if gateway := s.Gateway(); gateway != "" {
+		return gateway
+	}
+	return s.Rig.Target()
+}
+
+// Do translates an event.
+func (s *stand) Do(ctx context.Context, e scenario.Event) (did string, err error) {
+	event := rig.Event{Do: rig.Action(e.Do), For: e.For}
+	if e.Worker > 0 && e.Do != scenario.DoAdd && e.Do != scenario.DoRoll {
+		event.Worker = workerName(e.Worker)
+	}
+	return event.String(), s.Rig.Do(ctx, event)
+}
+
+// workerName is what worker n is called, as cabrank calls its own.
+func workerName(n int) string { return fmt.Sprintf("worker-%d", n) }
+
+// tryLimit is how long it may take to find out whether a command can run.
+const tryLimit = 30 * time.Second
+
+// try finds out whether the command of workers can run here.
+func try(ctx context.Context, w *scenario.Workers) error {
+	if len(w.Try) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Try[0], w.Try[1:]...)
+	cmd.Dir = w.Dir
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s cannot run (%v): %s", strings.Join(w.Try, " "), err, w.Install) //nolint:errorlint // for people
+	}
+	return nil
+}
+
+// spec says what an arm consists of at a load: the workers that events add are there,
+// and come later.
+func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spec {
+	w := arm.Workers
+	if load.Workers > 0 {
+		w.Count = load.Workers
+	}
+	all := workersAt(arm, load)
+	s := rig.Spec{
+		Programs: programs,
+		Front: rig.Front{
+			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL,
+		},
+		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
+	}
+	for i := range all {
+		s.Workers = append(s.Workers, rig.Worker{
+			Name: workerName(i + 1), Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU,
+			Later: i >= w.Count,
+		})
+	}
+	return s
+}
+
+// command is that of a worker.
+func command(lab string, w scenario.Workers, load *scenario.Load, number int) []string {
+	if w.Program == scenario.ProgramNone {
+		return slices.Clone(w.Command)
+	}
+	c := []string{
+		lab, "worker", "--listen", "{addr}", "--name", "{worker}",
+		"--slots", fmt.Sprint(w.Slots), "--full", string(w.Full),
+	}
+	if w.MaxAge > 0 {
+		c = append(c, "--max-age", w.MaxAge.String())
+	}
+	slow, from := slowness(w, load, number)
+	if slow.Worker > 0 {
+		c = append(c, "--slow-by", slow.By.String(), "--slow-times", fmt.Sprint(slow.Times))
+	}
+	if from {
+		c = append(c, "--slow")
+	}
+	return c
+}
+
+// slowness is how slow a worker is when it is slow, and whether it is from the beginning.
+func slowness(w scenario.Workers, load *scenario.Load, number int) (slow scenario.Slow, from bool) {
+	if w.Slow.Worker == number {
+		return w.Slow, true
+	}
+	for _, e := range load.Events {
+		if e.Do == scenario.DoSlow && (e.Worker == 0 || e.Worker == number) {
+			return scenario.Slow{Worker: number, By: e.By, Times: e.Times}, false
+		}
+	}
+	return slow, false
+}

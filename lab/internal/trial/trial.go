@@ -1,0 +1,325 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/stats"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Stand is an arm that runs.
+type Stand interface { //nolint:interfacebloat // the life of processes
+	// Target is what callers dial.
+	Target() string
+	// Caller returns the command by which a process is started that can call it.
+	Caller(command []string) []string
+	// Usage is what each process has used since it began, and holds now.
+	Usage() []result.Process
+	// Do does what an event says, and returns when it is over, with what was done.
+	Do(ctx context.Context, e scenario.Event) (did string, err error)
+	// Notes say what the machine did not allow, a line each.
+	Notes() []string
+	// Close ends it and leaves nothing.
+	Close()
+}
+
+// Virtual is a Stand in virtual time: what others do on the machine changes nothing.
+type Virtual interface{ Virtual() }
+
+// Starter starts the processes of an arm as they are at a load. When it returns all of
+// them answer.
+//
+// Errors: one line that says what to do; nothing is left then.
+type Starter func(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (Stand, error)
+
+// Options are what to run, and with what.
+type Options struct {
+	Scenario *scenario.Scenario
+	// Folder is where the results go; it is made.
+	Folder string
+	// Version is that of cabrank, Machine a sentence or some about where this runs.
+	Version string
+	Machine []string
+	// Agent is the command of a generator, Hire starts one.
+	Agent []string
+	Hire  func(command []string, job agent.Job) (Generator, error)
+	// Start starts an arm.
+	Start Starter
+	// Allow says in a line why an arm cannot be measured at a load on this machine, with
+	// a number of generators; empty if it can. It may be nil.
+	Allow func(arm *scenario.Arm, load *scenario.Load, generators int) string
+	// Generators is how many generators an arm needs at a load, at least. It may be nil.
+	Generators func(arm *scenario.Arm, load *scenario.Load) int
+	// Noise begins to measure what others use; what it returns says how many cores it
+	// was. It may be nil.
+	Noise func() func() float64
+	// Tell is called when a block begins, about once a second, and when it has ended.
+	// It may be nil.
+	Tell func(Progress)
+}
+
+// Progress is how a run goes.
+type Progress struct {
+	// Block of Blocks, from 1 on, is under way.
+	Block, Blocks int
+	Arm, Load     string
+	Round         int
+	// Left is about how long the run goes on.
+	Left time.Duration
+	// Live is how the load goes; its Length is 0 while processes start.
+	Live traffic.Live
+	// Done is the block, when it has ended.
+	Done *result.Block
+}
+
+// cell is a block to run.
+type cell struct {
+	arm          *scenario.Arm
+	load         *scenario.Load
+	round, order int // from 1
+	seed         uint64
+}
+
+// Run runs a scenario. When ctx ends, it returns what was measured until then, marked as
+// cut short. The files are written in any case in which a block has been measured.
+//
+// Errors: one line. Without a block that was measured, nothing is left in the folder.
+func Run(ctx context.Context, o Options) (*result.Run, error) {
+	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}}
+	made, err := makeFolder(filepath.Join(o.Folder, result.RawFolder))
+	if err != nil {
+		return nil, err
+	}
+	t.cells = t.arrange()
+	t.run.Planned = len(t.cells)
+	err = t.blocks(ctx)
+	t.run.Took = time.Since(t.run.Began)
+	if len(t.run.Blocks) == 0 {
+		made.remove()
+		switch {
+		case err != nil:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, errors.New("ended before anything was measured")
+		default:
+			return nil, fmt.Errorf("nothing can be measured here: %s", together(t.run.LeftOut))
+		}
+	}
+	t.run.Cut = len(t.run.Blocks) < len(t.cells) || t.run.Cut
+	if err != nil {
+		t.note("Ended early: " + err.Error() + ".")
+	}
+	return t.run, errors.Join(err, result.Save(o.Folder, t.run))
+}
+
+func newRun(o Options) *result.Run {
+	s := o.Scenario
+	r := &result.Run{
+		Scenario: s.Name, About: s.About, Question: s.Question, Text: s.Text, Quick: s.IsQuick,
+		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Machine: o.Machine,
+	}
+	for i := range s.Arms {
+		r.Arms = append(r.Arms, result.Arm{Name: s.Arms[i].Name, About: s.Arms[i].About})
+	}
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		x, unit := l.Place()
+		r.Loads = append(r.Loads, result.Load{Name: l.Name, Plan: l.String(), X: x, Unit: unit, Open: l.Open()})
+	}
+	for i, c := range s.Claims() {
+		r.Claims = append(r.Claims, result.Claim{
+			Figure: c.Figure, Load: c.Load, Base: c.Base, Other: c.Other, Margin: c.Margin, Primary: i == 0 && s.Primary != nil,
+		})
+	}
+	return r
+}
+
+// trial is a run under way.
+type trial struct {
+	Options
+
+	run   *result.Run
+	cells []cell
+	// out is why an optional arm cannot be started, by name.
+	out map[string]string
+	// took is how long the last block of an arm at a load has taken, by both names.
+	took map[string]time.Duration
+}
+
+// arrange lays out the blocks: in each round each load, and at each load the arms in an
+// order that is drawn anew. So the blocks of a pair run close together.
+func (t *trial) arrange() (cells []cell) {
+	s := t.Scenario
+	plans := make([][]stats.Round, len(s.Loads))
+	arms := make([][]int, len(s.Loads))
+	rounds := 0
+	for i := range s.Loads {
+		arms[i] = t.allowed(&s.Loads[i])
+		plans[i] = stats.Plan(s.Seed+uint64(i)<<32, s.RoundsAt(&s.Loads[i]), len(arms[i]))
+		rounds = max(rounds, len(plans[i]))
+	}
+	for round := range rounds {
+		for i := range s.Loads {
+			if round >= len(plans[i]) {
+				continue
+			}
+			for place, which := range plans[i][round].Order {
+				cells = append(cells, cell{
+					arm: &s.Arms[arms[i][which]], load: &s.Loads[i], round: round + 1, order: place + 1, seed: plans[i][round].Seed,
+				})
+			}
+		}
+	}
+	return cells
+}
+
+// allowed are the arms that the machine can measure at a load.
+func (t *trial) allowed(l *scenario.Load) (arms []int) {
+	for _, i := range t.Scenario.ArmsAt(l) {
+		a := &t.Scenario.Arms[i]
+		if t.Allow != nil {
+			if why := t.Allow(a, l, t.generators(a, l)); why != "" {
+				t.run.LeftOut = append(t.run.LeftOut, fmt.Sprintf("%s at %s: %s.", a.Name, l.Name, why))
+				continue
+			}
+		}
+		arms = append(arms, i)
+	}
+	return arms
+}
+
+func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
+	n := max(a.Client.Processes, l.Processes, 1)
+	if t.Generators != nil {
+		n = max(n, t.Generators(a, l))
+	}
+	return n
+}
+
+// errEnded says that ctx has ended, and that the run is cut short.
+var errEnded = errors.New("the run was ended")
+
+// blocks runs one after the other.
+func (t *trial) blocks(ctx context.Context) error {
+	for i, c := range t.cells {
+		if t.out[c.arm.Name] != "" {
+			continue
+		}
+		began := time.Now()
+		err := errEnded
+		if ctx.Err() == nil {
+			err = t.settle(ctx, &c, t.block(ctx, i))
+		}
+		if errors.Is(err, errEnded) {
+			t.run.Cut = true
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s at %s: %w", c.arm.Name, c.load.Name, err)
+		}
+		t.took[c.key()] = time.Since(began)
+		t.rest(ctx)
+	}
+	t.cells = slices.DeleteFunc(t.cells, func(c cell) bool { return t.out[c.arm.Name] != "" })
+	return nil
+}
+
+// settle says what the error of a block means for the run: an arm that may be missing is
+// left out, and what could not be begun when ctx had ended is no failure.
+func (t *trial) settle(ctx context.Context, c *cell, err error) error {
+	var missing *startError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errEnded
+	case errors.As(err, &missing) && c.arm.Optional && !t.measured(c.arm.Name):
+		t.out[c.arm.Name] = missing.Error()
+		t.run.LeftOut = append(t.run.LeftOut, fmt.Sprintf("%s: %v.", c.arm.Name, missing))
+		return nil
+	default:
+		return err
+	}
+}
+
+// rest is the pause between two blocks.
+func (t *trial) rest(ctx context.Context) {
+	if t.Scenario.Pause <= 0 {
+		return
+	}
+	pause := time.NewTimer(t.Scenario.Pause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+}
+
+// measured reports whether there is a block of an arm.
+func (t *trial) measured(arm string) bool {
+	return slices.ContainsFunc(t.run.Blocks, func(b result.Block) bool { return b.Arm == arm })
+}
+
+func (c *cell) key() string { return c.arm.Name + "\x00" + c.load.Name }
+
+// left is about how long the blocks from one on take.
+func (t *trial) left(from int) (sum time.Duration) {
+	for i := from; i < len(t.cells); i++ {
+		c := &t.cells[i]
+		switch took, known := t.took[c.key()]; {
+		case t.out[c.arm.Name] != "":
+		case known:
+			sum += took
+		default:
+			sum += c.load.Expected() + t.Scenario.Pause + time.Second/2
+		}
+	}
+	return sum
+}
+
+func (t *trial) note(text string) {
+	if !slices.Contains(t.run.Notes, text) {
+		t.run.Notes = append(t.run.Notes, text)
+	}
+}
+
+// folder remembers what was made, to take it away again.
+type folder struct{ made []string }
+
+// makeFolder makes the folder of the results, with those above it, and tries whether a
+// file can be written: it is too late for that when blocks have run.
+func makeFolder(path string) (f folder, err error) {
+	for at := filepath.Clean(path); !exists(at); at = filepath.Dir(at) {
+		f.made = append(f.made, at)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // results are shown to others
+		return f, err
+	}
+	try, err := os.CreateTemp(path, ".try.*")
+	if err != nil {
+		f.remove()
+		return f, err
+	}
+	return f, errors.Join(try.Close(), os.Remove(try.Name()))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// remove takes away what was made, the innermost first, as far as it is empty.
+func (f folder) remove() {
+	for _, path := range f.made {
+		_ = os.Remove(path) // not empty: it is somebody else's now
+	}
+}

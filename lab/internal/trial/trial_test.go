@@ -1,0 +1,384 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+const text = `
+name: made-up
+about: a
+question: b
+rounds: 3
+arms:
+  - {name: quick}
+  - {name: lame, optional: true, workers: {slow: {by: 10ms}}}
+every_load: {duration: 2s, warmup: 1s}
+loads:
+  - rate: 100
+  - callers: 5
+    arms: [quick]
+    events:
+      - {at: 1s, do: stop, for: 500ms}
+      - {at: 500ms, do: burst, for: 1s, more: 10}
+primary: {figure: p50, load: 100/s, base: quick, other: lame}
+`
+
+func parsed(t *testing.T, text string) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("x.yml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// world stands in for processes: its calls take a while, in virtual time.
+type world struct {
+	mu      sync.Mutex
+	log     []string
+	takes   time.Duration
+	refuses map[string]error // arms that cannot be started
+	fails   error            // of generators
+	stands  int              // that are open
+}
+
+func (w *world) say(format string, a ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprintf(format, a...))
+}
+
+func (w *world) options(t *testing.T, s *scenario.Scenario) Options {
+	t.Helper()
+	return Options{
+		Scenario: s, Folder: filepath.Join(t.TempDir(), "a", "b"), Version: "v", Agent: []string{"agent"},
+		Start: w.start, Hire: w.hire,
+	}
+}
+
+func (w *world) start(_ context.Context, a *scenario.Arm, l *scenario.Load) (Stand, error) {
+	if err := w.refuses[a.Name]; err != nil {
+		return nil, err
+	}
+	w.say("%s at %s", a.Name, l.Name)
+	w.stands++
+	return &fakeStand{world: w, began: time.Now()}, nil
+}
+
+type fakeStand struct {
+	*world
+
+	began time.Time
+}
+
+func (s *fakeStand) Target() string                   { return "target" }
+func (s *fakeStand) Caller(command []string) []string { return append([]string{"in"}, command...) }
+func (s *fakeStand) Notes() []string                  { return []string{"No quotas here."} }
+func (s *fakeStand) Close()                           { s.stands-- }
+
+// Usage is half a core since the start.
+func (s *fakeStand) Usage() []result.Process {
+	return []result.Process{{Role: "worker 1", PID: 7, CPU: time.Since(s.began) / 2, RSS: 1000}}
+}
+
+func (s *fakeStand) Do(_ context.Context, e scenario.Event) (string, error) {
+	<-time.After(e.For)
+	return e.String(), errors.New("it was too late")
+}
+
+// hire makes a generator that runs in this process.
+func (w *world) hire(command []string, job agent.Job) (Generator, error) {
+	w.say("%s, part %d of %d", strings.Join(command, " "), job.Plan.Part+1, job.Plan.Parts)
+	return &fakeGenerator{world: w, job: job, end: make(chan struct{})}, nil
+}
+
+type fakeGenerator struct {
+	*world
+
+	job  agent.Job
+	at   time.Time
+	once sync.Once
+	end  chan struct{}
+}
+
+func (g *fakeGenerator) PID() int               { return 8 }
+func (g *fakeGenerator) Ready() (string, error) { return "made up", nil }
+func (g *fakeGenerator) Begin(at time.Time)     { g.at = at }
+func (g *fakeGenerator) Stop()                  { g.once.Do(func() { close(g.end) }) }
+func (g *fakeGenerator) Close()                 {}
+func (g *fakeGenerator) Live() traffic.Live     { return traffic.Live{Answered: 5, Length: time.Second} }
+
+func (g *fakeGenerator) Wait() (*agent.Answer, error) {
+	if g.fails != nil {
+		return nil, g.fails
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	<-time.After(time.Until(g.at))
+	// A closed loop: an open one waits with a timer of the machine.
+	plan := g.job.Plan
+	if plan.Open() {
+		plan.Rate, plan.Callers = nil, traffic.Profile{{Length: plan.Duration(), From: 2, To: 2}}
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-g.end:
+			cancel()
+		case <-over:
+		}
+	}()
+	record, err := traffic.New(plan, g).Run(ctx)
+	return &agent.Answer{Record: record, CPU: time.Second, Took: 4 * time.Second, Cores: 2, PeakRSS: 5}, err
+}
+
+func (g *fakeGenerator) Call(context.Context, traffic.Call) traffic.Answer {
+	<-time.After(g.takes)
+	return traffic.Answer{Worker: "worker-1"}
+}
+
+// run runs in virtual time.
+func run(t *testing.T, w *world, change func(*Options)) (done *result.Run, folder string, err error) {
+	t.Helper()
+	o := w.options(t, parsed(t, text))
+	if change != nil {
+		change(&o)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		done, err = Run(t.Context(), o)
+		if w.stands != 0 {
+			t.Errorf("%d arms still run", w.stands)
+		}
+	})
+	return done, o.Folder, err
+}
+
+func TestRun(t *testing.T) {
+	w := &world{takes: 10 * time.Millisecond}
+	var told []Progress
+	done, folder, err := run(t, w, func(o *Options) {
+		o.Generators = func(_ *scenario.Arm, l *scenario.Load) int { return 1 + len(l.Events) }
+		o.Tell = func(p Progress) { told = append(told, p) }
+		o.Noise = func() func() float64 { return func() float64 { return 0.5 } }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done.Blocks) != 9 || done.Cut || done.Version != "v" || len(done.Notes) != 3 || len(done.LeftOut) != 0 {
+		t.Errorf("%d blocks, cut %v, notes %v, left out %v", len(done.Blocks), done.Cut, done.Notes, done.LeftOut)
+	}
+	read, err := result.Read(folder)
+	if err != nil || len(read.Blocks) != 9 {
+		t.Fatalf("%v", err)
+	}
+	seeds := map[string]uint64{}
+	for i := range read.Blocks {
+		b := &read.Blocks[i]
+		key := fmt.Sprint(b.Load, b.Round)
+		if other, known := seeds[key]; known && other != b.Seed {
+			t.Errorf("arms of a round have other seeds: %+v", b)
+		}
+		seeds[key] = b.Seed
+		record, err := result.ReadRecord(folder, b)
+		if err != nil || record.Due == 0 || b.Workers["worker-1"] == 0 || b.Noise != 0.5 || b.Judged() {
+			t.Errorf("%+v, %v", b, err)
+		}
+		checkProcesses(t, b)
+	}
+	if !slices.Contains(w.log, "in agent, part 3 of 3") || !slices.Contains(w.log, "in agent, part 1 of 1") {
+		t.Errorf("%q", w.log)
+	}
+	checkTold(t, told)
+}
+
+func checkProcesses(t *testing.T, b *result.Block) {
+	t.Helper()
+	worker := b.Processes[len(b.Processes)-1]
+	if worker.Role != "worker 1" || worker.CPU < time.Second || worker.CPU > 2*time.Second || b.Processes[0].Role != "generator 1" {
+		t.Errorf("%+v", b.Processes)
+	}
+	if b.Load != "5 callers" {
+		return
+	}
+	// The burst is told, and the stop with what went wrong.
+	if len(b.Processes) != 4 || len(b.Events) != 2 || b.Events[0].Did != "burst of 10 more for 1s" || b.Events[1].Did != "stop worker 1 for 500ms" ||
+		b.Events[1].At != time.Second || b.Events[1].Took != 500*time.Millisecond || b.Events[1].Err != "it was too late" {
+		t.Errorf("%+v", b.Events)
+	}
+}
+
+func checkTold(t *testing.T, told []Progress) {
+	t.Helper()
+	first, last := told[0], told[len(told)-1]
+	if first.Block != 1 || first.Blocks != 9 || first.Left < 27*time.Second || last.Done == nil || last.Left != 0 {
+		t.Errorf("first %+v, last %+v", first, last)
+	}
+	if !slices.ContainsFunc(told, func(p Progress) bool { return p.Live.Answered > 0 && p.Done == nil }) {
+		t.Error("nothing was told of a load that runs")
+	}
+}
+
+// A second run with the same seed has the same blocks in the same order.
+func TestOrder(t *testing.T) {
+	var orders [2][]string
+	for i := range orders {
+		w := &world{takes: time.Second}
+		if _, _, err := run(t, w, nil); err != nil {
+			t.Fatal(err)
+		}
+		orders[i] = w.log
+	}
+	if !slices.Equal(orders[0], orders[1]) {
+		t.Errorf("%q\n%q", orders[0], orders[1])
+	}
+}
+
+// What cannot be started is left out, if it may be; else the run ends, and says why.
+func TestMissing(t *testing.T) {
+	missing := errors.New("it is not installed")
+	done, _, err := run(t, &world{takes: time.Second, refuses: map[string]error{"lame": missing}}, nil)
+	if err != nil || len(done.Blocks) != 6 || done.Cut || len(done.LeftOut) != 1 || done.LeftOut[0] != "lame: it is not installed." {
+		t.Errorf("%+v, %v", done, err)
+	}
+	done, folder, err := run(t, &world{takes: time.Second, refuses: map[string]error{"quick": missing, "lame": missing}}, nil)
+	if done != nil || !errors.Is(err, missing) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := os.Stat(filepath.Dir(folder)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s was left: %v", folder, err)
+	}
+	done, _, err = run(t, &world{takes: time.Second}, func(o *Options) {
+		o.Allow = func(*scenario.Arm, *scenario.Load, int) string { return "no ports" }
+	})
+	if done != nil || err == nil || !strings.Contains(err.Error(), "nothing can be measured here: quick at 100/s, lame at 100/s, quick at 5 callers: no ports.") {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// A generator that fails ends the run; what was measured is kept.
+func TestFailure(t *testing.T) {
+	w := &world{takes: time.Second}
+	done, folder, err := run(t, w, func(o *Options) {
+		o.Tell = func(p Progress) {
+			if p.Block == 2 {
+				w.fails = errors.New("no memory")
+			}
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "no memory") || len(done.Blocks) != 1 || !done.Cut {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if read, err := result.Read(folder); err != nil || !read.Cut || !strings.Contains(strings.Join(read.Notes, " "), "no memory") {
+		t.Errorf("%+v, %v", read, err)
+	}
+}
+
+// Who ends a run has what was measured, the block under way included.
+func TestCut(t *testing.T) {
+	w := &world{takes: 100 * time.Millisecond}
+	o := w.options(t, parsed(t, text))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+		defer cancel()
+		done, err := Run(ctx, o)
+		if err != nil || len(done.Blocks) != 2 || !done.Cut || done.Blocks[0].Marks != nil || done.Blocks[1].Marks[0] != "ended early" {
+			t.Errorf("%+v, %v", done, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		o.Folder = filepath.Join(t.TempDir(), "x")
+		if done, err := Run(ctx, o); done != nil || err == nil {
+			t.Errorf("%+v, %v", done, err)
+		}
+		if _, err := os.Stat(o.Folder); err == nil {
+			t.Error("the folder was left")
+		}
+	})
+}
+
+func TestFolder(t *testing.T) {
+	w := &world{takes: time.Second}
+	o := w.options(t, parsed(t, text))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Folder = filepath.Join(file, "x")
+	if _, err := Run(t.Context(), o); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Where not even the first block can be written, nothing is left.
+func TestNothingIsLeft(t *testing.T) {
+	done, folder, err := run(t, &world{takes: time.Second}, func(o *Options) {
+		raw := filepath.Join(o.Folder, result.RawFolder)
+		o.Tell = func(p Progress) {
+			if p.Live.Length == 0 { // a file in the place of the folder
+				_ = os.Remove(raw)
+				if err := os.WriteFile(raw, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if done != nil || err == nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := os.Stat(filepath.Dir(folder)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s was left: %v", folder, err)
+	}
+}
+
+// Where calls say how long they take, and there are slots for them, a block is held
+// against a perfect queue.
+func TestAgainstAnIdealQueue(t *testing.T) {
+	s := parsed(t, `
+name: made-up
+data: '{"sleep_ms": 4}'
+rounds: 1
+arms:
+  - {name: slots, workers: {count: 2, slots: 3}}
+  - {name: none}
+  - {name: slow, workers: {slots: 1, slow: {by: 1ms}}}
+every_load: {duration: 20s}
+loads:
+  - rate: 100
+  - {name: deadline, rate: 100, timeout: 1s}
+  - callers: 5
+  - {name: stopped, rate: 100, events: [{at: 1s, do: stop, worker: 1, for: 1s}]}
+`)
+	w := &world{takes: 10 * time.Millisecond}
+	done, _, err := run(t, w, func(o *Options) { o.Scenario = s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range done.Blocks {
+		b := &done.Blocks[i]
+		over, known := b.Figures["over_ideal_mean"]
+		if want := b.Arm == "slots" && b.Load == "100/s"; known != want || known && (over < 2.4 || over > 2.6) {
+			t.Errorf("%s at %s: %v, %v", b.Arm, b.Load, over, known)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package work
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
+)
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+
+// start serves until the test ends.
+func start(t *testing.T, o Options) (*Worker, workerpb.WorkerClient) {
+	t.Helper()
+	o.Addr, o.Name = "127.0.0.1:0", "w7"
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	addrs, ended := make(chan net.Addr, 1), make(chan error, 1)
+	go func() { ended <- w.Serve(ctx, func(a net.Addr) { addrs <- a }) }()
+	conn, err := grpc.NewClient((<-addrs).String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w, workerpb.NewWorkerClient(conn)
+}
+
+// took makes one call.
+func took(t *testing.T, c workerpb.WorkerClient, r *workerpb.WorkRequest) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if _, err := c.Work(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+func TestWork(t *testing.T) {
+	w, c := start(t, Options{Full: Unlimited, SlowBy: 50 * time.Millisecond, SlowTimes: 3})
+	var header metadata.MD
+	reply, err := c.Work(t.Context(), &workerpb.WorkRequest{Message: "hi"}, grpc.Header(&header))
+	if err != nil || reply.GetMessage() != "hi" || reply.GetWorker() != "w7" || header.Get(NameKey)[0] != "w7" {
+		t.Fatalf("%v, %v, %v", reply, header, err)
+	}
+	if d := took(t, c, &workerpb.WorkRequest{SleepMs: 20, CpuMs: 10}); d < 30*time.Millisecond {
+		t.Errorf("20 ms of sleep and 10 ms of CPU took %v", d)
+	}
+	w.SetSlow(true)
+	if d := took(t, c, &workerpb.WorkRequest{SleepMs: 20}); d < 110*time.Millisecond {
+		t.Errorf("three times 20 ms and 50 ms took %v", d)
+	}
+	w.SetSlow(false)
+	for _, r := range []*workerpb.WorkRequest{{SleepMs: -1}, {CpuMs: 1e9}} {
+		if _, err := c.Work(t.Context(), r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+}
+
+// With one slot, the second call is refused, or waits.
+func TestFull(t *testing.T) {
+	for full, takes := range map[Full]time.Duration{Queue: 100 * time.Millisecond, Refuse: 2 * time.Second} {
+		_, c := start(t, Options{Slots: 1, Full: full})
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		refused := 0
+		began := time.Now()
+		for range 3 {
+			wait.Go(func() {
+				_, err := c.Work(t.Context(), &workerpb.WorkRequest{SleepMs: float64(takes.Milliseconds())})
+				mu.Lock()
+				defer mu.Unlock()
+				if status.Code(err) == codes.ResourceExhausted {
+					refused++
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+		if whole := time.Since(began); full == Queue && (refused > 0 || whole < 3*takes) || full == Refuse && refused != 2 {
+			t.Errorf("%s: %d refused, all in %v", full, refused, whole)
+		}
+	}
+}
+
+// A call that waits for a slot ends at its deadline.
+func TestDeadlineInQueue(t *testing.T) {
+	w, c := start(t, Options{Slots: 1, Full: Queue})
+	w.slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Work(ctx, &workerpb.WorkRequest{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+	<-w.slots
+}
+
+// What waits in a worker that keeps its calls runs when its caller has long gone.
+func TestKeep(t *testing.T) {
+	w, c := start(t, Options{Slots: 1, Full: Keep})
+	w.slots <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // time to get there
+	defer cancel()
+	if _, err := c.Work(ctx, &workerpb.WorkRequest{SleepMs: 1000}); status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+	<-w.slots
+	if d := took(t, c, &workerpb.WorkRequest{}); d < 50*time.Millisecond {
+		t.Errorf("the next call took %v, behind one of a second", d)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for want, o := range map[string]Options{
+		"where?":                    {Full: Unlimited},
+		`full "x": want queue`:      {Addr: "a:1", Full: "x"},
+		"0 slots: want 1 or more":   {Addr: "a:1", Full: Queue},
+		"must not be below 0, or a": {Addr: "a:1", Full: Unlimited, SlowTimes: -1},
+	} {
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", o, err, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// open shows a file and returns what the page became, and what the console said.
+func open(t *testing.T, path string, more ...string) (page, console string) {
+	t.Helper()
+	// What is opened is ours: the browser may do without its sandbox, which root has not.
+	args := append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
+		"--user-data-dir=" + t.TempDir(), "--dump-dom",
+	}, more...)
+	p := harness.StartProcess(t, nil, harness.Browser(t), append(args, "file://"+path)...)
+	if code := p.ExitCode(harness.Patience); code != 0 {
+		t.Fatalf("exit status %d", code)
+	}
+	var said []string
+	for line := range strings.Lines(p.Log()) {
+		if strings.Contains(line, ":CONSOLE") {
+			said = append(said, line)
+		}
+	}
+	return p.Output(), strings.Join(said, "")
+}
+
+// The pages of a run and of a comparison are shown by a browser without an error, for
+// wide and narrow screens, light and dark.
+func TestPagesInBrowser(t *testing.T) {
+	dir := t.TempDir()
+	run, err := made.Save(dir, made.Options{
+		Arms: []string{"round-robin", "cabrank"}, Rates: []int{40, 80}, Rounds: 2, Seconds: 10, Effect: 0.8, Workers: 3, Pause: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.SaveRunReport(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	comparison, err := lab.Compare(dir, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.SaveComparison(dir, comparison); err != nil {
+		t.Fatal(err)
+	}
+	for name, title := range map[string]string{lab.ReportFile: "<h1>made-up: Figures that nobody measured</h1>", lab.CompareReportFile: "<h1>Two runs of made-up</h1>"} {
+		for _, screen := range [][]string{{"--window-size=1280,1000"}, {"--window-size=390,800", "--blink-settings=preferredColorScheme=0"}} {
+			page, console := open(t, filepath.Join(dir, name), screen...)
+			if console != "" || !strings.Contains(page, title) || !strings.Contains(page, "</svg>") {
+				t.Errorf("%s at %v: the console says %q, %d bytes are shown", name, screen, console, len(page))
+			}
+		}
+	}
+}
+
+// An error in a page would be seen.
+func TestBrowserTellsErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.html")
+	if err := os.WriteFile(path, []byte("<!doctype html><script>missing()</script>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, console := open(t, path); !strings.Contains(console, "missing is not defined") {
+		t.Errorf("the console says %q", console)
+	}
+}

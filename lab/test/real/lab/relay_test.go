@@ -1,0 +1,85 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// shortRelay writes the scenario relay with loads of a second.
+func shortRelay(t *testing.T) (file string) {
+	t.Helper()
+	text, err := scenario.Text("relay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := string(text)
+	for pattern, by := range map[string]string{
+		`stages: .*`: "stages: 1s:10", `rate: \[100, 200\]`: "rate: 20", `duration: 30s`: "duration: 1s", `warmup: 2s`: "warmup: 0s",
+		`rounds: .*`: "rounds: 1", `(?s)primary:.*?\n\n`: "", `quick: \{.*`: "", `duration: 5s`: "duration: 1s",
+	} {
+		short = regexp.MustCompile(pattern).ReplaceAllString(short, by)
+	}
+	file = filepath.Join(t.TempDir(), "relay.yml")
+	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Every arm of the scenario relay runs with the binary alone, and answers.
+func TestRelay(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "out")
+	run := harness.StartProcess(t, harness.LangEnv(t), harness.LabBinary(t), "run", shortRelay(t), "--out", folder)
+	if code := run.ExitCode(5 * harness.Patience); code != 0 {
+		t.Fatalf("exit code %d:\n%s%s", code, run.Log(), run.Output())
+	}
+	r, err := result.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Arms) != 6 || len(r.Blocks) != 12 || len(r.LeftOut) != 0 {
+		t.Errorf("%d arms, %d blocks, left out: %q", len(r.Arms), len(r.Blocks), r.LeftOut)
+	}
+	for _, b := range r.Blocks {
+		workers := 0
+		for _, n := range b.Workers {
+			if n > 0 {
+				workers++
+			}
+		}
+		if b.Silent || b.Figure("rate") < 5 || workers < 3 {
+			t.Errorf("%s at %s: %v answers/s of %d workers, %v", b.Arm, b.Load, b.Figure("rate"), workers, b.Errors)
+		}
+		if (strings.HasSuffix(b.Arm, "cabrank") || strings.HasSuffix(b.Arm, "backlog")) && b.Figure("errors") != 0 {
+			t.Errorf("%s at %s: errors %v", b.Arm, b.Load, b.Errors)
+		}
+	}
+}
+
+// Without a language its arms are left out, with a line that says what to install; with
+// none at all there is nothing to measure.
+func TestRelayWithoutLanguages(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "out")
+	run := harness.StartProcess(t, []string{"PATH=/nowhere"}, harness.LabBinary(t), "run", shortRelay(t), "--out", folder)
+	if code := run.ExitCode(harness.Patience); code != 2 {
+		t.Errorf("exit code %d", code)
+	}
+	said := run.Log()
+	for _, want := range []string{"nothing can be measured here", "gem install grpc", "python3 -m pip install grpcio grpcio-health-checking"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q does not say %q", said, want)
+		}
+	}
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("something is left")
+	}
+}

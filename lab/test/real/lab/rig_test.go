@@ -1,0 +1,308 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cabrank/cabrank/internal/demo/demopb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/lab/internal/proxies"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// greeters is an arm of so many workers of the demo.
+func greeters(t testing.TB, n int, kind rig.Kind) rig.Spec {
+	t.Helper()
+	cabrank := harness.CabrankBinary(t)
+	spec := rig.Spec{Programs: programs(t), Front: rig.Front{Kind: kind}}
+	for range n {
+		spec.Workers = append(spec.Workers, rig.Worker{Command: []string{cabrank, "demo", "worker"}, Slots: 2})
+	}
+	return spec
+}
+
+// start starts an arm that ends with the test and leaves no process.
+func start(t testing.TB, spec rig.Spec) *rig.Rig {
+	t.Helper()
+	r, err := rig.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		used := r.Usage()
+		r.Close()
+		for _, p := range used {
+			if p.PID != os.Getpid() && harness.Alive(p.PID) {
+				t.Errorf("%s (pid %d) is left", p.Role, p.PID)
+			}
+		}
+	})
+	return r
+}
+
+// dial connects to an arm, with all the addresses that its name has.
+func dial(t testing.TB, r *rig.Rig) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(r.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// callOnce returns who has answered.
+func callOnce(t testing.TB, conn *grpc.ClientConn) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	answer, err := demopb.NewGreeterClient(conn).SayHello(ctx, &demopb.HelloRequest{Name: "a"}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.GetWorker()
+}
+
+// awaitSpread calls until exactly these workers answer, over one connection, or over
+// new ones where connections are what is balanced.
+func awaitSpread(t testing.TB, r *rig.Rig, kind rig.Kind, want ...string) {
+	t.Helper()
+	conn := dial(t, r)
+	testkit.Eventually(t, harness.Patience, fmt.Sprintf("answers from %v alone", want), func() bool {
+		who := map[string]bool{}
+		for range 4 * len(want) {
+			if kind == rig.HAProxyTCP {
+				conn = dial(t, r)
+			}
+			who[callOnce(t, conn)] = true
+		}
+		return slices.Equal(slices.Sorted(maps.Keys(who)), want)
+	})
+}
+
+// need skips a test of a proxy that is not installed; those that measure have it.
+func need(t testing.TB, kind rig.Kind) {
+	t.Helper()
+	if proxy, other := proxies.Find(string(kind)); other {
+		if _, err := proxy.Look(); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// Calls reach the workers through each front, and what the processes have used is told.
+func TestFronts(t *testing.T) {
+	for _, name := range rig.Kinds() {
+		t.Run(name, func(t *testing.T) {
+			kind := rig.Kind(name)
+			if kind == rig.DNAT {
+				t.Skip("nobody calls it from here: see TestDNAT")
+			}
+			need(t, kind)
+			want := []string{"worker-1", "worker-2", "worker-3"}
+			roles := []string{"worker 1", "worker 2", "worker 3", "front", "controller"}
+			if kind == rig.None {
+				want = want[:1]
+			}
+			if kind == rig.None || kind == rig.DNS {
+				roles = slices.Delete(roles, 3, 4)
+			}
+			r := start(t, greeters(t, 3, kind))
+			before := r.Usage()
+			awaitSpread(t, r, kind, want...)
+			used := rig.Between(before, r.Usage())
+			if got := rolesOf(used); !slices.Equal(got, roles) {
+				t.Errorf("roles %q, want %q", got, roles)
+			}
+			for _, p := range used {
+				if p.PID <= 0 || p.RSS <= 0 || p.PeakRSS < p.RSS || p.CPU < 0 {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
+	}
+}
+
+func rolesOf(all []result.Process) (roles []string) {
+	for _, p := range all {
+		roles = append(roles, p.Role)
+	}
+	return roles
+}
+
+// Cabrank starts workers itself, from the same command.
+func TestCabrankStartsWorkers(t *testing.T) {
+	spec := greeters(t, 2, rig.Cabrank)
+	spec.Front.Starts, spec.Front.Policy = true, "round_robin"
+	r := start(t, spec)
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	do(t, r, rig.Event{Do: rig.Stop, Worker: "worker-2", For: time.Millisecond})
+	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-2"})
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	do(t, r, rig.Event{Do: rig.Roll})
+	if err := r.Do(t.Context(), rig.Event{Do: rig.Remove, Worker: "worker-2"}); err == nil {
+		awaitSpread(t, r, rig.Cabrank, callOnce(t, dial(t, r)))
+	}
+}
+
+// Workers come and go while callers go on.
+func TestMembers(t *testing.T) {
+	for _, kind := range []rig.Kind{rig.DNS, rig.Cabrank, rig.HAProxyTCP, rig.HAProxy, rig.Envoy, rig.Nginx, rig.Nghttpx} {
+		t.Run(string(kind), func(t *testing.T) {
+			need(t, kind)
+			spec := greeters(t, 3, kind)
+			spec.Workers[2].Later = true
+			r := start(t, spec)
+			awaitSpread(t, r, kind, "worker-1", "worker-2")
+			do(t, r, rig.Event{Do: rig.Add})
+			if err := r.Do(t.Context(), rig.Event{Do: rig.Add}); err == nil || err.Error() != "all 3 workers are there: none can be added" {
+				t.Errorf("one more: %v", err)
+			}
+			awaitSpread(t, r, kind, "worker-1", "worker-2", "worker-3")
+			do(t, r, rig.Event{Do: rig.Remove, Worker: "worker-2"})
+			awaitSpread(t, r, kind, "worker-1", "worker-3")
+			do(t, r, rig.Event{Do: rig.Roll})
+			awaitSpread(t, r, kind, "worker-1", "worker-3")
+		})
+	}
+}
+
+func do(t testing.TB, r *rig.Rig, e rig.Event) {
+	t.Helper()
+	if err := r.Do(t.Context(), e); err != nil {
+		t.Fatalf("%v: %v", e, err)
+	}
+}
+
+// A worker that stands still answers when its time is over, and not before.
+func TestStop(t *testing.T) {
+	const still = time.Second
+	r := start(t, greeters(t, 1, rig.None))
+	conn := dial(t, r)
+	callOnce(t, conn)
+	pid := r.Usage()[0].PID
+	began, over := time.Now(), make(chan error, 1)
+	go func() { over <- r.Do(t.Context(), rig.Event{Do: rig.Stop, For: still}) }()
+	testkit.Eventually(t, harness.Patience, "the worker stands still", func() bool { return harness.StateOf(pid) == 'T' })
+	callOnce(t, conn)
+	if took := time.Since(began); took < still {
+		t.Errorf("an answer after %v", took)
+	}
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A worker that was killed is there again when its time has come.
+func TestKill(t *testing.T) {
+	r := start(t, greeters(t, 2, rig.Cabrank))
+	before := r.Usage()
+	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-1", For: time.Millisecond})
+	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	if after := r.Usage(); after[0].PID == before[0].PID || after[1].PID != before[1].PID || after[0].CPU < before[0].CPU {
+		t.Errorf("before %+v, after %+v", before[:2], after[:2])
+	}
+}
+
+// What cannot be is told in one line, and leaves nothing.
+func TestRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		change     func(*rig.Spec)
+	}{
+		{"no such program", `worker-1 cannot be started: exec: "no-such-worker": executable file not found in $PATH`, func(s *rig.Spec) {
+			s.Workers[0].Command = []string{"no-such-worker"}
+		}},
+		{"ends", "worker-1 has ended before it answered: exit status 3; it wrote: first | out of luck", func(s *rig.Spec) {
+			s.Workers[0].Command = []string{"sh", "-c", "echo first; echo out of luck >&2; exit 3"}
+		}},
+		{"mute", "worker-1 does not answer at 127.0.0.1:", func(s *rig.Spec) {
+			s.Workers[0].Command, s.Ready = []string{"sleep", "60"}, 300*time.Millisecond
+		}},
+		{"flag", `cabrank has ended before it answered: exit status 2; it wrote: `, func(s *rig.Spec) {
+			s.Front = rig.Front{Kind: rig.Cabrank, Args: []string{"--no-such-flag"}}
+		}},
+		{"front", "front \"toll\": there are ", func(s *rig.Spec) { s.Front.Kind = "toll" }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			spec := greeters(t, 2, rig.None)
+			tc.change(&spec)
+			r, err := rig.Start(t.Context(), spec)
+			if err == nil {
+				r.Close()
+				t.Fatal("it was started")
+			}
+			if got := err.Error(); !strings.Contains(got, tc.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// When the process is killed that has started an arm, no process of it stays, and the
+// next arm removes its files and groups.
+func TestKilledController(t *testing.T) {
+	tmp := harness.ShortTempDir(t)
+	t.Setenv("TMPDIR", tmp)
+	controller := exec.Command(harness.OwnBinary(t), holdRole, harness.CabrankBinary(t), harness.LabBinary(t))
+	controller.Stderr = os.Stderr
+	out, err := controller.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := controller.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	controller.Process.Signal(syscall.SIGKILL)
+	_ = controller.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []result.Process
+	if err := json.Unmarshal(line, &used); err != nil || len(used) != 4 {
+		t.Fatalf("%v, %+v", err, used)
+	}
+	testkit.Eventually(t, harness.Patience, "all processes of the arm have ended", func() bool {
+		return !slices.ContainsFunc(used, func(p result.Process) bool { return syscall.Kill(-p.PID, 0) == nil })
+	})
+	r, err := rig.Start(t.Context(), greeters(t, 1, rig.None))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for _, left := range append(ourGroups(t), ourFolders(t)...) {
+		if strings.Contains(left, fmt.Sprintf("-%d-", controller.Process.Pid)) || strings.HasPrefix(left, tmp) {
+			t.Errorf("left %s", left)
+		}
+	}
+}
+
+// ourFolders lists the folders of arms that there are.
+func ourFolders(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), "cabrank-lab-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

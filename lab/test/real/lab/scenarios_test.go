@@ -1,0 +1,98 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+)
+
+// shortly runs a scenario that comes with the program, once and an eighth as long, with some
+// of its arms and loads. A roll gets a quarter of its time: all of it must fit in.
+func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Page) {
+	t.Helper()
+	s, err := scenario.Builtin(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
+	s.Arms = slices.DeleteFunc(s.Arms, func(a scenario.Arm) bool { return !slices.Contains(arms, a.Name) })
+	s.Loads = slices.DeleteFunc(s.Loads, func(l scenario.Load) bool { return !slices.Contains(loads, l.Name) })
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		l.Arms = nil
+		l.Options.Warmup, l.Options.Duration = 300*time.Millisecond, 2500*time.Millisecond
+		if l.Name == "rolling restart" {
+			l.Options.Duration *= 2
+		}
+		l.Events = slices.Clone(l.Events)
+		for j := range l.Events {
+			l.Events[j].At, l.Events[j].For = l.Events[j].At/4, l.Events[j].For/4
+		}
+	}
+	both, folder := programs(t), filepath.Join(t.TempDir(), name)
+	done, err := trial.Run(t.Context(), trial.Options{
+		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range done.Blocks {
+		b := &done.Blocks[i]
+		if b.Figures["rate"] == 0 || b.Figures["cpu_workers"] == 0 {
+			t.Errorf("%s at %s: %v", b.Arm, b.Load, b.Figures)
+		}
+		for _, e := range b.Events {
+			if e.Err != "" {
+				t.Errorf("%s at %s: %+v", b.Arm, b.Load, e)
+			}
+		}
+	}
+	r := report.Run{Result: done, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(folder, b) }}
+	return done, r.Page()
+}
+
+// What a policy costs is told beside a perfect queue, and cabrank replaces its workers
+// without a call that fails.
+func TestPolicies(t *testing.T) {
+	done, _ := shortly(t, "policies", []string{"cabrank", "haproxy"}, []string{"mixed", "overload", "rolling restart", "kill -9"})
+	if len(done.Blocks)+4*len(done.LeftOut) != 8 {
+		t.Errorf("%d blocks, left out: %q", len(done.Blocks), done.LeftOut)
+	}
+	for i := range done.Blocks {
+		b := &done.Blocks[i]
+		over, known := b.Figures["over_ideal_mean"]
+		if known != (b.Load == "mixed") || known && over < 0.9 {
+			t.Errorf("%s at %s: the mean is %v times that of the ideal", b.Arm, b.Load, over)
+		}
+		if b.Arm == "cabrank" && b.Load == "rolling restart" && b.Figures["errors"] > 0 {
+			t.Errorf("a rolling restart: %v, %v", b.Errors, b.Events)
+		}
+	}
+}
+
+// Each disturbance is done to all arms, and the page has them below each other.
+func TestDisturbance(t *testing.T) {
+	const retry = "slow dependency, 120 callers who retry at once"
+	done, page := shortly(t, "disturbance", []string{"round-robin", "cabrank", "cabrank plain"}, []string{"stop", "burst", retry})
+	for i := range done.Blocks {
+		if b := &done.Blocks[i]; len(b.Events) != 1 {
+			t.Errorf("%s at %s: %+v", b.Arm, b.Load, b.Events)
+		}
+	}
+	html := string(page.HTML())
+	for _, want := range []string{"<strong>stop: ", "<strong>burst: ", "<strong>" + retry + ": ", `class="area"`, "worker-2 stopped for 375ms"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}

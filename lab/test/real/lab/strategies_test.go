@@ -1,0 +1,113 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// someStrategies writes the scenario with some of its arms in its short form.
+func someStrategies(t *testing.T, arms ...string) (file string) {
+	t.Helper()
+	text, err := scenario.Text("strategies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(text)
+	short := strings.Replace(whole, "\nquick:\n", "\nquick:\n  loads: [50 requests]\n  arms: [\""+strings.Join(arms, `", "`)+"\"]\n", 1)
+	if short == whole {
+		t.Fatal("strategies.yml has no line quick:")
+	}
+	file = filepath.Join(t.TempDir(), "some.yml")
+	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// runStrategies runs the short form with a PATH that begins with a folder, and temporary
+// files in one of its own, of which nothing may be left.
+func runStrategies(t *testing.T, path, file, out string) *harness.Process {
+	t.Helper()
+	// Short: a socket of cabrank is in it.
+	temporary := harness.ShortTempDir(t)
+	env := []string{"TMPDIR=" + temporary, "PATH=" + path + string(filepath.ListSeparator) + os.Getenv("PATH")}
+	p := harness.StartProcess(t, env, harness.LabBinary(t), "run", file, "--quick", "--set", "iterations=4", "--out", out)
+	p.ExitCode(4 * time.Minute)
+	if left := harness.FilesIn(t, temporary); len(left) > 0 {
+		t.Errorf("left in the folder for temporary files: %v", left)
+	}
+	return p
+}
+
+// Every combination of threads and asyncio runs behind a name and behind cabrank, by the
+// binary alone but for Python's packages: 50 requests of four calls each.
+func TestStrategies(t *testing.T) {
+	venv := filepath.Dir(harness.Built(t, filepath.Join(harness.Root(t), ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers"))
+	arms := []string{"dns, 1 thread", "cabrank, 5 threads", "dns, asyncio", "cabrank, asyncio"}
+	out := filepath.Join(t.TempDir(), "out")
+	p := runStrategies(t, venv, someStrategies(t, arms...), out)
+	if code := p.ExitCode(harness.Patience); code != 0 {
+		t.Fatalf("exit code %d: %s", code, p.Log())
+	}
+	if !strings.Contains(p.Log(), "strategies: 4 blocks, about ") {
+		t.Errorf("no estimate before: %s", p.Log())
+	}
+	run, err := result.Read(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(run.Text, "# ran with iterations=4\n") {
+		t.Errorf("the text begins with %.60q", run.Text)
+	}
+	var measured []string
+	for i := range run.Blocks {
+		b := &run.Blocks[i]
+		measured = append(measured, b.Arm)
+		calls := int64(0)
+		for _, n := range b.Workers {
+			calls += n
+		}
+		if b.Figures["total"] <= 0 || b.Figures["errors"] != 0 || calls != 200 || len(b.Workers) != 3 || b.Figures["cpu_gateway"] <= 0 {
+			t.Errorf("%s: %v, workers %v", b.Arm, b.Figures, b.Workers)
+		}
+	}
+	slices.Sort(measured)
+	slices.Sort(arms)
+	if !slices.Equal(measured, arms) {
+		t.Errorf("measured: %v", measured)
+	}
+	if info, err := os.Stat(filepath.Join(out, "report.html")); err != nil || info.Size() > 1<<20 {
+		t.Errorf("the report: %v, %v", info, err)
+	}
+}
+
+// Without the packages it is told in a line what to install, and nothing is left.
+func TestStrategiesWithoutPackages(t *testing.T) {
+	bare := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bare, "python3"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	p := runStrategies(t, bare, someStrategies(t, "dns, 1 thread", "cabrank, 1 thread"), out)
+	if code := p.ExitCode(harness.Patience); code != 2 {
+		t.Errorf("exit code %d", code)
+	}
+	last := strings.TrimSpace(p.Log())
+	last = last[strings.LastIndexByte(last, '\n')+1:]
+	if !strings.Contains(last, "pip install grpcio") {
+		t.Errorf("it says %q", last)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the folder of the results is left")
+	}
+}

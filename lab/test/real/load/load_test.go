@@ -1,0 +1,163 @@
+//go:build real || soak
+
+package load_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// startLoad begins a load on the method of a demo.
+func startLoad(t *testing.T, address, method string, args ...string) *harness.Process {
+	t.Helper()
+	return harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"load", address, method}, args...)...)
+}
+
+func startDemo(t *testing.T) (address string) {
+	t.Helper()
+	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	c := harness.Cabrank{Process: demo}
+	return c.Listening("listening")
+}
+
+const sayHello = "cabrank.demo.v1.Greeter/SayHello"
+
+// An open loop on a service that describes itself: every call that was due is in the
+// figures, and the files can be read again.
+func TestLabLoad(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "results")
+	load := startLoad(t, startDemo(t), sayHello, "--data", `{"name": "{{.RequestNumber}}"}`,
+		"--rate", "100", "--arrivals", "poisson", "--warmup", "200ms", "--duration", "2s", "--out", folder)
+	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "calls answered") {
+		t.Fatalf("exit code %d:\n%s", code, load.Output())
+	}
+	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r lab.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Record.Calls.Answered.Count(); r.Schema != lab.ResultSchema || r.Record.Due < 100 || n != r.Record.Due {
+		t.Errorf("%s: %d of %d calls answered", r.Schema, n, r.Record.Due)
+	}
+	log, err := os.Open(filepath.Join(folder, lab.HistogramsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for i, err := range latency.ReadLog(log) {
+		if err != nil || i.Tag == "answered" && i.Latencies.Count() != r.Record.Due {
+			t.Errorf("%+v, %v", i, err)
+		}
+	}
+	if page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile)); err != nil || !strings.Contains(string(page), sayHello) {
+		t.Errorf("the report: %v", err)
+	}
+}
+
+// Without reflection the files of the service describe it; streams and virtual users.
+func TestLabLoadByFile(t *testing.T) {
+	proto := filepath.Join(harness.Root(t), "proto", "cabrank", "demo", "v1", "greeter.proto")
+	load := startLoad(t, startDemo(t), "cabrank.demo.v1.Greeter/Chat", "--proto", proto, "--data", `[{"name": "a"}, {"name": "b"}]`,
+		"--stages", "1s:3,500ms:0", "--connections", "2")
+	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "A closed loop") {
+		t.Errorf("exit code %d:\n%s", code, load.Output())
+	}
+}
+
+// What a local service costs stands beside its latency, with its workers; what cannot be
+// read is told before the first call.
+func TestLabLoadCountsTheService(t *testing.T) {
+	demo := harness.StartProcess(t, nil, harness.CabrankBinary(t), "demo", "--listen", "127.0.0.1:0", "--metrics", "off", "--probes", "off")
+	c := harness.Cabrank{Process: demo}
+	address, folder := c.Listening("listening"), t.TempDir()
+	load := startLoad(t, address, sayHello, "--data", "{}", "--callers", "10", "--warmup", "200ms", "--duration", "1s",
+		"--pid", strconv.Itoa(demo.PID), "--out", folder)
+	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "CPU per answered call") {
+		t.Fatalf("exit code %d:\n%s", code, load.Output())
+	}
+	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r lab.Result
+	if err := json.Unmarshal(text, &r); err != nil || len(r.Processes) != 1 {
+		t.Fatalf("%v, %+v", err, r.Processes)
+	}
+	if p := r.Processes[0]; p.PID != demo.PID || p.Name != "cabrank" || p.CPU < 10*time.Millisecond || p.CPU > 10*time.Second || p.RSS < 30e6 || p.PeakRSS < p.RSS {
+		t.Errorf("%+v", p)
+	}
+	load = startLoad(t, address, sayHello, "--data", "{}", "--callers", "1", "--duration", "1s", "--pid", "4194305")
+	if code := load.ExitCode(harness.Patience); code != 2 || !strings.Contains(load.Log(), "--pid 4194305: process 4194305 has ended") {
+		t.Errorf("exit code %d: %s", code, load.Log())
+	}
+}
+
+// Ctrl-C keeps what was measured.
+func TestLabLoadCutShort(t *testing.T) {
+	load := startLoad(t, startDemo(t), sayHello, "--data", "{}", "--rate", "50", "--duration", "10m")
+	load.WaitLog(harness.Patience, "Ctrl-C ends it")
+	load.Signal(syscall.SIGINT)
+	if code := load.ExitCode(harness.Patience); code != 0 || !strings.Contains(load.Output(), "Cut short after") {
+		t.Errorf("exit code %d:\n%s", code, load.Output())
+	}
+}
+
+// A threshold that is missed is exit status 1, and so is a search that finds no rate:
+// the first one fails, or the generator is late on a busy machine.
+func TestLabLoadThresholds(t *testing.T) {
+	address := startDemo(t)
+	for limit, want := range map[string]int{"p99<10s": 0, "p50<1ms": 1} {
+		load := startLoad(t, address, sayHello, "--data", "{}", "--callers", "2", "--duration", "1s", "--fail", limit)
+		if code := load.ExitCode(harness.Patience); code != want || !strings.Contains(load.Output(), limit) {
+			t.Errorf("%s: exit code %d, want %d:\n%s", limit, code, want, load.Output())
+		}
+	}
+	load := startLoad(t, address, sayHello, "--data", "{}", "--rate", "200", "--duration", "500ms", "--timeout", "5s",
+		"--fail", "max<1ms", "--find")
+	found := regexp.MustCompile(`\n(fails even at the first rate, 200/s|the generator was the limit at 200/s): `)
+	if code := load.ExitCode(harness.Patience); code != 1 || !found.MatchString(load.Output()) {
+		t.Errorf("a search: exit code %d:\n%s", code, load.Output())
+	}
+}
+
+// A line for each fault, and nothing was called.
+func TestLabLoadRefuses(t *testing.T) {
+	address := startDemo(t)
+	plan := []string{"--rate", "10", "--duration", "1s"}
+	for _, test := range []struct {
+		name, address, method string
+		args                  []string
+		want                  string
+	}{
+		{"no such method", address, "cabrank.demo.v1.Greeter/SayHelo", append(plan, "--data", "{}"), "its methods: SayHello,"},
+		{"no such field", address, sayHello, append(plan, "--data", `{"nam": 1}`), `did you mean "name"?`},
+		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
+		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
+		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},
+		{"nobody there", "127.0.0.1:1", sayHello, append(plan, "--data", "{}"), "connection refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			load := startLoad(t, test.address, test.method, test.args...)
+			if code := load.ExitCode(harness.Patience); code != 2 {
+				t.Errorf("exit code %d", code)
+			}
+			if said := load.Log(); strings.Count(said, "\n") != 1 || !strings.Contains(said, test.want) {
+				t.Errorf("said %q, want one line with %q", said, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+//go:build real || soak
+
+package load_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// socketLoad runs cabrank socket load and reads its result.
+func socketLoad(t *testing.T, code int, url string, args ...string) (r lab.Result, counts map[string]int64) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "results")
+	p := harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url, "--out", folder}, args...)...)
+	if got := p.ExitCode(harness.Patience); got != code {
+		t.Fatalf("exit code %d:\n%s%s", got, p.Output(), p.Log())
+	}
+	text, err := os.ReadFile(filepath.Join(folder, lab.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	counts = map[string]int64{}
+	for _, c := range r.Record.Counts {
+		counts[c.Name] = c.N
+		if !strings.Contains(p.Output(), c.Name) {
+			t.Errorf("%s is not shown:\n%s", c.Name, p.Output())
+		}
+	}
+	return r, counts
+}
+
+// Open and closed loops count every message, on our server and on the old one.
+func TestSocketLoad(t *testing.T) {
+	_, memory := startServe(t, "--test-functions")
+	for name, url := range map[string]string{"memory": memory, "old": startOld(t)} {
+		t.Run(name, func(t *testing.T) {
+			r, counts := socketLoad(t, 0, url, "--call", "test.echo", "--args", `"{{.RequestNumber}}"`, "--connections", "5",
+				"--rate", "200", "--warmup", "100ms", "--duration", "1s")
+			n := r.Record.Due + r.Record.Warmup.Calls
+			if r.Record.Due < 150 || r.Record.Calls.Answered.Count() != r.Record.Due || r.Record.Opened != 5 ||
+				counts["CALL"] != n || counts["ACK"] != n || counts["RES"] != n || counts["EXP"]+counts["NACK"]+counts["lost with a connection"] != 0 {
+				t.Errorf("%d due: %v", r.Record.Due, counts)
+			}
+			// A closed loop is judged on a busy machine, too: it sends no call late.
+			_, counts = socketLoad(t, 0, url, "--call", "test.reverse", "--args", `"abc"`, "--callers", "20", "--connections", "4", "--duration", "500ms", "--fail", "errors<1%")
+			if counts["RES"] < 20 || counts["RES"] != counts["CALL"] {
+				t.Errorf("%v", counts)
+			}
+		})
+	}
+}
+
+// What fails is told by its kind, and by its code.
+func TestSocketLoadFailures(t *testing.T) {
+	server, url := startServe(t, "--test-functions", "--max-calls", "3")
+	r, counts := socketLoad(t, 1, url, "--call", "test.delay", "--args", `"60000"`, "--callers", "5", "--timeout", "200ms", "--duration", "300ms")
+	if counts["EXP"] < 3 || counts["NACK"] < 2 || counts["RES"] != 0 || len(r.Record.Failures) != 2 {
+		t.Errorf("%v, %+v", counts, r.Record.Failures)
+	}
+	_, counts = socketLoad(t, 1, url, "--call", "test.echo", "--args", "1", "--callers", "1", "--duration", "100ms")
+	if counts["RES"] == 0 || counts["RES"] != counts["of these, with an error"] {
+		t.Errorf("%v", counts)
+	}
+	before := server.Metric("cabrank_socket_messages_total", "kind", "call")
+	p := harness.StartProcess(t, nil, harness.LabBinary(t), "socket", "load", url, "--call", "test.delay", "--args", `"60000"`,
+		"--callers", "2", "--timeout", "2s", "--duration", "300ms")
+	server.WaitMetric("cabrank_socket_messages_total", before+2, "kind", "call")
+	server.Signal(syscall.SIGKILL)
+	if code := p.ExitCode(harness.Patience); code != 1 || !strings.Contains(p.Output(), "lost") {
+		t.Errorf("exit code %d:\n%s", code, p.Output())
+	}
+}
+
+// One publisher, many subscribers: all events come to all, in order.
+func TestSocketLoadEvents(t *testing.T) {
+	_, url := startServe(t)
+	r, counts := socketLoad(t, 0, url, "--channel", "c", "--subscribers", "50", "--rate", "100", "--duration", "1s", "--size", "500")
+	if n := r.Record.Due; n < 90 || r.Record.Calls.Answered.Count() != n || counts["PUB"] != n || counts["EVNT to all subscribers"] != 50*n ||
+		counts["EVNT due to them"] != 50*n || counts["EVNT out of order"]+counts["EVNT repeated"] != 0 || r.Record.First.Count() != n || r.Record.Opened != 51 {
+		t.Errorf("%d due: %v, %d opened", n, counts, r.Record.Opened)
+	}
+	if bytes := r.Record.Received.Bytes / max(r.Record.Received.Messages, 1); bytes < 490 || bytes > 510 {
+		t.Errorf("%d bytes an event", bytes)
+	}
+}
+
+// Mistakes end with one line and 2, before a call is made.
+func TestSocketLoadMistakes(t *testing.T) {
+	_, url := startServe(t, "--path", "/ws")
+	for args, want := range map[string]string{
+		"--callers 1 --duration 1s":                                "give one of --call URI and --channel NAME",
+		"--call a --channel b --callers 1 --duration 1s":           "give one of --call URI and --channel NAME",
+		"--call a --duration 1s":                                   "give one of --rate",
+		"--call a --args abc --callers 1 --duration 1s":            "are no JSON",
+		"--call a --connections 0 --callers 1 --duration 1s":       "--connections 0: want 1 to 10000",
+		"--channel a --subscribers 0 --callers 1 --duration 1s":    "--subscribers 0: want 1 to 10000",
+		"--channel a --size 1 --callers 1 --duration 1s":           "--size 1: want 32 to 1048576",
+		"--call a --callers 1 --duration 1s --fail often":          "--fail",
+		"--call a --callers 1 --duration 1s --token x --header no": "--header",
+	} {
+		p := harness.StartProcess(t, nil, harness.LabBinary(t), append([]string{"socket", "load", url}, strings.Fields(args)...)...)
+		if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
+			t.Errorf("%s: exit code %d:\n%s", args, code, p.Log())
+		}
+	}
+	p := harness.StartProcess(t, nil, harness.LabBinary(t), "socket", "load", strings.TrimSuffix(url, "/ws"), "--call", "a", "--callers", "1", "--duration", "1s")
+	if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), "404 Not Found") {
+		t.Errorf("exit code %d:\n%s", code, p.Log())
+	}
+}

@@ -1,0 +1,58 @@
+//go:build real || soak
+
+package packages_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The lab's archive, unpacked beside the program, is what cabrank lab starts; each has the
+// manual of its own commands.
+func TestLabArchive(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{"cabrank", "cabrank-lab"} {
+		archive := dist(t, name+"-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+		if out, err := exec.Command("tar", "-xzf", archive, "--strip-components=1", "-C", home).CombinedOutput(); err != nil {
+			t.Fatalf("tar: %v: %s", err, out)
+		}
+	}
+	list := exec.Command(filepath.Join(home, "cabrank"), "lab", "list")
+	list.Env = []string{"PATH=/usr/bin:/bin"}
+	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "connections") {
+		t.Errorf("cabrank lab list: %v: %s", err, out)
+	}
+	pages, err := filepath.Glob(filepath.Join(home, "share", "man", "man1", "cabrank-lab*"))
+	if err != nil || len(pages) < 8 {
+		t.Errorf("%d pages of the lab, want one for each command: %v", len(pages), err)
+	}
+}
+
+// Both Debian packages can be on one host: no file is in two of them.
+func TestLabDebian(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"cabrank", "cabrank-lab"} {
+		list, err := exec.Command("dpkg-deb", "--fsys-tarfile", dist(t, name+"_*_"+runtime.GOARCH+".deb")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := exec.Command("tar", "-t")
+		names.Stdin = strings.NewReader(string(list))
+		out, err := names.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file := range strings.FieldsSeq(string(out)) {
+			if other := seen[file]; other != "" && !strings.HasSuffix(file, "/") {
+				t.Errorf("%s is in %s and in %s", file, other, name)
+			}
+			seen[file] = name
+		}
+		if seen["./usr/bin/"+name] != name {
+			t.Errorf("%s is not in its package", name)
+		}
+	}
+}
