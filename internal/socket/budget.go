@@ -37,6 +37,7 @@ type account struct {
 	budget *budget
 	source *atomic.Int64 // what all sockets of the source have; nil: it is of no source
 	used   atomic.Int64
+	names  atomic.Int64     // what its subscriptions take, freeNames of which count nowhere
 	turns  [2]chan struct{} // of the source, and of all
 }
 
@@ -77,6 +78,28 @@ func (a *account) add(bytes int64) {
 	if a.source != nil {
 		a.source.Add(bytes)
 	}
+}
+
+const (
+	// memberBytes and topicBytes are what a subscription takes of its socket, and of the
+	// hub and the broker if it is the first of its topic: its name beside them, in either.
+	memberBytes, topicBytes = 128, 256
+
+	// freeNames of its subscriptions are part of what each socket takes: a few channels of
+	// its own, as most have, use no budget.
+	freeNames = 1 << 10
+)
+
+// holdNames counts what subscriptions take, or with a negative n what they have taken.
+func (a *account) holdNames(n int) {
+	now := a.names.Add(int64(n))
+	a.add(max(0, now-freeNames) - max(0, now-int64(n)-freeNames))
+}
+
+// hasForNames reports whether there is room for n bytes more of subscriptions.
+func (a *account) hasForNames(n int) bool {
+	over := a.names.Load() + int64(n) - freeNames
+	return over <= 0 || a.has(int(min(over, int64(n))))
 }
 
 // Turn implements broker.Share.

@@ -25,6 +25,7 @@ type hub struct {
 // meanwhile waits.
 type topic struct {
 	members map[*session]struct{}
+	payer   *account // of a member, the last one if there is none: the topic counts as its
 	state   topicState
 	waiting []waiting
 }
@@ -73,6 +74,9 @@ func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 		t = &topic{members: map[*session]struct{}{}}
 		h.topics[name] = t
 	}
+	if len(t.members) == 0 {
+		t.paidBy(&s.account, name)
+	}
 	t.members[s] = struct{}{}
 	if t.state == joined {
 		h.mu.Unlock()
@@ -93,10 +97,32 @@ func (h *hub) unsubscribe(name broker.Topic, s *session) {
 		h.mu.Unlock()
 		return
 	}
-	delete(t.members, s)
+	t.leave(s, name)
 	step := h.nextStep(name, t)
 	h.mu.Unlock()
 	step()
+}
+
+// paidBy has a topic count as another account's; nil: as nobody's.
+func (t *topic) paidBy(payer *account, name broker.Topic) {
+	if t.payer != nil {
+		t.payer.holdNames(-topicBytes - len(name.Name))
+	}
+	if t.payer = payer; payer != nil {
+		payer.holdNames(topicBytes + len(name.Name))
+	}
+}
+
+// leave takes a member out. What it has paid for goes to another one.
+func (t *topic) leave(s *session, name broker.Topic) {
+	delete(t.members, s)
+	if t.payer != &s.account {
+		return
+	}
+	for other := range t.members {
+		t.paidBy(&other.account, name)
+		return
+	}
 }
 
 // has reports whether s has subscribed, or waits for it.
@@ -120,7 +146,7 @@ func (h *hub) expel(name broker.Topic, s *session) (was bool) {
 		return false
 	}
 	_, was = t.members[s]
-	delete(t.members, s)
+	t.leave(s, name)
 	go h.nextStep(name, t)() // ends with the broker's answer
 	return was
 }
@@ -138,6 +164,7 @@ func (h *hub) nextStep(name broker.Topic, t *topic) (step func()) {
 		return func() { h.broker.Unsubscribe(name, func(error) { h.hasLeft(name, t) }) }
 	case !wanted && t.state == apart:
 		delete(h.topics, name)
+		t.paidBy(nil, name)
 	}
 	return func() {}
 }

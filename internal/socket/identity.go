@@ -60,7 +60,7 @@ func (s *session) authenticate(token string) error {
 	s.forgetFailed()
 	for topic := range s.topics {
 		if !identity.maySubscribe(topic) && !identity.has(topic) {
-			delete(s.topics, topic)
+			s.part(topic)
 			s.server.hub.unsubscribe(topic, s)
 			s.tell(about(Unsub, topic))
 		}

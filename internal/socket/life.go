@@ -75,6 +75,7 @@ func (s *session) finish(err error) {
 	}
 	s.stop()
 	for topic := range s.topics {
+		s.part(topic)
 		s.server.hub.unsubscribe(topic, s)
 	}
 	s.out.end(nil, false)

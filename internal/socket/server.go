@@ -253,6 +253,16 @@ func (s *Server) take(a *account, bytes int) bool {
 	return a.Take(bytes)
 }
 
+// hasForNames reports whether there is room for subscriptions, if need be of events that
+// wait.
+func (s *Server) hasForNames(a *account, bytes int) bool {
+	if a.hasForNames(bytes) {
+		return true
+	}
+	s.shed()
+	return a.hasForNames(bytes)
+}
+
 // shed makes room in the budget: those with most events in their queue lose them,
 // until a quarter is free.
 func (s *Server) shed() {

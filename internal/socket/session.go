@@ -217,7 +217,7 @@ func (s *session) begin(p *promise) {
 	case Unsub:
 		topic := p.topic()
 		if _, ok := s.topics[topic]; ok {
-			delete(s.topics, topic)
+			s.part(topic)
 			s.server.hub.unsubscribe(topic, s)
 		}
 		p.done(nil)
@@ -237,12 +237,19 @@ func (s *session) subscribe(p *promise) {
 	s.join(topic, p.done)
 }
 
-// join subscribes to a topic.
+// join subscribes to a topic, if there is memory for it.
 func (s *session) join(topic broker.Topic, done func(error)) {
-	if s.topics == nil {
-		s.topics = map[broker.Topic]struct{}{}
+	if _, ok := s.topics[topic]; !ok {
+		if !s.server.hasForNames(&s.account, memberBytes+topicBytes+2*len(topic.Name)) {
+			done(errMemory)
+			return
+		}
+		if s.topics == nil {
+			s.topics = map[broker.Topic]struct{}{}
+		}
+		s.topics[topic] = struct{}{}
+		s.account.holdNames(memberBytes + len(topic.Name))
 	}
-	s.topics[topic] = struct{}{}
 	s.mu.Lock()
 	s.joining++
 	s.mu.Unlock()
@@ -257,6 +264,12 @@ func (s *session) join(topic broker.Topic, done func(error)) {
 	})
 }
 
+// part gives up the place of a topic that is in topics.
+func (s *session) part(topic broker.Topic) {
+	delete(s.topics, topic)
+	s.account.holdNames(-memberBytes - len(topic.Name))
+}
+
 // forgetFailed gives up the places of subscriptions that were refused, unless the client
 // has asked again before that was known here.
 func (s *session) forgetFailed() {
@@ -265,8 +278,8 @@ func (s *session) forgetFailed() {
 	s.failed = nil
 	s.mu.Unlock()
 	for _, topic := range failed {
-		if !s.server.hub.has(topic, s) {
-			delete(s.topics, topic)
+		if _, ok := s.topics[topic]; ok && !s.server.hub.has(topic, s) {
+			s.part(topic)
 		}
 	}
 }
