@@ -76,3 +76,70 @@ func matchSet(pattern string, p int, b byte) (next int, ok bool) {
 	}
 	return min(p+1, len(pattern)), found != negated
 }
+
+// Work is by how much a pattern may cost whoever compares it with channels, about: how
+// many bytes are compared for each byte of a channel, with the worst of them. What has
+// nothing behind its first star costs nothing beside its own length.
+//
+// Units: 0 up to the length. A text that begins like none of its own parts has 1, "aaaa"
+// has 4; one with "?" or a bracket in it counts as long as it is.
+func Work(pattern string) (work int) {
+	first := true
+	for pattern != "" {
+		text, rest, wild := untilStar(pattern)
+		switch {
+		case first || len(text) == 0:
+		case wild:
+			work += len(text)
+		default:
+			work += repetition(text)
+		}
+		pattern, first = rest, false
+	}
+	return work
+}
+
+// untilStar cuts a pattern at its first star, and says whether a byte before that is one of
+// several.
+func untilStar(pattern string) (text []byte, rest string, wild bool) {
+	for p := 0; p < len(pattern); {
+		next := p + 1
+		switch pattern[p] {
+		case '*':
+			return text, pattern[next:], wild
+		case '?':
+			wild = true
+		case '[':
+			wild = true
+			next, _ = matchSet(pattern, next, 0)
+		case '\\':
+			if next < len(pattern) {
+				p, next = next, next+1
+			}
+		}
+		text = append(text, pattern[p])
+		p = next
+	}
+	return text, "", wild
+}
+
+// repetition is how often a text, or what it begins with, repeats itself, rounded up: so
+// many of its beginnings fit over each other in the worst channel. It is the table of
+// Knuth, Morris and Pratt that says by how much a beginning may be moved over itself.
+func repetition(text []byte) (most int) {
+	most = 1
+	overlap := make([]int, len(text)+1) // of the first n bytes with themselves
+	for n := 1; n < len(text); n++ {
+		k := overlap[n]
+		for k > 0 && text[n] != text[k] {
+			k = overlap[k]
+		}
+		if text[n] == text[k] {
+			k++
+		}
+		overlap[n+1] = k
+		moved := n + 1 - k
+		most = max(most, (n+moved)/moved) // (n+1)/moved, rounded up
+	}
+	return most
+}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -26,18 +27,26 @@ type Memory struct {
 	waiting int64            // bytes
 
 	// publishing is held while an event goes out: that is the order of events. It is
-	// taken before mu.
+	// taken before mu, and not held while patterns are compared.
 	publishing sync.Mutex
 	events     func(Topic, Event)
 	channels   map[string]bool
-	patterns   map[string]bool
+	patterns   map[string]uint64 // the number of each
+	list       []pattern         // those that are, by their numbers, and some that were
+	number     uint64
+}
+
+// pattern is one that was subscribed to.
+type pattern struct {
+	glob   string
+	number uint64 // of the subscription
 }
 
 // NewMemory returns a broker that nobody uses yet.
 func NewMemory(options MemoryOptions) *Memory {
 	return &Memory{
 		options: options, lines: map[string]*line{},
-		channels: map[string]bool{}, patterns: map[string]bool{},
+		channels: map[string]bool{}, patterns: map[string]uint64{},
 	}
 }
 
@@ -56,6 +65,10 @@ func (m *Memory) Publish(e Event, done func(error)) {
 
 func (m *Memory) publish(e Event) error {
 	m.publishing.Lock()
+	list := m.list
+	m.publishing.Unlock()
+	found := matching(list, e.Channel)
+	m.publishing.Lock()
 	defer m.publishing.Unlock()
 	if m.isClosed() {
 		return ErrClosed
@@ -66,12 +79,53 @@ func (m *Memory) publish(e Event) error {
 	if m.channels[e.Channel] {
 		m.events(Topic{Name: e.Channel}, e)
 	}
-	for pattern := range m.patterns {
-		if Matches(pattern, e.Channel) {
-			m.events(Topic{Name: pattern, Pattern: true}, e)
+	for _, p := range append(found, matching(m.since(list), e.Channel)...) {
+		if m.patterns[p.glob] == p.number {
+			m.events(Topic{Name: p.glob, Pattern: true}, e)
 		}
 	}
 	return nil
+}
+
+func matching(list []pattern, channel string) (found []pattern) {
+	for _, p := range list {
+		if Matches(p.glob, channel) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// since returns the patterns that have come since list was all of them. The caller holds
+// publishing.
+func (m *Memory) since(list []pattern) []pattern {
+	last := uint64(0)
+	if len(list) > 0 {
+		last = list[len(list)-1].number
+	}
+	from := len(m.list)
+	for from > 0 && m.list[from-1].number > last {
+		from--
+	}
+	return m.list[from:]
+}
+
+// enlist adds a pattern. The caller holds publishing.
+func (m *Memory) enlist(glob string) {
+	if m.patterns[glob] == 0 {
+		m.number++
+		m.patterns[glob] = m.number
+		m.list = append(m.list, pattern{glob, m.number})
+	}
+}
+
+// delist takes a pattern out. Who has the list may go on with it. The caller holds
+// publishing.
+func (m *Memory) delist(glob string) {
+	delete(m.patterns, glob)
+	if len(m.list) > 2*len(m.patterns)+16 {
+		m.list = slices.DeleteFunc(slices.Clone(m.list), func(p pattern) bool { return m.patterns[p.glob] != p.number })
+	}
 }
 
 // Subscribe has events of a topic come; done is called once, when they do.
@@ -90,14 +144,15 @@ func (m *Memory) change(topic Topic, wanted bool) error {
 	if m.isClosed() {
 		return ErrClosed
 	}
-	set := m.channels
-	if topic.Pattern {
-		set = m.patterns
-	}
-	if wanted {
-		set[topic.Name] = true
-	} else {
-		delete(set, topic.Name)
+	switch {
+	case topic.Pattern && wanted:
+		m.enlist(topic.Name)
+	case topic.Pattern:
+		m.delist(topic.Name)
+	case wanted:
+		m.channels[topic.Name] = true
+	default:
+		delete(m.channels, topic.Name)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package broker_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -146,6 +148,54 @@ func TestMatchesIsQuick(t *testing.T) {
 	}
 }
 
+// While an event is compared with patterns that take long, others go their way.
+func TestMatchingHoldsUpNobody(t *testing.T) {
+	m := broker.NewMemory(broker.MemoryOptions{})
+	m.Listen(func(broker.Topic, broker.Event) {})
+	subscribe := func(glob string) {
+		m.Subscribe(broker.Topic{Name: glob, Pattern: true}, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range 300 {
+		subscribe("*" + strings.Repeat("a", 511) + strconv.Itoa(i) + "*")
+	}
+	begun, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		close(begun)
+		m.Publish(broker.Event{Channel: strings.Repeat("a", 1024)}, func(error) {})
+		close(ended)
+	}()
+	<-begun
+	for others := 0; ; others++ {
+		select {
+		case <-ended:
+			if others < 100 {
+				t.Errorf("%d others have published meanwhile", others)
+			}
+			return
+		default:
+			m.Publish(broker.Event{Channel: "b"}, func(error) {})
+			subscribe(strconv.Itoa(others % 10))
+			m.Unsubscribe(broker.Topic{Name: strconv.Itoa(others % 10), Pattern: true}, func(error) {})
+		}
+	}
+}
+
+func TestWork(t *testing.T) {
+	for pattern, want := range map[string]int{
+		"": 0, "*": 0, "news": 0, "user:1:*": 0, "aaaaaaaa*": 0, "**": 0,
+		"*:user12": 1, "*.a.*": 2, "a*b*c": 2, "*abab": 2, "*aaaa*": 4, "*aaab": 3, `*\*\*\*`: 3, "*room:room:": 2,
+		"*???": 3, "*[a-z][a-z]": 2, "*[": 1, `*a\`: 1, "*" + strings.Repeat("a", 511) + "001*": 511,
+	} {
+		if got := broker.Work(pattern); got != want {
+			t.Errorf("%q: %d, want %d", pattern, got, want)
+		}
+	}
+}
+
 func FuzzMatches(f *testing.F) {
 	f.Add("a*[b-d]?", "axxcy")
 	f.Fuzz(func(t *testing.T, pattern, channel string) {
@@ -153,6 +203,9 @@ func FuzzMatches(f *testing.F) {
 			return
 		}
 		broker.Matches(pattern, channel)
+		if work := broker.Work(pattern); work < 0 || work > len(pattern) {
+			t.Errorf("%q: %d", pattern, work)
+		}
 		if channel != "" && !broker.Matches("*", channel) {
 			t.Errorf("%q does not match *", channel)
 		}

@@ -49,7 +49,9 @@ func codedError(err error) *broker.CodeError {
 		{broker.ErrCapacity, codeTooMany},
 		{broker.ErrFull, codeTooMany},
 		{errMemory, codeTooMany},
+		{errPatterns, codeTooMany},
 		{errName, codeRequest},
+		{errPattern, codeRequest},
 	} {
 		if errors.Is(err, known.error) {
 			return &broker.CodeError{Code: known.code, Text: known.Error()}

@@ -25,7 +25,7 @@ type hub struct {
 // meanwhile waits.
 type topic struct {
 	members map[*session]struct{}
-	payer   *account // of a member, the last one if there is none: the topic counts as its
+	payer   *session // a member, or the last one that was: the topic counts as its
 	state   topicState
 	waiting []waiting
 }
@@ -75,7 +75,7 @@ func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 		h.topics[name] = t
 	}
 	if len(t.members) == 0 {
-		t.paidBy(&s.account, name)
+		t.paidBy(s, name)
 	}
 	t.members[s] = struct{}{}
 	if t.state == joined {
@@ -103,24 +103,27 @@ func (h *hub) unsubscribe(name broker.Topic, s *session) {
 	step()
 }
 
-// paidBy has a topic count as another account's; nil: as nobody's.
-func (t *topic) paidBy(payer *account, name broker.Topic) {
+// paidBy has a topic count as another socket's; nil: as nobody's.
+func (t *topic) paidBy(payer *session, name broker.Topic) {
+	bytes, work := topicBytes+len(name.Name), workOf(name)
 	if t.payer != nil {
-		t.payer.holdNames(-topicBytes - len(name.Name))
+		t.payer.account.holdNames(-bytes)
+		t.payer.compare.Give(work)
 	}
 	if t.payer = payer; payer != nil {
-		payer.holdNames(topicBytes + len(name.Name))
+		payer.account.holdNames(bytes)
+		payer.compare.force(work)
 	}
 }
 
 // leave takes a member out. What it has paid for goes to another one.
 func (t *topic) leave(s *session, name broker.Topic) {
 	delete(t.members, s)
-	if t.payer != &s.account {
+	if t.payer != s {
 		return
 	}
 	for other := range t.members {
-		t.paidBy(&other.account, name)
+		t.paidBy(other, name)
 		return
 	}
 }

@@ -80,6 +80,11 @@ func (s *session) pace() bool {
 		return true
 	}
 	s.server.stats.slowed.Add(1)
+	return s.pause(wait)
+}
+
+// pause reads nothing for a while. It reports false at the end of the socket.
+func (s *session) pause(wait time.Duration) bool {
 	s.held.Store(true)
 	defer s.held.Store(false)
 	timer := time.NewTimer(wait)

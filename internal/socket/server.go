@@ -29,7 +29,9 @@ type Server struct {
 	hub       *hub
 	directory *directory // nil: no commands are taken
 	budget    budget
-	events    account // of frames for many sockets
+	events    account    // of frames for many sockets
+	compare   budget     // of the work that patterns are, see mostWork
+	matching  *rateOfAll // of that work as it is done
 	stats     counters
 	bodies    sync.Pool  // of *[]byte with room for bodySize
 	batches   sync.Pool  // of *batch
@@ -66,6 +68,8 @@ func New(options Options) *Server {
 	s.SetMost(s.options.MaxSockets)
 	s.SetBuffer(s.options.BufferTotal)
 	s.rate = newRateOfAll(float64(s.options.HandshakesPerSecond))
+	s.compare.total.Store(cost(mostWork))
+	s.matching = newRateOfAll(matchedPerSecond)
 	s.bodies.New = func() any {
 		space := make([]byte, 0, bodySize)
 		return &space

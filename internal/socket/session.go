@@ -27,6 +27,8 @@ var (
 	errTimeout       = errors.New("invalid timeout: it is negative")
 	errSubscriptions = errors.New("too many subscriptions of this socket")
 	errName          = errors.New("URI or channel too long")
+	errPattern       = errors.New("pattern too long, or with too many stars")
+	errPatterns      = errors.New("patterns that take too long to compare: this socket, or where it comes from, has its part")
 	errMemory        = errors.New("no memory for it: this socket, or where it comes from, has its part")
 )
 
@@ -40,6 +42,7 @@ type session struct {
 	net     net.Conn
 	post    *watch.Post // nil: somebody reads all of the time
 	account account
+	compare account // of the work that its patterns are
 	source  *source
 	out     *outbox
 	allows  allowed
@@ -83,8 +86,9 @@ func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows all
 	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr().String()), Source: from.key}
 	s.changed.L = &s.mu
 	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.lane}
+	s.compare.budget = &server.compare
 	if from.key != "" {
-		s.account.source = &from.held
+		s.account.source, s.compare.source = &from.held, &from.compare
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &s.account, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
@@ -197,6 +201,10 @@ func (s *session) begin(p *promise) {
 		p.done(errName)
 		return
 	}
+	if p.kind == Sub && p.pattern && isLongPattern(p.channel) {
+		p.done(errPattern)
+		return
+	}
 	err := s.identity.refuses(&p.request)
 	if err == nil && isOwn(p.channel) {
 		err = errDenied
@@ -211,6 +219,7 @@ func (s *session) begin(p *promise) {
 		s.call(p)
 	case Pub:
 		s.awaitJoined()
+		s.awaitMatching(len(p.channel))
 		s.server.options.Broker.Publish(broker.Event{Channel: p.channel, ID: s.dialect.eventID(p.id), Args: p.args}, p.done)
 	case Sub:
 		s.subscribe(p)
@@ -242,6 +251,10 @@ func (s *session) join(topic broker.Topic, done func(error)) {
 	if _, ok := s.topics[topic]; !ok {
 		if !s.server.hasForNames(&s.account, memberBytes+topicBytes+2*len(topic.Name)) {
 			done(errMemory)
+			return
+		}
+		if work := workOf(topic); work > 0 && !s.compare.has(work) {
+			done(errPatterns)
 			return
 		}
 		if s.topics == nil {

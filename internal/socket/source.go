@@ -18,9 +18,10 @@ const (
 // What bounds all sockets bounds a source to a part of it, so that one who takes what he
 // can leaves room for others.
 type source struct {
-	key  string // "": not known, as of Unix sockets; nothing bounds it but what bounds all
-	held atomic.Int64
-	turn chan struct{} // has an element while one of its sockets waits for a turn, or has it
+	key     string        // "": not known, as of Unix sockets; nothing bounds it but what bounds all
+	held    atomic.Int64  // bytes
+	compare atomic.Int64  // work that its patterns are
+	turn    chan struct{} // has an element while one of its sockets waits for a turn, or has it
 
 	// Guarded by sources.mu.
 	users   int // handshakes under way
@@ -28,6 +29,7 @@ type source struct {
 	last    time.Time // when it was asked for
 
 	handshakes debt // guarded by that rate
+	matching   debt // so is this
 }
 
 // sources are those that there are, or were a moment ago.

@@ -1,0 +1,78 @@
+//go:build soak
+
+package socket_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+)
+
+// One socket subscribes to a thousand patterns that take Redis as long as can be, and
+// publishes where they are compared to their ends: others hardly wait, with Redis and without.
+func TestSlowPatternsSoak(t *testing.T) {
+	for name, tc := range map[string]struct {
+		redis   bool
+		letters int
+	}{
+		"redis, long": {true, 511}, "redis, as long as they may be": {true, 250}, "memory": {false, 250},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var flags []string
+			if tc.redis {
+				flags = []string{"--redis", "unix://" + redisd.Start(t).Socket}
+			}
+			_, url := startServe(t, flags...)
+			good, bad := dial1(t, url), dial1(t, url)
+			request1(t, good, `{"type":"sub","id":1,"channel":"chat"}`)
+			calm := publishChat(t, good)
+			for i := range 1000 {
+				request1(t, bad, fmt.Sprintf(`{"type":"sub","id":%d,"pattern":"*%s%03d*"}`, i, strings.Repeat("a", tc.letters), i))
+			}
+			for range 10 {
+				text := fmt.Sprintf(`{"type":"pub","channel":%q,"args":1}`, strings.Repeat("a", 1024))
+				if err := bad.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var worst time.Duration
+			for range 20 {
+				worst = max(worst, publishChat(t, good))
+			}
+			t.Logf("an event takes %v, beside the patterns %v at most", calm, worst)
+			if worst > calm+time.Second {
+				t.Error("others have waited for them")
+			}
+		})
+	}
+}
+
+// request1 sends a request and returns its answer.
+func request1(t *testing.T, ws *websocket.Conn, text string) string {
+	t.Helper()
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	_, answer, err := ws.ReadMessage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// publishChat returns how long an event takes to come to its own sender, and to be
+// acknowledged.
+func publishChat(t *testing.T, ws *websocket.Conn) time.Duration {
+	t.Helper()
+	began := time.Now()
+	request1(t, ws, `{"type":"pub","id":2,"channel":"chat","args":"hi"}`)
+	if _, _, err := ws.ReadMessage(); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
