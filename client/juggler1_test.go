@@ -212,6 +212,31 @@ func TestRevokedSubscription(t *testing.T) {
 	})
 }
 
+// The first event behind a gap at the server says that others may have been missed.
+func TestGapAtTheServer(t *testing.T) {
+	bubble(t, Options{Protocols: []string{Juggler1}}, talk(func(m said) []string {
+		texts := []string{fmt.Sprintf(`{"type":"ack","id":%d}`, m.ID)}
+		for _, gap := range []string{"", `{"type":"gap","pattern":"b*"}`, `{"type":"gap","pattern":"a*"}`, ""} {
+			if gap != "" {
+				texts = append(texts, gap)
+			}
+			texts = append(texts, `{"type":"evnt","channel":"a","pattern":"a*","args":1}`)
+		}
+		return texts
+	}), func(t *testing.T, _ *lines, c *Client) {
+		t.Helper()
+		s, err := c.SubscribePattern(t.Context(), "a*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []bool{false, false, true, false} {
+			if e, err := s.Next(t.Context()); err != nil || e.Resumed != want {
+				t.Errorf("event %d: got %+v, %v", i, e, err)
+			}
+		}
+	})
+}
+
 // A token is shown anew before its time is over, and again if the server does not take
 // it, on the same connection.
 func TestToken(t *testing.T) {

@@ -76,6 +76,8 @@ type receiver interface {
 	deliver(Event)
 	// revoke ends subscriptions, as the server has.
 	revoke(topic)
+	// missed says that the server has missed events.
+	missed(topic)
 }
 
 func newLink(ws *websocket.Conn, d dialect, wire *corked, c *Client) *link {
@@ -209,6 +211,8 @@ func (l *link) take(a *answer) error {
 		}
 	case kindUnsb:
 		l.events.revoke(topicOf(a.channel, a.pattern))
+	case kindGap:
+		l.events.missed(topicOf(a.channel, a.pattern))
 	case kindEvnt:
 		l.counts.events.Add(1)
 		l.events.deliver(Event{ID: a.id, Channel: a.channel, Pattern: a.pattern, Args: a.args})

@@ -21,6 +21,7 @@ const (
 	kindRes  kind = "res"
 	kindExp  kind = "exp"
 	kindEvnt kind = "evnt"
+	kindGap  kind = "gap"
 	kindAuth kind = "auth"
 )
 

@@ -23,8 +23,8 @@ type Event struct {
 	Args json.RawMessage
 	// Dropped is how many events before this one the subscription had no room for.
 	Dropped int64
-	// Resumed says that the connection was lost before this event: others may have
-	// been published meanwhile, and missed.
+	// Resumed says that the connection was lost before this event, or that of the server to
+	// its broker: others may have been published meanwhile, and missed.
 	Resumed bool
 }
 
@@ -63,7 +63,7 @@ type Subscription struct {
 	mu      sync.Mutex
 	queue   []Event
 	bytes   int
-	resumed bool  // the connection was lost since the last event
+	resumed bool  // events may have been missed since the last one
 	over    error // no further event will come
 }
 
@@ -122,6 +122,15 @@ func (c *Client) deliver(e Event) {
 	}
 	for _, s := range all { // a list that was published is never changed
 		s.push(e)
+	}
+}
+
+// missed notes that the server has missed events.
+func (c *Client) missed(t topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.topics[t] {
+		s.interrupted()
 	}
 }
 

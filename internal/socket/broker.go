@@ -35,3 +35,11 @@ type Broker interface {
 	// Unsubscribe has no event of the topic come any more, once it is done.
 	Unsubscribe(topic broker.Topic, done func(error))
 }
+
+// Lossy is a Broker that loses sight of events for a while, and knows it.
+type Lossy interface {
+	// OnGap has the functions called when a gap begins and when it has ended, by one
+	// goroutine. Subscriptions last; of the time between some events may come and others
+	// are missed. It is called once, behind Listen.
+	OnGap(begins, ended func())
+}

@@ -46,7 +46,7 @@ func appendJSON(b []byte, a *answer) []byte {
 		b = appendField(b, `,"channel":`, a.channel)
 		b = appendField(b, `,"pattern":`, a.pattern)
 		b = appendArgs(b, `,"args":`, a.args)
-	case Sub, Unsub:
+	case Sub, Unsub, Gap:
 		b = appendField(b, `,"channel":`, a.channel)
 		b = appendField(b, `,"pattern":`, a.pattern)
 	case Welcome:

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/broker"
@@ -15,9 +16,17 @@ type hub struct {
 	deliver func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
 	own     func(e broker.Event) // of other servers; nil: they are not heard. Set before there are sockets
 
+	// What a gap has done to the members of a topic; the caller holds mu.
+	cut func(members map[*session]struct{})
+	gap func(members map[*session]struct{}, topic broker.Topic)
+
 	mu     sync.RWMutex
 	topics map[broker.Topic]*topic
+	away   bool // there is a gap
 }
+
+// errAway refuses subscriptions while there is a gap: events would be missed.
+var errAway = errors.New("events do not come now")
 
 // topic is one that somebody wants, or has wanted until now.
 //
@@ -48,7 +57,34 @@ type waiting struct {
 func newHub(b Broker, deliver func(map[*session]struct{}, broker.Topic, broker.Event)) *hub {
 	h := &hub{broker: b, deliver: deliver, topics: map[broker.Topic]*topic{}}
 	b.Listen(h.event)
+	if lossy, ok := b.(Lossy); ok {
+		lossy.OnGap(h.gapBegins, h.gapEnded)
+	}
 	return h
+}
+
+// gapBegins has nothing come but what is said at the end of the gap.
+func (h *hub) gapBegins() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.away = true
+	for _, t := range h.topics {
+		if t.state == joined { // others are refused
+			h.cut(t.members)
+		}
+	}
+}
+
+// gapEnded tells all members: they have missed what was before, and miss nothing from here.
+func (h *hub) gapEnded() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.away = false
+	for name, t := range h.topics {
+		if t.state == joined {
+			h.gap(t.members, name)
+		}
+	}
 }
 
 // event passes an event on. Those of one topic come one after the other.
@@ -61,7 +97,7 @@ func (h *hub) event(name broker.Topic, e broker.Event) {
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if t := h.topics[name]; t != nil && len(t.members) > 0 {
+	if t := h.topics[name]; t != nil && len(t.members) > 0 && !h.away {
 		h.deliver(t.members, name, e)
 	}
 }
@@ -69,6 +105,11 @@ func (h *hub) event(name broker.Topic, e broker.Event) {
 // subscribe is done when events come.
 func (h *hub) subscribe(name broker.Topic, s *session, done func(error)) {
 	h.mu.Lock()
+	if h.away {
+		h.mu.Unlock()
+		done(errAway)
+		return
+	}
 	t := h.topics[name]
 	if t == nil {
 		t = &topic{members: map[*session]struct{}{}}
@@ -178,8 +219,12 @@ func (h *hub) hasJoined(name broker.Topic, t *topic, err error) {
 	t.state = joined
 	told := t.waiting
 	t.waiting = nil
-	if err != nil {
+	switch {
+	case err != nil:
 		t.state = apart
+		clear(t.members)
+	case h.away: // it has, and hears nothing
+		err = errAway
 		clear(t.members)
 	}
 	step := h.nextStep(name, t)

@@ -30,6 +30,7 @@ const (
 	Pong    Kind = 15 // server
 	Welcome Kind = 16 // server
 	Exp     Kind = 17 // server
+	Gap     Kind = 18 // server
 )
 
 // String returns the name that the protocol has for it.
@@ -65,6 +66,8 @@ func (k Kind) String() string {
 		return "welcome"
 	case Exp:
 		return "exp"
+	case Gap:
+		return "gap"
 	case unknownKind:
 	}
 	return "unknown"

@@ -138,6 +138,8 @@ type scripted struct {
 	calls  map[string]broker.Call
 	dones  map[string]func(error)
 	events func(broker.Topic, broker.Event)
+
+	begins, ended func() // of a gap
 }
 
 func newScripted() *scripted {

@@ -171,7 +171,7 @@ func appendProto(b []byte, a *answer) []byte {
 		b = appendFailure(b, a.code, a.message, nil)
 	case Res:
 		b = appendProtoResult(b, a)
-	case Evnt, Sub, Unsub:
+	case Evnt, Sub, Unsub, Gap:
 		b = appendString(b, fieldChannel, a.channel)
 		b = appendString(b, fieldPattern, a.pattern)
 		b = appendContent(b, a)

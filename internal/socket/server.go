@@ -79,6 +79,7 @@ func New(options Options) *Server {
 		Subprotocols: protocols(), WriteBufferPool: &sync.Pool{},
 	}
 	s.hub = newHub(s.options.Broker, s.deliver)
+	s.hub.cut, s.hub.gap = cutOld, s.tellGap
 	s.ended.Go(s.rounds)
 	return s
 }
@@ -228,11 +229,36 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	if topic.Pattern {
 		a.pattern = topic.Name
 	}
+	s.spread(members, &a)
+}
+
+// tellGap tells members of a topic that they may have missed events, in their place among
+// the events.
+func (s *Server) tellGap(members map[*session]struct{}, topic broker.Topic) {
+	a := about(Gap, topic)
+	s.spread(members, &a)
+}
+
+// cutOld ends those that cannot be told of a gap behind what is queued, as the old server
+// ended all.
+func cutOld(members map[*session]struct{}) {
+	for session := range members {
+		if !session.dialect.isNew() {
+			session.setReason(endBroker)
+			session.out.end(nil, true)
+		}
+	}
+}
+
+// spread queues a message among the events of members.
+func (s *Server) spread(members map[*session]struct{}, a *answer) {
 	var frames [dialects]*frame
 	for session := range members {
 		f := frames[session.dialect]
 		if f == nil {
-			f = frameOf(session.dialect, &a, &s.events)
+			if f = frameOf(session.dialect, a, &s.events); f == nil {
+				continue // it has no word for it
+			}
 			frames[session.dialect] = f
 		}
 		if !session.out.event(f.hold()) {
@@ -242,7 +268,7 @@ func (s *Server) deliver(members map[*session]struct{}, topic broker.Topic, e br
 	for _, f := range frames {
 		drop(f)
 	}
-	s.stats.out[Evnt].Add(uint64(len(members)))
+	s.stats.out[a.kind].Add(uint64(len(members)))
 	if s.budget.isOver() {
 		s.shed()
 	}

@@ -96,7 +96,7 @@ func reasonOf(err error) endReason {
 type counters struct {
 	opened, expired, dropped, denied, slowed atomic.Uint64
 
-	in, out [Exp + 1]atomic.Uint64 // by Kind
+	in, out [Gap + 1]atomic.Uint64 // by Kind
 	refused [refusedToken + 1]atomic.Uint64
 	ended   [endPush + 1]atomic.Uint64
 }
@@ -170,7 +170,7 @@ func (s *Server) Stats() Stats {
 	for _, k := range []Kind{Call, Pub, Sub, Unsub, Cancel, Credit, Token, Ping} {
 		stats.Received[k.String()] = c.in[k].Load()
 	}
-	for _, k := range []Kind{Nack, Ack, Res, Exp, Evnt, Pong, Welcome} {
+	for _, k := range []Kind{Nack, Ack, Res, Exp, Evnt, Gap, Pong, Welcome} {
 		stats.Sent[k.String()] = c.out[k].Load()
 	}
 	for _, reason := range refusals() {

@@ -115,8 +115,15 @@ func (b *Broker) closeClients() {
 // Listen says where events go. The function must not block.
 func (b *Broker) Listen(events func(broker.Topic, broker.Event)) { b.feed.listen(events) }
 
-// Publish sends an event.
+// OnGap says who is told of gaps between events.
+func (b *Broker) OnGap(begins, ended func()) { b.feed.onGap(begins, ended) }
+
+// Publish sends an event. While there is a gap it is refused.
 func (b *Broker) Publish(e broker.Event, done func(error)) {
+	if !b.feed.there.Load() {
+		done(errLost) // its own sockets would not hear of it
+		return
+	}
 	payload, err := json.Marshal(redislink.Event{ID: e.ID, Args: e.Args})
 	if err != nil {
 		done(err)

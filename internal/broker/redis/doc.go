@@ -10,7 +10,8 @@
 //  2. All sockets of a server have one list of results, which one BLMPOP empties many at
 //     a time; ids that are its own say to whom a result belongs.
 //  3. One connection has all subscriptions. It is opened again when it breaks, and has
-//     them all again; events of the time between are lost.
+//     them all again; events of the time between are lost, which OnGap tells. Nothing is
+//     published meanwhile.
 //  4. Entries of lists whose time is over are swept, whoever has left them.
 //
 // In a Cluster each master has 1 and 2 for itself (see masters). A call goes by the slot

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -23,6 +24,8 @@ type feed struct {
 	broker *Broker
 	first  link // for run
 
+	there atomic.Bool // there is a connection
+
 	mu     sync.Mutex
 	conn   rueidis.DedicatedClient // nil: there is none
 	topics map[broker.Topic]bool
@@ -30,7 +33,8 @@ type feed struct {
 	events struct {
 		sync.RWMutex
 
-		to func(broker.Topic, broker.Event)
+		to            func(broker.Topic, broker.Event)
+		begins, ended func() // of a gap
 	}
 }
 
@@ -40,6 +44,25 @@ func (f *feed) listen(events func(broker.Topic, broker.Event)) {
 	f.events.Lock()
 	defer f.events.Unlock()
 	f.events.to = events
+}
+
+func (f *feed) onGap(begins, ended func()) {
+	f.events.Lock()
+	defer f.events.Unlock()
+	f.events.begins, f.events.ended = begins, ended
+}
+
+// tellGap tells that a gap begins, or has ended.
+func (f *feed) tellGap(ended bool) {
+	f.events.RLock()
+	tell := f.events.begins
+	if ended {
+		tell = f.events.ended
+	}
+	f.events.RUnlock()
+	if tell != nil {
+		tell()
+	}
 }
 
 // link is a connection, until it is broken.
@@ -59,17 +82,19 @@ func (f *feed) open() (err error) {
 	return err
 }
 
-// run has a connection, and another one when it breaks. Pauses grow as long as none lives
-// for a while.
+// run has a connection, and another one when it breaks: at once if that one has lived for a
+// while. Pauses grow as long as none does.
 func (f *feed) run() {
 	ctx, log, since := f.broker.ctx, f.broker.options.Log, time.Now()
 	f.await(ctx, f.first)
 	for wait := redislink.NewBackoff(); ctx.Err() == nil; {
-		log.Warn("redis is lost: subscriptions are refused, events are missed")
+		log.Warn("redis is lost: nothing is published or subscribed to, events are missed")
+		f.tellGap(false)
 		if time.Since(since) > lookEvery {
 			wait.Reset()
+		} else {
+			wait.Pause(ctx)
 		}
-		wait.Pause(ctx)
 		now, err := f.connect(ctx)
 		for err != nil && ctx.Err() == nil {
 			now.release()
@@ -77,6 +102,7 @@ func (f *feed) run() {
 			now, err = f.connect(ctx)
 		}
 		if err == nil {
+			f.tellGap(true)
 			log.Info("redis is there again", "topics", f.count())
 			since = time.Now()
 			f.await(ctx, now)
@@ -102,6 +128,7 @@ func (f *feed) await(ctx context.Context, now link) {
 	}
 	f.mu.Lock()
 	f.conn = nil
+	f.there.Store(false)
 	f.mu.Unlock()
 	now.release()
 }
@@ -146,6 +173,7 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 		}
 	}
 	f.conn = conn
+	f.there.Store(true)
 	return now, nil
 }
 
@@ -181,9 +209,7 @@ func (f *feed) change(topic broker.Topic, wanted bool, done func(error)) {
 func (f *feed) ask(topic broker.Topic, wanted bool) error {
 	f.mu.Lock()
 	conn := f.conn
-	if wanted && conn != nil {
-		f.topics[topic] = true
-	} else {
+	if !wanted {
 		delete(f.topics, topic)
 	}
 	f.mu.Unlock()
@@ -192,13 +218,16 @@ func (f *feed) ask(topic broker.Topic, wanted bool) error {
 	}
 	ctx, cancel := context.WithTimeout(f.broker.ctx, redislink.AnswerWithin)
 	defer cancel()
-	err := conn.Do(ctx, command(conn, topic.Pattern, wanted, topic.Name)).Error()
-	if err != nil && wanted {
-		f.mu.Lock()
-		delete(f.topics, topic)
-		f.mu.Unlock()
+	if err := conn.Do(ctx, command(conn, topic.Pattern, wanted, topic.Name)).Error(); err != nil || !wanted {
+		return err
 	}
-	return err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn != conn { // the next one has been told already what there is
+		return errLost
+	}
+	f.topics[topic] = true
+	return nil
 }
 
 func (f *feed) count() int {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/brokertest"
 	"github.com/cabrank/cabrank/internal/broker/redis"
@@ -231,6 +233,33 @@ func TestOldAndNewOnOneRedis(t *testing.T) {
 }
 
 // When Redis is gone, sockets stay and requests are refused; when it is back, calls and
+// joinChannel has a socket of a subprotocol subscribe.
+func joinChannel(t *testing.T, url, protocol, channel string) *websocket.Conn {
+	t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{protocol}}
+	ws, response, err := dialer.Dial(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	t.Cleanup(func() { ws.Close() })
+	first, sub := 1, `{"meta":{"type":3},"payload":{"channel":"`+channel+`"}}`
+	if protocol == socket.Protocol1 {
+		first, sub = 2, `{"type":"sub","id":1,"channel":"`+channel+`"}` // a welcome, and the ack
+	}
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(sub)); err != nil {
+		t.Fatal(err)
+	}
+	ws.SetReadDeadline(time.Now().Add(harness.Patience))
+	for range first {
+		if _, _, err := ws.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ws.SetReadDeadline(time.Time{})
+	return ws
+}
+
 // subscriptions go on without anybody having to do anything.
 func TestRedisRestarts(t *testing.T) {
 	testkit.CheckLeaks(t)
@@ -256,8 +285,7 @@ func TestRedisRestarts(t *testing.T) {
 			}
 		}
 	}
-	client.Sub("c", false)
-	next(oldjuggler.Ack)
+	subscriber := joinChannel(t, url, socket.Protocol1, "c")
 	server.Kill()
 	client.Call("test.echo", "x", 300*time.Millisecond)
 	if next(oldjuggler.Ack, oldjuggler.Nack) != oldjuggler.Nack {
@@ -275,8 +303,13 @@ func TestRedisRestarts(t *testing.T) {
 		n, _ := dialRedis(t, server).Do("PUBLISH", "c", `{"msg_uuid":"","args":1}`)
 		return n == int64(1)
 	})
-	next(oldjuggler.Event)
-	if n := ours.Stats().Sockets; n != 1 {
+	subscriber.SetReadDeadline(time.Now().Add(harness.Patience))
+	for _, want := range []string{`{"type":"gap","channel":"c"}`, `{"type":"evnt","channel":"c","args":1}`} {
+		if _, text, err := subscriber.ReadMessage(); err != nil || string(text) != want {
+			t.Errorf("got %s, %v, want %s", text, err, want)
+		}
+	}
+	if n := ours.Stats().Sockets; n != 2 {
 		t.Errorf("%d sockets", n)
 	}
 }

@@ -1,0 +1,73 @@
+package redis_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
+)
+
+// ask does something and returns what it is done with.
+func ask(begin func(done func(error))) error {
+	result := make(chan error, 1)
+	begin(func(err error) { result <- err })
+	return <-result
+}
+
+// While there is no connection with the subscriptions nothing is published, and nobody
+// subscribes. What there was is told to have a gap once it comes again.
+func TestNothingIsPublishedInAGap(t *testing.T) {
+	testkit.CheckLeaks(t)
+	var feed atomic.Pointer[fakeredis.Conn] // the connection with subscriptions
+	var shut atomic.Bool
+	server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+		switch args[0] {
+		case "SUBSCRIBE":
+			if shut.Load() {
+				c.Close()
+				return ""
+			}
+			feed.Store(c)
+		case "PUBLISH":
+			return ":1\r\n"
+		}
+		return fakeredis.Default(args)
+	})
+	b := open(t, server)
+	began, ended := make(chan bool, 1), make(chan bool, 1)
+	b.OnGap(func() { began <- true }, func() { ended <- true })
+	topic := broker.Topic{Name: "news"}
+	publish := func() error {
+		return ask(func(done func(error)) { b.Publish(broker.Event{Channel: "news", ID: broker.NewID()}, done) })
+	}
+	if err := ask(func(done func(error)) { b.Subscribe(topic, done) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(); err != nil {
+		t.Fatal(err)
+	}
+	shut.Store(true)
+	feed.Load().Close()
+	<-began
+	for what, do := range map[string]func() error{
+		"publish":   publish,
+		"subscribe": func() error { return ask(func(done func(error)) { b.Subscribe(broker.Topic{Name: "more"}, done) }) },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "no connection") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	shut.Store(false)
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the gap has no end")
+	}
+	if err := publish(); err != nil {
+		t.Error(err)
+	}
+}
