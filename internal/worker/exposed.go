@@ -1,6 +1,16 @@
 package worker
 
-import "net/netip"
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sharedEvery is how often it is looked whether workers share a port while any of them
+// is waited for: once for all of them, so that many cost little more than one.
+const sharedEvery = 500 * time.Millisecond
 
 // warnIfExposed says once that a worker takes its calls on more than the loopback
 // address that it was given. It serves all the same: in a container that may be meant,
@@ -20,4 +30,34 @@ func (w *worker) warnIfExposed(l *life) {
 				"listens_on", on, "address", l.place.address)
 		})
 	}
+}
+
+// warnIfShared says once that workers listen on the same port, which the kernel lets
+// processes of one user do that ask for it, as servers of gRPC's C core do. Such
+// workers do not listen where they were told: but for one whose port that is by
+// chance, nobody will ever be ready.
+func (s *Supervisor) warnIfShared(now time.Time) {
+	age, last := int64(now.Sub(s.began)), s.sharedLook.Load()
+	if age-last < int64(sharedEvery) || !s.sharedLook.CompareAndSwap(last, age) {
+		return
+	}
+	var groups []int
+	names := make(map[int]string)
+	for _, w := range s.places() {
+		if status := w.board.read(); status.PID != 0 {
+			groups, names[status.PID] = append(groups, status.PID), status.Name
+		}
+	}
+	address, sharers := sharedAddress(groups)
+	if len(sharers) == 0 {
+		return
+	}
+	s.sharedLook.Store(math.MaxInt64) // once
+	told := make([]string, len(sharers))
+	for i, group := range sharers {
+		told[i] = names[group]
+	}
+	slices.Sort(told)
+	s.options.Logger.Warn("workers share a port and will not get ready: have each listen on its own address, by {addr} in its arguments (gruf --host {addr}) or by CABRANK_ADDR or PORT in its environment",
+		"listen_on", address, "workers", strings.Join(told, ", "))
 }

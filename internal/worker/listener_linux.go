@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -180,6 +181,38 @@ func listensOn(group int) []string {
 	}
 	slices.Sort(own)
 	return slices.Compact(own)
+}
+
+// sharedAddress returns a TCP address at which processes of several of the groups have
+// sockets of their own (SO_REUSEPORT), and which groups these are; none if there is no
+// such address. Where no two sockets listen at one address no process is looked at.
+func sharedAddress(groups []int) (address string, sharers []int) {
+	inodes := make(map[string][]string)
+	for _, table := range tcpTables() {
+		// Without the table there is only less to tell.
+		_ = tcpListeners(table, func(at netip.AddrPort, inode string) {
+			inodes[at.String()] = append(inodes[at.String()], inode)
+		})
+	}
+	maps.DeleteFunc(inodes, func(_ string, of []string) bool { return len(of) < 2 })
+	if len(inodes) == 0 {
+		return "", nil
+	}
+	members := make(map[int][]int)
+	eachProcess(func(pid, group int) { members[group] = append(members[group], pid) })
+	for _, at := range slices.Sorted(maps.Keys(inodes)) {
+		sharers = nil
+		for _, group := range groups {
+			holders, _ := socketHolders(members[group], inodes[at])
+			if slices.ContainsFunc(holders, func(pids []int) bool { return len(pids) > 0 }) {
+				sharers = append(sharers, group)
+			}
+		}
+		if len(sharers) > 1 {
+			return at, sharers
+		}
+	}
+	return "", nil
 }
 
 // parseHexAddr reads an address that the kernel printed as 32-bit numbers in

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -77,6 +78,33 @@ func TestListenerOwners(t *testing.T) {
 		if owners, err := listenerOwners(group, test.network, address); err == nil || !strings.Contains(err.Error(), "nothing listens") {
 			t.Errorf("%s, closed: owners %v, %v", test.listen, owners, err)
 		}
+	}
+}
+
+// Only an address at which several groups have sockets of their own is shared: not one
+// with several sockets of one group, as servers with a pool of processes make them.
+func TestSharedAddress(t *testing.T) {
+	shared := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
+		var set error
+		err := conn.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return errors.Join(err, set)
+	}}
+	address := "127.0.0.1:0"
+	for range 2 {
+		listener, err := shared.Listen(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		address = listener.Addr().String()
+	}
+	own := unix.Getpgrp()
+	if at, by := sharedAddress([]int{own, 1}); len(by) > 0 {
+		t.Errorf("%s is said to be shared by %v", at, by)
+	}
+	// Nobody else's group listens there; the same one twice stands for two.
+	if at, by := sharedAddress([]int{own, own}); at != address || len(by) != 2 {
+		t.Errorf("%s is said to be shared by %v, want %s by two", at, by, address)
 	}
 }
 

@@ -56,21 +56,30 @@ func parseStat(content []byte) (processStat, error) {
 // groupMembers returns the processes of a group, zombies included. It reads one
 // file per process of the machine: for rare moments, not for polling.
 func groupMembers(group int) []int {
+	var members []int
+	eachProcess(func(pid, of int) {
+		if of == group {
+			members = append(members, pid)
+		}
+	})
+	return members
+}
+
+// eachProcess gives each process of the machine, zombies included, and its group.
+func eachProcess(each func(pid, group int)) {
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
-	var members []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if stat, err := readStat(pid); err == nil && stat.group == group {
-			members = append(members, pid)
+		if stat, err := readStat(pid); err == nil {
+			each(pid, stat.group)
 		}
 	}
-	return members
 }

@@ -60,7 +60,8 @@ type Supervisor struct {
 	coldOnce  sync.Once // of Freeze
 	blindOnce sync.Once // of errBlind
 
-	exposedOnce sync.Once // of warnIfExposed
+	exposedOnce sync.Once    // of warnIfExposed
+	sharedLook  atomic.Int64 // of warnIfShared: time since began of the last one; the greatest when it is told
 
 	placesMu sync.Mutex
 	workers  []*worker // by number of their places; only ever longer

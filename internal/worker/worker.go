@@ -229,6 +229,7 @@ func (w *worker) look(l *life) {
 	w.noteTurning(l, work.TurnsAway)
 	w.settle(l)
 	if l.waiting {
+		w.s.warnIfShared(now)
 		w.checkBoot(l, now)
 	} else if !l.stopped {
 		w.checkHang(l, work, now)
