@@ -27,7 +27,9 @@ func TestSocketMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, err := admin.ServeMetrics(on, "/metrics", admin.Sources{
-		Sockets: func() admin.SocketSample { return admin.SocketSample{Stats: server.Stats()} },
+		Sockets: func() admin.SocketSample {
+			return admin.SocketSample{Stats: server.Stats(), Broker: &admin.BrokerSample{}}
+		},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -149,8 +149,9 @@ func (s *socketService) follow(serve func() error) {
 // Started implements admin.Health.
 func (s *socketService) Started() bool { return true }
 
-// Ready implements admin.Health: it is not, from the signal to stop on.
-func (s *socketService) Ready() bool { return s.ready.Load() }
+// Ready implements admin.Health: it is not, from the signal to stop on, and while Redis is
+// away for long.
+func (s *socketService) Ready() bool { return s.ready.Load() && s.sockets.Serves() }
 
 // Alive implements admin.Health.
 func (s *socketService) Alive() bool { return true }

@@ -12,6 +12,14 @@ type SocketSample struct {
 
 	WaitingCalls int   // that no function has taken yet
 	WaitingBytes int64 // of them
+
+	Broker *BrokerSample // nil: all is in this process
+}
+
+// BrokerSample is what is known of a Redis.
+type BrokerSample struct {
+	Up                   bool
+	Ended, Lost, Unknown uint64 // connections, and orders
 }
 
 // socketCollector turns the source that is about sockets into metrics at the time of
@@ -24,6 +32,7 @@ type socketCollector struct {
 	messages, expired, dropped       *prometheus.Desc
 	denied, slowed                   *prometheus.Desc
 	waitingCalls, waitingBytes       *prometheus.Desc
+	up, reconnects, lost, unknown    *prometheus.Desc
 }
 
 func newSocketCollector(sources Sources) *socketCollector {
@@ -46,6 +55,10 @@ func newSocketCollector(sources Sources) *socketCollector {
 		slowed:       desc("socket_messages_slowed_total", "Messages that were read later since their socket had sent more than it may."),
 		waitingCalls: desc("socket_calls_waiting", "Calls that no function has taken yet."),
 		waitingBytes: desc("socket_calls_waiting_bytes", "Bytes of calls that no function has taken yet."),
+		up:           desc("broker_up", "1 while the broker can be reached, else 0."),
+		reconnects:   desc("broker_reconnects_total", "Connections to the broker that have ended and were made anew."),
+		lost:         desc("broker_orders_lost_total", "What the broker was not asked for, since it could not be reached."),
+		unknown:      desc("broker_orders_unknown_total", "What the broker was asked for and has not answered."),
 	}
 }
 
@@ -54,6 +67,7 @@ func (c *socketCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		c.sockets, c.topics, c.calls, c.buffered, c.opened, c.ended, c.refused,
 		c.messages, c.expired, c.dropped, c.denied, c.slowed, c.waitingCalls, c.waitingBytes,
+		c.up, c.reconnects, c.lost, c.unknown,
 	} {
 		descs <- desc
 	}
@@ -76,6 +90,16 @@ func (c *socketCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(c.slowed, sample.Slowed)
 	out.gauge(c.waitingCalls, float64(sample.WaitingCalls))
 	out.gauge(c.waitingBytes, float64(sample.WaitingBytes))
+	if b := sample.Broker; b != nil {
+		up := 0.0
+		if b.Up {
+			up = 1
+		}
+		out.gauge(c.up, up)
+		out.counter(c.reconnects, b.Ended)
+		out.counter(c.lost, b.Lost)
+		out.counter(c.unknown, b.Unknown)
+	}
 	for reason, sockets := range sample.Ended {
 		out.counter(c.ended, sockets, reason)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/broker"
@@ -137,7 +138,26 @@ func (s *Sockets) SetBuffer(bytes int64) { s.server.SetBuffer(bytes) }
 func (s *Sockets) Sample() admin.SocketSample {
 	sample := admin.SocketSample{Stats: s.server.Stats()}
 	sample.WaitingCalls, sample.WaitingBytes = s.broker.Waiting()
+	if r, ok := s.broker.(*redis.Broker); ok {
+		stats := r.Stats()
+		sample.Broker = &admin.BrokerSample{Up: stats.Away.IsZero(), Ended: stats.Ended, Lost: stats.Lost, Unknown: stats.Unknown}
+	}
 	return sample
+}
+
+// mostAway is how long a Redis may be away before sockets are better elsewhere: a failover
+// is over by then.
+const mostAway = 10 * time.Second
+
+// Serves reports whether sockets may come here: Redis can be reached, or could until a
+// moment ago.
+func (s *Sockets) Serves() bool {
+	r, ok := s.broker.(*redis.Broker)
+	if !ok {
+		return true
+	}
+	away := r.Stats().Away
+	return away.IsZero() || time.Since(away) < mostAway
 }
 
 // Drain has sockets leave in the time that ctx has (socket.Server.Drain), and returns

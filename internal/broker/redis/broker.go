@@ -39,6 +39,7 @@ type Broker struct {
 	events  *masters // of events: the same, unless they have their own
 	feed    *feed
 	pending pending
+	counts  counts
 
 	ctx    context.Context //nolint:containedctx // ends its goroutines, in Close
 	cancel context.CancelFunc
@@ -64,13 +65,13 @@ func Open(options Options) (b *Broker, err error) {
 	b = &Broker{options: options}
 	b.pending = pending{calls: map[string]*waiter{}, left: b.left, over: b.over}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	if b.calls, err = openMasters(b.ctx, options.Address, options.Log); err != nil {
+	if b.calls, err = openMasters(b.ctx, options.Address, options.Log, &b.counts); err != nil {
 		b.cancel()
 		return nil, err
 	}
 	b.events = b.calls
 	if options.Events != "" {
-		b.events, err = openMasters(b.ctx, options.Events, options.Log)
+		b.events, err = openMasters(b.ctx, options.Events, options.Log, &b.counts)
 	}
 	if err == nil {
 		b.feed = newFeed(b)
@@ -120,7 +121,8 @@ func (b *Broker) OnGap(begins, ended func()) { b.feed.onGap(begins, ended) }
 
 // Publish sends an event. While there is a gap it is refused.
 func (b *Broker) Publish(e broker.Event, done func(error)) {
-	if !b.feed.there.Load() {
+	if b.feed.away.Load() != 0 {
+		b.counts.lost.Add(1)
 		done(errLost) // its own sockets would not hear of it
 		return
 	}

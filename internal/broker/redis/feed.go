@@ -24,7 +24,7 @@ type feed struct {
 	broker *Broker
 	first  link // for run
 
-	there atomic.Bool // there is a connection
+	away atomic.Int64 // since when there is no connection, in ns since 1970; 0: there is one
 
 	mu     sync.Mutex
 	conn   rueidis.DedicatedClient // nil: there is none
@@ -128,7 +128,7 @@ func (f *feed) await(ctx context.Context, now link) {
 	}
 	f.mu.Lock()
 	f.conn = nil
-	f.there.Store(false)
+	f.away.Store(time.Now().UnixNano())
 	f.mu.Unlock()
 	now.release()
 }
@@ -173,7 +173,7 @@ func (f *feed) connect(ctx context.Context) (link, error) {
 		}
 	}
 	f.conn = conn
-	f.there.Store(true)
+	f.away.Store(0)
 	return now, nil
 }
 

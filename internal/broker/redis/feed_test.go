@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
 )
@@ -68,6 +69,38 @@ func TestNothingIsPublishedInAGap(t *testing.T) {
 		t.Fatal("the gap has no end")
 	}
 	if err := publish(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Redis that cannot be reached is told as such, with what it was not asked for, until it
+// can be reached again.
+func TestStatsOfALostRedis(t *testing.T) {
+	testkit.CheckLeaks(t)
+	var shut atomic.Bool
+	server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+		if shut.Load() {
+			c.Close()
+		}
+		return fakeredis.Default(args)
+	})
+	b := open(t, server)
+	if s := b.Stats(); s != (redis.Stats{}) {
+		t.Errorf("at first: %+v", s)
+	}
+	shut.Store(true)
+	server.Cut()
+	testkit.Eventually(t, time.Minute, "the loss to be noticed", func() bool { return !b.Stats().Away.IsZero() })
+	testkit.Eventually(t, time.Minute, "a call to be refused", func() bool { return <-begin(b, time.Minute) != nil })
+	if s := b.Stats(); s.Lost+s.Unknown == 0 {
+		t.Errorf("a call was refused: %+v", s)
+	}
+	shut.Store(false)
+	testkit.Eventually(t, time.Minute, "it to be there again", func() bool { return b.Stats().Away.IsZero() })
+	if s := b.Stats(); s.Ended < 3 {
+		t.Errorf("at last: %+v", s)
+	}
+	if err := <-begin(b, time.Minute); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ type masters struct {
 }
 
 // openMasters connects. Errors: one line that names the address.
-func openMasters(ctx context.Context, address string, log *slog.Logger) (*masters, error) {
+func openMasters(ctx context.Context, address string, log *slog.Logger, counts *counts) (*masters, error) {
 	client, err := redislink.Open(address, log)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func openMasters(ctx context.Context, address string, log *slog.Logger) (*master
 		}
 	}
 	for _, id := range m.names(n) {
-		m.outlets = append(m.outlets, newOutlet(client, log, redislink.ResultsKey(id), n))
+		m.outlets = append(m.outlets, newOutlet(client, log, counts, redislink.ResultsKey(id), n))
 		m.ids = append(m.ids, id)
 	}
 	return m, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -38,6 +39,7 @@ type order struct {
 type outlet struct {
 	client    *redislink.Client
 	log       *slog.Logger
+	counts    *counts
 	key       string        // one that its Redis has
 	most      int           // orders
 	mostBytes int           // of them
@@ -49,6 +51,8 @@ type outlet struct {
 	clock   clock
 	ended   uint64 // connections of the client that had, then
 
+	away atomic.Int64 // since when it is lost, in ns since 1970; 0: it is not
+
 	mu     sync.Mutex
 	orders []order
 	bytes  int // of them
@@ -56,8 +60,8 @@ type outlet struct {
 }
 
 // newOutlet returns one of so many that share what may wait.
-func newOutlet(client *redislink.Client, log *slog.Logger, key string, of int) *outlet {
-	return &outlet{client: client, log: log, key: key, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
+func newOutlet(client *redislink.Client, log *slog.Logger, counts *counts, key string, of int) *outlet {
+	return &outlet{client: client, log: log, counts: counts, key: key, most: mostQueued / of, mostBytes: mostQueuedBytes / of, more: make(chan struct{}, 1)}
 }
 
 // add queues commands, or calls done with the reason why not.
@@ -154,6 +158,7 @@ func (o *outlet) refuse(why error) {
 	left := o.orders
 	o.orders, o.bytes = nil, 0
 	o.mu.Unlock()
+	o.counts.lost.Add(uint64(len(left)))
 	for _, order := range left {
 		order.done(why)
 	}
@@ -180,8 +185,10 @@ func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
 	switch before := o.lost; {
 	case ctx.Err() != nil:
 	case failure != nil && !before:
+		o.away.Store(time.Now().UnixNano())
 		o.log.Warn("redis does not answer: what it is asked for is refused", "error", failure)
 	case failure == nil && before:
+		o.away.Store(0)
 		o.log.Info("redis answers again")
 	}
 	o.lost = failure != nil
@@ -219,12 +226,15 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 			one.tried = true
 			again = append(again, one)
 			continue
+		case errors.Is(err, errLost):
+			o.counts.lost.Add(1)
 		case errors.Is(err, broker.ErrUnknown):
 			unknown++
 		}
 		one.done(err)
 	}
 	if unknown > 0 {
+		o.counts.unknown.Add(uint64(unknown))
 		o.log.Warn("redis has not answered: whether it has done what it was asked is not known", "orders", unknown)
 	}
 	o.mu.Lock()

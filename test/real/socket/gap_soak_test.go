@@ -4,6 +4,7 @@ package socket_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -12,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/socket"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/redisd"
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // The connection of the subscriptions breaks while somebody publishes: events are missed,
@@ -42,4 +44,25 @@ func TestGapIsToldSoak(t *testing.T) {
 	if _, text, err := old.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseAbnormalClosure) {
 		t.Errorf("juggler.0 was told %s, %v", text, err)
 	}
+}
+
+// A server whose Redis is gone for long is not ready, and says so on its page; until Redis
+// is back.
+func TestReadinessFollowsRedisSoak(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	c, _ := startServe(t, "--redis", "unix://"+server.Socket, "--probes", "127.0.0.1:0")
+	c.ProbesAddr = c.Listening("probes listening")
+	is := func(status int, up float64) func() bool {
+		return func() bool { return c.Probe("readiness") == status && c.Metric("cabrank_broker_up") == up }
+	}
+	testkit.Eventually(t, harness.Patience, "it to be ready", is(http.StatusOK, 1))
+	server.Kill()
+	testkit.Eventually(t, harness.Patience, "the loss to be seen", is(http.StatusOK, 0))
+	testkit.Eventually(t, harness.Patience, "it not to be ready", is(http.StatusServiceUnavailable, 0))
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, harness.Patience, "it to be ready again", is(http.StatusOK, 1))
+	c.WaitLog(harness.Patience, "redis answers again")
 }

@@ -1,0 +1,48 @@
+package redis
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counts is what became of orders, of all outlets.
+type counts struct{ lost, unknown atomic.Uint64 }
+
+// Stats is what a broker knows of its Redis.
+type Stats struct {
+	// Away is since when it cannot be reached, as far as that was noticed: events do not
+	// come, or no master answers. Zero: it can.
+	Away time.Time
+	// Ended counts connections that have: they were made anew.
+	Ended uint64
+	// Lost counts orders that were not done, Unknown those of which nobody knows.
+	Lost, Unknown uint64
+}
+
+// Stats may be called from anywhere.
+func (b *Broker) Stats() Stats {
+	s := Stats{Lost: b.counts.lost.Load(), Unknown: b.counts.unknown.Load()}
+	away := b.feed.away.Load()
+	for _, m := range b.all() {
+		s.Ended += m.client.Ended()
+		if since := m.away(); since != 0 && (away == 0 || since < away) {
+			away = since
+		}
+	}
+	if away != 0 {
+		s.Away = time.Unix(0, away)
+	}
+	return s
+}
+
+// away is since when no master answers, in ns since 1970; 0: one does.
+func (m *masters) away() (since int64) {
+	for _, out := range m.outlets {
+		one := out.away.Load()
+		if one == 0 {
+			return 0
+		}
+		since = max(since, one)
+	}
+	return since
+}
