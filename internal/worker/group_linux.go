@@ -35,9 +35,10 @@ func allStopped(pids []int) bool {
 }
 
 // deserted reports whether none of pids is a living process of the group. It cannot
-// be told where not even the leader is seen, whom nobody has reaped.
+// be told where not even the leader is seen, whom nobody has reaped, and not of one
+// that is ending: what there is to say then its end says.
 func deserted(group int, pids []int) bool {
-	if isUnseen(group) {
+	if isUnseen(group) || isEnding(group) {
 		return false
 	}
 	for _, pid := range pids {
@@ -53,6 +54,14 @@ func deserted(group int, pids []int) bool {
 func isUnseen(pid int) bool {
 	_, err := readStat(pid)
 	return err != nil && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+}
+
+// isEnding reports whether the first thread of a process has ended and nobody has reaped
+// it. Its other threads may take a while to end, to give back much memory say, in which
+// /proc no longer shows the sockets that they keep open.
+func isEnding(pid int) bool {
+	stat, err := readStat(pid)
+	return err == nil && stat.dead()
 }
 
 // groupTicks returns the CPU time that the living processes of the group have

@@ -29,8 +29,8 @@ var errBlind = errors.New("the tables of sockets in " + netTables + " cannot be 
 // must never get calls (R19).
 //
 // Where the kernel does not let us look into the processes (a worker that changed
-// its user), the listener is taken to be the worker's and the result is empty. It is
-// errBlind where there is no table of sockets to begin with.
+// its user, or is ending), the listener is taken to be the worker's and the result is
+// empty. It is errBlind where there is no table of sockets to begin with.
 func listenerOwners(group int, network, address string) ([]int, error) {
 	inodes, err := listeningInodes(network, address)
 	if err != nil {
@@ -40,7 +40,7 @@ func listenerOwners(group int, network, address string) ([]int, error) {
 		return nil, fmt.Errorf("nothing listens on %s", address)
 	}
 	owners, hidden := socketHolders(groupMembers(group), inodes)
-	hidden = hidden || isUnseen(group)
+	hidden = hidden || isUnseen(group) || isEnding(group)
 	for _, pids := range owners {
 		if len(pids) == 0 && !hidden {
 			return nil, fmt.Errorf("%w: %s", errStranger, address)
