@@ -405,6 +405,8 @@ var mutable = map[string]string{
 	"examples/fibonacci.Files":       "embedded files; nothing writes to them",
 	"examples/jobs.Files":            "embedded files; nothing writes to them",
 	"internal/config.braced":         "a compiled expression",
+	"internal/config.portLink":       "a compiled expression",
+	"internal/config.serviceLink":    "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cabrank/cabrank/internal/cli"
 )
 
 const checkHelp = `Check the configuration and print it: every value with the place it comes from.
@@ -25,6 +27,9 @@ func newCheckCommand() *cobra.Command {
 			cfg, err := loadConfig(given, args)
 			if err != nil {
 				return err
+			}
+			if err := cfg.UpstreamItself(cfg.Server.Addr(), localAddresses()); err != nil {
+				return cli.UsageError(err)
 			}
 			for _, warning := range cfg.Warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "cabrank: %s\n", warning)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"strconv"
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/handover"
 )
@@ -25,6 +27,9 @@ func (s *service) openDoor() error {
 		return err
 	}
 	s.door = on.Addr()
+	if err := s.othersUpstream(s.cfg); err != nil {
+		return err
+	}
 	if tcp, isTCP := on.(*net.TCPListener); isTCP && server.ReusePort && origin != handover.Activated {
 		on = door.Shared{TCPListener: tcp}
 	}
@@ -42,7 +47,47 @@ func (s *service) listen(name, msg, address, flag string, bind func(address, fla
 		return nil, origin, err
 	}
 	s.tellListener(msg, on, origin)
+	if origin == handover.Activated {
+		s.tellIdleAddress(name, address, on)
+	}
 	return on, origin, nil
+}
+
+// tellIdleAddress warns of an address that someone has written and that does not count,
+// because a service manager has opened another one.
+func (s *service) tellIdleAddress(name, address string, on net.Listener) {
+	if handover.SameAddress(on.Addr(), address) {
+		return
+	}
+	keys := map[string][]string{
+		handover.Traffic: {"server.port", "server.host"}, handover.Probes: {"probes.port", "probes.host"},
+		handover.Metrics: {"metrics.port", "metrics.host"}, handover.Push: {"socket.push"},
+	}
+	for _, key := range keys[name] {
+		if origin, written := s.cfg.Written(key); written {
+			s.log.Warn("configuration", "warning", fmt.Sprintf("%s: %s has no effect: the service manager has opened %s in place of %s", origin, key, on.Addr(), address))
+			return
+		}
+	}
+}
+
+// othersUpstream is an error if calls are to be passed on to the port that they come in by.
+func (s *service) othersUpstream(cfg *config.Config) error {
+	if s.door == nil {
+		return nil
+	}
+	return cli.UsageError(cfg.UpstreamItself(s.door.String(), localAddresses()))
+}
+
+// localAddresses are those of this machine, none if it does not tell.
+func localAddresses() (local []netip.Addr) {
+	addresses, _ := net.InterfaceAddrs()
+	for _, address := range addresses {
+		if prefix, err := netip.ParsePrefix(address.String()); err == nil {
+			local = append(local, prefix.Addr().Unmap())
+		}
+	}
+	return local
 }
 
 func (s *service) tellListener(msg string, on net.Listener, origin handover.Origin) {

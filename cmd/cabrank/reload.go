@@ -63,6 +63,9 @@ func (s *service) reload() (admin.Reload, error) {
 		return admin.Reload{}, errUpgrading
 	}
 	loaded, merged, err := s.reread()
+	if err == nil {
+		err = s.othersUpstream(merged)
+	}
 	if err != nil {
 		return admin.Reload{}, refusal(err)
 	}

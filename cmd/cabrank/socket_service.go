@@ -15,6 +15,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/door"
 	running "github.com/cabrank/cabrank/internal/service"
 )
@@ -57,6 +58,9 @@ func (f *socketServe) run(logTo io.Writer) error {
 	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 4)}
 	if len(f.idle) > 0 {
 		s.log.Warn("keys of the file have no effect here: docs/juggler-moving.md", "keys", strings.Join(f.idle, " "))
+	}
+	for _, warning := range config.UnknownVariables(os.Environ()) {
+		s.log.Warn("configuration", "warning", warning)
 	}
 	var err error
 	s.sockets, err = running.OpenSockets(running.SocketOptions{

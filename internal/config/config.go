@@ -67,7 +67,7 @@ type Config struct {
 	File string
 
 	// Warnings are lines for the operator about settings that have no effect,
-	// such as a variable whose name is nearly that of a known one.
+	// such as a variable of cabrank's prefix that is none of its own.
 	Warnings []string
 
 	origins       map[string]Origin

@@ -83,7 +83,10 @@ place it came from and starts nothing.
   ` + "`methods`" + `) are nested in the file, and the same as YAML or JSON text in a variable;
   [below](#weights-lanes-and-methods).
   The variable takes the place of all that the file has under that key.
-- A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log.
+- A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log. So is
+  a variable that begins with ` + "`CABRANK_`" + ` and is none of Cabrank's, with the one that is meant,
+  and an address that a service manager has opened elsewhere.
+- An upstream that is Cabrank's own port is refused.
 - Keys are nested in the file (` + "`server:` over `port:`" + `) or dotted (` + "`server.port:`" + `).
 - Port 0 lets the system choose; the log line ` + "`listening`" + ` has the real address.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the

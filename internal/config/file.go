@@ -24,7 +24,7 @@ type file struct {
 	table    []Key
 	keys     map[string]Key // by name and by alias
 	sections map[string]bool
-	seen     map[string]int // line on which a key was first set, by its name
+	seen     map[string]int // line on which a key or a section was first set, by its name
 
 	settings []setting
 	faults   Faults
@@ -152,6 +152,11 @@ func (f *file) shared(name *yaml.Node, path string, value *yaml.Node) bool {
 }
 
 func (f *file) section(path string, line int, value *yaml.Node) {
+	if first, twice := f.seen[path]; twice {
+		f.fault(line, path, fmt.Sprintf("is there twice, first on line %d", first), "one section with all its keys")
+		return
+	}
+	f.seen[path] = line
 	switch {
 	case value.Kind == yaml.MappingNode:
 		f.mapping(value, path)
@@ -228,7 +233,7 @@ func (f *file) unknown(path, section string, line int) {
 	}
 	sort.Strings(names)
 	what := "unknown key" + didYouMean("", path, names)
-	if meant := meantKeys(f.table, path); meant != "" {
+	if meant := meantKeys(f.table, path, func(k Key) string { return k.Name }); meant != "" {
 		what = "unknown key; did you mean " + meant + "?"
 	}
 	if strings.HasSuffix(what, "?") {
@@ -240,15 +245,15 @@ func (f *file) unknown(path, section string, line int) {
 
 // meantKeys names the keys that a name of the top level most likely stands for:
 // the flag of that name sets them, or their names end like it (a section that
-// lost its indentation).
-func meantKeys(table []Key, name string) string {
+// lost its indentation). call gives them their names.
+func meantKeys(table []Key, name string, call func(Key) string) string {
 	var byFlag, byEnd []string
 	for _, key := range table {
 		if key.Flag == name {
-			byFlag = append(byFlag, key.Name)
+			byFlag = append(byFlag, call(key))
 		}
 		if last(key.Name) == name {
-			byEnd = append(byEnd, key.Name)
+			byEnd = append(byEnd, call(key))
 		}
 	}
 	if len(byFlag) > 0 {

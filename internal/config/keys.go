@@ -81,7 +81,7 @@ func Keys() []Key {
 // variableOf names the variable of a key that gruf-relay did not have: a.b is
 // CABRANK_A_B.
 func variableOf(name string) string {
-	return "CABRANK_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
+	return prefix + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
 }
 
 // automatic is the word for a value that cabrank finds by itself.

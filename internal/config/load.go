@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
-	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // Sources is everything that Load looks at.
@@ -77,7 +75,7 @@ func Load(sources Sources) (*Config, error) {
 		return nil, faults
 	}
 	config.Workers.settle()
-	config.Warnings = append(nearlyVariables(environ), config.withoutEffect()...)
+	config.Warnings = append(unknownVariables(environ), config.withoutEffect()...)
 	return config, nil
 }
 
@@ -261,29 +259,6 @@ func variableSettings(keys []Key, environ map[string]string) []setting {
 		}
 	}
 	return settings
-}
-
-// nearlyVariables warns of variables that look like a slip of the pen. It is
-// no fault, because the environment belongs to others too: Kubernetes alone
-// puts CABRANK_SERVICE_HOST there for a Service that is called cabrank.
-func nearlyVariables(environ map[string]string) []string {
-	known := []string{}
-	isKnown := map[string]bool{}
-	for _, key := range Keys() {
-		known = append(known, key.Env)
-		isKnown[key.Env] = true
-	}
-	var warnings []string
-	for name := range environ {
-		if !strings.HasPrefix(name, "CABRANK_") || isKnown[name] {
-			continue
-		}
-		if near := spelling.Nearest(name, known); near != "" && spelling.Distance(name, near) <= 2 {
-			warnings = append(warnings, fmt.Sprintf("variable %s is unknown and has no effect; did you mean %s?", name, near))
-		}
-	}
-	sort.Strings(warnings)
-	return warnings
 }
 
 // readBounded reads a file, but never more than one byte above what is allowed: a

@@ -240,17 +240,6 @@ func TestListsFromVariables(t *testing.T) {
 	}
 }
 
-// A name that is nearly that of a variable is pointed out; what Kubernetes and
-// cabrank itself put there is not.
-func TestNearlyVariables(t *testing.T) {
-	c := mustLoad(t, sources(nil, "CABRANK_QUEUE_LENGHT=3", "CABRANK_SERVICE_HOST=10.0.0.1", "CABRANK_PORT=tcp://10.0.0.1:80",
-		"CABRANK_PORT_8080_TCP_ADDR=10.0.0.1", "CABRANK_ADDR=127.0.0.1:9000", "CABRANK_WORKER=worker-1"))
-	want := []string{"variable CABRANK_QUEUE_LENGHT is unknown and has no effect; did you mean CABRANK_QUEUE_LENGTH?"}
-	if !slices.Equal(c.Warnings, want) {
-		t.Errorf("warnings %q, want %q", c.Warnings, want)
-	}
-}
-
 // What a table shows can be written into a file and gives the same.
 func TestShownValuesCanBeReadBack(t *testing.T) {
 	from := sources(nil)

@@ -104,7 +104,7 @@ func checkVariable(name string) error {
 		return fmt.Errorf("is longer than %d characters", maxVariableLength)
 	case name == "RAILS_MAX_THREADS":
 		return errors.New("is set by cabrank, to workers.pool_size")
-	case slices.Contains(ownVariables(), name) || strings.HasPrefix(name, "CABRANK_"):
+	case slices.Contains(ownVariables(), name) || strings.HasPrefix(name, prefix):
 		return errors.New("is set by cabrank")
 	}
 	return nil

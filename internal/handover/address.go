@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// sameAddress reports whether a socket that is bound to addr is what a
+// SameAddress reports whether a socket that is bound to addr is what a
 // configuration asks for with the given words: a path for unix, "host:port" for
 // tcp, where all spellings of "every interface" are one. Port 0 asks for any.
-func sameAddress(addr net.Addr, asked string) bool {
+func SameAddress(addr net.Addr, asked string) bool {
 	switch addr := addr.(type) {
 	case *net.UnixAddr:
 		return addr.Name == asked

@@ -104,11 +104,11 @@ func (s *socket) meant(name, network, asked string) bool {
 	}
 	switch {
 	case !s.manager:
-		return s.name == name && (s.asked == asked || sameAddress(s.listener.Addr(), asked))
+		return s.name == name && (s.asked == asked || SameAddress(s.listener.Addr(), asked))
 	case ours(s.name):
 		return s.name == name
 	default:
-		return !anyPort(asked) && sameAddress(s.listener.Addr(), asked)
+		return !anyPort(asked) && SameAddress(s.listener.Addr(), asked)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestSameAddress(t *testing.T) {
 		{&net.UnixAddr{Name: "/a", Net: "unix"}, "/b", false},
 		{&net.UDPAddr{}, ":0", false},
 	} {
-		if got := sameAddress(tc.addr, tc.asked); got != tc.same {
+		if got := SameAddress(tc.addr, tc.asked); got != tc.same {
 			t.Errorf("%v for %s: %t", tc.addr, tc.asked, got)
 		}
 	}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
+)
+
+// prefix is what the names of cabrank's own variables begin with.
+const prefix = "CABRANK_"
+
+// maxUnknown bounds the warnings of variables.
+const maxUnknown = 20
+
+// otherVariables are cabrank's beside those of keys: of other commands, of a process
+// that takes over from another one, of the lab and of its tests.
+func otherVariables() []string {
+	return []string{
+		"CABRANK_CONTROL", "CABRANK_TOKEN", "CABRANK_UPGRADE_FD",
+		"CABRANK_LAB_NETWORK", "CABRANK_BIN", "CABRANK_AUTOBAHN", "CABRANK_PUSH_TOKEN",
+	}
+}
+
+// workerVariable is given to each worker, with workersVariables beside it: they mean
+// nothing to a cabrank that is not itself a worker or its hook.
+const workerVariable = "CABRANK_WORKER"
+
+func workersVariables() []string {
+	return []string{
+		"CABRANK_ADDR", workerVariable, "CABRANK_WORKER_INDEX", "CABRANK_WORKER_PID", "CABRANK_SLOTS",
+		"CABRANK_METRICS_SOCKET", "CABRANK_HOOK",
+	}
+}
+
+// testVariables begin the names of those that only tests have.
+const testVariables = "CABRANK_TEST_"
+
+// serviceLink matches the variables that Kubernetes puts into every pod for a Service
+// whose name begins with cabrank (pods, "Accessing the Service": {NAME}_SERVICE_HOST),
+// and portLink those of them whose value shows what they are.
+var (
+	serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+	portLink    = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// UnknownVariables returns a line for each variable of an environment that has
+// cabrank's prefix and no meaning, at most maxUnknown. They are no faults, because
+// the environment belongs to others too.
+func UnknownVariables(environ []string) []string { return unknownVariables(parseEnviron(environ)) }
+
+func unknownVariables(environ map[string]string) []string {
+	known := otherVariables()
+	if environ[workerVariable] != "" {
+		known = append(known, workersVariables()...)
+	}
+	for _, key := range Keys() {
+		known = append(known, key.Env)
+	}
+	var warnings []string
+	for name, value := range environ {
+		if !strings.HasPrefix(name, prefix) || strings.HasPrefix(name, testVariables) || slices.Contains(known, name) ||
+			serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && portLink.MatchString(value) {
+			continue
+		}
+		warnings = append(warnings, unknownVariable(name))
+	}
+	sort.Strings(warnings)
+	if more := len(warnings) - maxUnknown + 1; more > 1 {
+		warnings = append(warnings[:maxUnknown-1], fmt.Sprintf("%d more variables that begin with %s are unknown and have no effect", more, prefix))
+	}
+	return warnings
+}
+
+func unknownVariable(name string) string {
+	what := "is unknown"
+	if slices.Contains(workersVariables(), name) {
+		what = "is one that workers are given"
+	}
+	hint := ""
+	if len(name) > maxVariableLength {
+		name = name[:maxVariableLength] + "..."
+	} else if meant := meantVariable(name); meant != "" {
+		hint = "; did you mean " + meant + "?"
+	}
+	return fmt.Sprintf("variable %s %s and has no effect%s", strings.Trim(strconv.Quote(name), `"`), what, hint)
+}
+
+// meantVariable returns the variable that a name with the prefix most likely stands
+// for: that of the key which is called so in a file or by gruf-relay, of the flag, of a
+// key in some section, or the nearest.
+func meantVariable(name string) string {
+	name = strings.TrimPrefix(name, prefix)
+	variables := map[string]string{"CONFIG": ConfigVariable, ConfigVariable: ConfigVariable}
+	for _, key := range Keys() {
+		for _, as := range append([]string{key.Env, variableOf(key.Name)}, variablesOf(key.Aliases)...) {
+			variables[strings.TrimPrefix(as, prefix)] = key.Env
+		}
+	}
+	if variable, exact := variables[name]; exact {
+		return variable
+	}
+	if meant := meantKeys(Keys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
+		return meant
+	}
+	return variables[spelling.Nearest(name, slices.Sorted(maps.Keys(variables)))]
+}
+
+func variablesOf(names []string) (variables []string) {
+	for _, name := range names {
+		variables = append(variables, variableOf(name))
+	}
+	return variables
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whoever writes a variable with the prefix learns that it has no effect, and which one
+// was meant; what Kubernetes and cabrank itself put there is not told.
+func TestUnknownVariables(t *testing.T) {
+	const unknown = "variable %s is unknown and has no effect; did you mean %s?"
+	for name, want := range map[string]string{
+		"CABRANK_QUEUE_LENGHT":      "CABRANK_QUEUE_LENGTH",
+		"CABRANK_WORKERS_COUNT":     "WORKERS_COUNT",
+		"CABRANK_WORKERS":           "WORKERS_COUNT",
+		"CABRANK_SERVER_PORT":       "SERVER_PORT",
+		"CABRANK_LOG_LEVEL":         "LOG_LEVEL",
+		"CABRANK_WORKERS_POOL_SIZE": "WORKERS_POOL_SIZE",
+		"CABRANK_METRICS_INTERVAL":  "METRICS_INTERVAL",
+		"CABRANK_METRICS_INTERVALL": "METRICS_INTERVAL",
+		"CABRANK_LISTEN":            "SERVER_HOST and SERVER_PORT",
+		"CABRANK_PORT":              "SERVER_PORT or PROBES_PORT or METRICS_PORT",
+		"CABRANK_CONFIG":            ConfigVariable,
+		"CABRANK_SOCKET_REDIS":      "CABRANK_REDIS",
+		"CABRANK_METRICS_GAUGE":     "CABRANK_METRICS_GAUGES",
+	} {
+		got := mustLoad(t, sources(nil, name+"=3")).Warnings
+		if !slices.Equal(got, []string{fmt.Sprintf(unknown, name, want)}) {
+			t.Errorf("%s: warnings %q", name, got)
+		}
+	}
+	for _, silent := range [][]string{
+		{"CABRANK_SERVICE_HOST=10.0.0.1", "CABRANK_SERVICE_PORT=80", "CABRANK_SERVICE_PORT_GRPC=80", "CABRANK_PORT=tcp://10.0.0.1:80", "CABRANK_PORT_8080_TCP=tcp://10.0.0.1:8080", "CABRANK_PORT_8080_TCP_ADDR=10.0.0.1"},
+		{"CABRANK_METRICS_PORT=tcp://10.0.0.1:9394", "CABRANK_METRICS_SERVICE_PORT=9394", "CABRANK_METRICS_PORT_9394_UDP_PROTO=udp"},
+		{"CABRANK_WORKER=worker-1", "CABRANK_ADDR=127.0.0.1:9000", "CABRANK_SLOTS=5", "CABRANK_WORKER_INDEX=0", "CABRANK_HOOK=before_stop", "CABRANK_WORKER_PID=7"},
+		{"CABRANK_UPGRADE_FD=3", "CABRANK_CONTROL=/run/c.sock", "CABRANK_TEST_FAMILY=x", "CABRANK_NOTHING=", "NOT_CABRANK=1"},
+	} {
+		if got := UnknownVariables(silent); len(got) > 0 {
+			t.Errorf("%q: warnings %q", silent, got)
+		}
+	}
+	if got := UnknownVariables([]string{"CABRANK_ZZZZ=s3cret"}); !slices.Equal(got, []string{"variable CABRANK_ZZZZ is unknown and has no effect"}) {
+		t.Errorf("nothing like it: %q", got)
+	}
+	if got := UnknownVariables([]string{"CABRANK_SLOTS=7"}); !slices.Equal(got, []string{"variable CABRANK_SLOTS is one that workers are given and has no effect; did you mean WORKERS_POOL_SIZE?"}) {
+		t.Errorf("a variable of workers: %q", got)
+	}
+}
+
+// However many there are, and however long, the lines are few and short.
+func TestUnknownVariablesAreBounded(t *testing.T) {
+	environ := []string{"CABRANK_" + strings.Repeat("A", 100_000) + "\x1b[2J=1"}
+	for i := range 300 {
+		environ = append(environ, fmt.Sprintf("CABRANK_ZZ%d=1", i))
+	}
+	got := UnknownVariables(environ)
+	if len(got) != maxUnknown || len(strings.Join(got, "")) > maxUnknown*200 || strings.Contains(strings.Join(got, ""), "\x1b") {
+		t.Errorf("%d lines of %d bytes", len(got), len(strings.Join(got, "")))
+	}
+	if want := "282 more variables that begin with CABRANK_ are unknown and have no effect"; got[len(got)-1] != want {
+		t.Errorf("last line is %q, want %q", got[len(got)-1], want)
+	}
+}
+
+// Every variable with the prefix that the program, its examples and its documents name
+// has a meaning, so that none of ours is warned of.
+func TestOwnVariablesAreKnown(t *testing.T) {
+	variable := regexp.MustCompile(`CABRANK_[A-Z][A-Z_]*[A-Z]`)
+	made := []string{"CABRANK_A_B", "CABRANK_OUT", "CABRANK_SERVICE_HOST", "CABRANK_TEST"} // in sentences about names
+	for _, folder := range []string{"cmd", "internal", "callee", "client", "deploy", "docs", "examples", "packaging", "bench", "scripts"} {
+		err := filepath.WalkDir("../../"+folder, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && slices.Contains([]string{"node_modules", "testdata", "decisions"}, entry.Name()) {
+				return fs.SkipDir
+			}
+			if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			for _, found := range variable.FindAllString(string(text), -1) {
+				if told := UnknownVariables([]string{found + "=1", "CABRANK_WORKER=worker-1"}); len(told) > 0 && !slices.Contains(made, found) {
+					t.Errorf("%s: %s", name, told[0])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An upstream that is the port of the calls is found whatever it is called; others on
+// that port or on this machine are not taken for it.
+func TestUpstreamItself(t *testing.T) {
+	local := []netip.Addr{netip.MustParseAddr("192.0.2.7")}
+	for _, test := range []struct {
+		door, upstream string
+		itself         bool
+	}{
+		{":8080", "127.0.0.1:8080", true},
+		{":8080", "localhost:8080", true},
+		{":8080", "[::1]:8080", true},
+		{"[::]:8080", "0.0.0.0:8080", true},
+		{":8080", "192.0.2.7:8080", true},
+		{"0.0.0.0:8080", "127.0.0.1:8080", true},
+		{"localhost:8080", "127.0.0.1:8080", true},
+		{"shop.example:8080", "shop.example:8080", true},
+		{"192.0.2.7:8080", "192.0.2.7:8080", true},
+		{"127.0.0.1:8080", "0.0.0.0:8080", true},
+		{":8080", "127.0.0.1:8081", false},
+		{":8080", "192.0.2.8:8080", false},
+		{":8080", "shop.example:8080", false},
+		{"0.0.0.0:8080", "[::1]:8080", false},
+		{"127.0.0.1:8080", "192.0.2.7:8080", false},
+		{"127.0.0.1:8080", "127.0.0.2:8080", false},
+		{":0", "127.0.0.1:8080", false},
+		{":8080", "unix:/run/x:8080", false},
+	} {
+		from := sources(nil)
+		from.Flags = map[string]string{"upstream": test.upstream}
+		err := mustLoad(t, from).UpstreamItself(test.door, local)
+		want := "flag --upstream: upstreams: " + test.upstream + " is cabrank itself, which takes calls on " + test.door + " (server.port: default); allowed: addresses of others"
+		if (err != nil) != test.itself || err != nil && err.Error() != want {
+			t.Errorf("%s, upstream %s: %v", test.door, test.upstream, err)
+		}
+	}
+}
