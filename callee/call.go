@@ -64,7 +64,7 @@ func (c *Call) Answer(result any, err error) error {
 	if err != nil {
 		result = broker.ErrorResult(err)
 	}
-	payload, wrong := json.Marshal(answer{c.Conn, c.ID, c.URI, result, 0})
+	payload, wrong := json.Marshal(answer{Conn: c.Conn, ID: c.ID, URI: c.URI, Args: result, Count: c.credit.given()})
 	if wrong != nil {
 		return wrong
 	}
@@ -86,11 +86,12 @@ func (c *Call) Answer(result any, err error) error {
 
 // answer is redislink.Entry with a result that is not encoded yet.
 type answer struct {
-	Conn string `json:"conn_uuid"`
-	ID   string `json:"msg_uuid"`
-	URI  string `json:"uri"`
-	Args any    `json:"args,omitempty"`
-	More int    `json:"more,omitempty"`
+	Conn  string `json:"conn_uuid"`
+	ID    string `json:"msg_uuid"`
+	URI   string `json:"uri"`
+	Args  any    `json:"args,omitempty"`
+	More  int    `json:"more,omitempty"`
+	Count int    `json:"count,omitempty"`
 }
 
 // close ends its context, and has it hear no more words.

@@ -175,7 +175,7 @@ func (k *keeper) giveUp(entry string, left time.Duration) {
 	}
 	c := k.callee
 	call := &Call{URI: k.uri, ID: e.ID, Conn: e.Conn, callee: c, entry: entry, deadline: time.Now().Add(left)}
-	payload, err := json.Marshal(answer{e.Conn, e.ID, k.uri, broker.ErrorResult(errGivenUp), 0})
+	payload, err := json.Marshal(answer{Conn: e.Conn, ID: e.ID, URI: k.uri, Args: broker.ErrorResult(errGivenUp)})
 	if err != nil {
 		return
 	}

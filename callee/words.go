@@ -128,6 +128,13 @@ func (c *credit) use() int {
 	return c.used
 }
 
+// given is how many there were.
+func (c *credit) given() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used
+}
+
 // Send has a result stored that is not the last one, of a call that takes several: one of
 // juggler.1 with credit. It waits until the caller has given credit. What it stores comes in
 // order, and before what Answer stores; if the call runs again (AtLeastOnce), its caller gets
@@ -140,11 +147,15 @@ func (c *Call) Send(ctx context.Context, result any) error {
 	if !c.several {
 		return broker.ErrOneResult
 	}
+	args, err := json.Marshal(result) // before it has a place, which another one would miss
+	if err != nil {
+		return err
+	}
 	place, err := c.await(ctx)
 	if err != nil {
 		return err
 	}
-	payload, err := json.Marshal(answer{c.Conn, c.ID, c.URI, result, place})
+	payload, err := json.Marshal(answer{Conn: c.Conn, ID: c.ID, URI: c.URI, Args: json.RawMessage(args), More: place})
 	if err == nil {
 		c.callee.sender(redislink.ResultsKey(c.Conn)).add(stored{call: c, payload: string(payload), more: true})
 	}

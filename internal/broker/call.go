@@ -22,6 +22,9 @@ var (
 	// answered.
 	ErrUnknown error = &CodeError{Code: 504, Text: "not known whether it was taken"}
 
+	// ErrHole ends a call of which a result before the last one was lost on its way.
+	ErrHole error = &CodeError{Code: 504, Text: "results were lost on their way; the function has run"}
+
 	// ErrClosed refuses everything: the broker has ended.
 	ErrClosed = errors.New("no broker")
 

@@ -29,6 +29,8 @@ type Entry struct {
 	Several bool `json:"several,omitempty"`
 	// More is the place of a result, from 1, if it is not the last one.
 	More int `json:"more,omitempty"`
+	// Count is how many results came before the last one, which has it.
+	Count int `json:"count,omitempty"`
 }
 
 // Event is what is published on its channel.

@@ -262,7 +262,7 @@ func (b *Broker) deliver(id string, entries []string) {
 			continue
 		}
 		keys = append(keys, redislink.ResultTimeoutKey(id, result.ID))
-		b.pending.end(result.ID, result.Args, nil)
+		b.pending.last(result.ID, result.Count, result.Args)
 	}
 	if len(keys) > 0 {
 		b.calls.outlet(keys[0]).add(0, func(error) {}, b.calls.client.B().Del().Key(keys...).Build()) // they expire, if not

@@ -95,12 +95,18 @@ func (w *waiter) forget() {
 }
 
 // more hands over one of several results. One that comes again, since its callee did not
-// hear that it was stored, or another one runs the call, is dropped.
+// hear that it was stored, or another one runs the call, is dropped. If one before it did
+// not come, the call ends.
 func (p *pending) more(id string, place int, result json.RawMessage) {
 	p.mu.Lock()
 	w := p.calls[id]
 	if w == nil || w.call.Stream == nil || place <= w.seen {
 		p.mu.Unlock()
+		return
+	}
+	if place > w.seen+1 {
+		p.mu.Unlock()
+		p.lost(w)
 		return
 	}
 	w.seen = place
@@ -111,6 +117,25 @@ func (p *pending) more(id string, place int, result json.RawMessage) {
 		w.call.Accepted(nil)
 	}
 	w.call.Stream.Offer(result)
+}
+
+// last ends a call by its last result, behind so many others.
+func (p *pending) last(id string, count int, result json.RawMessage) {
+	p.mu.Lock()
+	w := p.calls[id]
+	hole := w != nil && w.call.Stream != nil && w.seen < count
+	p.mu.Unlock()
+	if hole {
+		result = broker.ErrorResult(broker.ErrHole)
+	}
+	p.end(id, result, nil)
+}
+
+// lost ends a call of which a result is missing.
+func (p *pending) lost(w *waiter) {
+	if p.end(w.id, broker.ErrorResult(broker.ErrHole), nil) {
+		p.left(w)
+	}
 }
 
 // end ends a call, whichever way comes first, and reports whether it was this one.
