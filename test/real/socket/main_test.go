@@ -19,7 +19,9 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting}) }
+func TestMain(m *testing.M) {
+	harness.Main(m, harness.Role{Name: reflectingRole, Run: runReflecting}, harness.Role{Name: largeRole, Run: runLarge})
+}
 
 // dialer is a Redis, or a Cluster.
 type dialer interface{ Dial() (redigo.Conn, error) }
