@@ -34,6 +34,8 @@ type Client struct {
 	rueidis.Client
 	// Where is what may be said of the address.
 	Where string
+	// Database is its number; 0 in a Cluster.
+	Database int
 
 	log     *slog.Logger
 	written atomic.Uint64 // bytes
@@ -53,7 +55,7 @@ func Open(address string, log *slog.Logger) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Where: strings.Join(how.InitAddress, ", "), log: log, conns: map[*conn]struct{}{}}
+	c := &Client{Where: strings.Join(how.InitAddress, ", "), Database: how.SelectDB, log: log, conns: map[*conn]struct{}{}}
 	unix := how.DialCtxFn != nil // the address was unix://
 	how.DialCtxFn = func(ctx context.Context, to string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
 		return c.dial(ctx, to, unix, dialer, secure)

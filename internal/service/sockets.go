@@ -66,6 +66,9 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r, ok := joins.(*redis.Broker); ok {
+		options.Database = r.Database()
+	}
 	options.AuthCookie, options.MessagesPerSecond = o.Auth.Cookie, o.MessageRate
 	options.Broker, options.Origins = joins, originsOf(o.Origins)
 	options.AllowEmptySubprotocol, options.Ping = o.AllowEmptySubprotocol, o.Ping

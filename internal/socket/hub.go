@@ -15,6 +15,7 @@ type hub struct {
 	broker  Broker
 	deliver func(members map[*session]struct{}, topic broker.Topic, e broker.Event)
 	own     func(e broker.Event) // of other servers; nil: they are not heard. Set before there are sockets
+	orders  string               // the channel of own
 
 	// What a gap has done to the members of a topic; the caller holds mu.
 	cut func(members map[*session]struct{})
@@ -90,7 +91,7 @@ func (h *hub) gapEnded() {
 // event passes an event on. Those of one topic come one after the other.
 func (h *hub) event(name broker.Topic, e broker.Event) {
 	if isOwn(e.Channel) { // and nobody else's, whatever pattern it matches
-		if h.own != nil && name == (broker.Topic{Name: pushChannel}) {
+		if h.own != nil && name == (broker.Topic{Name: h.orders}) {
 			h.own(e)
 		}
 		return

@@ -6,6 +6,8 @@ import "time"
 type Options struct {
 	// Broker is required.
 	Broker Broker
+	// Database is a number at the broker: commands are for servers of the same alone.
+	Database int
 
 	// Methods takes calls of gRPC methods. Nil: all calls are the Broker's.
 	Methods Methods

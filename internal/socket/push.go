@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/broker"
@@ -13,9 +14,17 @@ const (
 	// ownPrefix begins the channels by which servers of one broker talk to each other.
 	// No client publishes there, or hears of what is.
 	ownPrefix = "juggler.1:"
-	// pushChannel has commands.
-	pushChannel = ownPrefix + "push"
+	// pushChannel has commands, behind the number of a database that is not the first.
+	pushChannel = "push"
 )
+
+// pushChannel is the one of the servers of one database.
+func (o *Options) pushChannel() string {
+	if o.Database == 0 {
+		return ownPrefix + pushChannel
+	}
+	return ownPrefix + strconv.Itoa(o.Database) + ":" + pushChannel
+}
 
 // Action is what a command does to the sockets that it is for.
 type Action string
@@ -56,8 +65,8 @@ func isOwn(channel string) bool { return strings.HasPrefix(channel, ownPrefix) }
 // at its broker. It is called once, before there are sockets.
 func (s *Server) TakeCommands(ctx context.Context) error {
 	s.directory = newDirectory()
-	s.hub.own = s.obey
-	return await(ctx, func(done func(error)) { s.options.Broker.Subscribe(broker.Topic{Name: pushChannel}, done) })
+	s.hub.own, s.hub.orders = s.obey, s.options.pushChannel()
+	return await(ctx, func(done func(error)) { s.options.Broker.Subscribe(broker.Topic{Name: s.hub.orders}, done) })
 }
 
 // Publish publishes an event, and returns its id when the broker has it: one that is
@@ -82,7 +91,7 @@ func (s *Server) Command(ctx context.Context, c Command) (id string, err error) 
 		return "", err
 	}
 	id = broker.NewID()
-	return id, s.publish(ctx, broker.Event{Channel: pushChannel, ID: id, Args: args})
+	return id, s.publish(ctx, broker.Event{Channel: s.options.pushChannel(), ID: id, Args: args})
 }
 
 func (s *Server) publish(ctx context.Context, e broker.Event) error {

@@ -19,6 +19,12 @@ import (
 // their names are their users.
 func startPushed(t *testing.T) (first, second *Server, urls [2]string) {
 	t.Helper()
+	return startDatabases(t, [2]int{})
+}
+
+// startDatabases is startPushed for servers of databases.
+func startDatabases(t *testing.T, databases [2]int) (first, second *Server, urls [2]string) {
+	t.Helper()
 	knows := tokens{}
 	for _, user := range []string{"a", "b", "c"} {
 		knows[user] = &Identity{User: user, Call: []string{"*"}, Publish: []string{"*"}, Subscribe: []string{"*"}}
@@ -26,7 +32,7 @@ func startPushed(t *testing.T) (first, second *Server, urls [2]string) {
 	both := &shared{Memory: broker.NewMemory(broker.MemoryOptions{})}
 	var servers [2]*Server
 	for i := range servers {
-		urls[i], servers[i] = serve(t, Options{Auth: knows, Broker: both})
+		urls[i], servers[i] = serve(t, Options{Auth: knows, Broker: both, Database: databases[i]})
 		if err := servers[i].TakeCommands(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +141,29 @@ func TestCommandsByConnection(t *testing.T) {
 	})
 }
 
+// Commands stay within the servers of their database; events are those of all.
+func TestCommandsOfADatabase(t *testing.T) {
+	testkit.CheckLeaks(t)
+	for _, databases := range [][2]int{{0, 1}, {1, 0}, {1, 2}} {
+		first, second, urls := startDatabases(t, databases)
+		c := dial(t, urls[1]+"?token=a")
+		c.send(subFrame("1", "news"))
+		c.want("ack 1")
+		mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "notice"})
+		mustCommand(t, first, Command{Action: Disconnect, User: "a"})
+		if _, err := first.Publish(t.Context(), "news", json.RawMessage("1")); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.next(); got.kind != Evnt || got.args != "1" {
+			t.Errorf("of %d at %d: %+v", databases[0], databases[1], got)
+		}
+		mustCommand(t, second, Command{Action: Disconnect, User: "a"})
+		if got := c.next(); !websocket.IsCloseError(got.err, closePush) {
+			t.Errorf("before the end: %+v", got)
+		}
+	}
+}
+
 // What servers tell each other is for no client, whatever it subscribes to, and no client
 // can say it.
 func TestOwnChannels(t *testing.T) {
@@ -148,16 +177,16 @@ func TestOwnChannels(t *testing.T) {
 			t.Errorf("%s: %+v", pattern, got)
 		}
 	}
-	c.send(subFrame("8", pushChannel))
+	c.send(subFrame("8", ownPrefix+pushChannel))
 	if got := c.next(); got.kind != Nack {
 		t.Errorf("subscribed: %+v", got)
 	}
 	orders, _ := json.Marshal(Command{Action: Disconnect, User: "a"})
-	c.send(frameText(Pub, "9", map[string]any{"channel": pushChannel, "args": json.RawMessage(orders)}))
+	c.send(frameText(Pub, "9", map[string]any{"channel": ownPrefix + pushChannel, "args": json.RawMessage(orders)}))
 	if got := c.next(); got.kind != Nack {
 		t.Errorf("published: %+v", got)
 	}
-	if _, err := first.Publish(t.Context(), pushChannel, orders); !errors.Is(err, ErrOwnChannel) {
+	if _, err := first.Publish(t.Context(), ownPrefix+pushChannel, orders); !errors.Is(err, ErrOwnChannel) {
 		t.Errorf("published by push: %v", err)
 	}
 	mustCommand(t, first, Command{Action: Unsubscribe, User: "b", Channel: "x"})

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,9 +83,16 @@ func Open(options Options) (b *Broker, err error) {
 		b.closeClients()
 		return nil, err
 	}
+	if n := b.Database(); n != 0 && options.Log != nil {
+		options.Log.Warn("redis: databases have no channels of their own: events are those of all databases", "database", n)
+	}
 	b.start()
 	return b, nil
 }
+
+// Database is the number of the database of calls, or else of events: servers of one number
+// belong together.
+func (b *Broker) Database() int { return cmp.Or(b.calls.client.Database, b.events.client.Database) }
 
 func (b *Broker) start() {
 	for _, id := range b.calls.ids {

@@ -5,7 +5,9 @@ package socket_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -65,4 +67,28 @@ func TestReadinessFollowsRedisSoak(t *testing.T) {
 	}
 	testkit.Eventually(t, harness.Patience, "it to be ready again", is(http.StatusOK, 1))
 	c.WaitLog(harness.Patience, "redis answers again")
+}
+
+// What one application says to its sockets is nothing to those of another database of the
+// same Redis; events are those of all, and the log says so.
+func TestDatabasesSoak(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := redisd.Start(t)
+	_, production := startServe(t, "--redis", "unix://"+server.Socket, "--push", "127.0.0.1:0")
+	staging, _ := startServe(t, "--redis", "unix://"+server.Socket+"?db=1", "--push", "127.0.0.1:0")
+	staging.WaitLog(harness.Patience, "databases have no channels of their own")
+	push := staging.Listening("push listening")
+	ws := joinChannel(t, production, socket.Protocol1, "orders")
+	for _, order := range []struct{ verb, body string }{
+		{"broadcast", `{"everyone":true,"channel":"notice","args":1}`},
+		{"publish", `{"channel":"orders","args":2}`},
+	} {
+		if status := pushHTTP(t, push, order.verb, order.body); status != http.StatusOK {
+			t.Fatalf("%s: status %d", order.verb, status)
+		}
+	}
+	ws.SetReadDeadline(time.Now().Add(harness.Patience))
+	if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), `"channel":"orders","args":2`) {
+		t.Errorf("production was told %s, %v", text, err)
+	}
 }
