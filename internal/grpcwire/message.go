@@ -1,6 +1,7 @@
 package grpcwire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 )
@@ -48,13 +49,15 @@ func AppendPrefix(dst []byte, p Prefix) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, flag), p.Length)
 }
 
+// ContentType is that of gRPC whose codec is not named.
+const ContentType = "application/grpc"
+
 // IsGRPC reports whether a content-type is that of gRPC: application/grpc
 // alone, with +codec, or with ;parameters. gRPC-Web is another protocol.
 func IsGRPC(contentType []byte) bool {
-	const base = "application/grpc"
-	if len(contentType) < len(base) || string(contentType[:len(base)]) != base {
+	rest, found := bytes.CutPrefix(contentType, []byte(ContentType))
+	if !found {
 		return false
 	}
-	rest := contentType[len(base):]
 	return len(rest) == 0 || rest[0] == '+' || rest[0] == ';'
 }

@@ -77,8 +77,7 @@ func answerOf(r ending) answer {
 // answers holds the ready-made blocks of all endings.
 type answers [endings]struct {
 	answer
-	whole    []byte // gRPC, nothing was sent before: trailers-only
-	trailers []byte // gRPC, after response HEADERS
+	trailers []byte // gRPC; behind replyHead, if nothing was sent before
 	http     []byte // HEADERS for other callers
 	body     []byte // and what follows them: the message and a newline
 }
@@ -90,14 +89,11 @@ func newAnswers() (all answers) {
 		message := string(grpcwire.AppendMessage(nil, a.message))
 		tail := h2.AppendField(nil, "grpc-status", code)
 		tail = h2.AppendField(tail, "grpc-message", message)
-		whole := h2.AppendField(nil, ":status", "200")
-		whole = h2.AppendField(whole, "content-type", "application/grpc")
 		plain := h2.AppendField(nil, ":status", strconv.Itoa(a.status))
 		plain = h2.AppendField(plain, "content-type", "text/plain; charset=utf-8")
 		plain = h2.AppendField(plain, "content-length", strconv.Itoa(len(a.message)+1))
 		all[r].answer, all[r].trailers = a, tail
-		all[r].whole, all[r].http = append(whole, tail...), plain
-		all[r].body = []byte(a.message + "\n")
+		all[r].http, all[r].body = plain, []byte(a.message+"\n")
 	}
 	return all
 }
@@ -186,7 +182,7 @@ func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
 	case c.grpc && sent:
 		conn.WriteHeaders(&c.down, true, a.trailers, behind)
 	case c.grpc:
-		conn.WriteHeaders(&c.down, true, a.whole, behind)
+		conn.WriteHeaders(&c.down, true, c.replyHead(), a.trailers, behind)
 	case sent:
 		conn.Reset(&c.down, h2.InternalError)
 	case c.form.bodyless:

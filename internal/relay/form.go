@@ -28,6 +28,7 @@ type form struct {
 	method   *method       // nil until a worker has answered it before
 	policy   *policy       // nil: it is sent once
 	path     []byte        // without its query; kept only while method is nil, or where own is true
+	answer   []byte        // the HEADERS of an answer of cabrank's own to gRPC; nil: replyHead
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
 	hops     int           // cabranks that it has passed, R10
@@ -102,7 +103,8 @@ func (st *stand) drop(f *form) {
 	}
 	st.Pool().Put(f.head)
 	st.Pool().Put(f.path)
-	f.head, f.path = nil, nil
+	st.Pool().Put(f.answer)
+	f.head, f.path, f.answer = nil, nil, nil
 	if f.key != nil {
 		st.keys.drop(f.key)
 		f.key = nil
@@ -127,6 +129,9 @@ func (st *stand) dropHead(f *form) {
 func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	contentType, found := b.Watched(fieldContentType)
 	f.grpc = found && grpcwire.IsGRPC(contentType.Value)
+	if f.grpc {
+		f.readCodec(cc, contentType.Value)
+	}
 	verb, found := b.Watched(fieldMethod)
 	f.bodyless = found && string(verb.Value) == http.MethodHead
 	f.connect = found && string(verb.Value) == http.MethodConnect
@@ -144,6 +149,35 @@ func (f *form) readKind(cc *callerConn, b *h2.Block) {
 	if f.method == nil || f.own {
 		f.path = cc.st.Pool().Append(nil, name)
 	}
+}
+
+// maxCodec is the longest content type that is repeated in an answer of cabrank's own.
+const maxCodec = 64
+
+// readCodec has a caller that names its codec (application/grpc+json) answered under the
+// same name, as servers do: to connect-go another one is an error of its own, by which
+// the status is lost.
+func (f *form) readCodec(cc *callerConn, contentType []byte) {
+	name, _, _ := bytes.Cut(contentType, []byte(";"))
+	if name = bytes.TrimRight(name, " \t"); len(name) == len(grpcwire.ContentType) || len(name) > maxCodec {
+		return
+	}
+	f.answer = h2.AppendField(cc.st.Pool().Get(len(name)+32), ":status", "200")
+	f.answer = h2.AppendFieldBytes(f.answer, "content-type", name)
+}
+
+// replyHead returns the HEADERS of an answer of cabrank's own to a call of gRPC.
+func (c *call) replyHead() []byte {
+	if c.form.answer != nil {
+		return c.form.answer
+	}
+	return c.st.relay.replyHead
+}
+
+// newReplyHead returns them for callers that name no codec.
+func newReplyHead() []byte {
+	head := h2.AppendField(nil, ":status", "200")
+	return h2.AppendField(head, "content-type", grpcwire.ContentType)
 }
 
 // nameOf returns the method that a path names. Behind it may stand a query: gRPC has

@@ -14,17 +14,6 @@ const (
 	asideIdle = 60 * time.Second
 )
 
-// healthBlocks are the parts of an answer of the health service.
-type healthBlocks struct{ head, tail []byte }
-
-func newHealthBlocks() healthBlocks {
-	head := h2.AppendField(nil, ":status", "200")
-	return healthBlocks{
-		head: h2.AppendField(head, "content-type", "application/grpc"),
-		tail: h2.AppendField(nil, "grpc-status", "0"),
-	}
-}
-
 // Serving says whether the relay should be sent calls: enough endpoints are
 // ready and it is not stopping. It is what readiness and Health/Check answer.
 func (r *Relay) Serving() bool { return r.serving.Load() }
@@ -74,12 +63,11 @@ func (c *call) localData(now time.Duration) {
 	if !c.reqEnd || conn == nil || c.down.SentHead() {
 		return
 	}
-	blocks := &c.st.relay.health
-	conn.WriteHeaders(&c.down, false, blocks.head)
+	conn.WriteHeaders(&c.down, false, c.replyHead())
 	if c.watch {
 		c.st.watches[c] = struct{}{}
 	} else {
-		c.respTail = c.st.Pool().Append(nil, blocks.tail)
+		c.respTail = c.st.Pool().Append(nil, c.st.relay.okTail)
 		c.respEnd = true
 	}
 	c.code = grpcwire.OK

@@ -127,9 +127,10 @@ type Relay struct {
 	turning     atomic.Int32 // callers that are one too many and are being told
 	asides      atomic.Int32 // reflection calls outside the slots, R7
 	idle        chan struct{}
-	rotation    atomic.Uint32 // whose turn the next reflection call is
-	closing     atomic.Bool   // the drain is over: no new upstream connections
-	health      healthBlocks
+	rotation    atomic.Uint32   // whose turn the next reflection call is
+	closing     atomic.Bool     // the drain is over: no new upstream connections
+	replyHead   []byte          // of an answer of cabrank's own to gRPC
+	okTail      []byte          // its trailers, if all is well
 	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel      context.CancelFunc
 
@@ -162,7 +163,8 @@ func New(o Options) *Relay {
 	}
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.answers, r.health = newAnswers(), newHealthBlocks()
+	r.answers, r.replyHead = newAnswers(), newReplyHead()
+	r.okTail = h2.AppendField(nil, "grpc-status", "0")
 	r.lanes = lanesOfMethods(o.Lanes)
 	r.door = door.New(r, o.Log)
 	r.sources.init(o.Shards)
