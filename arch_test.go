@@ -145,7 +145,7 @@ var layers = map[string]layer{
 	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
 
 	// Lines about finished calls.
-	"internal/accesslog": {inside: []string{"internal/grpcwire", "internal/relay", "internal/sink"}, notStd: []string{"net", "os/exec", "syscall"}, documented: true},
+	"internal/accesslog": {inside: []string{"internal/grpcwire", "internal/relay", "internal/sink"}, notStd: []string{"net", "os/exec"}, documented: true},
 	// Programs of others import it.
 	"client": {outside: []string{"github.com/gorilla/websocket"}, notStd: []string{"os", "syscall"}, documented: true},
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
 // run is `cabrank run`. Whatever it has to say goes through the log, which waits
@@ -67,7 +68,7 @@ func serve(cfg *config.Config, from origin, log *serviceLog, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	shared := &sharedWriter{to: out}
+	shared := &sharedWriter{to: sink.Whole{To: out}}
 	if err := s.openAccess(shared); err != nil {
 		s.failTakeOver(err)
 		return err

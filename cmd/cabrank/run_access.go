@@ -7,6 +7,7 @@ import (
 	"github.com/cabrank/cabrank/internal/accesslog"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
 // access is the log of finished calls.
@@ -40,16 +41,6 @@ func accessChoice(settings config.AccessLog) accesslog.Choice {
 	return accesslog.Choice{Share: settings.Share, Slow: settings.Slow}
 }
 
-// dropped counts the lines that were not written: nobody took them in time, or the file
-// could not be written.
-func (a *access) dropped() uint64 {
-	lost := a.log.Dropped()
-	if a.file != nil {
-		lost += a.file.Lost()
-	}
-	return lost
-}
-
 // reopen has the next line go to the file that has the name then.
 func (a *access) reopen() {
 	if a != nil && a.file != nil {
@@ -71,7 +62,7 @@ func (a *access) close() {
 // sharedWriter is for several writers of whole lines.
 type sharedWriter struct {
 	mu sync.Mutex
-	to io.Writer
+	to sink.Whole
 }
 
 // Write implements io.Writer.

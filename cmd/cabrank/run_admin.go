@@ -79,7 +79,7 @@ func (s *service) sources() admin.Sources {
 func (s *service) linesDropped() map[string]uint64 {
 	dropped := map[string]uint64{"log": s.lines.Dropped()}
 	if s.access != nil {
-		dropped["access_log"] = s.access.dropped()
+		dropped["access_log"] = s.access.log.Dropped()
 	}
 	if s.workers != nil {
 		dropped["workers"] = s.workers.LinesDropped()

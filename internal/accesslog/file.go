@@ -1,12 +1,15 @@
 package accesslog
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/sink"
 )
 
 const (
@@ -24,8 +27,8 @@ type File struct {
 	path   string
 	log    *slog.Logger
 	again  atomic.Bool
-	lost   atomic.Uint64 // lines
-	file   *os.File      // nil if it cannot be opened now
+	file   *os.File // nil if it cannot be opened now
+	lines  sink.Whole
 	looked time.Time
 	told   time.Time
 }
@@ -41,24 +44,44 @@ func Open(path string, log *slog.Logger) (*File, error) {
 }
 
 func (f *File) open() (err error) {
-	f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640) //nolint:gosec // log shippers are in the group
+	// To open a pipe without a reader would wait for one.
+	const flags = os.O_WRONLY | os.O_APPEND | os.O_CREATE | syscall.O_NONBLOCK
+	f.file, err = os.OpenFile(f.path, flags, 0o640) //nolint:gosec // log shippers are in the group
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%s is a pipe that nobody reads, or a socket", f.path)
+	}
+	f.lines = sink.Whole{To: f.file, Cut: err == nil && endsWithin(f.path)}
 	return err
+}
+
+// endsWithin reports whether a file ends within a line, as a full disk leaves it.
+func endsWithin(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	var end [1]byte
+	_, err = file.ReadAt(end[:], info.Size()-1)
+	return err == nil && end[0] != '\n'
 }
 
 // Reopen has the next lines go to the file that has the name then.
 func (f *File) Reopen() { f.again.Store(true) }
 
-// Write appends lines. An error, which the log tells of once a minute, loses them.
+// Write appends lines. An error, which the log tells of once a minute, loses those
+// behind the first n bytes, which are whole lines.
 func (f *File) Write(lines []byte) (n int, err error) {
 	if f.again.Swap(false) || time.Since(f.looked) >= lookEvery && f.moved() || f.file == nil {
 		f.close()
 		err = f.open()
 	}
 	if err == nil {
-		n, err = f.file.Write(lines)
-	}
-	if err != nil {
-		f.lost.Add(uint64(bytes.Count(lines[n:], []byte("\n"))))
+		n, err = f.lines.Write(lines)
 	}
 	if err != nil && time.Since(f.told) >= tellEvery {
 		f.told = time.Now()
@@ -66,9 +89,6 @@ func (f *File) Write(lines []byte) (n int, err error) {
 	}
 	return n, err
 }
-
-// Lost returns how many lines could not be written. It may be called from anywhere.
-func (f *File) Lost() uint64 { return f.lost.Load() }
 
 // moved reports whether the name is that of another file, or of none.
 func (f *File) moved() bool {

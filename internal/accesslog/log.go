@@ -53,7 +53,8 @@ func New(choice Choice, to io.Writer) *Log {
 // Choose changes which calls are written.
 func (l *Log) Choose(choice Choice) { l.choice.Store(&choice) }
 
-// Dropped returns how many lines were not written.
+// Dropped returns how many lines were not written: nobody took them in time, or the
+// writer failed.
 func (l *Log) Dropped() uint64 { return l.sink.Dropped() }
 
 // Close writes what is left, for a second at most.

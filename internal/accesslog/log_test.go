@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,14 +147,14 @@ func TestFolderGone(t *testing.T) {
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
+	l := New(Choice{Share: 1}, f)
 	for range 3 {
 		f.Reopen()
-		if _, err := io.WriteString(f, "1\n"); err == nil {
-			t.Error("no error")
-		}
+		l.Call(call(grpcwire.OK, time.Second))
 	}
-	if f.Lost() != 3 {
-		t.Errorf("%d lines are counted as lost", f.Lost())
+	l.Close()
+	if l.Dropped() != 3 {
+		t.Errorf("%d lines are counted as lost", l.Dropped())
 	}
 	if n := strings.Count(told.String(), "lines of the access log are lost"); n != 1 {
 		t.Errorf("the log has it %d times", n)
@@ -166,6 +167,55 @@ func TestFolderGone(t *testing.T) {
 	}
 	if _, err := Open(folder, nil); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder is opened: %v", err)
+	}
+}
+
+// A file that was left within a line, by a full disk or a host that went down, gets the
+// next line on a line of its own.
+func TestLineOfItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.log")
+	for _, c := range []struct{ before, want string }{{"", "1\n"}, {"0\n", "0\n1\n"}, {`{"time":`, "{\"time\":\n1\n"}} {
+		if err := os.WriteFile(path, []byte(c.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(f, "1\n")
+		f.Close()
+		if got, _ := os.ReadFile(path); err != nil || string(got) != c.want {
+			t.Errorf("behind %q: %q, %v", c.before, got, err)
+		}
+	}
+}
+
+// A pipe that nobody reads holds nobody up, and one that somebody reads gets the lines.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if _, err := Open(path, log); err == nil || err.Error() != "access log: "+path+" is a pipe that nobody reads, or a socket" {
+		t.Fatalf("nobody reads: %v", err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	f, err := Open(path, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.WriteString(f, "1\n"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 2)
+	if _, err := io.ReadFull(reader, got); err != nil || string(got) != "1\n" {
+		t.Errorf("the reader has %q, %v", got, err)
 	}
 }
 

@@ -204,7 +204,7 @@ func newCollector(sources Sources) *collector {
 		buffered:        desc("buffered_bytes", "Bytes in buffers of calls and connections now, as buffer_total bounds them."),
 		mostConnections: desc("connections_limit", "Connections of callers that there may be now."),
 		mostBuffered:    desc("buffered_limit_bytes", "Bytes that may be in buffers now."),
-		dropped:         desc("lines_dropped_total", "Lines that were dropped because nobody read them, of cabrank's log and of its workers.", "of"),
+		dropped:         desc("lines_dropped_total", "Lines that were dropped because nobody read them or a full disk did not take them.", "of"),
 		queueLength:     desc("queue_length", "Calls that wait for a slot now."),
 		inFlight:        desc("in_flight", "Slots of a worker that a call has now.", "worker"),
 		slots:           desc("slots", "Slots of a worker in all.", "worker"),

@@ -6,6 +6,7 @@
 package sink
 
 import (
+	"bytes"
 	"io"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ type Sink struct {
 	mu      sync.Mutex
 	pending []byte // lines, whole
 	sources []*Source
-	dropped uint64 // lines, ever
+	dropped uint64 // lines, ever, with those that the writer has not taken
 }
 
 // Source is one share of a sink. Its fields are guarded by Sink.mu.
@@ -49,7 +50,7 @@ type Source struct {
 
 // New returns a sink for a writer, which gets whole lines, several in one Write.
 func New(writer io.Writer) *Sink {
-	return &Sink{writer: writer, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	return &Sink{writer: &Whole{To: writer}, wake: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
 // Source adds a source. notice appends a line that says how many are missing.
@@ -73,8 +74,8 @@ func (s *Sink) run() {
 	for stopping := false; ; {
 		if batch = s.take(batch[:0]); len(batch) > 0 {
 			// There is nobody to tell: a reader that is gone loses the lines.
-			_, _ = s.writer.Write(batch)
-			s.written()
+			n, _ := s.writer.Write(batch)
+			s.written(batch[n:])
 			continue
 		}
 		if stopping {
@@ -105,16 +106,18 @@ func (s *Sink) take(spare []byte) []byte {
 	return batch
 }
 
-// Dropped returns how many lines were dropped since New.
+// Dropped returns how many lines were dropped since New, or not taken by the writer.
 func (s *Sink) Dropped() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dropped
 }
 
-func (s *Sink) written() {
+// written is called after each Write, with the lines that it has not taken.
+func (s *Sink) written(lost []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.dropped += uint64(bytes.Count(lost, newline()))
 	for _, from := range s.sources {
 		from.writing = 0
 	}

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -104,5 +105,54 @@ func TestClose(t *testing.T) {
 	s.Close()
 	if want := strings.Repeat("x\n", 100); got.String() != want {
 		t.Errorf("got %q", got.String())
+	}
+}
+
+// fullDisk takes so many bytes and no more.
+type fullDisk struct {
+	room int
+	bytes.Buffer
+}
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	n := min(len(p), d.room)
+	d.room -= n
+	d.Buffer.Write(p[:n])
+	if n < len(p) {
+		return n, errors.New("no space left")
+	}
+	return n, nil
+}
+
+// A disk that becomes full within a line, wherever, never glues the next line to what it
+// has of that one, and each line that is not there in full is counted.
+func TestLinesOnAFullDisk(t *testing.T) {
+	const first, line, last = "first\n", "a line\n", "the last\n"
+	for room := range 3*len(line) + 2 {
+		disk := &fullDisk{room: room}
+		s := New(disk)
+		give := func(lines string) {
+			n, _ := s.writer.Write([]byte(lines))
+			s.written([]byte(lines)[n:])
+		}
+		give(first)
+		give(line + line)
+		disk.room = 1000
+		give(last)
+		got := disk.String()
+		whole := 0
+		for there := range strings.Lines(got) {
+			if there == first || there == line {
+				whole++
+			}
+		}
+		// A line whose end alone did not fit is completed by the next one's beginning.
+		ended := room == len(first)-1 || room == len(first+line)-1 || room == len(first+line+line)-1
+		if ended {
+			whole--
+		}
+		if !strings.HasSuffix("\n"+got, "\n"+last) || strings.Contains(got, "\n\n") || uint64(whole)+s.Dropped() != 3 {
+			t.Errorf("room for %d bytes: %q, %d dropped", room, got, s.Dropped())
+		}
 	}
 }
