@@ -15,9 +15,6 @@ import (
 	"github.com/cabrank/cabrank/internal/sink"
 )
 
-// mostPath bounds the path in a line, octets: it is the caller's to choose.
-const mostPath = 200
-
 // Choice says which calls are written.
 type Choice struct {
 	// Share of the calls that ended well and were not slow: 0 none, 1 all.
@@ -92,7 +89,7 @@ func isError(a *relay.Access) bool {
 // appendCall appends a line. What is empty or zero is left out, but for the times.
 func appendCall(b []byte, a *relay.Access, now time.Time) []byte {
 	b = appendTime(append(b, `{"time":"`...), now)
-	b = appendText(append(b, `","method":`...), a.Path[:min(len(a.Path), mostPath)])
+	b = appendText(append(b, `","method":`...), a.Path)
 	if a.GRPC {
 		b = append(append(append(b, `,"code":"`...), a.Code.String()...), '"')
 	} else {

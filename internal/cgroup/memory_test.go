@@ -188,3 +188,24 @@ func FuzzMemory(f *testing.F) {
 		}
 	})
 }
+
+func TestOOMKills(t *testing.T) {
+	tests := []struct {
+		name  string
+		files []string
+		want  int64
+		known bool
+	}{
+		{"no control groups", nil, 0, false},
+		{"v2", []string{selfFile, "0::/a/b\n", mountsFile, mountV2, groupB + "memory.events", "low 0\nhigh 7\nmax 9\noom 3\noom_kill 2\noom_group_kill 1\n", groupA + "memory.events", "oom_kill 5\n"}, 2, true},
+		{"v2, without a controller of its own", []string{selfFile, "0::/a/b\n", mountsFile, mountV2, groupA + "memory.events", "oom 3\noom_kill 5\n"}, 5, true},
+		{"v2, the root of all groups", []string{selfFile, "0::/\n", mountsFile, mountV2}, 0, false},
+		{"v1", []string{selfFile, "3:memory:/\n", mountsFile, mountMemoryV1, memV1 + "memory.oom_control", "oom_kill_disable 1\nunder_oom 0\noom_kill 4\n"}, 4, true},
+		{"v1, an old kernel", []string{selfFile, "3:memory:/\n", mountsFile, mountMemoryV1, memV1 + "memory.oom_control", "oom_kill_disable 1\nunder_oom 0\n"}, 0, false},
+	}
+	for _, test := range tests {
+		if got, known := Find(tree(test.files...)).OOMKills(); got != test.want || known != test.known {
+			t.Errorf("%s: %d, %v", test.name, got, known)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 // Concurrency: it belongs to the relay, and changes when the function that got it has
 // returned. So does Path.
 type Access struct {
-	Path   []byte        // as the caller has sent it, without a query
+	Path   []byte        // as the caller has sent it, without a query; at most 200 octets of it
 	GRPC   bool          // it is of gRPC
 	Code   grpcwire.Code // of gRPC
 	Status int           // of HTTP, for calls that are not of gRPC; 0: the caller has left
@@ -29,6 +29,18 @@ type Access struct {
 	Received, Sent int64 // bytes of messages, from the caller and to it
 }
 
+// appendPath appends the path of the call, without a query, as far as it is known still:
+// at most mostPath octets.
+func (c *call) appendPath(to []byte) []byte {
+	switch {
+	case c.method != nil:
+		return append(to, c.method.name[:min(len(c.method.name), mostPath)]...)
+	case c.form != nil:
+		return append(to, c.form.path[:min(len(c.form.path), mostPath)]...)
+	}
+	return to
+}
+
 // tellAccess has the finished call logged, if anybody logs calls.
 func (st *stand) tellAccess(c *call, now time.Duration) {
 	tell := st.relay.settings().Access
@@ -41,13 +53,8 @@ func (st *stand) tellAccess(c *call, now time.Duration) {
 		Took: now - c.started, Waited: c.waited, Worked: c.work.total,
 		Tries: c.previous, Received: c.received, Sent: c.sent,
 	}
-	switch {
-	case c.method != nil:
-		a.Path = append(st.accessPath[:0], c.method.name...)
-		st.accessPath = a.Path
-	case c.form != nil:
-		a.Path = c.form.path
-	}
+	st.accessPath = c.appendPath(st.accessPath[:0])
+	a.Path = st.accessPath
 	if c.form != nil {
 		a.Hops = c.form.hops
 	}

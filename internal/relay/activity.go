@@ -13,6 +13,7 @@ type Sight struct {
 	Heard    time.Time // when it last showed in an answer that a thread works; a refusal does not
 	Owed     time.Time // when the oldest call there began that was sent to its end and is not answered with a byte; seen after a moment of silence
 	Owing    int       // calls that Owed is about
+	Method   string    // path of the oldest of them, else of the last call that was given up like them; at most 200 bytes
 	Left     time.Time // when a call there was last given up by its caller or its deadline
 	GivenUp  int       // calls that were given up so since Heard, and were like that of Owed
 	First    time.Time // when the first of these began
@@ -43,7 +44,7 @@ func (r *Relay) Activity(e *Endpoint) Sight {
 	return Sight{
 		InFlight: inFlight, Served: all.served, Cuts: all.cuts, Oldest: r.at(all.oldest), TurnsAway: all.turned > e.answered(),
 		Answered: r.at(e.answered()),
-		Heard:    r.at(s.heard), Owed: r.at(s.owed), Owing: s.owing, Left: r.at(s.left),
+		Heard:    r.at(s.heard), Owed: r.at(s.owed), Owing: s.owing, Method: s.method, Left: r.at(s.left),
 		GivenUp: s.given.calls, First: r.at(s.given.first), Latest: r.at(s.latest),
 		Longest: s.longest, Doubtful: doubtful, Opened: s.opened,
 	}

@@ -19,6 +19,8 @@ const (
 	// longRuns times the longest run that a method usually has is how long its
 	// calls may take before silence tells anything (R6).
 	longRuns = 3
+	// mostPath bounds the path of a call where it is told, octets.
+	mostPath = 200
 )
 
 // sight is what one look at an endpoint found, over all shards. Instants are 0
@@ -35,6 +37,7 @@ type sight struct {
 	// others run there; left is when a call was given up there.
 	owing, waits int
 	owed, left   time.Duration
+	method       string // of the call of owed, else of the last of given
 	// given are the calls of owed's kind that were given up since heard. latest is
 	// when the youngest call of either kind began, and longest the longest run
 	// ever seen of their methods.
@@ -271,6 +274,7 @@ type silence struct {
 	given  givenUp       // since the last answer that a look has seen
 	last   time.Duration // when the last call of given began
 	lastOf *method       // its method
+	path   []byte        // its path
 	opened uint64        // calls that were sent there
 }
 
@@ -309,7 +313,7 @@ func (u *upstream) listen(s *sight) {
 			default:
 				s.owing++
 				if s.owed == 0 || began < s.owed {
-					s.owed = began
+					s.owed, s.method = began, string(a.call.appendPath(nil))
 				}
 				s.owes(began, a.call.method, u.st.relay)
 			}
@@ -326,6 +330,9 @@ func (u *upstream) listen(s *sight) {
 			s.given.first = given.first
 		}
 		s.owes(u.last, u.lastOf, u.st.relay)
+		if s.owed == 0 {
+			s.method = string(u.path)
+		}
 	}
 }
 
@@ -349,6 +356,7 @@ func (u *upstream) gaveUp(a *attempt, began, now time.Duration) {
 			u.given.first = began
 		}
 		u.given.until, u.last, u.lastOf = now, max(u.last, began), a.call.method
+		u.path = a.call.appendPath(u.path[:0])
 	}
 	u.st.relay.looker.rouse()
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,6 +237,9 @@ func TestActivityOwed(t *testing.T) {
 		began := time.Now()
 		pass(time.Second + 2*lookEvery)
 		got := p.Activity(e)
+		if got.Method != hello {
+			t.Errorf("the call that is owed an answer is of %q", got.Method)
+		}
 		if got.Owed.IsZero() || got.Heard.After(began) || got.Longest != 10*time.Millisecond {
 			t.Errorf("with a call that is not answered: %+v", got)
 		}
@@ -256,6 +260,31 @@ func TestActivityOwed(t *testing.T) {
 		pass(lookEvery + time.Millisecond)
 		if got := p.Activity(e); got.Left.Before(left) || got.InFlight != 0 {
 			t.Errorf("after the caller has left at %v: %+v", left, got)
+		}
+	})
+}
+
+// Whoever reads the log of a hung worker learns of which method a call was, also one that
+// nobody has answered before, and one whose caller has left.
+func TestMethodOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		e, worker := p.ends[0], p.peers[0]
+		for _, path := range []string{"/shop.Orders/New", "/shop.Orders/" + strings.Repeat("x", 300)} {
+			down, up := p.next, p.seen[0]
+			p.next, p.seen[0] = p.next+2, p.seen[0]+2
+			p.caller.WriteHeaders(down, end, request(path)...)
+			pass(time.Second)
+			worker.WantHeaders(up, end)
+			pass(2 * lookEvery)
+			if got := p.Activity(e).Method; got != path[:min(len(path), mostPath)] {
+				t.Errorf("while a call to %.20s runs: %q", path, got)
+			}
+			p.giveUp(0, down, up)
+			pass(2 * lookEvery)
+			if got := p.Activity(e).Method; got != path[:min(len(path), mostPath)] {
+				t.Errorf("after a call to %.20s was given up: %q", path, got)
+			}
 		}
 	})
 }

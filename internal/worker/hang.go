@@ -41,6 +41,7 @@ type signs struct {
 	still    time.Duration // for how long its process group has used no CPU; 0 if it has, or nobody can tell
 	missed   int           // health checks in a row that it did not answer while idle
 	left     time.Duration // since the last call was given up there
+	method   string        // of a call that it owes an answer
 	longest  time.Duration // longest time seen until an answer to calls of the methods in question
 }
 
@@ -79,7 +80,11 @@ func (s signs) limit(timeout time.Duration) time.Duration { return max(timeout, 
 
 // told is what the log tells of a silent worker.
 func (s signs) told() []any {
-	return []any{"calls", s.owing, "given_up", s.givenUp, "silent", s.silent.Round(time.Millisecond).String()}
+	told := []any{"calls", s.owing, "given_up", s.givenUp, "silent", s.silent.Round(time.Millisecond).String()}
+	if s.method != "" {
+		told = append(told, "method", s.method)
+	}
+	return told
 }
 
 // stillness tells for how long a process group has used no CPU worth the name.
@@ -165,7 +170,7 @@ func later(a, b time.Time) time.Time {
 // signs gathers what is known of a life at now. The CPU time is read only when
 // it matters.
 func (w *worker) signs(l *life, work Work, now time.Time) signs {
-	s := signs{inFlight: work.InFlight, missed: l.missed, longest: work.Longest, left: now.Sub(work.Left)}
+	s := signs{inFlight: work.InFlight, missed: l.missed, longest: work.Longest, method: work.Method, left: now.Sub(work.Left)}
 	since, still := l.hang.since(work), &l.hang.still
 	if since.IsZero() {
 		*still = stillness{}

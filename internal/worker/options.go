@@ -193,6 +193,9 @@ type Work struct {
 	// Owing is how many such calls run there. It may be of a moment before that of
 	// InFlight.
 	Owing int
+	// Method is the path of the call that Owed is about, or if there is none of the last
+	// of those that GivenUp counts, at most 200 bytes.
+	Method string
 	// Left is when a call was last given up there by its caller or by its
 	// deadline. Its handler may run on (R5).
 	Left time.Time

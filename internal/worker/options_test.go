@@ -97,7 +97,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, reason := range Reasons() {
 		seen[reason.String()] = true
 	}
-	if len(seen) != 26 || seen["unknown"] {
+	if len(seen) != 27 || seen["unknown"] {
 		t.Errorf("labels %v", seen)
 	}
 }

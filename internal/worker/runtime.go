@@ -128,7 +128,7 @@ func (w *worker) checkRunTime(l *life, work Work, now time.Time) {
 	if !b.over(limit, now) {
 		return
 	}
-	w.log.Warn("worker computes for too long, killed", "pid", l.group, "calls", work.InFlight,
+	w.log.Warn("worker computes for too long, killed", "pid", l.group, "calls", work.InFlight, "method", work.Method,
 		"since", now.Sub(b.since).Round(time.Millisecond).String(), "for_nobody", b.nobody, "max_run_time", limit.String())
 	w.doom(l, CauseRunTime)
 }

@@ -95,6 +95,9 @@ const (
 	// CauseRunTime is a process killed because a call ran there for too long,
 	// and it computed (Options.MaxRunTime).
 	CauseRunTime
+	// CauseOOM is a process that the kernel killed because memory was used up, as far as
+	// its control group tells.
+	CauseOOM
 )
 
 func (c Cause) String() string {
@@ -115,13 +118,15 @@ func (c Cause) String() string {
 		return "hook failed"
 	case CauseRunTime:
 		return "run time"
+	case CauseOOM:
+		return "oom"
 	}
 	return "unknown"
 }
 
 // Causes returns every Cause, in order.
 func Causes() []Cause {
-	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung, CauseHookFailed, CauseRunTime}
+	return []Cause{CauseExit, CauseSignal, CauseBootTimeout, CauseAddressTaken, CauseExecFailed, CauseHung, CauseHookFailed, CauseRunTime, CauseOOM}
 }
 
 // Reason is why a worker was ended on purpose. Its String is the value of the

@@ -38,6 +38,7 @@ type Supervisor struct {
 	spawner   *spawner
 	leash     *leash
 	hooks     *hookRunner
+	ooms      *oomWatch
 	sink      *sink.Sink
 
 	latest   atomic.Pointer[Options]  // see settings
@@ -79,7 +80,7 @@ func New(options Options) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		options: options, began: time.Now(),
-		addresses: newAddresses(&options), reaper: newReaper(), sink: sink.New(options.Output.Writer),
+		addresses: newAddresses(&options), reaper: newReaper(), ooms: newOOMWatch(), sink: sink.New(options.Output.Writer),
 		orders: make(chan func(*foreman)), nudge: make(chan struct{}, 1),
 		frozen: make(chan struct{}), stopping: make(chan struct{}), killing: make(chan struct{}),
 		started: make(chan struct{}), ended: make(chan struct{}),

@@ -158,6 +158,7 @@ func causeOf(err error) Cause {
 type ending struct {
 	cause  Cause
 	how    string
+	hint   string        // what else it may have been
 	served time.Duration // since it was ready first
 }
 
@@ -179,9 +180,9 @@ func (w *worker) live(l *life) (end ending, over bool) {
 		case <-l.exited:
 			// Before anything else: no call may be sent to a dead process.
 			w.s.options.Rank.Down(w.name)
-			end.served = l.served(time.Now())
-			state := w.bury(l)
-			end.cause, end.how = l.cause(state), l.how(state)
+			served := l.served(time.Now())
+			end = w.ended(l, w.bury(l))
+			end.served = served
 			return end, false
 		case v := <-l.verdicts:
 			l.hear(v, time.Now())
@@ -219,6 +220,7 @@ func (w *worker) hearBlind(v verdict) {
 // does not listen any more, is silent for too long, or takes too long to boot.
 func (w *worker) look(l *life) {
 	now, work := time.Now(), w.activity()
+	w.s.ooms.look(now)
 	if l.wasSuspended(now) {
 		return // what has come meanwhile is heard first
 	}
@@ -398,7 +400,11 @@ func (w *worker) rest(end ending) bool {
 		s.Restarts[end.cause]++
 		s.Ends[end.cause]++
 	})
-	w.log.Warn("worker ended", "cause", end.cause.String(), "how", end.how, "restart_in", wait.Round(time.Millisecond))
+	told := []any{"cause", end.cause.String(), "how", end.how, "restart_in", wait.Round(time.Millisecond)}
+	if end.hint != "" {
+		told = append(told, "hint", end.hint)
+	}
+	w.log.Warn("worker ended", told...)
 	if w.backOff.looping && !wasLooping {
 		w.log.Error("worker in a crash loop: 5 exits within 60 s", "how", end.how)
 	}

@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/cgroup"
+)
+
+const (
+	// killedByShell is the status with which a shell tells that KILL has ended its
+	// command: 128 and the number of the signal.
+	killedByShell = 128 + int(syscall.SIGKILL)
+	// oomEvery is the time between two looks at the count of kills: a kill is a worker's
+	// if it was counted up to twice as long before the worker's end was seen.
+	oomEvery = 5 * time.Second
+
+	outOfMemory  = "killed by the kernel: out of memory"
+	perhapsOfMem = "nobody here has killed it; the kernel may have, for lack of memory, which this control group does not tell: see dmesg"
+)
+
+// oomWatch tells whether the kernel has killed a worker because memory was used up. The
+// count of the control group does not say whom: it is taken to be a worker that KILL has
+// ended just then.
+//
+// Concurrency: its methods may be called from anywhere.
+type oomWatch struct {
+	count func() (int64, bool)
+
+	mu           sync.Mutex
+	older, newer int64     // counts of the last two looks
+	looked       time.Time // when newer was read
+	told         int64     // up to where kills were some worker's
+}
+
+func newOOMWatch() *oomWatch { return &oomWatch{count: cgroup.Find(os.DirFS("/")).OOMKills} }
+
+// look reads the count now and then.
+func (o *oomWatch) look(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.looked.IsZero() && now.Sub(o.looked) < oomEvery {
+		return
+	}
+	count, _ := o.count()
+	if o.older = o.newer; o.looked.IsZero() {
+		o.older = count
+	}
+	o.newer, o.looked = count, now
+}
+
+// killed reports whether a worker that KILL has ended now was killed for lack of memory,
+// and whether that is known.
+func (o *oomWatch) killed() (yes, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	count, known := o.count()
+	o.told = max(o.told, o.older)
+	if !known || count <= o.told {
+		return false, known
+	}
+	o.told++
+	return true, true
+}
+
+// wasKilled reports whether KILL has ended the process, or what its shell ran.
+func wasKilled(state *os.ProcessState) bool {
+	if state == nil {
+		return false // other code of this process took the status
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL || state.ExitCode() == killedByShell
+}
+
+// ended says how a life ended whose leader is buried.
+func (w *worker) ended(l *life, state *os.ProcessState) ending {
+	end := ending{cause: l.cause(state), how: l.how(state)}
+	if l.doomed || !wasKilled(state) {
+		return end
+	}
+	switch oom, known := w.s.ooms.killed(); {
+	case oom:
+		end.cause, end.how = CauseOOM, end.how+" ("+outOfMemory+")"
+	case !known:
+		end.hint = perhapsOfMem
+	}
+	return end
+}
