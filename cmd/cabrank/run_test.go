@@ -34,6 +34,7 @@ func TestStartHint(t *testing.T) {
 		{[]string{"./worker"}, fs.ErrNotExist, ""},
 		{[]string{"./worker"}, fs.ErrPermission, ""},
 		{[]string{"worker"}, nil, ""},
+		{config.DefaultCommand(), &fs.PathError{Op: "open", Path: os.DevNull, Err: fs.ErrNotExist}, ""},
 	} {
 		got := startHint(test.command, test.err)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {

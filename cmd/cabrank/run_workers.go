@@ -92,8 +92,9 @@ func (s *service) startWorkers(ctx context.Context) error {
 
 // startHint says what is most likely wrong with a command that was not found.
 func startHint(command []string, err error) string {
+	file, _ := errors.AsType[*fs.PathError](err)
 	switch {
-	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist), file != nil && file.Path == os.DevNull:
 		return ""
 	case worker.IsHook(err):
 		return "hooks are started directly, not by a shell"

@@ -27,7 +27,13 @@ func TestFileFaults(t *testing.T) {
 		{"wrong level, one of many", "port: 1", "cabrank.yml:1: port: unknown key; did you mean server.port or probes.port or metrics.port?"},
 		{"name of a flag", "queue-timeout: 5s", "cabrank.yml:1: queue-timeout: unknown key; did you mean queue.timeout?"},
 		{"name of a flag for two keys", "listen: ':8080'", "cabrank.yml:1: listen: unknown key; did you mean server.host and server.port?"},
-		{"tab", "workers:\n\tcount: 2", "cabrank.yml:2: is not valid YAML, here or below: found character that cannot start any token" +
+		{"tab", "workers:\n\tcount: 2", "cabrank.yml:2: is not valid YAML, here or below: a line begins with a tab" +
+			"; allowed: key: value, keys of one section indented alike, with spaces"},
+		{"tab further down", "workers:\n  count: 2\n\n\tmin_ready: 1", "cabrank.yml:4: is not valid YAML, here or below: a line begins with a tab" +
+			"; allowed: key: value, keys of one section indented alike, with spaces"},
+		{"tab on the first line", "\tworkers:\n  count: 2", "cabrank.yml:1: is not valid YAML, here or below: a line begins with a tab" +
+			"; allowed: key: value, keys of one section indented alike, with spaces"},
+		{"text with a sign of YAML", "workers:\n  count: 2\nbalance_key: @x\n", "cabrank.yml:3: is not valid YAML, here or below: text that begins with @, % or ` needs quotes" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or auto`},
 		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or auto"},

@@ -62,14 +62,14 @@ func (f *file) parse(content []byte) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return // an empty file sets nothing
 	} else if err != nil {
-		f.syntax(err)
+		f.syntax(err, string(content))
 		return
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
 		f.fault(second.Line, "", "a second YAML document begins here", "one document per file")
 	case !errors.Is(err, io.EOF):
-		f.syntax(err)
+		f.syntax(err, string(content))
 		return
 	}
 	for _, root := range document.Content {
@@ -90,26 +90,45 @@ func (f *file) root(node *yaml.Node) {
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntax reports what the YAML parser found, which gives the line only as text.
-func (f *file) syntax(err error) {
-	what, line := yamlFault(err)
+func (f *file) syntax(err error, text string) {
+	what, line := yamlFault(err, text)
 	// The parser may name the line on which the enclosing block begins.
 	f.fault(line, "", "is not valid YAML, here or below: "+what,
 		"key: value, keys of one section indented alike, with spaces")
 }
 
-// yamlFault returns what the parser has found, on one line, and the line of the file,
-// 0 if it does not tell. An alias, which it would repeat, may be a password that
-// begins with a star.
-func yamlFault(err error) (what string, line int) {
+// yamlFault returns what the parser has found in a text, on one line, and the line of
+// the text, 0 if it does not tell. An alias, which it would repeat, may be a password
+// that begins with a star.
+func yamlFault(err error, text string) (what string, line int) {
 	what = err.Error()
 	if match := yamlLine.FindStringSubmatch(what); match != nil {
 		what = what[len(match[0]):]
 		line, _ = strconv.Atoi(match[1]) // no number: 0, the file as a whole
 	}
-	if strings.Contains(what, "anchor '") {
+	switch tab := tabBefore(text, line); {
+	case strings.Contains(what, "anchor '"):
 		what = "an alias to nothing that comes before; text that begins with * needs quotes"
+	case tab > 0 && (strings.Contains(what, "cannot start any token") || strings.Contains(what, "tab character")):
+		return "a line begins with a tab", tab
+	case strings.Contains(what, "cannot start any token"):
+		what = "text that begins with @, % or ` needs quotes"
 	}
 	return strings.Join(strings.Fields(what), " "), line
+}
+
+// tabBefore returns the first line, from one on, that has a tab before its text; 0 if
+// none has.
+func tabBefore(text string, from int) int {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		trimmed := strings.TrimLeft(line, " \t")
+		if number >= from && strings.TrimSpace(trimmed) != "" && strings.Contains(line[:len(line)-len(trimmed)], "\t") {
+			return number
+		}
+	}
+	return 0
 }
 
 func (f *file) fault(line int, key, what, allowed string) {

@@ -115,7 +115,7 @@ func parseText(text string) (*yaml.Node, error) {
 	err := decoder.Decode(&document)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		what, _ := yamlFault(err)
+		what, _ := yamlFault(err, text)
 		return nil, fmt.Errorf("is not valid YAML: %s", what)
 	case err != nil || len(document.Content) != 1: // nothing but comments
 		return nil, errors.New("has no value")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -19,6 +20,8 @@ const maxFirstLine = 256
 // file that is there.
 func explainExec(path string, err error) error {
 	switch {
+	case ofInput(err): // the file to run was not looked at
+		return fmt.Errorf("%w: every process gets it as its input, and a container has to have it", err)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%w: it is no program of this machine; a script needs a first line such as #!/bin/sh", err)
 	case errors.Is(err, fs.ErrPermission):
@@ -28,7 +31,7 @@ func explainExec(path string, err error) error {
 	}
 	file, openErr := os.Open(path)
 	if openErr != nil {
-		return err // the file itself is what is missing
+		return explainMissing(path, err)
 	}
 	defer file.Close()
 	// A file that cannot be read tells nothing.
@@ -41,6 +44,21 @@ func explainExec(path string, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: the file is there, the loader that it was linked for is not", err)
+}
+
+// ofInput reports whether it is /dev/null that is missing or may not be opened.
+func ofInput(err error) bool {
+	file, ok := errors.AsType[*fs.PathError](err)
+	return ok && file.Path == os.DevNull && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission))
+}
+
+// explainMissing says of a file that is not there from where on it was looked for.
+func explainMissing(path string, err error) error {
+	folder, wdErr := os.Getwd()
+	if filepath.IsAbs(path) || wdErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w in %s", err, folder)
 }
 
 // explainLimit says which limit it is that does not let a process be started.

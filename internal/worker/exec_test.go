@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,16 @@ func TestExplainExec(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if err := explainExec(missing, exec.Command(missing).Start()); err == nil || !strings.HasSuffix(err.Error(), "missing: no such file or directory") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	folder, _ := os.Getwd()
+	const relative = "bin/worker"
+	if err := explainExec(relative, exec.Command(relative).Start()); err == nil || !strings.HasSuffix(err.Error(), "bin/worker: no such file or directory in "+folder) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	noNull := &fs.PathError{Op: "open", Path: os.DevNull, Err: syscall.ENOENT}
+	if err := explainExec("/bin/sh", noNull); !errors.Is(err, noNull) || strings.Contains(err.Error(), "loader") {
+		t.Errorf("without %s: %v", os.DevNull, err)
 	}
 	for limit, want := range map[syscall.Errno]string{
 		syscall.EAGAIN: "no more processes may be started, see ulimit -u and the pids limit of the container",
