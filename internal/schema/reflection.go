@@ -82,9 +82,8 @@ func (r *Reflection) Close() {
 func (r *Reflection) ask(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {
 	first := r.stream == nil
 	answer, err := r.exchange(ctx, question)
-	if first && !r.old && status.Code(err) == codes.Unimplemented {
-		r.old = true
-		return r.exchange(ctx, question)
+	if first && !r.old && mayHaveOld(err) {
+		answer, err = r.askOld(ctx, question, err)
 	}
 	if err != nil {
 		return nil, err
@@ -93,6 +92,34 @@ func (r *Reflection) ask(ctx context.Context, question *pb.ServerReflectionReque
 		return nil, &RefusedError{fmt.Sprintf("%s: %s", codes.Code(uint32(refused.GetErrorCode())), OneLine(refused.GetErrorMessage()))}
 	}
 	return answer, nil
+}
+
+// mayHaveOld reports whether a server that has failed so may have v1alpha alone. Not all
+// say Unimplemented of what they do not have: those that ask for permission first, and
+// proxies, say other things. What tells of the connection or of the time is the same
+// again.
+func mayHaveOld(err error) bool {
+	switch status.Code(err) {
+	case codes.OK, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return false
+	}
+	return true
+}
+
+// askOld asks over v1alpha. If the server does not have that either, what it has said of
+// v1 counts.
+func (r *Reflection) askOld(ctx context.Context, question *pb.ServerReflectionRequest, before error) (*pb.ServerReflectionResponse, error) {
+	r.Close()
+	r.stream, r.old = nil, true
+	answer, err := r.exchange(ctx, question)
+	if err == nil {
+		return answer, nil
+	}
+	r.old = false
+	if status.Code(err) == codes.Unimplemented {
+		return nil, before
+	}
+	return nil, err
 }
 
 func (r *Reflection) exchange(ctx context.Context, question *pb.ServerReflectionRequest) (*pb.ServerReflectionResponse, error) {

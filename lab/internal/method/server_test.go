@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -27,8 +28,8 @@ import (
 )
 
 // withWork is a server of the examples' service and of health.
-func withWork() *grpc.Server {
-	server := grpc.NewServer()
+func withWork(options ...grpc.ServerOption) *grpc.Server {
+	server := grpc.NewServer(options...)
 	workpb.RegisterWorkServer(server, workpb.UnimplementedWorkServer{})
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	return server
@@ -68,6 +69,31 @@ func TestFromServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that has v1alpha alone may say anything of v1, as one does that asks for
+// permission before it looks what there is. If it has neither, that is what counts.
+func TestServerThatRefusesV1(t *testing.T) {
+	for _, code := range []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.Internal, codes.NotFound, codes.Unknown} {
+		refuse := grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			if strings.HasPrefix(info.FullMethod, "/grpc.reflection.v1.") {
+				return status.Error(code, "not for you")
+			}
+			return handler(srv, stream)
+		})
+		server := withWork(refuse)
+		reflection.Register(server)
+		m, err := method.FromServer(t.Context(), serve(t, server), "cabrank.example.v1.Work/Io", limit)
+		if err != nil || m.Path != "/cabrank.example.v1.Work/Io" {
+			t.Errorf("%v: %v", code, err)
+		}
+	}
+	server := withWork(grpc.StreamInterceptor(func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+		return status.Error(codes.PermissionDenied, "not for you")
+	}))
+	reflection.RegisterV1(server)
+	_, err := method.FromServer(t.Context(), serve(t, server), "cabrank.example.v1.Work/Io", limit)
+	wantLine(t, "without v1alpha", err, "not for you")
 }
 
 // Whoever names something that is not there reads what is, on one line.

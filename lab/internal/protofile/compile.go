@@ -5,6 +5,7 @@
 package protofile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,13 +127,27 @@ func readBelow(folders []string, name string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
-func parse(name, text string) (parser.Result, error) {
+// parse parses a file. The parser panics at some mistakes, after it has told them.
+func parse(name, text string) (parsed parser.Result, err error) {
 	handler := reporter.NewHandler(nil) // the first error ends it
+	defer func() {
+		if recover() != nil {
+			parsed, err = nil, cmp.Or(handler.Error(), fmt.Errorf("%s: syntax error", name))
+		}
+	}()
+	text, is2024 := known2023(text)
 	tree, err := parser.Parse(name, strings.NewReader(text), handler)
 	if err != nil {
 		return nil, err
 	}
-	return parser.ResultFromAST(tree, true, handler)
+	if err := unknownEdition(tree); err != nil {
+		return nil, err
+	}
+	parsed, err = parser.ResultFromAST(tree, true, handler)
+	if err == nil && is2024 {
+		parsed.FileDescriptorProto().Edition = descriptorpb.Edition_EDITION_2024.Enum()
+	}
+	return parsed, err
 }
 
 // imports compiles what a file imports.

@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/lab/internal/protofile"
 )
@@ -120,6 +123,57 @@ func TestCompileRefuses(t *testing.T) {
 		_, err := protofile.Compile(t.Context(), []string{"a.proto"}, []string{dir})
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
+
+// A file of edition 2024 is compiled, whatever it says of who may use its types; a mistake
+// stands where it was made.
+func TestEdition2024(t *testing.T) {
+	dir := t.TempDir()
+	compile := func(text string) (*protoregistry.Files, error) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return protofile.Compile(t.Context(), []string{"a.proto"}, []string{dir})
+	}
+	const text = `edition = "2024";
+import option "nowhere.proto";
+package test;
+export message A {
+  // export message B {}
+  local message export { string x = 1; }
+  export message = 1;
+  local enum E { NONE = 0; }
+  repeated E es = 2;
+}
+service S { rpc Get(A) returns (A.export); }
+`
+	older := strings.NewReplacer("2024", "2023", "import option \"nowhere.proto\";", "", "export message A", "message A", "local message", "message", "local enum", "enum").Replace(text)
+	want, err := compile(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := compile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotFile, _ := got.FindFileByPath("a.proto")
+	wantFile, _ := want.FindFileByPath("a.proto")
+	if got, want := describe(gotFile), describe(wantFile); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if e := protodesc.ToFileDescriptorProto(gotFile).GetEdition(); e != descriptorpb.Edition_EDITION_2024 {
+		t.Errorf("edition %v", e)
+	}
+	for text, want := range map[string]string{
+		text + "  local message B { C c = 1; }": "a.proto:12:21: unknown type C",
+		`edition = "2031";`:                     `a.proto:1:11: edition "2031" is unknown: 2023 and 2024 are possible`,
+		"syntax = \"proto2\";\nmessage M { extensions 100 to 199 [verification = UNVERIFIED], 500 to max; }": "a.proto:2:62: syntax error: expecting ';'",
+	} {
+		if _, err := compile(text); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
