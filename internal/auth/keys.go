@@ -163,6 +163,7 @@ func parseJWKS(content []byte) (set keySet, err error) {
 	if err := json.Unmarshal(content, &all); err != nil {
 		return nil, fmt.Errorf("it is no JWK set: %w", err)
 	}
+	var weak error
 	for _, raw := range all.Keys {
 		var jwk jose.JSONWebKey
 		if err := jwk.UnmarshalJSON(raw); err != nil || jwk.Use != "" && jwk.Use != "sig" {
@@ -175,14 +176,17 @@ func parseJWKS(content []byte) (set keySet, err error) {
 			return nil, errors.New("it has a private key, which belongs to whoever signs tokens: the public ones are needed here")
 		}
 		k, err := newKey(jwk.KeyID, jwk.Key)
-		if err != nil {
-			return nil, err
+		if err != nil { // it is left out: the others are as good as they were
+			weak = err
+			continue
 		}
 		if k.narrow(jwk.Algorithm) {
 			set = append(set, k)
 		}
 	}
 	switch {
+	case len(set) == 0 && weak != nil:
+		return nil, weak
 	case len(set) == 0:
 		return nil, errors.New("it has no public key for signatures")
 	case len(set.find("")) > mostKeys:

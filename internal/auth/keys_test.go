@@ -85,6 +85,8 @@ func TestSeveralKeys(t *testing.T) {
 		jose.JSONWebKey{Key: k.rsa.Public(), KeyID: "r", Algorithm: "RS256", Use: "sig"}, jose.JSONWebKey{Key: k.ed.Public(), KeyID: "e"},
 		jose.JSONWebKey{Key: k.ec.Public()}, jose.JSONWebKey{Key: []byte(secret), KeyID: "s"},
 	)
+	small, _ := rsa.GenerateKey(rand.Reader, 1024)
+	weak := jwks(t, jose.JSONWebKey{Key: small.Public(), KeyID: "w"}, jose.JSONWebKey{Key: k.ec.Public(), KeyID: "e"})
 	for name, tc := range map[string]struct {
 		keys      []byte
 		algorithm jose.SignatureAlgorithm
@@ -103,6 +105,8 @@ func TestSeveralKeys(t *testing.T) {
 		"by an unknown id":         {set, jose.RS256, k.rsa, "x", errKey},
 		"a key without an id":      {set, jose.ES256, k.ec, "", nil},
 		"a key without an id, too": {set, jose.ES256, k.ec, "x", nil},
+		"a key that is too short":  {weak, jose.RS256, small, "w", errKey},
+		"one beside it":            {weak, jose.ES256, k.ec, "e", nil},
 		"a secret in the set":      {set, jose.HS256, []byte(secret), "s", errAlgorithm},
 	} {
 		t.Run(name, func(t *testing.T) {

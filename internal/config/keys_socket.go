@@ -178,11 +178,28 @@ func (c *Config) pushIsGuarded() *Fault {
 		return nil
 	}
 	host, _, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if isOwnHost(host) {
 		return nil
 	}
 	return c.faultAt("socket.push", c.Socket.Push+" can be reached from elsewhere, and there is no socket.push_token",
 		"an address such as 127.0.0.1:9001, or a token beside it")
+}
+
+func isOwnHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// openCalls warns of a port of which sockets alone are asked for a token.
+func (c *Config) openCalls() []string {
+	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || isOwnHost(c.Server.Host) {
+		return nil
+	}
+	key := "socket.auth_secret"
+	if c.Socket.Auth.Secret == "" {
+		key = "socket.auth_key"
+	}
+	return []string{fmt.Sprintf("%s: %s is for sockets alone: calls over gRPC at %s need no token", c.origins[key], key, c.Server.Addr())}
 }
 
 // cleanPush accepts where applications come in.

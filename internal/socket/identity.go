@@ -31,6 +31,7 @@ const endOfClock = math.MaxInt64
 // or who makes s.
 func (s *session) becomes(identity *Identity) {
 	s.identity = identity
+	s.stranger.Store(identity.isAwaited())
 	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
 	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: identity.User}
 	s.expires.Store(0)

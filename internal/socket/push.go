@@ -31,7 +31,7 @@ type Action string
 
 // The actions.
 const (
-	Broadcast   Action = "broadcast"   // an event comes, whatever they have subscribed to
+	Broadcast   Action = "broadcast"   // an event comes, whatever they have subscribed to; of everyone's to those who have shown a token, if one is wanted
 	Disconnect  Action = "disconnect"  // they end
 	Unsubscribe Action = "unsubscribe" // they hear no more of a channel, or of a pattern
 )
@@ -124,7 +124,9 @@ func (s *Server) obey(e broker.Event) {
 	case Broadcast:
 		members := make(map[*session]struct{}, len(found))
 		for _, session := range found {
-			members[session] = struct{}{}
+			if !c.Everyone || !session.stranger.Load() {
+				members[session] = struct{}{}
+			}
 		}
 		s.deliver(members, broker.Topic{Name: c.Channel}, broker.Event{Channel: c.Channel, ID: e.ID, Args: c.Args})
 	case Disconnect:

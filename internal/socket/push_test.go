@@ -65,6 +65,25 @@ func mustCommand(t *testing.T, s *Server, c Command) {
 	}
 }
 
+// What everyone hears does not come to a socket that has to show its token first.
+func TestEveryoneHasShownATokenFirst(t *testing.T) {
+	testkit.CheckLeaks(t)
+	first, _, urls := startPushed(t)
+	stranger, known := join(t, &websocket.Dialer{}, urls[1]), dial(t, urls[1]+"?token=b")
+	mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "staff", Args: json.RawMessage(`1`)})
+	if got := known.next(); got.kind != Evnt || got.args != "1" {
+		t.Errorf("got %+v", got)
+	}
+	stranger.send(`{"type":"auth","id":1,"token":"a"}`)
+	if got := stranger.next(); !strings.HasPrefix(got, `{"type":"ack","id":1`) {
+		t.Errorf("got %s before the token was shown", got)
+	}
+	mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "staff", Args: json.RawMessage(`2`)})
+	if got := stranger.next(); !strings.Contains(got, `"args":2`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Commands come to all sockets of a user, on all servers, and to no other.
 func TestCommandsByUser(t *testing.T) {
 	testkit.CheckLeaks(t)
