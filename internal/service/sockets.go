@@ -70,6 +70,7 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 		options.Database = r.Database()
 	}
 	options.AuthCookie, options.MessagesPerSecond = o.Auth.Cookie, o.MessageRate
+	options.Log = o.Log
 	options.Broker, options.Origins = joins, originsOf(o.Origins)
 	options.AllowEmptySubprotocol, options.Ping = o.AllowEmptySubprotocol, o.Ping
 	options.ReadLimit, options.QueueBytes, options.BufferTotal = int64(o.ReadLimit), int(o.QueueBytes), int64(o.BufferTotal)

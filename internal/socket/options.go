@@ -1,6 +1,9 @@
 package socket
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // Options of a Server. Zero takes the value that is named, unless it says otherwise.
 type Options struct {
@@ -55,6 +58,8 @@ type Options struct {
 	// QueueBytes is the most bytes of events that wait for one socket: 256 KiB. The
 	// oldest are dropped.
 	QueueBytes int
+	// Log is told of origins that may not. Zero: nobody is.
+	Log *slog.Logger
 	// BufferTotal is the most memory of all that waits for all sockets, with as much as
 	// lives for the garbage collector: 64 MiB.
 	BufferTotal int64
@@ -78,5 +83,8 @@ func (o Options) withDefaults() Options {
 	orElse(&o.MaxName, 1_024)
 	orElse(&o.QueueBytes, 256<<10)
 	orElse(&o.BufferTotal, 64<<20)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	return o
 }

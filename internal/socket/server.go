@@ -48,7 +48,9 @@ type Server struct {
 	closing chan struct{}  // ends the rounds
 	close   sync.Once
 
-	origins atomic.Pointer[[]string]
+	origins       atomic.Pointer[[]string]
+	originTold    atomic.Int64 // when the log was told of one that may not, in nanoseconds since 1970
+	originsUntold atomic.Int64 // how many there were since
 
 	mu          sync.Mutex
 	open        map[*session]struct{}
