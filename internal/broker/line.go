@@ -74,13 +74,47 @@ func (m *Memory) enqueue(w *waiter) error {
 		return ErrNobody
 	case m.options.CallCap > 0 && l != nil && l.waiting.Len() >= m.options.CallCap:
 		return ErrCapacity
-	case m.options.WaitingBytes > 0 && m.waiting+w.size() > m.options.WaitingBytes:
+	case !m.hasRoom(w):
 		return ErrFull
 	}
 	w.until = time.Now().Add(w.call.Timeout)
 	w.place = m.line(w.call.URI).waiting.PushBack(w)
-	m.waiting += w.size()
+	m.count(w, w.size())
 	return nil
+}
+
+// sourcePart is how many times as much memory of calls that wait as it leaves to others one
+// source takes.
+const sourcePart = 3
+
+// hasRoom reports whether one more may wait. The caller holds mu.
+func (m *Memory) hasRoom(w *waiter) bool {
+	if m.options.WaitingBytes <= 0 {
+		return true
+	}
+	left := m.options.WaitingBytes - m.waiting - w.size()
+	source := w.source()
+	return left >= 0 && (source == "" || m.waitingOf[source]+w.size() <= sourcePart*left)
+}
+
+// count notes that more bytes wait, or fewer. The caller holds mu.
+func (m *Memory) count(w *waiter, bytes int64) {
+	m.waiting += bytes
+	source := w.source()
+	if source == "" {
+		return
+	}
+	if m.waitingOf[source] += bytes; m.waitingOf[source] == 0 {
+		delete(m.waitingOf, source)
+	}
+}
+
+// source is whose call it is; "" if nobody knows.
+func (w *waiter) source() string {
+	if w.call.Caller == nil {
+		return ""
+	}
+	return w.call.Caller.Source
 }
 
 // watch ends the call in time, or with its caller.
@@ -122,7 +156,7 @@ func (m *Memory) takeOut(w *waiter) {
 	l := m.lines[w.call.URI]
 	l.waiting.Remove(w.place)
 	w.place = nil
-	m.waiting -= w.size()
+	m.count(w, -w.size())
 	m.forget(w.call.URI, l)
 }
 

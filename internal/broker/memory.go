@@ -10,7 +10,8 @@ import (
 type MemoryOptions struct {
 	// CallCap is the most calls that wait for one URI.
 	CallCap int
-	// WaitingBytes is the most memory of all calls that wait, about.
+	// WaitingBytes is the most memory of all calls that wait, about. Those of one source
+	// have three quarters of it at most.
 	WaitingBytes int64
 }
 
@@ -25,6 +26,8 @@ type Memory struct {
 	closed  bool
 	lines   map[string]*line // by URI
 	waiting int64            // bytes
+
+	waitingOf map[string]int64 // the same, by source
 
 	// publishing is held while an event goes out: that is the order of events. It is
 	// taken before mu, and not held while patterns are compared.
@@ -45,7 +48,7 @@ type pattern struct {
 // NewMemory returns a broker that nobody uses yet.
 func NewMemory(options MemoryOptions) *Memory {
 	return &Memory{
-		options: options, lines: map[string]*line{},
+		options: options, lines: map[string]*line{}, waitingOf: map[string]int64{},
 		channels: map[string]bool{}, patterns: map[string]uint64{},
 	}
 }

@@ -60,6 +60,32 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// Who fills the memory of calls that wait leaves room for others.
+func TestWaitingCallsOfOneSource(t *testing.T) {
+	m := broker.NewMemory(broker.MemoryOptions{WaitingBytes: 100_000})
+	ctx, leave := context.WithCancel(t.Context())
+	place := func(source string) (err error) {
+		m.Call(ctx, broker.Call{
+			Caller: &broker.Caller{Source: source}, URI: "nobody", Args: make(json.RawMessage, 1000), Timeout: time.Minute,
+			Accepted: func(e error) { err = e }, Answered: func(json.RawMessage, error) {},
+		})
+		return err
+	}
+	for range 100 {
+		_ = place("greedy") // until it is refused
+	}
+	if _, bytes := m.Waiting(); bytes < 70_000 || bytes > 75_000 {
+		t.Errorf("one source has %d of 100,000 bytes", bytes)
+	}
+	for range 5 {
+		if err := place("modest"); err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+	}
+	leave()
+	testkit.Eventually(t, time.Minute, "the calls to end", func() bool { _, bytes := m.Waiting(); return bytes == 0 })
+}
+
 // One function that panics does not end the others.
 func TestPanicIsAResult(t *testing.T) {
 	m := broker.NewMemory(broker.MemoryOptions{})

@@ -11,13 +11,12 @@ const bodySize = 4 << 10
 // body is where the messages of a socket are read into, one after the other. Between
 // messages it has no memory: most sockets are idle.
 type body struct {
+	session *session
 	server  *Server
-	account *account
 	bytes   []byte
-	taken   int // of the budget
 }
 
-func (s *session) newBody() *body { return &body{server: s.server, account: &s.account} }
+func (s *session) newBody() *body { return &body{session: s, server: s.server} }
 
 // readFrom reads a whole message. Errors: that of the socket, or errBudget.
 func (b *body) readFrom(r io.Reader) error {
@@ -48,20 +47,19 @@ func (b *body) grow() error {
 	if has < longest {
 		more = min(has, longest-has)
 	}
-	if !b.server.take(b.account, more) {
+	if !b.server.take(&b.session.account, more) {
 		return errBudget
 	}
-	b.taken += more
+	b.session.incoming.Add(int64(more))
 	b.bytes = append(make([]byte, 0, has+more), b.bytes...)
 	return nil
 }
 
 // shrink gives the space back.
 func (b *body) shrink() {
-	if b.taken > 0 {
-		b.account.Give(b.taken)
-		b.taken, b.bytes = 0, nil
-		return
+	b.session.dropIncoming()
+	if cap(b.bytes) > bodySize {
+		b.bytes = nil
 	}
 	if b.bytes != nil {
 		space := b.bytes[:0]

@@ -145,3 +145,27 @@ func TestRepliesThatNobodyReads(t *testing.T) {
 		t.Errorf("ended: %v", ended)
 	}
 }
+
+// Sockets that begin long messages and stop go when others need their memory: whoever holds
+// most. All are of one address here.
+func TestStalledMessagesMakeRoom(t *testing.T) {
+	testkit.CheckLeaks(t)
+	url, server, _ := start(t, Options{BufferTotal: 8 << 20}, noBounds)
+	for n := range 60 { // until none of any size finds room
+		begun := 600_000 >> min(n/10, 6)
+		c := dial(t, url)
+		head := []byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x0f, 0x42, 0x40, 0, 0, 0, 0} // of 1,000,000 bytes
+		if _, err := c.ws.NetConn().Write(append(head, strings.Repeat("x", begun)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, within, "sockets to end for want of memory", func() bool { return server.Stats().Ended["memory"] > 5 })
+	for range 3 {
+		c := dial(t, url)
+		c.send(frameText(Call, "1", map[string]any{"uri": "test.echo", "timeout": time.Minute, "args": strings.Repeat("y", 12_000)}))
+		c.want("ack 1", "res 1")
+	}
+	if used := server.Stats().BufferedBytes; used > 8<<20 {
+		t.Errorf("%d bytes are held", used)
+	}
+}

@@ -1,7 +1,6 @@
 package socket
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -48,7 +47,7 @@ func TestRefusedOriginsAreTold(t *testing.T) {
 		}
 	}
 	text := log.String()
-	if n := bytes.Count([]byte(text), []byte("\n")); n != 1 || len(text) > 800 || !strings.Contains(text, `"origin":"https://shop.example`) || !strings.Contains(text, `"host":"`+host) {
+	if n := strings.Count(text, "\n"); n != 1 || len(text) > 800 || !strings.Contains(text, `"origin":"https://shop.example`) || !strings.Contains(text, `"host":"`+host) {
 		t.Errorf("%d lines: %s", n, text)
 	}
 	server.originTold.Store(1)

@@ -276,14 +276,50 @@ func (s *Server) spread(members map[*session]struct{}, a *answer) {
 	}
 }
 
-// take takes bytes of the budget, if need be from events that wait.
+// take takes bytes of the budget, if need be from events that wait, or messages that come in.
 func (s *Server) take(a *account, bytes int) bool {
 	if a.Take(bytes) {
 		return true
 	}
 	s.shed()
+	for range mostEvicted {
+		if a.Take(bytes) {
+			return true
+		}
+		if !s.evict(a) {
+			return false
+		}
+	}
 	return a.Take(bytes)
 }
+
+// mostEvicted is how many sockets end so that one finds room.
+const mostEvicted = 4
+
+// evict ends the socket that holds most of those whose message has begun and is not whole,
+// if that is more than a has: of the same source if it is that which has too much. It
+// reports whether there was one.
+func (s *Server) evict(a *account) bool {
+	own := a.source != nil && a.source.Load() > sourcePart*a.budget.left()
+	s.shedding.Lock()
+	defer s.shedding.Unlock()
+	var victim *session
+	most := a.used.Load()
+	for _, session := range s.sessions() {
+		if session.reading.Load() > 0 && session.incoming.Load() > 0 && session.account.used.Load() > most && (!own || session.account.source == a.source) {
+			victim, most = session, session.account.used.Load()
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	victim.dropIncoming()
+	victim.abort(endBudget)
+	return true
+}
+
+// dropIncoming gives back what counts of a message that comes in.
+func (s *session) dropIncoming() { s.account.Give(int(s.incoming.Swap(0))) }
 
 // hasForNames reports whether there is room for subscriptions, if need be of events that
 // wait.

@@ -50,8 +50,9 @@ type session struct {
 	ctx     context.Context //nolint:containedctx // of the socket: its calls end with it
 	cancel  context.CancelFunc
 
-	asleep   atomic.Bool // nobody reads, until Wake
-	stranger atomic.Bool // it has to show its token first
+	incoming atomic.Int64 // bytes that count of a message that comes in
+	asleep   atomic.Bool  // nobody reads, until Wake
+	stranger atomic.Bool  // it has to show its token first
 
 	// Owned by who reads.
 	opening  bool        // the channels of its token are to be subscribed to
