@@ -262,6 +262,37 @@ func TestRateOfMessages(t *testing.T) {
 	})
 }
 
+// Pongs that nobody asked for are held back, too.
+func TestRateOfPongs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dialer := servePipes(t, Options{Broker: newScripted(), MessagesPerSecond: 10})
+		ws, response, err := dialer.Dial("ws://pipe/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		defer ws.Close()
+		began := time.Now()
+		for range 59 {
+			if err := ws.WriteControl(websocket.PongMessage, nil, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(unsubFrame("1", "a"))); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := ws.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("59 pongs and a message took %v", took)
+		}
+		if n := server.Stats().Slowed; n != 50 {
+			t.Errorf("%d were slowed down", n)
+		}
+	})
+}
+
 // A further token renews a socket. What it does not allow any more ends, and the client
 // is told; one that counts for nothing, or is of another user, changes nothing.
 func TestFurtherTokens(t *testing.T) {

@@ -119,7 +119,7 @@ func (s *session) nextControl() (taken bool, err error) {
 	if op == opPing {
 		return true, s.onPing(string(payload))
 	}
-	return true, s.hear()
+	return true, s.onPong("")
 }
 
 // hear notes that the client lives.
@@ -127,6 +127,13 @@ func (s *session) hear() error {
 	s.heard.Store(time.Now().UnixNano())
 	s.pinged.Store(false)
 	return nil
+}
+
+func (s *session) onPong(string) error {
+	if !s.pace() {
+		return errOver
+	}
+	return s.hear()
 }
 
 func (s *session) onPing(payload string) error {

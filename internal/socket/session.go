@@ -104,7 +104,7 @@ func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows all
 	}
 	ws.SetReadLimit(server.options.ReadLimit)
 	ws.SetPingHandler(s.onPing)
-	ws.SetPongHandler(func(string) error { return s.hear() })
+	ws.SetPongHandler(s.onPong)
 	ws.SetCloseHandler(s.onClose)
 	return s
 }
