@@ -70,6 +70,8 @@ func TestEveryoneHasShownATokenFirst(t *testing.T) {
 	testkit.CheckLeaks(t)
 	first, _, urls := startPushed(t)
 	stranger, known := join(t, &websocket.Dialer{}, urls[1]), dial(t, urls[1]+"?token=b")
+	known.send(subFrame("1", "news")) // it is there when that is acknowledged
+	known.want("ack 1")
 	mustCommand(t, first, Command{Action: Broadcast, Everyone: true, Channel: "staff", Args: json.RawMessage(`1`)})
 	if got := known.next(); got.kind != Evnt || got.args != "1" {
 		t.Errorf("got %+v", got)
