@@ -15,6 +15,7 @@
 //  4. A function that has several results waits while its caller has given no credit, or
 //     has 64 KiB unread.
 //  5. A socket that is silent is pinged, and ends if it stays silent.
+//  6. Sockets that cost much take turns, and leave half of the cores to calls.
 //
 // A socket has one goroutine, which reads, and another one while there is something to
 // write. Locks, from the outer to the inner: hub.mu, Server.mu, session.mu, outbox.mu.

@@ -51,6 +51,7 @@ func (s *session) authenticate(token string) error {
 	if s.server.options.Auth == nil {
 		return errNoTokens
 	}
+	s.turns.rest() // keys may have to be fetched
 	identity, err := s.server.verify(token)
 	if err != nil {
 		return errToken(err)

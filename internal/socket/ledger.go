@@ -38,6 +38,7 @@ func (s *session) promised(r request) *promise {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.promises) >= mostPromises && !s.saidBye {
+		s.turns.leave()
 		s.changed.Wait()
 	}
 	if s.saidBye {

@@ -34,7 +34,9 @@ func (s *session) do() {
 			return
 		}
 	}
-	if err := s.read(); err != nil {
+	err := s.read()
+	if err != nil {
+		s.turns.rest()
 		s.finish(err)
 	}
 }

@@ -85,6 +85,7 @@ func (s *session) pace() bool {
 
 // pause reads nothing for a while. It reports false at the end of the socket.
 func (s *session) pause(wait time.Duration) bool {
+	s.turns.rest()
 	s.held.Store(true)
 	defer s.held.Store(false)
 	timer := time.NewTimer(wait)

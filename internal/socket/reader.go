@@ -26,7 +26,8 @@ var (
 type hijacker struct {
 	http.ResponseWriter
 
-	in *bufio.Reader
+	in   *bufio.Reader
+	from *turns // of in
 }
 
 // Hijack implements http.Hijacker.
@@ -35,7 +36,8 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil || rw.Reader.Buffered() > 0 {
 		return nc, rw, err // the library refuses who has not waited for the answer
 	}
-	h.in = bufio.NewReaderSize(nc, readBuffer)
+	h.from = &turns{Conn: nc}
+	h.in = bufio.NewReaderSize(h.from, readBuffer)
 	return nc, bufio.NewReadWriter(h.in, rw.Writer), nil
 }
 
@@ -48,7 +50,10 @@ func (s *session) read() error {
 		if err := s.next(body); err != nil {
 			return err
 		}
-		if s.in.Buffered() == 0 && s.sleep() {
+		if s.in.Buffered() > 0 {
+			continue
+		}
+		if s.turns.rest(); s.sleep() {
 			return nil
 		}
 	}
@@ -138,7 +143,7 @@ func (s *session) onPong(string) error {
 
 func (s *session) onPing(payload string) error {
 	s.out.reply(newFrame(control(opPong, []byte(payload)), &s.account))
-	if !s.out.awaitRoom() || !s.pace() {
+	if s.awaitRoom() != nil || !s.pace() {
 		return errOver
 	}
 	return s.hear()

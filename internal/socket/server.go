@@ -38,6 +38,7 @@ type Server struct {
 	rate      *rateOfAll // of handshakes
 	sources   sources
 	lane      chan struct{} // has an element for each turn that is taken, see broker.Share
+	lanes     chan *lane    // has those in which nobody works, see turns
 	watcher   watch.Watcher
 	hands     *hands
 	echo      func(s *session, kind int, message []byte) error // of a test of the transport: in place of take
@@ -64,6 +65,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options.withDefaults(), open: map[*session]struct{}{}, closing: make(chan struct{}), hands: newHands(),
 		sources: sources{all: map[string]*source{}}, lane: make(chan struct{}, 1),
+		lanes: newLanes(),
 	}
 	s.events.budget = &s.budget
 	s.SetOrigins(s.options.Origins)
@@ -146,7 +148,7 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, iden
 		ws.Close()
 		return
 	}
-	session := newSession(s, ws, h.in, allowedBy(r), from, identity)
+	session := newSession(s, ws, h, allowedBy(r), from, identity)
 	if !s.add(session) {
 		session.cancel()
 		s.stats.refused[refusedDrain].Add(1)

@@ -39,6 +39,7 @@ type session struct {
 	server  *Server
 	ws      *websocket.Conn
 	in      *bufio.Reader // of ws
+	turns   *turns        // what in reads
 	net     net.Conn
 	post    *watch.Post // nil: somebody reads all of the time
 	account account
@@ -83,8 +84,8 @@ type session struct {
 	reason   endReason // the first one
 }
 
-func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows allowed, from *source, identity *Identity) *session {
-	s := &session{source: from, server: server, ws: ws, in: in, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
+func newSession(server *Server, ws *websocket.Conn, h *hijacker, allows allowed, from *source, identity *Identity) *session {
+	s := &session{source: from, server: server, ws: ws, in: h.in, turns: h.from, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
 	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr().String()), Source: from.key}
 	s.changed.L = &s.mu
 	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.lane}
@@ -95,6 +96,8 @@ func newSession(server *Server, ws *websocket.Conn, in *bufio.Reader, allows all
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.out = newOutbox(s.net, &server.options, &s.account, &server.batches, func(n int) { server.stats.dropped.Add(uint64(n)) }, s.Wake)
 	s.out.tells = s.dialect.isNew()
+	s.turns.session = s
+	s.in.Reset(s.turns) // the library has put the connection itself there, and read nothing
 	s.heard.Store(time.Now().UnixNano())
 	if n := server.options.MessagesPerSecond; n > 0 {
 		s.rate = &rate{each: time.Second / time.Duration(n), burst: n}
@@ -184,6 +187,9 @@ func (s *session) tell(a answer) {
 }
 
 func (s *session) awaitRoom() error {
+	if !s.out.hasRoomNow() {
+		s.turns.rest()
+	}
 	if !s.out.awaitRoom() {
 		return errOver
 	}
@@ -307,6 +313,7 @@ func (s *session) awaitJoined() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.joining > 0 && !s.saidBye {
+		s.turns.leave()
 		s.changed.Wait()
 	}
 }

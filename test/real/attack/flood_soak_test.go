@@ -36,7 +36,7 @@ const (
 // which the attacker gets only what the others leave. What is measured is so what the
 // flood does to cabrank.
 func TestFloods(t *testing.T) {
-	c := startPinned(t)
+	c := startPinned(t, "0")
 	var table strings.Builder
 	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(rows, "flood\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
@@ -80,8 +80,8 @@ func compare(t *testing.T, rows *tabwriter.Writer, what string, calm, loud []tim
 	}
 }
 
-// startPinned starts cabrank on the first core and its worker on the second.
-func startPinned(t *testing.T) *harness.Cabrank {
+// startPinned starts cabrank on some cores and its worker on the second.
+func startPinned(t *testing.T, cores string, flags ...string) *harness.Cabrank {
 	t.Helper()
 	if runtime.NumCPU() < 2 {
 		t.Skip("one core: the attacker would take cabrank's")
@@ -93,12 +93,13 @@ func startPinned(t *testing.T) *harness.Cabrank {
 	}
 	binary := harness.CabrankBinary(t)
 	pinned := filepath.Join(t.TempDir(), "cabrank")
-	if err := os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c 0 '"+binary+"' \"$@\"\n"), 0o755); err != nil {
+	if err := os.WriteFile(pinned, []byte("#!/bin/sh\nexec taskset -c "+cores+" '"+binary+"' \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("CABRANK_BIN", pinned)
-	c := harness.StartCabrank(t, "--workers", "1", "--slots", "20", "--transport", "unix",
+	flags = append(flags, "--workers", "1", "--slots", "20", "--transport", "unix",
 		"--", "taskset", "-c", "1", binary, "demo", "worker", "--work", "0")
+	c := harness.StartCabrank(t, flags...)
 	c.WaitReady(floodBound)
 	return c
 }

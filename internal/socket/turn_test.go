@@ -1,0 +1,67 @@
+package socket
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Sockets that have cost much work one at a time where there is one lane, light ones beside
+// them, and who waits for something is in nobody's way.
+func TestHeavySocketsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &Server{lanes: make(chan *lane, 1)}
+		server.lanes <- &lane{}
+		reader := func(cost time.Duration) (*turns, net.Conn) {
+			here, there := net.Pipe()
+			t.Cleanup(func() { here.Close(); there.Close() })
+			o := Options{}.withDefaults()
+			s := &session{server: server, out: newOutbox(here, &o, nil, nil, nil, func() {})}
+			return &turns{Conn: here, session: s, cost: cost, at: time.Now()}, there
+		}
+		read := func(r *turns, peer net.Conn) (done chan struct{}) {
+			done = make(chan struct{})
+			go func() {
+				defer close(done)
+				if _, err := r.Read(make([]byte, 1)); err != nil {
+					t.Error(err)
+				}
+			}()
+			if _, err := peer.Write([]byte{1}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			return done
+		}
+		first, peer1 := reader(time.Second)
+		second, peer2 := reader(time.Second)
+		light, peer3 := reader(0)
+		<-read(first, peer1)
+		<-read(light, peer3)
+		waits := read(second, peer2)
+		select {
+		case <-waits:
+			t.Fatal("two heavy sockets work at a time")
+		default:
+		}
+		first.leave()
+		<-waits
+		second.rest()
+		if len(server.lanes) != 1 || light.lane != nil {
+			t.Error("a lane is not given back, or a light socket has one")
+		}
+		light.began = time.Now().Add(-2 * lightBurst)
+		light.stop()
+		<-read(light, peer3)
+		if light.lane == nil {
+			t.Error("a socket that has cost much counts as light")
+		}
+		light.leave()
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+		<-read(light, peer3)
+		if light.leave(); light.cost > lightBurst {
+			t.Errorf("it costs %v a second later", light.cost)
+		}
+	})
+}
