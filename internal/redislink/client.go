@@ -94,16 +94,33 @@ func (c *Client) dial(ctx context.Context, to string, unix bool, dialer *net.Dia
 // IsCluster reports whether it is one, whose nodes tell who has what.
 func (c *Client) IsCluster() bool { return c.Mode() == rueidis.ClientModeCluster }
 
-// Do is that of rueidis, and Look.
+// Do is that of rueidis, and Look. What was not written, since the connection had ended
+// before, is sent over another one.
 func (c *Client) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	written := c.Written()
 	answer := c.Client.Do(ctx, command)
+	if c.isUnsent(ctx, answer, written) {
+		answer = c.Client.Do(ctx, command)
+	}
 	c.Look(answer.Error())
 	return answer
 }
 
-// DoMulti is that of rueidis, and Look.
+// isUnsent reports whether an answer says that a connection had ended, and nothing was
+// written since. Then rueidis keeps the command.
+func (c *Client) isUnsent(ctx context.Context, answer rueidis.RedisResult, written uint64) bool {
+	err := answer.NonRedisError()
+	failed, isNet := errors.AsType[*net.OpError](err)
+	return err != nil && (!isNet || failed.Op != "dial") && c.Written() == written && ctx.Err() == nil
+}
+
+// DoMulti is that of rueidis, otherwise as Do.
 func (c *Client) DoMulti(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+	written := c.Written()
 	answers := c.Client.DoMulti(ctx, commands...)
+	if len(answers) > 0 && c.isUnsent(ctx, answers[0], written) {
+		answers = c.Client.DoMulti(ctx, commands...)
+	}
 	for _, answer := range answers {
 		if c.Look(answer.Error()) {
 			break

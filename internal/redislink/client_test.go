@@ -49,29 +49,6 @@ func TestUnfitConnectionIsLeft(t *testing.T) {
 	}
 }
 
-// Nothing is written to a connection that has ended, so that it may be sent again.
-func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
-	testkit.CheckLeaks(t)
-	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
-	c, err := redislink.Open(server.Address, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ping := func() error { return c.Do(t.Context(), c.B().Ping().Build()).Error() }
-	if err := ping(); err != nil {
-		t.Fatal(err)
-	}
-	written, ended := c.Written(), c.Ended()
-	server.Cut()
-	if err := ping(); err == nil || c.Written() != written || c.Ended() == ended {
-		t.Errorf("%v, %d bytes of %d, %d ended", err, c.Written(), written, c.Ended())
-	}
-	if err := ping(); err != nil {
-		t.Errorf("after that: %v", err)
-	}
-}
-
 // A replica is found by asking, though it takes events and says nothing.
 func TestReplicaIsFound(t *testing.T) {
 	testkit.CheckLeaks(t)

@@ -36,8 +36,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	if c.raw != nil && hasEnded(c.raw) {
 		return 0, errEnded
 	}
+	c.client.written.Add(uint64(len(b))) // before: who reads may be told of the end first
 	n, err := c.Conn.Write(b)
-	c.client.written.Add(uint64(n))
+	if err != nil && n == 0 {
+		c.client.written.Add(-uint64(len(b)))
+	}
 	return n, err
 }
 

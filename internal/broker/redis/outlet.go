@@ -66,6 +66,9 @@ func newOutlet(client *redislink.Client, log *slog.Logger, counts *counts, key s
 
 // add queues commands, or calls done with the reason why not.
 func (o *outlet) add(bytes int, done func(error), commands ...rueidis.Completed) {
+	for i, command := range commands {
+		commands[i] = command.Pin() // rueidis gives those that are answered to others, and one may be tried again
+	}
 	o.queue(order{bytes: bytes, done: done, commands: commands})
 }
 

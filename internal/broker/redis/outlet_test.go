@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,5 +88,46 @@ func TestSilentRedisGetsNoCallThatIsOver(t *testing.T) {
 	close(silent)
 	if err := <-begin(b, time.Minute); err != nil || pushed.Load() != 2 {
 		t.Errorf("%v, %d calls came", err, pushed.Load())
+	}
+}
+
+// What is tried again is what was asked for: events that a replica has refused reach the
+// next primary as they were.
+func TestRefusedEventsAreSentAsTheyWere(t *testing.T) {
+	testkit.CheckLeaks(t)
+	var lost atomic.Int64 // connections up to this one
+	const events = 200
+	heard := make(chan string, 10*events)
+	server := fakeredis.Start(t, func(c *fakeredis.Conn, args []string) string {
+		if args[0] == "PUBLISH" {
+			if int64(c.Number) <= lost.Load() {
+				return "-LOADING not here\r\n"
+			}
+			heard <- args[1]
+		}
+		return fakeredis.Default(args)
+	})
+	b := open(t, server)
+	lost.Store(3)
+	done := make(chan error, events)
+	for i := range events {
+		b.Publish(broker.Event{Channel: fmt.Sprintf("news %d", i), ID: broker.NewID()}, func(err error) { done <- err })
+	}
+	went := 0
+	for range events {
+		if <-done == nil {
+			went++
+		}
+	}
+	got := map[string]bool{}
+	for len(heard) > 0 {
+		channel := <-heard
+		if !strings.HasPrefix(channel, "news ") || got[channel] {
+			t.Errorf("heard %q", channel)
+		}
+		got[channel] = true
+	}
+	if len(got) != went || went == 0 {
+		t.Errorf("%d of %d that went were heard", len(got), went)
 	}
 }

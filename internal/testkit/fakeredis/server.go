@@ -66,11 +66,14 @@ func Start(t testing.TB, answer func(c *Conn, args []string) string) *Server {
 	return s
 }
 
-// Cut ends all connections.
+// Cut ends all connections; whoever looks behind it sees the end.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.conns {
+		if tcp, ok := c.Conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite() // at once: Close waits for who reads
+		}
 		c.Close()
 	}
 }

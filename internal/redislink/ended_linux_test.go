@@ -1,0 +1,79 @@
+package redislink
+
+import (
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
+)
+
+// What came before the end of a connection does not hide it: a goodbye, or the last record
+// of TLS.
+func TestEndBehindAGoodbye(t *testing.T) {
+	testkit.CheckLeaks(t)
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	here, err := net.Dial("tcp", on.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	there, err := on.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := here.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Write([]byte("-ERR idle for too long\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if hasEnded(raw) {
+		t.Error("it has not ended")
+	}
+	there.Close()
+	testkit.Eventually(t, time.Minute, "the end to be seen", func() bool { return hasEnded(raw) })
+}
+
+// What is asked behind the end of a connection goes over another one.
+func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
+	testkit.CheckLeaks(t)
+	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string { return fakeredis.Default(args) })
+	c, err := Open(server.Address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cut := func() {
+		server.Cut()
+		testkit.Eventually(t, time.Minute, "the end to be seen", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for held := range c.conns {
+				if !hasEnded(held.raw) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	for range 20 {
+		if err := c.Do(t.Context(), c.B().Ping().Build()).Error(); err != nil {
+			t.Error(err)
+		}
+		cut()
+		for _, answer := range c.DoMulti(t.Context(), c.B().Ping().Build(), c.B().Ping().Build()) {
+			if err := answer.Error(); err != nil {
+				t.Error(err)
+			}
+		}
+		cut()
+	}
+}
