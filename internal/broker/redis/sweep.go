@@ -18,6 +18,10 @@ const sweepText = `if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 return redis.call('LREM', KEYS[2], -1, ARGV[1])`
 
 const (
+	// pageKeys is how many keys Redis looks at in one go, mostPages how often it is asked in
+	// a sweep: it may have many keys of others. With more than both together a sweep goes on
+	// where the one before has come to.
+	pageKeys, mostPages = 1000, 20
 	// sweepPage is how many entries are looked at together.
 	sweepPage = 200
 	// sweepMost bounds what one sweep looks at of one list.
@@ -26,11 +30,11 @@ const (
 
 // sweeps has it done now and then, each server at another time.
 func (b *Broker) sweeps() {
-	for {
+	for from := map[string]uint64{}; ; {
 		timer := time.NewTimer(b.options.Sweep*3/4 + rand.N(b.options.Sweep/2))
 		select {
 		case <-timer.C:
-			b.sweep(b.ctx)
+			from = b.sweep(b.ctx, from)
 		case <-b.ctx.Done():
 			timer.Stop()
 			return
@@ -38,19 +42,18 @@ func (b *Broker) sweeps() {
 	}
 }
 
-// sweep takes out of all lists what has expired: calls that nobody has taken, results of
-// servers that are gone. A node that fails is left to the next sweep.
-func (b *Broker) sweep(ctx context.Context) {
-	for _, node := range b.calls.client.Nodes() {
+// sweep takes out of lists what has expired: calls that nobody has taken, results of servers
+// that are gone. It returns where the next one goes on, of each node. One that fails is left
+// to that.
+func (b *Broker) sweep(ctx context.Context, from map[string]uint64) (next map[string]uint64) {
+	next = map[string]uint64{}
+	for address, node := range b.calls.client.Nodes() {
 		if b.calls.client.IsCluster() && !isMaster(ctx, node) {
 			continue // it has what its master has
 		}
-		for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
-			if b.sweepNode(ctx, node, kind) != nil {
-				break
-			}
-		}
+		next[address] = b.sweepNode(ctx, node, from[address])
 	}
+	return next
 }
 
 // isMaster asks a node of a Cluster.
@@ -63,22 +66,34 @@ func isMaster(ctx context.Context, node rueidis.Client) bool {
 	return err == nil && is == "master"
 }
 
-// sweepNode goes through the lists of one kind that a node has.
-func (b *Broker) sweepNode(ctx context.Context, node rueidis.Client, kind string) error {
-	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(kind+"{*}").Count(1000).Type("list").Build()).AsScanEntry()
+// sweepNode goes through lists that a node has, from a cursor on and not beyond its keys,
+// and returns where it has come to.
+func (b *Broker) sweepNode(ctx context.Context, node rueidis.Client, cursor uint64) (next uint64) {
+	for range mostPages {
+		page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match("juggler:*:{*}").Count(pageKeys).Type("list").Build()).AsScanEntry()
 		if err != nil {
-			return err
+			return cursor
 		}
 		cursor = page.Cursor
 		for _, list := range page.Elements {
-			if b.calls.client.IsCluster() && strings.HasPrefix(list, kind+"{}") {
-				continue // its timeout keys are elsewhere; nobody can have put it there
-			}
-			if err := b.sweepList(ctx, kind, list); err != nil {
-				return err
+			if err := b.sweepKey(ctx, list); err != nil {
+				return cursor
 			}
 		}
+		if cursor == 0 {
+			break
+		}
+	}
+	return cursor
+}
+
+// sweepKey sweeps a list of one of the kinds that there are.
+func (b *Broker) sweepKey(ctx context.Context, list string) error {
+	for _, kind := range []string{"juggler:calls:", "juggler:results:"} {
+		if !strings.HasPrefix(list, kind+"{") || b.calls.client.IsCluster() && strings.HasPrefix(list, kind+"{}") {
+			continue // it is another's; or its timeout keys are elsewhere, and nobody can have put it there
+		}
+		return b.sweepList(ctx, kind, list)
 	}
 	return nil
 }
