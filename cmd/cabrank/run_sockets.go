@@ -17,6 +17,9 @@ const (
 	socketsNumerator, socketsDenominator = 3, 4
 	// socketMemory is which part of the memory for callers sockets have at most.
 	socketMemory = 4
+	// socketGoodbye is how much earlier than calls over HTTP/2 sockets end that still have
+	// calls, at most, so that they are told so before their connections are closed.
+	socketGoodbye = time.Second
 	// pagesMemory is which part of that memory the metrics pages of workers have at most.
 	pagesMemory = 4
 )
@@ -103,7 +106,7 @@ func (s *service) leavePush() {
 func (s *service) drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 	s.leavePush()
 	left := make(chan int)
-	go func() { left <- s.drainSockets(timeout, hurry) }()
+	go func() { left <- s.drainSockets(timeout-min(timeout/10, socketGoodbye), hurry) }()
 	cut = s.relay.Drain(timeout, hurry) // which waits for the connections of sockets, too
 	return cut + <-left
 }

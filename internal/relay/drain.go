@@ -21,7 +21,7 @@ func (r *Relay) StopServing() {
 // because they had not ended by then.
 //
 // Callers that read get what their workers have answered, up to the end of a
-// message, for a second.
+// message, for a second. So long have guests that were taken over to say goodbye.
 //
 // It takes at most timeout plus three seconds, and does not end the relay's
 // goroutines: Close does.
@@ -44,7 +44,7 @@ func (r *Relay) Drain(timeout time.Duration, hurry <-chan struct{}) (cut int) {
 	}
 	r.closing.Store(true)
 	r.each((*stand).answerRest)
-	r.await(messageTime, nil, r.allAnswered)
+	r.await(messageTime, nil, func() bool { return r.allAnswered() && r.takenGuests() == 0 })
 	r.each((*stand).endRest)
 	r.await(farewell, nil, r.allGone)
 	return r.endedBy(endedShutdown) - before
@@ -85,6 +85,12 @@ func (r *Relay) allLeft() bool {
 		}
 	})
 	return all
+}
+
+// takenGuests is how many connections somebody has who is to end them himself.
+func (r *Relay) takenGuests() (n int) {
+	r.each(func(st *stand) { n += st.takenGuests })
+	return n
 }
 
 func (r *Relay) allGone() bool {

@@ -237,6 +237,31 @@ func TestDrainDoesNotHangOnGuests(t *testing.T) {
 	})
 }
 
+// Who has taken a connection over has the time to say goodbye at the end of a drain.
+func TestDrainLetsGuestsSayGoodbye(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taken := make(chan *Guest, 1)
+		g := newPipeRig(t, func(o *Options) {
+			o.HTTP1 = func(guest *Guest) {
+				guest.Hijacked()
+				taken <- guest
+			}
+		})
+		c := g.pipeHTTP1("")
+		go func() { c.send(getPage) }() // ends when it is read
+		guest, drained := <-taken, make(chan int)
+		go func() { drained <- g.Drain(0, nil) }()
+		pass(messageTime / 2)
+		go io.WriteString(guest.Conn, "bye") //nolint:errcheck // the test reads it
+		said := make([]byte, 3)
+		if _, err := io.ReadFull(c.r, said); err != nil || string(said) != "bye" {
+			t.Errorf("got %q, %v", said, err)
+		}
+		guest.Close()
+		<-drained
+	})
+}
+
 // R15: until it has a request a connection of HTTP/1 makes room like any other; then it
 // stays.
 func TestGuestsMakeRoom(t *testing.T) {
