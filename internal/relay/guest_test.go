@@ -252,7 +252,7 @@ func TestDrainLetsGuestsSayGoodbye(t *testing.T) {
 		guest, drained := <-taken, make(chan int)
 		go func() { drained <- g.Drain(0, nil) }()
 		pass(messageTime / 2)
-		go io.WriteString(guest.Conn, "bye") //nolint:errcheck // the test reads it
+		go io.WriteString(guest.Conn, "bye")
 		said := make([]byte, 3)
 		if _, err := io.ReadFull(c.r, said); err != nil || string(said) != "bye" {
 			t.Errorf("got %q, %v", said, err)

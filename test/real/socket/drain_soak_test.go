@@ -3,7 +3,6 @@
 package socket_test
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
