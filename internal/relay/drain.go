@@ -75,13 +75,14 @@ func (r *Relay) await(timeout time.Duration, hurry <-chan struct{}, done func() 
 }
 
 // allLeft reports whether every connection has had its final GOAWAY, so that
-// no further call can arrive, and every guest has gone.
+// no further call can arrive, and every guest has gone, with those who call in this
+// process for guests.
 func (r *Relay) allLeft() bool {
 	all := true
 	r.each(func(st *stand) {
 		all = all && len(st.guests) == 0
 		for cc := range st.callers {
-			all = all && cc.finalled
+			all = all && (cc.finalled || cc.local != nil)
 		}
 	})
 	return all

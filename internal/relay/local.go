@@ -37,8 +37,8 @@ var errLocalClosed = errors.New("caller in this process has left")
 // costs next to nothing: its connection is made for the first one, and ends a
 // second after the last.
 //
-// Life: ServeLocal, any number of calls, Close. After Relay.Drain or Close it takes
-// no more calls.
+// Life: ServeLocal, any number of calls, Close. At the end of Relay.Drain, and after Close,
+// it takes no more calls: until then who has it may not have been told to leave.
 // Concurrency: every method may be called from anywhere, but not under the lock of a
 // shard.
 type Local struct {
@@ -106,7 +106,7 @@ func (l *Local) open(c *LocalCall, r *LocalRequest) error {
 // a new one if that needs to be known: before it, a peer takes 100 calls.
 func (l *Local) conn() (*h2.Conn, error) {
 	for {
-		if l.closed || l.st.draining || l.st.relay.closing.Load() {
+		if l.closed || l.st.relay.closing.Load() {
 			return nil, ErrClosed
 		}
 		if l.link == nil {

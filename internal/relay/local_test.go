@@ -352,16 +352,21 @@ func TestLocalDrain(t *testing.T) {
 		drained := make(chan int, 1)
 		go func() { drained <- g.Drain(time.Minute, nil) }() // ends when the calls have
 		pass(10 * time.Second)
-		for _, l := range []*Local{l, idle} {
-			if err := l.Open(&late, ask); !errors.Is(err, ErrClosed) {
-				t.Errorf("open while the relay drains: %v", err)
-			}
-		}
+		open(t, idle, &late, ask) // its turn to leave has not come
 		reply(worker, 1)
+		worker.WantHeaders(5, end)
+		reply(worker, 5)
+		wantAnswer(t, &late)
+		late.Close()
 		wantAnswer(t, &done)
 		worker.Skip(testkit.RST)
 		if n := <-drained; n != 1 {
 			t.Errorf("%d calls were cut", n)
+		}
+		for _, l := range []*Local{l, idle} {
+			if err := l.Open(&late, ask); !errors.Is(err, ErrClosed) {
+				t.Errorf("open behind the drain: %v", err)
+			}
 		}
 		if _, err := io.ReadAll(&cut); err != nil {
 			t.Errorf("read: %v", err)

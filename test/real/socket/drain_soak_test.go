@@ -3,11 +3,13 @@
 package socket_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -63,5 +65,48 @@ func TestSocketsAreToldAtTheEndSoak(t *testing.T) {
 			reading.Wait()
 			c.ExitCode(harness.Patience)
 		})
+	}
+}
+
+// An upgrade refuses no call of a socket that was not told to leave yet.
+func TestUpgradeServesSocketsThatStaySoak(t *testing.T) {
+	const sockets = 8
+	env, flags := workDescriptors(t), []string{"--socket-path", "/ws", "--workers", "1", "--slots", "16", "--transport", "unix", "--drain-timeout", "6s"}
+	m := harness.StartManaged(t, env, nil, slices.Concat(flags, []string{"--"}, harness.FaultWorker(t))...)
+	m.WaitReady(harness.Patience)
+	var refused, answered atomic.Int64
+	var running sync.WaitGroup
+	m.UpgradeBy(func() {
+		for range sockets {
+			p := dial(t, m.Addr)
+			gone := make(chan struct{})
+			running.Go(func() {
+				defer close(gone)
+				err := p.untilEnd(map[string]*atomic.Int64{`"type":7`: &refused, `"type":9`: &answered})
+				if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+					t.Errorf("a socket has ended by %v", err)
+				}
+			})
+			running.Go(func() {
+				ticker := time.NewTicker(50 * time.Millisecond)
+				defer ticker.Stop()
+				for {
+					select {
+					case <-gone:
+						return
+					case <-ticker.C:
+					}
+					call := `{"meta":{"type":1},"payload":{"uri":"` + workService + `Io","args":{"millis":5},"timeout":10000000000}}`
+					_ = p.ws.WriteMessage(websocket.TextMessage, []byte(call)) // it has left, maybe
+				}
+			})
+		}
+		m.SignalTo(m.Main, syscall.SIGUSR2)
+		running.Wait()
+	})
+	m.End()
+	t.Logf("%d answered, %d refused", answered.Load(), refused.Load())
+	if refused.Load() > 0 || answered.Load() == 0 {
+		t.Error("calls were refused")
 	}
 }
