@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,8 @@ import (
 	"github.com/cabrank/cabrank/internal/config"
 )
 
-const socketCalleeHelp = `Answer the calls of test.echo, test.reverse, test.delay and test.nothing that come over a
-Redis, to try its servers: those of cabrank socket serve --redis, and of juggler.0.
+const socketCalleeHelp = `Answer the calls of test.echo, test.reverse, test.delay, test.nothing and test.count, which
+has several results, that come over a Redis, to try its servers: those of cabrank socket serve --redis, and of juggler.0.
 Callees of your own are programs in Go with the package callee; docs/callee.md has them.
 
 A signal asks to stop: no more calls are taken, and those that were are finished, for
@@ -107,6 +108,9 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	for uri, function := range functions {
 		c.HandleCalls(uri, onCall(function), options...)
 	}
+	for uri, function := range broker.TestStreams() {
+		c.HandleCalls(uri, onStream(function), options...)
+	}
 	if err := c.Start(); err != nil {
 		return log.fail(err)
 	}
@@ -139,6 +143,12 @@ func hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, s
 		case <-stopped:
 			return
 		}
+	}
+}
+
+func onStream(f broker.StreamFunction) callee.Handler {
+	return func(ctx context.Context, call *callee.Call) (any, error) {
+		return f(ctx, call.Args, func(result json.RawMessage) error { return call.Send(ctx, result) })
 	}
 }
 

@@ -44,14 +44,11 @@ func allowedBy(r *http.Request) allowed {
 	return everything()
 }
 
-// parseAllowed reads names of kinds with commas between. A star, and a list without
-// any known name, is everything: what is unknown must not lock a client out.
+// parseAllowed reads names of kinds with commas between. A list without any known name, such
+// as a star, is everything: what is unknown must not lock a client out.
 func parseAllowed(list string) (a allowed) {
 	for word := range strings.SplitSeq(list, ",") {
 		word = strings.ToLower(strings.TrimSpace(word))
-		if word == "*" {
-			return everything()
-		}
 		for _, k := range requestKinds() {
 			if word == k.String() {
 				a |= 1 << k

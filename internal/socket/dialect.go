@@ -112,5 +112,8 @@ func (d dialect) eventID(id messageID) string {
 	return broker.NewID()
 }
 
-// topic is what a SUB or UNSB is about.
-func (r *request) topic() broker.Topic { return broker.Topic{Name: r.channel, Pattern: r.pattern} }
+// topic is what a SUB or UNSB is about. The empty pattern is the channel that it matches:
+// Redis does not tell their events apart.
+func (r *request) topic() broker.Topic {
+	return broker.Topic{Name: r.channel, Pattern: r.pattern && r.channel != ""}
+}

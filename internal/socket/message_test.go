@@ -117,7 +117,8 @@ func TestAllowedMessages(t *testing.T) {
 		{"", "Juggler-Allowed-Messages=call,pub", 1<<Call | 1<<Pub},
 		{"", "juggler-allowed-messages=call&juggler-allowed-messages=sub", 1<<Call | 1<<Sub},
 		{"none, known", "", everything()},
-		{"call,*", "", everything()},
+		{"call,*", "", 1 << Call},
+		{"*", "", everything()},
 		{"ack,res", "", everything()},
 	} {
 		r := &http.Request{Header: http.Header{}, URL: &url.URL{RawQuery: tc.query}}

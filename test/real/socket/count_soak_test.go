@@ -1,0 +1,33 @@
+//go:build soak
+
+package socket_test
+
+import (
+	"testing"
+
+	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/internal/testkit/redisd"
+)
+
+// The function that docs/client.md has results streamed of is one that cabrank socket callee
+// has.
+func TestCalleeProcessCountsSoak(t *testing.T) {
+	server := redisd.Start(t)
+	startCalleeProcess(t, server)
+	_, url := startServe(t, "--redis", "unix://"+server.Socket)
+	c, err := client.Dial(t.Context(), url, client.Options{Protocols: []string{client.Juggler1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sum := 0
+	for n, err := range client.Stream[int](t.Context(), c, "test.count", "100") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	if sum != 5050 {
+		t.Errorf("got %d", sum)
+	}
+}
