@@ -1,6 +1,7 @@
 package redislink_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,14 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/fakeredis"
 )
+
+// within is a context as all have who ask Redis: with a deadline.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), redislink.AnswerWithin)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // A Redis that has lost its place keeps its connections. Whatever says so on one of them,
 // the next command goes over another one, and the log has one line.
@@ -30,7 +39,7 @@ func TestUnfitConnectionIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			push := func() error { return c.Do(t.Context(), c.B().Lpush().Key("k").Element("x").Build()).Error() }
+			push := func() error { return c.Do(within(t), c.B().Lpush().Key("k").Element("x").Build()).Error() }
 			if err := push(); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +73,7 @@ func TestReplicaIsFound(t *testing.T) {
 	}
 	defer c.Close()
 	for i, want := range []bool{false, true} {
-		if _, err := c.Check(t.Context(), c, ""); (err == nil) != want {
+		if _, err := c.Check(within(t), c, ""); (err == nil) != want {
 			t.Errorf("%d: %v", i, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package redislink
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"testing"
@@ -65,15 +66,23 @@ func TestEndedConnectionIsNotWrittenTo(t *testing.T) {
 		})
 	}
 	for range 20 {
-		if err := c.Do(t.Context(), c.B().Ping().Build()).Error(); err != nil {
+		if err := c.Do(within(t), c.B().Ping().Build()).Error(); err != nil {
 			t.Error(err)
 		}
 		cut()
-		for _, answer := range c.DoMulti(t.Context(), c.B().Ping().Build(), c.B().Ping().Build()) {
+		for _, answer := range c.DoMulti(within(t), c.B().Ping().Build(), c.B().Ping().Build()) {
 			if err := answer.Error(); err != nil {
 				t.Error(err)
 			}
 		}
 		cut()
 	}
+}
+
+// within is a context as all have who ask Redis: with a deadline.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), AnswerWithin)
+	t.Cleanup(cancel)
+	return ctx
 }

@@ -109,15 +109,12 @@ func allowedTypes(list string) map[int]bool {
 	words := map[string]int{"call": Call, "pub": Pub, "sub": Sub, "unsb": Unsub}
 	allowed := map[int]bool{}
 	for word := range strings.SplitSeq(list, ",") {
-		switch word = strings.ToLower(strings.TrimSpace(word)); {
-		case word == "*":
-			return map[int]bool{Call: true, Pub: true, Sub: true, Unsub: true}
-		case words[word] != 0:
-			allowed[words[word]] = true
+		if kind := words[strings.ToLower(strings.TrimSpace(word))]; kind != 0 {
+			allowed[kind] = true
 		}
 	}
 	if len(allowed) == 0 {
-		return allowedTypes("*")
+		return map[int]bool{Call: true, Pub: true, Sub: true, Unsub: true}
 	}
 	return allowed
 }
