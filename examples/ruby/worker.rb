@@ -10,6 +10,8 @@ require 'google/protobuf/well_known_types'
 require 'google/rpc/status_pb'
 require 'cabrank/example/v1/work_services_pb'
 
+$stdout.sync = true # shows at once what is printed: Cabrank reads it through a pipe
+
 # Work shows each kind of call once.
 class Work < Cabrank::Example::V1::Work::Service
   include Cabrank::Example::V1

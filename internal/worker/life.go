@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
@@ -46,9 +47,10 @@ type life struct {
 	verdicts chan verdict
 	prober   *prober // shared with its own goroutine; only its flags are touched here
 	cancel   context.CancelFunc
-	pipes    []*os.File // read ends; each closed by its pump
-	environ  []string   // the process's, for its hooks
-	hook     *hookRun   // after_ready; nil if there is none, or not yet
+	pipes    []*os.File   // read ends; each closed by its pump
+	environ  []string     // the process's, for its hooks
+	wrote    *atomic.Bool // a line, or nothing, which was told; also set by the pumps
+	hook     *hookRun     // after_ready; nil if there is none, or not yet
 
 	watched   []int     // processes that answer calls: stopped if all of them are
 	began     time.Time // when it was started
@@ -283,7 +285,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
 		began: now, booted: now, looked: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
 		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
-		servedBefore: w.activity().Served,
+		servedBefore: w.activity().Served, wrote: new(atomic.Bool),
 	}
 	l.burn.served = l.servedBefore
 	w.attend(l)
@@ -298,7 +300,12 @@ func (w *worker) attend(l *life) {
 	}()
 	for i, pipe := range l.pipes {
 		line := w.output.stream([]string{"", "stderr"}[i]) // see pipes
-		w.s.helpers.Go(func() { pump(pipe, line) })
+		w.s.helpers.Go(func() {
+			pump(pipe, func(text []byte) {
+				l.wrote.Store(true)
+				line(text)
+			})
+		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/sink"
@@ -14,6 +17,39 @@ import (
 // maxLine is where a line is split. Longer ones are stack dumps or binary data;
 // log collectors cut at sizes like this themselves.
 const maxLine = 64 << 10
+
+// quietAfter is how long after it got ready a worker that has written nothing is looked
+// at. Most have said by then that they are up.
+const quietAfter = 10 * time.Second
+
+// hintIfQuiet says once what may hold back the words of a worker that has written
+// nothing. Linux only: elsewhere nobody tells what its processes run.
+func (w *worker) hintIfQuiet(l *life, now time.Time) {
+	if l.served(now) < quietAfter || l.wrote.Swap(true) {
+		return
+	}
+	for _, pid := range l.watched {
+		program, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+		if cure := unbuffering(program); cure != "" {
+			w.s.quietOnce.Do(func() {
+				w.log.Info("worker has written nothing: its runtime holds back what is printed to a pipe, and loses it when it is killed, unless told to write at once",
+					"program", program, "by", cure)
+			})
+		}
+	}
+}
+
+// unbuffering returns what has a program write at once that collects what it writes to a
+// pipe, for hours if it is little; empty if it does so anyway.
+func unbuffering(program string) string {
+	switch name := filepath.Base(program); {
+	case strings.HasPrefix(name, "ruby"):
+		return "$stdout.sync = true"
+	case strings.HasPrefix(name, "python"):
+		return "PYTHONUNBUFFERED=1 in its environment"
+	}
+	return ""
+}
 
 // source takes the lines of one worker to the sink, where those of all meet.
 type source struct {

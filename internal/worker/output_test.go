@@ -74,6 +74,19 @@ func TestOutputFormats(t *testing.T) {
 	}
 }
 
+// Interpreters that collect their output are known by the name of their program.
+func TestUnbuffering(t *testing.T) {
+	for program, want := range map[string]string{
+		"/usr/bin/ruby3.1": "$stdout.sync = true", "/opt/ruby/bin/ruby": "$stdout.sync = true",
+		"/usr/bin/python3.11": "PYTHONUNBUFFERED=1 in its environment",
+		"/usr/bin/node":       "", "/srv/ruby/bin/worker": "", "": "",
+	} {
+		if got := unbuffering(program); got != want {
+			t.Errorf("%q: got %q, want %q", program, got, want)
+		}
+	}
+}
+
 // A pipe that somebody holds open is read until its deadline, and what came
 // before it counts, half a line too.
 func TestPumpEndsAtItsDeadline(t *testing.T) {

@@ -62,6 +62,7 @@ type Supervisor struct {
 	blindOnce sync.Once // of errBlind
 
 	exposedOnce sync.Once    // of warnIfExposed
+	quietOnce   sync.Once    // of hintIfQuiet
 	sharedLook  atomic.Int64 // of warnIfShared: time since began of the last one; the greatest when it is told
 
 	placesMu sync.Mutex

@@ -234,6 +234,7 @@ func (w *worker) look(l *life) {
 		w.s.warnIfShared(now)
 		w.checkBoot(l, now)
 	} else if !l.stopped {
+		w.hintIfQuiet(l, now)
 		w.checkHang(l, work, now)
 		w.checkRunTime(l, work, now)
 	}

@@ -17,6 +17,8 @@ rescue LoadError => e
   abort "worker.rb: #{e.message}; run `gem install grpc`, or on Debian `sudo apt-get install ruby-grpc`"
 end
 
+$stdout.sync = true # shows at once what is printed
+
 # The messages and the service of jobs.proto, without generated code: that would need
 # one version of protobuf.
 module Demo

@@ -11,22 +11,22 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// fixedPort is a server as gruf has it when nothing is said of --host: on a port of its
-// own choice, on all addresses, which the C core lets all workers share.
-const fixedPort = `require 'grpc'
+// rubyServer is a server with health and nothing else, as gruf makes it, at the address
+// that is its argument.
+const rubyServer = `require 'grpc'
 require 'grpc/health/checker'
 health = Grpc::Health::Checker.new
 health.add_status('', Grpc::Health::V1::HealthCheckResponse::ServingStatus::SERVING)
 server = GRPC::RpcServer.new
-server.add_http2_port("0.0.0.0:#{ARGV[0]}", :this_port_is_insecure)
+server.add_http2_port(ARGV[0], :this_port_is_insecure)
 server.handle(health)
 server.run_till_terminated_or_interrupted(%w[INT TERM])`
 
-// Workers of gRPC's C core that do not listen where they are told share a port, and the
-// log says so when they do, not when their boot takes long.
+// Workers of gRPC's C core that do not listen where they are told share a port, as gruf's
+// 9001 without --host, and the log says so when they do, not when their boot takes long.
 func TestRubyWorkersOnOnePort(t *testing.T) {
 	first := testkit.FreePorts(t, 8)
-	c := harness.StartCabrankEnv(t, harness.LangEnv(t), "--workers", "3", "--start-port", fmt.Sprint(first), "--", "ruby", "-e", fixedPort, fmt.Sprint(first+1))
+	c := harness.StartCabrankEnv(t, harness.LangEnv(t), "--workers", "3", "--start-port", fmt.Sprint(first), "--", "ruby", "-e", rubyServer, fmt.Sprint("0.0.0.0:", first+1))
 	told := func() []harness.LogLine {
 		return c.LogLines("workers share a port and will not get ready: have each listen on its own address, by {addr} in its arguments (gruf --host {addr}) or by CABRANK_ADDR or PORT in its environment")
 	}
