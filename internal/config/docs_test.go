@@ -100,8 +100,9 @@ place it came from and starts nothing.
   reads them. In them and in the values of ` + "`workers.env`" + ` ` + "`{addr}`" + ` stands for the
   worker's address (` + "`127.0.0.1:9000` or `unix:/path`" + `), ` + "`{host}` and `{port}`" + ` for its
   parts (tcp only), ` + "`{index}`" + ` for the number of its place from 0, ` + "`{worker}`" + ` for its
-  name, ` + "`{slots}`" + ` for the calls that it gets at a time. What is nearly one of these, such as
-  ` + "`{prot}`" + `, is refused.
+  name, ` + "`{slots}`" + ` for the calls that it gets at a time, ` + "`{metrics_port}`" + ` for the port
+  where its metrics page is asked for. What is nearly one of these, such as ` + "`{prot}`" + `, is
+  refused.
 - The values of ` + "`workers.env`, `socket.redis`, `socket.redis_pubsub`, `socket.push_token`" + `
   and ` + "`socket.auth_secret`" + ` are shown nowhere.
 

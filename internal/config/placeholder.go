@@ -14,9 +14,12 @@ import (
 //
 // They stand for the worker's address ("127.0.0.1:9000" or "unix:/path"), the
 // parts of it, which only tcp has, the number of its place from 0, its name
-// ("worker-1"), and the calls that it gets at a time. They are replaced in the command of the workers, in the values
-// of Workers.Env and in Hooks.
-func Placeholders() []string { return []string{"addr", "host", "port", "index", "worker", "slots"} }
+// ("worker-1"), the calls that it gets at a time, and where its metrics page is asked for.
+// They are replaced in the command of the workers, in the values of Workers.Env and in
+// Hooks.
+func Placeholders() []string {
+	return []string{"addr", "host", "port", "index", "worker", "slots", "metrics_port"}
+}
 
 // braced matches a word in braces that may be meant as a placeholder. What a
 // shell would replace, ${PORT}, is told apart by its dollar.

@@ -117,7 +117,7 @@ func TestWorkerFaults(t *testing.T) {
 		percents = "; allowed: 1% to 100%, or 0: never"
 		command  = "; allowed: a program and its arguments, at most 1000 words, or none"
 		names    = "; allowed: host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none"
-		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}"
+		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {metrics_port}"
 	)
 	tests := []struct{ file, want string }{
 		{"workers.count: auto", "workers.count: auto needs workers.max, the most workers that the machine has memory for; allowed: workers.max: 1 to 1000 beside it"},
@@ -140,6 +140,8 @@ func TestWorkerFaults(t *testing.T) {
 		{"hooks.timeout: 0s", "hooks.timeout: 0s is out of range; allowed: 100ms to 1h"},
 		{"workers.command: a {prot} {host", `workers.command: {prot} in word 2 is no placeholder; did you mean {port}? ` + words},
 		{"workers.command: [a, '--bind={Addr}']", `workers.command: {Addr} in word 2 is no placeholder; did you mean {addr}? ` + words},
+		{"workers.command: a {metric_port}", `workers.command: {metric_port} in word 2 is no placeholder; did you mean {metrics_port}? ` + words},
+		{"workers: {transport: unix, env: {A: '{metrics_port}'}}", ""},
 		{"hooks.after_ready: a { hostname }", ""},
 		{"hooks.after_ready: [a, '{ hostname }']", `hooks.after_ready: { hostname } in word 2 is no placeholder; did you mean {host}? ` + words},
 		{"workers.env: {A: 'secret {wroker} {x}'}", `workers.env[A]: {wroker} is no placeholder; did you mean {worker}? ` + words},

@@ -54,12 +54,13 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// fill returns the texts with {addr}, {host}, {port}, {index}, {worker} and {slots}
-// replaced.
+// fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots} and
+// {metrics_port} replaced.
 func (p place) fill(texts []string) []string {
 	host, port := p.hostPort()
 	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
-		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots))
+		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots),
+		"{metrics_port}", strconv.Itoa(p.metricsPort))
 	filled := make([]string, len(texts))
 	for i, text := range texts {
 		filled[i] = replacer.Replace(text)

@@ -85,16 +85,16 @@ func TestPortsRunOut(t *testing.T) {
 }
 
 func TestPlaceFillsCommand(t *testing.T) {
-	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{slots}", "{other}"}
+	command := []string{"serve", "--bind={addr}", "{host}", "{port}", "{index}/{worker}", "{slots}", "{metrics_port}", "{other}"}
 	for _, test := range []struct {
 		at   place
 		want []string
 	}{
-		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "{other}"}},
-		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "{other}"}},
-		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "{other}"}},
+		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "9101", "{other}"}},
+		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "9101", "{other}"}},
+		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "9101", "{other}"}},
 	} {
-		test.at.worker, test.at.number, test.at.slots = "worker-2", 1, 5
+		test.at.worker, test.at.number, test.at.slots, test.at.metricsPort = "worker-2", 1, 5, 9101
 		if got := test.at.fill(command); !slices.Equal(got, test.want) {
 			t.Errorf("%v: got %q, want %q", test.at, got, test.want)
 		}

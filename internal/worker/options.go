@@ -26,9 +26,9 @@ type Options struct {
 	// Command is the program and its arguments. In arguments {addr} is the
 	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
 	// its parts, which only tcp has, {worker} is the worker's name ("worker-1"),
-	// {index} the number of its place, from 0, and {slots} the calls that it may have
-	// at a time. The program is looked up in PATH at every
-	// start, so one that is replaced or comes back is found.
+	// {index} the number of its place, from 0, {slots} the calls that it may have at a
+	// time, and {metrics_port} where its metrics page is asked for. The program is
+	// looked up in PATH at every start, so one that is replaced or comes back is found.
 	Command []string
 
 	// Environment is added to what workers inherit. In values the same is replaced
