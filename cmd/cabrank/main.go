@@ -19,5 +19,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "keeper" {
 		os.Exit(worker.RunKeeper(os.Stdin, os.Stdout))
 	}
-	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	ctx := context.Background()
+	if len(os.Args) == 1 || os.Args[1] == "run" { // what serves
+		ctx = holdSignals(ctx)
+	}
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -81,14 +81,38 @@ func (e *echoes) isEcho(now time.Time) bool {
 	return false
 }
 
-// heed does what signals ask for, until it is told to stop.
-func (s *service) heed() (stop func()) {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, append(stopSignals(), syscall.SIGUSR1, syscall.SIGUSR2)...)
+// held are signals that wait for somebody to heed them.
+type held struct {
+	signals chan os.Signal
+	lost    func() bool // see hangup
+}
+
+// heldKey is where a context has them.
+type heldKey struct{}
+
+// holdSignals keeps signals that ask a service for something from ending a process that
+// is about to become one. Those to stop end it: nothing has begun.
+func holdSignals(ctx context.Context) context.Context {
+	h := held{make(chan os.Signal, 4), hangup()}
+	signal.Notify(h.signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup: Notify would undo that
-		signal.Notify(signals, syscall.SIGHUP)
+		signal.Notify(h.signals, syscall.SIGHUP)
 	}
-	lost := hangup()
+	return context.WithValue(ctx, heldKey{}, h)
+}
+
+// heldSignals returns what holdSignals has put into ctx, or holds from now on.
+func heldSignals(ctx context.Context) held {
+	if h, ok := ctx.Value(heldKey{}).(held); ok {
+		return h
+	}
+	return heldSignals(holdSignals(ctx))
+}
+
+// heed does what signals ask for, those that were held first, until it is told to stop.
+func (s *service) heed(from held) (stop func()) {
+	signals, lost := from.signals, from.lost
+	signal.Notify(signals, stopSignals()...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // ends by stop

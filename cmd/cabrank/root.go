@@ -100,7 +100,7 @@ func newRootCommand() *cobra.Command {
 func runByFile(cmd *cobra.Command) error {
 	given := flagValues{}
 	if config.HasFile(sourcesOf(given, nil)) {
-		return run(given, nil, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return run(cmd.Context(), given, nil, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
 	if err := cmd.Help(); err != nil {

@@ -17,7 +17,8 @@ import (
 
 // run is `cabrank run`. Whatever it has to say goes through the log, which waits
 // for nobody.
-func run(given flagValues, command []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, given flagValues, command []string, stdout, stderr io.Writer) error {
+	signals := heldSignals(ctx)
 	outliveReaders()
 	// By itself the library of the health checks writes its errors to stderr.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
@@ -37,7 +38,7 @@ func run(given flagValues, command []string, stdout, stderr io.Writer) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn("configuration", "warning", warning)
 	}
-	return log.fail(serve(cfg, from, log, stdout))
+	return log.fail(serve(cfg, from, signals, log, stdout))
 }
 
 // outliveReaders has a write to a pipe that nobody reads any more fail, where the
@@ -58,9 +59,9 @@ func sourcesOf(given flagValues, command []string) config.Sources {
 	return sources
 }
 
-// serve runs the relay as cfg says, which was made from, until a signal, the control
-// or a failure ends it. out takes what the workers print.
-func serve(cfg *config.Config, from origin, log *serviceLog, out io.Writer) error {
+// serve runs the relay as cfg says, which was made from, until one of the signals, the
+// control or a failure ends it. out takes what the workers print.
+func serve(cfg *config.Config, from origin, signals held, log *serviceLog, out io.Writer) error {
 	// The start can hang, too: in an exec on a file system that does.
 	starting, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
@@ -74,7 +75,7 @@ func serve(cfg *config.Config, from origin, log *serviceLog, out io.Writer) erro
 		return err
 	}
 	defer s.access.close()
-	defer s.heed()()
+	defer s.heed(signals)()
 	err = s.start(starting, shared)
 	close(s.orders.started)
 	if err != nil {

@@ -39,7 +39,7 @@ func newRunCommand() *cobra.Command {
 		Args:                  commandAfterDash,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(given, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return run(cmd.Context(), given, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	given.addTo(cmd.Flags())

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,25 @@ func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
 		if got := len(s.orders.stop); got != want {
 			t.Errorf("terminal lost %t: %d stops asked for, want %d", lost, got, want)
 		}
+	}
+}
+
+// A signal that asks for something while the process starts does not end it, and is kept
+// until there is somebody to obey.
+func TestSignalsOfTheStartAreKept(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("under nohup")
+	}
+	ctx := holdSignals(t.Context())
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	from := heldSignals(ctx)
+	from.lost = func() bool { return true } // so that the signal leaves a trace here
+	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+	defer s.heed(from)()
+	if got := <-s.orders.stop; got != syscall.SIGHUP {
+		t.Errorf("got %v", got)
 	}
 }
 
