@@ -240,7 +240,8 @@ func (c *candidate) giveUp(why error) error {
 	// alone would mean that this process has died.
 	_ = c.link.send(&message{Kind: kindFailed, Error: why.Error()})
 	if state := c.end(why); errors.Is(why, errGone) && state != nil {
-		why = fmt.Errorf("%w (%s)", why, state)
+		// Its stderr is that of this process, and stays so for good: nothing here can read it.
+		why = fmt.Errorf("%w (%s); if it said why, that is in the log of the running cabrank", why, state)
 	}
 	c.link.close()
 	return fmt.Errorf("the new process (pid %d) was given up: %w", c.pid, why)

@@ -222,8 +222,8 @@ func wantSteps(t *testing.T, got []Progress, want ...string) {
 // listeners, says why, and nothing is left of the new one (R20).
 func TestUpgradeThatFails(t *testing.T) {
 	for mode, want := range map[string]string{
-		"ends":                    "it ended before it was ready (exit status 3)",
-		"ends with the listeners": "it ended before it was ready (exit status 7)",
+		"ends":                    "it ended before it was ready (exit status 3); if it said why, that is in the log of the running cabrank",
+		"ends with the listeners": "it ended before it was ready (exit status 7); if it said why, that is in the log of the running cabrank",
 		"fails":                   "port 1 is taken",
 		"foreign":                 "not a message of cabrank",
 		"later version":           "it is cabrank v9.0.0 and speaks versions 7 to 9 of the handover, this one 1 to 1: stop this one and start that",
