@@ -19,6 +19,9 @@ type callerConn struct {
 	own     who      // whose calls these are, but for those that say otherwise
 	local   *h2.Conn // the other end in this process, nil: a socket
 	life    life
+	away    bool              // behind a network that may be lost
+	asked   time.Duration     // when it was sent the PING that it has not answered, 0: it has; see absentWatch
+	acked   uint64            // bytes that its machine had acknowledged then
 	held    int               // bytes that wait for it here, see call.count
 	excess  int               // bytes that its engine holds beyond what every one may
 	source  *source           // where it comes from
@@ -51,6 +54,8 @@ func (st *stand) accept(nc net.Conn, from *source) {
 			return
 		}
 		cc.own = st.whoIs(Caller{Address: callerAddress(nc), Door: socketDoor})
+		cc.away = door.Away(nc)
+		door.EndUnheard(nc)
 		cc.begin()
 		now := st.Now()
 		cc.life = st.newLife(now)
@@ -250,9 +255,9 @@ func (h callerSide) Writable(s *h2.Stream) {
 // which there are none of.
 func (callerSide) GoAway(*h2.Conn, uint32, h2.ErrCode) {}
 
-// Pong implements h2.Handler: the caller has seen the first GOAWAY.
-func (callerSide) Pong(c *h2.Conn, _ [8]byte) {
-	if cc := c.Owner.(*callerConn); cc.leaving {
+// Pong implements h2.Handler: the caller has seen the first GOAWAY, or is there at all.
+func (callerSide) Pong(c *h2.Conn, data [8]byte) {
+	if cc := c.Owner.(*callerConn); cc.leaving && data != whetherThere() {
 		cc.finalGoAway()
 	}
 }

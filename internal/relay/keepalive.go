@@ -38,10 +38,13 @@ func (uc *upstreamConn) keepAlive(now time.Duration) {
 		uc.pinged = 0
 	default:
 		uc.pinged, next = now, now+keepAliveAnswer
-		conn.Ping([8]byte{'t', 'h', 'e', 'r', 'e', '?'})
+		conn.Ping(whetherThere())
 	}
 	st.SetTimer(&uc.clock, next)
 }
+
+// whetherThere is what such a PING says.
+func whetherThere() [8]byte { return [8]byte{'t', 'h', 'e', 'r', 'e', '?'} }
 
 // calm has an endpoint that complains of a flood be asked half as often.
 func (u *upstream) calm(code h2.ErrCode) {

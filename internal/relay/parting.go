@@ -25,12 +25,13 @@ const (
 	partingAge      = "age"        // as old as it may be
 	partingFull     = "too_many"   // one connection too many
 	partingRoom     = "make_room"  // without a call, to make room for another
+	partingAbsent   = "no_answer"  // it had calls, and did not answer a PING
 	partingLines    = time.Minute  // at most one line in the log for each reason
 )
 
 // partingReasons lists every reason, so that the counters are a closed set.
 func partingReasons() []string {
-	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull, partingRoom)
+	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull, partingRoom, partingAbsent)
 }
 
 // partings counts the connections that the relay has ended for what their peer

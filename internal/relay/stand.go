@@ -124,6 +124,7 @@ type stand struct {
 	replayTotal   int64
 	stalls        *stallWatch
 	silents       *silentWatch
+	absents       *absentWatch
 	calls         int    // that hold up a drain
 	uncounted     uint64 // calls that the retry budget does not know of yet
 	budgeted      bool   // it wants to know
@@ -148,6 +149,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 		budgeted:    len(o.policies) > 0,
 	}
 	st.stalls, st.silents = newStallWatch(st, o.StallTimeout), newSilentWatch(st)
+	st.absents = newAbsentWatch(st)
 	st.keys.init(st)
 	return st
 }
@@ -177,6 +179,9 @@ func (st *stand) newCall(caller *callerConn, w *who) *call {
 	}
 	c.caller, c.who, c.started = caller, w, st.Now()
 	st.calls++
+	if caller.away {
+		st.absents.wind(st.Now())
+	}
 	return c
 }
 

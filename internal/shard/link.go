@@ -95,6 +95,15 @@ func (l *Link) Attach(nc net.Conn) {
 	l.shard.markDirty(l)
 }
 
+// Acked returns how many bytes the peer's machine has acknowledged, and whether there
+// are some that it has not; zero where the transport does not tell.
+func (l *Link) Acked() (total uint64, behind bool) {
+	if d, ok := l.driver.(interface{ acked() (uint64, bool) }); ok && !l.closed {
+		return d.acked()
+	}
+	return 0, false
+}
+
 // Dirty implements h2.Waker.
 func (l *Link) Dirty(*h2.Conn) { l.shard.markDirty(l) }
 
