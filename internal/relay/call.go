@@ -53,6 +53,7 @@ type course struct {
 	grpc        bool   // it is of gRPC
 	aside       bool   // reflection, outside the slots
 	watch       bool   // Health/Watch
+	ofProcess   bool   // it asks for the health of the process alone
 	resting     bool   // it pauses because workers turn it away
 	hedging     bool   // hedge runs beside the first attempt
 	spent       bool   // bytes were sent that are not kept for a replay

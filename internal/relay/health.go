@@ -12,6 +12,12 @@ const (
 	// and asideIdle how long one may be silent (R7).
 	maxAsides = 4
 	asideIdle = 60 * time.Second
+	// maxQuestion is how much of a question is kept for the name in it; no name that
+	// has a meaning here is longer.
+	maxQuestion = 64
+	// healthOfProcess is the name by which Cabrank says that it is alive itself, whatever
+	// becomes of its workers: gRPC probes of Kubernetes have no other way to ask.
+	healthOfProcess = "liveness"
 )
 
 // Serving says whether the relay should be sent calls: enough endpoints are
@@ -30,21 +36,21 @@ func (r *Relay) checkServing() {
 	r.each(func(st *stand) {
 		now := st.Now()
 		for c := range st.watches {
-			c.tellHealth(now)
+			if !c.ofProcess {
+				c.tellHealth(now)
+			}
 		}
 	})
 }
 
-// answerCheck and answerWatch take a health call at the door (R7). Whatever
-// service it names, the answer is about the relay as a whole: which worker a
-// call for that service will meet is not known before.
+// answerCheck and answerWatch take a health call at the door (R7). Whatever service it
+// names, but for healthOfProcess, the answer is about the relay as a whole: which worker
+// a call for that service will meet is not known before.
 func (c *call) answerCheck(now time.Duration) {
 	c.state = callLocal
 	c.taken()
 	c.setClock(now)
-	if c.reqEnd {
-		c.localData(now)
-	}
+	c.localData(nil, now)
 }
 
 func (c *call) answerWatch(now time.Duration) {
@@ -52,17 +58,23 @@ func (c *call) answerWatch(now time.Duration) {
 	c.taken()
 	c.st.callFinished() // a drain does not wait for it
 	c.setClock(now)
-	if c.reqEnd {
-		c.localData(now)
-	}
+	c.localData(nil, now)
 }
 
-// localData answers when the question is complete. Its bytes are not needed.
-func (c *call) localData(now time.Duration) {
+// localData takes a part of the question, and answers when it is complete.
+func (c *call) localData(p []byte, now time.Duration) {
 	conn := c.down.Conn()
-	if !c.reqEnd || conn == nil || c.down.SentHead() {
+	if conn == nil || c.down.SentHead() {
 		return
 	}
+	if part := p[:min(len(p), maxQuestion-len(c.req))]; len(part) > 0 {
+		c.req = c.st.Pool().Append(c.req, part)
+	}
+	if !c.reqEnd {
+		return
+	}
+	c.ofProcess = asksForProcess(c.req)
+	c.dropRequest()
 	conn.WriteHeaders(&c.down, false, c.replyHead())
 	if c.watch {
 		c.st.watches[c] = struct{}{}
@@ -74,11 +86,22 @@ func (c *call) localData(now time.Duration) {
 	c.tellHealth(now)
 }
 
+// asksForProcess reports whether a question names healthOfProcess. One that cannot be read
+// is about the relay as a whole.
+func asksForProcess(question []byte) bool {
+	prefix, err := grpcwire.ParsePrefix(question)
+	if err != nil || prefix.Compressed || int(prefix.Length) != len(question)-grpcwire.PrefixLen {
+		return false
+	}
+	name, err := grpcwire.ParseHealthCheckRequest(question[grpcwire.PrefixLen:])
+	return err == nil && string(name) == healthOfProcess
+}
+
 // tellHealth writes the state of health. A watcher that does not read keeps at
 // most one message waiting: the latest.
 func (c *call) tellHealth(now time.Duration) {
 	status := grpcwire.HealthNotServing
-	if c.st.relay.Serving() {
+	if c.ofProcess || c.st.relay.Serving() {
 		status = grpcwire.HealthServing
 	}
 	var buf [16]byte

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,40 @@ func TestHealthCheck(t *testing.T) {
 	reply(worker, 1)
 	wantReply(caller, 7)
 	worker.WantClosed() // it had moved, and nothing of health came here
+}
+
+// The name "liveness" is about Cabrank itself, for probes that would have it started anew;
+// "readiness" and every other name are about its workers.
+func TestHealthOfTheProcess(t *testing.T) {
+	g := newRig(t)
+	caller := g.caller()
+	check := func(stream uint32, service string, want grpcwire.HealthStatus) {
+		t.Helper()
+		askHealth(caller, stream, checkPath, service)
+		wantHealth(caller, stream, want)
+		caller.WantFields(stream, end, "grpc-status", "0")
+	}
+	check(1, "liveness", grpcwire.HealthServing)
+	check(3, "readiness", grpcwire.HealthNotServing)
+	check(5, strings.Repeat("x", 100)+"liveness", grpcwire.HealthNotServing)
+	askHealth(caller, 7, watchPath, "liveness")
+	wantHealth(caller, 7, grpcwire.HealthServing)
+	askHealth(caller, 9, watchPath, "readiness")
+	wantHealth(caller, 9, grpcwire.HealthNotServing)
+	// In pieces, and with a message that is not what its prefix says.
+	caller.WriteHeaders(11, noEnd, request(checkPath)...)
+	question := append([]byte{0, 0, 0, 0, 10, 0x0a, 8}, "liveness"...)
+	caller.WriteData(11, noEnd, question[:9])
+	caller.WriteData(11, end, question[9:])
+	wantHealth(caller, 11, grpcwire.HealthServing)
+	caller.WantFields(11, end, "grpc-status", "0")
+	caller.WriteHeaders(13, noEnd, request(checkPath)...)
+	caller.WriteData(13, end, append(question, 0))
+	wantHealth(caller, 13, grpcwire.HealthNotServing)
+	caller.WantFields(13, end, "grpc-status", "0")
+	g.worker("w1", 1)
+	caller.WantDataBytes(9, healthMessage(grpcwire.HealthServing), noEnd) // of the other nothing has changed
+	check(15, "readiness", grpcwire.HealthServing)
 }
 
 // min_ready counts.

@@ -91,7 +91,7 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	c.received += int64(len(p))
 	c.idle = 0 // the engine tells of no frame that is empty
 	if c.state == callLocal {
-		c.localData(now)
+		c.localData(p, now)
 		return
 	}
 	if c.state == callOver {
