@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/cli"
@@ -47,8 +49,10 @@ func (s *service) listen(name, msg, address, flag string, bind func(address, fla
 		return nil, origin, err
 	}
 	s.tellListener(msg, on, origin)
-	if origin == handover.Activated {
+	if origin == handover.Activated { // what it listens on is the service manager's affair
 		s.tellIdleAddress(name, address, on)
+	} else {
+		tellMissed(s.log, flag, address, on)
 	}
 	return on, origin, nil
 }
@@ -96,6 +100,14 @@ func (s *service) tellListener(msg string, on net.Listener, origin handover.Orig
 		told = append(told, "from", origin.String())
 	}
 	s.log.Info(msg, told...) //nolint:sloglint // callers have constants
+}
+
+// tellMissed warns of a name that has more addresses than are listened on.
+func tellMissed(log *slog.Logger, flag, address string, on net.Listener) {
+	if missed := door.Missed(address, on); len(missed) > 0 {
+		log.Warn("nobody listens on the other addresses of this name; name an address, or none for all interfaces",
+			"flag", flag, "name", address, "addr", on.Addr().String(), "missed", strings.Join(missed, " "))
+	}
 }
 
 // listenControl opens the control socket, of the path that the configuration

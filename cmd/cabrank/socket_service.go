@@ -140,6 +140,7 @@ func (s *socketService) listen(what, address, flag string) (net.Listener, error)
 		return nil, err
 	}
 	s.log.Info(what, "addr", on.Addr().String()) //nolint:sloglint // one of four texts
+	tellMissed(s.log, flag, address, on)
 	return on, nil
 }
 

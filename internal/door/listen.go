@@ -42,6 +42,32 @@ func listen(how net.ListenConfig, address, flag string) (net.Listener, error) {
 	return nil, explain(address, flag, err)
 }
 
+// Missed returns the addresses of this machine that the name in address has, too, and on
+// which on does not listen: net takes one of them. Callers that go by the name may try
+// another one first.
+func Missed(address string, on net.Listener) []string {
+	host, _, _ := net.SplitHostPort(address) // Listen has taken it
+	if _, err := netip.ParseAddr(host); err == nil || host == "" {
+		return nil
+	}
+	all, _ := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host) // Listen has found it
+	return missed(all, on.Addr())
+}
+
+func missed(all []netip.Addr, on net.Addr) (others []string) {
+	own, _ := netip.ParseAddrPort(on.String()) // of TCP
+	for _, ip := range all {
+		if ip.Unmap() == own.Addr().Unmap() {
+			continue
+		}
+		if could, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0")); err == nil { // the machine has it
+			_ = could.Close()
+			others = append(others, ip.String())
+		}
+	}
+	return others
+}
+
 // networkOf keeps what was asked for by an address of IPv4 to that: net takes
 // 0.0.0.0 for every interface of both families.
 func networkOf(address string) string {

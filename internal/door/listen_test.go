@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -63,6 +64,30 @@ func TestIPv4Alone(t *testing.T) {
 				}
 			}
 			on.Close()
+		}
+	}
+}
+
+// A name that has several addresses is listened on at one of them; the others of this
+// machine are told.
+func TestMissedAddresses(t *testing.T) {
+	on, err := Listen("127.0.0.1:0", "--listen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	all := []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::1")}
+	want := "[]"
+	if loopback, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+		loopback.Close()
+		want = "[::1]"
+	}
+	if got := fmt.Sprint(missed(all, on.Addr())); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, address := range []string{"127.0.0.1:0", ":0", "[::1]:0"} {
+		if got := Missed(address, on); got != nil {
+			t.Errorf("%s: %v", address, got)
 		}
 	}
 }
