@@ -117,7 +117,16 @@ func (c *Config) withoutEffect() []string {
 		idle = append(idle, idleSetting{spent && rule.Retries > 0, path + ".retries", "retry_budget is 0", "retry_budget.ratio"},
 			idleSetting{spent && rule.Hedged(), path + ".hedge_after", "retry_budget is 0", "retry_budget.ratio"})
 	}
-	return c.warningsOf(slices.Concat(idle, c.workersWithoutEffect(), c.socketsOff()))
+	return append(c.warningsOf(slices.Concat(idle, c.workersWithoutEffect(), c.socketsOff())), c.oneSlot()...)
+}
+
+// oneSlot tells that no slot can be kept from streams.
+func (c *Config) oneSlot() []string {
+	if all, reason, known := c.allSlots(); !known || all != 1 {
+		return nil
+	} else {
+		return []string{"one slot in all (" + reason + "): a stream that stays open keeps all other calls waiting"}
+	}
 }
 
 // idleSetting is a key that has no effect if so, with the reason and the key

@@ -299,3 +299,15 @@ func TestEveryKeySaysWhenItApplies(t *testing.T) {
 		}
 	}
 }
+
+// With one slot in all no slot can be kept from streams, which is told.
+func TestOneSlotIsTold(t *testing.T) {
+	for file, want := range map[string][]string{
+		"workers: {count: 1, pool_size: 1}\n": {"one slot in all (workers.count 1 x workers.pool_size 1): a stream that stays open keeps all other calls waiting"},
+		"workers: {count: 1, pool_size: 2}\n": nil,
+	} {
+		if c := mustLoad(t, sources(map[string]string{"cabrank.yml": file})); !slices.Equal(c.Warnings, want) {
+			t.Errorf("%s: warnings are %q, want %q", file, c.Warnings, want)
+		}
+	}
+}

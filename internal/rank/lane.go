@@ -93,6 +93,7 @@ type lane struct {
 	reserve int
 	running int
 	waiting int
+	trying  int // of them, those that wait for the first call of their method to end
 }
 
 // streamLane is the name of the lane in which calls wait that usually run for
@@ -144,7 +145,7 @@ func reserves(lanes []*lane) (slots int) {
 // those that have been given a lane.
 func (r *Rank) laneOf(t *Ticket) *lane {
 	last := len(r.lanes) - 1
-	if t.long && t.Request.Lane == 0 {
+	if (t.long || t.trial) && t.Request.Lane == 0 {
 		return r.lanes[last]
 	}
 	return r.lanes[min(int(t.Request.Lane), last-1)]
@@ -154,7 +155,7 @@ func (r *Rank) laneOf(t *Ticket) *lane {
 // are free: slots that others have reserved are not for it, and long calls take
 // a part of all only.
 func (r *Rank) mayStart(l *lane) bool {
-	if l.index == len(r.lanes)-1 && !r.streams.room(r.capacity) {
+	if l.index == len(r.lanes)-1 && l.trying == 0 && !r.streams.room(r.capacity) {
 		return false
 	}
 	return r.reserved == 0 || r.slotsFree > r.withheld(l)
@@ -179,7 +180,7 @@ func (r *Rank) heldBack(t *Ticket) {
 	switch l := t.lane; {
 	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
 		// There is none.
-	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
+	case l.index == len(r.lanes)-1 && (t.trial || !r.streams.room(r.capacity)):
 		r.counts.decided[waitedForStreams]++
 	case r.yields(t, t.flow.lane.queue, t.joined):
 		r.counts.decided[waitedForOthers]++

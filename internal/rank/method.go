@@ -35,6 +35,12 @@ const (
 type Method struct {
 	name string
 
+	// See streams.go.
+	trial   bool // its calls are of one kind, so that one tells of the others
+	brief   bool // half of those that were seen last ended within longAfter
+	goesOn  bool // an answer was a stream
+	running int  // calls that have a slot
+
 	runs    runTimes
 	stale   int           // runs since the estimates were made
 	decayed time.Duration // when the runs last faded
@@ -142,6 +148,7 @@ func (m *Method) estimate() {
 	m.mean.Store(int64(r.sum / float64(r.total)))
 	median, p95, longest := r.quantiles()
 	m.median.Store(int64(median))
+	m.brief = median < longAfter
 	m.p95.Store(int64(p95))
 	m.longest.Store(int64(longest))
 }

@@ -60,6 +60,9 @@ func (q *queue) count(t *Ticket, n int) {
 	t.flow.waiting += n
 	t.flow.lane.waiting += n
 	t.lane.waiting += n
+	if t.trial {
+		t.lane.trying += n
+	}
 	q.waiting += n
 	t.account.waiting += n
 }

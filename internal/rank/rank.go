@@ -125,7 +125,18 @@ func New(o Options) *Rank {
 
 // Method returns a handle for what is learned of the calls of one method. Each
 // call makes another one: the caller keeps it.
-func (r *Rank) Method(name string) *Method { return &Method{name: name} }
+func (r *Rank) Method(name string) *Method { return &Method{name: name, trial: true} }
+
+// Unnamed returns a handle for calls of one method as long as it is not known whether
+// there is such a method: what is learned of them decides about streams only.
+func (r *Rank) Unnamed() *Method { return &Method{trial: true} }
+
+// Name makes a method of Unnamed one of those that are known.
+func (r *Rank) Name(m *Method, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m.name = name
+}
 
 // Acquire asks for a slot: at once if one is free, else by waiting, else not at
 // all.
@@ -246,6 +257,7 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	if t.long = t.method.long(); t.long {
 		r.streams.age(now)
 	}
+	t.trial = !t.long && !r.mayRun(t.method)
 	t.lane = r.laneOf(t)
 	t.bound = nil
 }
@@ -256,7 +268,7 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 	if r.bind != nil {
 		return r.bound(t, now)
 	}
-	if len(r.free) == 0 || !r.mayStartNow(t, r.queue, now) {
+	if len(r.free) == 0 || t.trial && t.Request.Lane == 0 || !r.mayStartNow(t, r.queue, now) {
 		return nil
 	}
 	if r.forgo(t.method, now) {

@@ -30,6 +30,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	t.state = idle
 	e.inFlight--
 	t.lane.running--
+	t.method.running--
 	r.streams.end(t.long, l.ticket.at, now)
 	r.use.released(o, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
@@ -60,7 +61,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	case OK, Faulty:
 		e.refusals, e.doubts = 0, 0
 		if o == OK { // how soon a call fails says nothing of how long they run
-			t.method.observe(run, now)
+			r.ran(t.method, run, now)
 		}
 		until = now + e.answered(run, t.tight)
 	case RefusedByWorker:

@@ -15,6 +15,7 @@ func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	if r.waiting.Load() == 0 {
 		return into
 	}
+	r.streams.age(now)
 	if now-r.looked >= lookEvery {
 		r.look(now)
 	}
@@ -42,7 +43,11 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 		if l.waiting == 0 || !r.mayStart(lane) {
 			continue
 		}
-		if f := r.offer(l, now); f != nil && (next == nil || f.before(next)) {
+		offer := r.offer
+		if lane.index == len(r.lanes)-1 {
+			offer = r.offerLong
+		}
+		if f := offer(l, now); f != nil && (next == nil || f.before(next)) {
 			next = f
 		}
 	}
@@ -133,6 +138,8 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	}
 	r.refresh(e)
 	t.lane.running++
+	t.long = t.method.long() // it may have been recognized while the call waited
+	t.method.running++
 	r.streams.begin(t.long, now)
 	r.charge(t, now)
 	r.use.begin(now)

@@ -5,9 +5,110 @@ import "time"
 // longAfter is the age from which on a call is a long one (R8).
 const longAfter = 10 * time.Second
 
-// long reports whether calls of the method usually run for long.
+// long reports whether calls of the method run for long as a rule, or may: those
+// whose answers go on do until enough of them have ended sooner.
 func (m *Method) long() bool {
-	return m.name != "" && time.Duration(m.median.Load()) >= longAfter
+	return m.trial && (m.goesOn && m.samples.Load() < enough || time.Duration(m.median.Load()) >= longAfter)
+}
+
+// untried reports whether nothing tells yet whether calls of the method run for
+// long. Until one of them has ended it may have all slots but one: eight streams
+// that come at once would else have every slot before it is known what they are.
+func (m *Method) untried() bool { return m.trial && !m.brief }
+
+// mayRun reports whether one more call of the method leaves others the slots that are
+// theirs.
+func (r *Rank) mayRun(m *Method) bool {
+	switch {
+	case m.long():
+		return r.streams.room(r.capacity)
+	case m.untried():
+		return m.running < max(r.capacity-1, r.streams.limit, 1)
+	}
+	return true
+}
+
+// ran learns the run of a call that has ended by itself. If that is the first of its
+// method those that wait for it need wait for nobody but their turn.
+func (r *Rank) ran(m *Method, run, now time.Duration) {
+	tried := !m.untried()
+	m.observe(run, now)
+	last := r.lanes[len(r.lanes)-1]
+	if tried || m.untried() || last.trying == 0 {
+		return
+	}
+	r.moveTried(r.queue, last, m)
+	for _, e := range r.endpoints {
+		if e.queue != nil {
+			r.moveTried(e.queue, last, m)
+		}
+	}
+}
+
+// moveTried moves the calls of a method from the lane of long calls to where others
+// wait.
+//
+// Cost: O(calls in the lane), once for each method.
+func (r *Rank) moveTried(q *queue, from *lane, m *Method) {
+	var moved []*Ticket
+	l := &q.lanes[from.index]
+	for _, h := range []*flowHeap{&l.modest, &l.greedy} {
+		for _, f := range h.flows {
+			for t := f.line.first; t != nil; t = t.next {
+				if t.method == m {
+					moved = append(moved, t)
+				}
+			}
+		}
+	}
+	for _, t := range moved {
+		r.unqueue(t)
+		t.long, t.trial = m.long(), false
+		t.lane = r.laneOf(t)
+		q.join(t, t.place)
+	}
+}
+
+// offerLong is offer for the lane of long calls. Of those that wait there for the
+// first of their method to end each waits for another one.
+//
+// Cost: O(accounts that wait in the lane) while there are any such.
+func (r *Rank) offerLong(l *laneQueue, now time.Duration) (next *flow) {
+	if l.lane.trying == 0 {
+		return r.offer(l, now)
+	}
+	for _, h := range []*flowHeap{&l.modest, &l.greedy} {
+		for _, f := range h.flows {
+			t := f.line.first
+			if (next == nil || f.before(next)) && r.mayRun(t.method) && !r.yields(t, l.queue, now) {
+				next = f
+			}
+		}
+	}
+	return next
+}
+
+// GoesOn says that the answer of a call goes on behind its first message: it is a
+// stream, and counts as a long call unless such calls are known to be short.
+func (r *Rank) GoesOn(l Lease, now time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !l.held() || l.ticket.long {
+		return
+	}
+	t := l.ticket
+	t.method.goesOn = true
+	if t.long = t.method.long(); t.long {
+		r.streams.recognize(t.at, now)
+	}
+}
+
+// LongCalls returns how many calls run that are long (R8).
+func (r *Rank) LongCalls(now time.Duration) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.streams.age(now)
+	return r.streams.old + r.streams.early
 }
 
 // streams counts the calls that are long: those older than longAfter and those
@@ -38,6 +139,15 @@ func (s *streams) begin(long bool, now time.Duration) {
 	place.calls++
 	if long {
 		place.early++
+		s.early++
+	}
+}
+
+// recognize notes that a call that runs counts as long from now on.
+func (s *streams) recognize(began, now time.Duration) {
+	s.age(now)
+	if second := secondOf(began); second > s.second-agedSeconds {
+		s.began[second%window].early++
 		s.early++
 	}
 }

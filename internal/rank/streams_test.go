@@ -93,3 +93,107 @@ func TestOldCallsAreLong(t *testing.T) {
 		t.Error("the stream waits for nobody")
 	}
 }
+
+// R8: until the first call of a method has ended it gets all slots but one, and
+// calls of other methods the one.
+func TestUntriedMethodsLeaveASlot(t *testing.T) {
+	for b := range balances {
+		r := New(Options{QueueLength: 20, Balance: b, Random: func() float64 { return 0 }})
+		r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 4}), true, 0, nil)
+		watch, get := r.Unnamed(), r.Unnamed()
+		streams := make([]*caller, 8)
+		for i := range streams {
+			streams[i] = with(r.Open(string(rune('a'+i)), Terms{}), watch, 0)
+			streams[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/3, 1)])
+		}
+		for i := range 3 {
+			c := with(nil, get, time.Duration(i)*ms)
+			c.acquire(t, r, time.Duration(i)*ms, Granted)
+			c.release(r, OK, time.Duration(i+1)*ms)
+		}
+		if d := r.Decisions()["waited_for_stream_slots"]; d != 5 {
+			t.Errorf("%v: %d waits counted", b, d)
+		}
+		streams[0].release(r, Cancelled, 20*time.Second)
+		tick(r, 22*time.Second)
+		if streams[3].granted != 1 || streams[4].granted != 0 {
+			t.Errorf("%v: the next stream did not begin, or two did", b)
+		}
+		with(nil, get, 0).acquire(t, r, 22*time.Second, Granted)
+	}
+}
+
+// R8: when the first call of a method has ended soon its others have all slots,
+// those included that wait already, whoever waits before them.
+func TestTriedMethodsGetAllSlots(t *testing.T) {
+	r, _ := newRank(t, 20, 4)
+	watch, get := r.Unnamed(), r.Unnamed()
+	calls := make([]*caller, 6)
+	for i := range calls {
+		calls[i] = with(nil, get, 0)
+		calls[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/3, 1)])
+	}
+	with(nil, watch, 0).acquire(t, r, 0, Granted)
+	calls[0].release(r, OK, ms)
+	if calls[3].granted != 1 {
+		t.Error("the next call waits")
+	}
+	if s := r.Snapshot(); s.Lanes[len(s.Lanes)-1].Waiting != 0 || s.Lanes[0].Waiting != 2 {
+		t.Errorf("%+v", s.Lanes)
+	}
+	with(nil, get, 0).acquire(t, r, ms, Queued)
+	calls[1].release(r, OK, 2*ms)
+	calls[2].release(r, OK, 2*ms)
+	if calls[4].granted != 1 || calls[5].granted != 1 {
+		t.Error("calls wait while slots are free")
+	}
+}
+
+// R8: with one slot in all there is nothing to keep, and stream_slots may give
+// streams everything.
+func TestNothingToKeep(t *testing.T) {
+	r, _ := newRank(t, 20, 1)
+	with(nil, r.Unnamed(), 0).acquire(t, r, 0, Granted)
+	r = New(Options{QueueLength: 20, StreamSlots: 2})
+	r.SetReady(r.Add("worker-1", EndpointOptions{Slots: 2}), true, 0, nil)
+	m := r.Unnamed()
+	with(nil, m, 0).acquire(t, r, 0, Granted)
+	with(nil, m, 0).acquire(t, r, 0, Granted)
+}
+
+// R8: an answer that goes on makes a call a long one at once, though the first of
+// its method has ended soon; and age does by the clock alone.
+func TestStreamsAreRecognized(t *testing.T) {
+	r, _ := newRank(t, 20, 4)
+	watch := r.Unnamed()
+	first := with(nil, watch, 0)
+	first.acquire(t, r, 0, Granted)
+	first.release(r, OK, ms)
+	calls := []*caller{with(nil, watch, 0), with(nil, watch, 0), with(nil, watch, 0)}
+	for _, c := range calls {
+		c.acquire(t, r, ms, Granted)
+	}
+	if n := r.LongCalls(ms); n != 0 {
+		t.Errorf("%d long calls", n)
+	}
+	for _, c := range calls {
+		r.GoesOn(c.lease, 2*ms)
+		r.GoesOn(c.lease, 2*ms)
+	}
+	if n := r.LongCalls(2 * ms); n != 3 {
+		t.Errorf("%d long calls, not 3", n)
+	}
+	with(nil, watch, 0).acquire(t, r, 3*ms, Queued)
+	other := newCaller(0)
+	other.acquire(t, r, 3*ms, Granted)
+	if n := r.LongCalls(12 * time.Second); n != 4 {
+		t.Errorf("%d long calls, not 4", n)
+	}
+	other.release(r, OK, 13*time.Second)
+	for _, c := range calls[:2] {
+		c.release(r, OK, 13*time.Second)
+	}
+	if n := r.LongCalls(14 * time.Second); n != 2 {
+		t.Errorf("%d long calls, not 2: one that runs, one that waited", n)
+	}
+}

@@ -202,6 +202,10 @@ func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 // else into the call's own buffer.
 func (c *call) answerData(p []byte, end bool, now time.Duration) {
 	c.touchAside(now)
+	if c.sent > 0 && len(p) > 0 && !c.goesOn && c.grpc && c.boundary.Begun() == 0 {
+		c.goesOn = true
+		c.st.relay.rank.GoesOn(c.lease, now)
+	}
 	c.gotData = true
 	c.sent += int64(len(p))
 	if c.state != callRunning {

@@ -61,6 +61,7 @@ type course struct {
 	committed   bool   // response HEADERS were forwarded, R3
 	respEnd     bool   // the worker has finished sending
 	gotData     bool   // of the answer
+	goesOn      bool   // the answer has more than a message
 	workerFirst bool   // by a worker that had no byte of the request yet
 	failed      bool   // by an answer of cabrank's own
 	done        bool   // recorded
@@ -185,7 +186,7 @@ func (c *call) enter(now time.Duration) {
 		c.waitsNoMore() // unless it has to wait again
 	}
 	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
-	q.Method, q.Account, q.Lane, q.Hash = c.method.learned(), c.form.account(), c.form.lane, c.form.hash
+	q.Method, q.Account, q.Lane, q.Hash = c.learned(), c.form.account(), c.form.lane, c.form.hash
 	q.OnCancel, q.Avoid, q.Silent = c.onCancel(), nil, c.silent()
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)

@@ -49,6 +49,7 @@ func options(change []func(*Options)) Options {
 		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
 	}
+	o.Rank.StreamSlots = 1 << 20 // tests fill all slots by calls of one method
 	for _, f := range change {
 		f(&o)
 	}

@@ -50,7 +50,7 @@ func (c *call) planHedge(p *policy, now time.Duration) {
 	}
 	after := p.hedgeAfter
 	if p.hedgeAuto && c.method != nil {
-		if e := c.method.learned().Estimate(); e.Samples >= hedgeSamples {
+		if e := c.learned().Estimate(); e.Samples >= hedgeSamples {
 			after = hedgeLate * e.P95
 		}
 	}

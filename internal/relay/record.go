@@ -38,12 +38,12 @@ type method struct {
 	runs   runs
 }
 
-// learned returns what the rank knows of the method, nil if that has no name.
-func (m *method) learned() *rank.Method {
-	if m == nil {
-		return nil
+// learned returns what the rank knows of the call's method.
+func (c *call) learned() *rank.Method {
+	if c.method == nil {
+		return c.st.relay.newcomers.of(c.form.path, c.st.relay.rank)
 	}
-	return m.inRank
+	return c.method.inRank
 }
 
 // methodOf finds a known method by its path; nil if it is not known.
@@ -87,7 +87,7 @@ func (r *Relay) learn(path []byte, proven bool) *method {
 	}
 	m := &method{name: string(path), id: len(r.methods) + 1}
 	m.policy.Store(r.policyOf(path))
-	m.inRank = r.rank.Method(m.name)
+	m.inRank = r.newcomers.named(path, m.name, r.rank)
 	r.methods[m.name] = m
 	return m
 }

@@ -145,9 +145,10 @@ type Relay struct {
 
 	partingLogs map[parting]partingLog
 
-	unnamed runs // of methods without a name
-	pacer   pacer
-	looker  looker
+	unnamed   runs // of methods without a name
+	newcomers newcomers
+	pacer     pacer
+	looker    looker
 }
 
 // New returns a relay without endpoints; its shards run at once.
@@ -161,6 +162,7 @@ func New(o Options) *Relay {
 		start:       time.Now(),
 		idle:        make(chan struct{}, 1),
 	}
+	r.newcomers.seed = maphash.MakeSeed()
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.replyHead = newAnswers(), newReplyHead()
@@ -190,7 +192,11 @@ func (o *Options) rank() rank.Options {
 func (r *Relay) now() time.Duration { return time.Since(r.start) }
 
 // Rank returns a snapshot of the slots and the queue.
-func (r *Relay) Rank() rank.Snapshot { return r.rank.Snapshot() }
+func (r *Relay) Rank() rank.Snapshot {
+	s := r.rank.Snapshot()
+	s.LongCalls = r.rank.LongCalls(r.now()) // some have become old since anything was told
+	return s
+}
 
 // Decisions tells what the rank has decided since the relay was made, by name.
 func (r *Relay) Decisions() map[string]uint64 { return r.rank.Decisions() }
