@@ -52,6 +52,7 @@ type Endpoint struct {
 	refused  bool // a call of its, since it became ready
 	onCancel OnCancel
 	inFlight int    // leases not yet released
+	aside    int    // of them, streams that are outside an adaptive limit
 	paused   int    // slots without a lease that Tick will free
 	ghosts   int    // of paused, for calls whose callers have gone
 	doubts   int    // ghosts that were given up without a sign that they had ended

@@ -20,6 +20,15 @@ func (e *Endpoint) renew(slots int) {
 	e.relimit()
 }
 
+// setAside gives a stream at a worker that takes any number of calls a slot beside
+// those that follow the run times: it waits for others nearly all the time, and tells
+// nothing by ending. They are bounded by all slots that the worker may have.
+func (r *Rank) setAside(t *Ticket, e *Endpoint) {
+	t.aside = true
+	e.aside++
+	e.relimit()
+}
+
 // found returns how many slots a worker should begin with, by what was found of
 // others that serve: 0 if nothing was. A process that takes over a place would
 // else have to find out again what is known, and a roll be a loss of most slots.
@@ -52,7 +61,7 @@ func (e *Endpoint) relimit() bool {
 	before := e.limit
 	e.limit = e.shrink.left
 	if e.adapt != nil {
-		e.limit = min(e.limit, e.adapt.allowed)
+		e.limit = min(e.limit, e.adapt.allowed+e.aside)
 	}
 	if e.pace.octaves > 0 {
 		e.limit = max(e.limit>>(e.pace.octaves-1), 1)
@@ -63,7 +72,8 @@ func (e *Endpoint) relimit() bool {
 // learnSlots takes what a lease's end tells of how many slots an endpoint should
 // have. It is no longer counted as in flight. expected is the mean run time of
 // its method, 0 if not known.
-func (r *Rank) learnSlots(e *Endpoint, o Outcome, run, expected, now time.Duration) {
+func (r *Rank) learnSlots(t *Ticket, o Outcome, run, expected, now time.Duration) {
+	e := t.endpoint
 	left := e.shrink.left
 	switch {
 	case o == Lost:
@@ -72,7 +82,7 @@ func (r *Rank) learnSlots(e *Endpoint, o Outcome, run, expected, now time.Durati
 	case e.refuses:
 		e.shrink.refused(e.others(), now)
 	}
-	if e.adapt != nil {
+	if e.adapt != nil && !t.aside {
 		r.adapt(e, o, run, expected, now)
 	}
 	e.relimit()
@@ -97,9 +107,9 @@ func (r *Rank) adapt(e *Endpoint, o Outcome, run, expected, now time.Duration) {
 		return
 	}
 	if o == RefusedByWorker || o == MaybeRefused {
-		a.refused(e.inFlight, now)
+		a.refused(e.inFlight-e.aside, now)
 	} else {
-		a.finished(run, expected, e.inFlight+1, o, now)
+		a.finished(run, expected, e.inFlight-e.aside+1, o, now)
 	}
 	switch {
 	case a.limit > limit:

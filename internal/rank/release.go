@@ -34,6 +34,11 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	r.streams.end(t.long, l.ticket.at, now)
 	r.use.released(o, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
+	if t.aside {
+		t.aside = false
+		e.aside--
+		e.relimit()
+	}
 	if until = max(until, busy); until > now {
 		slots := 1
 		if o == NotSent {
@@ -88,7 +93,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	case Failed:
 	}
 	r.learnPace(e, o, t.method, run, now)
-	r.learnSlots(e, o, run, t.method.occupancy(), now)
+	r.learnSlots(t, o, run, t.method.occupancy(), now)
 	if r.bind != nil {
 		e.latency.ran(run, now)
 	}

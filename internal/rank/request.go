@@ -76,6 +76,7 @@ type Ticket struct {
 	tight    bool          // it was given the last free slot of its endpoint
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
+	aside    bool          // its slot is one of Endpoint.aside
 	trial    bool          // it waits for the first call of its method to end
 	expected time.Duration // slot time that its account was charged in advance
 

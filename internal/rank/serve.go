@@ -132,13 +132,17 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.turn++
 	e.turn = r.turn
 	e.inFlight++
+	t.long = t.method.long() // it may have been recognized while the call waited
 	t.tight = e.busy() >= e.limit
-	if e.adapt != nil {
-		e.adapt.started(e.inFlight, now)
+	switch {
+	case e.adapt == nil:
+	case t.long:
+		r.setAside(t, e)
+	default:
+		e.adapt.started(e.inFlight-e.aside, now)
 	}
 	r.refresh(e)
 	t.lane.running++
-	t.long = t.method.long() // it may have been recognized while the call waited
 	t.method.running++
 	r.streams.begin(t.long, now)
 	r.charge(t, now)

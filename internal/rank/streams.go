@@ -100,6 +100,13 @@ func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	t.method.goesOn = true
 	if t.long = t.method.long(); t.long {
 		r.streams.recognize(t.at, now)
+		if e := t.endpoint; e.adapt != nil {
+			r.setAside(t, e)
+			r.refresh(e)
+			if r.waiting.Load() > 0 {
+				r.poke()
+			}
+		}
 	}
 }
 

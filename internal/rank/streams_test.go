@@ -197,3 +197,50 @@ func TestStreamsAreRecognized(t *testing.T) {
 		t.Errorf("%d long calls, not 2: one that runs, one that waited", n)
 	}
 }
+
+// Streams at a worker whose slots follow the run times have slots of their own: as
+// many as slots_max leaves, and other calls those that were found.
+func TestStreamsBesideAnAdaptiveLimit(t *testing.T) {
+	r := New(Options{QueueLength: 200})
+	e := r.Add("worker-1", EndpointOptions{Slots: 5, Least: 1, Most: 160, OnCancel: Free})
+	r.SetReady(e, true, 0, nil)
+	watch := r.Unnamed()
+	streams := make([]*caller, 150)
+	for i := range streams {
+		streams[i] = with(nil, watch, 0)
+		streams[i].acquire(t, r, 0, []Verdict{Granted, Queued}[min(i/4, 1)])
+	}
+	for running := 0; running < len(streams); {
+		before := running
+		for ; running < len(streams) && streams[running].lease.Valid(); running++ {
+			r.GoesOn(streams[running].lease, ms)
+		}
+		if running == before {
+			t.Fatalf("%d streams run", running)
+		}
+		tick(r, ms)
+	}
+	unary := make([]*caller, 5)
+	for i := range unary {
+		unary[i] = newCaller(0)
+		unary[i].acquire(t, r, ms, Granted)
+	}
+	if s := r.Snapshot().Endpoints[0]; s.Limit != 155 || r.LongCalls(ms) != 150 {
+		t.Errorf("%+v", s)
+	}
+	for _, c := range unary[1:] {
+		c.release(r, OK, 2*ms)
+	}
+	for i := range 10 { // streams may have all but one of those that there can be
+		with(nil, watch, 0).acquire(t, r, 2*ms, []Verdict{Granted, Queued}[min(i/9, 1)])
+	}
+	if s := r.Snapshot().Endpoints[0]; s.InFlight != 160 || s.Limit != 160 {
+		t.Errorf("%+v", s)
+	}
+	for _, c := range streams {
+		c.release(r, Cancelled, 20*time.Second)
+	}
+	if s := r.Snapshot().Endpoints[0]; s.Limit != 5+10 {
+		t.Errorf("%+v", s)
+	}
+}
