@@ -150,15 +150,49 @@ func TestRingHash(t *testing.T) {
 	if moved < 200 || moved > 900 {
 		t.Errorf("%d of 2000 keys moved when one of four workers went", moved)
 	}
-	for range 1200 { // all of one key
+	for range 3200 { // all of one key
 		c := newCaller(0)
 		c.Request.Hash = 1
-		c.acquire(t, r, 0, Granted)
+		r.Acquire(&c.Ticket, c, 0)
 	}
-	for _, s := range r.Snapshot().Endpoints {
-		if s.Ready && s.InFlight > 600 {
-			t.Errorf("%s has %d of 1,200 calls of one key", s.Name, s.InFlight)
+	for _, e := range r.up {
+		if e.calls() < 1000 || e.calls() > 1334 {
+			t.Errorf("%s has %d of 3,200 calls of one key", e.Name(), e.calls())
 		}
+	}
+}
+
+// A call meets its key's worker as long as that has a free slot, however few calls
+// there are.
+func TestRingHashKeepsItsKeys(t *testing.T) {
+	r, _ := balanced(RingHash, 3, 3, 3, 3)
+	of := func(hash uint64) *caller {
+		c := newCaller(0)
+		c.Request.Hash = hash
+		c.acquire(t, r, 0, Granted)
+		return c
+	}
+	home := map[uint64]*Endpoint{}
+	for key := range uint64(100) {
+		c := of(mix(key))
+		home[mix(key)] = c.lease.Endpoint()
+		c.release(r, OK, 0)
+	}
+	random := rand.New(rand.NewPCG(4, 4))
+	var running []*caller // four at a time
+	for range 1000 {
+		if len(running) == 4 {
+			running[0].release(r, OK, 0)
+			running = running[1:]
+		}
+		hash := mix(random.Uint64N(100))
+		own := home[hash]
+		room := own.open()
+		c := of(hash)
+		if room && c.lease.Endpoint() != own {
+			t.Fatal("a call went elsewhere while its key's worker had a free slot")
+		}
+		running = append(running, c)
 	}
 }
 

@@ -122,7 +122,7 @@ const (
 	// equal endpoints differ by a tenth or so.
 	ringPoints = 128
 	// ringBound is how many times the mean number of calls per slot an endpoint
-	// may have before the next one is taken.
+	// may have before the next one is taken, when none has a free slot.
 	// Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent Hashing with
 	// Bounded Loads", SODA 2018.
 	ringBound = 1.25
@@ -149,11 +149,14 @@ func (r *ring) bind(q *Request, up []*Endpoint, _ time.Duration) *Endpoint {
 		calls += e.calls()
 		slots += e.limit
 	}
-	most := ringBound * float64(calls) / float64(slots)
 	start, _ := slices.BinarySearchFunc(r.points, q.Hash, func(p point, hash uint64) int { return cmp.Compare(p.hash, hash) })
+	most := func(e *Endpoint) int { return e.limit } // the key's own while it has a free slot
+	if calls > slots {
+		bound := ringBound * float64(calls) / float64(slots)
+		most = func(e *Endpoint) int { return int(math.Ceil(bound * float64(e.limit))) }
+	}
 	for i := range r.points {
-		e := r.points[(start+i)%len(r.points)].endpoint
-		if float64(e.calls()+1) <= math.Ceil(most*float64(e.limit)) {
+		if e := r.points[(start+i)%len(r.points)].endpoint; e.calls() < most(e) {
 			return e
 		}
 	}
