@@ -131,6 +131,14 @@ func (r *Rank) Method(name string) *Method { return &Method{name: name, trial: t
 // there is such a method: what is learned of them decides about streams only.
 func (r *Rank) Unnamed() *Method { return &Method{trial: true} }
 
+// Tried says that calls of a method are known to be no streams, before any of them has
+// ended.
+func (r *Rank) Tried(m *Method) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m.brief = true
+}
+
 // Name makes a method of Unnamed one of those that are known.
 func (r *Rank) Name(m *Method, name string) {
 	r.mu.Lock()

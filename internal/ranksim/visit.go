@@ -78,7 +78,9 @@ func (s *simulation) method(i int) *rank.Method {
 		return nil
 	}
 	for len(s.methods) <= i {
-		s.methods = append(s.methods, s.rank.Method("method-"+strconv.Itoa(len(s.methods))))
+		m := s.rank.Method("method-" + strconv.Itoa(len(s.methods)))
+		s.rank.Tried(m) // what is simulated has been running for long
+		s.methods = append(s.methods, m)
 	}
 	return s.methods[i]
 }
