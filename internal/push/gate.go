@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"strings"
+	"sync/atomic"
 )
 
 // atOnce bounds the requests that are read or wait for the broker. Further ones wait for
@@ -19,6 +20,7 @@ const noToken = "want Authorization: Bearer TOKEN, with the token of this server
 type gate struct {
 	token *[sha256.Size]byte // its hash; nil: none is needed
 	turns chan struct{}
+	calls atomic.Int64 // over gRPC, those that wait for a turn included
 }
 
 func newGate(token string) *gate {

@@ -7,40 +7,88 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/cabrank/cabrank/internal/push/pushpb"
 	"github.com/cabrank/cabrank/internal/socket"
 )
 
-// callsOfOne bounds the calls of a connection at a time.
-const callsOfOne = 16
+const (
+	// callsOfOne bounds the calls of a connection at a time.
+	callsOfOne = 16
+	// mostCalls bounds those of all connections, those that wait for a turn included.
+	mostCalls = 512
+	// window bounds what is held of a call whose message is not read yet.
+	window = 64 << 10
+)
 
 func newGRPC(sockets Sockets, gate *gate) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(callsOfOne), grpc.MaxHeaderListSize(mostHeaderBytes),
+		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(callsOfOne*window),
 		grpc.ConnectionTimeout(headerTime), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}),
-		grpc.UnaryInterceptor(gate.intercept),
+		grpc.InTapHandle(gate.tap),
 	)
-	pushpb.RegisterPushServer(server, &calls{sockets: sockets})
+	desc := pushpb.Push_ServiceDesc
+	desc.Methods = nil
+	for _, method := range pushpb.Push_ServiceDesc.Methods {
+		desc.Streams = append(desc.Streams, gate.inTurn(method))
+	}
+	server.RegisterService(&desc, &calls{sockets: sockets})
 	return server
 }
 
-// intercept lets calls in that bring the token, so many at once.
-func (g *gate) intercept(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// tap lets calls in that bring the token, before anything of their message is held. It
+// runs where a connection is read.
+func (g *gate) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	of := connOf(ctx)
 	authorization := ""
-	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
+	if values := info.Header.Get("authorization"); len(values) == 1 {
 		authorization = values[0]
 	}
 	if !g.opens(authorization) {
-		return nil, status.Error(codes.Unauthenticated, noToken)
+		of.bad()
+		return ctx, status.Error(codes.Unauthenticated, noToken)
 	}
-	if !g.enter(ctx) {
-		return nil, status.FromContextError(ctx.Err()).Err()
+	of.good()
+	if g.calls.Add(1) > mostCalls {
+		g.calls.Add(-1)
+		of.done()
+		return ctx, status.Error(codes.ResourceExhausted, "too many requests at a time")
 	}
-	defer g.leave()
-	return handle(ctx, in)
+	bounded, cancel := context.WithTimeout(ctx, 2*requestTime)
+	context.AfterFunc(ctx, func() { // when its stream has gone
+		cancel()
+		g.calls.Add(-1)
+		of.done()
+	})
+	return bounded, nil
+}
+
+// connOf returns the connection of a call: all are ours.
+func connOf(ctx context.Context) *conn {
+	from, _ := peer.FromContext(ctx)
+	at, _ := from.Addr.(remote)
+	return at.conn
+}
+
+// inTurn is a method as a stream of one message each way, which is read when it has its turn.
+func (g *gate) inTurn(method grpc.MethodDesc) grpc.StreamDesc {
+	handle := func(server any, stream grpc.ServerStream) error {
+		ctx := stream.Context()
+		if !g.enter(ctx) {
+			return status.FromContextError(ctx.Err()).Err()
+		}
+		defer g.leave()
+		reply, err := method.Handler(server, ctx, stream.RecvMsg, nil)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(reply)
+	}
+	return grpc.StreamDesc{StreamName: method.MethodName, Handler: handle}
 }
 
 // calls are the requests over gRPC.

@@ -33,15 +33,25 @@ func newHandler(sockets Sockets, gate *gate) *handler {
 	}}
 }
 
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.gate.opens(r.Header.Get("Authorization")) {
+		w.Header().Set("Connection", "close") // nothing more of it is read
+		refuse(w, http.StatusUnauthorized, noToken)
+		return
+	}
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.good()
+		defer c.done()
+	}
 	do := h.paths[r.URL.Path]
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what is malformed is not JSON
 	switch {
 	case r.Header.Get("Origin") != "":
 		refuse(w, http.StatusForbidden, "this is not for web pages")
-	case !h.gate.opens(r.Header.Get("Authorization")):
-		refuse(w, http.StatusUnauthorized, noToken)
 	case do == nil:
 		refuse(w, http.StatusNotFound, "want /v1/publish, /v1/broadcast, /v1/disconnect or /v1/unsubscribe")
 	case r.Method != http.MethodPost:

@@ -3,12 +3,10 @@ package push
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +16,11 @@ import (
 
 const (
 	mostConnections = 256
+	// strangerTime is how long a connection may stay that has brought no good request.
+	strangerTime = 10 * time.Second
+	// patience is how long a connection has been without a request at least when one that
+	// has brought good ones gives way.
+	patience        = 10 * time.Second
 	mostHeaderBytes = 16 << 10
 	// headerTime is for the first bytes of a connection, and for each head.
 	headerTime = 5 * time.Second
@@ -39,13 +42,9 @@ type Server struct {
 	plain   *door.Annex // of http
 	framed  *door.Annex // of grpc
 
-	open    atomic.Int64   // connections
+	conns   conns
 	serving sync.WaitGroup // of both servers, and of first bytes
 	failed  chan error     // at most one error, then closed
-
-	mu      sync.Mutex
-	silent  map[*conn]struct{} // whose first bytes are waited for
-	leaving bool
 }
 
 // Serve answers on a listener, which belongs to the Server from then on. token is what
@@ -57,9 +56,10 @@ func Serve(on net.Listener, sockets Sockets, token string, log *slog.Logger) *Se
 		http: &http.Server{
 			Handler: newHandler(sockets, gate), ReadHeaderTimeout: headerTime, ReadTimeout: requestTime,
 			WriteTimeout: 2 * requestTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeaderBytes,
-			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ConnContext: func(ctx context.Context, nc net.Conn) context.Context { return context.WithValue(ctx, connKey{}, nc) },
 		},
-		failed: make(chan error, 1), silent: make(map[*conn]struct{}),
+		failed: make(chan error, 1), conns: conns{all: make(map[*conn]struct{})},
 	}
 	s.door = door.New(s, log)
 	s.serving.Go(func() { _ = s.http.Serve(s.plain) })  // ends by Shutdown
@@ -90,7 +90,7 @@ func (s *Server) Release() { s.door.Release() }
 // cuts them off.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.door.Close()
-	s.dropSilent()
+	s.conns.dropSilent()
 	stopped := make(chan struct{})
 	go func() { // ends by Stop at the latest
 		s.grpc.GracefulStop()
@@ -112,17 +112,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // ServeConn implements door.Server.
 func (s *Server) ServeConn(nc net.Conn) {
-	if s.open.Add(1) > mostConnections {
-		s.open.Add(-1)
+	c := s.conns.enter(nc, time.Now())
+	if c == nil {
 		_ = nc.Close()
 		return
 	}
-	s.serving.Go(func() { s.split(&conn{Conn: nc, server: s}) })
+	s.serving.Go(func() { s.split(c) })
 }
 
 // split gives a connection to the server of what it speaks.
 func (s *Server) split(nc *conn) {
-	switch first := s.firstOf(nc); first {
+	switch first := nc.firstBytes(); first {
 	case "":
 		_ = nc.Close()
 	case "PRI": // of "PRI * HTTP/2.0", which no request of HTTP/1.1 begins with
@@ -130,71 +130,4 @@ func (s *Server) split(nc *conn) {
 	default:
 		s.plain.ServeConn(nc)
 	}
-}
-
-// firstOf returns the first three bytes of a connection, which it will read again; "" if
-// they do not come, or the server leaves.
-func (s *Server) firstOf(nc *conn) string {
-	if !s.await(nc) {
-		return ""
-	}
-	defer s.heard(nc)
-	var first [3]byte
-	_ = nc.SetReadDeadline(time.Now().Add(headerTime))
-	if _, err := io.ReadFull(nc.Conn, first[:]); err != nil {
-		return ""
-	}
-	_ = nc.SetReadDeadline(time.Time{}) // a connection that is gone fails again
-	nc.first = first[:]
-	return string(first[:])
-}
-
-func (s *Server) await(nc *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.leaving {
-		s.silent[nc] = struct{}{}
-	}
-	return !s.leaving
-}
-
-func (s *Server) heard(nc *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.silent, nc)
-}
-
-// dropSilent closes connections that have not said anything, now and from now on.
-func (s *Server) dropSilent() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leaving = true
-	for nc := range s.silent {
-		_ = nc.Close()
-	}
-}
-
-// conn is a connection that counts, of which some bytes were read.
-type conn struct {
-	net.Conn
-
-	server *Server
-	once   sync.Once
-	first  []byte // to be read before what comes
-}
-
-// Read implements net.Conn.
-func (c *conn) Read(p []byte) (int, error) {
-	if len(c.first) > 0 {
-		n := copy(p, c.first)
-		c.first = c.first[n:]
-		return n, nil
-	}
-	return c.Conn.Read(p)
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	c.once.Do(func() { c.server.open.Add(-1) })
-	return c.Conn.Close()
 }
