@@ -54,6 +54,7 @@ type course struct {
 	aside       bool   // reflection, outside the slots
 	watch       bool   // Health/Watch
 	ofProcess   bool   // it asks for the health of the process alone
+	atDoor      bool   // it counts in callerConn.atDoor
 	resting     bool   // it pauses because workers turn it away
 	hedging     bool   // hedge runs beside the first attempt
 	spent       bool   // bytes were sent that are not kept for a replay
@@ -455,6 +456,10 @@ func (c *call) finish(now time.Duration) {
 	c.st.StopTimer(&c.clock)
 	if c.watch {
 		delete(c.st.watches, c)
+	}
+	if c.atDoor {
+		c.atDoor = false
+		c.caller.atDoor--
 	}
 	if c.state != callOver {
 		c.leaveWorker(rank.Cancelled, now)

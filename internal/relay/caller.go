@@ -29,6 +29,7 @@ type callerConn struct {
 	class   uint8             // by what it holds, see hoard; 0: nothing can be given up
 	byPart  place[callerConn] // in hoard.classes
 	resting seat              // while it has no call
+	atDoor  int               // calls that are answered here: of the health
 
 	ahead     int         // of its answers, see call.absorb
 	timer     shard.Timer // end of the handshake; a look at its life; end of the wait after GOAWAY
@@ -198,9 +199,7 @@ func (cc *callerConn) finalGoAway() {
 // callEnded ends a connection that has said goodbye and has no call left.
 func (cc *callerConn) callEnded() {
 	cc.life.quiet = cc.st.Now()
-	if cc.link.Conn.Streams() == 0 && !cc.link.Closed() {
-		cc.rests()
-	}
+	cc.rests()
 	if cc.finalled && !cc.link.Closed() && cc.link.Conn.Streams() == 0 {
 		cc.link.Finish(errDrained)
 	}

@@ -11,11 +11,7 @@ func (r *Relay) Serve(ln net.Listener) error { return r.door.Serve(ln) }
 // this process. It has the same flow control as any caller (R22).
 func (r *Relay) ServeConn(nc net.Conn) {
 	st := r.next()
-	if r.scarce(nc) {
-		st.turnAway(nc)
-		return
-	}
-	from := r.enters(callerAddress(nc))
+	from := r.enters(callerAddress(nc), r.scarce(nc))
 	if from == nil {
 		st.turnAway(nc)
 		return

@@ -14,7 +14,7 @@ const (
 	fullText = "cabrank: too many connections"
 	// maxTurnedAway bounds the callers that are being told; others see the end
 	// of their connection and nothing else.
-	maxTurnedAway = 32
+	maxTurnedAway = 128
 	// turnAwayTime bounds how long each of them takes.
 	turnAwayTime = time.Second
 )

@@ -47,18 +47,26 @@ func (r *Relay) checkServing() {
 // names, but for healthOfProcess, the answer is about the relay as a whole: which worker
 // a call for that service will meet is not known before.
 func (c *call) answerCheck(now time.Duration) {
-	c.state = callLocal
-	c.taken()
-	c.setClock(now)
+	c.stayAtDoor(now)
 	c.localData(nil, now)
 }
 
 func (c *call) answerWatch(now time.Duration) {
-	c.state, c.watch = callLocal, true
-	c.taken()
+	c.watch = true
 	c.st.callFinished() // a drain does not wait for it
-	c.setClock(now)
+	c.stayAtDoor(now)
 	c.localData(nil, now)
+}
+
+// stayAtDoor counts a call among those that are answered here. A connection that has no
+// others gives way as one without a call: whoever watches asks again.
+func (c *call) stayAtDoor(now time.Duration) {
+	c.state = callLocal
+	c.taken()
+	c.atDoor = true
+	c.caller.atDoor++
+	c.caller.rests()
+	c.setClock(now)
 }
 
 // localData takes a part of the question, and answers when it is complete.

@@ -252,6 +252,18 @@ func TestDescriptorsAreKept(t *testing.T) {
 	testkit.Eventually(t, soon, "the count", func() bool { return g.partedFor("too_many") == 1 })
 }
 
+// Where descriptors are scarce, who does nothing gives way before another is refused.
+func TestScarceDescriptorsChangeHands(t *testing.T) {
+	g := newRig(t)
+	idle := g.callerFrom("127.0.0.2")
+	g.reload(func(o *Options) { o.Limits.Descriptors = 1 })
+	p := g.callerFrom("127.0.0.3")
+	p.WriteHeaders(1, end, request(checkPath)...)
+	p.WantHeaders(1, noEnd)
+	idle.WantGoAway(http2.ErrCodeNo)
+	idle.WantClosed()
+}
+
 // Slow headers: a caller that sends a header block bit by bit, or half a frame
 // and no more, loses its connection; the others notice nothing.
 func TestSlowHeaders(t *testing.T) {

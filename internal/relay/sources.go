@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// reserved is which part of all connections no single source gets: an eighth is
-	// always left for others.
-	reserved = 8
+	// othersPart is which part of what there is besides others' connections no single
+	// source gets: an eighth is always left, and of that an eighth by the next one.
+	othersPart = 8
 	// ownPatience is how long a connection has had no call at least when a newer one
 	// of its own source takes its place.
-	ownPatience = 10 * time.Second
+	ownPatience = time.Second
 	// sourceClasses is one for each doubling of a source's connections.
 	sourceClasses = 32
 )
@@ -127,14 +127,15 @@ func (s *sources) largest() *source {
 	return nil
 }
 
-// enters counts a caller's connection in, or returns nil if there is no room. At the
-// limit the source with the most connections gives up the one that has been without a
-// call for longest; one source alone gets all but an eighth of them.
-func (r *Relay) enters(address string) *source {
+// enters counts a caller's connection in, or returns nil if there is no room, or scarce,
+// no descriptor for it. Then the source with the most connections gives up the one that
+// has been without a call for longest. One source has at most seven times as many as it
+// leaves to others.
+func (r *Relay) enters(address string, scarce bool) *source {
 	from, count := r.sources.arrive(address)
-	most := r.mostConnections()
-	greedy := from.key.IsValid() && int64(count) > most-most/reserved
-	if r.connections.Add(1) <= most && !greedy || r.makesWay(from, greedy) {
+	left := r.mostConnections() - r.connections.Add(1)
+	greedy := from.key.IsValid() && int64(count) > (othersPart-1)*(left+1)
+	if left >= 0 && !greedy && !scarce || r.makesWay(from) {
 		return from
 	}
 	r.connections.Add(-1)
@@ -150,15 +151,13 @@ func (r *Relay) leaves(from *source) {
 	}
 }
 
-// makesWay ends an idle connection for a new one, and reports whether there was any:
-// of the largest source, or of the new one's own if that is greedy or the largest
-// itself.
-func (r *Relay) makesWay(from *source, greedy bool) bool {
-	largest := r.sources.largest()
-	if greedy || largest == from {
-		return r.dismissIdle(from, r.now()-ownPatience)
+// makesWay ends an idle connection for a new one, and reports whether there was any: of
+// the largest source, or else of the new one's own, which it does not take at once.
+func (r *Relay) makesWay(from *source) bool {
+	if largest := r.sources.largest(); largest != from && r.dismissIdle(largest, r.now()) {
+		return true
 	}
-	return r.dismissIdle(largest, r.now())
+	return r.dismissIdle(from, r.now()-ownPatience)
 }
 
 // dismissIdle ends the connection of a source that has been idle for longest, if that
@@ -198,8 +197,13 @@ func (cc *callerConn) dismiss() {
 	cc.link.CloseFlushed(errDismissed)
 }
 
-// rests notes that the connection has no call.
-func (cc *callerConn) rests() { cc.source.rests(&cc.resting, cc, cc.st.number) }
+// rests notes that the connection has no call, if that is so, but for such as are answered
+// at the door.
+func (cc *callerConn) rests() {
+	if cc.link.Conn.Streams() == cc.atDoor && !cc.link.Closed() {
+		cc.source.rests(&cc.resting, cc, cc.st.number)
+	}
+}
 
 // stirs notes that it has one, or is gone.
 func (cc *callerConn) stirs() { cc.resting.leave() }

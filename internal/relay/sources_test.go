@@ -32,7 +32,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	const limit = 16
 	g := newRig(t, func(o *Options) { o.Shards, o.Limits.Connections = 2, limit })
 	var hoarder []*testkit.Peer
-	for range limit - limit/reserved {
+	for range limit - limit/othersPart {
 		hoarder = append(hoarder, g.callerFrom("127.0.0.2"))
 	}
 	for range 6 { // for the first two there is room
@@ -88,7 +88,7 @@ func TestSharesOfConnections(t *testing.T) {
 			return p
 		}
 		var all []*testkit.Peer
-		for range limit - limit/reserved {
+		for range limit - limit/othersPart {
 			all = append(all, enter("192.0.2.1", true))
 			pass(time.Millisecond)
 		}
@@ -126,7 +126,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = limit })
 		_, worker := g.pipeWorker("w1", limit)
 		var busy []*testkit.Peer
-		for n := range uint32(limit - limit/reserved) {
+		for n := range uint32(limit - limit/othersPart) {
 			p, _ := g.pipeFrom("192.0.2.1")
 			p.WriteHeaders(1, end, request(hello)...)
 			worker.WantHeaders(1+2*n, end)
@@ -145,6 +145,72 @@ func TestBusyConnectionsStay(t *testing.T) {
 			t.Fatal("one was idle")
 		}
 		busy[0].WantClosed()
+	})
+}
+
+// Two sources that take what they can leave room for a third, also where all their
+// connections have calls.
+func TestManySourcesLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 512
+		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = limit })
+		_, worker := g.pipeWorker("w1", limit)
+		var all []*testkit.Peer
+		for source, most := range []int{448, 56, 7} {
+			count := 0
+			for p, in := g.pipeFrom(fmt.Sprintf("192.0.2.%d", source)); in; p, in = g.pipeFrom(fmt.Sprintf("192.0.2.%d", source)) {
+				p.WriteHeaders(1, end, request(hello)...)
+				worker.WantHeaders(uint32(1+2*len(all)), end)
+				all = append(all, p)
+				count++
+			}
+			if count != most {
+				t.Errorf("source %d has %d connections, want %d", source, count, most)
+			}
+		}
+		if n := g.connections.Load(); n != limit-1 {
+			t.Fatalf("%d connections, want %d", n, limit-1)
+		}
+		for _, p := range all {
+			p.Close()
+		}
+	})
+}
+
+// Connections that only ask how things are give way to others: one that watches the
+// health, and one whose question does not end.
+func TestWatchersMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 8
+		g := newPipeRig(t, func(o *Options) { o.Limits.Connections = limit })
+		var all []*testkit.Peer
+		for n := range limit - limit/othersPart {
+			p, _ := g.pipeFrom("192.0.2.1")
+			if n%2 == 0 {
+				askHealth(p, 1, watchPath, "")
+				p.WantHeaders(1, noEnd)
+				p.WantData(1, noEnd)
+			} else {
+				p.WriteHeaders(1, noEnd, request(checkPath)...)
+			}
+			all = append(all, p)
+			pass(time.Millisecond)
+		}
+		for n := range 3 {
+			p, in := g.pipeFrom(fmt.Sprintf("192.0.2.%d", 2+n))
+			if !in {
+				t.Fatalf("caller %d was turned away", n)
+			}
+			all = append(all, p)
+		}
+		all[0].WantClosed()
+		all[1].WantClosed()
+		if n := g.partedFor("make_room"); n != 2 {
+			t.Errorf("%d connections made room, want 2", n)
+		}
+		for _, p := range all {
+			p.Close()
+		}
 	})
 }
 
