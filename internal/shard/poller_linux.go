@@ -99,11 +99,16 @@ func (p *poller) round() (more bool) {
 // same sends. Those that wait in turn come behind. It reports whether there may be
 // more.
 func (p *poller) look() (more bool) {
+	late := p.left <= 0
 	p.left = readOnTime
 	for range pollLooks {
 		n := p.wait()
 		for i := range p.events[:n] {
 			p.tell(&p.events[i])
+		}
+		if late { // what others wait for does not wait for that again
+			p.shard.sendEarly()
+			late = false
 		}
 		p.readOn()
 		more = n == len(p.events)

@@ -259,9 +259,18 @@ const muchOutput = 32 << 10
 
 // flushMuch sends for the connections that have much to send; they stay on the
 // list of the turn.
-func (s *Shard) flushMuch() {
+func (s *Shard) flushMuch() { s.flushFrom(muchOutput) }
+
+// sendEarly runs posted tasks and sends before the turn ends, for the connections that
+// have anything to send.
+func (s *Shard) sendEarly() {
+	s.runTasks(s.now)
+	s.flushFrom(1)
+}
+
+func (s *Shard) flushFrom(least int) {
 	for _, l := range s.dirty {
-		if len(l.Conn.Output()) >= muchOutput {
+		if len(l.Conn.Output()) >= least {
 			l.driver.flush()
 		}
 	}
