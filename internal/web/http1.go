@@ -31,7 +31,7 @@ type HTTP1 struct {
 	log    *slog.Logger
 	routes map[string]http.Handler
 
-	mu     sync.Mutex
+	mu     sync.RWMutex
 	annex  *door.Annex // of the newest server
 	closed bool
 	done   sync.WaitGroup // servers that accept
@@ -78,12 +78,12 @@ func (s *HTTP1) server(l Limits) *http.Server {
 	return server
 }
 
-// ServeConn serves a connection, and returns as soon as that has begun.
+// ServeConn serves a connection, and returns as soon as that has begun. Configure waits for
+// that: no connection meets a server that has stopped.
 func (s *HTTP1) ServeConn(nc net.Conn) {
-	s.mu.Lock()
-	annex := s.annex
-	s.mu.Unlock()
-	annex.ServeConn(nc)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.annex.ServeConn(nc)
 }
 
 // Close takes no further connection.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,32 @@ func ask(t *testing.T, s *HTTP1, c *owned, text string) string {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// No connection is lost to a change of the limits, however many there are.
+func TestConfigureLosesNoConnection(t *testing.T) {
+	limits := Limits{Head: 5 * time.Second, HeadBytes: 4096}
+	s := NewHTTP1(limits, nil, quiet())
+	defer s.Close()
+	var over atomic.Bool
+	var changes sync.WaitGroup
+	changes.Go(func() { // until over
+		for !over.Load() {
+			s.Configure(limits)
+		}
+	})
+	const conns = 200
+	lost := 0
+	for range conns {
+		if got := ask(t, s, new(owned), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.Contains(got, "200 OK") {
+			lost++
+		}
+	}
+	over.Store(true)
+	changes.Wait()
+	if lost > 0 {
+		t.Errorf("%d of %d connections were lost", lost, conns)
+	}
+}
 
 // The owner of a connection hears of its request, of which there is one.
 func TestOwnerIsTold(t *testing.T) {
