@@ -76,8 +76,8 @@ type Account struct {
 	// attended is the number of the last period in which it had a call, see presence.
 	attended int
 	haunted  load // ghosts
-	// slow is until when it counts as one that keeps slots for long: many of its
-	// calls may begin at once, when as many have ended.
+	// slow is until when it counts as one that keeps slots for long: when many of its
+	// calls end at once, it looks as if it gave them back soon.
 	slow   time.Duration
 	flows  []*flow // its queues: those in which it waits
 	debtor bool    // is one of Rank.debtors
@@ -225,13 +225,13 @@ func (r *Rank) charge(t *Ticket, now time.Duration) {
 	}
 	a.starts += now
 	a.expected += t.expected
-	t.lane.began(a, now)
+	t.lane.hold(a, 1, now)
 	r.bill(a, t.lane.level, now, now)
 }
 
 // settle corrects the bill of a call that began at began: to the slot time that
-// it had. A call that its worker refused had none.
-func (r *Rank) settle(t *Ticket, began, had, now time.Duration) {
+// it had, and a ghost goes on to have. A call that its worker refused had none.
+func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 	a := t.account
 	if a.running--; a.running == 0 {
 		last := r.busy[len(r.busy)-1]
@@ -239,11 +239,16 @@ func (r *Rank) settle(t *Ticket, began, had, now time.Duration) {
 		r.busy[len(r.busy)-1] = nil
 		r.busy, a.busy = r.busy[:len(r.busy)-1], -1
 	}
-	t.lane.hold(a, -1, now)
+	if ghost { // has the slot now
+		t.lane.hold(a, -1, now)
+	} else {
+		t.lane.ended(a, now)
+	}
 	a.starts -= began
 	a.expected -= t.expected
 	a.done += had
 	r.bill(a, t.lane.level, began, now)
+	a.reconsider()
 }
 
 // bill brings what the account has had up to date. If it is less than before, it
@@ -268,7 +273,7 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	a.advance(l, float64(charged-served)/weights)
 	l.clock += float64(max(passed, 0)) / weights
 	a.shares[l.index].pay(float64(more)/weight, l, float64(debtCap)/weight)
-	a.reconsider()
+	a.reorder()
 }
 
 // advance notes by how much the account is charged in advance, on the scale of the

@@ -2,7 +2,6 @@ package rank
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -198,13 +197,13 @@ func (r *Rank) wanted(now time.Duration) bool {
 // mayHave returns a flow of which a call may have a free slot now; nil while some
 // leave it to others and are to be looked at again.
 func (r *Rank) mayHave(q *queue, now time.Duration) *flow {
-	for i := range q.lanes {
-		if flows := q.lanes[i].greedy.flows; r.again > now && slices.ContainsFunc(flows, func(f *flow) bool { return f.yields }) {
-			return nil
-		}
+	yields := false
+	q.eachFlow(func(f *flow) { yields = yields || f.yields })
+	if yields && r.again > now {
+		return nil
 	}
 	f := r.next(q, now)
-	if f != nil && r.again > now && float64(f.account.running+f.account.ghosts+1) > r.share(f.account, now) {
+	if f != nil && r.again > now && float64(f.account.running+f.account.ghosts+1) > min(r.share(f.account, now), float64(r.capacity-1)) {
 		return nil
 	}
 	return f

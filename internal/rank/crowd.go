@@ -5,26 +5,67 @@ import (
 	"time"
 )
 
-// Nobody is crowded out: while others are there, a caller may have more than its
-// share of the slots as long as it gives them back about as soon as others do. One
-// that keeps each for much longer, for long calls or for ghosts of those that it
-// has cancelled, leaves room for what the others use: a slot that it has cannot be
-// taken back when they need it. See docs/decisions/031-room-for-others.md.
+// Nobody is crowded out. While somebody else has asked for a slot of late, a caller
+// gets all but one of them; and beyond its share only what it gives back about as
+// soon as others do. One that keeps its slots for longer, for long calls, for calls
+// that do not move or for ghosts of those that it has cancelled, and one of whom
+// that is not known yet, leaves room for what the others use: a slot that it has
+// cannot be taken back when they need it. See docs/decisions/075-all-but-one-slot.md.
 const (
-	// slowTurn is how many times longer than the others a caller must keep a slot
-	// before it has to leave room.
+	// slowTurn is how many times longer than the others a caller may keep a slot
+	// and need not leave room.
 	slowTurn = 4
-	// firstCalls is for how many calls the mean of its method stands where little
-	// is known of a caller.
-	firstCalls = 2
 	// spareRoom is how many standard deviations of the slots that others use at a
 	// time are left free for them, above the mean.
 	spareRoom = 0.5
 	mostRoom  = 1.5
+	// longTurn is how long a caller keeps a slot who leaves the most room, and slowFor
+	// for how long it goes on to do so.
+	longTurn = 3 * time.Second
+	slowFor  = 10 * time.Second
+	// secondSlot is how many slots others use who are left two: with one, those who
+	// keep it busy more than half of the time would mostly wait for each other.
+	secondSlot = 0.5
+	// askedFor is for how long somebody counts who has asked for a slot.
+	askedFor = time.Minute
 	// presentFor is for how long at least a caller counts among those who share the
 	// slots after its last call.
 	presentFor = time.Second
 )
+
+// asked tells whether somebody else has asked for a slot of late.
+type asked struct {
+	by     string        // the key of who did last
+	until  time.Duration // when that was long ago
+	others time.Duration // when it is for all others; 0: nobody has
+}
+
+// note keeps that an account asks.
+func (s *asked) note(a *Account, now time.Duration) {
+	if s.by != a.key { // accounts come and go with connections, keys do not
+		s.by, s.others = a.key, s.until
+	}
+	s.until = now + askedFor
+}
+
+// beside reports whether somebody else than the account has.
+func (s *asked) beside(a *Account, now time.Duration) bool {
+	if s.by == a.key {
+		return now < s.others
+	}
+	return now < s.until
+}
+
+// askedBeside reports whether somebody else than the account has asked of late, for
+// calls of no lower priority.
+func (r *Rank) askedBeside(a *Account, priority int, now time.Duration) bool {
+	for _, l := range r.levels {
+		if l.priority >= priority && l.asked.beside(a, now) {
+			return true
+		}
+	}
+	return false
+}
 
 // presence sums up the weights of the accounts that have had calls of late, in
 // periods of presentFor.
@@ -50,7 +91,10 @@ func (r *Rank) attendAnew(a *Account, now time.Duration) {
 	r.present.count(a)
 }
 
-// turnPeriod begins a new period when it is time, for those of whom calls run.
+// turnPeriod begins a new period when it is time, for those of whom calls run or
+// wait.
+//
+// Cost: O(accounts of which calls run or wait), once in a period.
 func (r *Rank) turnPeriod(now time.Duration) {
 	p := &r.present
 	if now < p.ends {
@@ -64,6 +108,9 @@ func (r *Rank) turnPeriod(now time.Duration) {
 	p.period, p.weights = period, 0
 	for _, a := range r.busy {
 		p.count(a)
+	}
+	for q := range r.queues {
+		q.eachFlow(func(f *flow) { p.count(f.account) })
 	}
 }
 
@@ -92,28 +139,47 @@ func (r *Rank) share(a *Account, now time.Duration) float64 {
 // yields reports whether a call of the account must not have one of the free slots:
 // they are room for others.
 func (r *Rank) yields(t *Ticket, q *queue, now time.Duration) bool {
-	a := t.account
-	held := float64(a.running + a.ghosts + 1)
-	if r.alone() || held <= r.share(a, now) {
+	a, priority := t.account, t.lane.priority
+	asked := r.askedBeside(a, priority, now)
+	if !asked && r.alone() {
 		return false
 	}
-	own, others := r.loads(a, t.lane.priority, now)
-	takes := ghostUnknown
-	if t.method.known() {
-		takes = t.method.occupancy()
+	held, most := a.running+a.ghosts+1, r.share(a, now)
+	if asked {
+		most = min(most, float64(max(r.capacity-1, 1)))
 	}
-	if !t.Request.Silent && !slower(own, others, takes) {
+	if float64(held) <= most {
 		return false
 	}
-	spare, least := spareRoom, 0.0
-	if own.slots > own.rate*longAfter.Seconds() {
-		a.slow = now + longAfter
+	own, others := r.loads(a, priority, now)
+	if t.method.quick(others) && !slower(held, own, others) {
+		return false
 	}
-	if t.Request.Silent || a.haunts(own, now) || now < a.slow {
-		spare, least = mostRoom, min(math.Ceil(others.rate), 1)
+	room := a.roomFor(t.method, own, others, asked, now) + r.waitingBeside(a, q, priority)
+	// Slots may be on endpoints that get no more calls, or pause: so neither what it
+	// has nor what is free tells alone what is left.
+	left := max(r.capacity-held, r.slotsFree-1+others.held)
+	return left < room
+}
+
+// roomFor returns how many slots the account leaves to others who use so many, with a
+// call of a method.
+func (a *Account) roomFor(m *Method, own, others load, asked bool, now time.Duration) int {
+	if own.slots >= own.rate*longTurn.Seconds() { // so does who is not known yet
+		a.slow = now + slowFor
 	}
-	room := max(math.Floor(others.slots+spare*math.Sqrt(others.slots)), least) + float64(r.waitingBeside(a, q, t.lane.priority))
-	return held > float64(r.capacity)-room
+	spare := spareRoom
+	if now < a.slow || !m.known() || m.occupancy() >= longTurn || a.haunts(own, now) {
+		spare = mostRoom
+	}
+	room := int(others.slots + spare*math.Sqrt(others.slots))
+	switch {
+	case others.slots > secondSlot:
+		return max(room, 2)
+	case asked:
+		return max(room, 1)
+	}
+	return room
 }
 
 // loads returns what the account has and what all others have, as far as their
@@ -126,6 +192,7 @@ func (r *Rank) loads(a *Account, priority int, now time.Duration) (own, others l
 		own.slots += mine.slots
 		own.rate += mine.rate
 		if l.priority >= priority {
+			others.held += l.load.held - mine.held
 			others.slots += max(l.load.slots-mine.slots, 0)
 			others.rate += max(l.load.rate-mine.rate, 0)
 		}
@@ -139,12 +206,18 @@ func (a *Account) haunts(own load, now time.Duration) bool {
 	return a.haunted.slots > own.slots/2
 }
 
-// slower reports whether a caller keeps its slots for much longer than the others.
-// By Little's law the mean time is that of the slots over the calls that begin. A
-// caller of whom little is known is taken to be like its method.
-func slower(own, others load, method time.Duration) bool {
-	slots := own.slots + firstCalls*method.Seconds()
-	return slots*others.rate > slowTurn*others.slots*(own.rate+firstCalls)
+// slower reports whether a caller has had more slots than it needs for as many calls
+// as end, if each took slowTurn times as long as those of others, by Little's law; or
+// would have twice as many now. So has everybody whose calls have not ended yet.
+func slower(held int, own, others load) bool {
+	need := slowTurn * own.rate * others.slots // times others.rate
+	return own.slots*others.rate > need || float64(held)*others.rate >= 2*need
+}
+
+// quick reports whether calls of a method are known to take no longer than slowTurn
+// times those of others.
+func (m *Method) quick(others load) bool {
+	return m.known() && m.occupancy().Seconds()*others.rate <= slowTurn*others.slots
 }
 
 // waitingBeside counts the calls of others that wait in a queue and may have a slot.
@@ -162,13 +235,20 @@ func (r *Rank) waitingBeside(a *Account, q *queue, priority int) (waiting int) {
 // lane wait for the same reason, unless they only leave it to others.
 func (r *Rank) mayStartNow(t *Ticket, q *queue, now time.Duration) bool {
 	l := &q.lanes[t.lane.index]
-	return r.mayStart(t.lane) && (r.alone() || !r.yields(t, q, now)) && (l.waiting == 0 || r.offer(l, now) == nil)
+	return r.mayStart(t.lane) && !r.yields(t, q, now) && (l.waiting == 0 || r.offer(l, now) == nil)
 }
 
 // reconsider has the account's calls that wait be looked at again.
 func (a *Account) reconsider() {
 	for _, f := range a.flows {
 		f.yields = false
+	}
+	a.reorder()
+}
+
+// reorder puts the account's flows right after what it has had has changed.
+func (a *Account) reorder() {
+	for _, f := range a.flows {
 		f.lane.moved(f)
 	}
 }
@@ -196,57 +276,36 @@ func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 	}
 }
 
-// Speaks says that a call whose Request was Silent has sent something, whether it
-// waits or not. Somebody may have a free slot by that: Wake asks for a Tick then.
-func (r *Rank) Speaks(t *Ticket) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	silent := t.Request.Silent
-	t.Request.Silent = false
-	if t.state != waiting || !silent || t.place == head {
-		return
-	}
-	t.flow.line.speaks(t)
-	t.flow.yields = false
-	t.flow.lane.moved(t.flow)
-	if len(r.free) > 0 {
-		r.poke()
-	}
-}
-
-// Crowding returns for how long a call has waited that has more of a claim to the
-// lease's slot than the lease: its account has less than its share of the slots, and
-// that of the lease runs more calls than its own. It is 0 if there is none.
-func (r *Rank) Crowding(l Lease, now time.Duration) (waited time.Duration) {
+// Reclaims reports whether the lease's slot is wanted by somebody with more of a
+// claim to it: a call waits whose account has less than its share of the slots, and
+// that of the lease runs more calls than its own.
+func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !l.held() || r.alone() {
-		return 0
+		return false
 	}
-	a, e := l.ticket.account, l.ticket.endpoint
-	if float64(a.running) <= r.share(a, now) {
-		return 0
+	a, q := l.ticket.account, l.ticket.endpoint.queue
+	if q == nil {
+		q = r.queue
 	}
-	if e.queue != nil {
-		return r.waitedBeside(a, e.queue, now)
-	}
-	return r.waitedBeside(a, r.queue, now)
+	return float64(a.running) > r.share(a, now) && r.waitsBeside(a, q, now)
 }
 
-// waitedBeside returns for how long a call of somebody else has waited in the queue
-// who has less than its share. It looks at the first few who would be served.
-func (r *Rank) waitedBeside(a *Account, q *queue, now time.Duration) (waited time.Duration) {
+// waitsBeside reports whether a call of somebody else waits in the queue who has
+// less than its share. It looks at the first few who would be served.
+func (r *Rank) waitsBeside(a *Account, q *queue, now time.Duration) bool {
 	for i := range q.lanes {
 		l := &q.lanes[i]
 		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
 			for _, f := range h.flows[:min(len(h.flows), mostChanged)] {
 				if b := f.account; b != a && float64(b.running+b.ghosts+1) <= r.share(b, now) {
-					waited = max(waited, now-f.line.first.joined, 1)
+					return true
 				}
 			}
 		}
 	}
-	return waited
+	return false
 }
 
 // Wanted reports whether a call waits for a slot that does not just leave those
@@ -258,16 +317,9 @@ func (r *Rank) Wanted() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	queues := []*queue{r.queue}
-	for _, e := range r.endpoints {
-		if e.queue != nil {
-			queues = append(queues, e.queue)
-		}
-	}
-	for _, q := range queues {
+	for q := range r.queues {
 		for i := range q.lanes {
-			l := &q.lanes[i]
-			if l.waiting > 0 && (len(l.modest.flows) > 0 || !l.greedy.flows[0].yields) {
+			if q.lanes[i].wanted() {
 				return true
 			}
 		}

@@ -130,7 +130,7 @@ const mostChanged = 8
 // next returns the flow that is served next, with so many slots in all. At
 // least one call waits.
 func (l *laneQueue) next(slots int, now time.Duration) *flow {
-	modest := func(f *flow) bool { return !f.yields && f.account.modest(l.lane.level, slots, now) }
+	modest := func(f *flow) bool { return f.account.modest(l.lane.level, slots, now) }
 	left := mostChanged
 	for ; left > 0 && len(l.greedy.flows) > 0 && modest(l.greedy.flows[0]); left-- {
 		l.change(l.greedy.flows[0])
@@ -138,10 +138,17 @@ func (l *laneQueue) next(slots int, now time.Duration) *flow {
 	for ; left > 0 && len(l.modest.flows) > 0 && !modest(l.modest.flows[0]); left-- {
 		l.change(l.modest.flows[0])
 	}
-	if len(l.modest.flows) > 0 {
-		return l.modest.flows[0]
+	switch modest, greedy := l.modest.flows, l.greedy.flows; {
+	case len(greedy) == 0, len(modest) > 0 && modest[0].before(greedy[0]):
+		return modest[0]
+	default:
+		return greedy[0]
 	}
-	return l.greedy.flows[0]
+}
+
+// wanted reports whether a call waits that does not leave the free slots to others.
+func (l *laneQueue) wanted() bool {
+	return len(l.modest.flows) > 0 && !l.modest.flows[0].yields || len(l.greedy.flows) > 0 && !l.greedy.flows[0].yields
 }
 
 // change moves a flow to the other heap.
@@ -151,11 +158,10 @@ func (l *laneQueue) change(f *flow) {
 	l.heapOf(f).push(f)
 }
 
-// yield puts a flow behind all others.
+// yield puts a flow behind all others, for now: it is no less modest for that.
 func (l *laneQueue) yield(f *flow) {
-	l.heapOf(f).remove(f)
-	f.modest, f.yields = false, true
-	l.greedy.push(f)
+	f.yields = true
+	l.heapOf(f).fix(f.at)
 }
 
 // flowHeap has the flow that is served next on top: a binary heap. All flows of
@@ -165,10 +171,10 @@ type flowHeap struct{ flows []*flow }
 // before orders two flows of one level.
 func (f *flow) before(g *flow) bool {
 	switch level := f.lane.lane.level.index; {
-	case f.modest != g.modest:
-		return f.modest
 	case f.yields != g.yields:
 		return g.yields
+	case f.modest != g.modest:
+		return f.modest
 	case f.modest:
 		return f.since < g.since
 	default:

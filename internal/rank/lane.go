@@ -37,6 +37,7 @@ type level struct {
 	// scale.
 	ahead float64
 	load  load // the slots of its calls
+	asked asked
 }
 
 // due is what an account of weight 1 has been charged that got its share.
@@ -64,11 +65,11 @@ func (l *level) hold(a *Account, n int, now time.Duration) {
 	own.add(n, now)
 }
 
-// began notes that a call of an account has got its slot.
-func (l *level) began(a *Account, now time.Duration) {
-	l.hold(a, 1, now)
-	l.load.begun++
-	a.shares[l.index].load.begun++
+// ended notes that a call of an account has given its slot back.
+func (l *level) ended(a *Account, now time.Duration) {
+	l.hold(a, -1, now)
+	l.load.ended++
+	a.shares[l.index].load.ended++
 }
 
 // exit notes that one waits no more.

@@ -14,9 +14,7 @@ const (
 
 // line holds the waiting tickets of one account in one lane. Calls that were put
 // back (R1) come before all others and among themselves in the order in which
-// they arrived, so that several refusals at once do not turn the order round. Those
-// that have sent nothing yet come behind all others: they may have to leave a free
-// slot to somebody else, and would keep it from the calls behind them.
+// they arrived, so that several refusals at once do not turn the order round.
 //
 // Shape: a list of tickets linked through themselves, so that it needs no memory
 // of its own and a ticket leaves from the middle in O(1). The zero value is
@@ -25,7 +23,6 @@ const (
 // most as many as there are slots.
 type line struct {
 	first, last *Ticket
-	silent      *Ticket  // the first of those that have sent nothing; nil if there is none
 	standing    Standing // what the order looks at
 	newest      bool     // the newest is served first
 }
@@ -33,38 +30,13 @@ type line struct {
 func (l *line) join(t *Ticket, at place) {
 	t.place = at
 	var before *Ticket // the ticket that t comes before; nil is the tail
-	switch {
-	case at == head:
+	if at == head {
 		before = l.first
 		for before != nil && before.place == head && before.Request.Arrived <= t.Request.Arrived {
 			before = before.next
 		}
-	case !t.Request.Silent:
-		before = l.silent
-	case l.silent == nil:
-		l.silent = t
 	}
 	l.insert(t, before)
-}
-
-// speaks puts a ticket that had sent nothing, and was not put back, behind those that
-// have.
-func (l *line) speaks(t *Ticket) {
-	if t == l.silent { // it is there
-		l.silent = t.next
-		return
-	}
-	l.remove(t)
-	l.insert(t, l.silent)
-}
-
-// latest returns the one that came last of those that have sent something, or if
-// nobody has of all.
-func (l *line) latest() *Ticket {
-	if l.silent != nil && l.silent.prev != nil {
-		return l.silent.prev
-	}
-	return l.last
 }
 
 // next returns the ticket that is served now; the line is not empty. Who was put
@@ -72,7 +44,7 @@ func (l *line) latest() *Ticket {
 func (l *line) next(order Order, now time.Duration) *Ticket {
 	l.newest = order(&l.standing, now)
 	if l.newest && l.first.place != head {
-		return l.latest()
+		return l.last
 	}
 	return l.first
 }
@@ -91,9 +63,6 @@ func (l *line) spare() *Ticket {
 }
 
 func (l *line) remove(t *Ticket) {
-	if t == l.silent {
-		l.silent = t.next
-	}
 	if t.prev == nil {
 		l.first = t.next
 	} else {

@@ -13,7 +13,7 @@ const (
 	loadFolds = loadFor / 100
 )
 
-// load is how many slots somebody has, ghosts included, and how many calls begin.
+// load is how many slots somebody has, ghosts included, and how many are given back.
 //
 // Means fade alike for all, so that the difference of two loads is that of the
 // others.
@@ -21,9 +21,9 @@ const (
 type load struct {
 	held  int     // slots, now
 	slots float64 // mean of held
-	rate  float64 // calls that begin in a second
+	rate  float64 // slots that are given back in a second
 
-	begun  int           // calls since folded
+	ended  int           // since folded
 	unheld time.Duration // what is to be taken off held times the time since folded
 	folded time.Duration // when what was held was last added to the means
 }
@@ -53,6 +53,6 @@ func (l *load) fold(now time.Duration) {
 	held := time.Duration(l.held)*passed - l.unheld
 	old := math.Exp(-float64(passed) / float64(loadFor))
 	l.slots = l.slots*old + float64(held)/float64(passed)*(1-old)
-	l.rate = l.rate*old + float64(l.begun)/passed.Seconds()*(1-old)
-	l.begun, l.unheld, l.folded = 0, 0, now
+	l.rate = l.rate*old + float64(l.ended)/passed.Seconds()*(1-old)
+	l.ended, l.unheld, l.folded = 0, 0, now
 }

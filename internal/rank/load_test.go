@@ -14,7 +14,7 @@ func TestLoadIsAMeanByTime(t *testing.T) {
 	now := time.Duration(0)
 	for range calls { // a quarter of the time one slot is held beside three others
 		l.change(1, now)
-		l.begun++
+		l.ended++
 		l.change(-1, now+run)
 		if now == 0 {
 			l.change(3, 0)

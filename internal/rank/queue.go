@@ -18,6 +18,33 @@ func newQueue(lanes []*lane, s *spares) *queue {
 	return q
 }
 
+// queues goes through all queues.
+func (r *Rank) queues(yield func(*queue) bool) {
+	if !yield(r.queue) || r.bind == nil {
+		return
+	}
+	for _, e := range r.endpoints {
+		if !yield(e.queue) {
+			return
+		}
+	}
+}
+
+// eachFlow goes through the flows that wait in q.
+func (q *queue) eachFlow(do func(*flow)) {
+	if q.waiting == 0 {
+		return
+	}
+	for i := range q.lanes {
+		l := &q.lanes[i]
+		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
+			for _, f := range h.flows {
+				do(f)
+			}
+		}
+	}
+}
+
 // join puts t in.
 func (q *queue) join(t *Ticket, at place) {
 	l, a := &q.lanes[t.lane.index], t.account

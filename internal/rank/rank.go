@@ -267,6 +267,7 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	}
 	t.trial = !t.long && !r.mayRun(t.method)
 	t.lane = r.laneOf(t)
+	t.lane.asked.note(t.account, now)
 	t.bound = nil
 }
 

@@ -88,7 +88,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		until, ghost = r.haunt(l, now)
 		had = max(had, until-l.ticket.at)
 	case NotSent:
-		r.settle(t, l.ticket.at, 0, now)
+		r.settle(t, l.ticket.at, 0, now, false)
 		return 0, false
 	case Failed:
 	}
@@ -97,6 +97,6 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	if r.bind != nil {
 		e.latency.ran(run, now)
 	}
-	r.settle(t, l.ticket.at, had, now)
+	r.settle(t, l.ticket.at, had, now, ghost)
 	return until, ghost
 }

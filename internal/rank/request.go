@@ -9,8 +9,7 @@ import (
 // the protocol of its caller.
 //
 // Concurrency: the rank reads it under its own lock from Acquire or Rejoin
-// until the call is granted, refused or has left; nobody writes it meanwhile but
-// Speaks.
+// until the call is granted, refused or has left; nobody writes it meanwhile.
 type Request struct {
 	// Method is what has been learned of such calls; nil if it is not one of
 	// those that are known.
@@ -20,8 +19,6 @@ type Request struct {
 	// Lane is the call's class: 0 is the default one, others count from 1 in the
 	// order of Options.Lanes.
 	Lane uint8
-	// Silent says that the call has sent nothing yet for its worker to do.
-	Silent bool
 	// OnCancel is what becomes of the slot if the call is cancelled while it
 	// runs; 0 is as the endpoint has it.
 	OnCancel OnCancel

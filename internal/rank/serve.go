@@ -95,6 +95,7 @@ func (r *Rank) look(now time.Duration) {
 	r.looked = now
 	for _, a := range r.busy {
 		r.bill(a, a.level, now, now)
+		a.reconsider()
 	}
 	r.forgive(maxDebtors / 10)
 }

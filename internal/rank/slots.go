@@ -107,7 +107,7 @@ func (r *Rank) exorcise(p pause, now time.Duration) {
 	if p.ghostOf != nil {
 		r.use.end(p.since, now)
 		p.ghostOf.ghosts--
-		p.level.hold(p.ghostOf, -1, now)
+		p.level.ended(p.ghostOf, now)
 		p.ghostOf.haunted.change(-1, now)
 		p.ghostOf.reconsider()
 		r.forget(p.ghostOf)

@@ -74,31 +74,17 @@ func (r *Rank) Use(now time.Duration) Use {
 }
 
 // oldest returns for how long the call has waited that has waited longest.
-func (r *Rank) oldest(now time.Duration) time.Duration {
-	oldest := r.queue.oldest(now)
-	if r.bind != nil {
-		for _, e := range r.endpoints {
-			oldest = max(oldest, e.queue.oldest(now))
-		}
+func (r *Rank) oldest(now time.Duration) (oldest time.Duration) {
+	for q := range r.queues {
+		oldest = max(oldest, q.oldest(now))
 	}
 	return oldest
 }
 
 func (q *queue) oldest(now time.Duration) (oldest time.Duration) {
-	if q.waiting == 0 {
-		return 0
-	}
-	for i := range q.lanes {
-		l := &q.lanes[i]
-		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
-			for _, f := range h.flows {
-				for _, t := range [...]*Ticket{f.line.first, f.line.silent} {
-					if t != nil {
-						oldest = max(oldest, t.waited+now-t.joined)
-					}
-				}
-			}
-		}
-	}
+	q.eachFlow(func(f *flow) {
+		t := f.line.first
+		oldest = max(oldest, t.waited+now-t.joined)
+	})
 	return oldest
 }

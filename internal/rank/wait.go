@@ -62,7 +62,7 @@ func (r *Rank) takes(places int) time.Duration {
 
 // assess tells a flow's line what its order may consider.
 func (r *Rank) assess(f *flow, now time.Duration) {
-	last, s := f.line.latest(), &f.line.standing
+	last, s := f.line.last, &f.line.standing
 	s.Time, s.Wait, s.Gap = last.time(), 0, r.handovers.mean
 	if r.handovers.known(now) {
 		l, weight := f.lane, f.account.terms.Weight

@@ -188,7 +188,7 @@ func (c *call) enter(now time.Duration) {
 	}
 	q := &c.ticket.Request // field by field: a value of its size would be made and then copied
 	q.Method, q.Account, q.Lane, q.Hash = c.learned(), c.form.account(), c.form.lane, c.form.hash
-	q.OnCancel, q.Avoid, q.Silent = c.onCancel(), nil, c.silent()
+	q.OnCancel, q.Avoid = c.onCancel(), nil
 	q.Deadline, q.Until, q.Arrived = c.deadline, c.waitUntil, now
 	lease, verdict, reason := c.st.relay.rank.Acquire(&c.ticket, c, now)
 	if verdict == rank.Granted {
@@ -291,9 +291,6 @@ func (c *call) runAt(lease rank.Lease, now time.Duration) bool {
 	}
 	c.setClock(now)
 	c.st.stalls.wind(now)
-	if c.silent() {
-		c.st.silents.wind(now)
-	}
 	u := c.st.upstreamOf(lease.Endpoint())
 	switch conn := u.conn(now); {
 	case conn != nil:
@@ -364,7 +361,7 @@ func (c *call) rejoin(now time.Duration) (next rank.Lease, granted bool) {
 		c.fail(c.st.relay.waitedTooLong(), now)
 		return next, false
 	}
-	c.ticket.Request.Until, c.ticket.Request.Silent = c.waitUntil, c.silent()
+	c.ticket.Request.Until = c.waitUntil
 	lease, verdict := c.st.relay.rank.Rejoin(&c.ticket, c, now)
 	switch verdict {
 	case rank.Granted:

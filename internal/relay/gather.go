@@ -104,6 +104,9 @@ func (m *method) callerFirst() bool {
 	return m != nil && !m.order.worker.Load() && m.order.caller.Load() >= enoughAnswers
 }
 
+// silent reports whether nothing but HEADERS has come of a request.
+func (c *call) silent() bool { return !c.reqEnd && c.reqBase == 0 && len(c.req) == 0 }
+
 // noteOrder keeps who spoke first, when an answer begins that is more than a
 // status: what refuses a call by its HEADERS says nothing about the method.
 func (c *call) noteOrder() {

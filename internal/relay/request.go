@@ -110,7 +110,6 @@ func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	case callGathering:
 		c.gatherMore(now)
 	case callQueued, callPausing:
-		c.speaks()
 		st, cc := c.st, c.caller
 		c.count()
 		st.shed(cc, now)

@@ -164,7 +164,7 @@ func (c *call) resume(now time.Duration) {
 		return
 	}
 	c.waitUntil = now + c.st.relay.settings().QueueTimeout
-	c.ticket.Request.Until, c.ticket.Request.Silent = c.waitUntil, c.silent()
+	c.ticket.Request.Until = c.waitUntil
 	lease, verdict, reason := c.st.relay.rank.Retry(&c.ticket, c, now)
 	if verdict == rank.Granted {
 		c.run(lease, now)

@@ -7,8 +7,6 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/cabrank/cabrank/internal/h2"
-	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -198,78 +196,4 @@ func TestSlotsHeldForNothing(t *testing.T) {
 		wantReply(honest, 1)
 		holder.Close()
 	})
-}
-
-// R9: of a caller who has sent nothing but HEADERS, calls beyond his share give way
-// soon to one who has none, and not to his own. One that has sent a message, or has
-// been answered, stays.
-func TestSilentCallsGiveWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) {
-			o.StallTimeout, o.QueueTimeout, o.OnCancel = stallTimeout, 24*time.Hour, rank.Free
-			o.Keys = Keys{By: ByMetadata, Metadata: "x-tenant"}
-		})
-		_, worker := g.pipeWorker("w1", 4)
-		worker.Skip(testkit.Data, testkit.RST)
-		silent, other := g.pipeCaller(), g.pipeCaller()
-		silent.Skip(testkit.Data)
-		from := func(who string) []string { return request(hello, "x-tenant", who) }
-		for id := uint32(1); id <= 9; id += 2 {
-			silent.WriteHeaders(id, noEnd, from("silent")...)
-		}
-		silent.WriteData(1, noEnd, hi())
-		pass(10 * time.Second)
-		if n := g.counted("caller_stalled"); n != 0 {
-			t.Errorf("%d calls were ended for their own caller's sake", n)
-		}
-		for id := uint32(1); id <= 5; id += 2 {
-			other.WriteHeaders(id, end, from("other")...)
-		}
-		pass(time.Second)
-		if n := g.counted("caller_stalled"); n != 2 {
-			t.Errorf("%d calls gave way, want those beyond its share: 2", n)
-		}
-	})
-}
-
-// A call that waits is taken for one that has sent nothing only until it has.
-func TestWaitingCallSpeaks(t *testing.T) {
-	for name, speak := range map[string]func(*testkit.Peer){
-		"message":  func(p *testkit.Peer) { p.WriteData(1, noEnd, hi()) },
-		"end":      func(p *testkit.Peer) { p.WriteData(1, end, nil) },
-		"trailers": func(p *testkit.Peer) { p.WriteHeaders(1, end, "x-last", "1") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t)
-				_, worker := g.pipeWorker("w1", 1)
-				busy, caller := g.pipeCaller(), g.pipeCaller()
-				busy.WriteHeaders(1, end, request(hello)...)
-				worker.WantHeaders(1, end)
-				caller.WriteHeaders(1, noEnd, request(hello)...)
-				pass(2 * gatherFor)
-				g.wantWaiting(1)
-				silent := func() (is bool) {
-					g.each(func(st *stand) {
-						for cc := range st.callers {
-							cc.link.Conn.Each(func(s *h2.Stream) { is = is || s.Owner.(*call).ticket.Request.Silent })
-						}
-					})
-					return is
-				}
-				if !silent() {
-					t.Fatal("it has sent nothing, and the rank does not know")
-				}
-				speak(caller)
-				synctest.Wait()
-				if silent() {
-					t.Error("the rank does not know that it has sent something")
-				}
-				reply(worker, 1)
-				wantReply(busy, 1)
-				g.wantWaiting(0)
-				caller.Close()
-			})
-		})
-	}
 }

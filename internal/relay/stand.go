@@ -123,7 +123,6 @@ type stand struct {
 	replay        int64    // bytes kept for replays, R3
 	replayTotal   int64
 	stalls        *stallWatch
-	silents       *silentWatch
 	absents       *absentWatch
 	calls         int    // that hold up a drain
 	uncounted     uint64 // calls that the retry budget does not know of yet
@@ -148,7 +147,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 		replayTotal: o.ReplayTotal / int64(o.Shards),
 		budgeted:    len(o.policies) > 0,
 	}
-	st.stalls, st.silents = newStallWatch(st, o.StallTimeout), newSilentWatch(st)
+	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)
 	st.keys.init(st)
 	return st
