@@ -213,7 +213,7 @@ func TestForgottenAnswersMakeRoom(t *testing.T) {
 		caller.WriteWindowUpdate(0, 1<<24)
 		caller.WriteWindowUpdate(3, 1) // this one comes back
 		caller.WantData(3, noEnd)
-		pass(stallTimeout - stallTimeout/stallLooks)
+		pass(stallTimeout - stallEvery)
 		for _, stream := range []uint32{1, 5} {
 			caller.WantFields(stream, end, "grpc-status", "10", "grpc-message", "cabrank: caller stalled")
 		}

@@ -230,7 +230,7 @@ func (c *call) answerData(p []byte, end bool, now time.Duration) {
 		if n > 0 || (end && n == len(p)) {
 			down.WriteData(&c.down, p[:n], end && n == len(p))
 			c.creditWorker(n)
-			c.idle = 0
+			c.idle = stall{}
 		}
 		p = p[n:]
 	}
@@ -266,7 +266,7 @@ func (c *call) pumpAnswer(now time.Duration) {
 		down.WriteData(&c.down, c.resp[c.respSent:c.respSent+n], last)
 		c.respSent += n
 		c.creditWorker(n)
-		c.idle = 0
+		c.idle = stall{}
 	}
 	c.trimAnswer()
 	c.finishIfDelivered(now)

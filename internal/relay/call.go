@@ -69,7 +69,7 @@ type course struct {
 	partAs      ending // as what it ends at partAt
 	failedAs    ending // as what it has failed
 	extended    uint8  // times that waitUntil was moved
-	idle        uint8  // looks of stallWatch since the caller has moved a byte
+	idle        stall
 
 	started   time.Duration
 	deadline  time.Duration // 0: none

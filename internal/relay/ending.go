@@ -32,6 +32,7 @@ const (
 	endedRate
 	endedTooMany
 	endedStalled
+	endedReclaimed
 	endedDraining
 	endedConnect
 	endings // how many there are
@@ -68,9 +69,11 @@ func answerOf(r ending) answer {
 		endedTooMany:    {"too_many_calls", grpcwire.ResourceExhausted, 429, "cabrank: too many calls"},
 		// ABORTED is for what the caller has to begin anew from further up: sending
 		// the same once more would only stall again (gRPC's status codes).
-		endedStalled:  {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
-		endedDraining: {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
-		endedConnect:  {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
+		endedStalled: {"caller_stalled", grpcwire.Aborted, 408, "cabrank: caller stalled"},
+		// Not a stall: with a slot to spare for it, it may be as slow as it likes.
+		endedReclaimed: {"slot_reclaimed", grpcwire.ResourceExhausted, 429, "cabrank: slot given to another caller"},
+		endedDraining:  {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
+		endedConnect:   {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
 	}[r]
 }
 
@@ -153,7 +156,7 @@ func (c *call) fail(why ending, now time.Duration) {
 
 func outcomeOf(why ending) rank.Outcome {
 	switch why {
-	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled, endedHeaders:
+	case endedDeadline, endedShutdown, endedAsideIdle, endedStalled, endedReclaimed, endedHeaders:
 		return rank.Cancelled
 	case endedLost:
 		// A dying process closes one socket after the other, its listener late:

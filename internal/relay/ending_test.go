@@ -42,6 +42,7 @@ func table() map[ending]row {
 		endedRate:           {8, 429, "cabrank: rate limit"},
 		endedTooMany:        {8, 429, "cabrank: too many calls"},
 		endedStalled:        {10, 408, "cabrank: caller stalled"},
+		endedReclaimed:      {8, 429, "cabrank: slot given to another caller"},
 		endedDraining:       {14, 503, "cabrank: worker draining"},
 		endedConnect:        {12, 501, "cabrank: CONNECT is not served"},
 	}

@@ -65,7 +65,7 @@ type Exchange struct {
 	gone    bool // nothing more is taken from, or done for, serve
 	failed  bool // by an answer of cabrank's own
 	reading bool // serve waits for bytes of the caller
-	idle    uint8
+	idle    uint32
 	weight  int // bytes of the budget, beside the pool's
 	counted int // bytes of it in callerConn.held
 }

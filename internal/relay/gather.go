@@ -73,11 +73,11 @@ func (c *call) gatherMore(now time.Duration) {
 func (c *call) patienceEnds(now time.Duration) {
 	limit := c.st.relay.settings().StallTimeout
 	switch {
-	case c.grpc && len(c.req) > 0 && c.idle > 0:
+	case c.grpc && len(c.req) > 0 && c.idle.looks > 0:
 		c.fail(endedStalled, now)
 		return
 	case c.grpc && len(c.req) > 0:
-		c.idle = 1 // bytes take that back
+		c.idle.looks = 1 // bytes take that back
 		if c.patience = 0; limit > 0 {
 			c.patience = now + limit
 		}

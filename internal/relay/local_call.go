@@ -172,6 +172,7 @@ func (c *LocalCall) Read(p []byte) (int, error) {
 	c.taken += n
 	if conn := c.up.Conn(); conn != nil {
 		conn.Credit(&c.up, n)
+		c.moved()
 	}
 	if c.taken == len(c.body) {
 		c.dropBody()
@@ -240,6 +241,18 @@ func (c *call) near() *LocalCall {
 		return nil
 	}
 	return s.Owner.(*LocalCall)
+}
+
+// unread reports whether its reader leaves bytes of the answer here.
+func (c *LocalCall) unread() bool { return c != nil && c.taken < len(c.body) }
+
+// moved tells the call that its caller has taken something.
+func (c *LocalCall) moved() {
+	if s := c.callee.link.Conn.Stream(c.up.ID()); s != nil {
+		if call, ok := s.Owner.(*call); ok {
+			call.idle = stall{}
+		}
+	}
 }
 
 // taken tells it that the call waits in the queue, or has a worker.

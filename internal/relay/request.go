@@ -89,7 +89,7 @@ func (st *stand) timeoutField(left time.Duration) []byte {
 func (c *call) requestData(p []byte, end bool, now time.Duration) {
 	c.reqEnd = c.reqEnd || end
 	c.received += int64(len(p))
-	c.idle = 0 // the engine tells of no frame that is empty
+	c.idle = stall{} // the engine tells of no frame that is empty
 	if c.state == callLocal {
 		c.localData(p, now)
 		return

@@ -113,7 +113,7 @@ func sameTerms(a, b *Keys) bool {
 func (st *stand) adopt(before, next *settings) {
 	st.conf = next.conf
 	st.budgeted = len(next.policies) > 0
-	st.stalls.every = next.StallTimeout / stallLooks
+	st.stalls.after = next.StallTimeout
 	for cc := range st.callers {
 		if cc.form != nil { // the next call may be another one by these
 			st.drop(cc.form)

@@ -7,18 +7,25 @@ import (
 	"github.com/cabrank/cabrank/internal/shard"
 )
 
-// stallLooks is how often the calls with a slot are looked at in the time after
-// which a stalled one is ended: it ends no earlier, and at most an eighth later.
-const stallLooks = 8
-
-// fewLooks is the same for an answer that lies here while the budget is exceeded.
-const fewLooks = 2
+const (
+	// stallEvery is how often calls are looked at, at most: a stalled one is ended so
+	// much late.
+	stallEvery = 250 * time.Millisecond
+	// reclaimLooks is how often a call is found stalled whose slot somebody waits for
+	// who has more of a claim to it, until it loses it.
+	reclaimLooks = 4
+	// fewLooks is by what the time is divided that an answer may lie here while the
+	// budget is exceeded.
+	fewLooks = 4
+)
 
 // stallWatch ends the calls of one shard whose callers hold slots and do nothing
-// with them while others wait (R9).
+// with them while others wait (R9): after the time that Options have, or about a
+// second if their callers have more than their share of the slots, and somebody
+// waits who has less.
 //
 // It costs a call nothing but a mark where its bytes move. Only while calls wait
-// in the rank are those that have a slot looked at, some times a minute; the time
+// in the rank are those that have a slot looked at, four times a second; the time
 // in which nobody waits counts for nothing, so that a quiet stream is not cut off
 // for the first call that has to wait a moment. In the same way it ends calls whose
 // answers lie here, untaken and without a slot, when room for others gets short.
@@ -27,8 +34,17 @@ const fewLooks = 2
 type stallWatch struct {
 	st      *stand
 	timer   shard.Timer
-	every   time.Duration // 0: never
+	after   time.Duration // 0: never
 	stalled []failer      // scratch
+	idle    []*call       // scratch: those that may lose their slots
+}
+
+// stall counts the looks since the caller of a call has moved a byte: those at which
+// it was its turn while somebody waited, and those at which that was somebody with
+// more of a claim to the slot.
+type stall struct {
+	looks  uint32
+	wanted uint8
 }
 
 // failer is a call or an exchange.
@@ -37,15 +53,15 @@ type failer interface {
 }
 
 func newStallWatch(st *stand, after time.Duration) *stallWatch {
-	w := &stallWatch{st: st, every: after / stallLooks}
+	w := &stallWatch{st: st, after: after}
 	w.timer.Owner = w
 	return w
 }
 
 // wind has the watch look again, while there are calls.
 func (w *stallWatch) wind(now time.Duration) {
-	if w.every > 0 && !w.timer.Set() {
-		w.st.SetTimer(&w.timer, now+w.every)
+	if w.after > 0 && !w.timer.Set() {
+		w.st.SetTimer(&w.timer, now+stallEvery)
 	}
 }
 
@@ -71,6 +87,22 @@ func (w *stallWatch) Expired(_ *shard.Timer, now time.Duration) {
 		w.stalled[i] = nil
 	}
 	w.stalled = w.stalled[:0]
+	w.reclaim(now)
+}
+
+// reclaim takes slots from those who have more than their share, one after the other:
+// each brings its caller nearer to it.
+func (w *stallWatch) reclaim(now time.Duration) {
+	for i, c := range w.idle {
+		w.idle[i] = nil
+		if !w.st.relay.rank.Reclaims(c.lease, now) {
+			continue
+		}
+		if c.idle.wanted++; c.idle.wanted >= reclaimLooks {
+			c.fail(endedReclaimed, now)
+		}
+	}
+	w.idle = w.idle[:0]
 }
 
 // crowded reports whether answers that nobody takes begin to keep others from
@@ -86,9 +118,10 @@ func (w *stallWatch) lookAtSlot(s *h2.Stream) {
 	switch {
 	case a != &c.attempt: // a second one of the same call
 	case !c.awaitsCaller():
-		c.idle = 0
+		c.idle = stall{}
 	default:
-		w.lookAt(c, &c.idle, stallLooks)
+		w.idle = append(w.idle, c)
+		w.lookAt(c, &c.idle.looks, w.looks(1))
 	}
 }
 
@@ -99,24 +132,29 @@ func (w *stallWatch) lookAtAnswer(s *h2.Stream) {
 	switch o := s.Owner.(type) {
 	case *call:
 		if o.state == callOver && o.respSent < len(o.resp) {
-			w.lookAt(o, &o.idle, w.looks())
+			w.lookAt(o, &o.idle.looks, w.answerLooks())
 		}
 	case *Exchange:
 		if o.awaitsCaller() {
-			w.lookAt(o, &o.idle, w.looks())
+			w.lookAt(o, &o.idle, w.answerLooks())
 		}
 	}
 }
 
-// looks is how often an answer is found untaken before it is given up.
-func (w *stallWatch) looks() uint8 {
-	if w.st.relay.budget.Exceeded() {
-		return fewLooks
-	}
-	return stallLooks
+// looks is how often a call is found stalled in a part of the time.
+func (w *stallWatch) looks(part time.Duration) uint32 {
+	return uint32(w.after / part / stallEvery)
 }
 
-func (w *stallWatch) lookAt(f failer, idle *uint8, looks uint8) {
+// answerLooks is how often an answer is found untaken before it is given up.
+func (w *stallWatch) answerLooks() uint32 {
+	if w.st.relay.budget.Exceeded() {
+		return w.looks(fewLooks)
+	}
+	return w.looks(1)
+}
+
+func (w *stallWatch) lookAt(f failer, idle *uint32, looks uint32) {
 	if *idle < looks {
 		*idle++
 		return
@@ -125,7 +163,8 @@ func (w *stallWatch) lookAt(f failer, idle *uint8, looks uint8) {
 }
 
 // awaitsCaller reports whether a call has a slot and goes on only when its caller
-// does something: it leaves bytes of the answer here, or it has not ended its
+// does something: it leaves bytes of the answer here (or its end in this process
+// does), or it has not ended its
 // request and none of that waits for the worker. The latter is also so of a quiet
 // conversation whose worker has nothing to say, or thinks; nobody can see that
 // from here. A caller that has ended its request, and takes what there is, does
@@ -134,7 +173,7 @@ func (c *call) awaitsCaller() bool {
 	switch {
 	case c.state != callRunning || !c.lease.Valid():
 		return false
-	case c.respSent < len(c.resp):
+	case c.respSent < len(c.resp), c.near().unread():
 		return true
 	default:
 		return !c.reqEnd && c.reqSent == len(c.req)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -58,7 +59,7 @@ func TestStalledCallers(t *testing.T) {
 				if n := g.counted("caller_stalled"); n != 0 {
 					t.Error("ended before its time")
 				}
-				pass(stallTimeout / stallLooks)
+				pass(stallEvery)
 				if row.sent {
 					caller.WantFields(1, noEnd, responseHead()...)
 					caller.WantFields(1, end, "grpc-status", "10", "grpc-message", "cabrank: caller stalled")
@@ -190,10 +191,106 @@ func TestSlotsHeldForNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		honest.WriteHeaders(1, end, request(hello)...)
-		pass(2 * (stallTimeout + stallTimeout/stallLooks))
+		pass(2 * (stallTimeout + stallEvery))
 		worker.WantHeaders(17, end)
 		reply(worker, 17)
 		wantReply(honest, 1)
 		holder.Close()
 	})
+}
+
+// R9: who has more than his share of the slots loses those that he does nothing with,
+// soon, to one who has less and waits: with calls of which nothing but HEADERS has come,
+// or half a message, with answers that he does not take. One that moves a byte stays, as
+// do those within his share; nobody loses one for his own calls' sake.
+func TestSlotsAreReclaimed(t *testing.T) {
+	for name, row := range map[string]func(caller, worker *testkit.Peer, id uint32){
+		"nothing but HEADERS": func(_, _ *testkit.Peer, _ uint32) {},
+		"half a message":      func(caller, _ *testkit.Peer, id uint32) { caller.WriteData(id, noEnd, hi()[:3]) },
+		"an answer that is not taken": func(caller, worker *testkit.Peer, id uint32) {
+			caller.WriteData(id, end, hi())
+			worker.WriteHeaders(id, noEnd, responseHead()...)
+			worker.WriteData(id, noEnd, make([]byte, 1000))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) {
+					o.StallTimeout, o.QueueTimeout, o.OnCancel, o.AbsorbBytes = stallTimeout, 24*time.Hour, rank.Free, 0
+					o.Keys = Keys{By: ByMetadata, Metadata: "x-tenant"}
+				})
+				_, worker := g.pipeWorker("w1", 4)
+				worker.Skip(testkit.Data, testkit.RST)
+				idle, other := g.deafCaller(), g.pipeCaller()
+				idle.Skip(testkit.Data, testkit.Headers)
+				from := func(who string) []string { return request(hello, "x-tenant", who) }
+				for id := uint32(1); id <= 7; id += 2 {
+					idle.WriteHeaders(id, noEnd, from("idle")...)
+					worker.WantHeaders(id, noEnd)
+					row(idle, worker, id)
+				}
+				idle.WriteHeaders(9, noEnd, from("idle")...)
+				pass(10 * time.Second)
+				if n := g.counted("slot_reclaimed"); n != 0 {
+					t.Errorf("%d calls were ended for their own caller's sake", n)
+				}
+				for id := uint32(1); id <= 5; id += 2 {
+					other.WriteHeaders(id, end, from("other")...)
+				}
+				pass((reclaimLooks-1)*stallEvery - time.Millisecond)
+				if n := g.counted("slot_reclaimed"); n != 0 {
+					t.Errorf("%d calls were ended too early", n)
+				}
+				pass(time.Second)
+				if n := g.counted("slot_reclaimed"); n != 2 || g.counted("caller_stalled") != 0 {
+					t.Errorf("%d calls were ended, want those beyond its share: 2", n)
+				}
+				idle.Close()
+				other.Close()
+			})
+		})
+	}
+}
+
+// A caller in this process who does not read is one who does not take its answer.
+func TestSlotsOfLocalCallsAreReclaimed(t *testing.T) {
+	for name, reads := range map[string]bool{"reads nothing": false, "reads a byte at a time": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newPipeRig(t, func(o *Options) {
+					o.StallTimeout, o.QueueTimeout, o.OnCancel = stallTimeout, 24*time.Hour, rank.Free
+					o.Keys = Keys{By: ByMetadata, Metadata: "x-tenant"}
+				})
+				_, worker := g.pipeWorker("w1", 2)
+				worker.Skip(testkit.Data, testkit.RST)
+				l, other := g.local(Caller{}), g.pipeCaller()
+				calls := make([]LocalCall, 2)
+				for i := range calls {
+					open(t, l, &calls[i], LocalRequest{Head: headOf(request(hello, "x-tenant", "local")...), Body: hi(), End: true})
+					worker.WantHeaders(uint32(1+2*i), noEnd)
+					worker.WriteHeaders(uint32(1+2*i), noEnd, responseHead()...)
+					worker.WriteData(uint32(1+2*i), noEnd, make([]byte, 1000))
+				}
+				synctest.Wait()
+				other.WriteHeaders(1, end, request(hello, "x-tenant", "other")...)
+				for range 20 {
+					pass(stallEvery)
+					for i := range calls {
+						if reads {
+							if _, err := calls[i].Read(make([]byte, 1)); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+				if n := g.counted("slot_reclaimed"); n != 0 && reads || n != 1 && !reads {
+					t.Errorf("%d slots were reclaimed", n)
+				}
+				for i := range calls {
+					calls[i].Close()
+				}
+				other.Close()
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ package attack_test
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"slices"
@@ -18,14 +19,21 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// One caller does not crowd out another one, at the defaults: neither by calls of
-// which nothing but HEADERS comes, nor by calls that it cancels and whose slots are
-// held as ghosts (R5, R9). The other one comes from another address and asks for
+// One caller does not crowd out another one, at the defaults: neither by calls that do
+// not move, nor by calls that it cancels and whose slots are held as ghosts (R5, R9). The other one comes from another address and asks for
 // 30 % of what the workers can do.
 func TestNobodyIsCrowdedOut(t *testing.T) {
 	for name, attack := range map[string]func(ctx context.Context, t *testing.T, addr string){
-		"nothing but HEADERS": headersOnly,
-		"cancelled calls":     cancelledCalls,
+		"nothing but HEADERS": stopped(func(a *harness.Arms) { a.Call(false) }),
+		"half a message": stopped(func(a *harness.Arms) {
+			id, half := a.Call(false), make([]byte, 13_000)
+			binary.BigEndian.PutUint32(half[1:], 60_000)
+			for range 3 {
+				a.Do(a.WriteData(id, false, half))
+			}
+		}),
+		"a message and no end": stopped(func(a *harness.Arms) { a.Do(a.WriteData(a.Call(false), false, make([]byte, 5))) }),
+		"cancelled calls":      cancelledCalls,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := harness.StartCabrank(t, "--workers", "3", "--slots", "5", "--transport", "unix",
@@ -104,31 +112,33 @@ func goodCalls(t *testing.T, good demopb.GreeterClient, lasts time.Duration) (to
 	return took, failed
 }
 
-// headersOnly begins 20 calls at once and then 20 a second, and goes on with none.
-func headersOnly(ctx context.Context, t *testing.T, addr string) {
-	t.Helper()
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer nc.Close()
-	go func() { _, _ = io.Copy(io.Discard, nc) }() // ends with the connection
-	a := harness.NewArms()
-	for range 20 {
-		a.Call(false)
-	}
-	for tick := time.NewTicker(50 * time.Millisecond); ; a.Call(false) {
-		if _, err := nc.Write(a.Out.Bytes()); err != nil {
-			t.Errorf("the attacker's connection: %v", err)
+// stopped begins 20 calls at once and then 20 a second, and goes on with none.
+func stopped(begin func(*harness.Arms)) func(context.Context, *testing.T, string) {
+	return func(ctx context.Context, t *testing.T, addr string) {
+		t.Helper()
+		nc, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Error(err)
 			return
 		}
-		a.Out.Reset()
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
+		defer nc.Close()
+		go func() { _, _ = io.Copy(io.Discard, nc) }() // ends with the connection
+		a := harness.NewArms()
+		for range 20 {
+			begin(a)
+		}
+		for tick := time.NewTicker(50 * time.Millisecond); ; begin(a) {
+			if _, err := nc.Write(a.Out.Bytes()); err != nil {
+				t.Errorf("the attacker's connection: %v", err)
+				return
+			}
+			a.Out.Reset()
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
 		}
 	}
 }
