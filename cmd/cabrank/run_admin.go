@@ -104,9 +104,10 @@ func stateNames() []string {
 }
 
 func (s *service) slotSamples() []admin.SlotSample {
-	vacant := s.vacantPlaces()
+	vacant, known := s.vacantPlaces(), make(map[string]bool)
 	var samples []admin.SlotSample
 	for _, e := range s.relay.Rank().Endpoints {
+		known[e.Name] = true
 		if vacant[e.Name] {
 			continue // nobody is there who could have a slot
 		}
@@ -114,6 +115,20 @@ func (s *service) slotSamples() []admin.SlotSample {
 			Worker: e.Name, InFlight: e.InFlight, Slots: e.Slots,
 			Usable: e.Limit, Ghosts: e.Ghosts, Suspect: e.Suspect || s.turnsAway(e.Name), Pace: e.Pace,
 		})
+	}
+	return append(samples, s.slotsToCome(func(name string) bool { return vacant[name] || known[name] })...)
+}
+
+// slotsToCome are the samples of workers that have never been ready: they have no
+// slots, which is not the same as no value.
+func (s *service) slotsToCome(but func(name string) bool) (samples []admin.SlotSample) {
+	if s.workers == nil {
+		return nil
+	}
+	for _, w := range s.workers.Workers() {
+		if !but(w.Name) {
+			samples = append(samples, admin.SlotSample{Worker: w.Name, Pace: 1})
+		}
 	}
 	return samples
 }

@@ -88,6 +88,15 @@ func (st *stand) parted(s side, name string, why *h2.ConnError) {
 	}
 }
 
+// sayCrowded says that a caller's connection has as many calls as it may: the next
+// ones wait in the caller's library, where nobody sees them. One line a minute.
+func (st *stand) sayCrowded(name string, most uint32) {
+	if n, say := st.relay.sayParting(parting{ofCaller, "crowded"}, st.Now()); say {
+		go st.relay.settings().Log.Warn("a connection has as many calls as it may; more wait at its caller", // ends with the line
+			slog.String("peer", name), slog.Uint64("max_concurrent_streams", uint64(most)), slog.Int("unsaid", n))
+	}
+}
+
 // sayParting reports whether the log may have another line about this end, and
 // how many connections have ended so without one.
 func (r *Relay) sayParting(p parting, now time.Duration) (unsaid int, say bool) {
