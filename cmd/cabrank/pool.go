@@ -53,6 +53,9 @@ func (p *pool) Down(name string) {
 // Suspect implements worker.Registry.
 func (p *pool) Suspect(name string, suspect bool) { p.relay.Suspect(p.endpoint(name), suspect) }
 
+// Outage implements worker.Registry.
+func (p *pool) Outage(outage bool) { p.relay.Outage(outage) }
+
 // Cut implements worker.Registry and discover.Registry.
 func (p *pool) Cut(name string) { p.relay.Cut(p.endpoint(name)) }
 

@@ -10,7 +10,7 @@ import (
 // soon as others do. One that keeps its slots for longer, for long calls, for calls
 // that do not move or for ghosts of those that it has cancelled, and one of whom
 // that is not known yet, leaves room for what the others use: a slot that it has
-// cannot be taken back when they need it. See docs/decisions/075-all-but-one-slot.md.
+// cannot be taken back when they need it. See docs/decisions/084-all-but-one-slot.md.
 const (
 	// slowTurn is how many times longer than the others a caller may keep a slot
 	// and need not leave room.

@@ -60,6 +60,7 @@ type Rank struct {
 	present  presence
 	streams  streams
 	reserved int // slots that lanes have reserved; immutable
+	outage   bool
 	counts   counters
 
 	queue     *queue  // calls that wait for any endpoint
@@ -152,7 +153,7 @@ func (r *Rank) Name(m *Method, name string) {
 // Granted: the lease is valid, w is not used. Queued: w will be told, unless
 // Leave returns true first. Refused: the reason tells why; DeadlineExceeded if
 // the deadline has passed already, RateLimited and TooManyCalls by the terms of
-// its account, otherwise what Options.Admit said.
+// its account, NoneReady by SetOutage, otherwise what Options.Admit said.
 // Errors: panics if the ticket waits or has a lease (internal error).
 // Concurrency: allocates nothing, but when more accounts wait than ever did.
 func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
@@ -182,7 +183,7 @@ func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {
 // The lease has been released before. The ticket keeps Request.Arrived, and its
 // time in the queue goes on adding up; the caller sets Request.Avoid. A full
 // queue refuses nobody here; the verdict is Refused only if the deadline has
-// passed.
+// passed. In an outage the call waits for the next Tick, which refuses it.
 // Errors: panics like Acquire.
 func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 	r.mu.Lock()
@@ -198,6 +199,9 @@ func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 		return r.lease(t, e, now), Granted
 	}
 	r.enqueue(t, w, r.queueFor(t), head, now)
+	if r.forsaken() {
+		r.poke()
+	}
 	return Lease{}, Queued
 }
 
@@ -293,6 +297,9 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 // mayWait decides whether the call may join q, and makes room for it if others
 // have less of a claim to theirs.
 func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
+	if r.forsaken() {
+		return NoneReady
+	}
 	l := &q.lanes[t.lane.index]
 	load := Load{
 		Now: now, Waiting: r.Waiting(), QueueLength: r.queueLength, Ready: r.Ready(),

@@ -15,6 +15,9 @@ func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	if r.waiting.Load() == 0 {
 		return into
 	}
+	if r.forsaken() {
+		return r.dismissAll(into)
+	}
 	r.streams.age(now)
 	if now-r.looked >= lookEvery {
 		r.look(now)

@@ -46,6 +46,9 @@ const (
 	RateLimited
 	// TooManyCalls means that too many calls of its account wait, run or haunt.
 	TooManyCalls
+	// NoneReady means that no endpoint is ready, and that none is expected to be
+	// soon.
+	NoneReady
 	reasons // how many there are
 )
 
@@ -64,6 +67,8 @@ func (r Reason) String() string {
 		return "rate_limited"
 	case TooManyCalls:
 		return "too_many_calls"
+	case NoneReady:
+		return "none_ready"
 	case reasons:
 	}
 	return "reason_" + strconv.Itoa(int(r))

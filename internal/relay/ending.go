@@ -112,6 +112,8 @@ func endingFor(reason rank.Reason) ending {
 		return endedRate
 	case rank.TooManyCalls:
 		return endedTooMany
+	case rank.NoneReady:
+		return endedNoWorker
 	default:
 		return endedQueueFull
 	}

@@ -89,6 +89,11 @@ func (r *Relay) Down(e *Endpoint) {
 	r.checkServing()
 }
 
+// Outage says that whoever calls Up does not expect to do so soon, or that it
+// does again. While no endpoint is up then, calls are told at once that no worker
+// is ready, those that wait too.
+func (r *Relay) Outage(outage bool) { deliver(r.rank.SetOutage(outage, r.now(), nil)) }
+
 // touchEvery is how fine Endpoint.lastDone is: a mark for each call would have
 // the cores take its memory from each other at each call.
 const touchEvery = time.Millisecond

@@ -161,6 +161,33 @@ func TestQueueTimeout(t *testing.T) {
 	})
 }
 
+// While no worker will be ready soon nobody waits for one, and whoever is up all
+// the same serves.
+func TestOutageIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, withQueue(9, time.Minute))
+		caller := g.pipeCaller()
+		began := time.Now()
+		caller.WriteHeaders(1, end, request(hello)...)
+		g.wantWaiting(1)
+		g.Outage(true)
+		wantStatus(caller, 1, "14", "cabrank: no worker ready")
+		caller.WriteHeaders(3, end, request(hello)...)
+		wantStatus(caller, 3, "14", "cabrank: no worker ready")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("told after %v", took)
+		}
+		if got := g.counted("no_worker"); got != 2 {
+			t.Errorf("%d counted, want 2", got)
+		}
+		_, worker := g.pipeWorker("w1", 1)
+		caller.WriteHeaders(5, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		reply(worker, 1)
+		wantReply(caller, 5)
+	})
+}
+
 // A peer that was told the time left sees the deadline a little earlier than
 // we do: a worker's CANCEL is the deadline then, and so is a caller's.
 func TestDeadlineAtPeers(t *testing.T) {

@@ -27,6 +27,7 @@ type foreman struct {
 	generation int      // the newest
 	good       *version // what processes run that no operation started
 	op         *operation
+	outage     bool // what the registry was told last
 	frozen     bool // no operation begins any more
 	recycling  recycling
 	last       Outcome      // of the last operation
@@ -119,6 +120,10 @@ func (f *foreman) work() {
 	f.finish(p, seats)
 	f.recycle(p, seats)
 	f.show(seats)
+	if all := outage(seats); all != f.outage {
+		f.outage = all
+		f.s.options.Rank.Outage(all)
+	}
 	f.answer()
 }
 
@@ -152,7 +157,8 @@ func (f *foreman) seat(number int, status Status) seat {
 	}
 	s.tenure, s.retiring = t.number, t.retiring
 	s.ready = status.State == Ready && !t.retiring
-	s.lost = status.State == BackOff || status.State == CrashLoop
+	s.looping = status.State == CrashLoop
+	s.lost = status.State == BackOff || s.looping
 	s.doubtful = t.version.generation > f.good.generation && f.op == nil
 	if s.doubtful && s.lost && !t.retiring {
 		t.hopeless = true // what comes in its place runs the version before

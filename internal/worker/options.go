@@ -166,6 +166,11 @@ type Registry interface {
 	// for the time being, or that it has spoken again (R6). Up and Down end the
 	// suspicion without a word.
 	Suspect(worker string, suspect bool)
+
+	// Outage says that every worker is in a crash loop, so that no call needs to
+	// wait for one, or that this is over. It is said when it changes, a moment
+	// after the Up or Down that goes with it, by a goroutine of its own.
+	Outage(outage bool)
 }
 
 // Activity tells what the data plane sees of a worker, so that its health is

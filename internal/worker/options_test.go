@@ -12,6 +12,7 @@ func (deafRegistry) Up(string, string, string) {}
 func (deafRegistry) Down(string)               {}
 func (deafRegistry) Suspect(string, bool)      {}
 func (deafRegistry) Cut(string)                {}
+func (deafRegistry) Outage(bool)               {}
 
 func validOptions() Options {
 	return Options{

@@ -9,6 +9,7 @@ type seat struct {
 	ready    bool   // takes calls
 	retiring bool   // drains or stops, never to come back
 	lost     bool   // has no process that could become ready soon: back-off, crash loop
+	looping  bool   // is in a crash loop
 	stale    bool   // is to be replaced
 	young    bool   // was started by the replacement under way
 	doubtful bool   // runs a version whose roll was given up
@@ -208,6 +209,17 @@ func seatOf(seats []seat, number int) seat {
 		return seats[number]
 	}
 	return seat{number: number}
+}
+
+// outage reports whether there are workers, all of them in a crash loop.
+func outage(seats []seat) (looping bool) {
+	for _, s := range seats {
+		if s.tenure != 0 && !s.looping {
+			return false
+		}
+		looping = looping || s.looping
+	}
+	return looping
 }
 
 // settled reports whether nothing is left to do or to wait for.

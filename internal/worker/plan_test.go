@@ -259,3 +259,24 @@ func rollFor(t *testing.T, p plan, boot, leave func() int) (now int) {
 	t.Fatalf("the roll never ends: %+v %+v", w.plan, w.seats)
 	return now
 }
+
+// Calls need not wait only while every place that is taken is in a crash loop.
+func TestOutage(t *testing.T) {
+	looping, booting, vacant := seat{tenure: 1, lost: true, looping: true}, seat{tenure: 2}, seat{}
+	for _, test := range []struct {
+		seats []seat
+		want  bool
+	}{
+		{nil, false},
+		{[]seat{vacant}, false},
+		{[]seat{looping}, true},
+		{[]seat{looping, vacant, looping}, true},
+		{[]seat{looping, booting}, false},
+		{[]seat{looping, {tenure: 3, lost: true}}, false},
+		{[]seat{looping, {tenure: 3, ready: true}}, false},
+	} {
+		if got := outage(test.seats); got != test.want {
+			t.Errorf("%+v: %v", test.seats, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,10 +181,12 @@ func TestCrashLoop(t *testing.T) {
 	if status.Restarts[CauseExit] < 5 || status.LastExit != "exit status 7" {
 		t.Errorf("status %+v", status)
 	}
+	h.eventually("the word of the outage", func() bool { return slices.Equal(h.rank.outageSaid(), []bool{true}) })
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.waitState(Ready)
+	h.eventually("the word of its end", func() bool { return slices.Equal(h.rank.outageSaid(), []bool{true, false}) })
 }
 
 // A worker that never gets ready is killed and tried again.

@@ -197,6 +197,7 @@ func (printer) Up(string, string, string) { fmt.Fprintln(os.Stdout, "ready") }
 func (printer) Down(string)               {}
 func (printer) Suspect(string, bool)      {}
 func (printer) Cut(string)                {}
+func (printer) Outage(bool)               {}
 
 // recorder is a Registry that remembers, and an Activity that is told.
 type recorder struct {
@@ -205,6 +206,7 @@ type recorder struct {
 	suspect map[string]bool   // Suspect's last words since Up or Down
 	everUp  []string          // addresses, in order
 	cut     []string          // workers, in order
+	outages []bool            // in order
 	work    Work
 }
 
@@ -228,6 +230,18 @@ func (r *recorder) Cut(worker string) {
 	defer r.mu.Unlock()
 	r.cut = append(r.cut, worker)
 	r.work.InFlight = 0
+}
+
+func (r *recorder) Outage(outage bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outages = append(r.outages, outage)
+}
+
+func (r *recorder) outageSaid() []bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.outages)
 }
 
 func (r *recorder) Suspect(worker string, suspect bool) {

@@ -3,6 +3,7 @@
 package workers_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -260,12 +261,16 @@ func TestFrozenWorkerKeepsItsCalls(t *testing.T) {
 const frozenWork = 1500 * time.Millisecond
 
 // A program that only ever crashes brings down nothing but itself: calls are
-// told that no worker is ready, probes and metrics say why, and a stop is a
-// stop.
+// told that no worker is ready, long before their deadlines, probes and metrics
+// say why, and a stop is a stop.
 func TestCrashLoopIsTold(t *testing.T) {
-	c := harness.StartFault(t, []string{"sh", "-c", "echo broken >&2; exit 3"}, "--workers", "1", "--queue-timeout", "100ms")
+	c := harness.StartFault(t, []string{"sh", "-c", "echo broken >&2; exit 3"}, "--workers", "1", "--queue-timeout", "10m")
 	conn := harness.Dial(t, c.Addr)
-	harness.WantStatus(t, harness.CallIo(t.Context(), conn, "1", 0).Err, codes.Unavailable, "cabrank: no worker ready")
+	for _, who := range []string{"waits", "comes"} {
+		ctx, cancel := context.WithTimeout(t.Context(), harness.CallBound)
+		harness.WantStatus(t, harness.CallIo(ctx, conn, who, 0).Err, codes.Unavailable, "cabrank: no worker ready")
+		cancel()
+	}
 	c.WaitMetric("cabrank_worker_state", 1, "worker", "worker-1", "state", "crash loop")
 	if got := c.Metric("cabrank_worker_restarts_total", "worker", "worker-1", "cause", "exit"); got < 5 {
 		t.Errorf("%v restarts in a crash loop", got)
