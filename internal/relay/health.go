@@ -43,17 +43,13 @@ func (r *Relay) checkServing() {
 	})
 }
 
-// answerCheck and answerWatch take a health call at the door (R7). Whatever service it
-// names, but for healthOfProcess, the answer is about the relay as a whole: which worker
+// answerHealth takes a health call at the door (R7): a check, or a watch. Whatever service
+// it names, but for healthOfProcess, the answer is about the relay as a whole: which worker
 // a call for that service will meet is not known before.
-func (c *call) answerCheck(now time.Duration) {
-	c.stayAtDoor(now)
-	c.localData(nil, now)
-}
-
-func (c *call) answerWatch(now time.Duration) {
-	c.watch = true
-	c.st.callFinished() // a drain does not wait for it
+func (c *call) answerHealth(watch bool, now time.Duration) {
+	if c.watch = watch; watch {
+		c.st.callFinished() // a drain does not wait for it
+	}
 	c.stayAtDoor(now)
 	c.localData(nil, now)
 }

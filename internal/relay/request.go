@@ -54,13 +54,13 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	}
 	switch way := st.relay.wayOf(c.form); {
 	case way == wayHealthCheck && !cc.overdrawn():
-		c.answerCheck(now)
+		c.answerHealth(false, now)
 	case way == wayAside:
 		c.enterAside(now)
 	case cc.crowdedOut(now):
 		c.fail(endedBuffer, now)
 	case way == wayHealthWatch:
-		c.answerWatch(now)
+		c.answerHealth(true, now)
 	default:
 		if st.budgeted {
 			st.countCall(now)
