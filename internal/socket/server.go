@@ -105,7 +105,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, why)
 		return
 	}
-	defer s.hasBegun()
+	made := false
+	defer func() {
+		if !made {
+			s.hasBegun()
+		}
+	}()
 	identity, err := s.identify(r)
 	if err != nil {
 		s.refuseToken(w, err)
@@ -119,7 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refusedSockets)
 		return
 	}
-	s.make(w, r, from, identity)
+	made = s.make(w, r, from, identity)
 }
 
 // refuse answers a handshake for which there is no place now.
@@ -129,9 +134,9 @@ func (s *Server) refuse(w http.ResponseWriter, why refusal) {
 	http.Error(w, "no socket now: "+why.String(), http.StatusServiceUnavailable)
 }
 
-// make makes a socket of a handshake that was admitted.
-func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, identity *Identity) {
-	made := false
+// make makes a socket of a handshake that was admitted. It reports whether it has, and
+// then the handshake counts no more.
+func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, identity *Identity) (made bool) {
 	defer func() {
 		if !made {
 			s.sources.gone(from)
@@ -141,12 +146,12 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, iden
 	ws, err := s.upgrade(h, r)
 	if err != nil {
 		s.stats.refused[refusedHandshake].Add(1)
-		return // it has answered
+		return false // it has answered
 	}
 	if ws.Subprotocol() == "" && !s.options.AllowEmptySubprotocol {
 		s.stats.refused[refusedProtocol].Add(1)
 		ws.Close()
-		return
+		return false
 	}
 	session := newSession(s, ws, h, allowedBy(r), from, identity)
 	if !s.add(session) {
@@ -155,11 +160,11 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, iden
 		text := websocket.FormatCloseMessage(websocket.CloseGoingAway, "")
 		_ = ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(linger)) // it ends either way
 		ws.Close()
-		return
+		return false
 	}
-	made = true
 	session.welcome()
 	session.start()
+	return true
 }
 
 // refuses says why no socket is made now. Otherwise its place is taken until hasBegun.
@@ -198,6 +203,7 @@ func (s *Server) add(session *session) bool {
 		return false
 	}
 	s.live.Add(1)
+	s.beginning--
 	s.open[session] = struct{}{}
 	s.stats.opened.Add(1)
 	s.directory.add(session, session.caller.ID, session.caller.User)
