@@ -126,6 +126,7 @@ func TestQueuedUploadsLeaveTheRunningStreamAlone(t *testing.T) {
 		pace            = 20 * time.Second // for all echoes; a stream that waits for an upload takes for ever
 		memory          = 128 << 20        // buffer_total and the program itself, twice over
 	)
+	t.Setenv("CABRANK_STREAM_SLOTS", "2") // both
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "2", "--queue-timeout", "5m")
 	c.WaitWorkers(1)
 	conn := harness.Dial(t, c.Addr)

@@ -26,6 +26,7 @@ import (
 // one, and none waits behind a call that takes for ever.
 func TestCallsPassAHeldWorker(t *testing.T) {
 	const slots, calls = 2, 200
+	t.Setenv("CABRANK_STREAM_SLOTS", strconv.Itoa(2*slots)) // all
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "2", "--slots", strconv.Itoa(slots), "--queue-timeout", "1m")
 	c.WaitWorkers(2)
 	conn := harness.Dial(t, c.Addr)
@@ -106,6 +107,7 @@ func TestBusyIsNotSick(t *testing.T) {
 	watch := watchHealth(t, c.Addr, watchers)
 
 	conn := harness.Dial(t, c.Addr)
+	harness.CallIo(t.Context(), conn, "a call that ends: now its method may have all slots", time.Millisecond)
 	held := make(chan harness.Outcome, workers*slots)
 	for i := range workers * slots {
 		go func() { held <- harness.CallIo(t.Context(), conn, strconv.Itoa(i), heldFor) }()
