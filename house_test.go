@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            275,
 	"lines of docs":                     9_887,
-	"lines of tests":                    111_214,
+	"lines of tests":                    111_264,
 	"methods of call and attempt":       148,
 }
 

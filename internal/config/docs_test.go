@@ -89,6 +89,8 @@ place it came from and starts nothing.
 - An upstream that is Cabrank's own port is refused.
 - Keys are nested in the file (` + "`server:` over `port:`" + `) or dotted (` + "`server.port:`" + `).
 - Port 0 lets the system choose; the log line ` + "`listening`" + ` has the real address.
+- A name is listened on at one of its addresses: ` + "`localhost:8080`" + ` mostly not on ` + "`::1`" + `. The
+  log warns of the others; ` + "`:8080`" + ` is every interface.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the
   CPU quota of the control group (v1 or v2) take away, rounded up. The default
   of ` + "`workers.count`" + ` goes up to 99, that of ` + "`shards`" + ` not above GOMAXPROCS.

@@ -123,6 +123,7 @@ func TestCallsEnd(t *testing.T) {
 func TestOverload(t *testing.T) {
 	h := newHouse(t, nil, func(o *relay.Options) {
 		o.QueueLength, o.Keys = 1, relay.Keys{By: relay.ByPeer, Concurrent: 4}
+		o.Rank.StreamSlots = 2 // both, also for a method of which no call has ended
 	})
 	var all []outcome
 	for range 3 { // two slots, one place
