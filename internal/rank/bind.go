@@ -190,7 +190,7 @@ func mix(h uint64) uint64 {
 // endpoint if the call may start there now; nil if it has to wait.
 func (r *Rank) bound(t *Ticket, now time.Duration) *Endpoint {
 	e := r.bindTo(t, now)
-	if e == nil || !e.open() || t.trial && t.Request.Lane == 0 || !r.mayStartNow(t, e.queue, now) {
+	if e == nil || !e.open() || !r.mayStartNow(t, e.queue, now) {
 		return nil
 	}
 	return e

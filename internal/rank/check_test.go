@@ -107,7 +107,7 @@ func (h *havoc) checkCalls() {
 			old++
 			n.running++
 		default:
-			if c.long {
+			if c.early {
 				early++
 			}
 			n.running++

@@ -289,14 +289,19 @@ func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	if q == nil {
 		q = r.queue
 	}
-	return float64(a.running) > r.share(a, now) && r.waitsBeside(a, q, now)
+	return float64(a.running) > r.share(a, now) && r.waitsBeside(l.ticket, q, now)
 }
 
 // waitsBeside reports whether a call of somebody else waits in the queue who has
-// less than its share. It looks at the first few who would be served.
-func (r *Rank) waitsBeside(a *Account, q *queue, now time.Duration) bool {
+// less than its share, and may have the ticket's slot. It looks at the first few who
+// would be served.
+func (r *Rank) waitsBeside(t *Ticket, q *queue, now time.Duration) bool {
+	a := t.account
 	for i := range q.lanes {
 		l := &q.lanes[i]
+		if !r.mayStart(l.lane) && (!t.early || i != len(r.lanes)-1) { // it does not wait for this slot
+			continue
+		}
 		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
 			for _, f := range h.flows[:min(len(h.flows), mostChanged)] {
 				if b := f.account; b != a && float64(b.running+b.ghosts+1) <= r.share(b, now) {

@@ -94,7 +94,6 @@ type lane struct {
 	reserve int
 	running int
 	waiting int
-	trying  int // of them, those that wait for the first call of their method to end
 }
 
 // streamLane is the name of the lane in which calls wait that usually run for
@@ -142,11 +141,11 @@ func reserves(lanes []*lane) (slots int) {
 }
 
 // laneOf returns the lane of a call that asks for a slot now. Long calls wait in
-// one of their own, or they would be in the way of those that may start; but for
-// those that have been given a lane.
+// one of their own, or they would be in the way of those that may start, and with
+// them those of which nobody knows; but for those that have been given a lane.
 func (r *Rank) laneOf(t *Ticket) *lane {
 	last := len(r.lanes) - 1
-	if (t.long || t.trial) && t.Request.Lane == 0 {
+	if r.waitsWithLong(t) {
 		return r.lanes[last]
 	}
 	return r.lanes[min(int(t.Request.Lane), last-1)]
@@ -156,7 +155,7 @@ func (r *Rank) laneOf(t *Ticket) *lane {
 // are free: slots that others have reserved are not for it, and long calls take
 // a part of all only.
 func (r *Rank) mayStart(l *lane) bool {
-	if l.index == len(r.lanes)-1 && l.trying == 0 && !r.streams.room(r.capacity) {
+	if l.index == len(r.lanes)-1 && !r.streams.room(r.capacity) {
 		return false
 	}
 	return r.reserved == 0 || r.slotsFree > r.withheld(l)
@@ -181,7 +180,7 @@ func (r *Rank) heldBack(t *Ticket) {
 	switch l := t.lane; {
 	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
 		// There is none.
-	case l.index == len(r.lanes)-1 && (t.trial || !r.streams.room(r.capacity)):
+	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
 		r.counts.decided[waitedForStreams]++
 	case r.yields(t, t.flow.lane.queue, t.joined):
 		r.counts.decided[waitedForOthers]++

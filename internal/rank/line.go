@@ -39,6 +39,18 @@ func (l *line) join(t *Ticket, at place) {
 	l.insert(t, before)
 }
 
+// settle puts a ticket that has waited in another lane before those that came later.
+func (l *line) settle(t *Ticket) {
+	var before *Ticket
+	for p := t.prev; p != nil && p.place == tail && p.Request.Arrived > t.Request.Arrived; p = p.prev {
+		before = p
+	}
+	if before != nil {
+		l.remove(t)
+		l.insert(t, before)
+	}
+}
+
 // next returns the ticket that is served now; the line is not empty. Who was put
 // back comes first in any case: their turn had come already.
 func (l *line) next(order Order, now time.Duration) *Ticket {

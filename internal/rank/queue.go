@@ -87,9 +87,6 @@ func (q *queue) count(t *Ticket, n int) {
 	t.flow.waiting += n
 	t.flow.lane.waiting += n
 	t.lane.waiting += n
-	if t.trial {
-		t.lane.trying += n
-	}
 	q.waiting += n
 	t.account.waiting += n
 }

@@ -266,10 +266,8 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 		t.method = r.unknown
 	}
 	t.method.fade(now)
-	if t.long = t.method.long(); t.long {
-		r.streams.age(now)
-	}
-	t.trial = !t.long && !r.mayRun(t.method)
+	t.long = t.method.long()
+	r.streams.age(now)
 	t.lane = r.laneOf(t)
 	t.lane.asked.note(t.account, now)
 	t.bound = nil
@@ -281,7 +279,7 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 	if r.bind != nil {
 		return r.bound(t, now)
 	}
-	if len(r.free) == 0 || t.trial && t.Request.Lane == 0 || !r.mayStartNow(t, r.queue, now) {
+	if len(r.free) == 0 || !r.mayStartNow(t, r.queue, now) {
 		return nil
 	}
 	if r.forgo(t.method, now) {

@@ -31,7 +31,7 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	e.inFlight--
 	t.lane.running--
 	t.method.running--
-	r.streams.end(t.long, l.ticket.at, now)
+	r.streams.end(t.early, l.ticket.at, now)
 	r.use.released(o, l.ticket.at, now)
 	busy, ghost := r.learn(l, o, now)
 	if t.aside {

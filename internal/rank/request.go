@@ -74,7 +74,7 @@ type Ticket struct {
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
 	aside    bool          // its slot is one of Endpoint.aside
-	trial    bool          // it waits for the first call of its method to end
+	early    bool          // it counts as long from its first moment, or has been recognized
 	expected time.Duration // slot time that its account was charged in advance
 
 	bound      *Endpoint // where it waits, if a policy has decided that already

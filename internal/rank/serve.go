@@ -46,15 +46,29 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 		if l.waiting == 0 || !r.mayStart(lane) {
 			continue
 		}
-		offer := r.offer
-		if lane.index == len(r.lanes)-1 {
-			offer = r.offerLong
+		if lane.index == 0 && !r.sortOut(l, now) {
+			continue
 		}
-		if f := offer(l, now); f != nil && (next == nil || f.before(next)) {
+		if f := r.offer(l, now); f != nil && (next == nil || f.before(next)) {
 			next = f
 		}
 	}
 	return next
+}
+
+// sortOut moves calls to the lane of long ones that would be served next among all
+// others, but are known to be long by now, or are of a method that has all that it may
+// have until one has ended. It reports whether calls are left.
+func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
+	for l.waiting > 0 {
+		f := l.next(r.capacity, now)
+		if !r.waitsWithLong(f.line.first) {
+			return true
+		}
+		r.relane(f.line.first)
+		r.counts.decided[waitedForStreams]++
+	}
+	return false
 }
 
 // serveNext gives a slot, of e or if that is nil of the best endpoint, to the
@@ -65,6 +79,11 @@ func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) 
 	t := f.line.next(r.order, now)
 	newest := f.line.newest
 	r.reordered(before, newest)
+	if t.lane.index == 0 && r.waitsWithLong(t) { // more is known by now, or others of its method run
+		r.relane(t)
+		r.counts.decided[waitedForStreams]++
+		return into
+	}
 	if reason := r.pointless(t, now); reason != NoReason {
 		return r.dismiss(t, reason, into)
 	}
@@ -137,6 +156,7 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	e.turn = r.turn
 	e.inFlight++
 	t.long = t.method.long() // it may have been recognized while the call waited
+	t.early = t.long || t.method.untried()
 	t.tight = e.busy() >= e.limit
 	switch {
 	case e.adapt == nil:
@@ -148,7 +168,7 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.refresh(e)
 	t.lane.running++
 	t.method.running++
-	r.streams.begin(t.long, now)
+	r.streams.begin(t.early, now)
 	r.charge(t, now)
 	r.use.begin(now)
 	t.state, t.turn, t.endpoint, t.at = leased, r.turn, e, now

@@ -16,16 +16,16 @@ func (m *Method) long() bool {
 // that come at once would else have every slot before it is known what they are.
 func (m *Method) untried() bool { return m.trial && !m.brief }
 
-// mayRun reports whether one more call of the method leaves others the slots that are
-// theirs.
-func (r *Rank) mayRun(m *Method) bool {
-	switch {
-	case m.long():
-		return r.streams.room(r.capacity)
-	case m.untried():
-		return m.running < max(r.capacity-1, r.streams.limit, 1)
-	}
-	return true
+// fills reports whether as many calls of the method run as may before one of them has
+// ended: on all slots but one, or on all if long calls may have those.
+func (r *Rank) fills(m *Method) bool {
+	return m.untried() && m.running >= max(r.capacity-1, r.streams.limit, 1)
+}
+
+// waitsWithLong reports whether a call waits with the long ones: because it is one, or
+// because nobody knows and its method has all that it may have.
+func (r *Rank) waitsWithLong(t *Ticket) bool {
+	return t.Request.Lane == 0 && (t.method.long() || r.fills(t.method))
 }
 
 // ran learns the run of a call that has ended by itself. If that is the first of its
@@ -34,14 +34,11 @@ func (r *Rank) ran(m *Method, run, now time.Duration) {
 	tried := !m.untried()
 	m.observe(run, now)
 	last := r.lanes[len(r.lanes)-1]
-	if tried || m.untried() || last.trying == 0 {
+	if tried || m.untried() || last.waiting == 0 {
 		return
 	}
-	r.moveTried(r.queue, last, m)
-	for _, e := range r.endpoints {
-		if e.queue != nil {
-			r.moveTried(e.queue, last, m)
-		}
+	for q := range r.queues {
+		r.moveTried(q, last, m)
 	}
 }
 
@@ -62,30 +59,19 @@ func (r *Rank) moveTried(q *queue, from *lane, m *Method) {
 		}
 	}
 	for _, t := range moved {
-		r.unqueue(t)
-		t.long, t.trial = m.long(), false
-		t.lane = r.laneOf(t)
-		q.join(t, t.place)
+		r.relane(t)
 	}
 }
 
-// offerLong is offer for the lane of long calls. Of those that wait there for the
-// first of their method to end each waits for another one.
-//
-// Cost: O(accounts that wait in the lane) while there are any such.
-func (r *Rank) offerLong(l *laneQueue, now time.Duration) (next *flow) {
-	if l.lane.trying == 0 {
-		return r.offer(l, now)
-	}
-	for _, h := range []*flowHeap{&l.modest, &l.greedy} {
-		for _, f := range h.flows {
-			t := f.line.first
-			if (next == nil || f.before(next)) && r.mayRun(t.method) && !r.yields(t, l.queue, now) {
-				next = f
-			}
-		}
-	}
-	return next
+// relane has a call wait in the lane that is its own by now.
+func (r *Rank) relane(t *Ticket) {
+	q := t.flow.lane.queue
+	r.unqueue(t)
+	t.long = t.method.long()
+	t.lane = r.laneOf(t)
+	q.join(t, t.place)
+	t.flow.line.settle(t)
+	t.flow.lane.moved(t.flow)
 }
 
 // GoesOn says that the answer of a call goes on behind its first message: it is a
@@ -99,7 +85,10 @@ func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	t := l.ticket
 	t.method.goesOn = true
 	if t.long = t.method.long(); t.long {
-		r.streams.recognize(t.at, now)
+		if !t.early {
+			t.early = true
+			r.streams.recognize(t.at, now)
+		}
 		if e := t.endpoint; e.adapt != nil {
 			r.setAside(t, e)
 			r.refresh(e)
@@ -110,7 +99,7 @@ func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	}
 }
 
-// LongCalls returns how many calls run that are long (R8).
+// LongCalls returns how many calls run that count as long (R8).
 func (r *Rank) LongCalls(now time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +107,8 @@ func (r *Rank) LongCalls(now time.Duration) int {
 	return r.streams.old + r.streams.early
 }
 
-// streams counts the calls that are long: those older than longAfter and those
-// of methods whose calls usually are.
+// streams counts the calls that are long: those older than longAfter, those of
+// methods whose calls usually are, and those of which nobody knows yet.
 //
 // Calls are counted by the second in which they began, so that growing old
 // costs a call nothing.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -116,6 +117,7 @@ func TestQueuedUploadsBesideRunningStream(t *testing.T) {
 				caller.WriteData(stream, noEnd, chunk)
 			}
 			turn()
+			pass(time.Millisecond)
 		}
 		synctest.Wait()
 		if n := g.Waiting(); n != 200 {

@@ -12,30 +12,39 @@ import (
 // as many as there are places, 700 bytes each; paths that share one count as the same.
 type newcomers struct {
 	seed   maphash.Seed
-	places [1024]atomic.Pointer[rank.Method]
+	places [1024]atomic.Pointer[newcomer]
 }
 
-func (n *newcomers) place(path []byte) *atomic.Pointer[rank.Method] {
-	return &n.places[maphash.Bytes(n.seed, path)%uint64(len(n.places))]
+// newcomer is what the rank knows of the path that has come first to a place.
+type newcomer struct {
+	hash   uint64 // of the path
+	method *rank.Method
+}
+
+func (n *newcomers) place(path []byte) (place *atomic.Pointer[newcomer], hash uint64) {
+	hash = maphash.Bytes(n.seed, path)
+	return &n.places[hash%uint64(len(n.places))], hash
 }
 
 // of returns what the rank knows of a path without a name.
 func (n *newcomers) of(path []byte, r *rank.Rank) *rank.Method {
-	place := n.place(path)
+	place, hash := n.place(path)
 	for {
-		if m := place.Load(); m != nil {
-			return m
+		if known := place.Load(); known != nil {
+			return known.method
 		}
-		place.CompareAndSwap(nil, r.Unnamed())
+		place.CompareAndSwap(nil, &newcomer{hash, r.Unnamed()})
 	}
 }
 
-// named takes a path's method out, for it has a name from now on.
+// named takes a path's method out, for it has a name from now on. What was learned of
+// another path goes no further.
 func (n *newcomers) named(path []byte, name string, r *rank.Rank) *rank.Method {
-	m := n.place(path).Swap(nil)
-	if m == nil {
+	place, hash := n.place(path)
+	known := place.Load()
+	if known == nil || known.hash != hash || !place.CompareAndSwap(known, nil) {
 		return r.Method(name)
 	}
-	r.Name(m, name)
-	return m
+	r.Name(known.method, name)
+	return known.method
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -104,7 +103,6 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 			uc.link.Close(err)
 			return
 		}
-		door.EndUnheard(nc)
 		uc.link.Attach(nc)
 	})
 }
