@@ -184,6 +184,18 @@ func TestChannelsThatFail(t *testing.T) {
 	wantEnded(t, server, "broker", 1)
 }
 
+// A socket goes on when the channels of its token are there, also if the broker tells
+// that later.
+func TestChannelsThatComeLater(t *testing.T) {
+	url, _, b := startScripted(t, Options{Auth: tokens{"t": {Channels: []string{"a"}, Call: []string{"f"}}}})
+	c := dial(t, url+"?token=t")
+	b.await(t, "sub a")
+	c.send(callFrame("1", "f", time.Minute))
+	b.done("sub a", nil)
+	b.await(t, "sub a", "call f")
+	b.done("call f", errScripted)
+}
+
 // A call says who makes it.
 func TestCallHasItsUser(t *testing.T) {
 	url, _, b := startScripted(t, Options{Auth: tokens{"t": {User: "u1", Call: []string{"a"}}}})

@@ -289,7 +289,7 @@ func (s *Server) take(a *account, bytes int) bool {
 	if a.Take(bytes) {
 		return true
 	}
-	s.shed()
+	s.shedFor(a)
 	for range mostEvicted {
 		if a.Take(bytes) {
 			return true
@@ -335,8 +335,16 @@ func (s *Server) hasForNames(a *account, bytes int) bool {
 	if a.hasForNames(bytes) {
 		return true
 	}
-	s.shed()
+	s.shedFor(a)
 	return a.hasForNames(bytes)
+}
+
+// shedFor makes room for an account, unless its source has most of what is used itself: then
+// others' events are not what is in its way.
+func (s *Server) shedFor(a *account) {
+	if a.source == nil || a.source.Load() <= s.budget.used.Load()/2 {
+		s.shed()
+	}
 }
 
 // shed makes room in the budget: those with most events in their queue lose them,

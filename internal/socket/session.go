@@ -280,6 +280,7 @@ func (s *session) join(topic broker.Topic, done func(error)) {
 		if err != nil {
 			s.failed = append(s.failed, topic)
 		}
+		s.changed.Broadcast() // for awaitJoined
 		s.mu.Unlock()
 		done(err)
 	})
