@@ -239,39 +239,45 @@ func (c *candidate) giveUp(why error) error {
 	// It may be about to serve: this word comes before the end of the link, which
 	// alone would mean that this process has died.
 	_ = c.link.send(&message{Kind: kindFailed, Error: why.Error()})
-	if state := c.end(why); errors.Is(why, errGone) && state != nil {
+	if state := c.end(why); errors.Is(why, errGone) {
+		how := ""
+		if state != nil { // below a service manager nobody here learns it
+			how = fmt.Sprintf(" (%s)", state)
+		}
 		// Its stderr is that of this process, and stays so for good: nothing here can read it.
-		why = fmt.Errorf("%w (%s); if it said why, that is in the log of the running cabrank", why, state)
+		why = fmt.Errorf("%w%s; if it said why, that is in the log of the running cabrank", why, how)
 	}
 	c.link.close()
 	return fmt.Errorf("the new process (pid %d) was given up: %w", c.pid, why)
 }
 
 // end waits for a process that gives up by itself, asks any other to end, and
-// kills what does not. The state is nil if even that takes too long.
+// kills what does not. The state is nil if even that takes too long, or if another process
+// learns it (Start).
 func (c *candidate) end(why error) *os.ProcessState {
 	if _, said := errors.AsType[*RefusedError](why); said || errors.Is(why, errGone) {
-		if state := c.awaitEnd(c.options.EndLimit); state != nil {
+		if state, ended := c.awaitEnd(c.options.EndLimit); ended {
 			return state
 		}
 	}
 	// Signals to a process that has ended fail, which is as well.
 	_ = c.process.Signal(syscall.SIGTERM)
 	_ = c.process.Signal(syscall.SIGCONT) // one that is stopped hears TERM only then
-	if state := c.awaitEnd(c.options.EndLimit); state != nil {
+	if state, ended := c.awaitEnd(c.options.EndLimit); ended {
 		return state
 	}
 	_ = c.process.Kill()
-	return c.awaitEnd(killLimit)
+	state, _ := c.awaitEnd(killLimit)
+	return state
 }
 
-func (c *candidate) awaitEnd(limit time.Duration) *os.ProcessState {
+func (c *candidate) awaitEnd(limit time.Duration) (state *os.ProcessState, ended bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case state := <-c.ended:
-		return state
+		return state, true
 	case <-timer.C:
-		return nil
+		return nil, false
 	}
 }
