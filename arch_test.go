@@ -398,7 +398,7 @@ var layers = map[string]layer{
 var mutable = map[string]string{
 	"cmd/cabrank.version":         "set by the linker (Makefile, build)",
 	"lab/cmd/cabrank-lab.version": "set by the linker (Makefile, lab)",
-	"lab/cmd/cabrank-lab.commit":  "set by the linker (Makefile, lab)",
+	"lab/cmd/cabrank-lab.stamps":  "a compiled expression",
 	"cmd/cabrank.commit":          "set by the linker (Makefile, build)",
 	"cmd/cabrank.buildDate":       "set by the linker (Makefile, build)",
 

@@ -81,6 +81,9 @@ func image(r *release, p program) (v1.Image, error) {
 // if nobody has mounted one, says how it is used.
 func imageConfig(r *release) v1.Config {
 	none := struct{}{}
+	if r.Name != service().Name { // it serves nobody, and writes where it may
+		return v1.Config{Entrypoint: []string{"/" + r.imageProgram()}, User: fmt.Sprintf("%d:%[1]d", imageUser), WorkingDir: "/tmp", Labels: imageLabels(r)}
+	}
 	return v1.Config{
 		Entrypoint: []string{"/" + r.imageProgram()},
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},

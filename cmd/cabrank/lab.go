@@ -48,9 +48,13 @@ func becomeLab(asked string, args []string) error {
 	path, err := findLab()
 	if err != nil {
 		return cli.UsageError(fmt.Errorf("%s is a program of its own, %s, and it is neither beside cabrank nor on PATH: "+
-			"install the package cabrank-lab, or unpack its archive beside cabrank (docs/install.md)", asked, labProgram))
+			"install the Debian package cabrank-lab of the same release, or unpack its archive beside cabrank (docs/install.md)", asked, labProgram))
 	}
-	if err := syscall.Exec(path, append([]string{labProgram}, args...), os.Environ()); err != nil {
+	environ := os.Environ()
+	if self, err := os.Executable(); err == nil {
+		environ = append(environ, cli.ProgramVariable+"="+self)
+	}
+	if err := syscall.Exec(path, append([]string{labProgram}, args...), environ); err != nil {
 		return fmt.Errorf("%s cannot be started: %w", path, err)
 	}
 	return nil

@@ -12,11 +12,8 @@ import (
 	"github.com/cabrank/cabrank/internal/cli"
 )
 
-// Stamps of the build, set by the linker (-X main.version=...) and never by the program.
-var (
-	version = "dev"
-	commit  = "unknown"
-)
+// The version of the build, set by the linker (-X main.version=...) and never by the program.
+var version = "dev"
 
 const rootHelp = `Measure services from outside, with the method that docs/lab-method.md explains:
 latency counts from the moment a call was due, nothing is dropped, and what cannot be

@@ -192,7 +192,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
 	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Version: version + " " + commit, Machine: []string{lab.Machine()}, Agent: []string{programs.Lab, "agent"}, Hire: arms.Hire,
+		Scenario: placed, Folder: f.out, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: []string{programs.Lab, "agent"}, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})
