@@ -75,7 +75,7 @@ func Load(sources Sources) (*Config, error) {
 		return nil, faults
 	}
 	config.Workers.settle()
-	config.Warnings = append(unknownVariables(environ), append(config.withoutEffect(), config.openCalls()...)...)
+	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), append(config.withoutEffect(), config.openCalls()...)...)
 	return config, nil
 }
 

@@ -23,7 +23,7 @@ const maxUnknown = 20
 func otherVariables() []string {
 	return []string{
 		"CABRANK_CONTROL", "CABRANK_TOKEN", "CABRANK_UPGRADE_FD",
-		"CABRANK_LAB_NETWORK", "CABRANK_BIN", "CABRANK_AUTOBAHN", "CABRANK_PUSH_TOKEN",
+		"CABRANK_LAB_NETWORK", "CABRANK_LAB_PROGRAM", "CABRANK_BIN", "CABRANK_AUTOBAHN", "CABRANK_PUSH_TOKEN",
 	}
 }
 
@@ -54,8 +54,18 @@ var (
 // the environment belongs to others too.
 func UnknownVariables(environ []string) []string { return unknownVariables(parseEnviron(environ)) }
 
-func unknownVariables(environ map[string]string) []string {
-	known := otherVariables()
+// namedVariables are those that the configuration names itself, with env:NAME.
+func (c *Config) namedVariables() (names []string) {
+	for _, source := range []string{c.Socket.Auth.Secret, c.Socket.Auth.Key, c.Socket.PushToken} {
+		if name, found := strings.CutPrefix(source, "env:"); found {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func unknownVariables(environ map[string]string, named ...string) []string {
+	known := append(otherVariables(), named...)
 	if environ[workerVariable] != "" {
 		known = append(known, workersVariables()...)
 	}

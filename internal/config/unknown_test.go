@@ -55,6 +55,15 @@ func TestUnknownVariables(t *testing.T) {
 }
 
 // However many there are, and however long, the lines are few and short.
+// A variable that the configuration names is known.
+func TestNamedVariablesAreKnown(t *testing.T) {
+	c := &Config{}
+	c.Socket.Auth.Secret, c.Socket.PushToken = "env:CABRANK_JWT", "/run/token"
+	if lines := unknownVariables(map[string]string{"CABRANK_JWT": "x"}, c.namedVariables()...); len(lines) > 0 {
+		t.Errorf("%q", lines)
+	}
+}
+
 func TestUnknownVariablesAreBounded(t *testing.T) {
 	environ := []string{"CABRANK_" + strings.Repeat("A", 100_000) + "\x1b[2J=1"}
 	for i := range 300 {
