@@ -213,7 +213,7 @@ func (h callerSide) Accept(c *h2.Conn, b *h2.Block) *h2.Stream {
 		return nil
 	}
 	cc.stirs()
-	if most := h.st.relay.settings().MaxStreams; cc.local == nil && c.Streams()+1 == int(most) {
+	if most := h.st.relay.settings().MaxStreams; cc.local == nil && c.Streams()+1 == int(most) && h.st.Now() >= h.st.crowdedNext {
 		h.st.sayCrowded(cc.own.String(), most)
 	}
 	if serve := cc.otherwise(b); serve != nil {

@@ -91,6 +91,7 @@ func (st *stand) parted(s side, name string, why *h2.ConnError) {
 // sayCrowded says that a caller's connection has as many calls as it may: the next
 // ones wait in the caller's library, where nobody sees them. One line a minute.
 func (st *stand) sayCrowded(name string, most uint32) {
+	st.crowdedNext = st.Now() + partingLines
 	if n, say := st.relay.sayParting(parting{ofCaller, "crowded"}, st.Now()); say {
 		go st.relay.settings().Log.Warn("a connection has as many calls as it may; more wait at its caller", // ends with the line
 			slog.String("peer", name), slog.Uint64("max_concurrent_streams", uint64(most)), slog.Int("unsaid", n))

@@ -124,9 +124,10 @@ type stand struct {
 	replayTotal   int64
 	stalls        *stallWatch
 	absents       *absentWatch
-	calls         int    // that hold up a drain
-	uncounted     uint64 // calls that the retry budget does not know of yet
-	budgeted      bool   // it wants to know
+	crowdedNext   time.Duration // when the log may tell of a full connection again
+	calls         int           // that hold up a drain
+	uncounted     uint64        // calls that the retry budget does not know of yet
+	budgeted      bool          // it wants to know
 	draining      bool
 }
 
