@@ -47,7 +47,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/rank":      5_579,
 	"lines of code, internal/ranksim":   1_547,
 	"lines of code, internal/redislink": 566,
-	"lines of code, internal/relay":     9_226,
+	"lines of code, internal/relay":     9_228,
 	"lines of code, internal/scale":     1_002,
 	"lines of code, internal/scalesim":  304,
 	"lines of code, internal/schema":    988,
@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            275,
 	"lines of docs":                     9_887,
-	"lines of tests":                    111_397,
+	"lines of tests":                    111_411,
 	"methods of call and attempt":       148,
 }
 
