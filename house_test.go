@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                        17_160_000,
+	programBytes:                        17_180_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
 	"lines of code, callee":             1_705,
@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            275,
 	"lines of docs":                     9_887,
-	"lines of tests":                    111_411,
+	"lines of tests":                    111_420,
 	"methods of call and attempt":       148,
 }
 

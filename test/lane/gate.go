@@ -98,7 +98,7 @@ func secondTries(ctx context.Context, r *result, lane []promise, flags []string,
 	var twice []string
 	for i, n := range again {
 		fmt.Fprintf(out, "lane: %s once more, alone\n", n)
-		in, pkg := split(strings.TrimPrefix(n.pkg, module+"/"))
+		in, pkg := split(strings.TrimPrefix(strings.TrimPrefix(n.pkg, module), "/"))
 		args := []string{"-timeout", "10m", "-run", pattern(of(lane, n)), pkg}
 		second, err := goTest(ctx, out, in, fmt.Sprintf("bin/lane/again-%d.json", i+1), slices.Concat(flags, args)...)
 		if err != nil {

@@ -87,6 +87,15 @@ func TestPattern(t *testing.T) {
 	}
 }
 
+// A package is tested in the folder of its module.
+func TestSplit(t *testing.T) {
+	for dir, want := range map[string]string{"": ". ./", "cmd/cabrank": ". ./cmd/cabrank", "lab/test/real/lab": "lab ./test/real/lab"} {
+		if in, pkg := split(dir); in+" "+pkg != want {
+			t.Errorf("%q: %s %s, want %s", dir, in, pkg, want)
+		}
+	}
+}
+
 // Of a package in which a tag but makes a run longer all tests soak; of others those
 // in files with the tag.
 func TestWhatSoaks(t *testing.T) {

@@ -92,7 +92,7 @@ func folders(tests []promise, in string) (all []string) {
 func modules() []string { return []string{".", "lab"} }
 
 // split returns the folder of the module that a package is in, and the package as
-// `go test` takes it there.
+// `go test` takes it there. The package of the root is "".
 func split(dir string) (in, pkg string) {
 	for _, in := range modules() {
 		if rest, found := strings.CutPrefix(dir, in+"/"); found {
