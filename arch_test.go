@@ -156,7 +156,7 @@ var layers = map[string]layer{
 	// Both ask endpoints how they are by health.
 	"internal/worker":   {inside: []string{"internal/health", "internal/cgroup", "internal/sink"}, outside: anything},
 	"internal/discover": {inside: []string{"internal/health"}, outside: anything},
-	"internal/health":   {outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
+	"internal/health":   {inside: []string{"internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
 		inside:  []string{"internal/cgroup", "internal/spelling"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
@@ -444,6 +444,7 @@ var mutable = map[string]string{
 	"internal/relay.pathOwn":        "bytes to compare with",
 	"internal/relay.pathReflection": "bytes to compare with",
 	"internal/relay.pathWatch":      "bytes to compare with",
+	"internal/relay.pathList":       "bytes to compare with",
 }
 
 // emptyNames are file and folder names that explain nothing: what is in such

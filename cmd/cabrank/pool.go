@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"sync"
 
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
@@ -18,12 +20,13 @@ type pool struct {
 	local   bool   // the endpoints are workers of this process
 	changed func() // is told when an endpoint comes or goes; it returns at once
 
-	mu        sync.Mutex // guards endpoints
+	mu        sync.Mutex // guards what follows
 	endpoints map[string]*relay.Endpoint
+	asking    map[string]context.CancelFunc // by the name of an endpoint that is up: ends the questions about its services
 }
 
 func newPool(r *relay.Relay, slots int, local bool, changed func()) *pool {
-	return &pool{relay: r, slots: slots, local: local, changed: changed, endpoints: make(map[string]*relay.Endpoint)}
+	return &pool{relay: r, slots: slots, local: local, changed: changed, endpoints: make(map[string]*relay.Endpoint), asking: make(map[string]context.CancelFunc)}
 }
 
 // endpoint returns the endpoint with a name.
@@ -40,14 +43,54 @@ func (p *pool) endpoint(name string) *relay.Endpoint {
 
 // Up implements worker.Registry and discover.Registry.
 func (p *pool) Up(name, network, address string) {
-	p.relay.Up(p.endpoint(name), network, address)
+	e := p.endpoint(name)
+	p.stopAsking(name)
+	p.relay.Up(e, network, address)
+	p.ask(name, e, network, address)
 	p.changed()
 }
 
 // Down implements worker.Registry and discover.Registry.
 func (p *pool) Down(name string) {
+	p.stopAsking(name)
 	p.relay.Down(p.endpoint(name))
 	p.changed()
+}
+
+// ask has an endpoint that is up asked for its services, for as long as it is.
+func (p *pool) ask(name string, e *relay.Endpoint, network, address string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.mu.Lock()
+	p.asking[name] = cancel
+	p.mu.Unlock()
+	d := health.Describer{Network: network, Address: address, Tell: func(services map[string]bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ctx.Err() == nil { // its end and the next Up come in this order, see stopAsking
+			p.relay.Describe(e, services)
+		}
+	}}
+	go d.Describe(ctx) // ends with ctx
+}
+
+// stopAsking ends the questions to an endpoint. Nothing is told of it afterwards.
+func (p *pool) stopAsking(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.asking[name]; cancel != nil {
+		cancel()
+		delete(p.asking, name)
+	}
+}
+
+// stopAll ends the questions to all endpoints.
+func (p *pool) stopAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cancel := range p.asking {
+		cancel()
+	}
+	clear(p.asking)
 }
 
 // Suspect implements worker.Registry.
@@ -66,6 +109,7 @@ func (p *pool) remove(name string) {
 	e, known := p.endpoints[name]
 	delete(p.endpoints, name)
 	p.mu.Unlock()
+	p.stopAsking(name)
 	if known {
 		p.relay.RemoveEndpoint(e)
 	}

@@ -293,6 +293,11 @@ func (s *service) end() {
 	if s.sockets != nil {
 		s.sockets.Close()
 	}
+	for _, p := range []*pool{s.places, s.outside} {
+		if p != nil {
+			p.stopAll()
+		}
+	}
 	s.relay.Close()
 	s.http1.Close()
 	close(s.orders.ended)

@@ -20,10 +20,13 @@ const (
 	HealthServiceUnknown HealthStatus = 3
 )
 
-// The field numbers of the two messages.
+// The field numbers of the messages, and of an entry of a map.
 const (
 	healthServiceField protowire.Number = 1 // HealthCheckRequest.service, string
 	healthStatusField  protowire.Number = 1 // HealthCheckResponse.status, enum
+	healthListField    protowire.Number = 1 // HealthListResponse.statuses, map
+	mapKeyField        protowire.Number = 1
+	mapValueField      protowire.Number = 2
 )
 
 // ErrHealthRequest is returned for octets that are no HealthCheckRequest. The
@@ -71,4 +74,23 @@ func AppendHealthCheckResponse(dst []byte, status HealthStatus) []byte {
 	dst = AppendPrefix(dst, Prefix{Length: uint32(length)})
 	dst = protowire.AppendTag(dst, healthStatusField, protowire.VarintType)
 	return protowire.AppendVarint(dst, uint64(status))
+}
+
+// AppendHealthListResponse appends a grpc.health.v1.HealthListResponse with its prefix,
+// the services in any order.
+// Source: gRPC Health Checking Protocol.
+func AppendHealthListResponse(dst []byte, services map[string]HealthStatus) []byte {
+	begin := len(dst)
+	dst = append(dst, make([]byte, PrefixLen)...)
+	for name, status := range services {
+		value := AppendHealthCheckResponse(nil, status)[PrefixLen:]
+		entry := protowire.AppendTag(nil, mapKeyField, protowire.BytesType)
+		entry = protowire.AppendString(entry, name)
+		entry = protowire.AppendTag(entry, mapValueField, protowire.BytesType)
+		entry = protowire.AppendBytes(entry, value)
+		dst = protowire.AppendTag(dst, healthListField, protowire.BytesType)
+		dst = protowire.AppendBytes(dst, entry)
+	}
+	AppendPrefix(dst[:begin], Prefix{Length: uint32(len(dst) - begin - PrefixLen)})
+	return dst
 }

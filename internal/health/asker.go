@@ -85,26 +85,31 @@ type rhythm struct{ interval, timeout time.Duration }
 // The connection takes, whatever the environment says, no proxy: gruf-relay sent
 // its own checks to HTTPS_PROXY.
 func Open(o Options) (*Asker, error) {
-	target := "passthrough:///" + o.Address
-	if o.Network == "unix" {
-		target = "unix:" + o.Address
-	}
-	conn, err := grpc.NewClient(target,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithIdleTimeout(0),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, Jitter: 0.2, MaxDelay: max(o.Redial, firstRedial)},
-			MinConnectTimeout: o.Timeout,
-		}),
-	)
+	conn, err := connection(o.Network, o.Address, o.Redial, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	a := &Asker{options: o, conn: conn, client: grpc_health_v1.NewHealthClient(conn)}
 	a.Configure(o.Interval, o.Timeout)
 	return a, nil
+}
+
+// connection makes one for questions. It connects when the first one is put.
+func connection(network, address string, redial, timeout time.Duration) (*grpc.ClientConn, error) {
+	target := "passthrough:///" + address
+	if network == "unix" {
+		target = "unix:" + address
+	}
+	return grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, Jitter: 0.2, MaxDelay: max(redial, firstRedial)},
+			MinConnectTimeout: timeout,
+		}),
+	)
 }
 
 // Configure puts others in place of Options.Interval and Options.Timeout, from the

@@ -41,7 +41,8 @@ type course struct {
 	caller *callerConn
 	who    *who
 	form   *form
-	method *method // nil until a worker has answered it before
+	method *method   // nil until a worker has answered it before
+	health *question // about health; nil: it is no such call
 
 	// A grant on its way from another goroutine; see Granted.
 	grant   rank.Lease
@@ -52,8 +53,6 @@ type course struct {
 	awaited     bool   // the ticket is queued, so a grant or refusal is still to come
 	grpc        bool   // it is of gRPC
 	aside       bool   // reflection, outside the slots
-	watch       bool   // Health/Watch
-	ofProcess   bool   // it asks for the health of the process alone
 	atDoor      bool   // it counts in callerConn.atDoor
 	resting     bool   // it pauses because workers turn it away
 	hedging     bool   // hedge runs beside the first attempt
@@ -451,7 +450,7 @@ func (c *call) keep(n int) {
 // finish records a call whose caller has got everything, or has gone.
 func (c *call) finish(now time.Duration) {
 	c.st.StopTimer(&c.clock)
-	if c.watch {
+	if c.health.watches() {
 		delete(c.st.watches, c)
 	}
 	if c.atDoor {
@@ -473,7 +472,7 @@ func (c *call) finish(now time.Duration) {
 	if !c.done {
 		c.done = true
 		c.st.record(c, now)
-		if !c.watch && !c.unheard {
+		if !c.health.watches() && !c.unheard {
 			c.st.callFinished()
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	endedReclaimed
 	endedDraining
 	endedConnect
+	endedNoMethod
 	endings // how many there are
 )
 
@@ -74,6 +75,7 @@ func answerOf(r ending) answer {
 		endedReclaimed: {"slot_reclaimed", grpcwire.ResourceExhausted, 429, "cabrank: slot given to another caller"},
 		endedDraining:  {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
 		endedConnect:   {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
+		endedNoMethod:  {"no_method", grpcwire.Unimplemented, 501, "cabrank: no worker has this method"},
 	}[r]
 }
 

@@ -35,6 +35,7 @@ func table() map[ending]row {
 		endedShutdown:       {14, 503, "cabrank: shutting down"},
 		endedTimeout:        {3, 400, "cabrank: bad grpc-timeout"},
 		endedBuffer:         {8, 503, "cabrank: queue full"},
+		endedNoMethod:       {12, 501, "cabrank: no worker has this method"},
 		endedAsideIdle:      {14, 504, "cabrank: reflection idle"},
 		endedLate:           {14, 503, "cabrank: worker refused the call late"},
 		endedCycle:          {9, 508, "cabrank: call cycle"},

@@ -28,6 +28,8 @@ type Endpoint struct {
 	mu       sync.Mutex // guards what follows; a leaf
 	seen     sight
 	doubtful bool
+
+	described map[string]bool // guarded by Relay.mu; see Describe
 }
 
 // AddEndpoint brings in an endpoint that may have n calls at a time, or begins
@@ -69,6 +71,7 @@ func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.mu.Lock()
 	r.endpoints = slices.DeleteFunc(slices.Clone(r.endpoints), func(x *Endpoint) bool { return x == e })
 	r.mu.Unlock()
+	r.gatherServices()
 }
 
 // Up opens the endpoint at an address ("tcp" or "unix"). Connections to an
@@ -77,6 +80,7 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 	r.each(func(st *stand) { st.upstreamOf(e.slots).move(network, address) })
 	e.suspect.Store(false)
 	e.ready.Store(true)
+	r.forgetServices(e)
 	deliver(r.rank.SetReady(e.slots, true, r.now(), nil))
 	r.checkServing()
 }
@@ -85,6 +89,7 @@ func (r *Relay) Up(e *Endpoint, network, address string) {
 func (r *Relay) Down(e *Endpoint) {
 	e.ready.Store(false)
 	e.suspect.Store(false)
+	r.forgetServices(e)
 	deliver(r.rank.SetReady(e.slots, false, r.now(), nil))
 	r.checkServing()
 }

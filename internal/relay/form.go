@@ -318,6 +318,7 @@ const (
 	wayCall way = iota
 	wayHealthCheck
 	wayHealthWatch
+	wayHealthList
 	wayAside
 )
 
@@ -325,6 +326,7 @@ var (
 	pathOwn        = []byte("/grpc.")
 	pathCheck      = []byte("/grpc.health.v1.Health/Check")
 	pathWatch      = []byte("/grpc.health.v1.Health/Watch")
+	pathList       = []byte("/grpc.health.v1.Health/List")
 	pathReflection = []byte("/grpc.reflection.")
 )
 
@@ -338,6 +340,8 @@ func (r *Relay) wayOf(f *form) way {
 		return wayHealthCheck
 	case bytes.Equal(f.path, pathWatch):
 		return wayHealthWatch
+	case bytes.Equal(f.path, pathList):
+		return wayHealthList
 	case bytes.HasPrefix(f.path, pathReflection) && r.takeAside():
 		return wayAside
 	}

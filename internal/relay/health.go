@@ -12,12 +12,14 @@ const (
 	// and asideIdle how long one may be silent (R7).
 	maxAsides = 4
 	asideIdle = 60 * time.Second
-	// maxQuestion is how much of a question is kept for the name in it; no name that
-	// has a meaning here is longer.
-	maxQuestion = 64
+	// maxQuestion is how much of a question is kept for the name in it: one of
+	// maxService bytes with what stands around it.
+	maxQuestion = grpcwire.PrefixLen + 1 + 2 + maxService
 	// healthOfProcess is the name by which Cabrank says that it is alive itself, whatever
 	// becomes of its workers: gRPC probes of Kubernetes have no other way to ask.
 	healthOfProcess = "liveness"
+	// healthOfWorkers is a name for the relay as a whole, as "" is.
+	healthOfWorkers = "readiness"
 )
 
 // Serving says whether the relay should be sent calls: enough endpoints are
@@ -30,24 +32,36 @@ func (r *Relay) checkServing() {
 	serving := !r.stopping && r.rank.Ready() >= r.settings().MinReady
 	changed := r.serving.Swap(serving) != serving
 	r.mu.Unlock()
-	if !changed {
-		return
+	if changed {
+		r.tellWatches()
 	}
+}
+
+// tellWatches tells those who watch health what has changed for them.
+func (r *Relay) tellWatches() {
 	r.each(func(st *stand) {
 		now := st.Now()
 		for c := range st.watches {
-			if !c.ofProcess {
-				c.tellHealth(now)
+			if status := r.healthOf(c.health.service); status != c.health.told {
+				c.tellHealth(status, now)
 			}
 		}
 	})
 }
 
-// answerHealth takes a health call at the door (R7): a check, or a watch. Whatever service
-// it names, but for healthOfProcess, the answer is about the relay as a whole: which worker
-// a call for that service will meet is not known before.
-func (c *call) answerHealth(watch bool, now time.Duration) {
-	if c.watch = watch; watch {
+// question is about health.
+type question struct {
+	way     way
+	service string
+	told    grpcwire.HealthStatus // last, to one that watches
+}
+
+// watches reports whether the call is told of changes until it ends.
+func (q *question) watches() bool { return q != nil && q.way == wayHealthWatch }
+
+// answerHealth takes a health call at the door (R7): a check, a watch or a list.
+func (c *call) answerHealth(w way, now time.Duration) {
+	if c.health = (&question{way: w}); c.health.watches() {
 		c.st.callFinished() // a drain does not wait for it
 	}
 	c.stayAtDoor(now)
@@ -77,37 +91,50 @@ func (c *call) localData(p []byte, now time.Duration) {
 	if !c.reqEnd {
 		return
 	}
-	c.ofProcess = asksForProcess(c.req)
+	q := c.health
+	q.service = serviceAsked(c.req)
 	c.dropRequest()
+	status := c.st.relay.healthOf(q.service)
+	if q.way == wayHealthCheck && status == grpcwire.HealthServiceUnknown {
+		c.code = grpcwire.NotFound
+		conn.WriteHeaders(&c.down, true, c.replyHead(), c.st.relay.unknownTail)
+		c.finish(now)
+		return
+	}
 	conn.WriteHeaders(&c.down, false, c.replyHead())
-	if c.watch {
+	c.code = grpcwire.OK
+	if q.watches() {
 		c.st.watches[c] = struct{}{}
 	} else {
 		c.respTail = c.st.Pool().Append(nil, c.st.relay.okTail)
 		c.respEnd = true
 	}
-	c.code = grpcwire.OK
-	c.tellHealth(now)
-}
-
-// asksForProcess reports whether a question names healthOfProcess. One that cannot be read
-// is about the relay as a whole.
-func asksForProcess(question []byte) bool {
-	prefix, err := grpcwire.ParsePrefix(question)
-	if err != nil || prefix.Compressed || int(prefix.Length) != len(question)-grpcwire.PrefixLen {
-		return false
+	if q.way == wayHealthList {
+		c.resp = c.st.Pool().Append(c.resp, c.st.relay.listHealth())
+		c.pumpAnswer(now)
+		return
 	}
-	name, err := grpcwire.ParseHealthCheckRequest(question[grpcwire.PrefixLen:])
-	return err == nil && string(name) == healthOfProcess
+	c.tellHealth(status, now)
 }
 
-// tellHealth writes the state of health. A watcher that does not read keeps at
+// serviceAsked returns the service that a question names. One that cannot be read is about
+// the relay as a whole.
+func serviceAsked(asked []byte) string {
+	prefix, err := grpcwire.ParsePrefix(asked)
+	if err != nil || prefix.Compressed || int(prefix.Length) != len(asked)-grpcwire.PrefixLen {
+		return ""
+	}
+	name, err := grpcwire.ParseHealthCheckRequest(asked[grpcwire.PrefixLen:])
+	if err != nil {
+		return ""
+	}
+	return string(name)
+}
+
+// tellHealth writes a state of health. A watcher that does not read keeps at
 // most one message waiting: the latest.
-func (c *call) tellHealth(now time.Duration) {
-	status := grpcwire.HealthNotServing
-	if c.ofProcess || c.st.relay.Serving() {
-		status = grpcwire.HealthServing
-	}
+func (c *call) tellHealth(status grpcwire.HealthStatus, now time.Duration) {
+	c.health.told = status
 	var buf [16]byte
 	message := grpcwire.AppendHealthCheckResponse(buf[:0], status)
 	// The end of a message whose beginning was sent stays; all are as long.

@@ -188,6 +188,9 @@ func (st *stand) record(c *call, now time.Duration) {
 	if c.method == nil && c.grpc && c.answered && !c.busy && c.code != grpcwire.Unimplemented {
 		c.method = st.relay.learn(c.form.path, c.code == grpcwire.OK)
 	}
+	if c.method == nil && c.grpc && c.answered && c.code == grpcwire.Unimplemented {
+		st.relay.services.answeredUnimplemented(c.form.path)
+	}
 	*c.who.calls++
 	t := &st.stats
 	m := t.of(c.method)

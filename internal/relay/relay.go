@@ -113,7 +113,9 @@ type Relay struct {
 	answers answers
 	sources sources
 	lanes   patterns[uint8] // by method
-	start   time.Time
+
+	services services
+	start    time.Time
 
 	retryBudget retryBudget
 
@@ -131,6 +133,7 @@ type Relay struct {
 	closing     atomic.Bool     // the drain is over: no new upstream connections
 	replyHead   []byte          // of an answer of cabrank's own to gRPC
 	okTail      []byte          // its trailers, if all is well
+	unknownTail []byte          // and if health is asked of a service that there is not
 	ctx         context.Context //nolint:containedctx // the lifetime of the relay, for dials that no caller waits for
 	cancel      context.CancelFunc
 
@@ -162,11 +165,13 @@ func New(o Options) *Relay {
 		start:       time.Now(),
 		idle:        make(chan struct{}, 1),
 	}
+	r.services.replace(&description{})
 	r.newcomers.seed = maphash.MakeSeed()
 	r.set.Store(newSettings(o, maphash.MakeSeed()))
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.answers, r.replyHead = newAnswers(), newReplyHead()
 	r.okTail = h2.AppendField(nil, "grpc-status", "0")
+	r.unknownTail = h2.AppendField(h2.AppendField(nil, "grpc-status", "5"), "grpc-message", "unknown service")
 	r.lanes = lanesOfMethods(o.Lanes)
 	r.door = door.New(r, o.Log)
 	r.sources.init(o.Shards)

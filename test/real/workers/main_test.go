@@ -10,4 +10,6 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: turningRole, Run: runTurning}) }
+func TestMain(m *testing.M) {
+	harness.Main(m, harness.Role{Name: turningRole, Run: runTurning}, harness.Role{Name: describedRole, Run: runDescribed})
+}
