@@ -97,12 +97,13 @@ func isDER(der []byte) bool {
 
 // parsePublic makes keys of a file: PEM, with one or more public keys or certificates, or
 // a JWK set.
-func parsePublic(content []byte) (keySet, error) {
+func parsePublic(content []byte) (set keySet, left leftOut, err error) {
 	content = bytes.TrimSpace(content)
 	if bytes.HasPrefix(content, []byte("{")) {
 		return parseJWKS(content)
 	}
-	return parsePEM(content)
+	set, err = parsePEM(content)
+	return set, nil, err
 }
 
 func parsePEM(content []byte) (set keySet, err error) {
@@ -155,13 +156,14 @@ func publicOf(block *pem.Block) (public any, err error) {
 	return public, nil
 }
 
-// parseJWKS takes the public keys for signatures; others are for others.
-func parseJWKS(content []byte) (set keySet, err error) {
+// parseJWKS takes the public keys for signatures; others are for others. Those that are
+// for signatures and too weak, or of no use here, are left out, and named.
+func parseJWKS(content []byte) (set keySet, left leftOut, err error) {
 	var all struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(content, &all); err != nil {
-		return nil, fmt.Errorf("it is no JWK set: %w", err)
+		return nil, nil, fmt.Errorf("it is no JWK set: %w", err)
 	}
 	var weak error
 	for _, raw := range all.Keys {
@@ -173,11 +175,12 @@ func parseJWKS(content []byte) (set keySet, err error) {
 			continue
 		}
 		if !jwk.IsPublic() {
-			return nil, errors.New("it has a private key, which belongs to whoever signs tokens: the public ones are needed here")
+			return nil, nil, errors.New("it has a private key, which belongs to whoever signs tokens: the public ones are needed here")
 		}
 		k, err := newKey(jwk.KeyID, jwk.Key)
 		if err != nil { // it is left out: the others are as good as they were
 			weak = err
+			left.add(jwk.KeyID, err)
 			continue
 		}
 		if k.narrow(jwk.Algorithm) {
@@ -186,13 +189,13 @@ func parseJWKS(content []byte) (set keySet, err error) {
 	}
 	switch {
 	case len(set) == 0 && weak != nil:
-		return nil, weak
+		return nil, nil, weak
 	case len(set) == 0:
-		return nil, errors.New("it has no public key for signatures")
+		return nil, nil, errors.New("it has no public key for signatures")
 	case len(set.find("")) > mostKeys:
-		return nil, fmt.Errorf("it has %d keys without a kid, at most %d are possible", len(set.find("")), mostKeys)
+		return nil, nil, fmt.Errorf("it has %d keys without a kid, at most %d are possible", len(set.find("")), mostKeys)
 	}
-	return set, nil
+	return set, left, nil
 }
 
 // narrow leaves the one algorithm that a key is for, if it says so, and reports whether

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"log/slog"
 	"math/big"
 	"strings"
 	"testing"
@@ -118,6 +120,25 @@ func TestSeveralKeys(t *testing.T) {
 	}
 }
 
+// A key that is left out is named, and why; the key itself is not. That is bounded.
+func TestKeysLeftOutAreTold(t *testing.T) {
+	k := keys()
+	small, _ := rsa.GenerateKey(rand.Reader, 1024)
+	all := []jose.JSONWebKey{{Key: k.ec.Public(), KeyID: "e"}}
+	for range 100 {
+		all = append(all, jose.JSONWebKey{Key: small.Public(), KeyID: strings.Repeat("w", 200)})
+	}
+	log := &bytes.Buffer{}
+	verifier(t, Options{Keys: jwks(t, all...), Log: slog.New(slog.NewTextHandler(log, nil))})
+	said := log.String()
+	if strings.Count(said, "an RSA key has 1024 bits, it needs 2048") != mostLeftOut || len(said) > 4096 {
+		t.Errorf("%d bytes: %s", len(said), said)
+	}
+	if strings.Contains(said, small.N.String()[:20]) || strings.Contains(said, "AQAB") {
+		t.Errorf("the key is told: %s", said)
+	}
+}
+
 // FuzzKeys: what is taken as keys is strong enough, and a secret is no public key.
 func FuzzKeys(f *testing.F) {
 	k := keys()
@@ -128,7 +149,7 @@ func FuzzKeys(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		set, err := parsePublic(content)
+		set, _, err := parsePublic(content)
 		if (err == nil) != (len(set) > 0) {
 			t.Errorf("%d keys, %v", len(set), err)
 		}

@@ -36,6 +36,7 @@ type remote struct {
 
 	turn  chan struct{} // has one element while somebody fetches
 	tried time.Time     // by who has the turn
+	left  leftOut       // by who has the turn: told already
 }
 
 type knownKeys struct {
@@ -118,6 +119,7 @@ func (r *remote) refresh() {
 	r.known.Store(&knownKeys{set, r.tried})
 }
 
+// fetch returns the keys that are there now. The caller has the turn, or is the first.
 func (r *remote) fetch() (keySet, error) {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.url, http.NoBody)
 	if err != nil {
@@ -138,5 +140,10 @@ func (r *remote) fetch() (keySet, error) {
 	if len(content) > mostKeyBytes {
 		return nil, errors.New("the answer is longer than 1 MiB")
 	}
-	return parseJWKS(content)
+	set, left, err := parseJWKS(content)
+	if err != nil {
+		return nil, err
+	}
+	r.left = left.tell(r.log, r.left)
+	return set, nil
 }

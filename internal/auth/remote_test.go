@@ -2,6 +2,8 @@ package auth
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
 	"io"
 	"log/slog"
 	"net/http"
@@ -126,6 +128,35 @@ func TestKeysOfAURL(t *testing.T) {
 		time.Sleep(fetchPause) //nolint:forbidigo // the time of the bubble
 		has("2", false)        // withdrawn
 		has("1", true)
+	})
+}
+
+// A weak key among those of a URL is told once, until others are left out.
+func TestKeysLeftOutOfAURLAreToldOnce(t *testing.T) {
+	k := keys()
+	small, _ := rsa.GenerateKey(rand.Reader, 1024)
+	good, other := jose.JSONWebKey{Key: k.ec.Public(), KeyID: "e"}, jose.JSONWebKey{Key: k.rsa.Public(), KeyID: "r"}
+	weak, second := jose.JSONWebKey{Key: small.Public(), KeyID: "w1"}, jose.JSONWebKey{Key: small.Public(), KeyID: "w2"}
+	synctest.Test(t, func(t *testing.T) {
+		p, log := &publisher{content: jwks(t, good, weak), status: 200}, &bytes.Buffer{}
+		r := openPublisher(t, p, slog.New(slog.NewTextHandler(log, nil)))
+		wantTold := func(want int, set ...jose.JSONWebKey) {
+			t.Helper()
+			p.now(jwks(t, set...), 200, 0)
+			time.Sleep(fetchPause) //nolint:forbidigo // the time of the bubble
+			r.find("x")
+			if got := strings.Count(log.String(), "keys of tokens are left out"); got != want {
+				t.Errorf("told %d times, want %d: %s", got, want, log)
+			}
+		}
+		wantTold(1, good, weak)
+		wantTold(1, good, other, weak)
+		wantTold(2, good, weak, second)
+		wantTold(2, good)
+		wantTold(3, good, weak)
+		if !strings.Contains(log.String(), "w2") || strings.Contains(log.String(), "AQAB") {
+			t.Errorf("the log: %s", log)
+		}
 	})
 }
 

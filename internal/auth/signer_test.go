@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +112,9 @@ func jwks(t testing.TB, all ...jose.JSONWebKey) []byte {
 
 func verifier(t testing.TB, options Options) *Verifier {
 	t.Helper()
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
 	v, err := New(options)
 	if err != nil {
 		t.Fatal(err)

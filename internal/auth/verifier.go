@@ -57,7 +57,7 @@ type Options struct {
 	// Optional lets in who has no token, with what the defaults allow.
 	Optional bool
 
-	// Log is told if keys cannot be fetched.
+	// Log is told if keys cannot be fetched, and which of them are left out.
 	Log *slog.Logger
 }
 
@@ -87,11 +87,7 @@ func New(options Options) (*Verifier, error) {
 		v.find, v.algorithms = source.find, publicAlgorithms()
 		return v, nil
 	}
-	parse, content := parsePublic, options.Keys
-	if options.Secret != nil {
-		parse, content = parseSecret, options.Secret
-	}
-	set, err := parse(content)
+	set, err := options.set()
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +96,16 @@ func New(options Options) (*Verifier, error) {
 		v.algorithms = append(v.algorithms, k.algorithms...)
 	}
 	return v, nil
+}
+
+// set makes keys of what is given.
+func (o *Options) set() (keySet, error) {
+	if o.Secret != nil {
+		return parseSecret(o.Secret)
+	}
+	set, left, err := parsePublic(o.Keys)
+	left.tell(o.Log, nil)
+	return set, err
 }
 
 // publicAlgorithms are those that keys of any kind may have, but for secrets.
