@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +27,9 @@ This is cabrank-lab, a program of its own that stands beside cabrank or on PATH
 // labProgram is the file of the lab.
 const labProgram = "cabrank-lab"
 
+// labLimit is how long a shell waits for what the lab completes.
+const labLimit = 2 * time.Second
+
 func newLabCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "lab [COMMAND]",
@@ -29,6 +37,7 @@ func newLabCommand() *cobra.Command {
 		Long:               labHelp,
 		DisableFlagParsing: true,
 		RunE:               func(_ *cobra.Command, args []string) error { return becomeLab("cabrank lab", args) },
+		ValidArgsFunction:  completeByLab(),
 	}
 }
 
@@ -40,6 +49,7 @@ func newSocketLoadCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return becomeLab("cabrank socket load", append([]string{"socket", "load"}, args...))
 		},
+		ValidArgsFunction: completeByLab("socket", "load"),
 	}
 }
 
@@ -58,6 +68,32 @@ func becomeLab(asked string, args []string) error {
 		return fmt.Errorf("%s cannot be started: %w", path, err)
 	}
 	return nil
+}
+
+// completeByLab asks the lab what may follow, behind what stands for the command itself.
+// Where it is missing, or does not answer in time, nothing is offered.
+func completeByLab(before ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		path, err := findLab()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), labLimit)
+		defer cancel()
+		asked := slices.Concat([]string{cobra.ShellCompRequestCmd}, before, args, []string{toComplete})
+		answer, err := exec.CommandContext(ctx, path, asked...).Output()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		// Its last line is ":" and the directive; those before it are ours as they stand.
+		lines := strings.Split(strings.TrimSpace(string(answer)), "\n")
+		last := len(lines) - 1
+		directive, err := strconv.Atoi(strings.TrimPrefix(lines[last], ":"))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return lines[:last], cobra.ShellCompDirective(directive)
+	}
 }
 
 // findLab returns where the lab is.

@@ -82,6 +82,9 @@ func NewHelp() *cobra.Command {
 		Short: "Explain a command or a topic",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 && target.DisableFlagParsing {
+				return target.RunE(target, append(rest, "--help")) // a program of its own, which explains itself
+			}
 			if err != nil || len(rest) > 0 {
 				return UnknownCommand(cmd.Root(), strings.Join(args, " "))
 			}
