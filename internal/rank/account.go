@@ -71,6 +71,7 @@ type Account struct {
 
 	waiting int
 	running int
+	unheard int // of those that run: they are given up already (Lease.Unheard)
 	ghosts  int // slots that are held for calls that it has cancelled (R5)
 	busy    int // position in Rank.busy, -1 if none of its calls runs
 	// attended is the number of the last period in which it had a call, see presence.
@@ -233,6 +234,10 @@ func (r *Rank) charge(t *Ticket, now time.Duration) {
 // it had, and a ghost goes on to have. A call that its worker refused had none.
 func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 	a := t.account
+	if t.unheard {
+		t.unheard = false
+		a.unheard--
+	}
 	if a.running--; a.running == 0 {
 		last := r.busy[len(r.busy)-1]
 		r.busy[a.busy], last.busy = last, a.busy

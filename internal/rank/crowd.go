@@ -278,7 +278,8 @@ func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 
 // Reclaims reports whether the lease's slot is wanted by somebody with more of a
 // claim to it: a call waits whose account has less than its share of the slots, and
-// that of the lease runs more calls than its own.
+// that of the lease runs more calls than its own. Those that are given up already, and
+// whose slots come back when their worker is through, are not among these.
 func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,7 +290,18 @@ func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	if q == nil {
 		q = r.queue
 	}
-	return float64(a.running) > r.share(a, now) && r.waitsBeside(l.ticket, q, now)
+	return float64(a.running-a.unheard) > r.share(a, now) && r.waitsBeside(l.ticket, q, now)
+}
+
+// Unheard notes that the call of a lease is given up, and that its slot comes back when
+// its worker is through (Finish). It makes no difference to a lease that was released.
+func (r *Rank) Unheard(l Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.held() && !l.ticket.unheard {
+		l.ticket.unheard = true
+		l.ticket.account.unheard++
+	}
 }
 
 // waitsBeside reports whether a call of somebody else waits in the queue who has

@@ -74,6 +74,7 @@ type Ticket struct {
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
 	aside    bool          // its slot is one of Endpoint.aside
+	unheard  bool          // one of Account.unheard
 	early    bool          // it counts as long from its first moment, or has been recognized
 	expected time.Duration // slot time that its account was charged in advance
 

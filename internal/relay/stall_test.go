@@ -252,6 +252,38 @@ func TestSlotsAreReclaimed(t *testing.T) {
 	}
 }
 
+// Calls that their worker finishes, unheard, give their slots back when it is through:
+// nobody loses more than are wanted because that is not yet.
+func TestReclaimCountsWhatIsFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, func(o *Options) {
+			o.StallTimeout, o.QueueTimeout, o.OnCancel, o.AbsorbBytes = stallTimeout, 24*time.Hour, rank.Finish, 0
+			o.Keys = Keys{By: ByMetadata, Metadata: "x-tenant"}
+		})
+		_, worker := g.pipeWorker("w1", 4)
+		worker.Skip(testkit.Data, testkit.RST)
+		idle, other := g.deafCaller(), g.pipeCaller()
+		idle.Skip(testkit.Data, testkit.Headers)
+		from := func(who string) []string { return request(hello, "x-tenant", who) }
+		for id := uint32(1); id <= 7; id += 2 {
+			idle.WriteHeaders(id, noEnd, from("idle")...)
+			worker.WantHeaders(id, noEnd)
+			idle.WriteData(id, end, hi())
+			worker.WriteHeaders(id, noEnd, responseHead()...)
+			worker.WriteData(id, noEnd, make([]byte, 1000))
+		}
+		for id := uint32(1); id <= 5; id += 2 {
+			other.WriteHeaders(id, end, from("other")...)
+		}
+		pass(5 * time.Second)
+		if n := g.counted("slot_reclaimed"); n != 2 {
+			t.Errorf("%d calls were ended, want those beyond its share: 2", n)
+		}
+		idle.Close()
+		other.Close()
+	})
+}
+
 // A caller in this process who does not read is one who does not take its answer.
 func TestSlotsOfLocalCallsAreReclaimed(t *testing.T) {
 	for name, reads := range map[string]bool{"reads nothing": false, "reads a byte at a time": true} {

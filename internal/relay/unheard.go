@@ -46,6 +46,7 @@ func (c *call) goUnheard(now time.Duration) {
 	pool.Put(c.held)
 	c.held, c.holding, c.unheard = nil, false, true
 	c.commit() // nothing is kept for another attempt
+	c.st.relay.rank.Unheard(c.lease)
 	c.st.SetTimer(&c.hold, now+unheardFor)
 }
 
