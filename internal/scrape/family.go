@@ -6,7 +6,7 @@ import (
 )
 
 // mostUnlike is for how many families of a process it is remembered that a conflict was
-// counted.
+// counted, as long as there is room for their names.
 const mostUnlike = 1000
 
 // workerLabel names the worker of what is shown for each of them.
@@ -76,8 +76,9 @@ func (p *Process) compare(f *family, r role) {
 	default:
 		return
 	}
-	if len(p.unlike) < mostUnlike {
+	if held := unlikeSize + len(f.name); len(p.unlike) < mostUnlike && p.hasRoom(held) {
 		p.unlike[f.name] = true
+		p.hold(held)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 	boundSize   = 16 // of a histogram of processes that have gone
 	familySize  = 448
 	metaSize    = 96
+	unlikeSize  = 64 // a name in Process.unlike
 )
 
 // SetMemory bounds what the pages of workers may take in all, bytes, and returns the

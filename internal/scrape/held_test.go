@@ -66,6 +66,37 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	}
 }
 
+// Names for which it is remembered that two processes differ count as held, and are given
+// up when there is no room; a process that leaves gives them back.
+func TestNamesOfConflictsAreHeld(t *testing.T) {
+	s := NewStore(Options{})
+	s.SetMemory(16 << 20)
+	first, second := s.Join("worker-1"), s.Join("worker-2")
+	long := strings.Repeat("n", 4000)
+	page := func(kind string, from int) []byte {
+		var b bytes.Buffer
+		for n := range 20 {
+			fmt.Fprintf(&b, "# TYPE %s%d %s\n%s%d 1\n", long, from+n, kind, long, from+n)
+		}
+		return b.Bytes()
+	}
+	for n := range 40 {
+		// Each page has other names: nothing but what is remembered stays of the one before.
+		_ = first.ReadText(page("gauge", 20*n))
+		_ = second.ReadText(page("histogram", 20*n))
+		_, _ = first.ReadText(nil), second.ReadText(nil)
+	}
+	kept := int64(len(second.unlike))
+	if kept == 0 || second.held < kept*int64(len(long)) || second.held > s.memory/processShare {
+		t.Errorf("%d names of %d bytes are kept, %d bytes are held, at most %d may be", kept, len(long), second.held, s.memory/processShare)
+	}
+	first.Leave()
+	second.Leave()
+	if second.held != 0 || len(second.unlike) != 0 {
+		t.Errorf("%d bytes, %d names are held of a process that has left", second.held, len(second.unlike))
+	}
+}
+
 func holdPages(t *testing.T, page func(n int) ([]byte, string)) {
 	t.Helper()
 	const memory, slack = 16 << 20, 1 << 20

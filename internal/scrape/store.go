@@ -108,7 +108,7 @@ func (p *Process) Leave() {
 
 func (p *Process) clear() {
 	p.items, p.bounds = nil, 0
-	p.series = map[string]point{}
+	p.series, p.unlike = map[string]point{}, map[string]bool{}
 	p.hold(-int(p.held))
 }
 
