@@ -27,7 +27,7 @@ type waiter struct {
 	until   time.Time
 
 	// Guarded by pending.mu.
-	sending bool // Redis may have it
+	sending bool // Redis may have it; changes no more when it has ended
 	told    bool // Accepted was called, or is about to be
 	ended   bool
 	seen    int // the place of the last of several results
@@ -55,8 +55,11 @@ func (p *pending) add(ctx context.Context, id string, call broker.Call) *waiter 
 func (w *waiter) take() bool {
 	w.pending.mu.Lock()
 	defer w.pending.mu.Unlock()
-	w.sending = !w.ended
-	return w.sending
+	if w.ended {
+		return false // who has ended it may look at sending now
+	}
+	w.sending = true
+	return true
 }
 
 // sent is the word of Redis on a call: it was taken, or why not. If nobody knows, a caller
