@@ -53,6 +53,7 @@ func (s *session) authenticate(token string) error {
 	}
 	s.turns.rest() // keys may have to be fetched
 	identity, err := s.server.verify(token)
+	s.turns.work()
 	if err != nil {
 		return errToken(err)
 	}

@@ -35,6 +35,7 @@ func (s *session) promised(r request) *promise {
 		r.refuse(errMemory)
 		r.args, kept = nil, 0
 	}
+	defer s.turns.work() // when mu is free
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.promises) >= mostPromises && !s.saidBye {

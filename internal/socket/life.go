@@ -30,7 +30,7 @@ func (s *session) do() {
 	if s.opening {
 		s.opening = false
 		s.openChannels()
-		if s.sleep() {
+		if s.turns.rest(); s.sleep() {
 			return
 		}
 	}

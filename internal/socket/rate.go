@@ -92,6 +92,7 @@ func (s *session) pause(wait time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		s.turns.work()
 		return true
 	case <-s.out.drained():
 		return false

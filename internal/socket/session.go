@@ -189,6 +189,7 @@ func (s *session) tell(a answer) {
 func (s *session) awaitRoom() error {
 	if !s.out.hasRoomNow() {
 		s.turns.rest()
+		defer s.turns.work()
 	}
 	if !s.out.awaitRoom() {
 		return errOver
@@ -312,11 +313,12 @@ func (s *session) awaitJoined() {
 	s.held.Store(true)
 	defer s.held.Store(false)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for s.joining > 0 && !s.saidBye {
 		s.turns.leave()
 		s.changed.Wait()
 	}
+	s.mu.Unlock()
+	s.turns.work()
 }
 
 // send queues a reply. One that is too long ends the socket after what precedes it.

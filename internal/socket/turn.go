@@ -39,7 +39,7 @@ func newLanes() (lanes chan *lane) {
 // Without others they have all.
 //
 // Life: work begins with what was read and ends with the next read, or before its goroutine
-// waits for something, by rest or leave.
+// waits for something, by rest or leave; after that it begins again, when no lock is held.
 // Concurrency: one goroutine reads. It holds no lock when it does.
 type turns struct {
 	net.Conn
@@ -61,8 +61,11 @@ func (t *turns) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// work begins, at once if the socket is light.
+// work begins, unless it has: at once if the socket is light.
 func (t *turns) work() {
+	if !t.began.IsZero() {
+		return
+	}
 	if t.cost > lightBurst {
 		s := t.session
 		s.held.Store(true)

@@ -65,3 +65,62 @@ func TestHeavySocketsTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// Who has waited in nobody's way works in turn again.
+func TestHeavySocketsTakeTurnsAfterAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &Server{lanes: make(chan *lane, 1)}
+		server.lanes <- &lane{}
+		dropped, o := 0, Options{}.withDefaults()
+		server.options = o
+		out, peer := stuckOutbox(t, 1, newAccount(1<<20), &dropped)
+		s := &session{server: server, out: out}
+		s.changed.L, s.account.budget = &s.mu, out.account.budget
+		s.turns = &turns{session: s, cost: time.Second, at: time.Now()}
+		waits := map[string]func(){
+			"a pause": func() { s.pause(time.Millisecond) },
+			"subscriptions": func() {
+				s.joining = 1
+				time.AfterFunc(time.Millisecond, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.joining = 0
+					s.changed.Broadcast()
+				})
+				s.awaitJoined()
+			},
+			"answers": func() {
+				s.promises = make([]*promise, mostPromises)
+				time.AfterFunc(time.Millisecond, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.promises = nil
+					s.changed.Broadcast()
+				})
+				s.promised(request{})
+			},
+			"its client": func() {
+				out.reply(newFrame(make([]byte, 2*pausedBytes), out.account))
+				time.AfterFunc(time.Millisecond, func() {
+					for n := 0; n < 2*pausedBytes; {
+						got, err := peer.Read(make([]byte, pausedBytes))
+						if n += got; err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+				if err := s.awaitRoom(); err != nil {
+					t.Error(err)
+				}
+			},
+		}
+		for what, wait := range waits {
+			s.turns.work()
+			if wait(); s.turns.lane == nil {
+				t.Errorf("behind %s a heavy socket works beside others", what)
+			}
+			s.turns.leave()
+		}
+	})
+}
