@@ -18,8 +18,9 @@ const (
 	pausedBytes = 64 << 10
 
 	// scarceBytes do when the socket has more of the budget than it may, and results beyond
-	// end it.
+	// end it if it has taken nothing for so long: who reads pays for nothing that others hold.
 	scarceBytes = 4 << 10
+	slowAfter   = time.Second
 
 	// mostReplyBytes end a socket: results of calls that it made before it was paused.
 	mostReplyBytes = 1 << 20
@@ -51,6 +52,7 @@ type outbox struct {
 	number  uint64
 	sending int       // bytes of replies that are being written
 	writing bool      // a goroutine does
+	since   time.Time // when what is being written began to be, or will
 	ended   bool      // takes nothing more
 	hangUp  bool      // close the connection when all is written
 	done    bool      // drained is closed
@@ -69,7 +71,7 @@ func (o *outbox) reply(f *frame) {
 	defer o.mu.Unlock()
 	o.push(&o.replies, f)
 	before := o.replies.bytes + o.sending - len(f.bytes) // a single long one is no sin
-	if before > mostReplyBytes || before > scarceBytes && !o.account.fits() {
+	if before > mostReplyBytes || before > scarceBytes && !o.account.fits() && time.Since(o.since) > slowAfter {
 		o.fail(endSlow)
 	}
 }
@@ -169,7 +171,7 @@ func (o *outbox) push(q *fifo, f *frame) {
 	o.number++
 	q.push(entry{f, o.number})
 	if !o.writing {
-		o.writing = true
+		o.writing, o.since = true, time.Now()
 		go o.write() // ends when all is written, or with the connection
 	}
 }
@@ -279,7 +281,7 @@ func (o *outbox) write() {
 		if len(frames) == 0 {
 			return
 		}
-		err := o.conn.SetWriteDeadline(time.Now().Add(o.patience))
+		err := o.conn.SetWriteDeadline(o.since.Add(o.patience))
 		switch {
 		case err != nil:
 		case len(frames) == 1:
@@ -329,7 +331,7 @@ func (o *outbox) take(batch []*frame) (_ []*frame, replies int) {
 		bytes += len(f.bytes)
 		batch = append(batch, f)
 	}
-	o.sending = replies
+	o.sending, o.since = replies, time.Now()
 	if len(batch) == 0 {
 		o.writing = false
 		if o.ended {

@@ -2,11 +2,13 @@ package socket
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -184,4 +186,35 @@ func TestLongMessageWithoutRoom(t *testing.T) {
 	long := pubFrame("1", "c", strings.Repeat("y", 200_000))
 	_ = dial(t, url).ws.WriteMessage(websocket.TextMessage, []byte(long)) // the socket may end meanwhile
 	wantEnded(t, server, "memory", 1)
+}
+
+// What others hold of the budget does not end who reads; who takes nothing for a while ends.
+func TestReaderWithoutRoomLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dropped, a := 0, newAccount(1<<20)
+		o, peer := stuckOutbox(t, 1000, a, &dropped)
+		other := &account{budget: a.budget}
+		other.force(1 << 20)
+		defer other.Give(1 << 20)
+		const replies = 10
+		for range 2 {
+			for range replies {
+				o.reply(newFrame(make([]byte, scarceBytes), a))
+			}
+			if _, err := io.ReadFull(peer, make([]byte, replies*scarceBytes)); err != nil {
+				t.Fatalf("who reads has ended as %v: %v", o.cause(), err)
+			}
+			synctest.Wait()
+			time.Sleep(2 * slowAfter) //nolint:forbidigo // in a bubble
+		}
+		for range replies {
+			o.reply(newFrame(make([]byte, scarceBytes), a))
+		}
+		time.Sleep(2 * slowAfter) //nolint:forbidigo // in a bubble
+		o.reply(newFrame(make([]byte, scarceBytes), a))
+		if o.cause() != endSlow {
+			t.Errorf("who does not read has ended as %v", o.cause())
+		}
+		<-o.drained()
+	})
 }
