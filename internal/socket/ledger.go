@@ -10,6 +10,14 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
+const (
+	// shortName is repeated by each answer of juggler.0; a longer name, as it is written
+	// there, only if there is memory for it, since many answers may wait behind a late one.
+	shortName = 128
+	// mostEscaped is how many bytes of JSON one of a text may become.
+	mostEscaped = 6
+)
+
 // promise is a request that has to be answered, in its turn.
 //
 // Guarded by session.mu.
@@ -61,7 +69,10 @@ func (p *promise) settled(ack answer, err error) {
 	if err != nil {
 		a = s.dialect.refusal(err)
 	}
-	a.id, a.forKind, a.uri, a.channel = p.id, p.kind, p.uri, p.channel
+	a.id, a.forKind = p.id, p.kind
+	if n := len(p.uri) + len(p.channel); n <= shortName || s.account.has(n*mostEscaped) {
+		a.uri, a.channel = p.uri, p.channel
+	}
 	var f *frame
 	if err != nil || p.id != "" || !s.dialect.isNew() {
 		f = s.frameOf(a)

@@ -50,3 +50,32 @@ func TestFewSubscriptionsAreFree(t *testing.T) {
 	c.want("ack 1", "ack 2")
 	testkit.Eventually(t, within, "the answers to be written", func() bool { return server.budget.used.Load() == 0 })
 }
+
+// Answers that wait behind a late one repeat long names only where there is room for them.
+func TestRepeatedNamesCount(t *testing.T) {
+	testkit.CheckLeaks(t)
+	const total = 1 << 20
+	url, server, b := startScripted(t, Options{BufferTotal: total})
+	c := dial(t, url)
+	c.send(pubFrame("1", "late", "x"))
+	b.await(t, "pub late")
+	const refused = 250
+	long := strings.ReplaceAll(subFrame("2", "name"), "name", strings.Repeat("<", 3900)) // each is six bytes in the answer
+	for range refused {
+		c.send(long)
+	}
+	session := server.sessions()[0]
+	testkit.Eventually(t, within, "all to be refused", func() bool {
+		session.mu.Lock()
+		defer session.mu.Unlock()
+		return len(session.promises) == refused+1 && session.promises[refused].known
+	})
+	if used := server.Stats().BufferedBytes; used > total {
+		t.Errorf("%d bytes wait, of %d", used, total)
+	}
+	b.done("pub late", nil)
+	c.want("ack 1")
+	for range refused {
+		c.want("nack 2")
+	}
+}
