@@ -38,7 +38,8 @@ type Client struct {
 	Database int
 
 	log     *slog.Logger
-	written atomic.Uint64 // bytes
+	writing atomic.Int64  // writes that are under way
+	written atomic.Uint64 // writes of which something went
 	ended   atomic.Uint64 // connections
 
 	mu      sync.Mutex
@@ -111,7 +112,7 @@ func (c *Client) Do(ctx context.Context, command rueidis.Completed) rueidis.Redi
 func (c *Client) isUnsent(ctx context.Context, answer rueidis.RedisResult, written uint64) bool {
 	err := answer.NonRedisError()
 	failed, isNet := errors.AsType[*net.OpError](err)
-	return err != nil && (!isNet || failed.Op != "dial") && c.Written() == written && ctx.Err() == nil
+	return err != nil && (!isNet || failed.Op != "dial") && !c.HasWritten(written) && ctx.Err() == nil
 }
 
 // DoMulti is that of rueidis, otherwise as Do.
@@ -208,9 +209,14 @@ func (c *Client) Check(ctx context.Context, on rueidis.CoreClient, key string) (
 	return now, nil
 }
 
-// Written is how many bytes went to Redis: if it has not changed, a command that has failed
-// was not sent.
+// Written is for HasWritten.
 func (c *Client) Written() uint64 { return c.written.Load() }
+
+// HasWritten reports whether anything may have gone to Redis since Written returned this: if
+// not, a command that has failed was not sent.
+func (c *Client) HasWritten(since uint64) bool {
+	return c.writing.Load() > 0 || c.written.Load() != since // in this order, as Write goes in the other
+}
 
 // Ended is how many connections have.
 func (c *Client) Ended() uint64 { return c.ended.Load() }

@@ -36,11 +36,12 @@ func (c *conn) Write(b []byte) (int, error) {
 	if c.raw != nil && hasEnded(c.raw) {
 		return 0, errEnded
 	}
-	c.client.written.Add(uint64(len(b))) // before: who reads may be told of the end first
+	c.client.writing.Add(1) // before: who reads may be told of the end first
 	n, err := c.Conn.Write(b)
-	if err != nil && n == 0 {
-		c.client.written.Add(-uint64(len(b)))
+	if err == nil || n > 0 {
+		c.client.written.Add(1)
 	}
+	c.client.writing.Add(-1) // behind: it is one or the other
 	return n, err
 }
 

@@ -218,11 +218,11 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	defer cancel()
 	written := o.client.Written()
 	answers := o.client.DoMulti(ctx, commands...)
-	written = o.client.Written() - written
+	went := o.client.HasWritten(written)
 	var again []order
 	unknown := 0
 	for _, one := range sent {
-		err := verdict(answers[:len(one.commands)], written > 0)
+		err := verdict(answers[:len(one.commands)], went)
 		answers = answers[len(one.commands):]
 		switch {
 		case errors.Is(err, errLost) && !one.tried:
