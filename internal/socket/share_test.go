@@ -3,6 +3,7 @@ package socket
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,5 +65,27 @@ func TestSocketsOfOneSource(t *testing.T) {
 		if open++; !all.admits(other, open, 80) {
 			t.Fatalf("the other one is refused at %d", open)
 		}
+	}
+}
+
+// Events that wait make room for whoever needs it, but not for a source that has most of
+// what is used itself.
+func TestRoomIsMadeForWhoHasLittle(t *testing.T) {
+	server := &Server{open: map[*session]struct{}{}}
+	server.budget.total.Store(1 << 20)
+	dropped, events := 0, &account{budget: &server.budget}
+	out, _ := stuckOutbox(t, 1<<20, events, &dropped)
+	server.open[&session{server: server, out: out}] = struct{}{}
+	for range 20 {
+		out.event(newFrame(make([]byte, 10_000), events))
+	}
+	defer out.abort()
+	greedy, modest := &account{budget: &server.budget, source: new(atomic.Int64)}, &account{budget: &server.budget, source: new(atomic.Int64)}
+	greedy.force(250_000)
+	if server.shedFor(greedy); dropped != 0 {
+		t.Errorf("a source that has most itself has %d events of others dropped", dropped)
+	}
+	if server.shedFor(modest); dropped == 0 || !server.hasRoom() {
+		t.Errorf("%d events were dropped for a source that has nothing", dropped)
 	}
 }
