@@ -88,7 +88,7 @@ func (f *feed) run() {
 	ctx, log, since := f.broker.ctx, f.broker.options.Log, time.Now()
 	f.await(ctx, f.first)
 	for wait := redislink.NewBackoff(); ctx.Err() == nil; {
-		log.Warn("redis is lost: nothing is published or subscribed to, events are missed")
+		log.Warn("redis is lost: nothing is published or subscribed to, events and commands of others are missed")
 		f.tellGap(false)
 		if time.Since(since) > lookEvery {
 			wait.Reset()
