@@ -35,7 +35,8 @@ func (w *worker) warnIfExposed(l *life) {
 // warnIfShared says once that workers listen on the same port, which the kernel lets
 // processes of one user do that ask for it, as servers of gRPC's C core do. Such
 // workers do not listen where they were told: but for one whose port that is by
-// chance, nobody will ever be ready.
+// chance, nobody will ever be ready. Processes are looked into only when one has started
+// or other sockets share an address on this host.
 func (s *Supervisor) warnIfShared(now time.Time) {
 	age, last := int64(now.Sub(s.began)), s.sharedLook.Load()
 	if age-last < int64(sharedEvery) || !s.sharedLook.CompareAndSwap(last, age) {
@@ -48,7 +49,8 @@ func (s *Supervisor) warnIfShared(now time.Time) {
 			groups, names[status.PID] = append(groups, status.PID), status.Name
 		}
 	}
-	address, sharers := sharedAddress(groups)
+	address, sharers, mark := sharedAddress(groups, s.sharedMark.Load())
+	s.sharedMark.Store(mark)
 	if len(sharers) == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"maps"
 	"net/netip"
@@ -185,8 +186,9 @@ func listensOn(group int) []string {
 
 // sharedAddress returns a TCP address at which processes of several of the groups have
 // sockets of their own (SO_REUSEPORT), and which groups these are; none if there is no
-// such address. Where no two sockets listen at one address no process is looked at.
-func sharedAddress(groups []int) (address string, sharers []int) {
+// such address. Where no two sockets listen at one address no process is looked at; nor
+// where these, and the groups, are those of a look before, whose mark is known.
+func sharedAddress(groups []int, known uint64) (address string, sharers []int, mark uint64) {
 	inodes := make(map[string][]string)
 	for _, table := range tcpTables() {
 		// Without the table there is only less to tell.
@@ -195,8 +197,10 @@ func sharedAddress(groups []int) (address string, sharers []int) {
 		})
 	}
 	maps.DeleteFunc(inodes, func(_ string, of []string) bool { return len(of) < 2 })
-	if len(inodes) == 0 {
-		return "", nil
+	sum := fnv.New64a()
+	fmt.Fprint(sum, groups, inodes) // maps are printed in order
+	if mark = sum.Sum64(); len(inodes) == 0 || mark == known {
+		return "", nil, mark
 	}
 	members := make(map[int][]int)
 	eachProcess(func(pid, group int) { members[group] = append(members[group], pid) })
@@ -209,10 +213,10 @@ func sharedAddress(groups []int) (address string, sharers []int) {
 			}
 		}
 		if len(sharers) > 1 {
-			return at, sharers
+			return at, sharers, mark
 		}
 	}
-	return "", nil
+	return "", nil, mark
 }
 
 // parseHexAddr reads an address that the kernel printed as 32-bit numbers in

@@ -99,12 +99,18 @@ func TestSharedAddress(t *testing.T) {
 		address = listener.Addr().String()
 	}
 	own := unix.Getpgrp()
-	if at, by := sharedAddress([]int{own, 1}); len(by) > 0 {
+	at, by, mark := sharedAddress([]int{own, 1}, 0)
+	if len(by) > 0 {
 		t.Errorf("%s is said to be shared by %v", at, by)
 	}
 	// Nobody else's group listens there; the same one twice stands for two.
-	if at, by := sharedAddress([]int{own, own}); at != address || len(by) != 2 {
+	at, by, first := sharedAddress([]int{own, own}, mark)
+	if at != address || len(by) != 2 {
 		t.Errorf("%s is said to be shared by %v, want %s by two", at, by, address)
+	}
+	// Nobody is looked into again while nothing has changed.
+	if at, by, _ := sharedAddress([]int{own, own}, first); len(by) > 0 {
+		t.Errorf("processes were looked into again: %s is shared by %v", at, by)
 	}
 }
 

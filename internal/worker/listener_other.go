@@ -14,4 +14,4 @@ func listenerOwners(int, string, string) ([]int, error) { return nil, nil }
 func listensOn(int) []string { return nil }
 
 // sharedAddress knows nothing, as listensOn.
-func sharedAddress([]int) (string, []int) { return "", nil }
+func sharedAddress([]int, uint64) (string, []int, uint64) { return "", nil, 0 }

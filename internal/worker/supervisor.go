@@ -61,9 +61,10 @@ type Supervisor struct {
 	coldOnce  sync.Once // of Freeze
 	blindOnce sync.Once // of errBlind
 
-	exposedOnce sync.Once    // of warnIfExposed
-	quietOnce   sync.Once    // of hintIfQuiet
-	sharedLook  atomic.Int64 // of warnIfShared: time since began of the last one; the greatest when it is told
+	exposedOnce sync.Once     // of warnIfExposed
+	quietOnce   sync.Once     // of hintIfQuiet
+	sharedMark  atomic.Uint64 // of warnIfShared: what the last look found
+	sharedLook  atomic.Int64  // of warnIfShared: time since began of the last one; the greatest when it is told
 
 	placesMu sync.Mutex
 	workers  []*worker // by number of their places; only ever longer
