@@ -198,7 +198,8 @@ func (o *outlet) tell(ctx context.Context, failure error) (lost bool) {
 	return o.lost
 }
 
-// send sends what is not over. What Redis provably has not done is tried once more.
+// send sends what is not over. What Redis provably has not done is tried once more, unless
+// it would come behind what was to follow it.
 func (o *outlet) send(ctx context.Context, batch []order) {
 	commands := make([]rueidis.Completed, 0, 2*len(batch))
 	sent := batch[:0]
@@ -221,11 +222,18 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	went := o.client.HasWritten(written)
 	var again []order
 	unknown := 0
-	for _, one := range sent {
-		err := verdict(answers[:len(one.commands)], went)
+	verdicts, lastGone := make([]error, len(sent)), -1
+	for i, one := range sent {
+		verdicts[i] = verdict(answers[:len(one.commands)], went)
 		answers = answers[len(one.commands):]
-		switch {
-		case errors.Is(err, errLost) && !one.tried:
+		if !errors.Is(verdicts[i], errLost) {
+			lastGone = i
+		}
+	}
+	for i, one := range sent {
+		err := verdicts[i]
+		switch late := i < lastGone && one.build == nil; { // calls have no order
+		case errors.Is(err, errLost) && !one.tried && !late:
 			one.tried = true
 			again = append(again, one)
 			continue

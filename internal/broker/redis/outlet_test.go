@@ -145,3 +145,51 @@ func TestRefusedEventsAreSentAsTheyWere(t *testing.T) {
 		t.Errorf("%d of %d that went were heard", len(got), went)
 	}
 }
+
+// An event that is refused where later ones have gone is not sent behind them.
+func TestRefusedEventIsNotSentLate(t *testing.T) {
+	testkit.CheckLeaks(t)
+	const events = 4
+	asked, release, heard := make(chan struct{}), make(chan struct{}), make(chan string, 2*events)
+	var seen atomic.Int64
+	server := fakeredis.Start(t, func(_ *fakeredis.Conn, args []string) string {
+		if args[0] != "PUBLISH" {
+			return fakeredis.Default(args)
+		}
+		switch seen.Add(1) {
+		case 1: // the others gather
+			close(asked)
+			<-release
+		case 2:
+			return "-LOADING not yet\r\n"
+		}
+		heard <- args[2]
+		return fakeredis.Default(args)
+	})
+	b := open(t, server)
+	done := make(chan error, events)
+	for i := range events {
+		b.Publish(broker.Event{Channel: "news", ID: fmt.Sprint(i)}, func(err error) { done <- err })
+		if i == 0 {
+			<-asked
+		}
+	}
+	close(release)
+	refused := 0
+	for range events {
+		if <-done != nil {
+			refused++
+		}
+	}
+	last := ""
+	for range events - refused {
+		if event := <-heard; event < last {
+			t.Errorf("%s came behind %s", event, last)
+		} else {
+			last = event
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d events were refused", refused)
+	}
+}
