@@ -96,7 +96,7 @@ var layers = map[string]layer{
 	// Callers over WebSocket. They know of functions and channels what a broker says.
 	"internal/socket": {
 		inside:     []string{"internal/broker", "internal/watch"},
-		outside:    []string{"github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
+		outside:    []string{"github.com/go-json-experiment/json/jsontext", "github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},

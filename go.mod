@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/go-jose/go-jose/v4 v4.1.8
+	github.com/go-json-experiment/json v1.27.2
 	github.com/gomodule/redigo v1.9.3
 	github.com/gorilla/websocket v1.5.3
 	github.com/miekg/dns v1.1.73

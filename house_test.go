@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                        17_220_000,
+	programBytes:                        17_320_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
 	"lines of code, callee":             1_705,
@@ -55,7 +55,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/service":   329,
 	"lines of code, internal/shard":     1_796,
 	"lines of code, internal/sink":      191,
-	"lines of code, internal/socket":    5_367,
+	"lines of code, internal/socket":    5_533,
 	"lines of code, internal/spelling":  80,
 	"lines of code, internal/watch":     209,
 	"lines of code, internal/web":       674,
@@ -63,8 +63,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            275,
-	"lines of docs":                     9_944,
-	"lines of tests":                    112_247,
+	"lines of docs":                     9_949,
+	"lines of tests":                    112_339,
 	"methods of call and attempt":       148,
 }
 

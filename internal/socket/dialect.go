@@ -48,16 +48,17 @@ func (d dialect) opcode() byte {
 	return opText
 }
 
-// parse reads a message. An error ends the socket. The result has nothing of message.
-func (d dialect) parse(message []byte) (request, error) {
+// parse reads a message, and rests between the parts of a long one. An error ends the
+// socket. The result has nothing of message.
+func (d dialect) parse(message []byte, rest func()) (request, error) {
 	switch d {
 	case juggler1:
-		return parseJSON(message)
+		return parseJSON(message, rest)
 	case juggler1Proto:
-		return parseProto(message)
+		return parseProto(message, rest)
 	case juggler0, dialects:
 	}
-	return parse(message)
+	return parse(message, rest)
 }
 
 // append appends an answer; nothing if it has no word for it.

@@ -122,7 +122,14 @@ var errKind = errors.New("not a type that a client may send")
 // Shape: one JSON object as encoding/json reads it; what follows it is ignored.
 // Errors: any, all of which end the socket.
 // Concurrency: nothing of the result is in body.
-func parse(body []byte) (request, error) {
+func parse(body []byte, rest func()) (request, error) {
+	var long []byte
+	if len(body) > longText {
+		var err error
+		if body, long, _, err = split(body, "payload", rest); err != nil {
+			return request{}, err
+		}
+	}
 	var envelope struct {
 		Meta struct {
 			Type Kind      `json:"type"`
@@ -134,12 +141,23 @@ func parse(body []byte) (request, error) {
 		return request{}, err
 	}
 	r := request{kind: envelope.Meta.Type, id: envelope.Meta.UUID}
-	err := r.parsePayload(envelope.Payload)
+	if long != nil {
+		envelope.Payload = long
+	}
+	err := r.parsePayload(envelope.Payload, rest)
 	return r, err
 }
 
 // parsePayload knows the keys of each kind alone: others may be anything.
-func (r *request) parsePayload(payload json.RawMessage) error {
+func (r *request) parsePayload(payload json.RawMessage, rest func()) error {
+	var args []byte
+	if len(payload) > longText {
+		var err error
+		if payload, args, _, err = split(payload, "args", rest); err != nil {
+			return err
+		}
+		args = bytes.Clone(args)
+	}
 	switch r.kind {
 	case Call:
 		var p struct {
@@ -150,7 +168,7 @@ func (r *request) parsePayload(payload json.RawMessage) error {
 		if err := json.Unmarshal(payload, &p); err != nil {
 			return err
 		}
-		r.uri, r.timeout, r.args = p.URI, time.Duration(p.Timeout).Truncate(time.Millisecond), p.Args
+		r.uri, r.timeout, r.args = p.URI, time.Duration(p.Timeout).Truncate(time.Millisecond), either(args, p.Args)
 		if r.timeout == 0 {
 			r.timeout = longTimeout
 		}
@@ -162,7 +180,7 @@ func (r *request) parsePayload(payload json.RawMessage) error {
 		if err := json.Unmarshal(payload, &p); err != nil {
 			return err
 		}
-		r.channel, r.args = p.Channel, p.Args
+		r.channel, r.args = p.Channel, either(args, p.Args)
 	case Sub, Unsub:
 		var p struct {
 			Channel string `json:"channel"`
@@ -176,6 +194,14 @@ func (r *request) parsePayload(payload json.RawMessage) error {
 		return errKind
 	}
 	return nil
+}
+
+// either returns the first that there is.
+func either(a, b []byte) []byte {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
 // messageID is a UUID in 36 characters of lower case, or empty.

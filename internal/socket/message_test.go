@@ -15,7 +15,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(pubFrame("1", "c", "x")))
 	f.Add([]byte(`{"meta":{"type":3,"uuid":"urn:uuid:0ABCDEF0-1234-4ABC-8DEF-ABCDEFABCDEF"},"payload":null} {`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parse(body)
+		r, err := parse(body, noRest)
 		if err != nil {
 			return
 		}

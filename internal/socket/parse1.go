@@ -39,6 +39,7 @@ type fields struct {
 	credit  float64
 	content broker.Content
 	args    json.RawMessage
+	rest    func() // between the parts of what is long
 }
 
 // parseJSON reads a message of juggler.1.
@@ -46,7 +47,18 @@ type fields struct {
 // Shape: one JSON object. What is wrong with a field is in request.refused.
 // Errors: what is no object, which ends the socket.
 // Concurrency: nothing of the result is in message.
-func parseJSON(message []byte) (request, error) {
+func parseJSON(message []byte, rest func()) (request, error) {
+	var args []byte
+	if len(message) > longText {
+		short, value, behind, err := split(message, "args", rest)
+		switch {
+		case err != nil:
+			return request{}, err
+		case len(bytes.TrimSpace(behind)) > 0:
+			return request{}, errTrailing
+		}
+		message, args = short, bytes.Clone(value)
+	}
 	var m struct {
 		Type    string          `json:"type"`
 		ID      json.RawMessage `json:"id"`
@@ -72,7 +84,7 @@ func parseJSON(message []byte) (request, error) {
 	}
 	f := fields{
 		kind: kindOf(m.Type), name: m.Type, uri: m.URI, channel: m.Channel, pattern: m.Pattern,
-		token: m.Token, timeout: m.Timeout, streams: m.Credit != nil, args: m.Args,
+		token: m.Token, timeout: m.Timeout, streams: m.Credit != nil, args: either(args, m.Args),
 	}
 	if f.streams {
 		f.credit = *m.Credit

@@ -49,7 +49,7 @@ func FuzzParseJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		r, err := parseJSON(message)
+		r, err := parseJSON(message, noRest)
 		if err == nil {
 			checkRequest(t, message, r)
 		}
@@ -74,7 +74,7 @@ func FuzzParseProto(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		r, err := parseProto(message)
+		r, err := parseProto(message, noRest)
 		m := dynamicpb.NewMessage(frame)
 		wrong := proto.Unmarshal(message, m)
 		if err != nil {
@@ -85,7 +85,7 @@ func FuzzParseProto(f *testing.F) {
 		}
 		checkRequest(t, message, r)
 		if again, err := proto.Marshal(m); err == nil && wrong == nil && r.refused == nil {
-			second, err := parseProto(again)
+			second, err := parseProto(again, noRest)
 			if err != nil || second.kind != r.kind || second.id != r.id || second.uri != r.uri || second.channel != r.channel || second.pattern != r.pattern ||
 				second.timeout != r.timeout || second.credit != r.credit || second.token != r.token || !bytes.Equal(second.args, r.args) {
 				t.Errorf("%x: %+v, again %x: %+v, %v", message, r, again, second, err)
@@ -220,7 +220,7 @@ func TestManyFaults(t *testing.T) {
 	const faults = 100_000
 	message := bytes.Repeat([]byte{fieldJSON<<3 | 2, 1, 'x'}, faults)
 	message = append(message, fieldNumber<<3, 7)
-	r, err := parseProto(message)
+	r, err := parseProto(message, noRest)
 	if err != nil || r.id != "7" || r.refused == nil || r.refused.Error() != "json: it is none" {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -228,7 +228,7 @@ func TestManyFaults(t *testing.T) {
 
 func TestNoObject(t *testing.T) {
 	for _, message := range []string{"null", " null\n", "7", `"x"`, "[]", "", "{"} {
-		if r, err := parseJSON([]byte(message)); err == nil {
+		if r, err := parseJSON([]byte(message), noRest); err == nil {
 			t.Errorf("%q: %+v", message, r)
 		}
 	}

@@ -56,8 +56,8 @@ var errProto = errors.New("not a Frame of cabrank.socket.v1")
 // Shape: a Frame. What is wrong with a field is in request.refused.
 // Errors: errProto, which ends the socket.
 // Concurrency: nothing of the result is in message.
-func parseProto(message []byte) (request, error) {
-	var f fields
+func parseProto(message []byte, rest func()) (request, error) {
+	f := fields{rest: rest}
 	var refused error // the first
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -122,7 +122,7 @@ func (f *fields) bytes(number int, v []byte) (refused error, ok bool) {
 	switch number {
 	case fieldJSON:
 		f.content, f.args = broker.JSON, nil
-		if len(v) > 0 && (!utf8.Valid(v) || !json.Valid(v)) {
+		if len(v) > 0 && (!utf8.Valid(v) || !isJSON(v, f.rest)) {
 			return refuse("json: it is none"), true
 		}
 		if len(v) > 0 {

@@ -127,7 +127,7 @@ func (s *session) take(message []byte) error {
 	if s.dialect.opcode() == opText && !utf8.Valid(message) {
 		return errUTF8
 	}
-	r, err := s.dialect.parse(message)
+	r, err := s.dialect.parse(message, s.turns.pause)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errMessage, err)
 	}

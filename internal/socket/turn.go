@@ -89,6 +89,12 @@ func (t *turns) rest() {
 	t.leave()
 }
 
+// pause lets others have a turn amid the work.
+func (t *turns) pause() {
+	t.rest()
+	t.work()
+}
+
 // leave is rest for who holds a lock, to wait.
 func (t *turns) leave() {
 	t.stop()

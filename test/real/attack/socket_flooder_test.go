@@ -30,13 +30,14 @@ type socketFlood struct {
 
 func socketFloods() []socketFlood {
 	const text, fin, again = 1, 0x80, 4 << 10
-	long := strings.Repeat("x", 1_000_000)
+	long, numbers := strings.Repeat("x", 1_000_000), strings.Repeat("1,", 500_000)+"1"
 	many := func(frame []byte) []byte { return []byte(strings.Repeat(string(frame), again)) }
 	return []socketFlood{
 		{"empty frames", maskedFrame(text, ""), many(maskedFrame(0, ""))},
 		{"pings", nil, many(maskedFrame(fin|text, `{"type":"ping"}`))},
 		{"pongs", nil, many(maskedFrame(fin|10, ""))},
 		{"long publishes", nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":"`+long+`"}`)},
+		{"long lists", nil, maskedFrame(fin|text, `{"type":"pub","channel":"c","args":[`+numbers+`]}`)},
 		{"long calls", nil, maskedFrame(fin|text, `{"type":"call","id":1,"uri":"nobody","args":"`+long+`"}`)},
 	}
 }
