@@ -26,7 +26,7 @@ var ceilings = map[string]int{
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
 	"lines of code, cmd/cabrank":        6_993,
-	"lines of code, examples":           1_973,
+	"lines of code, examples":           2_317,
 	"lines of code, internal/accesslog": 270,
 	"lines of code, internal/admin":     2_267,
 	"lines of code, internal/auth":      693,
@@ -62,9 +62,9 @@ var ceilings = map[string]int{
 	"lines of code, internal/worker":    6_450,
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
-	"lines of code, scripts":            275,
+	"lines of code, scripts":            287,
 	"lines of docs":                     9_949,
-	"lines of tests":                    112_339,
+	"lines of tests":                    112_447,
 	"methods of call and attempt":       148,
 }
 

@@ -96,11 +96,21 @@ install_autobahn() {
 }
 
 install_node() {
-  local dir=examples/node
+  local dir=$1
   cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json" && return
   echo "install-deps: Node packages of $dir/package-lock.json"
   twice npm ci --prefix "$dir" --silent --no-audit --no-fund
   cp "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json"
+}
+
+# build_nestjs translates the example, unless that is newer than all that it is made of.
+build_nestjs() {
+  local dir=examples/nestjs built
+  built=$dir/dist/.built
+  [ -e "$built" ] && [ -z "$(find "$dir/src" "$dir/tsconfig.json" "$dir/package-lock.json" -newer "$built")" ] && return
+  echo "install-deps: building $dir"
+  npm run --silent build --prefix "$dir"
+  touch "$built"
 }
 
 case "${1:-}" in
@@ -130,7 +140,9 @@ workers)
   install_missing
   install_python examples/python/requirements.txt .deps/python
   install_python examples/fibonacci/requirements.txt .deps/fibonacci
-  install_node
+  install_node examples/node
+  install_node examples/nestjs
+  build_nestjs
   ;;
 autobahn)
   install_autobahn
