@@ -25,7 +25,7 @@ var ceilings = map[string]int{
 	"lines of README.md":                317,
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
-	"lines of code, cmd/cabrank":        6_993,
+	"lines of code, cmd/cabrank":        7_049,
 	"lines of code, examples":           2_317,
 	"lines of code, internal/accesslog": 270,
 	"lines of code, internal/admin":     2_267,
@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            287,
 	"lines of docs":                     9_949,
-	"lines of tests":                    112_447,
+	"lines of tests":                    112_461,
 	"methods of call and attempt":       148,
 }
 

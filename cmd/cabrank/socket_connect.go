@@ -15,13 +15,16 @@ import (
 	"github.com/cabrank/cabrank/internal/cli"
 )
 
-const socketConnectHelp = `Call, publish and subscribe by hand, over one WebSocket. Lines of standard input are
+const socketConnectHelp = `Call, publish and subscribe by hand, over WebSockets. Lines of standard input are
 commands, "help" lists them. On a terminal there are a history (arrow keys) and completion
 (Tab), and what comes is shown at once. Otherwise it is a script: each command waits for
 its answer, the last one ends the connection, and # begins a comment.
 
 Each message that goes out is a line that begins with >, each that comes in one with <,
 with the id of the request that it is for. ! is a call that has expired.
+
+"use NAME" has the commands behind it go over another connection, which "connect" opens
+there; what comes over it begins with the name. There are 100 at most.
 
 Exit status: 0 if all went well; 1 if the connection could not be opened or was lost, or a
 request of a script was refused, has expired or was answered with an error; 2 if the
@@ -33,6 +36,14 @@ const socketConnectExamples = `  # by hand
   # what is published on all channels of news, until Ctrl-C
   echo 'psub news.*
   wait' | cabrank socket connect ws://localhost:9000/ws --time
+
+  # two connections: one subscribes, one publishes
+  cabrank socket connect ws://localhost:9000/ws <<'END'
+  sub news
+  use other
+  connect ws://localhost:9000/ws
+  pub news "hello"
+  END
 
   # one call
   echo 'call test.reverse "abc"' | cabrank socket connect ws://localhost:9000/ws`
@@ -64,7 +75,7 @@ func newSocketConnectCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			s := newSocketShell(options, cmd.OutOrStdout(), f.times)
-			defer s.close()
+			defer s.closeAll()
 			if len(args) > 0 {
 				if err := s.connect(ctx, args[0]); err != nil {
 					return err

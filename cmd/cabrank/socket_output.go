@@ -71,8 +71,8 @@ func idText(id string) string {
 	return id
 }
 
-// message writes one message.
-func (o *shellOutput) message(m client.Message) {
+// message writes one message, behind the mark of its connection.
+func (o *shellOutput) message(mark string, m client.Message) {
 	sign := "<"
 	switch {
 	case m.Sent:
@@ -105,5 +105,5 @@ func (o *shellOutput) message(m client.Message) {
 	if m.More {
 		parts = append(parts, "...")
 	}
-	o.line(strings.Join(parts, " "))
+	o.line(mark + strings.Join(parts, " "))
 }

@@ -25,23 +25,32 @@ const (
 	longestLine = 1 << 20
 	// mostNames is how many names of functions and channels completion knows.
 	mostNames = 1000
+	// mostLines is how many connections there are at a time.
+	mostLines = 100
 )
 
-// socketShell does commands over one connection.
+// socketShell does commands over connections, one of which is in use.
 //
-// Life: newSocketShell, connect and do in any order, close.
-// Concurrency: all by one goroutine, but what the client says to it.
+// Life: newSocketShell, connect and do in any order, closeAll.
+// Concurrency: all by one goroutine, but what the clients say to it.
 type socketShell struct {
 	options client.Options
 	out     *shellOutput
-	beside  bool // calls do not wait for their result
+	beside  bool            // calls do not wait for their result
+	names   map[string]bool // that were used, for completion
 
+	*shellLine                       // in use
+	lines      map[string]*shellLine // by name, "" is the first one's
+}
+
+// shellLine is a connection, or the place for one.
+type shellLine struct {
+	mark   string         // before what is shown of it
 	client *client.Client // nil while there is none
 	conn   net.Conn       // what is below it
 	drops  atomic.Bool    // it ends by drop
 	subs   map[string]*client.Subscription
-	names  map[string]bool // that were used, for completion
-	calls  sync.WaitGroup  // those beside
+	calls  sync.WaitGroup // those beside
 }
 
 var (
@@ -57,40 +66,61 @@ type mistakeError string
 func (e mistakeError) Error() string { return string(e) }
 
 func newSocketShell(o client.Options, out io.Writer, times bool) *socketShell {
-	s := &socketShell{options: o, out: newShellOutput(out, times), subs: map[string]*client.Subscription{}, names: map[string]bool{}}
+	s := &socketShell{options: o, out: newShellOutput(out, times), names: map[string]bool{}, lines: map[string]*shellLine{}}
 	s.options.QueueBytes = 1 // events are shown, not kept
-	s.options.Trace = s.out.message
-	s.options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		s.conn = conn
-		return conn, err
-	}
+	s.take("")
 	return s
+}
+
+// take has the commands that follow go over the connection with a name.
+func (s *socketShell) take(name string) {
+	if s.shellLine = s.lines[name]; s.shellLine == nil {
+		s.shellLine = &shellLine{subs: map[string]*client.Subscription{}}
+		if name != "" {
+			s.mark = name + ": "
+		}
+		s.lines[name] = s.shellLine
+	}
 }
 
 // connect opens the connection, in the place of another one.
 func (s *socketShell) connect(ctx context.Context, url string) error {
 	s.close()
-	c, err := client.Dial(ctx, url, s.options)
+	l, options := s.shellLine, s.options
+	options.Trace = func(m client.Message) { s.out.message(l.mark, m) }
+	options.DialContext = func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		l.conn = conn
+		return conn, err
+	}
+	c, err := client.Dial(ctx, url, options)
 	if err != nil {
 		return err
 	}
-	s.client = c
-	s.drops.Store(false)
+	l.client = c
+	l.drops.Store(false)
 	shown, _, _ := strings.Cut(url, "?") // a query may have a token in it
-	s.out.line("connected to " + shown + ", " + c.Protocol())
+	s.out.line(l.mark + "connected to " + shown + ", " + c.Protocol())
 	go func() { // ends with the client, in close
 		<-c.Done()
 		switch why := c.Err(); {
-		case s.drops.Load(), errors.Is(why, client.ErrClosed):
+		case l.drops.Load(), errors.Is(why, client.ErrClosed):
 		default:
-			s.out.line("disconnected: " + why.Error())
+			s.out.line(l.mark + "disconnected: " + why.Error())
 		}
 	}()
 	return nil
 }
 
-// close ends the connection, if there is one.
+// closeAll ends all connections.
+func (s *socketShell) closeAll() {
+	for name := range s.lines {
+		s.take(name)
+		s.close()
+	}
+}
+
+// close ends the connection in use, if there is one.
 func (s *socketShell) close() {
 	if s.client != nil {
 		s.client.Close()
@@ -135,8 +165,8 @@ func (s *socketShell) script(ctx context.Context, from io.Reader) error {
 			}
 		}
 	}
-	if s.client != nil && s.client.Err() != nil {
-		failed = true // it was lost
+	for _, l := range s.lines {
+		failed = failed || l.client != nil && l.client.Err() != nil // it was lost
 	}
 	if failed {
 		return errRequests
@@ -188,6 +218,7 @@ type shellCommand struct {
 func shellCommands() []shellCommand {
 	return []shellCommand{
 		{"connect", "connect URL", "open a connection, in the place of the one that is there", true, true, (*socketShell).connectTo},
+		{"use", "use [NAME]", "have what follows go over a connection of that name, beside the others; without one: the first", false, true, (*socketShell).use},
 		{"call", "call URI [TIMEOUT] [JSON]", `call a function: call test.reverse 2s "abc"`, true, false, (*socketShell).call},
 		{"stream", "stream URI [TIMEOUT] [JSON]", `call a function that has several results: stream test.count "3"`, true, false, (*socketShell).stream},
 		{"pub", "pub CHANNEL [JSON]", `publish an event: pub news {"text": "hello"}`, true, false, (*socketShell).pub},
@@ -212,6 +243,20 @@ func (s *socketShell) help(context.Context, string) error {
 }
 
 func (s *socketShell) connectTo(ctx context.Context, url string) error { return s.connect(ctx, url) }
+
+func (s *socketShell) use(_ context.Context, name string) error {
+	switch _, known := s.lines[name]; {
+	case strings.ContainsAny(name, " \t"):
+		return mistakeError(fmt.Sprintf("use: %.40q is no name; want a word", name))
+	case !known && len(s.lines) >= mostLines:
+		return fmt.Errorf("use: there are %d connections already", mostLines)
+	}
+	s.take(name)
+	if name != "" {
+		s.know(name)
+	}
+	return nil
+}
 
 func (s *socketShell) call(ctx context.Context, rest string) error {
 	c := s.client
@@ -344,7 +389,7 @@ func (s *socketShell) wait(ctx context.Context, rest string) error {
 
 func (s *socketShell) hangUp(context.Context, string) error {
 	s.close()
-	s.out.line("closed")
+	s.out.line(s.mark + "closed")
 	return nil
 }
 
@@ -353,7 +398,7 @@ func (s *socketShell) drop(context.Context, string) error {
 	s.conn.Close()
 	<-s.client.Done()
 	s.close()
-	s.out.line("disconnected")
+	s.out.line(s.mark + "disconnected")
 	return nil
 }
 

@@ -68,7 +68,7 @@ func TestMessages(t *testing.T) {
 		{Kind: "res", ID: "3", Name: "f", Args: []byte(`{"message":"no"}`), Failed: true},
 		{Kind: "exp", ID: "4", Name: "f"},
 	} {
-		o.message(m)
+		o.message("", m)
 	}
 	want := `> sub  1 n*
 < evnt 01234567 news (n*) {"a":1}

@@ -51,6 +51,13 @@ send {"meta":{"type":1,"uuid":"00000000-0000-0000-0000-000000000001"},"payload":
 wait 200ms
 disconnect
 connect `+url+`
+sub both
+use other
+connect `+url+`
+pub both 7
+close
+use
+wait 200ms
 close
 exit
 not reached
@@ -78,6 +85,13 @@ not reached
 < res  ID "raw"
 disconnected
 connected to ` + url + `, juggler.0
+> sub  ID both
+< ack  ID both
+other: connected to ` + url + `, juggler.0
+other: > pub  ID both 7
+< evnt ID both 7
+other: < ack  ID both
+other: closed
 closed
 `
 	// The event and the acknowledgment of a PUB come in any order.
