@@ -127,6 +127,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 .PHONY: soak
 soak: build lab packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
 	@scripts/install-deps.sh workers
+	@scripts/install-deps.sh bench
 	@go run ./test/lane soak -tags soak
 
 ##@ Measurements
@@ -174,7 +175,7 @@ tools: $(addprefix .tools/,$(TOOLS)) ## Build the pinned tools into .tools/.
 
 .PHONY: clean
 clean: ## Remove everything that make builds or installs inside the tree.
-	@rm -rf bin dist .tools .deps examples/node/node_modules examples/nestjs/node_modules examples/nestjs/dist
+	@rm -rf bin dist .tools .deps examples/node/node_modules examples/nestjs/node_modules examples/nestjs/dist bench/k6/node_modules
 
 # build-tool builds the package $(1) of tools/go.mod as the file $@.
 build-tool = @echo "building $@"; cd tools && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../$@ $(1)

@@ -23,6 +23,7 @@ var ceilings = map[string]int{
 	programBytes:                        17_320_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
+	"lines of code, bench":              316,
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
 	"lines of code, cmd/cabrank":        7_049,
@@ -62,9 +63,9 @@ var ceilings = map[string]int{
 	"lines of code, internal/worker":    6_450,
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
-	"lines of code, scripts":            287,
-	"lines of docs":                     9_949,
-	"lines of tests":                    112_461,
+	"lines of code, scripts":            298,
+	"lines of docs":                     9_987,
+	"lines of tests":                    112_575,
 	"methods of call and attempt":       148,
 }
 

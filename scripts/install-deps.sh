@@ -5,6 +5,7 @@
 #   scripts/install-deps.sh race      a C compiler, for the race detector
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
+#   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
 #   scripts/install-deps.sh peers     the same proxies and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
@@ -95,6 +96,12 @@ install_autobahn() {
   cp "$wanted" "$dir/requirements.txt"
 }
 
+install_ghz() {
+  [ -x .tools/ghz ] && return
+  echo "install-deps: building .tools/ghz"
+  twice env GOBIN="$PWD/.tools" CGO_ENABLED=0 go install -trimpath github.com/bojand/ghz/cmd/ghz@v0.120.0
+}
+
 install_node() {
   local dir=$1
   cmp -s "$dir/package-lock.json" "$dir/node_modules/.installed-lock.json" && return
@@ -146,6 +153,10 @@ workers)
   ;;
 autobahn)
   install_autobahn
+  ;;
+bench)
+  install_ghz
+  install_node bench/k6
   ;;
 peers)
   need_proxies
