@@ -136,6 +136,9 @@ func (c *tapped) fromClient(kind http2.FrameType) {
 func (c *tapped) toClient(kind http2.FrameType) {
 	c.tap.mu.Lock()
 	defer c.tap.mu.Unlock()
+	if kind == http2.FrameGoAway && c.up[kind] > 0 {
+		return // the answer to the client's own
+	}
 	c.down[kind]++
 }
 
@@ -157,7 +160,7 @@ func (w *Wiretap) Resets() int {
 	return w.sum(func(c *tapped) int { return c.up[http2.FrameRSTStream] })
 }
 
-// GoAways counts the GOAWAY frames that clients were sent.
+// GoAways counts the GOAWAY frames that clients were sent, and had sent none themselves.
 func (w *Wiretap) GoAways() int {
 	return w.sum(func(c *tapped) int { return c.down[http2.FrameGoAway] })
 }

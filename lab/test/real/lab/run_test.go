@@ -153,7 +153,7 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			lines := strings.Split(strings.TrimSpace(run.Log()), "\n")
-			if last := lines[len(lines)-1]; !strings.HasPrefix(last, "cabrank: ") || !strings.Contains(last, c.want) || len(lines) > 2 {
+			if last := lines[len(lines)-1]; !strings.HasPrefix(last, "cabrank-lab: ") || !strings.Contains(last, c.want) || len(lines) > 2 {
 				t.Errorf("%q, want %s", run.Log(), c.want)
 			}
 			if _, err := os.Stat(folder); err == nil {
