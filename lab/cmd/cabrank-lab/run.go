@@ -59,6 +59,7 @@ type runFlags struct {
 	seed   uint64
 	rounds int
 	set    []string
+	arms   []string
 }
 
 func newLabRunCommand() *cobra.Command {
@@ -91,6 +92,7 @@ func newLabRunCommand() *cobra.Command {
 	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, run.json and raw records; NAME-DATE-TIME if not given")
 	flags.Uint64Var(&f.seed, "seed", 0, "draws arrivals, work and the order of the arms; that of the scenario if not given")
 	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
+	flags.StringArrayVar(&f.arms, "arm", nil, "`NAME` of an arm, to run it alone; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
 	return cmd
 }
@@ -113,6 +115,11 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	}
 	if f.quick {
 		s = s.Quick()
+	}
+	if len(f.arms) > 0 {
+		if s, err = s.Only(f.arms); err != nil {
+			return nil, fmt.Errorf("--arm: %w", err)
+		}
 	}
 	if cmd.Flags().Changed("seed") {
 		s.Seed = f.seed

@@ -16,6 +16,9 @@ type Load struct {
 	Name string
 	// About says in a line what it is for.
 	About string
+	// Method, Data and Messages are as those of the scenario; empty: they are those.
+	Method, Data string
+	Messages     int
 	// Options are the load; their Rate is empty with AtOnce.
 	Options traffic.Options
 	// AtOnce is how many calls are due at the same moment, again after each Every; 0

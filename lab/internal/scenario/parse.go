@@ -25,6 +25,8 @@ const (
 	mostArms   = 100
 	mostLoads  = 200
 	mostClaims = 1000
+	// mostMessages is how many a call of a stream sends at most.
+	mostMessages = 100_000
 	// mostWorkers and mostProcesses bound what is started on one machine.
 	mostWorkers   = 100
 	mostProcesses = 64
@@ -112,6 +114,7 @@ func (r *reader) scenario(text []byte, set map[string]string) *Scenario {
 	t.duration("pause", &s.Pause)
 	t.arms(s)
 	t.loads(s)
+	t.ownCalls(s)
 	t.claims(s)
 	s.quick = t.quick(s.quick.drafts)
 	t.close()
@@ -125,19 +128,23 @@ func (r *reader) scenario(text []byte, set map[string]string) *Scenario {
 func (t *table) call(s *Scenario) {
 	t.text("method", &s.Method)
 	t.text("data", &s.Data)
-	t.whole("messages", &s.Messages, 0, 100_000)
+	t.whole("messages", &s.Messages, 0, mostMessages)
 	t.texts("proto", &s.Proto)
 	t.texts("import_path", &s.Imports)
 	t.texts("metadata", &s.Metadata)
 	t.text("worker_key", &s.WorkerKey)
-	service, method, ok := strings.Cut(s.Method, "/")
-	if !ok || service == "" || method == "" {
-		t.wrong("method", "%.80q: want package.Service/Method", s.Method)
-	}
+	t.wantMethod(s.Method)
 	for _, pair := range s.Metadata {
 		if name, _, ok := strings.Cut(pair, ":"); !ok || strings.TrimSpace(name) == "" {
 			t.wrong("metadata", "%.80q: want name:value", pair)
 		}
+	}
+}
+
+func (t *table) wantMethod(name string) {
+	service, method, ok := strings.Cut(name, "/")
+	if !ok || service == "" || method == "" {
+		t.wrong("method", "%.80q: want package.Service/Method", name)
 	}
 }
 

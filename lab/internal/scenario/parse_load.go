@@ -60,6 +60,24 @@ func (t *table) loads(s *Scenario) {
 	}
 }
 
+// ownCalls holds the loads that call something else against arms that cannot.
+func (t *table) ownCalls(s *Scenario) {
+	for i := range s.Loads {
+		l := &s.Loads[i]
+		if l.Method == "" && l.Data == "" && l.Messages == 0 {
+			continue
+		}
+		if s.HTTP.Path != "" {
+			t.wrong("loads", "%q has a method, data or messages of its own, which are for gRPC, and http is given", l.Name)
+		}
+		for _, arm := range s.ArmsAt(l) {
+			if s.Arms[arm].Front.Kind == FrontSimulated {
+				t.wrong("loads", "%q has a method, data or messages of its own, which the simulated arm %q does not know", l.Name, s.Arms[arm].Name)
+			}
+		}
+	}
+}
+
 // row makes the loads of an entry.
 func (t *table) row(d *draft, inner *table) []Load {
 	all, err := d.expand()
@@ -75,6 +93,12 @@ func (t *table) load(d *draft) {
 	o := &l.Options
 	t.text("name", &l.Name)
 	t.text("about", &l.About)
+	t.text("method", &l.Method)
+	if l.Method != "" {
+		t.wantMethod(l.Method)
+	}
+	t.text("data", &l.Data)
+	t.whole("messages", &l.Messages, 0, mostMessages)
 	if t.starts() {
 		d.rates, d.callers, d.volleys, o.Stages = nil, nil, nil, ""
 	}

@@ -102,6 +102,21 @@ func (s *Scenario) ArmsAt(l *Load) (arms []int) {
 	return arms
 }
 
+// CallAt is what is called at a load. Requests of one method are none for another.
+func (s *Scenario) CallAt(l *Load) (method, data string, messages int) {
+	method, data, messages = s.Method, s.Data, s.Messages
+	if l.Method != "" {
+		method, data, messages = l.Method, "", 0
+	}
+	if l.Data != "" {
+		data = l.Data
+	}
+	if l.Messages > 0 {
+		messages = l.Messages
+	}
+	return method, data, messages
+}
+
 // RoundsAt is how many blocks each arm has at a load.
 func (s *Scenario) RoundsAt(l *Load) int {
 	if l.Rounds > 0 {

@@ -58,6 +58,8 @@ loads:
     workers: 6
     rounds: 5
     arms: [as it is]
+    method: demo.Jobs/ListJobs
+    data: '{"page": 1}'
     events:
       - {at: 9s, do: roll}
       - {at: 2s, do: stop, worker: 3, for: 1500ms}
@@ -114,6 +116,12 @@ func TestParse(t *testing.T) {
 	if len(s.ArmsAt(&s.Loads[2])) != 1 || len(s.ArmsAt(&s.Loads[0])) != 2 || s.Blocks() != 8*12+5 {
 		t.Errorf("%d blocks", s.Blocks())
 	}
+	if method, data, messages := s.CallAt(&s.Loads[2]); method != "demo.Jobs/ListJobs" || data != `{"page": 1}` || messages != 0 {
+		t.Errorf("a load of its own calls %s with %s, %d messages", method, data, messages)
+	}
+	if method, data, messages := s.CallAt(&s.Loads[0]); method != s.Method || data != s.Data || messages != 2 {
+		t.Errorf("another one calls %s with %s, %d messages", method, data, messages)
+	}
 	if s.Primary.Margin != 0.05 || len(s.Claims()) != 2 {
 		t.Errorf("claims: %+v", s.Claims())
 	}
@@ -126,6 +134,19 @@ func TestQuick(t *testing.T) {
 	}
 	if s.Rounds != 3 || !s.IsQuick || s.Primary == nil || len(s.Secondary) != 0 {
 		t.Errorf("%d rounds, claims %+v", s.Rounds, s.Claims())
+	}
+}
+
+func TestOnly(t *testing.T) {
+	s, err := parsed(t, whole).Only([]string{"other"})
+	if err != nil || len(s.Arms) != 1 || len(s.Claims()) != 0 || loadNames(s) != "steps 100/s, steps 30000/m, 10 at once, stages 30s:30,1m:60,20s:0" {
+		t.Errorf("%v, %d arms, claims %+v, loads %s", err, len(s.Arms), s.Claims(), loadNames(s))
+	}
+	if s, err := parsed(t, whole).Only([]string{"other", "as it is"}); err != nil || len(s.Claims()) != 2 || len(s.Loads) != 5 {
+		t.Errorf("%v, of all arms %d loads are left", err, len(s.Loads))
+	}
+	if _, err := parsed(t, whole).Only([]string{"another"}); err == nil || err.Error() != `there is no arm "another"; there are: as it is, other` {
+		t.Error(err)
 	}
 }
 
@@ -142,6 +163,8 @@ func TestFaults(t *testing.T) {
 		{"method: demo.Jobs/GetJob", "method: GetJob", `x.yml:5: method: "GetJob": want package.Service/Method`},
 		{"client: per-call", "client: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},
 		{"  - name: other", "  - name: as it is", `x.yml:28: arms[2]: "as it is" is the name of another arm, too`},
+		{"method: demo.Jobs/ListJobs", "method: ListJobs", `x.yml:48: loads[2].method: "ListJobs": want package.Service/Method`},
+		{"front: dns", "front: simulated", `"60 callers" has a method, data or messages of its own, which the simulated arm "as it is" does not know`},
 		{"margin: 5%", "margin: 0.05", `primary.margin: "0.05": want a share such as 5%, below 100%`},
 		{"load: 10 at once, base", "load: 11 at once, base", `x.yml: the claim on errors at "11 at once": there is no such load; there are: steps 100/s,`},
 		{"arms: [as it is]", "arms: [as it was]", `x.yml: load "60 callers": there is no arm "as it was"`},

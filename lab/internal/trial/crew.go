@@ -44,6 +44,7 @@ type crew struct {
 // hire starts the generators and waits until each can begin.
 func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 	s, n := t.Scenario, t.generators(c.arm, c.load)
+	method, data, messages := s.CallAt(c.load)
 	crew := &crew{}
 	if c.arm.Client.Connections == caller.PerCall() {
 		plan.Most = min(plan.Most, caller.PerCall().MostUnderWay()) // of each generator
@@ -51,7 +52,7 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 	for part := range n {
 		plan.Part, plan.Parts = part, n
 		p, err := t.Hire(stand.Caller(t.Agent), agent.Job{
-			Target: stand.Target(), Method: s.Method, Proto: s.Proto, Imports: s.Imports, Data: s.Data, Messages: s.Messages,
+			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Data: data, Messages: messages,
 			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
 			DNSInterval: c.arm.Client.DNSInterval, Plan: plan,
 		})

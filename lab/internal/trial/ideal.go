@@ -15,10 +15,11 @@ import (
 func (t *trial) against(ctx context.Context, c *cell, plan traffic.Plan, b *result.Block, r *traffic.Record) {
 	w := c.arm.Workers
 	slots := w.Slots * workersAt(c.arm, c.load)
-	if t.Scenario.Method != ideal.Method || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
+	method, data, _ := t.Scenario.CallAt(c.load)
+	if method != ideal.Method || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
 		return
 	}
-	times, err := ideal.TimesOf(ctx, t.Scenario.Data, plan.Seed)
+	times, err := ideal.TimesOf(ctx, data, plan.Seed)
 	if err != nil {
 		return // then nobody could have called
 	}
