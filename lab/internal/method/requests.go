@@ -3,6 +3,8 @@ package method
 import (
 	"context"
 	"fmt"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // maxMessages bounds the messages that the caller sends in one call.
@@ -30,6 +32,8 @@ type Data struct {
 type Requests struct {
 	seed  uint64
 	calls []call // in turn
+	input protoreflect.MessageDescriptor
+	types *lookup
 }
 
 // call is the messages of one call.
@@ -59,8 +63,8 @@ func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Requests{seed: data.Seed}
 	types := m.types.during(ctx)
+	r := &Requests{seed: data.Seed, input: m.input, types: types}
 	for _, list := range lists {
 		one, err := m.newCall(list, types, data)
 		if err != nil {

@@ -84,6 +84,36 @@ func TestRequests(t *testing.T) {
 			t.Fatalf("%s: %d messages", tc.data, len(got))
 		}
 		wantSame(t, types, all, got[0], tc.want)
+		written, err := requests(t, m, tc.data).In(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := proto.Clone(all)
+		if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(written(41)[0], back); err != nil {
+			t.Fatalf("%s: %v", written(41)[0], err)
+		}
+		encoded, err := proto.Marshal(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSame(t, types, all, encoded, tc.want)
+	}
+}
+
+// JSON has no spaces, and a call without placeholders is written once.
+func TestRequestsAsJSON(t *testing.T) {
+	written, err := requests(t, kinds(t, "Chat"), `[[{"text": "a b", "anInt32": 5}, {}], [{"text": "{{.RequestNumber}}"}]]`).In(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s", written(0)); got != `[{"anInt32":5,"text":"a b"} {}]` {
+		t.Error(got)
+	}
+	if &written(0)[0][0] != &written(2)[0][0] {
+		t.Error("it is written twice")
+	}
+	if got := string(written(3)[0]); got != `{"text":"3"}` {
+		t.Error(got)
 	}
 }
 
