@@ -18,12 +18,14 @@ BUILD_DATE := $(or $(shell git log -1 --format=%cI 2>/dev/null),unknown)
 # Without gRPC's trace pages the linker leaves out what nobody calls; 3 MB less. HTTP/2 of
 # net/http is 0.5 MB that nothing uses: calls have an engine of their own.
 TAGS       := grpcnotrace,nethttpomithttp2
+# The lab calls by Connect over HTTP/2 of net/http.
+LAB_TAGS   := grpcnotrace
 # Functions are inlined where calls go through: in the standard library and in these packages
 # (a test holds that none is missing). Elsewhere they are not, which is 0.5 MB less.
 ROOT := github.com/cabrank/cabrank
 HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,accesslog broker/... door grpcwire h2 methods \
   rank redislink relay schema shard sink socket watch web) \
-  $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller httpcaller latency socketcaller traffic) \
+  $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller connectcaller httpcaller latency socketcaller traffic) \
   github.com/go-json-experiment/json/... github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
   golang.org/x/net/http/... golang.org/x/net/http2/hpack golang.org/x/net/idna golang.org/x/sys/... golang.org/x/text/...
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))
@@ -66,7 +68,7 @@ build: ## Build bin/cabrank: one static binary.
 .PHONY: lab
 lab: ## Build bin/cabrank-lab, the program that measures; cabrank lab starts it.
 	@echo "building $(LAB) $(VERSION) for $$(go env GOOS)/$$(go env GOARCH)"
-	@CGO_ENABLED=0 go -C lab build -trimpath -buildvcs=false -tags '$(TAGS)' $(GCFLAGS) -ldflags '$(LDFLAGS)' -o ../$(LAB) ./cmd/cabrank-lab
+	@CGO_ENABLED=0 go -C lab build -trimpath -buildvcs=false -tags '$(LAB_TAGS)' $(GCFLAGS) -ldflags '$(LDFLAGS)' -o ../$(LAB) ./cmd/cabrank-lab
 
 .PHONY: demo
 demo: build ## Run three demo workers behind one port; DEMO=once makes 12 calls and ends.

@@ -216,6 +216,11 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},
+	"lab/internal/connectcaller": {
+		inside:  []string{"lab/internal/caller", "lab/internal/traffic"},
+		outside: []string{"connectrpc.com/connect", "google.golang.org/protobuf/proto"},
+		notStd:  []string{"os", "os/exec"}, documented: true,
+	},
 	"lab/internal/httpcaller": {
 		inside:  []string{"lab/internal/traffic"},
 		outside: []string{"google.golang.org/grpc/codes"},

@@ -7,6 +7,7 @@ require github.com/cabrank/cabrank v0.0.0
 replace github.com/cabrank/cabrank => ../
 
 require (
+	connectrpc.com/connect v1.21.1
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/bufbuild/protocompile v0.14.1
 	github.com/miekg/dns v1.1.73

@@ -83,6 +83,19 @@ func (s Strategy) String() string {
 	}
 }
 
+// Lasting is how many connections live as long as the client: 0 with PerCall, and 1 for
+// each address with RoundRobin.
+func (s Strategy) Lasting() int {
+	switch s.kind {
+	case pool:
+		return s.size
+	case perCall:
+		return 0
+	default:
+		return 1
+	}
+}
+
 // MostUnderWay is how many calls may be under way with the descriptors that this
 // process may have: traffic.DefaultMost, or fewer where each call takes one. It is
 // meant for traffic.Options.Most.

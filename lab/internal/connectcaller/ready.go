@@ -1,0 +1,169 @@
+package connectcaller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// askEvery is how often Ready dials where nobody listens.
+	askEvery = 100 * time.Millisecond
+	// mostRefusal is how much of an answer is read, in bytes.
+	mostRefusal = 16 << 10
+	// unknown is a compression that no server has.
+	unknown = "cabrank-lab-asks"
+)
+
+// Ready opens the connections that live as long as the client, and returns when the server
+// has shown over each that it understands the way. It sends what every server refuses
+// before its handlers see it: a request without a message, in a compression that there
+// is not. Over HTTP/1.1 it opens one connection; calls open the others.
+//
+// Errors: one line: nobody listens until ctx ends; the server does not understand the
+// way; it does not have the method.
+func (c *Client) Ready(ctx context.Context) error {
+	for _, w := range c.ways {
+		if err := c.ready(ctx, w); err != nil {
+			return fmt.Errorf("target %.80q %w", c.options.Target, err)
+		}
+	}
+	return nil
+}
+
+// ready asks over one connection, again while nobody listens there.
+func (c *Client) ready(ctx context.Context, w way) error {
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	var last error
+	for {
+		err := c.ask(ctx, w)
+		dialed, ok := errors.AsType[*net.OpError](err)
+		if !ok || dialed.Op != "dial" {
+			return err
+		}
+		if last == nil || !dialed.Timeout() {
+			last = err // it says more than that the time is over
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return last
+		}
+	}
+}
+
+// ask sends one request that is refused.
+func (c *Client) ask(ctx context.Context, w way) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("is no address: %w", err)
+	}
+	c.addTo(request.Header)
+	c.options.question(request.Header)
+	if c.perCall() {
+		l := c.newLane()
+		defer l.close()
+		request = request.WithContext(context.WithValue(ctx, laneKey{}, l))
+	}
+	response, err := w.over.Do(request)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostRefusal))
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	return c.judge(response, body)
+}
+
+// question completes the header of a request that is refused.
+func (o Options) question(h http.Header) {
+	h.Set("Content-Type", o.contentType())
+	switch {
+	case o.Way.protocol() != Connect:
+		h.Set("Grpc-Encoding", unknown)
+		h.Set("TE", "trailers")
+	case o.ClientStreams || o.ServerStreams:
+		h.Set("Connect-Protocol-Version", "1")
+		h.Set("Connect-Content-Encoding", unknown)
+	default:
+		h.Set("Connect-Protocol-Version", "1")
+		h.Set("Content-Encoding", unknown)
+	}
+}
+
+// contentType is that of requests, and of answers that are understood.
+func (o Options) contentType() string {
+	kind := "application/"
+	switch {
+	case o.Way.protocol() == GRPC:
+		kind = "application/grpc+"
+	case o.Way.protocol() == GRPCWeb:
+		kind = "application/grpc-web+"
+	case o.ClientStreams || o.ServerStreams:
+		kind = "application/connect+"
+	}
+	return kind + o.Way.codec()
+}
+
+// judge says from an answer whether the server understands the way.
+func (c *Client) judge(response *http.Response, body []byte) error {
+	o := c.options
+	got, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case response.ProtoMajor < 2 && o.Way.HTTP != one:
+		return errors.New("speaks HTTP/1.1 alone: try http 1.1")
+	case o.understood(response.StatusCode, got, body):
+		return nil
+	case response.StatusCode == http.StatusHTTPVersionNotSupported && o.Way.HTTP == one:
+		return errors.New("takes no calls over HTTP/1.1 (HTTP status 505): try http 2")
+	case response.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("has no %s for callers by %s (HTTP status 404)", o.Method, o.Way.name())
+	}
+	hint := "try another protocol"
+	if got == "application/grpc" || response.StatusCode == http.StatusUnsupportedMediaType {
+		hint = "try the protocol grpc"
+	}
+	return fmt.Errorf("does not speak %s: %s was answered with HTTP status %d and the content type %.60q; %s", o.Way.name(), o.Method, response.StatusCode, got, hint)
+}
+
+// understood reports whether an answer is of the protocol.
+func (o Options) understood(status int, got string, body []byte) bool {
+	want := o.contentType()
+	if o.Way.protocol() != Connect {
+		return got == want || got == strings.TrimSuffix(want, "+"+o.Way.codec()) // as the default is written, too
+	}
+	if o.ClientStreams || o.ServerStreams {
+		return got == want
+	}
+	var refusal struct {
+		Code string `json:"code"`
+	}
+	return status == http.StatusOK && got == want ||
+		got == "application/json" && json.Unmarshal(body, &refusal) == nil && refusal.Code != ""
+}
+
+// unreachable says why there was no answer.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	dialed, ok := errors.AsType[*net.OpError](err)
+	version, other := "2", one
+	if c.options.Way.HTTP == one {
+		version, other = one, "2"
+	}
+	switch {
+	case ok && dialed.Op == "dial", c.options.TLS != nil:
+		return fmt.Errorf("cannot be reached: %w", err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("does not answer over HTTP/%s: %w", version, err)
+	}
+	return fmt.Errorf("does not answer over HTTP/%s: %w; try http %s", version, err, other)
+}

@@ -1,0 +1,218 @@
+package connectcaller
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// Who is asked whether it understands a way says so, and no handler sees it.
+func TestReady(t *testing.T) {
+	s := serve(t, nil)
+	for _, w := range ways()[1:] {
+		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+			o := s.options(t, w, method, 1, "hello")
+			o.Strategy = caller.Pool(3)
+			c := client(t, o)
+			before := s.conns.Load()
+			if err := c.Ready(t.Context()); err != nil || s.conns.Load()-before != 3 {
+				t.Errorf("%s, %s: %v, %d connections", w, method, err, s.conns.Load()-before)
+			}
+		}
+	}
+	if n := s.calls.Load(); n != 0 {
+		t.Errorf("handlers have seen %d calls", n)
+	}
+}
+
+// onlyGRPC is a grpc-go server; calls counts what its handlers see.
+func onlyGRPC(t *testing.T, calls *atomic.Int64) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		calls.Add(1)
+		return nil
+	}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(l)
+	}()
+	t.Cleanup(func() { g.Stop(); <-done })
+	return &server{addr: l.Addr().String()}
+}
+
+// A server that speaks gRPC alone is told in a line, and no call is made.
+func TestReadyTellsWhoSpeaksOnlyGRPC(t *testing.T) {
+	var calls atomic.Int64
+	s := onlyGRPC(t, &calls)
+	for _, w := range []Way{{Protocol: Connect}, {Protocol: Connect, Codec: jsonWord}, {Protocol: GRPCWeb}} {
+		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+			err := client(t, s.options(t, w, method, 1, "hello")).Ready(t.Context())
+			want := `target "` + s.addr + `" does not speak ` + w.name() + ": /test.Service/" + method + " was answered with HTTP status 415 and the content type "
+			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "; try the protocol grpc") {
+				t.Errorf("%s, %s: %v", w, method, err)
+			}
+		}
+	}
+	if calls.Load() != 0 {
+		t.Errorf("%d calls were made", calls.Load())
+	}
+}
+
+// What else can be wrong is told in a line.
+func TestReadyTells(t *testing.T) {
+	s := serve(t, nil)
+	old := serve(t, func(web *http.Server) { web.Protocols.SetUnencryptedHTTP2(false) })
+	refuses := serve(t, func(web *http.Server) {
+		web.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusHTTPVersionNotSupported) })
+	})
+	var calls atomic.Int64
+	grpcOnly := onlyGRPC(t, &calls)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for _, tc := range []struct {
+		name   string
+		limit  time.Duration
+		addr   string
+		way    Way
+		method string
+		want   []string
+	}{
+		{"no such method", time.Minute, s.addr, Way{Protocol: Connect}, "None", []string{"has no /test.Service/None for callers by Connect (HTTP status 404)"}},
+		{"nobody listens", 2 * askEvery, closed.Addr().String(), Way{Protocol: Connect}, "Unary", []string{"cannot be reached: dial tcp"}},
+		{"HTTP/1.1 alone", time.Minute, old.addr, Way{Protocol: Connect}, "Unary", []string{"does not answer over HTTP/2: ", "; try http 1.1"}},
+		{"HTTP/2 alone", time.Minute, grpcOnly.addr, Way{Protocol: GRPCWeb, HTTP: one}, "Unary", []string{"does not answer over HTTP/1.1: ", "; try http 2"}},
+		{"no HTTP/1.1", time.Minute, refuses.addr, Way{Protocol: Connect, HTTP: one}, "Unary", []string{"takes no calls over HTTP/1.1 (HTTP status 505): try http 2"}},
+	} {
+		o := s.options(t, tc.way, tc.method, 1, "hello")
+		o.Target = tc.addr
+		ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
+		err := client(t, o).Ready(ctx)
+		cancel()
+		for _, part := range append(tc.want, `target "`+tc.addr+`" `) {
+			if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want %s", tc.name, err, part)
+			}
+		}
+	}
+}
+
+// Calls to nobody fail as those of grpc-go do.
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{addr: l.Addr().String()}
+	l.Close()
+	for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+			o := s.options(t, Way{Protocol: Connect}, method, 1, "hello")
+			o.Strategy = strategy
+			c := client(t, o)
+			a := c.Call(t.Context(), traffic.Call{})
+			if codes.Code(a.Code) != codes.Unavailable || !strings.Contains(a.Message, "connection refused") || c.Opened() != 0 {
+				t.Errorf("%v, %s: %+v", strategy, method, a)
+			}
+		}
+	}
+}
+
+// Over TLS versions are agreed upon, and a server that is not trusted is told.
+func TestTLS(t *testing.T) {
+	made := httptest.NewUnstartedServer(nil)
+	made.StartTLS()
+	config := made.TLS.Clone()
+	made.Close()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	s := serve(t, func(web *http.Server) {
+		web.TLSConfig = config
+		web.Protocols.SetHTTP2(true)
+	})
+	s.tls = made.Client().Transport.(*http.Transport).TLSClientConfig
+	s.tls.NextProtos = nil
+	for _, w := range append(ways()[1:], Way{Protocol: Connect, HTTP: one}) {
+		for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+			o := s.options(t, w, "Server", 1, "hello")
+			o.Strategy = strategy
+			c := client(t, o)
+			if err := c.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || a.Received.Messages != 3 {
+				t.Errorf("%s: %+v", w, a)
+			}
+		}
+	}
+	o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")
+	o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if err := client(t, o).Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "x509:") {
+		t.Errorf("not trusted: %v", err)
+	}
+}
+
+// A connection that is full has calls wait, as grpc-go has them.
+func TestFullConnection(t *testing.T) {
+	s := serve(t, func(web *http.Server) { web.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 2} })
+	c := client(t, s.options(t, Way{Protocol: Connect}, "Bidi", 1, "hello"))
+	if err := c.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+	all.Wait()
+	if c.Opened() != 1 {
+		t.Errorf("%d connections", c.Opened())
+	}
+}
+
+// A Unix socket is called by its path.
+func TestUnixSocket(t *testing.T) {
+	path := t.TempDir() + "/s"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{addr: "unix://" + path}
+	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}}
+	web.Protocols.SetUnencryptedHTTP2(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = web.Serve(l)
+	}()
+	t.Cleanup(func() { web.Close(); <-done })
+	for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+		o := s.options(t, Way{Protocol: GRPCWeb}, "Client", 2, "hello")
+		o.Strategy = strategy
+		if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {
+			t.Errorf("%v: %+v", strategy, a)
+		}
+	}
+}
