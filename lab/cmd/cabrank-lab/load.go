@@ -14,6 +14,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/method"
 )
@@ -54,13 +55,18 @@ const labLoadExamples = `  # 500 calls a second for half a minute, whatever the 
 
   # 60 virtual users who come and go, each call on a connection of its own
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": {{randomInt 1 1000}}}' \
-      --stages 30s:30,1m:60,20s:0 --connections per-call`
+      --stages 30s:30,1m:60,20s:0 --connections per-call
+
+  # by Connect with JSON, over up to 20 connections of HTTP/1.1
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
+      --protocol connect --codec json --http 1.1 --connections 20 --proto jobs.proto`
 
 // loadFlags are the flags of cabrank lab load.
 type loadFlags struct {
 	loadPlan
 
 	data, connections, worker string
+	protocol, codec, http     string
 	messages                  int
 	proto                     method.Files
 	metadata                  []string
@@ -113,6 +119,9 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
 	f.addPlanTo(flags)
 	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
+	flags.StringVar(&f.protocol, "protocol", connectcaller.GRPC, strings.Join(connectcaller.Protocols(), ", "))
+	flags.StringVar(&f.codec, "codec", "", "how messages are written: proto (default) or json")
+	flags.StringVar(&f.http, "http", "", "version of HTTP: 2 (default), or 1.1 with connect and grpc-web")
 	f.tls.AddTo(flags)
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "`NAME:VALUE` to send with each call; several are possible")
 	flags.StringVar(&f.worker, "worker-key", "", "header or trailer in which answers name their worker")
@@ -125,6 +134,12 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
+	if l.Way, err = connectcaller.ParseWay(f.protocol, f.codec, f.http); err != nil {
+		return l, fmt.Errorf("--%w", err)
+	}
+	if err := l.Way.Check(l.Strategy); err != nil {
+		return l, fmt.Errorf("--%w", err)
+	}
 	if f.Most == 0 && f.Rate != "" {
 		f.Most = l.Strategy.MostUnderWay()
 	}
@@ -135,6 +150,9 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 		return l, err
 	}
 	if l.Credentials, err = f.tls.Credentials(); err != nil {
+		return l, err
+	}
+	if l.TLS, err = f.tls.Config(); err != nil {
 		return l, err
 	}
 	if err := f.readGoal(l.Plan); err != nil {

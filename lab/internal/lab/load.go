@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -46,6 +48,10 @@ type Load struct {
 	Metadata metadata.MD
 	// Credentials are those of TLS; nil means plaintext.
 	Credentials credentials.TransportCredentials
+	// Way is how calls are written, and TLS how those are secured that are not plain gRPC;
+	// nil means plaintext.
+	Way connectcaller.Way
+	TLS *tls.Config
 	// PIDs are the processes that answer, if they are on this machine: what they use
 	// is counted.
 	PIDs []int
@@ -56,7 +62,7 @@ type Load struct {
 type Prepared struct {
 	load   Load
 	conn   *grpc.ClientConn // to ask by reflection; nil with files
-	client *caller.Client
+	client connectcaller.Caller
 	method *method.Method
 }
 
@@ -85,15 +91,20 @@ func (p *Prepared) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.client, err = caller.New(caller.Options{
-		Target: l.Address, Method: p.method.Path,
-		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
-		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
-		Credentials: l.Credentials,
-	})
+	messages, err := requests.In(l.Way.JSON())
 	if err != nil {
 		return err
 	}
+	client, err := connectcaller.For(connectcaller.Options{Way: l.Way, TLS: l.TLS, Options: caller.Options{
+		Target: l.Address, Method: p.method.Path,
+		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
+		Messages: messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
+		Credentials: l.Credentials,
+	}})
+	if err != nil {
+		return err
+	}
+	p.client = client
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	return p.client.Ready(ctx)

@@ -148,6 +148,7 @@ func TestLabLoadRefuses(t *testing.T) {
 		{"no such threshold", address, sayHello, append(plan, "--data", "{}", "--fail", "p99<"), "not a duration"},
 		{"a search of nothing", address, sayHello, append(plan, "--data", "{}", "--find"), "at which thresholds?"},
 		{"no place for the results", address, sayHello, append(plan, "--data", "{}", "--out", "/proc/results"), "--out: "},
+		{"another protocol", address, sayHello, append(plan, "--data", "{}", "--protocol", "connect"), "does not speak Connect"},
 		{"nobody there", "127.0.0.1:1", sayHello, append(plan, "--data", "{}"), "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,85 @@
+package lab
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/method"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// over is a load on a unary method that a file describes.
+func over(t *testing.T, address, protocol, codec string) Load {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.proto")
+	text := `syntax = "proto3"; package a; import "google/protobuf/wrappers.proto";
+		service B { rpc C(google.protobuf.StringValue) returns (google.protobuf.StringValue); }`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := traffic.Options{Callers: 2, Duration: 200 * time.Millisecond}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Load{Address: address, Method: "a.B/C", Plan: plan, Proto: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}
+	if l.Way, err = connectcaller.ParseWay(protocol, codec, ""); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A load by each protocol and codec is answered, and the report says how it called.
+func TestLoadByProtocol(t *testing.T) {
+	handler := connect.NewUnaryHandler("/a.B/C", func(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+		return connect.NewResponse(r.Msg), nil
+	})
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.Protocols = &http.Protocols{}
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	for _, protocol := range connectcaller.Protocols() {
+		for _, codec := range connectcaller.Codecs() {
+			l := over(t, server.Listener.Addr().String(), protocol, codec)
+			p, err := l.Prepare(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := p.Run(t.Context(), l.Plan, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := done.Record.Calls.Answered.Count(); n == 0 || n != done.Record.Due {
+				t.Errorf("%s, %s: %d of %d answered, %v", protocol, codec, n, done.Record.Due, done.Record.Failures)
+			}
+			by := l.Way.String()
+			if l.Way.Plain() {
+				by = "grpc-go "
+			}
+			if !strings.Contains(done.Client[0], by) {
+				t.Errorf("%s, %s: %s", protocol, codec, done.Client[0])
+			}
+			p.Close()
+		}
+	}
+}
+
+// A server that does not speak the protocol is told before any call.
+func TestLoadOfOnlyGRPC(t *testing.T) {
+	s := &sleeper{slots: 1}
+	address := prepared(t, s, "").load.Address
+	_, err := over(t, address, connectcaller.Connect, "").Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not speak Connect") || s.most.Load() != 0 {
+		t.Errorf("%v, %d calls", err, s.most.Load())
+	}
+}
