@@ -308,7 +308,7 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside:  []string{"lab/internal/caller", "lab/internal/httpcaller", "lab/internal/traffic", "internal/spelling"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/traffic", "internal/spelling"},
 		outside: []string{"go.yaml.in/yaml/v3"},
 		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
@@ -328,7 +328,7 @@ var layers = map[string]layer{
 	},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/traffic", "lab/internal/work/workerpb"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/traffic", "lab/internal/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.

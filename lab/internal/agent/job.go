@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -32,6 +33,8 @@ type Job struct {
 	// Connections is how calls share them, as caller.ParseStrategy reads it.
 	Connections string        `json:"connections"`
 	DNSInterval time.Duration `json:"dns_interval_ns,omitempty"`
+	// Way is how calls are written.
+	Way connectcaller.Way `json:"way,omitzero"`
 	// Plan is the whole plan; its Part is what this generator does.
 	Plan traffic.Plan `json:"plan"`
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
@@ -164,7 +165,7 @@ func (j *Job) any(ctx context.Context) (client, error) {
 }
 
 // client makes a client that can call.
-func (j *Job) client(ctx context.Context) (*caller.Client, error) {
+func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // that of the way
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	m, err := j.find(ctx)
@@ -179,19 +180,23 @@ func (j *Job) client(ctx context.Context) (*caller.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := caller.New(caller.Options{
-		Target: j.Target, Method: m.Path, ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
-		Messages: requests.Messages, Strategy: strategy, WorkerKey: j.WorkerKey,
-		Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
-	})
+	messages, err := requests.In(j.Way.JSON())
 	if err != nil {
 		return nil, err
 	}
-	if err := client.Ready(ctx); err != nil {
-		client.Close()
+	c, err := connectcaller.For(connectcaller.Options{Way: j.Way, Options: caller.Options{
+		Target: j.Target, Method: m.Path, ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
+		Messages: messages, Strategy: strategy, WorkerKey: j.WorkerKey,
+		Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
+	}})
+	if err != nil {
 		return nil, err
 	}
-	return client, nil
+	if err := c.Ready(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // find has the method described: by files, by this program, or by the target.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 )
 
 // Arm is one way to do it.
@@ -124,4 +125,6 @@ type Client struct {
 	Processes int
 	// DNSInterval is how often grpc-go asks a name server at most; 0 is its default.
 	DNSInterval time.Duration
+	// Way is how calls are written.
+	Way connectcaller.Way
 }

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 )
 
 const (
@@ -292,7 +293,20 @@ func (t *table) client(node *yaml.Node, c *Client) {
 	}
 	inner.whole("processes", &c.Processes, 1, mostProcesses)
 	inner.duration("dns_interval", &c.DNSInterval)
+	inner.way(&c.Way)
 	inner.close()
+}
+
+// way reads how calls are written.
+func (t *table) way(w *connectcaller.Way) {
+	var err error
+	protocol, codec, version := w.Protocol, w.Codec, w.HTTP
+	t.word("protocol", &protocol, connectcaller.Protocols())
+	t.word("codec", &codec, connectcaller.Codecs())
+	t.word("http", &version, connectcaller.Versions())
+	if *w, err = connectcaller.ParseWay(protocol, codec, version); err != nil {
+		t.fault(t.line, t.path, "%v", err)
+	}
 }
 
 // claims reads what is compared.
@@ -373,7 +387,21 @@ func (a *Arm) check() error {
 	case w.Full != FullUnlimited && w.Slots == 0:
 		return fmt.Errorf("full: %s is for workers with slots; give slots", w.Full)
 	}
-	return nil
+	return a.checkWay()
+}
+
+// checkWay holds how calls are written against what they meet.
+func (a *Arm) checkWay() error {
+	w := a.Client.Way
+	switch {
+	case w.Plain():
+		return nil
+	case a.Front.Kind == FrontDNS, a.Front.Kind == FrontSimulated:
+		return fmt.Errorf("front: %s takes plain gRPC alone, and calls are %s", a.Front.Kind, w)
+	case len(a.Gateway.Command) > 0:
+		return fmt.Errorf("callers speak HTTP to its gateway, not %s; leave protocol, codec and http out", w)
+	}
+	return w.Check(a.Client.Connections)
 }
 
 func (c Claim) check(s *Scenario) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -43,7 +44,7 @@ arms:
     optional: true
     workers: {command: "ruby worker.rb --port {port}", dir: examples, count: 2, try: [ruby, -e, require "grpc"], install: gem install grpc}
     front: {kind: cabrank, policy: first, flags: --queue 10, starts: true, env: {A: "1"}, cpu: 1.5}
-    client: per-call
+    client: {connections: per-call, protocol: connect, codec: json, http: 1.1}
 every_load: {duration: 20s, warmup: 1s, timeout: 300ms}
 loads:
   - name: steps
@@ -102,12 +103,12 @@ func TestParse(t *testing.T) {
 		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.Slow != (Slow{Worker: 2, By: 200 * time.Millisecond, Times: 1}) {
 		t.Errorf("the first arm: %+v", a)
 	}
-	if a.Client != (Client{caller.RoundRobin(), 2, time.Second}) || a.Front.Kind != FrontDNS {
+	if a.Client != (Client{Connections: caller.RoundRobin(), Processes: 2, DNSInterval: time.Second}) || a.Front.Kind != FrontDNS {
 		t.Errorf("the first arm: %+v", a)
 	}
 	b := s.Arms[1]
 	if !b.Optional || b.Workers.Program != ProgramNone || len(b.Workers.Command) != 4 || b.Workers.Count != 2 || !b.Front.Starts ||
-		b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall() || b.Client.Processes != 2 {
+		b.Client.Way != (connectcaller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall() || b.Client.Processes != 2 {
 		t.Errorf("the second arm: %+v", b)
 	}
 	if got := loadNames(s); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {
@@ -161,7 +162,11 @@ func TestFaults(t *testing.T) {
 		{"full: refuse", "full: refuze", `x.yml:20: workers.full: "refuze": want queue, keep, refuse or unlimited`},
 		{"name: all-keys", "name: All keys", `x.yml:2: name: "All keys": want one word of small letters, digits and hyphens`},
 		{"method: demo.Jobs/GetJob", "method: GetJob", `x.yml:5: method: "GetJob": want package.Service/Method`},
-		{"client: per-call", "client: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},
+		{"connections: per-call", "connections: per-cal", `connections "per-cal": want single, per-call, round-robin or a number`},
+		{"protocol: connect", "protocol: conect", `arms[2].client.protocol: "conect": want grpc, connect or grpc-web`},
+		{"protocol: connect", "protocol: grpc", `arms[2].client: http 1.1: gRPC needs HTTP/2`},
+		{"connections: per-call", "connections: round-robin", `arm "other": connections round-robin: grpc-go alone has it, and calls are Connect with JSON over HTTP/1.1`},
+		{"processes: 2, dns", "codec: json, dns", `arm "as it is": front: dns takes plain gRPC alone, and calls are gRPC with JSON over HTTP/2`},
 		{"  - name: other", "  - name: as it is", `x.yml:28: arms[2]: "as it is" is the name of another arm, too`},
 		{"method: demo.Jobs/ListJobs", "method: ListJobs", `x.yml:48: loads[2].method: "ListJobs": want package.Service/Method`},
 		{"front: dns", "front: simulated", `"60 callers" has a method, data or messages of its own, which the simulated arm "as it is" does not know`},

@@ -54,7 +54,7 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 		p, err := t.Hire(stand.Caller(t.Agent), agent.Job{
 			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Data: data, Messages: messages,
 			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
-			DNSInterval: c.arm.Client.DNSInterval, Plan: plan,
+			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
 		})
 		if err != nil {
 			crew.close()
