@@ -23,7 +23,7 @@ var ceilings = map[string]int{
 	programBytes:                        17_320_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
-	"lines of code, bench":              316,
+	"lines of code, bench":              412,
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
 	"lines of code, cmd/cabrank":        7_049,
@@ -34,7 +34,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/broker":    3_045,
 	"lines of code, internal/cgroup":    511,
 	"lines of code, internal/cli":       461,
-	"lines of code, lab":                31_970,
+	"lines of code, lab":                33_214,
 	"lines of code, internal/config":    5_353,
 	"lines of code, internal/demo":      449,
 	"lines of code, internal/discover":  2_138,
@@ -64,8 +64,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
-	"lines of docs":                     9_987,
-	"lines of tests":                    112_575,
+	"lines of docs":                     10_048,
+	"lines of tests":                    113_572,
 	"methods of call and attempt":       148,
 }
 

@@ -1,0 +1,82 @@
+//go:build real || soak
+
+package lab_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// Each way of the scenario protocols is called for a second, and every call is answered.
+func TestProtocols(t *testing.T) {
+	t.Chdir(harness.Root(t))
+	harness.Built(t, "examples/nestjs/dist/connect.js", "scripts/install-deps.sh workers")
+	s, err := scenario.Builtin("protocols")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Rounds, s.Primary, s.Secondary, s.Loads = 1, nil, nil, s.Loads[:1]
+	s.Loads[0].Options.Warmup, s.Loads[0].Options.Duration = 0, time.Second
+	both, folder := programs(t), filepath.Join(t.TempDir(), "protocols")
+	done, err := trial.Run(t.Context(), trial.Options{
+		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done.Blocks) != len(s.Arms) || len(done.LeftOut) > 0 {
+		t.Errorf("%d blocks of %d arms, left out: %v", len(done.Blocks), len(s.Arms), done.LeftOut)
+	}
+	for i := range done.Blocks {
+		if b := &done.Blocks[i]; b.Figures["rate"] == 0 || b.Figures["errors"] > 0 {
+			t.Errorf("%s: %v, %v", b.Arm, b.Figures, b.Errors)
+		}
+	}
+}
+
+// The script has the table and the keys of the suite that it is after, and fails by its
+// thresholds.
+func TestProtocolsTable(t *testing.T) {
+	folder := t.TempDir()
+	run, err := os.ReadFile("testdata/protocols/run.json")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "run.json"), run, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(harness.Root(t), "bench", "protocols.js"), folder, "TIME", "all", "5")
+	out, err := cmd.Output()
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	want, err := os.ReadFile("testdata/protocols/summary.txt")
+	if err != nil || string(want) != string(out) {
+		t.Errorf("%v, it says\n%s", err, out)
+	}
+	var unary struct {
+		Metrics map[string]struct {
+			Latency   map[string]float64 `json:"latency"`
+			ErrorRate float64            `json:"errorRate"`
+		} `json:"metrics"`
+		Iterations int `json:"iterations"`
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "unary-TIME.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &unary)
+	}
+	if m := unary.Metrics["grpcConnect"]; err != nil || unary.Iterations != 3000 || m.ErrorRate != 0.02 || m.Latency["p99"] != 0.25 || m.Latency["count"] != 1000 {
+		t.Errorf("%v, %s", err, text)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "server-stream-TIME.json")); err != nil {
+		t.Error(err)
+	}
+}
