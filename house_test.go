@@ -65,7 +65,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
 	"lines of docs":                     10_048,
-	"lines of tests":                    113_572,
+	"lines of tests":                    113_575,
 	"methods of call and attempt":       148,
 }
 
