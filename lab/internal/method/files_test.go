@@ -58,7 +58,7 @@ func TestFromFilesRefuses(t *testing.T) {
 		"outside":          {method.Files{Names: []string{broken}, Imports: []string{"testdata"}}, "a.B/C", broken + ": is in none of the import paths (testdata): add its folder"},
 		"broken":           {method.Files{Names: []string{broken}}, "a.B/C", "broken.proto:3:17: syntax error: unexpected ';'"},
 		"number twice":     {method.Files{Names: []string{twice}}, "a.B/C", "twice.proto:4:17: "},
-		"import not there": {method.Files{Names: []string{lost}}, "a.B/C", "lost.proto:2:8: this import is in none of the import paths (., " + dir + "): add its folder"},
+		"import not there": {method.Files{Names: []string{lost}}, "a.B/C", `lost.proto:2:8: could not resolve path "shop/item.proto": it is in none of the import paths (., ` + dir + "): add its folder"},
 		"type not there":   {method.Files{Names: []string{untyped}}, "a.B/C", "untyped.proto:2:13: "},
 		"no text":          {method.Files{Names: []string{binary}}, "a.B/C", "binary.proto:1:1: "},
 		"no service":       {method.Files{Names: []string{"testdata/kinds.proto"}}, "kinds.v1.Kind/Unary", "no service kinds.v1.Kind in testdata/kinds.proto; services there: kinds.v1.Kinds"},

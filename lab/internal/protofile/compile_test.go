@@ -8,39 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bufbuild/protocompile"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/cabrank/cabrank/lab/internal/protofile"
 )
-
-// What is compiled here reads and writes the same as what the whole of protocompile,
-// with its linker and its options, makes of it.
-func TestCompileAgreesWithALinker(t *testing.T) {
-	folders := []string{"testdata", "../method/testdata", "../../../proto"}
-	for _, name := range []string{"old.proto", "new.proto", "edition.proto", "kinds.proto", "cabrank/example/v1/work.proto"} {
-		compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: folders})}
-		want, err := compiler.Compile(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		known, err := protofile.Compile(t.Context(), []string{name}, folders)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		got, err := known.FindFileByPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := describe(got), describe(want[0]); got != want {
-			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
-		}
-	}
-}
 
 // describe writes all that the encoding and JSON of a file depend on.
 func describe(file protoreflect.FileDescriptor) string {
@@ -101,19 +73,19 @@ func TestCompileRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"syntax":           {"message A {\n  string name = ;\n}", "a.proto:3:17: syntax error: unexpected ';'"},
 		"number twice":     {"message A {\n  string a = 1;\n  string b = 1;\n}", "a.proto:4:14: message A: fields a and b both have the same tag 1"},
-		"unknown type":     {"message A {\n  test.B b = 1;\n}", "a.proto:3:3: unknown type test.B"},
-		"not imported":     {"message A {\n  google.protobuf.Any any = 1;\n}", "a.proto:3:3: unknown type google.protobuf.Any"},
-		"no message":       {"enum E { NONE = 0; }\nservice S { rpc M(E) returns (E); }", "a.proto:3:19: E is not a message"},
-		"unknown answer":   {"message A {}\nservice S { rpc M(A) returns (B); }", "a.proto:3:31: unknown type B"},
-		"unknown extendee": {"import \"google/protobuf/descriptor.proto\";\nextend google.protobuf.Fields { string a = 50000; }", "a.proto:3:8: unknown type google.protobuf.Fields"},
-		"no such option":   {"option java_pakage = \"a\";", "a.proto:2:8: unknown option java_pakage"},
-		"no such part":     {"option java_package.x = 1;", "a.proto:2:8: unknown option java_package"},
-		"no such value":    {"message A {\n  repeated int32 a = 1 [packed = 3];\n}", "a.proto:3:34: packed is a bool, not this"},
-		"no such enum":     {"option optimize_for = SMALL;", "a.proto:2:23: optimize_for is a enum, not this"},
-		"JSON name":        {"message A {\n  int32 a = 1 [json_name = 3];\n}", "a.proto:3:28: this is no JSON name"},
-		"no import":        {"import \"shop/item.proto\";", "a.proto:2:8: this import is in none of the import paths ("},
-		"circle":           {"import \"a.proto\";", "a.proto:2:8: files import each other: a.proto -> a.proto"},
-		"name twice":       {"message A {}\nenum A { NONE = 0; }", `a.proto: descriptor "A" already declared`},
+		"unknown type":     {"message A {\n  test.B b = 1;\n}", "a.proto:3:3: field A.b: unknown type test.B"},
+		"not imported":     {"message A {\n  google.protobuf.Any any = 1;\n}", "a.proto:3:3: field A.any: unknown type google.protobuf.Any"},
+		"no message":       {"enum E { NONE = 0; }\nservice S { rpc M(E) returns (E); }", "a.proto:3:19: method S.M: invalid request type: E is an enum, not a message"},
+		"unknown answer":   {"message A {}\nservice S { rpc M(A) returns (B); }", "a.proto:3:31: method S.M: unknown response type B"},
+		"unknown extendee": {"import \"google/protobuf/descriptor.proto\";\nextend google.protobuf.Fields { string a = 50000; }", "a.proto:3:8: unknown extendee type google.protobuf.Fields"},
+		"no such option":   {"option java_pakage = \"a\";", "a.proto:2:8: option java_pakage: field java_pakage of google.protobuf.FileOptions does not exist"},
+		"no such part":     {"option java_package.x = 1;", "a.proto:2:21: option java_package.x: cannot set field x because java_package is not a message"},
+		"no such value":    {"message A {\n  repeated int32 a = 1 [packed = 3];\n}", "a.proto:3:34: field A.a: option packed: expecting bool, got integer"},
+		"no such enum":     {"option optimize_for = SMALL;", "a.proto:2:23: option optimize_for: enum google.protobuf.FileOptions.OptimizeMode has no value named SMALL"},
+		"JSON name":        {"message A {\n  int32 a = 1 [json_name = 3];\n}", "a.proto:3:28: field A.a: expecting string value for json_name option"},
+		"no import":        {"import \"shop/item.proto\";", `a.proto:2:8: could not resolve path "shop/item.proto": it is in none of the import paths (`},
+		"circle":           {"import \"a.proto\";", `a.proto:2:8: cycle found in imports: "a.proto" -> "a.proto"`},
+		"name twice":       {"message A {}\nenum A { NONE = 0; }", `a.proto:3:6: symbol "A" already defined at a.proto:2:9`},
 		"alias":            {"enum E { NONE = 0; LEAST = 0; }", "a.proto:2:28: enum E: values NONE and LEAST both have the same numeric value 0"},
 	} {
 		dir := t.TempDir()
@@ -131,6 +103,9 @@ func TestCompileRefuses(t *testing.T) {
 // stands where it was made.
 func TestEdition2024(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "options.proto"), []byte("edition = \"2023\";"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	compile := func(text string) (*protoregistry.Files, error) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte(text), 0o600); err != nil {
@@ -139,7 +114,7 @@ func TestEdition2024(t *testing.T) {
 		return protofile.Compile(t.Context(), []string{"a.proto"}, []string{dir})
 	}
 	const text = `edition = "2024";
-import option "nowhere.proto";
+import option "options.proto";
 package test;
 export message A {
   // export message B {}
@@ -150,7 +125,7 @@ export message A {
 }
 service S { rpc Get(A) returns (A.export); }
 `
-	older := strings.NewReplacer("2024", "2023", "import option \"nowhere.proto\";", "", "export message A", "message A", "local message", "message", "local enum", "enum").Replace(text)
+	older := strings.NewReplacer("2024", "2023", "import option", "import", "export message A", "message A", "local message", "message", "local enum", "enum").Replace(text)
 	want, err := compile(older)
 	if err != nil {
 		t.Fatal(err)
@@ -164,12 +139,9 @@ service S { rpc Get(A) returns (A.export); }
 	if got, want := describe(gotFile), describe(wantFile); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if e := protodesc.ToFileDescriptorProto(gotFile).GetEdition(); e != descriptorpb.Edition_EDITION_2024 {
-		t.Errorf("edition %v", e)
-	}
 	for text, want := range map[string]string{
-		text + "  local message B { C c = 1; }": "a.proto:12:21: unknown type C",
-		`edition = "2031";`:                     `a.proto:1:11: edition "2031" is unknown: 2023 and 2024 are possible`,
+		text + "  local message B { C c = 1; }": "a.proto:12:21: field test.B.c: unknown type C",
+		`edition = "2031";`:                     `a.proto:1:11: edition value "2031" not recognized; should be "2023" or "2024"`,
 		"syntax = \"proto2\";\nmessage M { extensions 100 to 199 [verification = UNVERIFIED], 500 to max; }": "a.proto:2:62: syntax error: expecting ';'",
 	} {
 		if _, err := compile(text); err == nil || err.Error() != want {

@@ -1,25 +1,20 @@
 package protofile
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/bufbuild/protocompile/ast"
-	"github.com/bufbuild/protocompile/reporter"
-)
-
-// known2023 returns the text of a file of edition 2024 as one of edition 2023, which the
-// parser knows, with every other word where it was; false if it is of another edition.
+// known2023 returns the text of a file of edition 2024 as one of edition 2023, which
+// protocompile knows, with every other word where it was, and any other text as it is.
 // What 2024 adds changes neither JSON nor the encoding: who may use a type (export and
-// local before message and enum), and imports of files for options of others.
+// local before message and enum), and imports of files for options alone.
 //
 // Source: Protobuf Editions, "Edition 2024" and "Language Specification".
-func known2023(text string) (older string, is2024 bool) {
+func known2023(text string) (older string) {
 	w := words{text: text}
 	if w.next() != "edition" || w.next() != "=" {
-		return text, false
+		return text
 	}
 	if edition := w.next(); edition != `"2024"` && edition != `'2024'` {
-		return text, false
+		return text
 	}
 	changed := []byte(text)
 	copy(changed[w.from+1:], "2023")
@@ -34,29 +29,14 @@ func known2023(text string) (older string, is2024 bool) {
 		switch began := before == ";" || before == "{" || before == "}"; {
 		case !began:
 		case word == "import" && w.peek(1) == "option":
-			from := w.from
-			for word != ";" && word != "" {
-				word = w.next()
-			}
-			blank(from, w.at)
+			word = w.next()
+			blank(w.from, w.at)
 		case (word == "export" || word == "local") && (w.peek(1) == "message" || w.peek(1) == "enum") && w.peek(2) != "=":
 			blank(w.from, w.at)
 			word = before
 		}
 	}
-	return string(changed), true
-}
-
-// unknownEdition is an error if it is not known what a file's edition means.
-func unknownEdition(tree *ast.FileNode) error {
-	if tree.Edition == nil {
-		return nil
-	}
-	edition := tree.Edition.Edition
-	if v := edition.AsString(); v != "2023" {
-		return reporter.Errorf(tree.NodeInfo(edition), "edition %.20q is unknown: 2023 and 2024 are possible", v)
-	}
-	return nil
+	return string(changed)
 }
 
 // words goes from word to word of a text, over comments.

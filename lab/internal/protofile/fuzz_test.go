@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // edition2024 has what edition 2024 adds, and what only looks like it.
@@ -50,9 +48,8 @@ func FuzzCompile(f *testing.F) {
 			}
 			return "", fs.ErrNotExist
 		}
-		c := &compiler{read: read, known: &protoregistry.Files{}}
-		err := c.compile(t.Context(), "fuzzed.proto")
-		if err != nil && strings.Contains(explain(err).Error(), "\n") {
+		_, err := compile(t.Context(), []string{"fuzzed.proto"}, read)
+		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q", err)
 		}
 	})
