@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
-	"lines of docs":                     10_066,
+	"lines of docs":                     10_069,
 	"lines of tests":                    113_575,
 	"methods of call and attempt":       148,
 }

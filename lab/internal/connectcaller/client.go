@@ -54,7 +54,7 @@ func For(o Options) (Caller, error) { //nolint:ireturn // one of two
 // Life: New; Ready if wanted; calls; Close when all have ended.
 type Client struct {
 	options   Options
-	url       string
+	host, url string
 	header    http.Header // of each call
 	dialer    dialer
 	transport *http.Transport
@@ -91,7 +91,7 @@ func New(o Options) (*Client, error) {
 	if err := o.Way.Check(o.Strategy); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, url: "http://" + host + o.Method, header: header(o)}
+	c := &Client{options: o, host: host, url: "http://" + host + o.Method, header: header(o)}
 	if o.TLS != nil {
 		c.url = "https://" + host + o.Method
 	}

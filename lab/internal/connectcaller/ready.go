@@ -22,23 +22,30 @@ const (
 	unknown = "cabrank-lab-asks"
 )
 
-// Ready opens the connections that live as long as the client, and returns when the server
-// has shown over each that it understands the way. It sends what every server refuses
-// before its handlers see it: a request without a message, in a compression that there
-// is not. Over HTTP/1.1 it opens one connection; calls open the others.
+// Ready returns when the server has shown that it understands the way, and opens the
+// connections that live as long as the client; over HTTP/1.1 calls open all but the first.
+// It sends one request that servers refuse before their handlers see it: without a message,
+// and in a compression that there is not. (Of a method to which callers stream, connect-es
+// starts the handler, which gets an error in place of a message.)
 //
 // Errors: one line: nobody listens until ctx ends; the server does not understand the
 // way; it does not have the method.
 func (c *Client) Ready(ctx context.Context) error {
-	for _, w := range c.ways {
-		if err := c.ready(ctx, w); err != nil {
-			return fmt.Errorf("target %.80q %w", c.options.Target, err)
+	err := c.ready(ctx, c.ways[0])
+	for _, w := range c.ways[1:] {
+		if l, ok := w.over.(*lane); ok && err == nil {
+			if _, err = l.open(ctx, c.host, nil); err != nil {
+				err = c.unreachable(ctx, err)
+			}
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("target %.80q %w", c.options.Target, err)
 	}
 	return nil
 }
 
-// ready asks over one connection, again while nobody listens there.
+// ready asks, again while nobody listens.
 func (c *Client) ready(ctx context.Context, w way) error {
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
@@ -46,11 +53,13 @@ func (c *Client) ready(ctx context.Context, w way) error {
 	for {
 		err := c.ask(ctx, w)
 		dialed, ok := errors.AsType[*net.OpError](err)
-		if !ok || dialed.Op != "dial" {
+		switch {
+		case last != nil && ctx.Err() != nil:
+			return last // it says more than that the time is over
+		case !ok || dialed.Op != "dial":
 			return err
-		}
-		if last == nil || !dialed.Timeout() {
-			last = err // it says more than that the time is over
+		case last == nil || !dialed.Timeout():
+			last = err
 		}
 		select {
 		case <-again.C:
@@ -90,8 +99,10 @@ func (o Options) question(h http.Header) {
 	h.Set("Content-Type", o.contentType())
 	switch {
 	case o.Way.protocol() != Connect:
+		// Without te, which C-core asks for, and with what is no time, which grpc-js refuses:
+		// neither looks at the compression of a stream without messages.
 		h.Set("Grpc-Encoding", unknown)
-		h.Set("TE", "trailers")
+		h.Set("Grpc-Timeout", unknown)
 	case o.ClientStreams || o.ServerStreams:
 		h.Set("Connect-Protocol-Version", "1")
 		h.Set("Connect-Content-Encoding", unknown)
@@ -129,11 +140,20 @@ func (c *Client) judge(response *http.Response, body []byte) error {
 	case response.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("has no %s for callers by %s (HTTP status 404)", o.Method, o.Way.name())
 	}
-	hint := "try another protocol"
-	if got == "application/grpc" || response.StatusCode == http.StatusUnsupportedMediaType {
-		hint = "try the protocol grpc"
+	return fmt.Errorf("does not speak %s: %s was answered with HTTP status %d and the content type %.60q; %s",
+		o.Way.spoken(), o.Method, response.StatusCode, got, o.Way.hint(response.StatusCode, got))
+}
+
+// hint says what to try where an answer is not of the protocol.
+func (w Way) hint(status int, got string) string {
+	grpc := strings.HasPrefix(got, "application/grpc")
+	switch {
+	case w.JSON() && (grpc && w.protocol() == GRPC || status == http.StatusUnsupportedMediaType):
+		return "try the codec proto, or another protocol"
+	case grpc || status == http.StatusUnsupportedMediaType:
+		return "try the protocol grpc"
 	}
-	return fmt.Errorf("does not speak %s: %s was answered with HTTP status %d and the content type %.60q; %s", o.Way.name(), o.Method, response.StatusCode, got, hint)
+	return "try another protocol"
 }
 
 // understood reports whether an answer is of the protocol.

@@ -27,9 +27,8 @@ func TestReady(t *testing.T) {
 			o := s.options(t, w, method, 1, "hello")
 			o.Strategy = caller.Pool(3)
 			c := client(t, o)
-			before := s.conns.Load()
-			if err := c.Ready(t.Context()); err != nil || s.conns.Load()-before != 3 {
-				t.Errorf("%s, %s: %v, %d connections", w, method, err, s.conns.Load()-before)
+			if err := c.Ready(t.Context()); err != nil || c.Opened() != 3 {
+				t.Errorf("%s, %s: %v, %d connections", w, method, err, c.Opened())
 			}
 		}
 	}
@@ -65,8 +64,8 @@ func TestReadyTellsWhoSpeaksOnlyGRPC(t *testing.T) {
 	for _, w := range []Way{{Protocol: Connect}, {Protocol: Connect, Codec: jsonWord}, {Protocol: GRPCWeb}} {
 		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
 			err := client(t, s.options(t, w, method, 1, "hello")).Ready(t.Context())
-			want := `target "` + s.addr + `" does not speak ` + w.name() + ": /test.Service/" + method + " was answered with HTTP status 415 and the content type "
-			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "; try the protocol grpc") {
+			want := `target "` + s.addr + `" does not speak ` + w.spoken() + ": /test.Service/" + method + " was answered with HTTP status 415 and the content type "
+			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; try the ") {
 				t.Errorf("%s, %s: %v", w, method, err)
 			}
 		}

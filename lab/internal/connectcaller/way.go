@@ -101,11 +101,13 @@ func (w Way) name() string {
 	return map[string]string{GRPC: "gRPC", Connect: "Connect", GRPCWeb: "gRPC-Web"}[w.protocol()]
 }
 
-// String is the way in words.
-func (w Way) String() string {
-	words := w.name()
+// spoken is the way without the version of HTTP.
+func (w Way) spoken() string {
 	if w.JSON() {
-		words += " with JSON"
+		return w.name() + " with JSON"
 	}
-	return words + " over HTTP/" + orFirst(w.HTTP, Versions())
+	return w.name()
 }
+
+// String is the way in words.
+func (w Way) String() string { return w.spoken() + " over HTTP/" + orFirst(w.HTTP, Versions()) }
