@@ -265,7 +265,7 @@ var layers = map[string]layer{
 	// A network as that of a cluster's node; what runs in it is started by others.
 	"lab/internal/podnet": {
 		inside:     []string{"lab/internal/testbed"},
-		outside:    []string{"golang.org/x/sys"},
+		outside:    []string{"github.com/google/nftables", "golang.org/x/sys"},
 		documented: true,
 	},
 	// Control groups; what runs in them is started by others.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,31 +20,27 @@ import (
 //	  }
 //	}
 type rules struct {
-	made int    // maps so far: each has a name of its own
-	pods string // the map that holds, "" for none
+	conn  *nftables.Conn
+	table *nftables.Table
+	chain *nftables.Chain
+	made  int           // maps so far: each has a name of its own
+	pods  *nftables.Set // the map that holds, nil for none
 }
 
-const (
-	table = "cabrank"
-	chain = "callers"
-	// integer and address are nft(8)'s kinds of keys and values.
-	integer, address = 4, 7
-	// register is the one of the kernel that expressions hand values on in.
-	register = unix.NFT_REG_1
-)
-
 func newRules() (*rules, error) {
-	const dstnat = -100
-	priority := int32(dstnat)
-	b := newBatch()
-	b.say(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE, text(unix.NFTA_TABLE_NAME, table))
-	b.say(unix.NFT_MSG_NEWCHAIN, unix.NLM_F_CREATE,
-		text(unix.NFTA_CHAIN_TABLE, table), text(unix.NFTA_CHAIN_NAME, chain), text(unix.NFTA_CHAIN_TYPE, "nat"),
-		nested(unix.NFTA_CHAIN_HOOK, number(unix.NFTA_HOOK_HOOKNUM, unix.NF_INET_LOCAL_OUT), number(unix.NFTA_HOOK_PRIORITY, uint32(priority))))
-	if err := b.send(); err != nil {
+	conn, err := nftables.New()
+	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	return &rules{}, nil
+	r := &rules{conn: conn, table: conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "cabrank"})}
+	r.chain = conn.AddChain(&nftables.Chain{
+		Table: r.table, Name: "callers", Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+	})
+	if err := conn.Flush(); err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	return r, nil
 }
 
 // set puts a plan in the place of the last one, at once.
@@ -51,21 +49,18 @@ func (r *rules) set(p Plan) error {
 	if err != nil {
 		return err
 	}
-	b := newBatch()
-	b.say(unix.NFT_MSG_DELRULE, 0, text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, chain)) // all of the chain
-	if r.pods != "" {
-		b.say(unix.NFT_MSG_DELSET, 0, text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, r.pods))
+	r.conn.FlushChain(r.chain)
+	if r.pods != nil {
+		r.conn.DelSet(r.pods)
 	}
-	next := ""
+	var next *nftables.Set
 	if len(pods) > 0 {
-		r.made++
-		next = fmt.Sprintf("pods%d", r.made)
-		b.addMap(next, pods)
-		b.say(unix.NFT_MSG_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_APPEND,
-			text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, chain),
-			nested(unix.NFTA_RULE_EXPRESSIONS, sendTo(next, len(pods), p.Port)...))
+		if next, err = r.addMap(pods); err != nil {
+			return fmt.Errorf("nftables: %w", err)
+		}
+		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(next, len(pods), p.Port)})
 	}
-	if err := b.send(); err != nil {
+	if err := r.conn.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
 	r.pods = next
@@ -73,54 +68,30 @@ func (r *rules) set(p Plan) error {
 }
 
 // addMap adds a map of numbers from 0 on to addresses.
-func (b *batch) addMap(name string, pods []netip.Addr) {
-	b.say(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE,
-		text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, name), number(unix.NFTA_SET_ID, 1), number(unix.NFTA_SET_FLAGS, unix.NFT_SET_MAP),
-		number(unix.NFTA_SET_KEY_TYPE, integer), number(unix.NFTA_SET_KEY_LEN, 4),
-		number(unix.NFTA_SET_DATA_TYPE, address), number(unix.NFTA_SET_DATA_LEN, 4))
-	var elements [][]byte
+func (r *rules) addMap(pods []netip.Addr) (*nftables.Set, error) {
+	r.made++
+	m := &nftables.Set{Table: r.table, Name: fmt.Sprintf("pods%d", r.made), IsMap: true, KeyType: nftables.TypeInteger, DataType: nftables.TypeIPAddr}
+	var elements []nftables.SetElement
 	for i, pod := range pods {
-		elements = append(elements, nested(unix.NFTA_LIST_ELEM,
-			value(unix.NFTA_SET_ELEM_KEY, binary.NativeEndian.AppendUint32(nil, uint32(i))),
-			value(unix.NFTA_SET_ELEM_DATA, pod.AsSlice())))
+		elements = append(elements, nftables.SetElement{Key: binary.NativeEndian.AppendUint32(nil, uint32(i)), Val: pod.AsSlice()})
 	}
-	b.say(unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE,
-		text(unix.NFTA_SET_ELEM_LIST_TABLE, table), text(unix.NFTA_SET_ELEM_LIST_SET, name),
-		nested(unix.NFTA_SET_ELEM_LIST_ELEMENTS, elements...))
+	return m, r.conn.AddSet(m, elements)
 }
-
-// value returns an attribute with data in it.
-func value(kind int, data []byte) []byte { return nested(kind, attribute(unix.NFTA_DATA_VALUE, data)) }
 
 // sendTo is the rule: TCP to the Service gets one of n addresses.
-func sendTo(pods string, n int, port uint16) [][]byte {
+func sendTo(pods *nftables.Set, n int, port uint16) []expr.Any {
+	const register = unix.NFT_REG_1
 	service := netip.MustParseAddr(Service)
-	return [][]byte{
-		payload(unix.NFT_PAYLOAD_NETWORK_HEADER, 16, 4), // RFC 791: the destination
+	equal := func(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: data} }
+	return []expr.Any{
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4}, // RFC 791: the destination
 		equal(service.AsSlice()),
-		expression("meta", number(unix.NFTA_META_KEY, unix.NFT_META_L4PROTO), number(unix.NFTA_META_DREG, register)),
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register},
 		equal([]byte{unix.IPPROTO_TCP}),
-		payload(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2), // its port
+		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // its port
 		equal(binary.BigEndian.AppendUint16(nil, port)),
-		expression("numgen", number(unix.NFTA_NG_DREG, register), number(unix.NFTA_NG_MODULUS, uint32(n)), number(unix.NFTA_NG_TYPE, unix.NFT_NG_RANDOM)),
-		expression("lookup", number(unix.NFTA_LOOKUP_SREG, register), number(unix.NFTA_LOOKUP_DREG, register), text(unix.NFTA_LOOKUP_SET, pods)),
-		expression("nat", number(unix.NFTA_NAT_TYPE, unix.NFT_NAT_DNAT), number(unix.NFTA_NAT_FAMILY, unix.NFPROTO_IPV4),
-			number(unix.NFTA_NAT_REG_ADDR_MIN, register)),
+		&expr.Numgen{Register: register, Modulus: uint32(n), Type: unix.NFT_NG_RANDOM},
+		&expr.Lookup{SourceRegister: register, DestRegister: register, IsDestRegSet: true, SetName: pods.Name, SetID: pods.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register},
 	}
-}
-
-// expression is one step of a rule.
-func expression(name string, attributes ...[]byte) []byte {
-	return nested(unix.NFTA_LIST_ELEM, text(unix.NFTA_EXPR_NAME, name), nested(unix.NFTA_EXPR_DATA, attributes...))
-}
-
-// payload takes bytes of a header.
-func payload(header, offset, length uint32) []byte {
-	return expression("payload", number(unix.NFTA_PAYLOAD_DREG, register), number(unix.NFTA_PAYLOAD_BASE, header),
-		number(unix.NFTA_PAYLOAD_OFFSET, offset), number(unix.NFTA_PAYLOAD_LEN, length))
-}
-
-// equal ends the rule for a packet in which what was taken is something else.
-func equal(data []byte) []byte {
-	return expression("cmp", number(unix.NFTA_CMP_SREG, register), number(unix.NFTA_CMP_OP, unix.NFT_CMP_EQ), value(unix.NFTA_CMP_DATA, data))
 }
