@@ -45,6 +45,30 @@ func (c cells) spread(arm, load, figure string) spread {
 	return spreadOf(blocks, figure)
 }
 
+// errors is the mean share of the calls without an answer in the blocks to look at: a
+// median would not know of a few blocks in which many were refused. NaN without blocks.
+func (c cells) errors(arm, load string) float64 {
+	blocks, _ := c.of(arm, load)
+	sum := 0.0
+	for _, b := range blocks {
+		if b.Silent {
+			sum++
+			continue
+		}
+		sum += b.Figures["errors"]
+	}
+	return sum / float64(len(blocks))
+}
+
+// besideErrors adds to what a figure of answered calls is told of how many had none, where
+// that is more than the figure can spare: without it who refuses looks fast.
+func besideErrors(text, figure string, errors float64) string {
+	if f, _ := result.Known(figure); f.Answers() && errors > f.Spare() {
+		return text + ", " + percent(errors) + " errors"
+	}
+	return text
+}
+
 // round returns the block of a round, or nil.
 func (c cells) round(arm, load string, round int) *result.Block {
 	for _, b := range c[cellKey{arm, load}] {

@@ -123,14 +123,13 @@ func (t Two) verdicts() ([]verdict, error) {
 	notPairs := t.paired()
 	for i := range judged {
 		v := &judged[i]
-		c := v.claim
-		v.base, v.other = a.spread(c.Base, c.Load, c.Figure), b.spread(c.Other, c.Load, c.Figure)
-		if v.withheld = withheld(t.A, c.Figure); v.withheld == "" {
-			v.withheld = withheld(t.B, c.Figure)
+		if v.withheld = withheld(t.A, v.claim.Figure); v.withheld == "" {
+			v.withheld = withheld(t.B, v.claim.Figure)
 		}
 		if v.withheld == "" && notPairs != "" {
 			v.withheld = "not pairs"
 		}
+		v.look(a, b)
 	}
 	return judged, nil
 }

@@ -115,10 +115,14 @@ func (t TwoLoads) Page() Page {
 		}
 		return plot.Gray, false
 	}
-	tail := tailChart("Of all calls,", "both", []armRead{{arm: "B", all: t.B.Record.Latency()}, {arm: "A", all: t.A.Record.Latency()}}, pen)
+	tail := tailChart("Of all calls,", "both", []armRead{t.read("B", t.B), t.read("A", t.A)}, pen)
 	p.add(Part{Heading: "Figures", Charts: tail, Tables: tables(t.Figures(), t.Errors())})
 	p.add(Part{Heading: "How it was measured", Tables: []Table{t.sides()}})
 	return p
+}
+
+func (TwoLoads) read(name string, l Load) armRead {
+	return armRead{arm: name, all: l.Record.Latency(), errors: l.Record.FailedShare()}
 }
 
 // sides tells where and how each was measured.

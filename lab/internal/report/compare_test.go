@@ -92,7 +92,7 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 		t.Fatal(err)
 	}
 	lines := strings.Join(seeds.Summary(), "\n")
-	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians); no verdict, not pairs.", "No verdict: the runs have other seeds (7 and 8)"} {
+	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %; no verdict, not pairs.", "No verdict: the runs have other seeds (7 and 8)"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no %q in\n%s", want, lines)
 		}

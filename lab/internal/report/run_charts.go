@@ -175,7 +175,7 @@ func (r Run) lowToHigh(all cells, load, name string) string {
 	var values []value
 	for _, a := range r.Result.Arms {
 		if s := all.spread(a.Name, load, name); s.number() {
-			values = append(values, value{a.Name, s})
+			values = append(values, value{besideErrors(a.Name, name, all.errors(a.Name, load)), s})
 		}
 	}
 	if len(values) == 0 {
@@ -335,7 +335,7 @@ func (r Run) bars(all cells, load, name string) []plot.Bars {
 		}
 		row := plot.Bar{Label: a.Name, Text: "not known"}
 		if s := all.spread(a.Name, load, name); s.known > 0 {
-			row.Text = figureText(name, s.middle)
+			row.Text = besideErrors(figureText(name, s.middle), name, all.errors(a.Name, load))
 			if s.number() {
 				row.Values = []float64{s.middle}
 				most = max(most, s.middle)

@@ -90,6 +90,7 @@ func (r Run) courseLoads(all cells) []string {
 type armRead struct {
 	arm    string
 	all    *latency.Histogram // of all blocks to look at; nil if that was not asked for
+	errors float64
 	blocks int
 	course *course // of the first of them
 }
@@ -98,7 +99,7 @@ func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) 
 	var read []armRead
 	for _, arm := range r.drawOrder() {
 		blocks, _ := all.of(arm, load)
-		one := armRead{arm: arm, all: latency.New()}
+		one := armRead{arm: arm, all: latency.New(), errors: all.errors(arm, load)}
 		for _, b := range blocks {
 			if !tail && one.course != nil {
 				break
@@ -169,9 +170,12 @@ func tailChart(where, of string, read []armRead, pen func(string) (plot.Pen, boo
 func fastAndSlow(read []armRead, share float64) string {
 	by := func(a, b armRead) int { return cmp.Compare(a.all.At(share), b.all.At(share)) }
 	fast, slow := slices.MinFunc(read, by), slices.MaxFunc(read, by)
-	text := fmt.Sprintf("%s with %s", span(fast.all.At(share)), fast.arm)
+	told := func(a armRead) string {
+		return fmt.Sprintf("%s with %s", span(a.all.At(share)), besideErrors(a.arm, "max", a.errors))
+	}
+	text := told(fast)
 	if slow.arm != fast.arm {
-		text += fmt.Sprintf(", %s with %s", span(slow.all.At(share)), slow.arm)
+		text += ", " + told(slow)
 	}
 	return text
 }

@@ -52,17 +52,17 @@ func TestRunSummary(t *testing.T) {
 				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians); no verdict, a quick run has none on tails.",
-				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians), with errors of 0.92 % and 0.62 %; no verdict, a quick run has none on tails.",
+				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians), with errors of 0.92 % and 0.62 %; no verdict, too few pairs (2, needs 10).",
 				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians); no verdict, too few pairs (2, needs 10).",
-				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians); no verdict, too few pairs (2, needs 10).",
+				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians), with errors of 0.92 % and 0.62 %; no verdict, too few pairs (2, needs 10).",
 				"A quick run: figures to look at, and no verdict on tails.", envy,
 			},
 		},
 		{
 			name: "cut short", spoil: func(r *result.Run) { r.Cut, r.Blocks, r.Claims = true, r.Blocks[:45], r.Claims[:1] },
 			want: []string{
-				"cabrank against round-robin at 80/s: p90 43.6 ms and 86.2 ms (medians); no verdict, the run was cut short.",
+				"cabrank against round-robin at 80/s: p90 43.6 ms and 86.2 ms (medians), with errors of 0.96 % and 0.49 %; no verdict, the run was cut short.",
 				"Cut short after ", envy,
 			},
 		},
@@ -75,7 +75,7 @@ func TestRunSummary(t *testing.T) {
 				}
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90 42.2 ms and 78.6 ms (medians); no verdict, too few pairs (9 of 12 known, needs 10).",
+				"cabrank against round-robin at 80/s: p90 42.2 ms and 78.6 ms (medians), with errors of 0.96 % and 0.43 %; no verdict, too few pairs (9 of 12 known, needs 10).",
 				"Marked and not judged, for reasons that are listed: 12 of 48 blocks.", envy,
 			},
 		},
@@ -90,7 +90,7 @@ func TestRunSummary(t *testing.T) {
 				}
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90 higher without bound (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy,
+				"cabrank against round-robin at 80/s: p90 higher without bound, with errors of 100 % and 0.49 % (medians no answer and 82.5 ms); cabrank answered no call in 12 of 12 runs.", envy,
 			},
 		},
 		{
@@ -120,6 +120,52 @@ func TestRunSummary(t *testing.T) {
 			got := Run{Result: whole}.Summary()
 			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+// An arm that refuses calls is not praised for the time of those that it answers, and what
+// it refused stands in the sentence.
+func TestRefusalsAreTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		effect      float64 // latency of cabrank over that of the other
+		refuses     string
+		share       float64
+		first, page string
+	}{
+		"faster, and refuses": {
+			0.5, "cabrank", 0.37,
+			"cabrank against round-robin at 80/s: p90 43.1 ms and 82.5 ms (medians), with errors of 37.0 % and 0 %; no verdict, errors differ.",
+			"no verdict, errors differ",
+		},
+		"slower, and refuses": {2, "cabrank", 0.37, "cabrank against round-robin at 80/s: p90 ", " %, with errors of 37.0 % and 0 %"},
+		"faster, and the other refuses": {
+			0.5, "round-robin", 0.37, "cabrank against round-robin at 80/s: p90 lower by 4", " %, with errors of 0 % and 37.0 %",
+		},
+		"as fast, and refuses":      {1, "cabrank", 0.37, "cabrank against round-robin at 80/s: p90 ", "no verdict, errors differ"},
+		"faster, and refuses a few": {0.5, "cabrank", 0.002, "cabrank against round-robin at 80/s: p90 lower by 4", " %, with errors of 0.20 % and 0 %"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := decided()
+			o.Effect = tc.effect
+			r := madeUp(t, o)
+			r.Result.Claims = r.Result.Claims[:1]
+			for i := range r.Result.Blocks {
+				b := &r.Result.Blocks[i]
+				b.Figures["errors"] = 0
+				if b.Arm == tc.refuses {
+					b.Figures["errors"] = tc.share
+				}
+			}
+			if got := r.Summary()[0]; !strings.HasPrefix(got, tc.first) || !strings.Contains(got, tc.page) {
+				t.Errorf("got %s\nwant %s ... %s", got, tc.first, tc.page)
+			}
+			text := string(r.Page().HTML())
+			for _, want := range []string{tc.page, tc.refuses + ", " + percent(tc.share) + " errors"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in the page", want)
+				}
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
@@ -15,6 +16,8 @@ type verdict struct {
 	withheld   string // why nothing is said, whatever the pairs say; else ""
 	// base and other are the medians, for the reader.
 	base, other spread
+	// refused has the errors of both arms, if the figure leaves them out; else "".
+	refused string
 }
 
 // verdicts judges all claims of a run, the primary one first.
@@ -35,12 +38,29 @@ func (r Run) verdicts() ([]verdict, error) {
 		return nil, err
 	}
 	for i := range judged {
-		v := &judged[i]
-		v.withheld = withheld(r.Result, v.claim.Figure)
-		v.base = all.spread(v.claim.Base, v.claim.Load, v.claim.Figure)
-		v.other = all.spread(v.claim.Other, v.claim.Load, v.claim.Figure)
+		judged[i].withheld = withheld(r.Result, judged[i].claim.Figure)
+		judged[i].look(all, all)
 	}
 	return judged, nil
+}
+
+// look fills in what the blocks of both sides came to, and says no verdict if the errors
+// forbid it: calls that were refused took no time, so a figure of the answered ones makes
+// an arm look good that answers the easy ones only. Only that it is worse holds all the
+// same: calls without an answer would not have made it better.
+func (v *verdict) look(base, other cells) {
+	c := v.claim
+	v.base, v.other = base.spread(c.Base, c.Load, c.Figure), other.spread(c.Other, c.Load, c.Figure)
+	f, _ := result.Known(c.Figure)
+	b, o := base.errors(c.Base, c.Load), other.errors(c.Other, c.Load)
+	if !f.Answers() || !(b > 0 || o > 0) {
+		return
+	}
+	v.refused = fmt.Sprintf(", with errors of %s and %s", percent(o), percent(b))
+	worse := o > b && v.comparison.Verdict == stats.Higher || b > o && v.comparison.Verdict == stats.Lower
+	if math.Abs(o-b) > f.Spare() && v.decided() && !worse {
+		v.withheld = "errors differ"
+	}
 }
 
 // judgedFigure is the figure of a block as it counts for a verdict.
@@ -116,9 +136,9 @@ func (v verdict) decided() bool { return v.withheld == "" && v.comparison.Verdic
 // words says the verdict, without who and where: "p99 lower by 31–44 %".
 func (v verdict) words() string {
 	if v.withheld != "" {
-		return v.comparison.Figure + ": no verdict, " + v.withheld
+		return v.comparison.Figure + ": no verdict, " + v.withheld + v.refused
 	}
-	return v.comparison.Words()
+	return v.comparison.Words() + v.refused
 }
 
 // without says why there is no verdict: "too few pairs (2, needs 10)".
@@ -145,7 +165,7 @@ func (v verdict) told(text, base, other string) string {
 	case v.decided():
 		text += fmt.Sprintf("%s (medians %s)", v.words(), medians)
 	default:
-		text += fmt.Sprintf("%s %s (medians); no verdict, %s", v.comparison.Figure, medians, v.without())
+		text += fmt.Sprintf("%s %s (medians)%s; no verdict, %s", v.comparison.Figure, medians, v.refused, v.without())
 	}
 	if silence := v.comparison.Silence(base, other); silence != "" {
 		text += "; " + silence

@@ -77,6 +77,31 @@ func Known(name string) (Info, bool) {
 // verdict on it.
 func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" }
 
+// Answers reports whether a figure is about answered calls and leaves failed ones out: it
+// says nothing of an arm without its errors.
+func (f Info) Answers() bool {
+	switch f.Name {
+	case "recovery", "rebalance":
+		return false
+	case "over_ideal", "over_ideal_mean":
+		return true
+	}
+	return f.Unit == Seconds || f.Unit == CPUSeconds
+}
+
+// Spare is by how much the errors of two arms may differ before such a figure of one is
+// not to be set beside that of the other: a tenth of the calls beyond a quantile, none for
+// the longest call, and one call in a thousand for all others.
+func (f Info) Spare() float64 {
+	switch {
+	case f.Share > 0:
+		return (1 - f.Share) / 10
+	case f.Name == "max":
+		return 0
+	}
+	return 0.001
+}
+
 // Measure fills in what follows from the record of the block: Figures, Beyond, Silent,
 // Errors and Workers. Processes and Events are there already. workers is how many there
 // are, so that those without any call count in "spread".
@@ -103,10 +128,11 @@ func (b *Block) Measure(r *traffic.Record, workers int) {
 }
 
 // Against adds how far the latencies are from those of a perfect queue that was given the
-// same calls.
+// same calls, and serves them all: who refuses some can be better than it, so nothing is
+// told if a call had no answer.
 func (b *Block) Against(r *traffic.Record, ideal *latency.Histogram) {
-	all := r.Latency()
-	if b.Silent || all.Count() == 0 || ideal.Mean() == 0 {
+	all := r.Calls.Answered
+	if all.Count() == 0 || all.Count() < r.Due || ideal.Mean() == 0 {
 		return
 	}
 	b.Figures["over_ideal_mean"] = float64(all.Mean()) / float64(ideal.Mean())

@@ -279,4 +279,11 @@ func TestAgainst(t *testing.T) {
 			t.Errorf("%d calls: p99 is %v times that of the ideal", 100*c.seconds, v)
 		}
 	}
+	var refusing result.Block // who refuses some can be faster than a queue that serves all
+	ideal := latency.New()
+	ideal.Record(20 * time.Millisecond)
+	refusing.Against(record(150, 3), ideal)
+	if len(refusing.Figures) > 0 {
+		t.Errorf("with calls that failed: %v", refusing.Figures)
+	}
 }
