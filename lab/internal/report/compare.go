@@ -204,9 +204,9 @@ func (t Two) Figures() Table {
 		}
 	}
 	for _, key := range t.common() {
-		left, _ := a.of(key.arm, key.load)
-		right, _ := b.of(key.arm, key.load)
-		row := []string{key.load, key.arm, fromTo(strconv.Itoa(len(left)), strconv.Itoa(len(right)))}
+		left, markedA := a.of(key.arm, key.load)
+		right, markedB := b.of(key.arm, key.load)
+		row := []string{key.load, key.arm, fromTo(starred(strconv.Itoa(len(left)), markedA), starred(strconv.Itoa(len(right)), markedB))}
 		for _, name := range shown {
 			row = append(row, fromTo(figureText(name, spreadOf(left, name).middle), figureText(name, spreadOf(right, name).middle)))
 		}
@@ -230,7 +230,7 @@ func (t Two) Print(w io.Writer) error { return printed(w, t.Summary(), t.Verdict
 func (t Two) Page() Page {
 	p := Page{Title: "Two runs of " + t.A.Scenario, Lead: "A: " + t.NameA + ". B: " + t.NameB + ".", Summary: t.Summary()}
 	p.add(Part{Heading: "What was compared", Text: []string{compareText}, Tables: tables(t.Verdicts())})
-	p.add(Part{Heading: "Figures", Text: []string{"Medians of the blocks, A → B. They are shown, and not tested."}, Tables: tables(t.Figures())})
+	p.add(Part{Heading: "Figures", Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."}, Tables: tables(t.Figures())})
 	p.add(Part{Heading: "By load", Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}, Charts: t.charts()})
 	method := Part{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}}
 	if t.A.Text != "" {

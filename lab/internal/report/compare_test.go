@@ -100,6 +100,16 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 	if strings.Contains(lines, " lower") || strings.Contains(lines, " higher") {
 		t.Errorf("a verdict in\n%s", lines)
 	}
+	marked := pair
+	noisy := *pair.B
+	noisy.Blocks = slices.Clone(noisy.Blocks)
+	for i := range noisy.Blocks {
+		noisy.Blocks[i].Marks = []string{"noise"}
+	}
+	marked.B = &noisy
+	if rows := marked.Figures().Rows; rows[0][2] != "10 → 10 *" {
+		t.Errorf("medians of marked blocks without a star: %v", rows[0])
+	}
 	cut := pair
 	cut.B.Cut, cut.B.Machine = true, []string{"another one."}
 	lines = strings.Join(cut.Summary(), "\n")

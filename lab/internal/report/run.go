@@ -66,10 +66,12 @@ func (r Run) highest() string {
 	var parts []string
 	for _, h := range r.Result.HighestRates() {
 		switch rate := plainNumber(h.Rate) + "/s"; {
+		case h.Unjudged:
+			parts = append(parts, h.Arm+" not judged")
 		case h.Rate == 0:
 			parts = append(parts, h.Arm+" at none")
 		case h.Top:
-			parts = append(parts, h.Arm+" up to "+rate+", the highest that was measured")
+			parts = append(parts, h.Arm+" up to "+rate+", the highest that was judged")
 		default:
 			parts = append(parts, h.Arm+" up to "+rate)
 		}

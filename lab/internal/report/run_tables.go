@@ -77,11 +77,7 @@ func (r Run) figureTable(all cells) Table {
 			if len(blocks) == 0 {
 				continue
 			}
-			star := ""
-			if marked {
-				star = " *"
-			}
-			row := []string{l.Name, a.Name, fmt.Sprintf("%d%s", len(blocks), star)}
+			row := []string{l.Name, a.Name, starred(strconv.Itoa(len(blocks)), marked)}
 			for _, name := range shown {
 				row = append(row, figureText(name, spreadOf(blocks, name).middle))
 			}
@@ -89,6 +85,14 @@ func (r Run) figureTable(all cells) Table {
 		}
 	}
 	return t
+}
+
+// starred marks what is of blocks that are not judged.
+func starred(text string, marked bool) string {
+	if marked {
+		return text + " *"
+	}
+	return text
 }
 
 // anyKnown reports whether a figure is a number in any cell.

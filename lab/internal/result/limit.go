@@ -11,15 +11,17 @@ type Highest struct {
 	Arm string
 	// Rate is 0 if there are too many errors at the lowest rate already.
 	Rate float64
-	// Top says that it is the highest rate that was measured: there may be higher ones.
+	// Top says that it is the highest rate that was judged: there may be higher ones.
 	Top bool
+	// Unjudged says that all blocks are marked: nothing is known.
+	Unjudged bool
 	// Unit is that of the rate.
 	Unit string
 }
 
 // HighestRates returns it for each arm that was measured at two rates or more; nothing
-// if the run has no limit. A rate counts if the median of its blocks is below the limit,
-// and that of every lower rate. Rates at which other things happen, too, do not count.
+// if the run has no limit. A rate counts if the median of its blocks without marks is below
+// the limit, and that of every lower rate. Rates at which other things happen, too, do not count.
 func (r *Run) HighestRates() (all []Highest) {
 	if r.Limit <= 0 {
 		return nil
@@ -30,7 +32,11 @@ func (r *Run) HighestRates() (all []Highest) {
 			b := &r.Blocks[i]
 			l, known := r.LoadNamed(b.Load)
 			if b.Arm == a.Name && known && l.Unit == "calls/s" && len(b.Events) == 0 {
-				errors[l.X] = append(errors[l.X], b.Figures["errors"])
+				judged := errors[l.X]
+				if b.Judged() {
+					judged = append(judged, b.Figures["errors"])
+				}
+				errors[l.X] = judged
 			}
 		}
 		if len(errors) > 1 {
@@ -41,12 +47,15 @@ func (r *Run) HighestRates() (all []Highest) {
 }
 
 func highest(arm string, errors map[float64][]float64, limit float64) Highest {
-	h := Highest{Arm: arm, Unit: "calls/s", Top: true}
+	h := Highest{Arm: arm, Unit: "calls/s"}
 	var rates []float64
-	for rate := range errors {
-		rates = append(rates, rate)
+	for rate, judged := range errors {
+		if len(judged) > 0 {
+			rates = append(rates, rate)
+		}
 	}
 	slices.Sort(rates)
+	h.Top, h.Unjudged = len(rates) > 0, len(rates) == 0
 	for _, rate := range rates {
 		if median(errors[rate]) >= limit {
 			h.Top = false

@@ -14,7 +14,7 @@ import (
 // another kind, and those at which something happens, do not count.
 func TestHighestRates(t *testing.T) {
 	r := result.Run{
-		Limit: 0.01, Arms: []result.Arm{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
+		Limit: 0.01, Arms: []result.Arm{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}},
 		Loads: []result.Load{
 			{Name: "1", X: 300, Unit: "calls/s"}, {Name: "2", X: 100, Unit: "calls/s"}, {Name: "3", X: 200, Unit: "calls/s"},
 			{Name: "4", X: 900, Unit: "callers"}, {Name: "5", X: 900, Unit: "calls/s"},
@@ -31,10 +31,17 @@ func TestHighestRates(t *testing.T) {
 		add(r.Arms[i].Name, "5", 0, result.Event{Did: "worker-1 killed"})
 	}
 	add("a", "3", 0)
-	add("a", "3", 0.3) // one in three
-	add("d", "1", 0)   // one rate says nothing
+	add("a", "3", 0.3)                       // one in three
+	add("d", "1", 0)                         // one rate says nothing
+	for _, arm := range []string{"b", "e"} { // a marked block says nothing either
+		for _, load := range []string{"1", "2"} {
+			r.Blocks = append(r.Blocks, result.Block{Arm: arm, Load: load, Figures: map[string]float64{"errors": 0.9}, Marks: []string{"noise"}})
+			r.Blocks = append(r.Blocks, r.Blocks[len(r.Blocks)-1])
+		}
+	}
 	want := []result.Highest{
 		{Arm: "a", Rate: 200, Unit: "calls/s"}, {Arm: "b", Rate: 300, Top: true, Unit: "calls/s"}, {Arm: "c", Unit: "calls/s"},
+		{Arm: "e", Unjudged: true, Unit: "calls/s"},
 	}
 	if got := r.HighestRates(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
