@@ -308,7 +308,7 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/traffic", "internal/spelling"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/result", "lab/internal/traffic", "internal/spelling"},
 		outside: []string{"go.yaml.in/yaml/v3"},
 		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},

@@ -13,19 +13,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 const (
 	// maxFile bounds a file, in bytes.
 	maxFile = 1 << 20
-	// mostRounds, mostArms, mostLoads and mostClaims bound what one run has to keep; those
-	// of package result are the same.
-	mostRounds = 1000
-	mostArms   = 100
-	mostLoads  = 200
-	mostClaims = 1000
 	// mostMessages is how many a call of a stream sends at most.
 	mostMessages = 100_000
 	// mostWorkers and mostProcesses bound what is started on one machine.
@@ -110,7 +106,7 @@ func (r *reader) scenario(text []byte, set map[string]string) *Scenario {
 	seed := 1
 	t.whole("seed", &seed, 0, 1<<53)
 	s.Seed = uint64(seed)
-	t.whole("rounds", &s.Rounds, 1, mostRounds)
+	t.whole("rounds", &s.Rounds, 1, result.MostRounds)
 	t.share("limit", &s.Limit)
 	t.duration("pause", &s.Pause)
 	t.arms(s)
@@ -163,8 +159,8 @@ func (t *table) arms(s *Scenario) {
 		t.fault(t.lines["arms"], "arms", "there is none; want a list, with a name each")
 		return
 	}
-	if len(list) > mostArms {
-		t.wrong("arms", "there are %d; at most %d are possible", len(list), mostArms)
+	if len(list) > result.MostArms {
+		t.wrong("arms", "there are %d; at most %d are possible", len(list), result.MostArms)
 		return
 	}
 	for i, item := range list {
@@ -318,8 +314,8 @@ func (t *table) claims(s *Scenario) {
 	for i, node := range t.list("secondary") {
 		s.Secondary = append(s.Secondary, t.claim(node, fmt.Sprintf("secondary[%d]", i+1)))
 	}
-	if n := len(s.Claims()); n > mostClaims {
-		t.wrong("secondary", "there are %d claims; at most %d are possible", n, mostClaims)
+	if n := len(s.Claims()); n > result.MostClaims {
+		t.wrong("secondary", "there are %d claims; at most %d are possible", n, result.MostClaims)
 	}
 }
 
@@ -333,6 +329,14 @@ func (t *table) claim(node *yaml.Node, path string) (c Claim) {
 		if *key.into == "" {
 			t.fault(inner.line, path, "%s is missing", key.name)
 		}
+	}
+	if _, known := result.Known(c.Figure); !known && c.Figure != "" {
+		all := strings.Split(names(result.All(), func(f result.Info) string { return f.Name }), ", ")
+		meant := spelling.Nearest(c.Figure, all)
+		if meant != "" {
+			meant = " did you mean " + meant + "?"
+		}
+		inner.wrong("figure", "%.60q: there is no such figure;%s There are %s", c.Figure, meant, strings.Join(all, ", "))
 	}
 	inner.share("margin", &c.Margin)
 	inner.close()

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -48,8 +49,8 @@ func (t *table) loads(s *Scenario) {
 		s.Loads = append(s.Loads, t.row(&d, inner)...)
 		s.quick.drafts = append(s.quick.drafts, d)
 	}
-	if len(s.Loads) > mostLoads {
-		t.wrong("loads", "there are %d; at most %d are possible", len(s.Loads), mostLoads)
+	if len(s.Loads) > result.MostLoads {
+		t.wrong("loads", "there are %d; at most %d are possible", len(s.Loads), result.MostLoads)
 	}
 	seen := map[string]bool{}
 	for _, l := range s.Loads {
@@ -117,7 +118,7 @@ func (t *table) load(d *draft) {
 	t.duration("timeout", &o.Timeout)
 	t.duration("grace", &o.Grace)
 	t.whole("max_in_flight", &o.Most, 1, 1_000_000)
-	t.whole("rounds", &l.Rounds, 1, mostRounds)
+	t.whole("rounds", &l.Rounds, 1, result.MostRounds)
 	t.whole("workers", &l.Workers, 1, mostWorkers)
 	t.whole("processes", &l.Processes, 1, mostProcesses)
 	t.texts("arms", &l.Arms)

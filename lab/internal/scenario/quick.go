@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 // quick is what changes with --quick.
@@ -22,7 +24,7 @@ func (t *table) quick(drafts []draft) (q quick) {
 		return q
 	}
 	inner := t.table(node, "quick")
-	inner.whole("rounds", &q.rounds, 1, mostRounds)
+	inner.whole("rounds", &q.rounds, 1, result.MostRounds)
 	inner.duration("duration", &q.duration)
 	inner.duration("warmup", &q.warmup)
 	inner.texts("arms", &q.arms)
