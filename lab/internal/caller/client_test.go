@@ -45,6 +45,36 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// What is no address for grpc-go is told before it finds out, in words of its own.
+func TestCheckTarget(t *testing.T) {
+	for _, target := range []string{
+		"localhost:50051", ":50051", "10.0.0.1:1", "[::1]:65535", "dns:///a.example:80", "dns://127.0.0.1:53/a:80",
+		"dns:a:80", "unix:/tmp/x", "unix:///tmp/x", "unix-abstract:x", "passthrough:///a:80",
+	} {
+		if err := CheckTarget(target); err != nil {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	for target, want := range map[string]string{
+		"http://localhost:50051": `address "http://localhost:50051": want host:port without http://, such as localhost:50051`,
+		"https://localhost":      `address "https://localhost": want host:port without https://, such as localhost:8080`,
+		"foo://bar:1/x":          `address "foo://bar:1/x": want host:port without foo://, such as localhost:8080`,
+		"localhost":              `address "localhost" has no port: want host:port, such as localhost:8080, or unix:///path`,
+		"":                       `address "" has no port: want host:port, such as localhost:8080, or unix:///path`,
+		"[::1]":                  `address "[::1]" has no port: want host:port, such as localhost:8080, or unix:///path`,
+		"localhost:":             `address "localhost:" has no port: want host:port, such as localhost:8080, or unix:///path`,
+		"dns:///a":               `address "dns:///a" has no port: want host:port, such as localhost:8080, or unix:///path`,
+		"::1":                    `address "::1": want host:port, such as localhost:8080, or unix:///path`,
+		"a:http":                 `address "a:http": want host:port, such as localhost:8080, or unix:///path`,
+		"a:99999":                `address "a:99999": want host:port, such as localhost:8080, or unix:///path`,
+		"a:1/path":               `address "a:1/path": want host:port, such as localhost:8080, or unix:///path`,
+	} {
+		if err := CheckTarget(target); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", target, err, want)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	all := func(uint64) [][]byte { return nil }
 	for want, o := range map[string]Options{

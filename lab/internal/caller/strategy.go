@@ -2,10 +2,13 @@ package caller
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"google.golang.org/grpc/resolver"
 
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -107,6 +110,40 @@ func (s Strategy) MostUnderWay() int {
 	}
 	most := uint64(traffic.DefaultMost) + others
 	return max(int(min(limit.Cur, most))-others, 1)
+}
+
+// CheckTarget says in a line what is wrong with a target of Options, or nil: of a wrong one
+// grpc-go says what its parts make of it, and without a port it calls 443.
+func CheckTarget(target string) error {
+	scheme, endpoint, _ := strings.Cut(target, ":")
+	switch known := resolver.Get(scheme) != nil; {
+	case known && strings.HasPrefix(scheme, "unix"):
+		return nil
+	case known:
+		if rest, hasAuthority := strings.CutPrefix(endpoint, "//"); hasAuthority {
+			_, endpoint, _ = strings.Cut(rest, "/")
+		}
+	case strings.HasPrefix(endpoint, "//"):
+		example := endpoint[2:]
+		if CheckTarget(example) != nil {
+			example = "localhost:8080"
+		}
+		return fmt.Errorf("address %.80q: want host:port without %.20s://, such as %.80s", target, scheme, example)
+	default:
+		endpoint = target
+	}
+	_, port, err := net.SplitHostPort(endpoint)
+	missing := ""
+	if port == "" && (err == nil || strings.Contains(err.Error(), "missing port")) {
+		missing = " has no port"
+	}
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || missing != "" {
+		return fmt.Errorf("address %.80q%s: want host:port, such as localhost:8080, or unix:///path", target, missing)
+	}
+	return nil
 }
 
 // target completes a target for the strategy: a name is looked up by DNS.

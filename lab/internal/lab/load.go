@@ -79,6 +79,9 @@ func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
 }
 
 func (p *Prepared) prepare(ctx context.Context) error {
+	if err := caller.CheckTarget(p.load.Address); err != nil {
+		return err
+	}
 	if err := checkService(p.load.PIDs); err != nil {
 		return err
 	}

@@ -171,6 +171,28 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// Live figures are those of the answers that came: of calls that take longer than an
+// interval none is answered in the one in which it was due.
+func TestLiveOfLongCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(plan(t, Options{Rate: "100", Duration: 10 * time.Second}), takes(3*time.Second))
+		l.rest = napper{}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.Run(t.Context())
+		}()
+		<-time.After(5505 * time.Millisecond)
+		live := l.Live()
+		near(t, "p50 in seconds", live.P50.Seconds(), 3, 0.07)
+		near(t, "p99 in seconds", live.P99.Seconds(), 3, 0.07)
+		if live.PerSecond != 100 {
+			t.Errorf("%v answers per second", live.PerSecond)
+		}
+		<-done
+	})
+}
+
 // Callers who were refused do not pause, if they are impatient.
 func TestRetryAtOnce(t *testing.T) {
 	refuses := clientFunc(func(ctx context.Context, call Call) Answer {

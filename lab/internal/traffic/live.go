@@ -15,7 +15,7 @@ type Live struct {
 	// PerSecond is how many answers came in each second of the last whole
 	// interval of the timeline; 0 before there is one.
 	PerSecond float64
-	// P50 and P99 are those of the calls that were due in it and answered, to 6 %.
+	// P50 and P99 are those of the answers that came in it, to 6 %.
 	P50, P99 time.Duration
 }
 
@@ -29,24 +29,24 @@ func (l *Load) Live() Live {
 	live.Elapsed = l.now()
 	counted := live.Elapsed - l.plan.Warmup
 	live.Warmup = counted < 0
-	var last Interval
+	var last Coarse
 	for _, t := range l.tallies {
 		t.add(&live, &last, counted)
 	}
-	live.PerSecond = float64(last.Came) / l.tallies[0].record.Timeline.Step.Seconds()
-	live.P50, live.P99 = last.Latencies.Quantile(0.5), last.Latencies.Quantile(0.99)
+	live.PerSecond = float64(last.Count()) / l.tallies[0].record.Timeline.Step.Seconds()
+	live.P50, live.P99 = last.Quantile(0.5), last.Quantile(0.99)
 	return live
 }
 
-// add adds what one tally knows, and its part of the last whole interval.
-func (t *tally) add(live *Live, last *Interval, counted time.Duration) {
+// add adds what one tally knows, and the answers that came to it in the last whole interval.
+func (t *tally) add(live *Live, last *Coarse, counted time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.record
 	live.Answered += r.Calls.Answered.Count()
 	live.Failed += r.Calls.Failed.Count()
 	live.Unsent += r.Unsent.Full + r.Unsent.Late
-	if i := int(counted/r.Timeline.Step) - 1; counted >= r.Timeline.Step && i < len(r.Timeline.Intervals) {
-		last.merge(&r.Timeline.Intervals[i])
+	if i := int(counted/r.Timeline.Step) - 1; i >= 0 && t.came[i%len(t.came)].interval == i {
+		last.merge(&t.came[i%len(t.came)].took)
 	}
 }

@@ -151,7 +151,7 @@ func (l *Load) call(ctx context.Context, t *tally, a arrival) bool {
 	e := ended{arrival: a, begun: time.Since(began)}
 	if l.plan.Timeout > 0 && e.begun-a.due >= l.plan.Timeout {
 		l.under.Add(-1)
-		t.late(a, e.begun-a.due)
+		t.late(a, l.plan.Timeout, e.begun-a.due)
 		return false
 	}
 	e.answer = l.client.Call(ctx, call)

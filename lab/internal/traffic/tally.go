@@ -22,6 +22,15 @@ type tally struct {
 	until    time.Duration // its end: as planned, or earlier when it was cut short
 	record   *Record
 	failures failures
+	// came are the latencies of the answers that came in the interval under way and in
+	// the one before, for live figures.
+	came [2]recent
+}
+
+// recent are the latencies of the answers that came in an interval.
+type recent struct {
+	interval int
+	took     Coarse
 }
 
 func newTally(p Plan) *tally {
@@ -54,6 +63,14 @@ func (t *tally) end(e *ended) {
 	if answered && e.ended >= t.from && e.ended < t.until {
 		r.Came++
 		r.Timeline.at(e.ended-t.from).Came++
+		i := int((e.ended - t.from) / r.Timeline.Step)
+		slot := &t.came[i%len(t.came)]
+		if slot.interval < i {
+			*slot = recent{interval: i}
+		}
+		if slot.interval == i {
+			slot.took.record(e.ended-e.due, 1)
+		}
 	}
 	if !e.counted {
 		t.warm(answered)
@@ -117,14 +134,15 @@ func (t *tally) due(at time.Duration) *Interval {
 	return interval
 }
 
-// late records a call whose deadline passed before it could be sent.
-func (t *tally) late(a arrival, age time.Duration) {
+// late records a call whose deadline passed before it could be sent: its caller has
+// waited for the timeout, however late it was by then.
+func (t *tally) late(a arrival, timeout, lag time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.unsent(a) {
 		t.record.Unsent.Late++
-		t.record.Unsent.Ages.Record(age)
-		t.record.Lag.Record(age)
+		t.record.Unsent.Ages.Record(timeout)
+		t.record.Lag.Record(lag)
 	}
 }
 
