@@ -25,6 +25,8 @@ type Bar struct {
 	Label string
 	// Values are those of the parts, in their order, from 0 up.
 	Values []float64
+	// Marked says that it is not judged: it is hollow.
+	Marked bool
 	// Text stands behind the label: the sum, in words.
 	Text string
 }
@@ -54,8 +56,8 @@ func (b Bars) Panel(size Size) []byte {
 		sum := 0.0
 		for part, v := range row.Values {
 			from, to := d.across(sum), d.across(sum+v)
-			d.put(`<g class="%s"><rect x="%s" y="%d" width="%s" height="%d"/></g>`,
-				b.Parts[part].Pen.class(), number(from), y+barTop, number(to-from), barThick)
+			d.put(`<g class="%s"><rect%s x="%s" y="%d" width="%s" height="%d"/></g>`,
+				b.Parts[part].Pen.class(), hollow(row.Marked), number(from), y+barTop, number(to-from), barThick)
 			sum += v
 		}
 	}
@@ -72,7 +74,7 @@ func (b Bars) Words() string {
 		for i, v := range row.Values {
 			parts = append(parts, b.Parts[i].Label+" "+b.X.name(v))
 		}
-		fmt.Fprintf(&w, " %s: %s.", row.Label, strings.Join(parts, ", "))
+		fmt.Fprintf(&w, " %s: %s.", row.Label, judged(strings.Join(parts, ", "), row.Marked))
 	}
 	return strings.TrimSpace(w.String() + " " + b.Note)
 }

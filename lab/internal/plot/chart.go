@@ -1,6 +1,9 @@
 package plot
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Chart is one picture: lines over one axis, with what they say in words.
 type Chart struct {
@@ -49,6 +52,9 @@ type Line struct {
 	Broken bool
 	Dots   bool
 	Spans  []Span
+
+	breaks []int // points that no line leads to
+	marked []int // points that are not judged
 }
 
 func (l Line) namedAtEnd() bool { return l.At == 0 }
@@ -61,6 +67,27 @@ type Span struct{ X, Low, High float64 }
 
 // Add appends a point. A line needs one to be drawn, and its x never falls.
 func (l *Line) Add(x, y float64) { l.Points = append(l.Points, Point{x, y}) }
+
+// AddMarked appends a point that is not judged: its dot is hollow.
+func (l *Line) AddMarked(x, y float64) {
+	l.marked = append(l.marked, len(l.Points))
+	l.Add(x, y)
+}
+
+// Break leaves a gap between the last point and the next one.
+func (l *Line) Break() { l.breaks = append(l.breaks, len(l.Points)) }
+
+// stretches are the points between gaps, one at least in each.
+func (l *Line) stretches() (all [][]Point) {
+	from := 0
+	for _, to := range append(slices.Clone(l.breaks), len(l.Points)) {
+		if to > from {
+			all = append(all, l.Points[from:to])
+		}
+		from = to
+	}
+	return all
+}
 
 // height returns how high a line is at x, between its points by a straight line.
 func (l *Line) height(x float64) float64 {
@@ -77,15 +104,22 @@ func (l *Line) height(x float64) float64 {
 	return before.Y
 }
 
-// next returns how high a line is at its first point that is not before x, or at
-// its last one.
-func (l *Line) next(x float64) float64 {
-	for _, p := range l.Points {
-		if p.X >= x {
-			return p.Y
+// next returns how high a line is at its first point that is not before x. In a gap, and
+// beyond its ends, that is only so if a point is near, by a twentieth of the axis.
+func (l *Line) next(x float64, a Axis) (y float64, ok bool) {
+	i := slices.IndexFunc(l.Points, func(p Point) bool { return p.X >= x })
+	if i > 0 && !slices.Contains(l.breaks, i) {
+		return l.Points[i].Y, true
+	}
+	if i < 0 {
+		i = len(l.Points)
+	}
+	for _, j := range []int{i, i - 1} {
+		if j >= 0 && j < len(l.Points) && math.Abs(a.part(l.Points[j].X)-a.part(x)) <= 0.05 {
+			return l.Points[j].Y, true
 		}
 	}
-	return l.Points[len(l.Points)-1].Y
+	return 0, false
 }
 
 // Band is a part of the x axis in which something is different, or a moment: then both

@@ -135,16 +135,27 @@ func (d *drawing) trace(l *Line) {
 	if l.Broken || l.Pen == Dashed {
 		dash = ` stroke-dasharray="6 5"`
 	}
-	d.put(`<polyline points="%s" stroke-width="%s"%s/>`, d.places(l.Points), number(l.Pen.width()), dash)
+	for _, points := range l.stretches() {
+		d.put(`<polyline points="%s" stroke-width="%s"%s/>`, d.places(points), number(l.Pen.width()), dash)
+	}
 	if l.Dots {
-		for _, p := range l.Points {
-			d.put(`<circle cx="%s" cy="%s" r="4"/>`, number(d.across(p.X)), number(d.down(p.Y)))
+		for i, p := range l.Points {
+			d.put(`<circle%s cx="%s" cy="%s" r="4"/>`, hollow(slices.Contains(l.marked, i)), number(d.across(p.X)), number(d.down(p.Y)))
 		}
 	}
 	d.put(`</g>`)
 }
 
-// lineEnds writes the names of the lines behind their ends.
+// hollow is the class of what is not judged.
+func hollow(marked bool) string {
+	if marked {
+		return ` class="hollow"`
+	}
+	return ""
+}
+
+// lineEnds writes the names of the lines behind the chart, as high as they end. Leaders
+// begin behind it, too: one from the last point would look like data.
 func (d *drawing) lineEnds() {
 	ends := slices.Clone(d.Lines)
 	sort.SliceStable(ends, func(i, j int) bool { return d.end(ends[i]) < d.end(ends[j]) })
@@ -154,8 +165,7 @@ func (d *drawing) lineEnds() {
 	}
 	for i, y := range within(apart(wanted, nameGap), float64(d.top), float64(d.bottom)) {
 		l := ends[i]
-		last := d.across(l.Points[len(l.Points)-1].X)
-		d.put(`<g class="%s"><path class="lead" d="M%s %sL%d %s"/>`, l.Pen.class(), number(last+5), number(wanted[i]), d.right+nameAfter-4, number(y))
+		d.put(`<g class="%s"><path class="lead" d="M%d %sL%d %s"/>`, l.Pen.class(), d.right+3, number(wanted[i]), d.right+nameAfter-4, number(y))
 		d.put(`<text x="%d" y="%s" dy="4.5">%s</text></g>`, d.right+nameAfter, number(y), escape(shortened(l.Label)))
 	}
 }
@@ -196,4 +206,5 @@ const Style = `
 .plot .area{fill:currentColor}
 .plot .span{stroke:currentColor;stroke-width:6;opacity:.25;stroke-linecap:round}
 .plot .lead{stroke:currentColor}.plot circle,.plot g rect{fill:currentColor}
+.plot g .hollow{fill:var(--page);stroke:currentColor;stroke-width:2}
 `

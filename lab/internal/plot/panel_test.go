@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,6 +44,50 @@ func TestPanel(t *testing.T) {
 		if named := strings.Contains(string(text), ">longlonglonglonglonglon…<"); named != (size == Wide) {
 			t.Errorf("size %d: names at line ends: %v", size, named)
 		}
+	}
+}
+
+// A line is drawn where there are points: not over a gap, and not from its last point to its
+// name. In words there is nothing either.
+func TestGaps(t *testing.T) {
+	gaps := Line{Label: "gaps"}
+	gaps.Add(0, 10)
+	gaps.Add(1, 20)
+	gaps.Break()
+	gaps.Add(4, 30)
+	gaps.Break()
+	c := Chart{X: Axis{To: 10, Ticks: []float64{0, 2, 4, 10}}, Y: Axis{To: 100}, Lines: []Line{gaps, {Label: "whole", Points: []Point{{0, 50}, {10, 50}}}}}
+	if want := "gaps: 10 at 0, none at 2, 30 at 4, none at 10. whole: 50 at 0, 50 at 2,"; !strings.Contains(c.Words(), want) {
+		t.Errorf("%s, want %s", c.Words(), want)
+	}
+	text := string(c.Panel(Wide))
+	wellFormed(t, []byte(text))
+	if n := strings.Count(text, "<polyline"); n != 3 {
+		t.Errorf("%d lines, want two stretches and a whole one, in\n%s", n, text)
+	}
+	last, at := regexp.MustCompile(`class="lead" d="M([0-9.]+) `), drawing{Chart: c, left: 16, right: wideWidth - 14 - nameAfter - c.nameRoom()}
+	for _, lead := range last.FindAllStringSubmatch(text, -1) {
+		if x, _ := strconv.ParseFloat(lead[1], 64); x <= at.across(10) {
+			t.Errorf("a name's leader begins at %v, in the chart, which ends at %v", x, at.across(10))
+		}
+	}
+	if svg := c.SVG(); bytes.Count(svg, []byte("<polyline")) != 3 {
+		t.Errorf("the gaps are closed in\n%s", svg)
+	}
+}
+
+// What is not judged is drawn hollow, and said.
+func TestMarked(t *testing.T) {
+	l := Line{Label: "a", Dots: true}
+	l.Add(1, 5)
+	l.AddMarked(2, 6)
+	c := Chart{X: Axis{To: 2, Ticks: []float64{2}}, Y: Axis{To: 10}, Lines: []Line{l}}
+	if text := string(c.Panel(Wide)); strings.Count(text, `<circle class="hollow"`) != 1 || strings.Count(text, "<circle") != 2 || !strings.Contains(text, "5 at 1, 6 at 2 (not judged)") {
+		t.Error(text)
+	}
+	b := Bars{X: Axis{To: 2}, Parts: []BarPart{{"p99", Accent}}, Rows: []Bar{{Label: "a", Values: []float64{1}, Marked: true}, {Label: "b", Values: []float64{1}}}}
+	if text := string(b.Panel(Wide)); strings.Count(text, `<rect class="hollow"`) != 1 || !strings.Contains(text, "a: p99 1 (not judged). b: p99 1.") {
+		t.Error(text)
 	}
 }
 

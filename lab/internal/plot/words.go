@@ -2,6 +2,7 @@ package plot
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,15 +33,27 @@ func (c Chart) Words() string {
 // ticks.
 func (c Chart) told(l *Line) (values []string) {
 	if l.Dots {
-		for _, p := range l.Points {
-			values = append(values, c.Y.name(p.Y)+" at "+c.X.name(p.X))
+		for i, p := range l.Points {
+			values = append(values, judged(c.Y.name(p.Y)+" at "+c.X.name(p.X), slices.Contains(l.marked, i)))
 		}
 		return values
 	}
 	for _, tick := range c.X.Ticks {
-		values = append(values, c.Y.name(l.next(tick))+" at "+c.X.name(tick))
+		value := "none"
+		if y, ok := l.next(tick, c.X); ok {
+			value = c.Y.name(y)
+		}
+		values = append(values, value+" at "+c.X.name(tick))
 	}
 	return values
+}
+
+// judged adds to a value that it is not, if it is marked.
+func judged(value string, marked bool) string {
+	if marked {
+		return value + " (not judged)"
+	}
+	return value
 }
 
 // name is a value as people read it: as Format has it, or whole, with commas between

@@ -39,6 +39,12 @@ func (c cells) of(arm, load string) (blocks []*result.Block, marked bool) {
 	return blocks, false
 }
 
+// marked reports whether no block of an arm at a load is judged.
+func (c cells) marked(arm, load string) bool {
+	_, marked := c.of(arm, load)
+	return marked
+}
+
 // spread is what a figure came to in the blocks to look at.
 func (c cells) spread(arm, load, figure string) spread {
 	blocks, _ := c.of(arm, load)

@@ -67,10 +67,13 @@ func (l Load) latencies() plot.Chart {
 			at := l.moment(i)
 			p99.Add(at, u.of(c.Quantile(0.99)))
 			p50.Add(at, u.of(c.Quantile(0.5)))
+		} else {
+			p99.Break()
+			p50.Break()
 		}
 	}
 	return plot.Chart{
-		Title: fmt.Sprintf("p99 of %s is %s at most, p50 %s", l.interval(), span(highest), span(middle)),
+		Title: besideErrors(fmt.Sprintf("p99 of %s is %s at most, p50 %s", l.interval(), span(highest), span(middle)), "p99", l.Record.FailedShare()),
 		Note:  l.note(),
 		X:     l.time(),
 		Y:     upTo("latency of answered calls, "+u.name, u.of(highest)),

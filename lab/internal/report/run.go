@@ -164,7 +164,7 @@ func (r Run) Page() Page {
 
 const (
 	verdictText = "The first line decides, if it is named so; the others carry a correction for their number (Holm). The unit is the pair: two blocks of one round, with the same arrivals and service times. The range is that of the ratio."
-	figuresText = "Medians of the blocks of an arm at a load. With a star all of its blocks are marked and not judged. A dash means not known: p99 takes 10,000 calls in a block, p99.9 100,000."
+	figuresText = "Medians of the blocks of an arm at a load. With a star all of its blocks are marked and not judged, and points and bars are hollow, here and in all charts. A dash means not known: p99 takes 10,000 calls in a block, p99.9 100,000."
 	latencyText = "The first charts have all calls of an arm at a load together: they are shown, and not tested. Behind them, each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."
 	errorsText  = "Calls that were due and not answered: failed, unsent or still open at the end, as a share of all that were due."
 	costText    = "CPU of the processes, in all of a block, over the calls that were answered. The controller is not in it."

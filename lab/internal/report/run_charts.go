@@ -132,9 +132,14 @@ func byLoad(loads []result.Load, name string, lines []lineOf) (plot.Chart, bool)
 		for _, l := range loads {
 			s := of.cells.spread(of.arm, l.Name, name)
 			if !s.number() {
+				line.Break()
 				continue
 			}
-			line.Add(l.X, s.middle)
+			if of.cells.marked(of.arm, l.Name) {
+				line.AddMarked(l.X, s.middle)
+			} else {
+				line.Add(l.X, s.middle)
+			}
 			most = max(most, s.middle)
 			if finite(s.high) && s.high > s.low {
 				line.Spans = append(line.Spans, plot.Span{X: l.X, Low: s.low, High: s.high})
@@ -175,7 +180,7 @@ func (r Run) lowToHigh(all cells, load, name string) string {
 	var values []value
 	for _, a := range r.Result.Arms {
 		if s := all.spread(a.Name, load, name); s.number() {
-			values = append(values, value{besideErrors(a.Name, name, all.errors(a.Name, load)), s})
+			values = append(values, value{besideErrors(starred(a.Name, all.marked(a.Name, load)), name, all.errors(a.Name, load)), s})
 		}
 	}
 	if len(values) == 0 {
@@ -333,9 +338,9 @@ func (r Run) bars(all cells, load, name string) []plot.Bars {
 		if len(all[cellKey{a.Name, load}]) == 0 {
 			continue
 		}
-		row := plot.Bar{Label: a.Name, Text: "not known"}
+		row := plot.Bar{Label: a.Name, Text: "not known", Marked: all.marked(a.Name, load)}
 		if s := all.spread(a.Name, load, name); s.known > 0 {
-			row.Text = besideErrors(figureText(name, s.middle), name, all.errors(a.Name, load))
+			row.Text = besideErrors(starred(figureText(name, s.middle), row.Marked), name, all.errors(a.Name, load))
 			if s.number() {
 				row.Values = []float64{s.middle}
 				most = max(most, s.middle)
@@ -365,7 +370,7 @@ func (r Run) costBars(all cells) []plot.Bars {
 	}
 	most := 0.0
 	for _, a := range r.Result.Arms {
-		row, sum := plot.Bar{Label: a.Name}, 0.0
+		row, sum := plot.Bar{Label: a.Name, Marked: all.marked(a.Name, load)}, 0.0
 		for _, p := range parts {
 			v := all.spread(a.Name, load, p.figure).middle
 			if !finite(v) {
@@ -375,7 +380,7 @@ func (r Run) costBars(all cells) []plot.Bars {
 			sum += v
 		}
 		if sum > 0 {
-			row.Text = seconds(sum)
+			row.Text = starred(seconds(sum), row.Marked)
 			b.Rows = append(b.Rows, row)
 			most = max(most, sum)
 		}

@@ -91,6 +91,7 @@ type armRead struct {
 	arm    string
 	all    *latency.Histogram // of all blocks to look at; nil if that was not asked for
 	errors float64
+	marked bool // none of them is judged
 	blocks int
 	course *course // of the first of them
 }
@@ -98,8 +99,8 @@ type armRead struct {
 func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) []armRead {
 	var read []armRead
 	for _, arm := range r.drawOrder() {
-		blocks, _ := all.of(arm, load)
-		one := armRead{arm: arm, all: latency.New(), errors: all.errors(arm, load)}
+		blocks, marked := all.of(arm, load)
+		one := armRead{arm: arm, marked: marked, all: latency.New(), errors: all.errors(arm, load)}
 		for _, b := range blocks {
 			if !tail && one.course != nil {
 				break
@@ -145,7 +146,7 @@ func tailChart(where, of string, read []armRead, pen func(string) (plot.Pen, boo
 	lowest, highest, total := math.Inf(1), 0.0, int64(0)
 	var lines []plot.Line
 	for _, a := range slices.Backward(read) {
-		line := plot.Line{Label: a.arm}
+		line := plot.Line{Label: starred(a.arm, a.marked)}
 		line.Pen, line.Broken = pen(a.arm)
 		for i := range tailPoints + 1 {
 			at := 2 * math.Pow(most/2, float64(i)/tailPoints) // from the median on
@@ -171,7 +172,7 @@ func fastAndSlow(read []armRead, share float64) string {
 	by := func(a, b armRead) int { return cmp.Compare(a.all.At(share), b.all.At(share)) }
 	fast, slow := slices.MinFunc(read, by), slices.MaxFunc(read, by)
 	told := func(a armRead) string {
-		return fmt.Sprintf("%s with %s", span(a.all.At(share)), besideErrors(a.arm, "max", a.errors))
+		return fmt.Sprintf("%s with %s", span(a.all.At(share)), besideErrors(starred(a.arm, a.marked), "max", a.errors))
 	}
 	text := told(fast)
 	if slow.arm != fast.arm {
@@ -285,6 +286,9 @@ func (c *course) events() (events []plot.Band) {
 // note says which block it is, and why something could not be done to it.
 func (c *course) note() string {
 	parts := []string{fmt.Sprintf("round %d", c.block.Round)}
+	if !c.block.Judged() {
+		parts = append(parts, "marked and not judged")
+	}
 	for _, e := range c.block.Events {
 		if text := e.Did + ": " + e.Err; e.Err != "" && !slices.Contains(parts, text) {
 			parts = append(parts, text)
@@ -343,7 +347,7 @@ func (r Run) together(l result.Load, read []armRead, x, y plot.Axis) (charts []p
 		chart := plot.Chart{Title: fmt.Sprintf("%s: %s", l.Name, kind.title), X: x}
 		most := 0.0
 		for _, a := range slices.Backward(read) {
-			line := plot.Line{Label: a.arm}
+			line := plot.Line{Label: starred(a.arm, a.marked)}
 			line.Pen, line.Broken = r.pen(a.arm)
 			for i, v := range kind.of(a.course) {
 				line.Add(a.course.at(i), v)
@@ -397,10 +401,12 @@ func (r Run) shares(l result.Load, read []armRead) (charts []plot.Chart) {
 		for n, worker := range slices.Sorted(maps.Keys(c.shares)) {
 			line := plot.Line{Label: worker, Pen: pens[n%len(pens)], Broken: n >= len(pens)}
 			for i, v := range c.shares[worker] {
-				if finite(v) {
-					line.Add(c.at(i), v)
-					most = max(most, v)
+				if !finite(v) {
+					line.Break()
+					continue
 				}
+				line.Add(c.at(i), v)
+				most = max(most, v)
 			}
 			chart.Lines = append(chart.Lines, line)
 		}

@@ -33,7 +33,7 @@ func (r Run) strip(l result.Load, read []armRead) []plot.Strips {
 		if c == nil || len(c.answered) < 2 {
 			continue
 		}
-		row := plot.Strip{Label: a.arm, Text: c.fate(), Step: c.step.Seconds()}
+		row := plot.Strip{Label: a.arm, Text: starred(c.fate(), a.marked), Step: c.step.Seconds()}
 		for i := range c.answered {
 			row.Columns = append(row.Columns, []float64{c.answered[i], c.lost[i]})
 			s.Most = max(s.Most, c.answered[i]+c.lost[i])

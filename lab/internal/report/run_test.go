@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cabrank/cabrank/lab/internal/plot"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -196,6 +197,35 @@ func TestRunPage(t *testing.T) {
 		if strings.Contains(text, never) {
 			t.Errorf("%s is in the page", never)
 		}
+	}
+}
+
+// Where all blocks are marked, the pictures say so; where no call was answered, there is a gap.
+func TestChartsOfMarkedBlocks(t *testing.T) {
+	o := decided()
+	o.Rates, o.Rounds = []int{60, 70, 80}, 2
+	r := madeUp(t, o)
+	for i := range r.Result.Blocks {
+		b := &r.Result.Blocks[i]
+		if b.Arm == "cabrank" && b.Load == "80/s" {
+			b.Marks = []string{"noise"}
+		}
+		if b.Arm == "cabrank" && b.Load == "70/s" {
+			b.Silent, b.Figures = true, map[string]float64{"errors": 1}
+		}
+	}
+	text := string(r.Page().HTML())
+	for _, want := range []string{`<circle class="hollow"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, ", ">cabrank *<"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	c, _ := r.byLoad(cellsOf(r.Result), r.series()[0], "p50")
+	if words := c.Words(); !strings.Contains(words, "cabrank: ") || len(c.Lines[1].Points) != 2 {
+		t.Error(words)
+	}
+	if text := string(c.Panel(plot.Wide)); strings.Count(text, "<polyline") != 3 {
+		t.Errorf("cabrank answered nothing at 70/s, and has a line over it:\n%s", text)
 	}
 }
 

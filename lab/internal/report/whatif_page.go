@@ -228,6 +228,8 @@ func (w WhatIf) lines(slots int, of func(whatif.Cell) (float64, bool)) (lines []
 		for _, c := range w.column(slots, p) {
 			if y, ok := of(c); ok {
 				line.Add(float64(c.Workers), y)
+			} else {
+				line.Break()
 			}
 		}
 		if len(line.Points) > 0 {
