@@ -27,7 +27,7 @@ func (l Load) tail() plot.Chart {
 		line.Add(at, u.of(h.At(1-1/at)))
 	}
 	return plot.Chart{
-		Title: fmt.Sprintf("One call in %s takes longer than %s", count(int64(most)), span(last)),
+		Title: besideErrors(fmt.Sprintf("One call in %s takes longer than %s", count(int64(most)), span(last)), "max", l.Record.FailedShare()),
 		Note:  l.note(),
 		X:     x,
 		Y:     upTo("latency, "+u.name, u.of(last)),

@@ -77,7 +77,11 @@ func (l Load) finding(all *latency.Histogram) string {
 	if q.TooFew {
 		return text
 	}
-	return fmt.Sprintf("%s is %s. %s", quantileName(q.Share), span(q.Value), text)
+	errors := ""
+	if r.Calls.Failed.Count() > 0 { // they are in no latency
+		errors = ", with errors of " + percent(r.FailedShare())
+	}
+	return fmt.Sprintf("%s is %s%s. %s", quantileName(q.Share), span(q.Value), errors, text)
 }
 
 // losses tells of calls without an answer.
@@ -168,6 +172,7 @@ func (l Load) Quantiles() Table {
 	columns := []*latency.Histogram{all}
 	if failed.Count() > 0 {
 		columns = append(columns, failed)
+		t.Columns[1].Name = "all but failed"
 		t.Columns = append(t.Columns, Column{Name: "failed calls", Number: true})
 	}
 	row := func(name string, of func(*latency.Histogram) string) {

@@ -77,7 +77,7 @@ func TestSummary(t *testing.T) {
 			name: "a second of failures",
 			load: loadOf(t, 100, 10, 2, 3),
 			want: []string{
-				"p50 is 20 ms. 900 calls answered, 90 a second, the slowest in 40 ms.",
+				"p50 is 20 ms, with errors of 10.0 %. 900 calls answered, 90 a second, the slowest in 40 ms.",
 				"100 calls had no answer, 10.0 % of those due: 100 failed.",
 			},
 		},
@@ -139,7 +139,7 @@ func TestLoadPage(t *testing.T) {
 	text := string(l.Page().HTML())
 	for _, want := range []string{
 		"demo.Jobs/GetJob at localhost:8080", "p99&lt;1s", "Thresholds: missed, p50&lt;10ms (20ms), errors&lt;1% (5%).",
-		"One call in 100 takes longer than 40 ms",
+		"One call in 100 takes longer than 40 ms, 5.0 % errors", "all but failed",
 		"p99 of each second is ",
 		"In 1 of 20 seconds calls were not answered",
 		"ResourceExhausted", "busy &lt;now&gt;", "worker-2", "Coefficient of variation 0.80",
