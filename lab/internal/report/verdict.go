@@ -46,8 +46,8 @@ func (r Run) verdicts() ([]verdict, error) {
 
 // look fills in what the blocks of both sides came to, and says no verdict if the errors
 // forbid it: calls that were refused took no time, so a figure of the answered ones makes
-// an arm look good that answers the easy ones only. Only that it is worse holds all the
-// same: calls without an answer would not have made it better.
+// an arm look good that answers the easy ones only. That it is worse may be said all the
+// same: it has answered fewer calls, and taken more for each of them.
 func (v *verdict) look(base, other cells) {
 	c := v.claim
 	v.base, v.other = base.spread(c.Base, c.Load, c.Figure), other.spread(c.Other, c.Load, c.Figure)
