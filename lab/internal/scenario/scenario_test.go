@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 		{"method: demo.Jobs/ListJobs", "method: ListJobs", `x.yml:48: loads[2].method: "ListJobs": want package.Service/Method`},
 		{"front: dns", "front: simulated", `"60 callers" has a method, data or messages of its own, which the simulated arm "as it is" does not know`},
 		{"margin: 5%", "margin: 0.05", `primary.margin: "0.05": want a share such as 5%, below 100%`},
-		{"figure: errors,", "figure: erors,", `x.yml:64: secondary[1].figure: "erors": there is no such figure; did you mean errors? There are p50, p90, p95,`},
+		{"figure: errors,", "figure: erors,", `x.yml:66: secondary[1].figure: "erors": there is no such figure; did you mean errors? There are p50, p90, p95,`},
 		{"load: 10 at once, base", "load: 11 at once, base", `x.yml: the claim on errors at "11 at once": there is no such load; there are: steps 100/s,`},
 		{"arms: [as it is]", "arms: [as it was]", `x.yml: load "60 callers": there is no arm "as it was"`},
 		{"do: kill, worker: 7", "do: kill, worker: 8", `there is no worker 8 in arm "as it is", which has 7 then`},
