@@ -364,7 +364,9 @@ func (r Run) costBars(all cells) []plot.Bars {
 	}
 	parts := []part{{"cpu_workers", "workers", plot.Gray}, {"cpu_front", "front", plot.Accent}, {"cpu_gateway", "gateway", plot.Green}, {"cpu_generator", "callers", plot.Ocher}}
 	b := plot.Bars{Title: fmt.Sprintf("%s: CPU per call %s", load, r.lowToHigh(all, load, "cpu_all"))}
-	parts = slices.DeleteFunc(parts, func(p part) bool { return !anyKnown(all, p.figure) })
+	parts = slices.DeleteFunc(parts, func(p part) bool {
+		return !slices.ContainsFunc(r.Result.Arms, func(a result.Arm) bool { return all.spread(a.Name, load, p.figure).number() })
+	})
 	for _, p := range parts {
 		b.Parts = append(b.Parts, plot.BarPart{Label: p.label, Pen: p.pen})
 	}

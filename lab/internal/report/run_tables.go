@@ -59,7 +59,7 @@ func columns() []string {
 	return []string{"p50", "p95", "p99", "p99.9", "total", "errors", "rate", "cpu_all", "connections", "spread", "over_ideal", "over_ideal_mean", "recovery", "rebalance"}
 }
 
-// Figures is the table of all medians that are known.
+// Figures is the table of all medians that are known, "never" and "no answer" among them.
 func (r Run) Figures() Table { return r.figureTable(cellsOf(r.Result)) }
 
 func (r Run) figureTable(all cells) Table {
@@ -95,10 +95,11 @@ func starred(text string, marked bool) string {
 	return text
 }
 
-// anyKnown reports whether a figure is a number in any cell.
+// anyKnown reports whether a figure can be told in any cell: a number, or that it is above
+// every number.
 func anyKnown(all cells, name string) bool {
 	for _, blocks := range all {
-		if spreadOf(blocks, name).number() {
+		if !math.IsNaN(spreadOf(blocks, name).middle) {
 			return true
 		}
 	}

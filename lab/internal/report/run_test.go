@@ -271,6 +271,21 @@ func TestSmallRuns(t *testing.T) {
 	}
 }
 
+// A figure that is above every number in all blocks is told, too.
+func TestNever(t *testing.T) {
+	o := decided()
+	o.Rounds = 1
+	r := madeUp(t, o)
+	for i := range r.Result.Blocks {
+		r.Result.Blocks[i].Beyond = []string{"rebalance"}
+	}
+	table := r.Figures()
+	column := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Name == "rebalance" })
+	if column < 0 || table.Rows[0][column] != "never" {
+		t.Errorf("%+v", table)
+	}
+}
+
 func TestFigureText(t *testing.T) {
 	nan := spreadOf(nil, "p99").middle
 	for _, tc := range []struct {

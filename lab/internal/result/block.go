@@ -93,18 +93,15 @@ func (b *Block) Figure(name string) float64 {
 	if v, known := b.Figures[name]; known {
 		return v
 	}
-	if slices.Contains(b.Beyond, name) || b.Silent && b.endless(name) {
+	if slices.Contains(b.Beyond, name) || b.Silent && endless(name) {
 		return math.Inf(1)
 	}
 	return math.NaN()
 }
 
-// endless reports whether a figure is above every number if no call is answered. Where
-// nothing has happened there is nothing to recover from.
-func (b *Block) endless(name string) bool {
+// endless reports whether a figure is above every number if no call is answered. Those of
+// which Beyond tells need more than that: an event, or a number of calls.
+func endless(name string) bool {
 	f, known := Known(name)
-	if (name == "recovery" || name == "rebalance") && len(b.Events) == 0 {
-		return false
-	}
-	return known && (f.Unit == Seconds || f.Unit == CPUSeconds)
+	return known && (f.Unit == Seconds || f.Unit == CPUSeconds) && name != "total" && name != "recovery" && name != "rebalance"
 }

@@ -2,6 +2,7 @@ package result_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ func TestRebalance(t *testing.T) {
 		{"at once", [][3]int64{{90, 0, 0}, {90, 0, 0}, {30, 30, 30}, {30, 30, 30}, {40, 30, 20}, {30, 30, 30}}, 0.5},
 		{"later", [][3]int64{{90, 0, 0}, {90, 0, 0}, {90, 0, 0}, {90, 0, 0}, {30, 60, 0}, {30, 0, 60}, {30, 30, 30}, {30, 30, 30}}, 2.5},
 		{"for a moment", [][3]int64{{90, 0, 0}, {90, 0, 0}, {30, 30, 30}, {90, 0, 0}, {90, 0, 0}, {90, 0, 0}}, -1},
+		{"a call that was due before", [][3]int64{{90, 0, 2}, {60, 10, 20}, {30, 30, 30}, {30, 30, 30}, {30, 30, 30}, {30, 30, 30}}, 0},
 		{"never", [][3]int64{{90, 0, 0}, {90, 0, 0}, {90, 0, 0}, {90, 0, 0}, {90, 0, 0}}, -1},
 	} {
 		r := record(len(c.shares))
@@ -85,6 +87,9 @@ func TestRebalance(t *testing.T) {
 		}
 	}
 	b := result.Block{Events: []result.Event{{Did: "worker-1 killed"}}}
+	if b.Measure(record(2, 0, 1), 3); !math.IsNaN(b.Figure("rebalance")) {
+		t.Error("told without a worker that was added and without an answer")
+	}
 	if b.Measure(record(5), 3); slices.Contains(b.Beyond, "rebalance") {
 		t.Error("told without a worker that was added")
 	}

@@ -1,6 +1,9 @@
 package result
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +29,7 @@ func (b *Block) rebalance(r *traffic.Record, workers int) {
 	}
 	line := &r.Timeline
 	from := min(int(at/line.Step), len(line.Intervals))
-	before := map[string]bool{}
-	for i := range from {
-		for name := range line.Intervals[i].Workers {
-			before[name] = true
-		}
-	}
+	before := foremost(line.Intervals[:from], workers-added)
 	part := enoughOfPart * float64(added) / float64(workers)
 	for i := from; i+partWindow <= len(line.Intervals); i++ {
 		window := line.Intervals[i : i+partWindow]
@@ -41,6 +39,23 @@ func (b *Block) rebalance(r *traffic.Record, workers int) {
 		}
 	}
 	b.Beyond = append(b.Beyond, "rebalance")
+}
+
+// foremost are the n workers who have answered the most calls. Where calls take long, one
+// that was due before a worker was added may be answered by that worker.
+func foremost(intervals []traffic.Interval, n int) map[string]bool {
+	calls := traffic.Shares{}
+	for i := range intervals {
+		for name, c := range intervals[i].Workers {
+			calls[name] += c
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(calls), func(a, b string) int { return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b)) })
+	first := map[string]bool{}
+	for _, name := range names[:min(n, len(names))] {
+		first[name] = true
+	}
+	return first
 }
 
 // added is when the first worker was added, and how many were.
