@@ -57,9 +57,8 @@ func (f Finding) Measured() string {
 type Judgement struct {
 	// Verdict is Held if all are held, Missed if one of them is missed, else Unknown.
 	Verdict Verdict `json:"verdict"`
-	// Generator says in a line why the generator may have set the figures, or "".
-	// Such a run is not judged: all verdicts are Unknown, but for those that a small
-	// lag (Record.SlightlyLate) leaves as they are. If it leaves all, this is "".
+	// Generator says in a line why nobody knows: the generator was too busy, and all
+	// verdicts are Unknown, or a threshold hangs on its send lag. Else "".
 	Generator string `json:"generator,omitempty"`
 	// Cut says that the run was ended early. It is not judged either: that p99 held
 	// for a part of the time is not what was asked.
@@ -99,52 +98,76 @@ func (j Judgement) String() string {
 // would turn every short run into a failure, and whoever wants to end a build on it would
 // turn the rule off.
 //
-// Where calls were sent a little late, at most by lag, latencies are too high by that much
-// at most. So a latency below its limit is below it without the lag, too, and one that is
-// above by more than the lag stays above: only what lies between is Unknown.
+// Where calls were sent late by the generator latencies are too high by the lag, and never
+// too low. So a latency below its limit is below it without the lag, too, and one that is
+// above by more than the lag stays above: what lies between is Unknown.
 func (all Thresholds) Judge(r *traffic.Record, busy float64) Judgement {
-	j := Judgement{Verdict: Held, Generator: r.GeneratorLimits(busy), Cut: r.Cut}
-	slightly := r.SlightlyLate(busy)
-	judged := !j.Cut && (j.Generator == "" || slightly)
-	var lag time.Duration
-	if slightly {
-		lag, j.Generator = r.Lag.Max(), ""
-	}
+	j := Judgement{Verdict: Held, Generator: traffic.TooBusy(busy), Cut: r.Cut}
+	judged := !j.Cut && j.Generator == ""
 	latencies := r.Latency()
 	for _, t := range all {
 		f := t.measure(r, latencies)
+		without := t.without(f.Value, r)
 		f.Verdict = Unknown
 		if !f.Empty && judged {
-			f.Verdict = t.verdict(f.Value, lag)
+			f.Verdict = t.verdict(f.Value, without)
 		}
-		if lag > 0 && t.unit == Nanoseconds && !f.Empty {
-			f.Note = strings.TrimSuffix("up to "+short(lag)+" of it is send lag of the generator; "+f.Note, "; ")
+		if late := f.Value - without; t.unit == Nanoseconds && !f.Empty && (f.Verdict == Unknown && late > 0 || late > notedLag*f.Value) {
+			f.Note = strings.TrimSuffix("up to "+short(time.Duration(late))+" of it is send lag of the generator; "+f.Note, "; ")
 		}
 		if f.Verdict == Missed || (f.Verdict == Unknown && j.Verdict == Held) {
 			j.Verdict = f.Verdict
 		}
+		if f.Verdict == Unknown && !f.Empty && judged && j.Generator == "" {
+			j.Generator = fmt.Sprintf("%s, the latest by %s, and %s hangs on it", traffic.SentLate, short(r.Lag.Max()), t)
+		}
 		j.Findings = append(j.Findings, f)
-	}
-	if slightly && j.Verdict == Unknown {
-		j.Generator = r.GeneratorLimits(busy)
 	}
 	return j
 }
 
-// verdict holds a value against the limit. Latencies are too high by lag at most.
-func (t Threshold) verdict(value float64, lag time.Duration) Verdict {
-	least := value
-	if t.unit == Nanoseconds {
-		least -= float64(lag)
-	}
+// notedLag is the share of a latency from which on its lag is noted, whatever it changes.
+const notedLag = 0.1
+
+// verdict holds a value against the limit, as it was and as it may be without send lag.
+func (t Threshold) verdict(value, without float64) Verdict {
 	switch {
-	case t.holds(value) && t.holds(least):
+	case t.holds(value) && t.holds(without):
 		return Held
-	case t.holds(value) || t.holds(least):
+	case t.holds(value) || t.holds(without):
 		return Unknown
 	default:
 		return Missed
 	}
+}
+
+// lateAtAll is the lag from which on a call that failed may have failed by it: it had less
+// time, or came with others.
+const lateAtAll = time.Millisecond
+
+// without is what a value may have been if no call had been sent late: the best for the
+// service.
+func (t Threshold) without(value float64, r *traffic.Record) float64 {
+	var late float64 // share of the calls
+	for lag, n := range r.Lag.All() {
+		if lag > lateAtAll {
+			late += float64(n) / float64(r.Lag.Count())
+		}
+	}
+	unsent := float64(r.Unsent.Late)
+	switch {
+	case t.name == "p":
+		value -= float64(r.LagAt(t.share))
+	case t.name == "max":
+		value -= float64(r.Lag.Max())
+	case t.name == "mean":
+		value -= float64(r.Lag.Mean())
+	case t.unit == Share:
+		value -= late
+	case r.Counted > 0:
+		return value + (unsent+value*r.Lag.Max().Seconds())/r.Counted.Seconds()
+	}
+	return max(0, value)
 }
 
 func (t Threshold) measure(r *traffic.Record, latencies *latency.Histogram) Finding {

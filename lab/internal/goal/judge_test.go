@@ -20,7 +20,7 @@ func TestJudge(t *testing.T) {
 	for range 2 {
 		r.Open.Record(3 * time.Second)
 	}
-	r.Unsent.Full, r.Unsent.Late = 2, 1
+	r.Unsent.Full = 3
 	r.Due += 5
 	for text, want := range map[string]struct {
 		verdict  Verdict
@@ -98,10 +98,7 @@ func TestNothingMeasured(t *testing.T) {
 }
 
 func TestWhatIsNotJudged(t *testing.T) {
-	late := add(blank(time.Second), 1000, 10*ms)
-	for range 1000 {
-		late.Lag.Record(5 * ms)
-	}
+	late := lag(add(blank(time.Second), 1000, 10*ms), 1000, 10*ms)
 	cut := add(blank(time.Second), 1000, 10*ms)
 	cut.Cut = true
 	for _, c := range []struct {
@@ -109,7 +106,7 @@ func TestWhatIsNotJudged(t *testing.T) {
 		busy float64
 		want string
 	}{
-		{late, 0, "not judged: calls were sent late by the generator"},
+		{late, 0, "not judged: calls were sent late by the generator, the latest by 10ms, and p99<1ms hangs on it"},
 		{add(blank(time.Second), 1000, 10*ms), 0.9, "not judged: the generator's core was 90 % busy"},
 		{cut, 0, "not judged: the run was cut short"},
 	} {
@@ -123,10 +120,7 @@ func TestWhatIsNotJudged(t *testing.T) {
 // A lag that matters only since the service is fast leaves what it cannot change: the
 // latencies, 1 ms here, are too high by 0.5 ms at most.
 func TestSmallLag(t *testing.T) {
-	r := add(blank(time.Second), 1000, ms)
-	for range 1000 {
-		r.Lag.Record(ms / 2)
-	}
+	r := lag(add(blank(time.Second), 1000, ms), 1000, ms/2)
 	for text, want := range map[string]Verdict{
 		"p99<100ms": Held, "p99<1100us": Held, "p99<900us": Unknown, "p99<400us": Missed, "max<2ms": Held,
 		"p50>400us": Held, "p50>900us": Unknown, "p50>2ms": Missed, "errors<=0%": Held, "rate>=900": Held,
@@ -141,6 +135,42 @@ func TestSmallLag(t *testing.T) {
 		if j := parse(t, text).Judge(r, 0.9); j.Verdict != Unknown {
 			t.Errorf("%s with a busy core: %s", text, j.Verdict)
 		}
+	}
+}
+
+// A generator that stands still for half a second of ten makes 5 % of the calls late: what
+// lies in them says nothing of the service, and what they cannot change is judged.
+func TestPausedGenerator(t *testing.T) {
+	r := add(blank(10*time.Second), 950, 10*ms)
+	for i := range 50 {
+		r = lag(add(r, 1, 10*ms+time.Duration(50-i)*10*ms), 1, time.Duration(50-i)*10*ms)
+	}
+	r = lag(r, 950, 0)
+	for text, want := range map[string]Verdict{
+		"p99<100ms": Unknown, "p90<100ms": Held, "max<100ms": Unknown, "p50<5ms": Missed, "mean<20ms": Unknown, "mean<5ms": Missed,
+		"p99<600ms": Held, "errors<1%": Held, "rate>=100": Held, "rate>=104": Unknown, "rate>=200": Missed,
+	} {
+		if j := parse(t, text).Judge(r, 0); j.Findings[0].Verdict != want || (want == Unknown) != strings.Contains(j.Generator, "sent late") {
+			t.Errorf("%s: %+v", text, j)
+		}
+	}
+	r = fail(r, 30)
+	r.Unsent.Late = 10
+	for text, want := range map[string]Verdict{"errors<1%": Unknown, "unsent<0.5%": Unknown, "unsent<5%": Held} {
+		if j := parse(t, text).Judge(r, 0); j.Findings[0].Verdict != want {
+			t.Errorf("%s: %+v", text, j)
+		}
+	}
+	if j := parse(t, "errors<1%").Judge(fail(r, 200), 0); j.Verdict != Missed {
+		t.Errorf("%+v", j)
+	}
+}
+
+// A lag of 1.2 ms does not matter to a service that takes 200 ms.
+func TestSlowService(t *testing.T) {
+	r := lag(add(blank(10*time.Second), 10_000, 200*ms), 10_000, 1200*time.Microsecond)
+	if j := parse(t, "p99<300ms").Judge(r, 0); j.Verdict != Held || j.Generator != "" || j.Findings[0].Note != "" || r.GeneratorLimits(0) != "" {
+		t.Errorf("%+v, %s", j, r.GeneratorLimits(0))
 	}
 }
 

@@ -30,6 +30,14 @@ func add(r *traffic.Record, n int, took time.Duration) *traffic.Record {
 	return r
 }
 
+// lag records calls that were sent so late.
+func lag(r *traffic.Record, n int, late time.Duration) *traffic.Record {
+	for range n {
+		r.Lag.Record(late)
+	}
+	return r
+}
+
 // fail records failures.
 func fail(r *traffic.Record, n int) *traffic.Record {
 	for range n {

@@ -47,8 +47,8 @@ func (l Load) Summary() []string {
 	if l.Limited != "" && l.Judgement == nil {
 		lines = append(lines, "Not judged, for the generator may be what was measured: "+l.Limited+".")
 	}
-	if r.SlightlyLate(l.Busy) {
-		lines = append(lines, fmt.Sprintf("The lag is in the latencies: they are too high by it, by up to %s, and not too low. To judge a service that is this fast, give the generator cores of its own (taskset) or another machine, or take a closed loop (--callers), which has no send lag.", span(r.Lag.Max())))
+	if strings.HasPrefix(l.Limited, traffic.SentLate) {
+		lines = append(lines, fmt.Sprintf("The lag is in the latencies: they are too high by it, by up to %s, and not too low. To measure more exactly, give the generator cores of its own (taskset) or another machine, or take a closed loop (--callers), which has no send lag.", span(r.Lag.Max())))
 	}
 	if r.Loop == traffic.ClosedLoop {
 		lines = append(lines, "A closed loop: callers wait for answers, so a slow service is asked less often. Do not set these latencies beside those of an open loop.")

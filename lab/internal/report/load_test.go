@@ -115,6 +115,19 @@ func TestSummary(t *testing.T) {
 				"Cut short after 1 s.",
 			},
 		},
+		{
+			name: "sent late",
+			load: loadOf(t, 40, 1, 0, 0),
+			more: func(l *Load) {
+				l.Record.Lag.Record(500 * time.Millisecond)
+				l.Limited = l.Record.GeneratorLimits(0)
+			},
+			want: []string{
+				"40 calls answered, 40 a second, the slowest in 40 ms.",
+				"Not judged, for the generator may be what was measured: calls were sent late by the generator: it is 500.04ms on average, 2.2ms is allowed (a tenth of the mean).",
+				"The lag is in the latencies: they are too high by it, by up to 500 ms, and not too low. To measure more exactly, give the generator cores of its own (taskset) or another machine, or take a closed loop (--callers), which has no send lag.",
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.more != nil {

@@ -247,17 +247,8 @@ const mostNoise = 0.2
 // Marks says why a block is not judged, or nothing: the generator may have been the
 // limit (traffic.Record.GeneratorLimits), or others used the machine. busy is the share,
 // 0 to 1, of the busiest core of a generator, noise the cores that others used.
-func Marks(r *traffic.Record, busy, noise float64) []string {
-	return marks(r.GeneratorLimits(busy), noise)
-}
-
-// VolleyMarks is Marks for a load of calls that are due at the same moment.
-func VolleyMarks(r *traffic.Record, busy, noise float64) []string {
-	return marks(r.VolleyLimits(busy), noise)
-}
-
-func marks(limit string, noise float64) (marks []string) {
-	if limit != "" {
+func Marks(r *traffic.Record, busy, noise float64) (marks []string) {
+	if limit := r.GeneratorLimits(busy); limit != "" {
 		marks = append(marks, limit)
 	}
 	if noise > mostNoise {

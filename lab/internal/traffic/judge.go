@@ -3,14 +3,14 @@ package traffic
 import (
 	"fmt"
 	"time"
-
-	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
 const (
-	mostLag      = time.Millisecond
-	mostLagShare = 0.10 // of the p50 of the latencies
+	mostLagShare = 0.10 // of a latency
 	mostBusy     = 0.85 // of a core
+	// lateBeyond is the share of the calls beyond a quantile that may have been sent
+	// late: each of them may have held up others.
+	lateBeyond = 0.10
 
 	lagDigits = time.Microsecond // in words
 )
@@ -28,71 +28,39 @@ func Rankable(a, b *Record) error {
 // GeneratorLimits says in a line why the generator, not the service, may have set the
 // figures of a record, or "". Such a record is kept and marked, and not judged.
 //
-// The rule: the p99 of the send lag is above 1 ms or above 10 % of the p50 of the
-// latencies, or the core of the generator was busy for 85 % of the time or more. busy
-// is that share, 0 to 1, of the busiest core of the generator; 0 if not known.
-// With too few calls for p99 the highest quantile that can be told decides,
-// and below 200 calls the longest lag.
+// The rule: the core of the generator was busy for 85 % of the time or more, or the
+// send lag is above a tenth of the latency that it is in: of the mean, or of a quantile
+// that there are calls enough for. busy is that share, 0 to 1, of the busiest core of the
+// generator; 0 if not known.
 func (r *Record) GeneratorLimits(busy float64) string {
-	if busy >= mostBusy {
-		return fmt.Sprintf("the generator's core was %.0f %% busy, %.0f %% are allowed", 100*busy, 100*mostBusy)
-	}
-	if r.Lag.Count() == 0 {
-		return ""
-	}
-	name, lag := highest(r.Lag)
-	if lag > mostLag {
-		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed", name, lag.Round(lagDigits), mostLag)
+	if why := TooBusy(busy); why != "" {
+		return why
 	}
 	latencies := r.Latency()
-	p50 := latencies.Quantile(0.5)
-	if p50.TooFew {
-		return ""
+	allowed := func(latency time.Duration) time.Duration { return time.Duration(mostLagShare * float64(latency)) }
+	for _, share := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
+		q, lag := latencies.Quantile(share), r.LagAt(share)
+		if most := allowed(q.Value); !q.TooFew && lag > most {
+			return fmt.Sprintf("%s: it is %v for the slowest calls, %v is allowed (a tenth of p%g)", SentLate, lag.Round(lagDigits), most.Round(lagDigits), 100*share)
+		}
 	}
-	if allowed := time.Duration(mostLagShare * float64(p50.Value)); lag > allowed {
-		return fmt.Sprintf("calls were sent late by the generator: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag.Round(lagDigits), allowed.Round(lagDigits))
+	if lag, most := r.Lag.Mean(), allowed(latencies.Mean()); lag > most {
+		return fmt.Sprintf("%s: it is %v on average, %v is allowed (a tenth of the mean)", SentLate, lag.Round(lagDigits), most.Round(lagDigits))
 	}
 	return ""
 }
 
-// VolleyLimits is GeneratorLimits for calls that are due at the same moment. They go out
-// one after the other, so that the last is late by what sending all of them takes: a
-// tenth of the p50 of the latencies is allowed, however long that is.
-func (r *Record) VolleyLimits(busy float64) string {
-	limit := r.GeneratorLimits(busy)
-	if limit == "" || busy >= mostBusy {
-		return limit
-	}
-	latencies := r.Latency()
-	p50 := latencies.Quantile(0.5)
-	name, lag := highest(r.Lag)
-	allowed := time.Duration(mostLagShare * float64(p50.Value))
-	if !p50.TooFew && lag <= allowed {
+// SentLate is how GeneratorLimits begins where it speaks of send lag.
+const SentLate = "calls were sent late by the generator"
+
+// TooBusy says in a line that the generator had too little CPU, or "".
+func TooBusy(busy float64) string {
+	if busy < mostBusy {
 		return ""
 	}
-	if p50.TooFew {
-		return limit
-	}
-	return fmt.Sprintf("it takes long to send so many calls: %s of the send lag is %v, %v is allowed (a tenth of p50)", name, lag.Round(lagDigits), allowed.Round(lagDigits))
+	return fmt.Sprintf("the generator's core was %.0f %% busy, %.0f %% are allowed", 100*busy, 100*mostBusy)
 }
 
-// SlightlyLate reports whether GeneratorLimits speaks of a lag of 1 ms at most, that only
-// matters since the service is fast. Latencies have the lag in them: they are too high,
-// by Lag.Max() at most, and not too low.
-func (r *Record) SlightlyLate(busy float64) bool {
-	if busy >= mostBusy || r.GeneratorLimits(busy) == "" {
-		return false
-	}
-	_, lag := highest(r.Lag)
-	return lag <= mostLag
-}
-
-// highest returns p99, or the highest quantile below it that there are calls enough for.
-func highest(h *latency.Histogram) (name string, value time.Duration) {
-	for _, share := range []float64{0.99, 0.95, 0.9, 0.5} {
-		if q := h.Quantile(share); !q.TooFew {
-			return fmt.Sprintf("p%.0f", 100*share), q.Value
-		}
-	}
-	return "the longest", h.Max()
-}
+// LagAt is how much of a quantile of the latencies may be send lag: a tenth of the calls
+// beyond the quantile were sent later than that. 1 is the longest.
+func (r *Record) LagAt(share float64) time.Duration { return r.Lag.At(1 - lateBeyond*(1-share)) }

@@ -89,11 +89,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)
 	b.Measure(record, workersAt(c.arm, c.load))
 	t.against(ctx, c, plan, b, record)
-	marks := result.Marks
-	if c.load.AtOnce > 0 {
-		marks = result.VolleyMarks
-	}
-	b.Marks = marks(record, busy, b.Noise)
+	b.Marks = result.Marks(record, busy, b.Noise)
 	if record.Cut {
 		t.run.Cut = true
 		b.Marks = append(b.Marks, "ended early")
