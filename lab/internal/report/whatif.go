@@ -60,14 +60,14 @@ func (w WhatIf) cell(like whatif.Cell, p whatif.Policy) whatif.Cell {
 	return whatif.Cell{}
 }
 
-// size is the smallest number of workers by a policy, 0 if none holds.
-func (w WhatIf) size(slots int, p whatif.Policy) int {
+// size is the smallest number of workers by a policy.
+func (w WhatIf) size(slots int, p whatif.Policy) whatif.Size {
 	for _, s := range w.Sizes {
 		if s.Slots == slots && s.Policy == p {
-			return s.Workers
+			return s
 		}
 	}
-	return 0
+	return whatif.Size{}
 }
 
 // smallest is the sentence on how many workers hold the thresholds.
@@ -75,30 +75,48 @@ func (w WhatIf) smallest(slots int) string {
 	asked := strings.Join(w.Thresholds, " and ") + " at " + perSecond(w.Rate)
 	cells := w.column(slots, whatif.Cabrank)
 	last := cells[len(cells)-1]
-	n := w.size(slots, whatif.Cabrank)
+	size := w.size(slots, whatif.Cabrank)
+	n := size.Workers
 	switch {
 	case n == 0 && len(cells) > 1:
 		return fmt.Sprintf("None of %s to %s holds %s%s.", count(int64(cells[0].Workers)), workersOf(last.Workers, slots), asked, w.hopeless(last))
 	case n == 0:
 		return fmt.Sprintf("%s: %s does not hold%s.", workersOf(last.Workers, slots), asked, w.hopeless(last))
 	}
-	text := fmt.Sprintf("%s hold %s", workersOf(n, slots), asked)
+	verb := "hold"
 	if n == 1 {
-		text = fmt.Sprintf("%s holds %s", workersOf(n, slots), asked)
+		verb = "holds"
 	}
-	between, verb := "; ", " would take"
-	for _, p := range whatif.Policies()[1:] {
-		takes := fmt.Sprint(w.size(slots, p))
-		switch takes {
-		case "0":
-			takes = fmt.Sprintf("more than %d", last.Workers)
-		case fmt.Sprint(n):
+	text := fmt.Sprintf("%s %s %s%s", workersOf(n, slots), verb, asked, byChance(size, last.Workers))
+	var others []string
+	for i, p := range whatif.Policies()[1:] {
+		size := w.size(slots, p)
+		takes := atMost(size.Workers, last.Workers)
+		if size.Workers == n {
 			takes = "as many"
 		}
-		text += between + p.String() + verb + " " + takes
-		between, verb = ", ", ""
+		if i == 0 {
+			takes = "would take " + takes
+		}
+		others = append(others, p.String()+" "+takes+byChance(size, last.Workers))
 	}
-	return text + "."
+	return text + "; " + strings.Join(others, ", ") + "."
+}
+
+// atMost is a number of workers, 0 if it is above the most that were tried.
+func atMost(workers, most int) string {
+	if workers == 0 {
+		return fmt.Sprintf("more than %d", most)
+	}
+	return fmt.Sprint(workers)
+}
+
+// byChance is how much of a number of workers is chance, or "".
+func byChance(s whatif.Size, most int) string {
+	if s.Least == s.Most {
+		return ""
+	}
+	return fmt.Sprintf(" (%s to %s by chance)", atMost(s.Least, most), atMost(s.Most, most))
 }
 
 // hopeless says that more workers would not help, if so.
@@ -120,7 +138,7 @@ func (w WhatIf) picked(slots int) string {
 	cells := w.column(slots, whatif.Cabrank)
 	pick := cells[len(cells)-1]
 	for _, c := range slices.Backward(cells) {
-		if n := w.size(slots, whatif.Cabrank); n > 0 && c.Workers >= n || len(w.Thresholds) == 0 && c.Load <= 0.7 {
+		if n := w.size(slots, whatif.Cabrank).Workers; n > 0 && c.Workers >= n || len(w.Thresholds) == 0 && c.Load <= 0.7 {
 			pick = c
 		}
 	}

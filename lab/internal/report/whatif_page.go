@@ -189,7 +189,7 @@ func (w WhatIf) charts(slots int) []plot.Chart {
 // tails is the chart of p99; lines are in seconds.
 func (w WhatIf) tails(slots int, lines []plot.Line, x plot.Axis, note string) plot.Chart {
 	title := "p99 by the number of workers"
-	if n := w.size(slots, whatif.Cabrank); n > 0 {
+	if n := w.size(slots, whatif.Cabrank).Workers; n > 0 {
 		title = fmt.Sprintf("From %d on %s", n, strings.Join(w.Thresholds, " and "))
 	}
 	low, high := lowest(lines), highest(lines)

@@ -56,6 +56,10 @@ func TestWhatIfInWords(t *testing.T) {
 			"With 5 workers p50 is ", "By round robin p99 is ",
 			"A call keeps a slot for 18 ms in the mean, p50 9 ms, p99 99 ms: 1,000 calls, 1 at a time.",
 		}},
+		{func(q *whatif.Question) {
+			holding(t, "p99<150ms")(q)
+			q.Workers = []int{5, 6, 7, 8, 9}
+		}, []string{"5 workers hold", " power of two choices 8 (7 to 8 by chance)"}},
 		{holding(t, "p99<50ms"), []string{
 			"None of 5 to 8 workers holds p99<50ms at 200/s, and more would not help: one call in 100 takes longer than 100 ms without any wait.",
 		}},

@@ -53,6 +53,10 @@ type Cell struct {
 	Due int64 `json:"due"`
 	// Latencies are those of the calls that were answered: p50, p90, p95, p99, p99.9.
 	Latencies latency.Summary `json:"latencies"`
+	// Parts is how many parts the calls have, each with service times as another
+	// measurement might have come to, and PartsHeld in how many the thresholds hold.
+	Parts     int `json:"parts"`
+	PartsHeld int `json:"parts_held"`
 	// Least99 and Most99 are the p99 of the part of the calls where it is smallest,
 	// and largest: how much of it is chance.
 	Least99 time.Duration `json:"p99_least_ns"`
@@ -78,6 +82,10 @@ type Size struct {
 	Policy Policy `json:"policy"`
 	// Workers is 0 if none of the numbers that were tried holds them.
 	Workers int `json:"workers"`
+	// Least and Most are the smallest numbers with which they hold in one part of the
+	// calls, and in all: how much of it is chance. 0 as above.
+	Least int `json:"least"`
+	Most  int `json:"most"`
 }
 
 // Progress is how far an answer is.
@@ -164,14 +172,16 @@ func (q Question) cells(workers map[int][]int) (all []Cell) {
 func between(a *Answer) map[int][]int {
 	more := map[int][]int{}
 	for _, size := range a.Sizes {
-		below := 0
-		for _, c := range a.Cells {
-			if c.Slots == size.Slots && c.Workers < size.Workers {
-				below = max(below, c.Workers)
+		for _, holds := range []int{size.Workers, size.Least, size.Most} {
+			below := 0
+			for _, c := range a.Cells {
+				if c.Slots == size.Slots && c.Workers < holds {
+					below = max(below, c.Workers)
+				}
 			}
-		}
-		if middle := (below + size.Workers) / 2; middle > below && !slices.Contains(more[size.Slots], middle) {
-			more[size.Slots] = append(more[size.Slots], middle)
+			if middle := (below + holds) / 2; middle > below && !slices.Contains(more[size.Slots], middle) {
+				more[size.Slots] = append(more[size.Slots], middle)
+			}
 		}
 	}
 	return more
@@ -209,15 +219,22 @@ func (q Question) fill(ctx context.Context, cells []Cell, told func(done int)) {
 func (q Question) sizes(cells []Cell) (all []Size) {
 	for _, slots := range q.Slots {
 		for _, p := range Policies() {
-			size := Size{Slots: slots, Policy: p}
-			for _, c := range slices.Backward(cells) {
-				if c.Slots != slots || c.Policy != p {
-					continue
+			smallest := func(holds func(Cell) bool) (workers int) {
+				for _, c := range slices.Backward(cells) {
+					if c.Slots != slots || c.Policy != p {
+						continue
+					}
+					if !holds(c) {
+						break
+					}
+					workers = c.Workers
 				}
-				if !c.holds() {
-					break
-				}
-				size.Workers = c.Workers
+				return workers
+			}
+			size := Size{
+				Slots: slots, Policy: p, Workers: smallest(Cell.holds),
+				Least: smallest(func(c Cell) bool { return c.PartsHeld > 0 }),
+				Most:  smallest(func(c Cell) bool { return c.Parts > 0 && c.PartsHeld == c.Parts }),
 			}
 			all = append(all, size)
 		}

@@ -31,12 +31,19 @@ type Calibration struct {
 	Failed int64 `json:"failed,omitempty"`
 }
 
-// Service returns the times of the service alone; nil if there are none.
+// mostStray is the share of the calls that count as strays at most: more of them are how
+// the service is.
+const mostStray = 0.01
+
+// Service returns the times of the service alone; nil if there are none. One pause of a
+// program meets a call in each slot. So many of the longest calls of a measurement say
+// nothing of how often calls are long.
 func (c Calibration) Service() *Times {
+	stray := min(int64(c.Slots*max(c.Workers, 1)), int64(mostStray*float64(c.Times.Count())))
 	if c.Told {
-		return TimesOf(c.Times, 0)
+		return TimesOf(c.Times, 0, stray)
 	}
-	return TimesOf(c.Times, c.Echo)
+	return TimesOf(c.Times, c.Echo, stray)
 }
 
 // ForSlots finds the calibration for a number of slots.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/ranksim"
+	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -37,22 +38,15 @@ func (q Question) simulate(cell *Cell) {
 		cell.Overload = true
 		return
 	}
-	parts := max(leastParts, (q.Calls+partCalls-1)/partCalls)
 	t := newCount(c.Echo)
-	for part := range parts {
-		span := time.Duration(float64(q.Calls) / float64(parts) / q.Rate * float64(time.Second))
-		warm := max(time.Duration(warmShare*float64(span)), min(warmRuns*service.At(0.99), span))
-		load := ranksim.Workload{
-			Seed: q.Seed*1_000_003 + uint64(part), Until: warm + span,
-			Callers: []ranksim.Caller{{Rate: q.Rate, Service: service}},
+	cell.Parts = max(leastParts, (q.Calls+partCalls-1)/partCalls)
+	for n := range cell.Parts {
+		part := newCount(c.Echo)
+		q.simulatePart(cell, service, n, part)
+		if len(q.Thresholds) > 0 && q.Thresholds.Judge(part.record(), 0).Verdict == goal.Held {
+			cell.PartsHeld++
 		}
-		if q.Timeout > 0 {
-			load.Callers[0].Timeout = q.Timeout - c.Echo
-		}
-		result := ranksim.Run(cell.Policy.system(cell.Workers, cell.Slots, q.Queue, load.Seed), load.Draw())
-		t.add(result, warm)
-		t.span += span
-		t.places += time.Duration(cell.Slots*cell.Workers) * span
+		t.merge(part)
 	}
 	t.into(cell)
 	if len(q.Thresholds) > 0 {
@@ -61,24 +55,41 @@ func (q Question) simulate(cell *Cell) {
 	}
 }
 
-// count is what became of the calls of a cell.
+// simulatePart counts the calls of one part. Its service times are what another measurement
+// might have come to, the same for all cells: so the noise of the measurement is
+// in what differs from part to part.
+func (q Question) simulatePart(cell *Cell, service *Times, n int, part *count) {
+	seed := q.Seed*1_000_003 + uint64(n)
+	service = service.Again(seed)
+	part.span = time.Duration(float64(q.Calls) / float64(cell.Parts) / q.Rate * float64(time.Second))
+	warm := max(time.Duration(warmShare*float64(part.span)), min(warmRuns*service.At(0.99), part.span))
+	load := ranksim.Workload{
+		Seed: seed, Until: warm + part.span,
+		Callers: []ranksim.Caller{{Rate: q.Rate, Service: service}},
+	}
+	if q.Timeout > 0 {
+		load.Callers[0].Timeout = q.Timeout - part.echo
+	}
+	part.add(ranksim.Run(cell.Policy.system(cell.Workers, cell.Slots, q.Queue, seed), load.Draw()), warm)
+	part.places = time.Duration(cell.Slots*cell.Workers) * part.span
+}
+
+// count is what became of the calls of a part, or of a cell.
 type count struct {
-	echo       time.Duration
-	calls      *latency.Calls
-	shed       int64
-	held       time.Duration // by handlers
-	places     time.Duration // slots times time
-	span       time.Duration // in which calls came
-	least99    time.Duration
-	most99     time.Duration
-	partsSoFar int
+	echo    time.Duration
+	calls   *latency.Calls
+	shed    int64
+	held    time.Duration // by handlers
+	places  time.Duration // slots times time
+	span    time.Duration // in which calls came
+	least99 time.Duration
+	most99  time.Duration
 }
 
 func newCount(echo time.Duration) *count { return &count{echo: echo, calls: latency.NewCalls()} }
 
 // add counts the calls of a part that come after its warm-up.
 func (t *count) add(r *ranksim.Result, warm time.Duration) {
-	part := latency.New()
 	for i := range r.Records {
 		if r.Calls[i].Arrives < warm {
 			continue
@@ -88,7 +99,7 @@ func (t *count) add(r *ranksim.Result, warm time.Duration) {
 		t.held += rec.Held
 		switch code := codeOf(rec.Ending); code {
 		case 0:
-			part.Record(took)
+			t.calls.Answer(took)
 		case codeShed:
 			t.shed++
 			t.calls.Fail(code, took)
@@ -96,14 +107,22 @@ func (t *count) add(r *ranksim.Result, warm time.Duration) {
 			t.calls.Fail(code, took)
 		}
 	}
-	t.calls.Answered.Merge(part)
-	if p99 := part.At(0.99); part.Count() > 0 {
-		if t.partsSoFar == 0 || p99 < t.least99 {
+}
+
+// merge adds a part.
+func (t *count) merge(part *count) {
+	if answered := part.calls.Answered; answered.Count() > 0 {
+		p99 := answered.At(0.99)
+		if t.calls.Answered.Count() == 0 || p99 < t.least99 {
 			t.least99 = p99
 		}
 		t.most99 = max(t.most99, p99)
-		t.partsSoFar++
 	}
+	t.calls.Merge(part.calls)
+	t.shed += part.shed
+	t.held += part.held
+	t.places += part.places
+	t.span += part.span
 }
 
 // into writes the figures.

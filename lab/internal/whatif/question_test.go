@@ -260,11 +260,63 @@ func TestTimes(t *testing.T) {
 	for i := range 100 {
 		h.Record(time.Duration(i+1) * time.Microsecond)
 	}
-	s := TimesOf(h, 50*time.Microsecond)
+	s := TimesOf(h, 50*time.Microsecond, 0)
 	if s.Count() != 100 || s.At(0.5) != 0 || s.At(0.99).Round(time.Microsecond) != 49*time.Microsecond || s.At(1).Round(time.Microsecond) != 50*time.Microsecond || s.Mean().Round(10*time.Nanosecond) != 12750*time.Nanosecond {
 		t.Errorf("%d, p50 %v, p99 %v, all %v, mean %v", s.Count(), s.At(0.5), s.At(0.99), s.At(1), s.Mean())
 	}
-	if TimesOf(latency.New(), 0) != nil {
+	if TimesOf(latency.New(), 0, 0) != nil {
 		t.Error("times of nothing")
+	}
+}
+
+// pausing is a measurement of 800 calls of which some were held up.
+func pausing(pauses int) Calibration {
+	h := exponential(10 * time.Millisecond)
+	c := Calibration{Slots: 1, Workers: 1, Times: latency.New()}
+	for i := range 800 - pauses {
+		c.Times.Record(h.At((float64(i) + 0.5) / 800))
+	}
+	for range pauses {
+		c.Times.Record(400 * time.Millisecond)
+	}
+	return c
+}
+
+// A single pause of the measurement changes no answer.
+func TestStrayPause(t *testing.T) {
+	t.Parallel()
+	thresholds, err := goal.Parse([]string{"p99<150ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes [][]Size
+	for pauses := range 2 {
+		a := ask(t, Question{
+			Rate: 300, Workers: []int{4, 5, 6, 7, 8, 9, 10, 11, 12}, Seed: 5, Calls: 20_000, Thresholds: thresholds,
+			Calibrations: []Calibration{pausing(pauses)},
+		})
+		sizes = append(sizes, a.Sizes)
+	}
+	if !slices.Equal(sizes[0], sizes[1]) {
+		t.Errorf("%+v\nwith a pause %+v", sizes[0], sizes[1])
+	}
+}
+
+// A measurement of few calls leaves more open than one of many that came out the same.
+func TestNoiseOfTheMeasurement(t *testing.T) {
+	t.Parallel()
+	few := pausing(8)
+	many := few
+	many.Times = latency.New()
+	for range 100 {
+		many.Times.Merge(few.Times)
+	}
+	var open []float64
+	for _, c := range []Calibration{few, many} {
+		cell := ask(t, Question{Rate: 300, Workers: []int{16}, Seed: 7, Calls: 200_000, Calibrations: []Calibration{c}}).cell(t, 1, 16, RoundRobin)
+		open = append(open, float64(cell.Most99)/float64(cell.Least99))
+	}
+	if open[0] < 1.1 || open[1] > 1.05 {
+		t.Errorf("p99 of parts differs by %.2f with few calls, by %.2f with many", open[0], open[1])
 	}
 }

@@ -20,28 +20,63 @@ type Times struct {
 }
 
 // TimesOf returns what a histogram has counted, each less the same time; what is
-// shorter than that counts as zero. Without any it is nil.
-func TimesOf(h *latency.Histogram, less time.Duration) *Times {
+// shorter than that counts as zero. The longest, stray of them, count as the longest of
+// the others. Without any it is nil.
+func TimesOf(h *latency.Histogram, less time.Duration, stray int64) *Times {
 	t := &Times{}
-	sum, all := 0.0, int64(0)
+	all := int64(0)
 	for d, calls := range h.All() {
-		d = max(d-less, 0)
+		if all < h.Count()-stray {
+			t.values, t.upTo = append(t.values, max(d-less, 0)), append(t.upTo, 0)
+		}
 		all += calls
-		sum += float64(d) * float64(calls)
-		t.values, t.upTo = append(t.values, d), append(t.upTo, all)
+		t.upTo[len(t.upTo)-1] = all
 	}
 	if all == 0 {
 		return nil
 	}
-	t.mean = time.Duration(sum / float64(all))
+	t.average()
 	return t
 }
 
+// average fills in the mean.
+func (t *Times) average() {
+	sum, before := 0.0, int64(0)
+	for i, d := range t.values {
+		sum += float64(d) * float64(t.upTo[i]-before)
+		before = t.upTo[i]
+	}
+	t.mean = time.Duration(sum / float64(before))
+}
+
+// surelyMany are so many times that another measurement would come out the same.
+const surelyMany = 50_000
+
+// Again is what another measurement of the same service might have come to: as many
+// times, drawn from these.
+func (t *Times) Again(seed uint64) *Times {
+	n := t.Count()
+	if n > surelyMany {
+		return t
+	}
+	random := rand.New(rand.NewPCG(seed, 2))
+	again := &Times{values: t.values, upTo: make([]int64, len(t.values))}
+	for range n {
+		again.upTo[t.draw(random)]++
+	}
+	for i := 1; i < len(again.upTo); i++ {
+		again.upTo[i] += again.upTo[i-1]
+	}
+	again.average()
+	return again
+}
+
 // Draw implements ranksim.Service.
-func (t *Times) Draw(random *rand.Rand) time.Duration {
+func (t *Times) Draw(random *rand.Rand) time.Duration { return t.values[t.draw(random)] }
+
+func (t *Times) draw(random *rand.Rand) int {
 	n := random.Int64N(t.Count())
-	i := sort.Search(len(t.upTo), func(i int) bool { return t.upTo[i] > n })
-	return t.values[i]
+	return sort.Search(len(t.upTo), func(i int) bool { return t.upTo[i] > n })
 }
 
 // Count is how many were measured.
