@@ -5,14 +5,19 @@ package fibonacci_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -62,15 +67,51 @@ type panel struct {
 	Panels []panel `json:"panels"`
 }
 
-// The dashboard asks for metrics that there are, of the way that its row is for, and
-// every panel has a unit.
-func TestDashboard(t *testing.T) {
+// panels are those of the dashboard.
+func panels(t *testing.T) []panel {
+	t.Helper()
 	var board struct {
 		Panels []panel `json:"panels"`
 	}
 	if err := json.Unmarshal([]byte(example(t, "grafana.json")), &board); err != nil {
 		t.Fatal(err)
 	}
+	return slices.DeleteFunc(board.Panels, func(p panel) bool { return p.Type == "row" })
+}
+
+// A real Prometheus has an answer to each question of the dashboard, and its spread is that
+// of three servers one of which gets every call.
+func TestDashboardSeesOneServer(t *testing.T) {
+	for _, f := range flavours() {
+		t.Run(f.name, func(t *testing.T) {
+			var servers []*server
+			var pages []string
+			for i := range 3 {
+				s := startServer(t, f.server, fmt.Sprintf("POD_NAME=srv-%d", i+1))
+				servers, pages = append(servers, s), append(pages, fmt.Sprintf("127.0.0.1:%d", s.metrics))
+			}
+			front := startFront(t, f.front, servers[0].addr)
+			prometheus := harness.StartPrometheus(t, append(pages, strings.TrimPrefix(front.url, "http://"))...)
+			ask := func(query string) [][]float64 {
+				now := time.Now()
+				return prometheus.Series(t, strings.NewReplacer("$mode", "Normal", "$__rate_interval", "2s").Replace(query), now, now)
+			}
+			for _, p := range panels(t) {
+				for _, target := range p.Targets {
+					testkit.Eventually(t, harness.Patience, p.Title, func() bool {
+						get(t, front.url+"/fibonacci/random?iterations=10&output=false")
+						found := ask(target.Expr)
+						return len(found) > 0 && (p.Title != "Spread" || len(found[0]) == 1 && math.Abs(found[0][0]-math.Sqrt2) < 0.01)
+					})
+				}
+			}
+		})
+	}
+}
+
+// The dashboard asks for metrics that there are, of the way that its row is for, and
+// every panel has a unit.
+func TestDashboard(t *testing.T) {
 	s := startServer(t, "server.py")
 	front := startFront(t, "front.py", s.addr)
 	get(t, front.url+"/fibonacci")
@@ -78,10 +119,7 @@ func TestDashboard(t *testing.T) {
 	page += s.page(t)
 	metric := regexp.MustCompile(`grpc_[a-z_]+`)
 	seen := map[string]bool{}
-	for _, p := range board.Panels {
-		if p.Type == "row" {
-			continue
-		}
+	for _, p := range panels(t) {
 		if p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
 			t.Errorf("panel %q: unit %q, %d targets", p.Title, p.FieldConfig.Defaults.Unit, len(p.Targets))
 		}
