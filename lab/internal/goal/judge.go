@@ -123,6 +123,9 @@ func (all Thresholds) Judge(r *traffic.Record, busy float64) Judgement {
 		}
 		j.Findings = append(j.Findings, f)
 	}
+	if judged && j.Verdict == Missed { // by another threshold, whatever the lag
+		j.Generator = ""
+	}
 	return j
 }
 

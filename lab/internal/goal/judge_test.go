@@ -154,6 +154,9 @@ func TestPausedGenerator(t *testing.T) {
 			t.Errorf("%s: %+v", text, j)
 		}
 	}
+	if j := parse(t, "p99<100ms", "p50<5ms").Judge(r, 0); j.Verdict != Missed || !strings.HasPrefix(j.String(), "missed, p99<100ms (") {
+		t.Errorf("one hangs on the lag, the other does not: %s", j)
+	}
 	r = fail(r, 30)
 	r.Unsent.Late = 10
 	for text, want := range map[string]Verdict{"errors<1%": Unknown, "unsent<0.5%": Unknown, "unsent<5%": Held} {
