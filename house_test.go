@@ -27,7 +27,7 @@ var ceilings = map[string]int{
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
 	"lines of code, cmd/cabrank":        7_049,
-	"lines of code, examples":           2_317,
+	"lines of code, examples":           2_336,
 	"lines of code, internal/accesslog": 270,
 	"lines of code, internal/admin":     2_267,
 	"lines of code, internal/auth":      693,
@@ -64,8 +64,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
-	"lines of docs":                     10_069,
-	"lines of tests":                    113_575,
+	"lines of docs":                     10_089,
+	"lines of tests":                    113_914,
 	"methods of call and attempt":       148,
 }
 
