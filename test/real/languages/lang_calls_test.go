@@ -128,6 +128,7 @@ func TestCancelsBehindCabrank(t *testing.T) { harness.CancelStorm(t, 8*time.Seco
 // answered while all are open.
 func TestThreadsFollowSlots(t *testing.T) {
 	const slots = 12
+	t.Setenv("CABRANK_STREAM_SLOTS", strconv.Itoa(slots)) // all
 	for _, lang := range []string{"python", "ruby"} {
 		t.Run(lang, func(t *testing.T) {
 			c := harness.StartLangCabrank(t, lang, "--workers", "1", "--slots", strconv.Itoa(slots), "--transport", "unix")
