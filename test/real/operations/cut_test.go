@@ -21,6 +21,7 @@ const shortDrain = "300ms"
 // Calls that outlive drain_timeout are cut. Whoever has the workers replaced
 // learns how many: a script by the exit status, which is one of its own.
 func TestCommandsSayHowManyCallsTheyCut(t *testing.T) {
+	t.Setenv("CABRANK_STREAM_SLOTS", "10") // all
 	c := harness.StartControlled(t, harness.FaultWorker(t), "--workers", "2", "--drain-timeout", shortDrain)
 	c.AwaitReady(2)
 	c.WantCut(c.LongCalls(t.Context(), 3), 3, 3, "restart")

@@ -167,7 +167,7 @@ func TestLogTellsWhatItLost(t *testing.T) {
 	reader, writer := fullPipe(t)
 	c := startUnread(t, writer, harness.FaultWorker(t), "--workers", "1", "--log-format", "text")
 	c.WaitReady(harness.Patience)
-	for range 50 {
+	for range 120 {
 		if err := c.Op.Run(harness.Patience, "reload"); err != nil {
 			t.Fatal(err)
 		}
