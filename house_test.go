@@ -65,7 +65,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
 	"lines of docs":                     10_089,
-	"lines of tests":                    113_915,
+	"lines of tests":                    113_919,
 	"methods of call and attempt":       148,
 }
 
