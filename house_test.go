@@ -42,7 +42,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/grpcwire":  499,
 	"lines of code, internal/h2":        4_440,
 	"lines of code, internal/handover":  1_506,
-	"lines of code, internal/health":    600,
+	"lines of code, internal/health":    602,
 	"lines of code, internal/methods":   843,
 	"lines of code, internal/push":      840,
 	"lines of code, internal/rank":      5_597,
@@ -64,8 +64,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
-	"lines of docs":                     10_089,
-	"lines of tests":                    113_919,
+	"lines of docs":                     10_092,
+	"lines of tests":                    113_937,
 	"methods of call and attempt":       148,
 }
 

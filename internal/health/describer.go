@@ -83,7 +83,7 @@ func (d *Describer) list(ctx context.Context, conn *grpc.ClientConn) ([]string, 
 		names, err := services(ctx, conn)
 		switch status.Code(err) {
 		case codes.OK:
-			return names, bearable(names)
+			return names, isShort(names)
 		case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Canceled:
 		default:
 			return nil, false
@@ -94,7 +94,8 @@ func (d *Describer) list(ctx context.Context, conn *grpc.ClientConn) ([]string, 
 	}
 }
 
-func bearable(names []string) bool {
+// isShort reports whether a list is within the bounds.
+func isShort(names []string) bool {
 	for _, name := range names {
 		if name == "" || len(name) > maxService {
 			return false
@@ -117,7 +118,7 @@ func services(ctx context.Context, conn *grpc.ClientConn) ([]string, error) {
 // served asks for the health of services.
 type served struct {
 	client grpc_health_v1.HealthClient
-	of     []string // not asked for any more: those of which the endpoint knows nothing
+	of     []string // those of whose health the endpoint has not refused to speak
 }
 
 // look brings the health of the services up to date. One that does not answer in time
@@ -134,7 +135,8 @@ func (s *served) look(ctx context.Context, serving map[string]bool) {
 		switch status.Code(err) {
 		case codes.OK:
 			serving[name] = answer.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING
-		case codes.NotFound, codes.Unimplemented:
+		case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Canceled:
+		default: // it knows nothing of it, or says nothing to us
 			serving[name] = true
 			continue
 		}

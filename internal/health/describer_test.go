@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/grpc/status"
 )
 
 // listed is what a server's list by reflection is made of.
@@ -27,13 +29,13 @@ func (l listed) GetServiceInfo() map[string]grpc.ServiceInfo {
 }
 
 // describing starts a server with a health service, and lets register add to it.
-func describing(t *testing.T, register func(*grpc.Server)) (address string, of *health.Server) {
+func describing(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) (address string, of *health.Server) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, of := grpc.NewServer(), health.NewServer()
+	server, of := grpc.NewServer(options...), health.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, of)
 	register(server)
 	done := make(chan struct{})
@@ -96,6 +98,22 @@ func TestDescribeOnce(t *testing.T) {
 	told, ended := describe(t, address)
 	wantTold(t, told, map[string]bool{"a.A": true})
 	<-ended
+}
+
+// One that does not tell of health is not asked again.
+func TestDescribeWhereHealthIsRefused(t *testing.T) {
+	asked := 0
+	refuse := grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+		asked++
+		return nil, status.Error(codes.PermissionDenied, "not you")
+	})
+	address, _ := describing(t, func(s *grpc.Server) { reflection.RegisterV1(&registrar{s, listed{"a.A"}}) }, refuse)
+	told, ended := describe(t, address)
+	wantTold(t, told, map[string]bool{"a.A": true})
+	<-ended
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
 }
 
 // The old protocol does as well.

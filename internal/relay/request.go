@@ -53,13 +53,13 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		c.deadline = now + c.form.timeout
 	}
 	switch way := st.relay.wayOf(c.form); {
-	case (way == wayHealthCheck || way == wayHealthList) && !cc.overdrawn():
+	case way == wayHealthCheck && !cc.overdrawn():
 		c.answerHealth(way, now)
 	case way == wayAside:
 		c.enterAside(now)
 	case cc.crowdedOut(now):
 		c.fail(endedBuffer, now)
-	case way == wayHealthWatch:
+	case way == wayHealthWatch, way == wayHealthList: // its answer is as long as workers have services
 		c.answerHealth(way, now)
 	case c.method == nil && c.grpc && st.relay.services.lacks(c.form.path):
 		c.fail(endedNoMethod, now)
