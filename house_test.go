@@ -47,7 +47,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/push":      840,
 	"lines of code, internal/rank":      5_597,
 	"lines of code, internal/ranksim":   1_547,
-	"lines of code, internal/redislink": 573,
+	"lines of code, internal/redislink": 606,
 	"lines of code, internal/relay":     9_438,
 	"lines of code, internal/scale":     1_002,
 	"lines of code, internal/scalesim":  304,
@@ -65,7 +65,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
 	"lines of docs":                     10_092,
-	"lines of tests":                    113_937,
+	"lines of tests":                    113_941,
 	"methods of call and attempt":       148,
 }
 

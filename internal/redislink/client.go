@@ -112,7 +112,7 @@ func (c *Client) Do(ctx context.Context, command rueidis.Completed) rueidis.Redi
 func (c *Client) isUnsent(ctx context.Context, answer rueidis.RedisResult, written uint64) bool {
 	err := answer.NonRedisError()
 	failed, isNet := errors.AsType[*net.OpError](err)
-	return err != nil && (!isNet || failed.Op != "dial") && !c.HasWritten(written) && ctx.Err() == nil
+	return err != nil && (!isNet || failed.Op != "dial") && !c.HasWritten(written, err) && ctx.Err() == nil
 }
 
 // DoMulti is that of rueidis, otherwise as Do.
@@ -212,10 +212,13 @@ func (c *Client) Check(ctx context.Context, on rueidis.CoreClient, key string) (
 // Written is for HasWritten.
 func (c *Client) Written() uint64 { return c.written.Load() }
 
-// HasWritten reports whether anything may have gone to Redis since Written returned this: if
-// not, a command that has failed was not sent.
-func (c *Client) HasWritten(since uint64) bool {
-	return c.writing.Load() > 0 || c.written.Load() != since // in this order, as Write goes in the other
+// HasWritten reports whether a command that has failed so may have gone to Redis since
+// Written returned this. If the error says which connection ended, that one alone counts.
+func (c *Client) HasWritten(since uint64, failed error) bool {
+	if broken, ok := errors.AsType[brokenError](failed); ok {
+		return broken.of.writing.Load() || broken.of.wrote.Load() > since // in this order, as Write goes in the other
+	}
+	return c.writing.Load() > 0 || c.written.Load() != since
 }
 
 // Ended is how many connections have.

@@ -3,7 +3,9 @@ package redislink
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -14,6 +16,27 @@ type conn struct {
 	client *Client
 	raw    syscall.RawConn // nil: its end is not looked for
 	once   sync.Once
+
+	writing atomic.Bool
+	wrote   atomic.Uint64 // what written of the client was, behind the last write
+}
+
+// brokenError is why a connection ended, and which: what was not written on that one was not
+// sent, whatever others write, such as those that are made anew at the same time.
+type brokenError struct {
+	error
+
+	of *conn
+}
+
+func (e brokenError) Unwrap() error { return e.error }
+
+// wrap names the connection in an error that ends it. TLS asks a deadline's for its type.
+func (c *conn) wrap(err error) error {
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return brokenError{err, c}
 }
 
 func (c *Client) hold(nc net.Conn) *conn {
@@ -34,15 +57,22 @@ var errEnded = errors.New("the connection has ended")
 // which nothing is asked, so that its end is seen first by who writes.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.raw != nil && hasEnded(c.raw) {
-		return 0, errEnded
+		return 0, c.wrap(errEnded)
 	}
-	c.client.writing.Add(1) // before: who reads may be told of the end first
+	c.writing.Store(true) // before: who reads may be told of the end first
+	c.client.writing.Add(1)
 	n, err := c.Conn.Write(b)
 	if err == nil || n > 0 {
-		c.client.written.Add(1)
+		c.wrote.Store(c.client.written.Add(1))
 	}
 	c.client.writing.Add(-1) // behind: it is one or the other
-	return n, err
+	c.writing.Store(false)
+	return n, c.wrap(err)
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	return n, c.wrap(err)
 }
 
 // Close closes it.

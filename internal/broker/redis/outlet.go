@@ -219,12 +219,11 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 	defer cancel()
 	written := o.client.Written()
 	answers := o.client.DoMulti(ctx, commands...)
-	went := o.client.HasWritten(written)
 	var again []order
 	unknown := 0
 	verdicts, lastGone := make([]error, len(sent)), -1
 	for i, one := range sent {
-		verdicts[i] = verdict(answers[:len(one.commands)], went)
+		verdicts[i] = o.verdict(answers[:len(one.commands)], written)
 		answers = answers[len(one.commands):]
 		if !errors.Is(verdicts[i], errLost) {
 			lastGone = i
@@ -257,13 +256,13 @@ func (o *outlet) send(ctx context.Context, batch []order) {
 }
 
 // verdict is what became of an order: done if nil, errLost if not, and ErrUnknown.
-func verdict(answers []rueidis.RedisResult, sent bool) (err error) {
+func (o *outlet) verdict(answers []rueidis.RedisResult, written uint64) (err error) {
 	for _, answer := range answers {
-		said := answer.Error()
+		said, failed := answer.Error(), answer.NonRedisError()
 		switch {
-		case answer.NonRedisError() != nil && sent:
+		case failed != nil && o.client.HasWritten(written, failed):
 			return broker.ErrUnknown
-		case answer.NonRedisError() != nil, redislink.IsUnfit(said):
+		case failed != nil, redislink.IsUnfit(said):
 			err = errLost
 		case said != nil && err == nil:
 			err = said
