@@ -31,7 +31,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/accesslog": 270,
 	"lines of code, internal/admin":     2_267,
 	"lines of code, internal/auth":      693,
-	"lines of code, internal/broker":    3_045,
+	"lines of code, internal/broker":    3_053,
 	"lines of code, internal/cgroup":    511,
 	"lines of code, internal/cli":       461,
 	"lines of code, lab":                33_214,
@@ -65,7 +65,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
 	"lines of docs":                     10_092,
-	"lines of tests":                    113_941,
+	"lines of tests":                    114_073,
 	"methods of call and attempt":       148,
 }
 

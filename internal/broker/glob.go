@@ -18,7 +18,9 @@ func Matches(pattern, channel string) bool {
 	for c < len(channel) {
 		switch next, ok := matchOne(pattern, p, channel[c]); {
 		case p < len(pattern) && pattern[p] == '*':
-			p++
+			if p++; p == len(pattern) {
+				return true // whatever follows
+			}
 			star, from = p, c
 		case ok:
 			p, c = next, c+1

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -38,6 +39,9 @@ type Memory struct {
 	list       []pattern         // those that are, by their numbers, and some that were
 	number     uint64
 }
+
+// turnOfPatterns is after how many patterns whoever has got an event may write it.
+const turnOfPatterns = 64
 
 // pattern is one that was subscribed to.
 type pattern struct {
@@ -82,7 +86,10 @@ func (m *Memory) publish(e Event) error {
 	if m.channels[e.Channel] {
 		m.events(Topic{Name: e.Channel}, e)
 	}
-	for _, p := range append(found, matching(m.since(list), e.Channel)...) {
+	for i, p := range append(found, matching(m.since(list), e.Channel)...) {
+		if i%turnOfPatterns == 0 && i+turnOfPatterns < len(found) {
+			runtime.Gosched()
+		}
 		if m.patterns[p.glob] == p.number {
 			m.events(Topic{Name: p.glob, Pattern: true}, e)
 		}
