@@ -258,8 +258,8 @@ var layers = map[string]layer{
 		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
 	// What listens: ports that are free, names that change.
-	"internal/testkit/ports": {notStd: []string{"os"}, documented: true},
-	"lab/internal/names":     {outside: []string{"golang.org/x/net"}, notStd: []string{"os"}, documented: true},
+	"internal/testkit/ports":      {notStd: []string{"os"}, documented: true},
+	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
 	"lab/internal/proxies": {notStd: []string{"text/template", "html/template"}, documented: true},
 	// A network as that of a cluster's node; what runs in it is started by others.
@@ -273,7 +273,7 @@ var layers = map[string]layer{
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"lab/internal/rig": {
 		inside: []string{
-			"internal/cgroup", "internal/health", "lab/internal/measure", "lab/internal/names", "internal/testkit/ports",
+			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/nameserver", "internal/testkit/ports",
 			"lab/internal/podnet", "lab/internal/proxies", "lab/internal/quota", "lab/internal/result", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sys"},
@@ -361,7 +361,6 @@ var layers = map[string]layer{
 
 	"internal/testkit":            {inside: []string{"internal/testkit/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/script":     {outside: []string{"github.com/rogpeppe/go-internal"}, onlyTests: true},
-	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, onlyTests: true},
 	// Redis, started for tests, and one that says what a test wants.
 	"internal/testkit/fakeredis": {documented: true, onlyTests: true},
 	"internal/testkit/redisd":    {inside: []string{"internal/testkit/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},

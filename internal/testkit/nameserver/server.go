@@ -1,20 +1,33 @@
-// Package nameserver is a DNS server on a loopback port for tests: Start answers as a
-// function says, StartZone from records. It is built on another library than what the
-// program asks with, and stands apart from testkit, so that few tests build that.
+// Package nameserver is a DNS server on a loopback port, for tests and for the lab: Start
+// answers as a function says, StartZone and ServeZone from records. It is built on another
+// library than what the program asks with, and stands apart from testkit, so that few
+// tests build that. It forwards nothing.
 package nameserver
 
 import (
+	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
-	"testing"
 
 	"github.com/miekg/dns"
 )
 
+// TB is what is used of a testing.TB.
+type TB interface {
+	// Helper marks the function that calls it.
+	Helper()
+	// Fatal ends the test.
+	Fatal(args ...any)
+	// Cleanup has a function called at the end of the test.
+	Cleanup(f func())
+}
+
 // Server answers over UDP and TCP.
 //
-// Life: Start; ended by the end of the test. Concurrency: any.
+// Life: Start, ended by the end of the test; a Zone of ServeZone is ended by Close.
+// Concurrency: any.
 type Server struct {
 	Addr string // host:port
 
@@ -23,14 +36,29 @@ type Server struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	asked []string // "udp A name."
+	asked []string // "udp A name.", the last ones
 }
+
+// mostAsked bounds the questions that are kept.
+const mostAsked = 10_000
 
 // Start serves answers. Each begins as an empty one to its question, which handle
 // completes; without Response it is not sent. network is "udp" or "tcp".
-func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
+func Start(t TB, handle func(answer *dns.Msg, network string)) *Server {
 	t.Helper()
-	packets, stream := Listen(t)
+	s, err := serve(handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func serve(handle func(answer *dns.Msg, network string)) (*Server, error) {
+	packets, stream, err := listen()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{Addr: stream.Addr().String(), handle: handle}
 	handler := dns.HandlerFunc(s.answer)
 	s.servers = []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: stream, Handler: handler}}
@@ -40,8 +68,7 @@ func Start(t testing.TB, handle func(answer *dns.Msg, network string)) *Server {
 		s.running.Go(func() { _ = server.ActivateAndServe() })
 		<-started
 	}
-	t.Cleanup(s.close)
-	return s
+	return s, nil
 }
 
 func (s *Server) answer(w dns.ResponseWriter, m *dns.Msg) {
@@ -49,6 +76,9 @@ func (s *Server) answer(w dns.ResponseWriter, m *dns.Msg) {
 	answer := new(dns.Msg).SetReply(m)
 	answer.RecursionAvailable = true
 	s.mu.Lock()
+	if len(s.asked) == mostAsked {
+		s.asked = s.asked[:0]
+	}
 	s.asked = append(s.asked, network+" "+dns.TypeToString[m.Question[0].Qtype]+" "+m.Question[0].Name)
 	s.mu.Unlock()
 	if s.handle(answer, network); !answer.Response {
@@ -68,7 +98,8 @@ func mostBytes(question *dns.Msg) int {
 	return dns.MinMsgSize
 }
 
-func (s *Server) close() {
+// Close ends the server.
+func (s *Server) Close() {
 	for _, server := range s.servers {
 		_ = server.Shutdown()
 	}
@@ -83,20 +114,27 @@ func (s *Server) Questions() []string {
 }
 
 // Listen finds a port that is free on UDP and TCP.
-func Listen(t testing.TB) (net.PacketConn, net.Listener) {
+func Listen(t TB) (net.PacketConn, net.Listener) {
 	t.Helper()
+	packets, stream, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packets, stream
+}
+
+func listen() (net.PacketConn, net.Listener, error) {
 	for range 100 {
 		stream, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatal(err)
+			return nil, nil, err
 		}
-		if packets, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", stream.Addr().String()); err == nil {
-			return packets, stream
+		if packets, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp", stream.Addr().String()); err == nil {
+			return packets, stream, nil
 		}
 		stream.Close()
 	}
-	t.Fatal("no port is free on UDP and TCP")
-	return nil, nil
+	return nil, nil, errors.New("no port is free on UDP and TCP")
 }
 
 // Add adds records in the form of a zone file to an answer.

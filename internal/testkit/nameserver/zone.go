@@ -1,26 +1,38 @@
 package nameserver
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/miekg/dns"
 )
 
-// Zone is a server that answers from records, which the test may change.
+// Zone is a server that answers from records, which may change.
 //
-// Life: StartZone; ended by the end of the test. Concurrency: any.
+// Life: StartZone, ended by the end of the test; or ServeZone, ended by Close.
+// Concurrency: any.
 type Zone struct {
 	*Server
+	mixed bool // the order of answers is drawn
 
 	mu      sync.Mutex // guards what follows
 	records []dns.RR
 	sick    bool
 }
 
-// StartZone serves records in the form of a zone file.
-func StartZone(t testing.TB, lines ...string) *Zone {
+// ServeZone serves records in the form of a zone file. They come in an order drawn by
+// chance, as from the name servers of clusters: whoever takes the first one does not
+// always get the same.
+func ServeZone(lines ...string) (z *Zone, err error) {
+	z = &Zone{mixed: true}
+	z.Say(lines...)
+	z.Server, err = serve(z.answer)
+	return z, err
+}
+
+// StartZone serves records in the form of a zone file, in the order of the lines.
+func StartZone(t TB, lines ...string) *Zone {
 	t.Helper()
 	z := &Zone{}
 	z.Say(lines...)
@@ -62,6 +74,9 @@ func (z *Zone) answer(answer *dns.Msg, _ string) {
 		default:
 			other = record
 		}
+	}
+	if all := answer.Answer; z.mixed {
+		rand.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
 	}
 	switch {
 	case len(answer.Answer) > 0:

@@ -1,13 +1,13 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/names"
+	"github.com/cabrank/cabrank/internal/testkit/nameserver"
 	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
@@ -44,45 +44,41 @@ const serviceName = "workers.lab"
 
 // nameFront is a name server, as a cluster has for a Service without an address.
 type nameFront struct {
-	rig   *Rig
-	names *names.Server
+	rig  *Rig
+	zone *nameserver.Zone
 }
 
 func newNameFront(r *Rig) front { return &nameFront{rig: r} }
 
-func (f *nameFront) start(ctx context.Context, backends []string) (err error) {
-	if f.names, err = names.Serve(); err != nil {
-		return err
-	}
-	return f.change(ctx, backends)
+func (f *nameFront) start(_ context.Context, backends []string) (err error) {
+	f.zone, err = nameserver.ServeZone(f.records(backends)...)
+	return err
 }
 
 func (f *nameFront) change(_ context.Context, backends []string) error {
-	ttl := f.rig.spec.Front.TTL
-	if ttl == 0 {
-		ttl = time.Second
-	}
-	var addresses []netip.Addr
+	f.zone.Say(f.records(backends)...)
+	return nil
+}
+
+// records are those of the name, as a zone file has them.
+func (f *nameFront) records(backends []string) (lines []string) {
+	ttl := cmp.Or(f.rig.spec.Front.TTL, time.Second)
 	for _, at := range f.rig.places {
 		if slices.Contains(backends, at.addr()) {
-			address, err := netip.ParseAddr(at.host)
-			if err != nil {
-				return err
-			}
-			addresses = append(addresses, address)
+			lines = append(lines, fmt.Sprintf("%s. %.0f IN A %s", serviceName, ttl.Truncate(time.Second).Seconds(), at.host))
 		}
 	}
-	return f.names.Say(serviceName+".", ttl, addresses...)
+	return lines
 }
 
 func (f *nameFront) target() string {
-	return fmt.Sprintf("dns://%s/%s:%d", f.names.Addr, serviceName, f.rig.places[0].port)
+	return fmt.Sprintf("dns://%s/%s:%d", f.zone.Addr, serviceName, f.rig.places[0].port)
 }
 
 func (f *nameFront) usage() []result.Process { return nil }
 
 func (f *nameFront) stop() {
-	if f.names != nil {
-		f.names.Close()
+	if f.zone != nil {
+		f.zone.Close()
 	}
 }
