@@ -191,7 +191,7 @@ var layers = map[string]layer{
 	"lab/internal/rawh2":     {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
 	"lab/internal/measure": {
 		inside:  []string{"lab/internal/latency"},
-		outside: []string{"golang.org/x/sys"},
+		outside: []string{"github.com/prometheus/procfs", "golang.org/x/sys"},
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
 	"internal/testkit/oneslot": {
@@ -359,8 +359,8 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 
-	"internal/testkit":            {inside: []string{"internal/testkit/ports"}, outside: anything, onlyTests: true},
-	"internal/testkit/script":     {outside: []string{"github.com/rogpeppe/go-internal"}, onlyTests: true},
+	"internal/testkit":        {inside: []string{"internal/testkit/ports"}, outside: anything, onlyTests: true},
+	"internal/testkit/script": {outside: []string{"github.com/rogpeppe/go-internal"}, onlyTests: true},
 	// Redis, started for tests, and one that says what a test wants.
 	"internal/testkit/fakeredis": {documented: true, onlyTests: true},
 	"internal/testkit/redisd":    {inside: []string{"internal/testkit/ports", "internal/testkit"}, outside: []string{"github.com/gomodule/redigo"}, documented: true, onlyTests: true},

@@ -2,34 +2,9 @@ package measure
 
 import (
 	"os"
-	"slices"
 	"testing"
 	"time"
 )
-
-func TestParseStat(t *testing.T) {
-	fields, err := parseStat("42 (a ) b) S 7 1 2 3 4 5 6 7 8 9 110 120 13 14")
-	if err != nil || fields[0] != "S" || fields[1] != "7" || fields[11] != "110" || fields[12] != "120" {
-		t.Errorf("got %q, %v", fields, err)
-	}
-	if _, err := parseStat("42 (a) S 7"); err == nil {
-		t.Error("a short line was accepted")
-	}
-}
-
-func TestParseHost(t *testing.T) {
-	stat := "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 20 300 5000 60 7 8 9 50 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 5 5 5 5 5 5 5 5 5\n"
-	if got := parseBusy(stat); !slices.Equal(got, []float64{4.44, 0.01}) {
-		t.Errorf("busy: got %v", got)
-	}
-	dev := "Inter-|   Receive\n face |bytes packets\n  eth0: 1 2 3\n    lo: 1234 56 0 0 0 0 0 0 1234 56\n"
-	if bytes, packets := parseLoopback(dev); bytes != 1234 || packets != 56 {
-		t.Errorf("loopback: got %d bytes, %d packets", bytes, packets)
-	}
-	if bytes, packets := parseLoopback(""); bytes != 0 || packets != 0 {
-		t.Errorf("no loopback: got %d bytes, %d packets", bytes, packets)
-	}
-}
 
 // The CPU that this process burns is seen, to the microsecond.
 func TestReadProcess(t *testing.T) {

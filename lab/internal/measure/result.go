@@ -9,28 +9,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/latency"
 )
 
-// Process is what a process and its children have used since they began.
-type Process struct {
-	CPU          time.Duration // user + system, from the scheduler's clock
-	User, System uint64        // in clock ticks of 10 ms: for the proportion
-	Switches     uint64        // context switches of all threads
-}
-
-// Memory is what a process and its children hold now. Pages that several
-// processes map count for each of them in RSS and once in all in PSS. File is
-// the part of PSS that is pages of files: the program and its libraries.
-type Memory struct {
-	RSSKiB  uint64 `json:"rss_kib"`
-	PSSKiB  uint64 `json:"pss_kib"`
-	FileKiB uint64 `json:"pss_file_kib"`
-}
-
-// Host is what everybody has used.
-type Host struct {
-	Busy           []float64 // seconds of each core
-	Packets, Bytes uint64    // received on loopback in this network namespace
-}
-
 // Traffic counts the bytes that a program has read from its connections and
 // written to them, without the headers of TCP.
 type Traffic struct{ Received, Sent uint64 }

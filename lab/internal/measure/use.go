@@ -1,6 +1,13 @@
 package measure
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
 
 // Use is what a process has used since it began and holds now, with all that it has
 // started.
@@ -11,4 +18,132 @@ type Use struct {
 	// RSS is what they hold in memory, in bytes, and PeakRSS the sum of the most that
 	// each of them has held. Pages that several of them map count for each.
 	RSS, PeakRSS int64
+}
+
+// userTick is the unit of CPU times in /proc: USER_HZ, which is 100 on every Linux
+// that Go supports.
+const userTick = 10 * time.Millisecond
+
+// ReadUse adds up a process and its descendants. What ends meanwhile is left out; the
+// process itself must live. It fails where there is no /proc.
+func ReadUse(pid int) (sum Use, err error) {
+	all, err := tree(pid)
+	for _, p := range all {
+		stat, statErr := p.Stat()
+		one, oneErr := ReadAlone(p.PID)
+		if statErr != nil || oneErr != nil {
+			continue
+		}
+		sum.CPU += one.CPU + time.Duration(stat.CUTime+stat.CSTime)*userTick
+		sum.RSS += one.RSS
+		sum.PeakRSS += one.PeakRSS
+	}
+	return sum, err
+}
+
+// ReadAlone reads a process without those that it has started.
+func ReadAlone(pid int) (one Use, err error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return one, err
+	}
+	status, err := p.NewStatus()
+	if err != nil {
+		return one, err
+	}
+	one.RSS, one.PeakRSS = int64(status.VmRSS), int64(status.VmHWM)
+	one.CPU, err = cpuTime(pid)
+	return one, err
+}
+
+// cpuTime reads the CPU clock of another process (clock_getcpuclockid(3)): in
+// nanoseconds, and with the threads that have ended. /proc has ticks.
+func cpuTime(pid int) (time.Duration, error) {
+	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &t); err != nil {
+		return 0, fmt.Errorf("CPU clock of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// tree returns a process and all its descendants.
+func tree(root int) (all []procfs.Proc, err error) {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]procfs.Proc{}
+	for _, p := range procs {
+		if p.PID == root {
+			all = append(all, p)
+		}
+		if stat, err := p.Stat(); err == nil { // it may have ended since
+			children[stat.PPID] = append(children[stat.PPID], p)
+		}
+	}
+	if all == nil {
+		return nil, fmt.Errorf("process %d has ended", root)
+	}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i].PID]...)
+	}
+	return all, nil
+}
+
+// ReadName returns the name of a process, as ps writes it; "" if there is none.
+func ReadName(pid int) string {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	name, _ := p.Comm() // it has ended: none
+	return name
+}
+
+// Children are the processes that a process has started, by the value of a variable in
+// their environment; those without it are left out.
+func Children(pid int, variable string) map[string]int {
+	found := map[string]int{}
+	procs, _ := procfs.AllProcs() // without it nobody is found
+	for _, p := range procs {
+		if stat, err := p.Stat(); err != nil || stat.PPID != pid {
+			continue
+		}
+		environment, _ := p.Environ() // it may have ended
+		for _, setting := range environment {
+			if name, value, _ := strings.Cut(setting, "="); name == variable {
+				found[value] = p.PID
+			}
+		}
+	}
+	return found
+}
+
+// Host is what everybody has used.
+type Host struct {
+	Busy           []float64 // seconds of each core
+	Packets, Bytes uint64    // received on loopback in this network namespace
+}
+
+// ReadHost reads the counters of the machine and of this network namespace. A core is
+// busy when it is neither idle nor waits for a disk; what a hypervisor has taken counts.
+func ReadHost() (h Host, err error) {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return h, err
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return h, err
+	}
+	h.Busy = make([]float64, len(stat.CPU))
+	for core, c := range stat.CPU {
+		if int(core) < len(h.Busy) { // others are off
+			h.Busy[core] = c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal // a guest's time is in User
+		}
+	}
+	dev, err := proc.NetDev()
+	h.Packets, h.Bytes = dev["lo"].RxPackets, dev["lo"].RxBytes
+	return h, err
 }

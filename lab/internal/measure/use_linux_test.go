@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What is read agrees with what the kernel tells of this process otherwise.
+func TestReadAlone(t *testing.T) {
+	const near = 20 * time.Millisecond
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		t.Fatal(err)
+	}
+	one, err := ReadAlone(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+		t.Fatal(err)
+	}
+	if least, most := cpuOf(before)-near, cpuOf(after)+near; one.CPU < least || one.CPU > most {
+		t.Errorf("CPU %v, want %v to %v", one.CPU, least, most)
+	}
+	if one.RSS < 1<<20 || one.RSS > one.PeakRSS || one.PeakRSS > 10<<30 {
+		t.Errorf("got %+v", one)
+	}
+	if name, err := os.ReadFile("/proc/self/comm"); err != nil || ReadName(os.Getpid()) != strings.TrimSpace(string(name)) {
+		t.Errorf("its name is %q, not %q (%v)", name, ReadName(os.Getpid()), err)
+	}
+}
+
+func cpuOf(u syscall.Rusage) time.Duration { return time.Duration(u.Utime.Nano() + u.Stime.Nano()) }
+
+// A process counts with what it has started, also with what has ended.
+func TestReadUse(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo; read line; :`)
+	cmd.Env = append(os.Environ(), "PLACE=7")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // the inner one has ended
+		t.Fatal(err)
+	}
+	alone, err := ReadAlone(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use, err := ReadUse(cmd.Process.Pid)
+	if err != nil || use.CPU < alone.CPU+2*userTick {
+		t.Errorf("with what has ended %v, alone %v (%v)", use.CPU, alone.CPU, err)
+	}
+	if own, err := ReadUse(os.Getpid()); err != nil || own.RSS < use.RSS {
+		t.Errorf("got %+v, %v", own, err)
+	}
+	if got := Children(os.Getpid(), "PLACE"); len(got) != 1 || got["7"] != cmd.Process.Pid {
+		t.Errorf("children %v, want 7: %d", got, cmd.Process.Pid)
+	}
+	in.Close()
+	_ = cmd.Wait()
+	if use, err := ReadUse(cmd.Process.Pid); err == nil || !strings.HasSuffix(err.Error(), "process "+strconv.Itoa(cmd.Process.Pid)+" has ended") {
+		t.Errorf("a process that has ended uses %+v (%v)", use, err)
+	}
+}
