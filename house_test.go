@@ -23,7 +23,7 @@ var ceilings = map[string]int{
 	programBytes:                        17_320_000,
 	"configuration keys":                122,
 	"lines of README.md":                317,
-	"lines of code, bench":              412,
+	"lines of code, bench":              413,
 	"lines of code, callee":             1_705,
 	"lines of code, client":             2_302,
 	"lines of code, cmd/cabrank":        7_049,
@@ -64,8 +64,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":          2_271,
 	"lines of code, proto":              66,
 	"lines of code, scripts":            298,
-	"lines of docs":                     10_092,
-	"lines of tests":                    114_073,
+	"lines of docs":                     10_093,
+	"lines of tests":                    114_159,
 	"methods of call and attempt":       148,
 }
 

@@ -31,7 +31,8 @@ for (const { load, file, title, p95, p99, each } of rows) {
       latency: { avg: f.mean, med: f.p50, max: f.max, p90: f.p90, p95: f.p95, p99: f.p99, count: calls }, errorRate: f.errors ?? 0,
     };
     lines.push(name.padEnd(26) + [f.mean, f.p50, f.p90, f.p95, f.p99, f.max].map(us).join(' '));
-    rates.push(`  ${name.padEnd(26)}: ${(100 * (f.errors ?? 0)).toFixed(2)}%, ${Math.round(f.rate ?? 0)} in a second${each ? `, ${Math.round((f.rate ?? 0) * each)} messages` : ''}`);
+    const first = f.first_p50 === undefined ? '' : `, first message p50 ${us(f.first_p50).trim()} µs, p99 ${us(f.first_p99).trim()} µs`;
+    rates.push(`  ${name.padEnd(26)}: ${(100 * (f.errors ?? 0)).toFixed(2)}%, ${Math.round(f.rate ?? 0)} in a second${each ? `, ${Math.round((f.rate ?? 0) * each)} messages${first}` : ''}`);
     if (name.includes('cabrank')) continue;
     if (f.errors >= 0.01) missed.push(`${name}, ${load}: ${(100 * f.errors).toFixed(1)} % errors`);
     if (f.p95 >= p95) missed.push(`${name}, ${load}: p95 ${f.p95} s`);

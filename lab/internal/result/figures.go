@@ -44,6 +44,8 @@ func All() []Info {
 		{Name: "p99.9", Unit: Seconds, Share: 0.999, About: "latency that 99.9 % of the calls did not exceed"},
 		{Name: "mean", Unit: Seconds, About: "mean latency"},
 		{Name: "max", Unit: Seconds, About: "longest latency"},
+		{Name: "first_p50", Unit: Seconds, About: "time to the first message that half of the streams did not exceed"},
+		{Name: "first_p99", Unit: Seconds, About: "time to the first message that 99 % of the streams did not exceed"},
 		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
 		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
 		{Name: "rate", Unit: PerSecond, About: "answers that came"},
@@ -75,7 +77,7 @@ func Known(name string) (Info, bool) {
 
 // Tail reports whether a figure is about the slowest few calls: a quick run has no
 // verdict on it.
-func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" }
+func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" || f.Name == "first_p99" }
 
 // Answers reports whether a figure is about answered calls and leaves failed ones out: it
 // says nothing of an arm without its errors.
@@ -161,6 +163,11 @@ func (b *Block) latencies(r *traffic.Record) {
 	for _, f := range All() {
 		if q := all.Quantile(f.Share); f.Share > 0 && !q.TooFew {
 			b.Figures[f.Name] = q.Value.Seconds()
+		}
+	}
+	for name, share := range map[string]float64{"first_p50": 0.5, "first_p99": 0.99} {
+		if q := r.First.Quantile(share); !q.TooFew {
+			b.Figures[name] = q.Value.Seconds()
 		}
 	}
 }
