@@ -261,11 +261,11 @@ var layers = map[string]layer{
 	"internal/testkit/ports":      {notStd: []string{"os"}, documented: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
-	"lab/internal/proxies": {notStd: []string{"text/template", "html/template"}, documented: true},
+	"lab/internal/proxies": {documented: true},
 	// A network as that of a cluster's node; what runs in it is started by others.
 	"lab/internal/podnet": {
 		inside:     []string{"lab/internal/testbed"},
-		outside:    []string{"github.com/google/nftables", "golang.org/x/sys"},
+		outside:    []string{"github.com/google/nftables", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 		documented: true,
 	},
 	// Control groups; what runs in them is started by others.
@@ -280,7 +280,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.
-	"lab/internal/testbed": {inside: []string{"lab/internal/measure"}, outside: []string{"golang.org/x/sys"}, documented: true},
+	"lab/internal/testbed": {inside: []string{"lab/internal/measure"}, outside: []string{"github.com/vishvananda/netlink", "golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"lab/internal/peers": {
 		inside:     []string{"lab/internal/latency", "lab/internal/measure", "internal/testkit/oneslot", "lab/internal/proxies", "lab/internal/testbed"},
@@ -328,7 +328,7 @@ var layers = map[string]layer{
 	},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/traffic", "lab/internal/work/workerpb"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.
