@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/lab/internal/rig"
@@ -14,8 +16,6 @@ func newLabPodsCommand() *cobra.Command {
 		Short:  "Hold a network with pods and a Service",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return rig.ServePods(cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+		RunE:   func(*cobra.Command, []string) error { return rig.ServePods(os.Stdin, os.Stdout) },
 	}
 }

@@ -139,7 +139,7 @@ func TestServeHTTP(t *testing.T) {
 	if l := g.next(t); !strings.Contains(l.Ready, "HTTP requests") {
 		t.Fatalf("%+v", l)
 	}
-	if err := json.NewEncoder(g.in).Encode(begin{time.Now()}); err != nil {
+	if err := send(json.NewEncoder(g.in), begin{time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	a := g.next(t).Answer

@@ -1,17 +1,15 @@
 package agent
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -20,10 +18,9 @@ import (
 // Life: Start; Ready; Begin; Wait; Close in any case. Stop may come at any time behind
 // Ready. Concurrency: Live and Stop by anybody, the others by one goroutine.
 type Process struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
-	said tail
+	child *testbed.Child
+	in    *json.Encoder
+	out   *json.Decoder
 
 	stop sync.Once
 	mu   sync.Mutex // guards live
@@ -35,28 +32,17 @@ type Process struct {
 //
 // Errors: one line, if it cannot be started.
 func Start(command []string, job Job) (*Process, error) {
-	p := &Process{cmd: exec.Command(command[0], command[1:]...)} //nolint:noctx // a command of this program; Close ends it
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Stderr = &p.said
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
+	child, err := testbed.Launch(testbed.Program{Command: command, Talk: true})
 	if err != nil {
-		return nil, err
-	}
-	p.out = json.NewDecoder(bufio.NewReader(out))
-	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("a generator cannot be started: %w", err)
 	}
-	// A generator that has ended already is found by Ready.
-	_ = send(json.NewEncoder(p.in), job)
+	p := &Process{child: child, in: json.NewEncoder(child.In), out: json.NewDecoder(child.Out)}
+	_ = send(p.in, job) // one that has ended already is found by Ready
 	return p, nil
 }
 
 // PID is that of the process.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int { return p.child.PID() }
 
 // Ready waits until the generator can begin, and says how it calls.
 //
@@ -73,10 +59,10 @@ func (p *Process) Ready() (how string, err error) {
 }
 
 // Begin has the load begin at a moment.
-func (p *Process) Begin(at time.Time) { _ = send(json.NewEncoder(p.in), begin{at}) } // Wait finds what fails
+func (p *Process) Begin(at time.Time) { _ = send(p.in, begin{at}) } // Wait finds what fails
 
 // Stop has no more calls start.
-func (p *Process) Stop() { p.stop.Do(func() { p.in.Close() }) }
+func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }
 
 // Live returns how the load went about a second ago.
 func (p *Process) Live() traffic.Live {
@@ -109,8 +95,9 @@ func (p *Process) Wait() (*Answer, error) {
 
 // broken says why a generator has not answered.
 func (p *Process) broken(err error) error {
-	if said := p.said.last(); said != "" {
-		return fmt.Errorf("a generator has ended: %s", said)
+	p.Close() // then all that it has said is there
+	if said := strings.TrimSpace(p.child.Said()); said != "" {
+		return fmt.Errorf("a generator has ended: %s", said[strings.LastIndexByte(said, '\n')+1:])
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("a generator has ended without a word")
@@ -121,34 +108,5 @@ func (p *Process) broken(err error) error {
 // Close ends the process, if it has not ended, and waits for that.
 func (p *Process) Close() {
 	p.Stop()
-	late := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
-	defer late.Stop()
-	_ = p.cmd.Wait() // how it ended is known from what it said
-}
-
-// mostSaid is how many bytes of what a generator says are kept.
-const mostSaid = 2000
-
-// tail keeps the end of what was written.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	if over := len(t.text) - mostSaid; over > 0 {
-		t.text = t.text[over:]
-	}
-	return len(b), nil
-}
-
-// last is the last line.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	p.child.End(time.Second)
 }

@@ -41,15 +41,3 @@ func (p Plan) addresses() (all []netip.Addr, err error) {
 	}
 	return all, nil
 }
-
-// request is what the process that holds the network is asked, a line of JSON; one line
-// answers it.
-type request struct {
-	Plan *Plan  `json:"plan,omitempty"` // what is behind the Service from now on
-	Ask  string `json:"ask,omitempty"`  // whether this address answers
-	How  string `json:"how,omitempty"`  // and how it is asked, as Serve's ask knows it
-}
-
-type answer struct {
-	Error string `json:"error,omitempty"`
-}

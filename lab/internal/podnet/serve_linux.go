@@ -1,55 +1,57 @@
 package podnet
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/rpc"
+	"net/rpc/jsonrpc"
+	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/vishvananda/netlink"
 
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // Serve is the body of the process that holds the network, which it begins in: it brings
-// that up, and does what lines of in ask for, one at a time, until in ends. ask finds
+// that up, and does what is asked for by JSON-RPC on in and out, until in ends. ask finds
 // out whether an address answers.
 //
-// Errors: what is wrong with in or out. What cannot be done is said on out.
-func Serve(in io.Reader, out io.Writer, ask func(ctx context.Context, how, addr string) error) error {
-	r, broken := bringUp()
-	say := json.NewEncoder(out)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		var q request
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			return err
-		}
-		err := broken
-		switch {
-		case broken != nil:
-		case q.Plan != nil:
-			err = r.set(*q.Plan)
-		case q.Ask != "":
-			err = ask(context.Background(), q.How, q.Ask)
-		}
-		a := answer{}
-		if err != nil {
-			a.Error = err.Error()
-		}
-		if err := say.Encode(a); err != nil {
-			return err
-		}
+// Errors: none; what cannot be done is answered.
+func Serve(in io.ReadCloser, out io.WriteCloser, ask func(ctx context.Context, how, addr string) error) error {
+	h := &holder{ask: ask}
+	h.rules, h.broken = bringUp()
+	server := rpc.NewServer()
+	if err := server.RegisterName("Pods", h); err != nil {
+		return err
 	}
-	return lines.Err()
+	server.ServeCodec(jsonrpc.NewServerCodec(ends{in, out}))
+	return nil
 }
 
-// maxLine has room for a plan with all pods.
-const maxLine = 64 << 10
+// holder answers.
+type holder struct {
+	ask    func(ctx context.Context, how, addr string) error
+	broken error // why there is no network
+
+	mu    sync.Mutex // guards what follows
+	rules *rules
+}
+
+func (h *holder) Set(p Plan, _ *bool) error {
+	if h.broken != nil {
+		return h.broken
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rules.set(p)
+}
+
+func (h *holder) Ask(what [2]string, _ *bool) error {
+	return h.ask(context.Background(), what[0], what[1])
+}
 
 // bringUp gives the network its addresses and its rules. It must be one of its own:
 // nobody else's is changed.
@@ -84,17 +86,13 @@ func alone() error {
 // this network (as all of 127.0.0.0/8 are), without being loopback: those the kernel
 // does not let rules send elsewhere.
 func addNode() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing is left to lose
-	second, err := unix.NewIfreq("lo:1")
+	addr, err := netlink.ParseAddr(node + "/8")
 	if err != nil {
 		return err
 	}
-	if err := second.SetInet4Addr(net.ParseIP(node).To4()); err != nil {
-		return err
-	}
-	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, second)
+	return netlink.AddrAdd(lo, addr)
 }

@@ -52,4 +52,4 @@ func (r *Rig) openPods() {
 const PodsCommand = "pods"
 
 // ServePods is the body of the process that holds the network of an arm with DNAT.
-func ServePods(in io.Reader, out io.Writer) error { return podnet.Serve(in, out, ask) }
+func ServePods(in io.ReadCloser, out io.WriteCloser) error { return podnet.Serve(in, out, ask) }

@@ -28,6 +28,11 @@ type Program struct {
 	// Answer keeps all of stdout for Stop. Otherwise it goes where stderr does, of
 	// which the end is kept.
 	Answer bool
+	// Talk has pipes for stdin and stdout, Child.In and Child.Out.
+	Talk bool
+	// Network has it begin in a network namespace of its own and, for whom is not root,
+	// in a user namespace where it is.
+	Network bool
 	// Keeper ends the program if this process dies; nil: nobody does.
 	Keeper *Keeper
 }
@@ -35,6 +40,10 @@ type Program struct {
 // Child is a process of a run, in a group of its own.
 type Child struct {
 	Shown string // the command as one would type it
+	// In and Out are there if the program talks: its stdin, and its stdout, which can be
+	// read to its end when the process has ended, until Kill.
+	In  io.WriteCloser
+	Out io.ReadCloser
 
 	cmd    *exec.Cmd
 	keeper *Keeper
@@ -61,13 +70,24 @@ func Launch(p Program) (*Child, error) {
 	c.cmd = exec.Command(command[0], command[1:]...)
 	c.cmd.Dir = p.Dir
 	c.cmd.Env = append(os.Environ(), p.Env...)
-	var out io.Writer = &c.err
+	c.cmd.Stdout, c.cmd.Stderr = &c.err, &c.err
 	if p.Answer {
-		out = &c.out
+		c.cmd.Stdout = &c.out
 	}
-	c.cmd.Stdout, c.cmd.Stderr = out, &c.err
 	c.cmd.WaitDelay = outputTime
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.Network {
+		if err := ownNetwork(c.cmd.SysProcAttr); err != nil {
+			return nil, err
+		}
+	}
+	if p.Talk {
+		end, err := c.talk()
+		if err != nil {
+			return nil, err
+		}
+		defer end.Close()
+	}
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -77,6 +97,17 @@ func Launch(p Program) (*Child, error) {
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// talk makes the pipes, and returns the end of the process, which it inherits. That of a
+// StdoutPipe would be closed when the process has ended, with what is still in it.
+func (c *Child) talk() (end *os.File, err error) {
+	if c.In, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	c.Out, end, err = os.Pipe()
+	c.cmd.Stdout = end
+	return end, err
 }
 
 // PID is that of the process itself: taskset becomes the command.
@@ -113,21 +144,29 @@ func (c *Child) Signal(sig syscall.Signal) error {
 func (c *Child) Stop() []byte {
 	c.stopMe.Do(func() {
 		c.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
-		late := time.NewTimer(stopTime)
-		defer late.Stop()
-		select {
-		case <-c.ended:
-		case <-late.C:
-		}
-		c.Kill()
+		c.End(stopTime)
 	})
 	return c.out.Bytes()
+}
+
+// End gives the process some time to end, and ends it then, with what it has started.
+func (c *Child) End(patience time.Duration) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-c.ended:
+	case <-late.C:
+	}
+	c.Kill()
 }
 
 // Kill ends the process and what it has started at once, by SIGKILL.
 func (c *Child) Kill() {
 	syscall.Kill(-c.PID(), syscall.SIGKILL) //nolint:errcheck // usually nothing is left
 	<-c.ended
+	if c.Out != nil {
+		c.Out.Close()
+	}
 	c.keeper.forget(c.PID())
 }
 

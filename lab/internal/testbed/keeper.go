@@ -3,10 +3,7 @@ package testbed
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"os/exec"
 	"sync"
-	"syscall"
 )
 
 // Keeper ends processes when the one that started them dies, by whatever: SIGKILL
@@ -14,29 +11,18 @@ import (
 //
 // Life: StartKeeper; ended by Close. Concurrency: any.
 type Keeper struct {
-	cmd *exec.Cmd
-
-	mu sync.Mutex
-	in io.WriteCloser
+	mu    sync.Mutex
+	child *Child
 }
 
 // StartKeeper starts one; lab is the path of the program.
 func StartKeeper(lab string) (*Keeper, error) {
-	k := &Keeper{cmd: exec.Command(lab, "keeper")}
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what ends us by our group must not end it
-	in, err := k.cmd.StdinPipe()
+	child, err := Launch(Program{Command: []string{lab, "keeper"}, Talk: true})
 	if err != nil {
 		return nil, err
 	}
-	out, err := k.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := k.cmd.Start(); err != nil {
-		return nil, err
-	}
-	k.in = in
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it ignores signals from here on
+	k := &Keeper{child: child}
+	if _, err := bufio.NewReader(child.Out).ReadString('\n'); err != nil { // it ignores signals from here on
 		k.Close()
 		return nil, fmt.Errorf("%s keeper has ended: %w", lab, err)
 	}
@@ -53,13 +39,14 @@ func (k *Keeper) say(verb string, group int) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	fmt.Fprintln(k.in, verb, group)
+	fmt.Fprintln(k.child.In, verb, group)
 }
 
 // Close ends the keeper, and with it what it has not been told to forget.
 func (k *Keeper) Close() {
 	k.mu.Lock()
-	k.in.Close()
+	k.child.In.Close()
 	k.mu.Unlock()
-	k.cmd.Wait() //nolint:errcheck // its exit status is always 0
+	<-k.child.Ended()
+	k.child.Out.Close()
 }

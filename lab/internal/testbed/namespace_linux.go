@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/vishvananda/netlink"
 )
 
 // insideKey marks the process that measures, and says where it is: "private"
@@ -33,8 +33,11 @@ func network() string { return os.Getenv(insideKey) }
 // Reenter runs this command again on a core, in a network namespace of its
 // own if that is allowed, and returns the exit status.
 func Reenter(core int) (exit int) {
-	attr := NewNetwork()
+	attr := &syscall.SysProcAttr{}
 	self, err := os.Executable()
+	if err == nil {
+		err = ownNetwork(attr)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		return 1
@@ -68,16 +71,16 @@ func Reenter(core int) (exit int) {
 	return 0
 }
 
-// NewNetwork starts a process in a network namespace of its own and, for whom is not
+// ownNetwork starts a process in a network namespace of its own and, for whom is not
 // root, in a user namespace where it is.
-func NewNetwork() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+func ownNetwork(attr *syscall.SysProcAttr) error {
+	attr.Cloneflags = syscall.CLONE_NEWNET
 	if uid := os.Getuid(); uid != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	return attr
+	return nil
 }
 
 func pinned(self string, core int, where string, attr *syscall.SysProcAttr) *exec.Cmd {
@@ -88,17 +91,11 @@ func pinned(self string, core int, where string, attr *syscall.SysProcAttr) *exe
 	return c
 }
 
-// LoopbackUp sets the flag that `ip link set lo up` sets.
+// LoopbackUp does what `ip link set lo up` does.
 func LoopbackUp() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing is left to lose
-	lo, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	return netlink.LinkSetUp(lo)
 }

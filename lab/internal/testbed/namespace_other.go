@@ -3,8 +3,10 @@
 package testbed
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // Inside is always false.
@@ -17,3 +19,5 @@ func Reenter(int) (exit int) {
 	fmt.Fprintln(os.Stderr, "lab: measuring processes needs Linux")
 	return 1
 }
+
+func ownNetwork(*syscall.SysProcAttr) error { return errors.New("network namespaces need Linux") }

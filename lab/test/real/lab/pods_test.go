@@ -105,7 +105,7 @@ func TestDNATElsewhere(t *testing.T) {
 	spec := greeters(t, 2, rig.DNAT)
 	// A lab that cannot hold the network, as one that may not.
 	refuses := filepath.Join(t.TempDir(), "cabrank-lab")
-	script := "#!/bin/sh\ncase \"$1\" in pods) read line; echo '{\"error\":\"not allowed\"}';; *) exec " + spec.Programs.Lab + " \"$@\";; esac\n"
+	script := "#!/bin/sh\ncase \"$1\" in pods) read line; echo '{\"id\":0,\"error\":\"not allowed\"}';; *) exec " + spec.Programs.Lab + " \"$@\";; esac\n"
 	if err := os.WriteFile(refuses, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestDNATElsewhere(t *testing.T) {
 // The process that holds a network refuses to do so in one that others use.
 func TestPodsTouchNoOtherNetwork(t *testing.T) {
 	holder := exec.Command(harness.LabBinary(t), rig.PodsCommand)
-	holder.Stdin = strings.NewReader("{}\n")
+	holder.Stdin = strings.NewReader(`{"id":0,"method":"Pods.Set","params":[{}]}` + "\n")
 	out, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
