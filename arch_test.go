@@ -276,7 +276,7 @@ var layers = map[string]layer{
 			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/nameserver", "internal/testkit/ports",
 			"lab/internal/podnet", "lab/internal/proxies", "lab/internal/quota", "lab/internal/result", "lab/internal/testbed",
 		},
-		outside:    []string{"golang.org/x/sys"},
+		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},
 		documented: true,
 	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/quota"
@@ -20,10 +19,9 @@ import (
 // cabrankFront is `cabrank run`, as anybody starts it: with the workers as upstreams,
 // or with those that it starts itself.
 type cabrankFront struct {
-	rig     *Rig
-	process *process
-	config  string // its file
-	socket  string // by which it is asked
+	base
+	config string // its file
+	socket string // by which it is asked
 	// groups are those of the places for workers that it starts.
 	groups []*quota.Group
 }
@@ -33,7 +31,7 @@ type cabrankFront struct {
 const sparePlaces = 8
 
 func newCabrankFront(r *Rig) front {
-	return &cabrankFront{rig: r, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
+	return &cabrankFront{base: base{rig: r}, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
 }
 
 func (f *cabrankFront) start(ctx context.Context, backends []string) error {
@@ -67,17 +65,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	if err := f.write(backends); err != nil {
 		return err
 	}
-	group, err := f.rig.newGroup("front", spec.Front.CPU)
-	if err != nil {
-		return err
-	}
-	f.process = &process{role: "front", name: "cabrank", group: group, program: testbed.Program{
-		Command: command, Env: env, Dir: first.Dir, Keeper: f.rig.keeper,
-	}}
-	if err := f.process.start(); err != nil {
-		return err
-	}
-	if err := f.process.ready(ctx, byCall, f.target()); err != nil {
+	if err := f.run(ctx, "cabrank", testbed.Program{Command: command, Env: env, Dir: first.Dir}); err != nil {
 		return err
 	}
 	return f.allReady(ctx, f.rig.present())
@@ -85,9 +73,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 
 // allReady waits until so many workers take calls: cabrank itself begins with the first.
 func (f *cabrankFront) allReady(ctx context.Context, wanted int) error {
-	again := time.NewTicker(askEvery)
-	defer again.Stop()
-	for {
+	return f.process.until(ctx, func() error {
 		status, err := f.status(ctx)
 		if err != nil {
 			return err
@@ -98,15 +84,11 @@ func (f *cabrankFront) allReady(ctx context.Context, wanted int) error {
 				ready++
 			}
 		}
-		if ready >= wanted {
-			return nil
+		if ready < wanted {
+			return fmt.Errorf("cabrank has %d of %d workers ready", ready, wanted)
 		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return fmt.Errorf("cabrank has %d of %d workers ready%s", ready, wanted, said(f.process.now()))
-		}
-	}
+		return nil
+	})
 }
 
 // write makes the file that it reads: the rest is on its command line.
@@ -121,8 +103,6 @@ func (f *cabrankFront) write(backends []string) error {
 	}
 	return os.WriteFile(f.config, []byte(text), 0o600)
 }
-
-func (f *cabrankFront) target() string { return f.rig.listen.addr() }
 
 func (f *cabrankFront) change(ctx context.Context, backends []string) error {
 	if f.rig.spec.Front.Starts {
@@ -215,11 +195,8 @@ func (f *cabrankFront) enterPlaces(cores float64) (command []string, err error) 
 // usage tells what cabrank has used apart from the workers that it has started. Without
 // control groups a worker that has ended takes what it has used with it.
 func (f *cabrankFront) usage() (all []result.Process) {
-	if f.process == nil {
-		return nil
-	}
-	if !f.rig.spec.Front.Starts {
-		return []result.Process{f.process.usage()}
+	if f.process == nil || !f.rig.spec.Front.Starts {
+		return f.base.usage()
 	}
 	running := measure.Children(f.process.now().PID(), "CABRANK_WORKER_INDEX")
 	for i := range len(f.rig.spec.Workers) + sparePlaces {
@@ -240,10 +217,4 @@ func (f *cabrankFront) usage() (all []result.Process) {
 	front.CPU, front.RSS, front.PeakRSS = alone.CPU, alone.RSS, alone.PeakRSS
 	counted(&front, f.process.group)
 	return append(all, front)
-}
-
-func (f *cabrankFront) stop() {
-	if f.process != nil {
-		f.process.stop()
-	}
 }

@@ -5,9 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Action is what is done to an arm.
@@ -46,25 +47,17 @@ type Event struct {
 // String says what is done: "worker-2 stopped for 1.5s".
 func (e Event) String() string {
 	who := cmp.Or(e.Worker, "all workers")
+	text := map[Action]string{
+		Roll: "all workers replaced", Stop: who + " stopped", Slow: who + " slow", Kill: who + " killed",
+		Add: cmp.Or(e.Worker, "a worker") + " added", Remove: who + " removed",
+	}[e.Do]
 	switch {
-	case e.Do == Roll:
-		return "all workers replaced"
-	case e.Do == Stop:
-		return fmt.Sprintf("%s stopped for %v", who, e.For)
-	case e.Do == Slow && e.For > 0:
-		return fmt.Sprintf("%s slow for %v", who, e.For)
-	case e.Do == Slow:
-		return who + " slow"
 	case e.Do == Kill && e.For > 0:
-		return fmt.Sprintf("%s killed, started again after %v", who, e.For)
-	case e.Do == Kill:
-		return who + " killed"
-	case e.Do == Add:
-		return cmp.Or(e.Worker, "a worker") + " added"
-	case e.Do == Remove:
-		return who + " removed"
+		text += fmt.Sprintf(", started again after %v", e.For)
+	case e.Do == Stop, e.Do == Slow && e.For > 0:
+		text += fmt.Sprintf(" for %v", e.For)
 	}
-	return fmt.Sprintf("%s %s", e.Do, who)
+	return cmp.Or(text, fmt.Sprintf("%s %s", e.Do, who))
 }
 
 // Do does it, and returns when it is over: a worker that was stopped goes on then.
@@ -84,13 +77,11 @@ func (r *Rig) Do(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(meant))
-	var acting sync.WaitGroup
-	for n, i := range meant {
-		acting.Go(func() { errs[n] = act(ctx, i, e.For) })
+	var acting errgroup.Group
+	for _, i := range meant {
+		acting.Go(func() error { return act(ctx, i, e.For) })
 	}
-	acting.Wait()
-	return cmp.Or(errs...)
+	return acting.Wait()
 }
 
 // meant are the workers that an event meets.
@@ -210,12 +201,9 @@ func (r *Rig) kill(ctx context.Context, i int, again time.Duration) error {
 
 // begin starts worker i and waits until it answers.
 func (r *Rig) begin(ctx context.Context, i int) error {
-	if err := r.workers[i].start(); err != nil {
-		return err
-	}
 	limited, cancel := context.WithTimeout(ctx, r.spec.Ready)
 	defer cancel()
-	return r.workers[i].ready(limited, byCall, r.places[i].addr())
+	return r.workers[i].begin(limited, byCall, r.places[i].addr())
 }
 
 func (r *Rig) add(ctx context.Context, i int, _ time.Duration) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // front is what callers call, and what knows the workers.
@@ -25,15 +26,42 @@ type front interface {
 	stop()
 }
 
-// noFront is none: callers call the first worker.
-type noFront struct{ first string }
+// base is what fronts have in common.
+type base struct {
+	rig     *Rig
+	process *process // nil if there is none
+}
 
-func newNoFront(r *Rig) front { return &noFront{first: r.places[0].addr()} }
+func (b *base) target() string { return b.rig.listen.addr() }
+
+func (b *base) usage() []result.Process {
+	if b.process == nil {
+		return nil
+	}
+	return []result.Process{b.process.usage()}
+}
+
+func (b *base) stop() {
+	if b.process != nil {
+		b.process.stop()
+	}
+}
+
+// run starts the process of a front and waits until it answers.
+func (b *base) run(ctx context.Context, name string, program testbed.Program) (err error) {
+	if b.process, err = b.rig.process("front", name, "front", b.rig.spec.Front.CPU, program); err != nil {
+		return err
+	}
+	return b.process.begin(ctx, byCall, b.target())
+}
+
+// noFront is none: callers call the first worker.
+type noFront struct{ base }
+
+func newNoFront(r *Rig) front { return &noFront{base{rig: r}} }
 
 func (f *noFront) start(context.Context, []string) error { return nil }
-func (f *noFront) target() string                        { return f.first }
-func (f *noFront) usage() []result.Process               { return nil }
-func (f *noFront) stop()                                 {}
+func (f *noFront) target() string                        { return f.rig.places[0].addr() }
 
 func (f *noFront) change(context.Context, []string) error {
 	return fmt.Errorf("without a front nobody is told of workers that come and go")
@@ -44,11 +72,11 @@ const serviceName = "workers.lab"
 
 // nameFront is a name server, as a cluster has for a Service without an address.
 type nameFront struct {
-	rig  *Rig
+	base
 	zone *nameserver.Zone
 }
 
-func newNameFront(r *Rig) front { return &nameFront{rig: r} }
+func newNameFront(r *Rig) front { return &nameFront{base: base{rig: r}} }
 
 func (f *nameFront) start(_ context.Context, backends []string) (err error) {
 	f.zone, err = nameserver.ServeZone(f.records(backends)...)
@@ -74,8 +102,6 @@ func (f *nameFront) records(backends []string) (lines []string) {
 func (f *nameFront) target() string {
 	return fmt.Sprintf("dns://%s/%s:%d", f.zone.Addr, serviceName, f.rig.places[0].port)
 }
-
-func (f *nameFront) usage() []result.Process { return nil }
 
 func (f *nameFront) stop() {
 	if f.zone != nil {

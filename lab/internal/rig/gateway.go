@@ -3,7 +3,6 @@ package rig
 import (
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -40,30 +39,16 @@ func (r *Rig) startGateway(ctx context.Context) error {
 	}
 	r.gatewayAt = place{"127.0.0.1", port}
 	command, env := g.told(r.Target(), r.gatewayAt)
-	group, err := r.newGroup("gateway", 0)
+	r.gateway, err = r.process("gateway", "the gateway", "gateway", 0, testbed.Program{Command: command, Env: env, Dir: g.Dir})
 	if err != nil {
 		return err
 	}
-	r.gateway = &process{role: "gateway", name: "the gateway", group: group, pods: r.pods, program: testbed.Program{
-		Command: command, Env: env, Dir: g.Dir, Keeper: r.keeper,
-	}}
-	if err := r.gateway.start(); err != nil {
-		return err
-	}
-	return r.gateway.ready(ctx, byConnection, r.gatewayAt.addr())
+	return r.gateway.begin(ctx, byConnection, r.gatewayAt.addr())
 }
 
 // told is the gateway with what is replaced in its command and environment.
 func (g Gateway) told(target string, at place) (command, env []string) {
-	fill := strings.NewReplacer(
-		"{target}", target, "{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port),
-	).Replace
-	for _, word := range g.Command {
-		command = append(command, fill(word))
-	}
-	for _, setting := range g.Env {
-		name, value, _ := strings.Cut(setting, "=")
-		env = append(env, name+"="+fill(value))
-	}
+	command, env = filled(g.Command, g.Env,
+		"{target}", target, "{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port))
 	return command, append(env, "PORT="+strconv.Itoa(at.port))
 }

@@ -67,20 +67,26 @@ func (s Spec) port() int { return cmp.Or(s.Workers[0].Port, podPort) }
 
 // told is the worker with what is replaced in its command and environment.
 func (w Worker) told(index int, at place) (command, env []string) {
-	fill := strings.NewReplacer(
+	command, env = filled(w.Command, w.Env,
 		"{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port),
-		"{index}", strconv.Itoa(index), "{worker}", w.Name, "{slots}", strconv.Itoa(w.Slots),
-	).Replace
-	for _, word := range w.Command {
-		command = append(command, fill(word))
-	}
-	for _, setting := range w.Env {
-		name, value, _ := strings.Cut(setting, "=")
-		env = append(env, name+"="+fill(value))
-	}
+		"{index}", strconv.Itoa(index), "{worker}", w.Name, "{slots}", strconv.Itoa(w.Slots))
 	return command, append(env,
 		"CABRANK_ADDR="+at.addr(), "PORT="+strconv.Itoa(at.port), "CABRANK_WORKER="+w.Name,
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(index),
 		"CABRANK_SLOTS="+strconv.Itoa(w.Slots), "RAILS_MAX_THREADS="+strconv.Itoa(w.Slots),
 	)
+}
+
+// filled is a command and an environment, NAME=VALUE, with marks replaced: each is followed
+// by what stands for it.
+func filled(command, env []string, marks ...string) (filledCommand, filledEnv []string) {
+	fill := strings.NewReplacer(marks...).Replace
+	for _, word := range command {
+		filledCommand = append(filledCommand, fill(word))
+	}
+	for _, setting := range env {
+		name, value, _ := strings.Cut(setting, "=")
+		filledEnv = append(filledEnv, name+"="+fill(value))
+	}
+	return filledCommand, filledEnv
 }

@@ -34,6 +34,22 @@ type process struct {
 	spent time.Duration // CPU of those that have ended
 }
 
+// process makes one, in a control group of its own. It is not started.
+func (r *Rig) process(role, name, group string, cores float64, program testbed.Program) (p *process, err error) {
+	program.Keeper = r.keeper
+	p = &process{role: role, name: name, program: program, pods: r.pods}
+	p.group, err = r.newGroup(group, cores)
+	return p, err
+}
+
+// begin starts it and waits until it answers at an address.
+func (p *process) begin(ctx context.Context, how, addr string) error {
+	if err := p.start(); err != nil {
+		return err
+	}
+	return p.ready(ctx, how, addr)
+}
+
 // start starts it, again if it has ended.
 func (p *process) start() error {
 	p.mu.Lock()
@@ -128,11 +144,21 @@ func (p *process) ready(ctx context.Context, how, addr string) error {
 		ask = func(_ context.Context, how, addr string) error { return p.pods.Ask(how, addr) }
 	}
 	began := time.Now()
+	return p.until(ctx, func() error {
+		if err := ask(ctx, how, addr); err != nil {
+			return fmt.Errorf("%s does not answer at %s after %v: %w", p.name, addr, time.Since(began).Round(100*time.Millisecond), err)
+		}
+		return nil
+	})
+}
+
+// until asks again and again, until there is no error, or the process or ctx has ended.
+func (p *process) until(ctx context.Context, ask func() error) error {
+	child := p.now()
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
-	child := p.now()
 	for {
-		err := ask(ctx, how, addr)
+		err := ask()
 		if err == nil {
 			return nil
 		}
@@ -142,8 +168,7 @@ func (p *process) ready(ctx context.Context, how, addr string) error {
 			how, _ := child.Exit()
 			return fmt.Errorf("%s has ended before it answered: %s%s", p.name, how, said(child))
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer at %s after %v: %w%s", p.name, addr,
-				time.Since(began).Round(100*time.Millisecond), err, said(child))
+			return fmt.Errorf("%w%s", err, said(child))
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/lab/internal/proxies"
-	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -26,15 +25,14 @@ const (
 
 // proxyFront is a proxy of others.
 type proxyFront struct {
-	rig     *Rig
-	proxy   proxies.Proxy
-	config  proxies.Config
-	process *process
+	base
+	proxy  proxies.Proxy
+	config proxies.Config
 }
 
 func newProxyFront(r *Rig) front {
 	p, _ := proxies.Find(string(r.spec.Front.Kind)) // the kinds have the names of proxies
-	return &proxyFront{rig: r, proxy: p}
+	return &proxyFront{base: base{rig: r}, proxy: p}
 }
 
 func (f *proxyFront) start(ctx context.Context, backends []string) error {
@@ -59,18 +57,9 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	if err != nil {
 		return err
 	}
-	group, err := f.rig.newGroup("front", spec.Front.CPU)
-	if err != nil {
-		return err
-	}
-	f.process = &process{role: "front", name: f.proxy.Name, group: group, program: testbed.Program{
-		Command: append(append([]string{path}, args...), spec.Front.Args...), Env: spec.Front.Env,
-		Dir: f.rig.folder.path, Keeper: f.rig.keeper,
-	}}
-	if err := f.process.start(); err != nil {
-		return err
-	}
-	return f.process.ready(ctx, byCall, f.target())
+	return f.run(ctx, f.proxy.Name, testbed.Program{
+		Command: append(append([]string{path}, args...), spec.Front.Args...), Env: spec.Front.Env, Dir: f.rig.folder.path,
+	})
 }
 
 // spareFiles is what a proxy opens beside connections, amply.
@@ -87,22 +76,7 @@ func (f *proxyFront) workers(backends []string) (all []proxies.Worker) {
 	return all
 }
 
-func (f *proxyFront) target() string { return f.rig.listen.addr() }
-
 func (f *proxyFront) change(ctx context.Context, backends []string) error {
 	f.config.Workers = f.workers(backends)
 	return f.proxy.Change(ctx, f.rig.folder.path, f.process.now().PID(), f.config)
-}
-
-func (f *proxyFront) usage() []result.Process {
-	if f.process == nil {
-		return nil
-	}
-	return []result.Process{f.process.usage()}
-}
-
-func (f *proxyFront) stop() {
-	if f.process != nil {
-		f.process.stop()
-	}
 }

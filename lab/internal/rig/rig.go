@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/podnet"
 	"github.com/cabrank/cabrank/lab/internal/quota"
@@ -98,30 +100,19 @@ func (r *Rig) start(ctx context.Context) (err error) {
 func (r *Rig) startWorkers(ctx context.Context) error {
 	for i, w := range r.spec.Workers {
 		command, env := w.told(i, r.places[i])
-		group, err := r.newGroup(w.Name, w.CPU)
+		p, err := r.process(fmt.Sprintf("worker %d", i+1), w.Name, w.Name, w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir})
 		if err != nil {
 			return err
 		}
-		r.workers = append(r.workers, &process{
-			role: fmt.Sprintf("worker %d", i+1), name: w.Name, group: group, pods: r.pods,
-			program: testbed.Program{Command: command, Env: env, Dir: w.Dir, Keeper: r.keeper},
-		})
+		r.workers = append(r.workers, p)
 	}
+	starting, ctx := errgroup.WithContext(ctx)
 	for i, p := range r.workers {
 		if !r.spec.Workers[i].Later {
-			if err := p.start(); err != nil {
-				return err
-			}
+			starting.Go(func() error { return p.begin(ctx, byCall, r.places[i].addr()) })
 		}
 	}
-	for i, p := range r.workers {
-		if !r.spec.Workers[i].Later {
-			if err := p.ready(ctx, byCall, r.places[i].addr()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return starting.Wait()
 }
 
 // backends are where calls are to go now.
@@ -173,8 +164,8 @@ func (r *Rig) Notes() []string { return slices.Clone(r.notes) }
 // what it has started, and this process. What a block has used is what lies between
 // two of them, by Between.
 func (r *Rig) Usage() (all []result.Process) {
-	for _, p := range r.workers {
-		if p.now() != nil || !r.later(p) {
+	for i, p := range r.workers {
+		if p.now() != nil || !r.spec.Workers[i].Later {
 			all = append(all, p.usage())
 		}
 	}
@@ -186,11 +177,6 @@ func (r *Rig) Usage() (all []result.Process) {
 		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
 	}
 	return all
-}
-
-func (r *Rig) later(p *process) bool {
-	i := slices.Index(r.workers, p)
-	return r.spec.Workers[i].Later
 }
 
 // Between returns what each process has used from one moment to another, and what it

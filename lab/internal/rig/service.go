@@ -7,13 +7,12 @@ import (
 	"net"
 
 	"github.com/cabrank/cabrank/lab/internal/podnet"
-	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 // serviceFront is the address of a Service, behind which the kernel chooses.
-type serviceFront struct{ rig *Rig }
+type serviceFront struct{ base }
 
-func newServiceFront(r *Rig) front { return &serviceFront{r} }
+func newServiceFront(r *Rig) front { return &serviceFront{base{rig: r}} }
 
 func (f *serviceFront) start(ctx context.Context, backends []string) error {
 	return f.change(ctx, backends)
@@ -31,10 +30,6 @@ func (f *serviceFront) change(_ context.Context, backends []string) error {
 	}
 	return f.rig.pods.Set(plan)
 }
-
-func (f *serviceFront) target() string          { return f.rig.listen.addr() }
-func (f *serviceFront) usage() []result.Process { return nil }
-func (f *serviceFront) stop()                   {}
 
 // openPods makes the network in which all of the arm runs. Where that is not allowed a
 // proxy that balances connections takes the place of the kernel, which is said.
