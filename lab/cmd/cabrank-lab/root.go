@@ -42,7 +42,7 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(cli.NewHelp())
 	root.AddCommand(newLabLoadCommand(), newLabListCommand(), newLabShowCommand(), newLabWorkerCommand(), newLabAgentCommand(), newLabPodsCommand(),
-		newLabRunCommand(), newLabCompareCommand(), newLabWhatIfCommand())
+		newLabRunCommand(), newLabCompareCommand())
 	socket := newGroup("socket", "The same for callers over WebSocket")
 	socket.AddCommand(newSocketLoadCommand())
 	root.AddCommand(socket)

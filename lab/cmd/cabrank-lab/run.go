@@ -65,10 +65,11 @@ type runFlags struct {
 func newLabRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run NAME|FILE.yml",
-		Short:   "Run a scenario: compare ways to do something, with a report",
-		Long:    labRunHelp,
-		Example: labRunExamples,
+		Use:        "run NAME|FILE.yml",
+		SuggestFor: []string{"what-if"}, // it was a command: now an arm with the front "simulated"
+		Short:      "Run a scenario: compare ways to do something, with a report",
+		Long:       labRunHelp,
+		Example:    labRunExamples,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -197,9 +198,10 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	limits := testbed.ReadLimits(os.DirFS("/"), files)
 	fmt.Fprintf(stderr, "%s: %d blocks, about %s; Ctrl-C ends it and keeps what was measured\n", s.Name, s.Blocks(), about(s.Estimate()))
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
-	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire)
+	generator := []string{programs.Lab, "agent"}
+	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: []string{programs.Lab, "agent"}, Hire: arms.Hire,
+		Scenario: placed, Folder: f.out, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/whatif"
 )
 
 // The files of a load, in one folder.
@@ -22,7 +21,6 @@ const (
 	ResultFile     = "load.json"
 	HistogramsFile = "load.hlog"
 	SearchFile     = "find.json"
-	WhatIfFile     = "what-if.json"
 )
 
 // Result is what load.json holds; docs/lab-load.md has its keys.
@@ -90,18 +88,6 @@ func SaveSearch(folder string, r goal.Result) error {
 		return err
 	}
 	return result.Replace(filepath.Join(folder, SearchFile), text)
-}
-
-// SaveWhatIf writes an answer and its report into a folder, as Save does.
-func SaveWhatIf(folder string, a *whatif.Answer) error {
-	text, err := resultOf(a)
-	if err != nil {
-		return err
-	}
-	if err := result.Replace(filepath.Join(folder, WhatIfFile), text); err != nil {
-		return err
-	}
-	return result.Replace(filepath.Join(folder, ReportFile), report.WhatIf{Answer: a}.Page().HTML())
 }
 
 func resultOf(v any) ([]byte, error) {

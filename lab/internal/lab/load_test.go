@@ -2,21 +2,27 @@ package lab
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
+
+func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // over is a load on a unary method that a file describes.
 func over(t *testing.T, address, protocol, codec string) Load {
@@ -76,10 +82,19 @@ func TestLoadByProtocol(t *testing.T) {
 
 // A server that does not speak the protocol is told before any call.
 func TestLoadOfOnlyGRPC(t *testing.T) {
-	s := &sleeper{slots: 1}
-	address := prepared(t, s, "").load.Address
-	_, err := over(t, address, connectcaller.Connect, "").Prepare(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not speak Connect") || s.most.Load() != 0 {
-		t.Errorf("%v, %d calls", err, s.most.Load())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int64
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		calls.Add(1)
+		return nil
+	}))
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+	t.Cleanup(server.Stop)
+	_, err = over(t, listener.Addr().String(), connectcaller.Connect, "").Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not speak Connect") || calls.Load() != 0 {
+		t.Errorf("%v, %d calls", err, calls.Load())
 	}
 }

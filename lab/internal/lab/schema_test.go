@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -19,13 +18,11 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/whatif"
 )
 
 const (
 	runSchema  = "../../../docs/schema/lab-run.schema.json"
 	loadSchema = "../../../docs/schema/lab-load.schema.json"
-	whatSchema = "../../../docs/schema/lab-what-if.schema.json"
 )
 
 // validate holds a file against a schema, or against a part of it ("#/$defs/record").
@@ -82,23 +79,11 @@ func TestFilesFollowTheSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	validate(t, loadSchema, filepath.Join(dir, lab.ResultFile))
-	answer, err := whatif.Question{
-		Rate: 100, Workers: []int{1, 2}, Slots: []int{1}, Calls: 1000, Timeout: 50 * time.Millisecond, Thresholds: thresholds,
-		Calibrations: []whatif.Calibration{{Slots: 1, Workers: 1, Times: record.Calls.Answered, Echo: time.Microsecond, Told: true, Failed: 1}},
-	}.Ask(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Machine = []string{"This one."}
-	if err := lab.SaveWhatIf(dir, answer); err != nil {
-		t.Fatal(err)
-	}
-	validate(t, whatSchema, filepath.Join(dir, lab.WhatIfFile))
 }
 
 // Every key is described, with its meaning, and no other one is.
 func TestSchemasDescribeEveryKey(t *testing.T) {
-	for path, of := range map[string]any{runSchema: result.Run{}, loadSchema: lab.Result{}, whatSchema: whatif.Answer{}} {
+	for path, of := range map[string]any{runSchema: result.Run{}, loadSchema: lab.Result{}} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -3,12 +3,14 @@ package simulated
 import (
 	"context"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -16,7 +18,16 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
-func TestMain(m *testing.M) { testkit.VerifyMain(m) }
+// A generator is this program with one word.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 2 || os.Args[1] != "agent" {
+		testkit.VerifyMain(m)
+		return
+	}
+	if err := agent.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+		panic(err)
+	}
+}
 
 const file = `
 name: sleepers
@@ -81,8 +92,8 @@ func arms(t *testing.T, s *scenario.Scenario, started *int) *Arms {
 			t.Errorf("started %+v", arm)
 		}
 		return startAlone(t, arm.Workers.Slots), nil
-	}, nil)
-	all.warm, all.measured = 0, 500*time.Millisecond
+	}, trial.Hire, []string{os.Args[0], "agent"})
+	all.measured = 500 * time.Millisecond
 	return all
 }
 
@@ -167,6 +178,48 @@ func TestCheck(t *testing.T) {
 		err := Check(parsed(t, strings.Replace(good, tc.old, tc.other, 1)))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", tc.other, err, tc.want)
+		}
+	}
+}
+
+// A worker with fewer slots is no place to measure.
+func TestTooFewSlots(t *testing.T) {
+	t.Parallel()
+	s := parsed(t, strings.Replace(file, "METHOD", "cabrank.lab.v1.Worker/Work", 1))
+	all := New(s, func(context.Context, *scenario.Arm, *scenario.Load) (trial.Stand, error) {
+		return startAlone(t, 1), nil
+	}, trial.Hire, []string{os.Args[0], "agent"})
+	all.measured = 500 * time.Millisecond
+	_, err := all.Start(t.Context(), s.Arm("virtual"), &s.Loads[0])
+	if err == nil || !strings.Contains(err.Error(), "were not answered: ResourceExhausted, ") || !strings.Contains(err.Error(), "has each worker so many slots?") {
+		t.Error(err)
+	}
+}
+
+// One pause counts as long as the longest of the others, and what a call takes beside its
+// work is found under any mixture of works.
+func TestWhatIsLearned(t *testing.T) {
+	t.Parallel()
+	calls := latency.NewCalls()
+	work := func(number uint64) time.Duration { return time.Duration(1+number%2*50) * time.Millisecond }
+	for number := range uint64(801) {
+		calls.Answer(work(number) + 2*time.Millisecond)
+	}
+	if more := beside(calls.Answered, work); more < 1900*time.Microsecond || more > 2100*time.Microsecond {
+		t.Errorf("beside the work %v, want 2ms", more)
+	}
+	calls.Answer(time.Second)
+	var s service
+	if err := s.read(t.Context(), &traffic.Record{Due: 802, Calls: calls}, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	times, err := s.times(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for number := range uint64(10_000) {
+		if d := times(number); d > 60*time.Millisecond {
+			t.Fatalf("a call of %v", d)
 		}
 	}
 }

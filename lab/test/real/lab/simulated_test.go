@@ -13,10 +13,10 @@ import (
 )
 
 // Workers that sleep, behind Cabrank, and the same calls simulated. Figures are held to 15 %
-// by the scenario what-if, which takes a quiet machine; here they are about the same, with
+// by the scenario simulated, which takes a quiet machine; here they are about the same, with
 // calls so long and slots so free that a busy one does not matter.
 const simulatedBeside = `
-name: what-if-in-short
+name: simulated-in-short
 about: workers that sleep, and the same calls simulated
 question: does it run?
 method: cabrank.lab.v1.Worker/Work

@@ -1,0 +1,162 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/health/grpc_health_v1" // what an echo calls
+
+	"github.com/cabrank/cabrank/lab/internal/agent"
+	"github.com/cabrank/cabrank/lab/internal/ideal"
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/trial"
+)
+
+const (
+	// measureTime is how long one worker is called; knownCalls end it earlier where
+	// requests say how long they take.
+	measureTime = 5 * time.Second
+	knownCalls  = 2000
+	// Echoes are calls of echoMethod, one at a time with pauses between them, as calls of
+	// handlers that take some time are. A server without this service says so at once,
+	// which is as good.
+	echoMethod = "grpc.health.v1.Health/Check"
+	echoPause  = 5 * time.Millisecond
+	// leastTimes of the calls have to be answered, and mostFailed is the share that may
+	// fail, and that counts as strays.
+	leastTimes = 20
+	mostFailed = 0.01
+)
+
+// service is what is known of a worker: how long its calls take with all slots busy while
+// nobody waits. echo is the part of it in which no slot is taken: the median of a call that
+// does nothing. Not each quantile off the same one of the echo: slow calls and slow echoes
+// have nothing to do with each other.
+type service struct {
+	about string
+	echo  time.Duration
+	// Where requests say how long they take, data draws them and beside is what comes to
+	// that; otherwise took is drawn from, up to the quantile top.
+	data   string
+	beside time.Duration
+	took   *latency.Histogram
+	top    float64
+}
+
+// times returns how long the call of a number takes, echo included.
+func (s *service) times(ctx context.Context, seed uint64) (ideal.Times, error) {
+	if s.data == "" {
+		return func(number uint64) time.Duration {
+			return s.took.At(s.top * rand.New(rand.NewPCG(seed, number)).Float64())
+		}, nil
+	}
+	work, err := ideal.TimesOf(ctx, s.data, seed)
+	return func(number uint64) time.Duration { return work(number) + s.beside }, err
+}
+
+// learn calls one worker of an arm.
+func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (*service, error) {
+	alone, quiet := *arm, *load
+	alone.Front, alone.Workers.Count = scenario.Front{Kind: scenario.FrontNone}, 1
+	quiet.Workers, quiet.Events = 0, nil
+	worker, err := a.start(ctx, &alone, &quiet)
+	if err != nil {
+		return nil, err
+	}
+	defer worker.Close()
+	s, slots := a.scenario, arm.Workers.Slots
+	echoes, err := a.call(ctx, worker, agent.Job{Method: echoMethod, Data: "{}"}, traffic.Options{Callers: 1, Think: echoPause})
+	if err != nil {
+		return nil, err
+	}
+	answers := echoes.Latency()
+	answers.Merge(echoes.Calls.Failed)
+	l := &service{echo: answers.At(0.5)}
+	job := agent.Job{Method: s.Method, Proto: s.Proto, Imports: s.Imports, Data: s.Data, Messages: s.Messages, Metadata: s.Metadata}
+	options := traffic.Options{Callers: slots, Seed: s.Seed}
+	if s.Method == ideal.Method {
+		l.data, options.Calls = s.Data, knownCalls
+	} else {
+		options.Warmup = a.measured / 5
+	}
+	r, err := a.call(ctx, worker, job, options)
+	if err != nil {
+		return nil, err
+	}
+	err = l.read(ctx, r, slots, s.Seed)
+	return l, err
+}
+
+// call makes a load on a worker.
+func (a *Arms) call(ctx context.Context, worker trial.Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
+	o.Duration = a.measured
+	plan, err := o.Plan()
+	if err != nil {
+		return nil, err
+	}
+	job.Target, job.Connections, job.Plan = worker.Target(), "single", plan
+	g, err := a.hire(worker.Caller(a.agent), job)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	defer context.AfterFunc(ctx, g.Stop)()
+	if _, err := g.Ready(); err != nil {
+		return nil, err
+	}
+	g.Begin(time.Now())
+	answer, err := g.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return answer.Record, context.Cause(ctx)
+}
+
+// read finds out the times from a load of as many callers as there are slots.
+func (s *service) read(ctx context.Context, r *traffic.Record, slots int, seed uint64) error {
+	s.took = r.Calls.Answered
+	n, failed := s.took.Count(), r.Calls.Failed.Count()
+	if float64(failed) > mostFailed*float64(r.Due) {
+		why := r.Failures[0]
+		return fmt.Errorf("with %d calls at a time %d of %d were not answered: %s, %.100s; has each worker so many slots?", slots, failed, r.Due, codes.Code(why.Code), why.Message)
+	}
+	if n < leastTimes {
+		return fmt.Errorf("with %d calls at a time %d were answered in %v, %d are needed", slots, n, r.Counted, leastTimes)
+	}
+	// One pause of a worker meets a call in each slot, and says nothing of how often there
+	// are any: so many of the longest count as the longest of the others.
+	s.top = 1 - min(float64(slots)/float64(n), mostFailed)
+	what := fmt.Sprintf("the times of one worker: %d calls, %d at a time, with %v for an echo", n, slots, s.echo.Round(10*time.Microsecond))
+	if s.data != "" {
+		work, err := ideal.TimesOf(ctx, s.data, seed)
+		if err != nil {
+			return err
+		}
+		s.beside = beside(s.took, work)
+		what = fmt.Sprintf("what one worker takes beside the work of a call, %d at a time: %v, of which an echo is %v",
+			slots, s.beside.Round(10*time.Microsecond), s.echo.Round(10*time.Microsecond))
+	}
+	s.about = "Simulated with " + what + "."
+	return nil
+}
+
+// beside is what the first calls of a load took longer than their work: the median of what
+// nine quantiles differ by, for at any one of them there may be a step.
+func beside(took *latency.Histogram, work ideal.Times) time.Duration {
+	known := latency.New()
+	for number := range took.Count() {
+		known.Record(work(uint64(number)))
+	}
+	var more []time.Duration
+	for tenth := 1; tenth < 10; tenth++ {
+		more = append(more, took.At(float64(tenth)/10)-known.At(float64(tenth)/10))
+	}
+	slices.Sort(more)
+	return max(more[len(more)/2], 0)
+}
