@@ -10,51 +10,46 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/plot"
 )
 
-const (
-	// scaleSlots is how many slots a worker of these pictures has, and scaleRun
-	// how long calls run on average.
-	scaleSlots = 5
-	scaleRun   = 100 * time.Millisecond
-	scaleBoot  = 5 * time.Second
-)
+// low and high are the load of these pictures, in workers that are always busy.
+const low, high = 1.2, 8.0
 
-// follow runs workers that follow a load, which is in workers that are always
-// busy. It is the mixture of the other pictures, at a fifth of its pace.
-func follow(load func(minutes float64) float64, most float64, until time.Duration) *scalesim.Result {
-	perWorker := scaleSlots / scaleRun.Seconds()
-	return scalesim.Plant{
-		Rate: func(at time.Duration) float64 { return load(at.Minutes()) * perWorker }, Most: most * perWorker,
+// follow draws how many workers of 5 slots are wanted for a load over time, with a corner
+// at each change. It is the mixture of the other pictures, at a fifth of its pace. A minute
+// for each round is simulated at most.
+func follow(e effort, unit time.Duration, offered plot.Line, load func(x float64) float64, x plot.Axis, title string, fixedAt, at float64) plot.Chart {
+	const slots, perWorker = 5, 5 / 0.1
+	r := scalesim.Plant{
+		Rate: func(at time.Duration) float64 { return load(float64(at)/float64(unit)) * perWorker }, Most: high * perWorker,
 		Service: ranksim.Mixture{Often: ranksim.Exponential(50 * time.Millisecond), Rare: ranksim.Exponential(1050 * time.Millisecond), Share: 0.05},
-		Slots:   scaleSlots, Boot: scaleBoot, Scaler: scale.New(scale.Options{Min: 1, Max: 20}, 2, scaleSlots),
-	}.Run(1, 2, until)
-}
-
-// within bounds what is simulated of a picture over time: a minute for each round.
-func (e effort) within(all time.Duration) time.Duration {
-	return min(all, time.Duration(e.rounds)*time.Minute)
-}
-
-// wantedOver is the line of the workers that are wanted, with a corner at each
-// change.
-func wantedOver(r *scalesim.Result, unit time.Duration, l plot.Line) plot.Line {
-	last := 0
-	for _, m := range r.Moments {
-		x := float64(m.At) / float64(unit)
-		if m.Wanted != last {
-			if last > 0 {
-				l.Add(x, float64(last))
+		Slots:   slots, Boot: 5 * time.Second, Scaler: scale.New(scale.Options{Min: 1, Max: 20}, 2, slots),
+	}.Run(1, 2, min(time.Duration(x.To)*unit, time.Duration(e.rounds)*time.Minute))
+	wanted := plot.Line{Label: "wanted", Pen: plot.Accent, At: at}
+	last := r.Moments[0].Wanted
+	for i, m := range r.Moments {
+		if x := float64(m.At) / float64(unit); i == 0 || m.Wanted != last || i == len(r.Moments)-1 {
+			if i > 0 {
+				wanted.Add(x, float64(last))
 			}
-			l.Add(x, float64(m.Wanted))
+			if i == 0 || m.Wanted != last {
+				wanted.Add(x, float64(m.Wanted))
+			}
 			last = m.Wanted
 		}
 	}
-	l.Add(float64(r.Moments[len(r.Moments)-1].At)/float64(unit), float64(last))
-	return l
+	return plot.Chart{
+		Title: title, X: x,
+		Y:    plot.Axis{Label: "workers", To: 14, Ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
+		Note: "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
+		Lines: []plot.Line{
+			{Label: "the best fixed number", Pen: plot.Dashed, At: fixedAt, Points: []plot.Point{{X: 0, Y: 10}, {X: x.To, Y: 10}}},
+			offered, wanted,
+		},
+	}
 }
 
 // step is a load that rises within an instant, and falls again.
 func step(e effort) plot.Chart {
-	const low, high, from, to, until = 1.2, 8.0, 5.0, 10.0, 30.0
+	const from, to, until = 5.0, 10.0, 30.0
 	load := func(minutes float64) float64 {
 		if minutes >= from && minutes < to {
 			return high
@@ -64,38 +59,18 @@ func step(e effort) plot.Chart {
 	offered := plot.Line{Label: "busy with what arrives", Pen: plot.Wine, At: 12, Points: []plot.Point{
 		{X: 0, Y: low}, {X: from, Y: low}, {X: from, Y: high}, {X: to, Y: high}, {X: to, Y: low}, {X: until, Y: low},
 	}}
-	return plot.Chart{
-		Title: "A step of the load gets its workers within two seconds",
-		Y:     plot.Axis{Label: "workers", To: 14, Ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
-		X:     plot.Axis{Label: "time, minutes", To: until, Ticks: []float64{0, 5, 10, 15, 20, 25, 30}},
-		Note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
-		Lines: []plot.Line{
-			{Label: "the best fixed number", Pen: plot.Dashed, At: 24, Points: []plot.Point{{X: 0, Y: 10}, {X: until, Y: 10}}},
-			offered,
-			wantedOver(follow(load, high, e.within(until*time.Minute)), time.Minute, plot.Line{Label: "wanted", Pen: plot.Accent, At: 13}),
-		},
-	}
+	axis := plot.Axis{Label: "time, minutes", To: until, Ticks: []float64{0, 5, 10, 15, 20, 25, 30}}
+	return follow(e, time.Minute, offered, load, axis, "A step of the load gets its workers within two seconds", 24, 13)
 }
 
 // day is a load that rises and falls as in a day, eight times as fast.
 func day(e effort) plot.Chart {
-	const low, high, until = 1.2, 8.0, 3.0
-	load := func(minutes float64) float64 {
-		return (high+low)/2 - (high-low)/2*math.Cos(2*math.Pi*minutes/60/until)
-	}
+	const until = 3.0
+	load := func(hours float64) float64 { return (high+low)/2 - (high-low)/2*math.Cos(2*math.Pi*hours/until) }
 	offered := plot.Line{Label: "busy with what arrives", Pen: plot.Wine, At: 1.5, Below: true}
 	for x := 0.0; x <= until; x += 0.05 {
-		offered.Add(x, load(x*60))
+		offered.Add(x, load(x))
 	}
-	return plot.Chart{
-		Title: "A day's curve is followed, not chased",
-		Y:     plot.Axis{Label: "workers", To: 14, Ticks: []float64{0, 2, 4, 6, 8, 10, 12}},
-		X:     plot.Axis{Label: "time, hours", To: until, Ticks: []float64{0, 1, 2, 3}},
-		Note:  "Workers of 5 slots that start in 5 s; calls of 100 ms, mixed. 10 workers are the best fixed number.",
-		Lines: []plot.Line{
-			{Label: "the best fixed number", Pen: plot.Dashed, At: 0.4, Points: []plot.Point{{X: 0, Y: 10}, {X: until, Y: 10}}},
-			offered,
-			wantedOver(follow(load, high, e.within(until*time.Hour)), time.Hour, plot.Line{Label: "wanted", Pen: plot.Accent, At: 0.8}),
-		},
-	}
+	axis := plot.Axis{Label: "time, hours", To: until, Ticks: []float64{0, 1, 2, 3}}
+	return follow(e, time.Hour, offered, load, axis, "A day's curve is followed, not chased", 0.4, 0.8)
 }
