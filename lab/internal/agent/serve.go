@@ -172,7 +172,7 @@ func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // 
 	if err != nil {
 		return nil, err
 	}
-	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages})
+	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages, JSON: j.Way.JSON()})
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +180,9 @@ func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // 
 	if err != nil {
 		return nil, err
 	}
-	messages, err := requests.In(j.Way.JSON())
-	if err != nil {
-		return nil, err
-	}
 	c, err := connectcaller.For(connectcaller.Options{Way: j.Way, Options: caller.Options{
 		Target: j.Target, Method: m.Path, ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
-		Messages: messages, Strategy: strategy, WorkerKey: j.WorkerKey,
+		Messages: requests.Messages, Strategy: strategy, WorkerKey: j.WorkerKey,
 		Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
 	}})
 	if err != nil {

@@ -89,19 +89,15 @@ func (p *Prepared) prepare(ctx context.Context) error {
 		return err
 	}
 	l := p.load
-	l.Data.Seed = l.Plan.Seed
+	l.Data.Seed, l.Data.JSON = l.Plan.Seed, l.Way.JSON()
 	requests, err := p.method.Requests(ctx, l.Data)
-	if err != nil {
-		return err
-	}
-	messages, err := requests.In(l.Way.JSON())
 	if err != nil {
 		return err
 	}
 	client, err := connectcaller.For(connectcaller.Options{Way: l.Way, TLS: l.TLS, Options: caller.Options{
 		Target: l.Address, Method: p.method.Path,
 		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
-		Messages: messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
+		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
 		Credentials: l.Credentials,
 	}})
 	if err != nil {

@@ -4,14 +4,10 @@
 // FromServer and FromFiles describe a Method: by server reflection, or by .proto
 // files. Method.Requests reads a template, JSON with placeholders, and gives
 // Requests, which tell the encoded messages of each call by its number; package caller
-// sends them.
+// sends them. It makes no call but those of reflection, and runs nothing that a template
+// says.
 //
-// What it does with a template, in this order:
-//
-//  1. The text is cut into JSON documents (source).
-//  2. Each is read twice by protojson, with two marks in place of each placeholder.
-//     Where the two messages differ, a placeholder stands (layout).
-//  3. The rest is encoded once. A call fills in what differs (part).
-//
-// It makes no call but those of reflection, and runs nothing that a template says.
+// A template is cut into JSON documents (template.go), each of which is read once with
+// samples in place of its placeholders, and checked (walk.go). A document without
+// placeholders is encoded then; any other is filled in and read anew for each call.
 package method

@@ -1,8 +1,10 @@
 package method
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -10,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 // Kind says who sends several messages in a call of a method.
@@ -51,7 +54,10 @@ type Method struct {
 	Kind Kind
 
 	input protoreflect.MessageDescriptor
-	types types
+	// known are the types of the files that describe it; ask has the server describe more,
+	// or is nil.
+	known *dynamicpb.Types
+	ask   func(ctx context.Context, name protoreflect.FullName) (*dynamicpb.Types, error)
 }
 
 // Input returns the full name of the request message.
@@ -116,7 +122,7 @@ func (n name) find(files *protoregistry.Files) (*Method, error) {
 	}
 	m := service.Methods().ByName(protoreflect.Name(n.method))
 	if m == nil {
-		return nil, fmt.Errorf("%s has no method %s%s", n.service, n.method, among("its methods", n.method, methodNames(service)))
+		return nil, fmt.Errorf("%s has no method %s%s", n.service, n.method, among("its methods", n.method, names(service.Methods(), protoreflect.MethodDescriptor.Name)))
 	}
 	if unknown := schema.Undescribed(m.Input()); unknown != "" {
 		return nil, fmt.Errorf("%s/%s: its request needs %s, which no file describes", n.service, n.method, unknown)
@@ -125,7 +131,7 @@ func (n name) find(files *protoregistry.Files) (*Method, error) {
 		Path:  "/" + n.service + "/" + n.method,
 		Kind:  kindOf(m),
 		input: m.Input(),
-		types: types{known: dynamicpb.NewTypes(files)},
+		known: dynamicpb.NewTypes(files),
 	}, nil
 }
 
@@ -141,10 +147,34 @@ func kindOf(m protoreflect.MethodDescriptor) Kind {
 	return Unary
 }
 
-func methodNames(service protoreflect.ServiceDescriptor) []string {
-	var names []string
-	for i := range service.Methods().Len() {
-		names = append(names, string(service.Methods().Get(i).Name()))
+// names returns what descriptors are called.
+func names[D any, S ~string](all interface {
+	Len() int
+	Get(i int) D
+}, of func(D) S) (list []string) {
+	for i := range all.Len() {
+		list = append(list, string(of(all.Get(i))))
 	}
-	return names
+	return list
+}
+
+// among ends an error about a wrong name with those that are right: nearest first, or
+// in their order if there was no name.
+func among(what, wrong string, known []string) string {
+	const most = 8
+	if len(known) == 0 {
+		return ""
+	}
+	sorted, rest := slices.Clone(known), ""
+	if wrong != "" {
+		sorted = spelling.Sorted(wrong, known)
+	}
+	if len(sorted) > most {
+		rest = fmt.Sprintf(", and %d more", len(sorted)-most)
+		sorted = sorted[:most]
+	}
+	for i, one := range sorted {
+		sorted[i] = schema.OneLine(one)
+	}
+	return "; " + what + ": " + strings.Join(sorted, ", ") + rest
 }

@@ -1,12 +1,12 @@
 package method
 
 import (
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxPlaceholderBytes bounds what stands between {{ and }}.
-	maxPlaceholderBytes = 100
 	// maxRandomString bounds a random text, in bytes.
 	maxRandomString = 1 << 20
+	// maxDraw is the greatest number that a distribution may be about.
+	maxDraw = 1e9
 	// letters are what a random text is made of.
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	// knownWords is what an error lists.
@@ -25,137 +25,33 @@ const (
 		"uniform MIN MAX, exponential MEAN or MEAN:WEIGHT and more pairs, mix VALUE:WEIGHT and more pairs"
 )
 
-// word is what a placeholder asks for.
-type word uint8
-
-const (
-	requestNumber word = iota // the number of the call
-	messageNumber             // the number of the message in its call
-	callUUID                  // one UUID for each call
-	newUUID                   // another one each time
-	randomInt                 // low ≤ n < high
-	randomString              // low letters and digits
-	drawn                     // a number of a distribution
-)
-
 // placeholder is one {{...}}.
+//
+// Shape: exactly one of text, whole and draw is set: a text has no number.
 type placeholder struct {
-	word      word
-	low, high int64
-	draw      draw // of drawn
-}
-
-// parsePlaceholder reads what stands between {{ and }}.
-func parsePlaceholder(inside string) (placeholder, error) {
-	words := strings.Fields(inside)
-	if len(words) == 0 {
-		return placeholder{}, errors.New("an empty placeholder; there are: " + knownWords)
-	}
-	p := placeholder{}
-	var args []*int64
-	switch words[0] {
-	case ".RequestNumber":
-		p.word = requestNumber
-	case ".MessageNumber":
-		p.word = messageNumber
-	case ".UUID":
-		p.word = callUUID
-	case "newUUID":
-		p.word = newUUID
-	case "randomInt":
-		p.word, args = randomInt, []*int64{&p.low, &p.high}
-	case "randomString":
-		p.word, args = randomString, []*int64{&p.low}
-	case ".Timestamp", ".TimestampUnix", ".TimestampUnixMilli", ".TimestampUnixNano":
-		return p, fmt.Errorf("{{%s}}: there is no time in requests, so that two runs send the same; there are: %s", words[0], knownWords)
-	case "uniform", "exponential", "mix":
-		p.word = drawn
-		var err error
-		p.draw, err = parseDraw(words)
-		return p, err
-	default:
-		return p, fmt.Errorf("no placeholder is called %s; there are: %s", schema.OneLine(words[0]), knownWords)
-	}
-	if err := readNumbers(words, args); err != nil {
-		return p, err
-	}
-	return p, p.check()
-}
-
-// readNumbers reads what stands behind the first word.
-func readNumbers(words []string, into []*int64) error {
-	if len(words)-1 != len(into) {
-		return fmt.Errorf("%s takes %d numbers, not %d", words[0], len(into), len(words)-1)
-	}
-	for i, text := range words[1:] {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: %q is not a whole number of 64 bits", words[0], schema.OneLine(text))
-		}
-		*into[i] = n
-	}
-	return nil
-}
-
-func (p placeholder) check() error {
-	switch {
-	case p.word == randomInt && p.low >= p.high:
-		return fmt.Errorf("%s: there is no number from %d up to and without %d", p, p.low, p.high)
-	case p.word == randomString && (p.low < 1 || p.low > maxRandomString):
-		return fmt.Errorf("%s: write a length from 1 to %d", p, maxRandomString)
-	}
-	return nil
-}
-
-// String returns the placeholder as it is written.
-func (p placeholder) String() string {
-	switch p.word {
-	case requestNumber:
-		return "{{.RequestNumber}}"
-	case messageNumber:
-		return "{{.MessageNumber}}"
-	case callUUID:
-		return "{{.UUID}}"
-	case newUUID:
-		return "{{newUUID}}"
-	case randomInt:
-		return fmt.Sprintf("{{randomInt %d %d}}", p.low, p.high)
-	case randomString:
-		return fmt.Sprintf("{{randomString %d}}", p.low)
-	case drawn:
-		return "{{" + p.draw.text + "}}"
-	}
-	return "{{?}}"
+	name string // as it is written
+	text func(at spot) string
+	// whole gives whole numbers, draw those with decimals for a share from 0 up to and
+	// without 1. None is below least or above greatest.
+	whole           func(at spot) int64
+	draw            func(share float64) float64
+	least, greatest float64
 }
 
 // isNumber reports whether it may fill in a number; any may fill in a text.
-func (p placeholder) isNumber() bool {
-	return p.word == requestNumber || p.word == messageNumber || p.word == randomInt || p.word == drawn
-}
+func (p *placeholder) isNumber() bool { return p.text == nil }
 
-// limits are the least and the greatest number that it gives.
-func (p placeholder) limits() (least, greatest int64) {
-	if p.word == randomInt {
-		return p.low, p.high - 1
+// append adds the value for a spot, rounded to a whole number if need be.
+func (p *placeholder) append(dst []byte, at spot, round bool) []byte {
+	switch {
+	case p.text != nil:
+		return append(dst, p.text(at)...)
+	case p.whole != nil:
+		return strconv.AppendInt(dst, p.whole(at), 10)
+	case round:
+		return strconv.AppendInt(dst, int64(math.Round(p.draw(at.draws().Float64()))), 10)
 	}
-	if p.word == drawn {
-		return p.draw.limits()
-	}
-	return 0, math.MaxInt32
-}
-
-// size returns the most bytes that it takes as a text.
-func (p placeholder) size() int {
-	switch p.word {
-	case callUUID, newUUID:
-		return 36
-	case randomString:
-		return int(p.low)
-	case drawn:
-		return mostDrawn
-	case requestNumber, messageNumber, randomInt:
-	}
-	return 20
+	return strconv.AppendFloat(dst, p.draw(at.draws().Float64()), 'g', -1, 64)
 }
 
 // spot says which value of a placeholder is wanted. Two spots that differ have
@@ -170,70 +66,184 @@ type spot struct {
 
 // draws returns the random numbers of a spot. Both odd factors keep the spots of a
 // call apart; PCG scatters what differs by little.
-func (s spot) draws() *rand.PCG {
-	return rand.NewPCG(s.seed^(s.message+1)*0x9e3779b97f4a7c15^(s.hole+1)*0xd1342543de82ef95, s.call)
+func (s spot) draws() *rand.Rand {
+	return rand.New(rand.NewPCG(s.seed^(s.message+1)*0x9e3779b97f4a7c15^(s.hole+1)*0xd1342543de82ef95, s.call))
 }
 
-// number returns the value of a placeholder that isNumber.
-func (p placeholder) number(s spot) int64 {
-	switch p.word {
-	case requestNumber:
-		return int64(s.call & math.MaxInt32)
-	case messageNumber:
-		return int64(s.message & math.MaxInt32)
-	case drawn:
-		return int64(math.Round(p.draw.value(s.share())))
-	case callUUID, newUUID, randomInt, randomString:
-	}
-	// The high half of a product is even over the range but for 2^-64 of its width.
-	high, _ := bits.Mul64(s.draws().Uint64(), uint64(p.high)-uint64(p.low))
-	return int64(uint64(p.low) + high)
-}
-
-// append adds the value of a placeholder as a text.
-func (p placeholder) append(dst []byte, s spot) []byte {
-	switch p.word {
-	case callUUID:
-		return appendUUID(dst, spot{seed: s.seed, call: s.call, hole: maxHoles}.draws())
-	case newUUID:
-		return appendUUID(dst, s.draws())
-	case randomString:
-		return appendLetters(dst, s.draws(), int(p.low))
-	case drawn:
-		return strconv.AppendFloat(dst, p.draw.value(s.share()), 'g', -1, 64)
-	case requestNumber, messageNumber, randomInt:
-	}
-	return strconv.AppendInt(dst, p.number(s), 10)
-}
-
-// appendUUID adds a random UUID: version 4 of RFC 9562, section 5.4.
-func appendUUID(dst []byte, draws *rand.PCG) []byte {
-	a, b := draws.Uint64(), draws.Uint64()
-	raw := [16]byte{}
-	for i := range 8 {
-		raw[i], raw[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
-	}
+// uuid returns a random UUID: version 4 of RFC 9562, section 5.4.
+func (s spot) uuid() string {
+	draws := s.draws()
+	raw := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, draws.Uint64()), draws.Uint64())
 	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
-	for i, upTo := range [...]int{4, 6, 8, 10, 16} {
-		from := [...]int{0, 4, 6, 8, 10}[i]
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, raw[from:upTo])
-	}
-	return dst
+	return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:])
 }
 
-// appendLetters adds letters and digits, ten from each draw.
-func appendLetters(dst []byte, draws *rand.PCG, length int) []byte {
-	for drawn, left := uint64(0), 0; length > 0; length-- {
-		if left == 0 {
-			drawn, left = draws.Uint64(), 10
-		}
-		var letter uint64
-		letter, drawn = bits.Mul64(drawn, uint64(len(letters)))
-		dst = append(dst, letters[letter])
-		left--
+// parsePlaceholder reads what stands between {{ and }}.
+func parsePlaceholder(inside string) (p placeholder, err error) {
+	words := strings.Fields(inside)
+	if len(words) == 0 {
+		return p, errors.New("an empty placeholder; there are: " + knownWords)
 	}
-	return dst
+	p.name, p.greatest = "{{"+strings.Join(words, " ")+"}}", math.MaxInt32
+	switch words[0] {
+	case ".RequestNumber":
+		p.whole = func(at spot) int64 { return int64(at.call & math.MaxInt32) }
+		_, err = arguments(words, 0, wholeNumber)
+	case ".MessageNumber":
+		p.whole = func(at spot) int64 { return int64(at.message & math.MaxInt32) }
+		_, err = arguments(words, 0, wholeNumber)
+	case ".UUID": // as if behind the last placeholder of the first message
+		p.text = func(at spot) string { return spot{seed: at.seed, call: at.call, hole: maxHoles}.uuid() }
+		_, err = arguments(words, 0, wholeNumber)
+	case "newUUID":
+		p.text = spot.uuid
+		_, err = arguments(words, 0, wholeNumber)
+	case "randomInt":
+		err = p.randomInt(words)
+	case "randomString":
+		err = p.randomString(words)
+	case "uniform":
+		err = p.uniform(words)
+	case "exponential", "mix":
+		err = p.mix(words)
+	case ".Timestamp", ".TimestampUnix", ".TimestampUnixMilli", ".TimestampUnixNano":
+		err = fmt.Errorf("{{%s}}: there is no time in requests, so that two runs send the same; there are: %s", words[0], knownWords)
+	default:
+		err = fmt.Errorf("no placeholder is called %s; there are: %s", schema.OneLine(words[0]), knownWords)
+	}
+	return p, err
+}
+
+// arguments reads what stands behind the first word.
+func arguments[N any](words []string, count int, read func(word, text string) (N, error)) ([]N, error) {
+	if len(words)-1 != count {
+		return nil, fmt.Errorf("%s takes %d numbers, not %d", words[0], count, len(words)-1)
+	}
+	var all []N
+	for _, text := range words[1:] {
+		n, err := read(words[0], text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func wholeNumber(word, text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q is not a whole number of 64 bits", word, schema.OneLine(text))
+	}
+	return n, nil
+}
+
+func decimal(word, text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= maxDraw) {
+		return 0, fmt.Errorf("%s: %q is not a number from 0 to %.0f", word, schema.OneLine(text), maxDraw)
+	}
+	return n, nil
+}
+
+func (p *placeholder) randomInt(words []string) error {
+	n, err := arguments(words, 2, wholeNumber)
+	if err != nil {
+		return err
+	}
+	if n[0] >= n[1] {
+		return fmt.Errorf("%s: there is no number from %d up to and without %d", p.name, n[0], n[1])
+	}
+	p.least, p.greatest = float64(n[0]), float64(n[1]-1)
+	p.whole = func(at spot) int64 { return n[0] + int64(at.draws().Uint64N(uint64(n[1])-uint64(n[0]))) }
+	return nil
+}
+
+func (p *placeholder) randomString(words []string) error {
+	n, err := arguments(words, 1, wholeNumber)
+	if err != nil {
+		return err
+	}
+	if n[0] < 1 || n[0] > maxRandomString {
+		return fmt.Errorf("%s: write a length from 1 to %d", p.name, maxRandomString)
+	}
+	p.text = func(at spot) string {
+		text, draws := make([]byte, n[0]), at.draws()
+		for i := range text {
+			text[i] = letters[draws.IntN(len(letters))]
+		}
+		return string(text)
+	}
+	return nil
+}
+
+func (p *placeholder) uniform(words []string) error {
+	n, err := arguments(words, 2, decimal)
+	if err != nil {
+		return err
+	}
+	if n[0] >= n[1] {
+		return fmt.Errorf("%s: there is no number from %v up to and without %v", p.name, n[0], n[1])
+	}
+	p.least, p.greatest = n[0], n[1]
+	p.draw = func(share float64) float64 { return n[0] + share*(n[1]-n[0]) }
+	return nil
+}
+
+// mix reads VALUE:WEIGHT pairs. Those of an exponential draw are means; it may have one
+// alone, without a weight.
+func (p *placeholder) mix(words []string) error {
+	const last = 1 - 1.0/(1<<53) // the greatest share
+	longest := 1.0               // value by mean
+	if words[0] == "exponential" {
+		longest = -math.Log1p(-last)
+		if len(words) < 2 || !strings.Contains(words[1], ":") {
+			if _, err := arguments(words, 1, decimal); err != nil {
+				return err
+			}
+			words = []string{words[0], words[1] + ":1"}
+		}
+	}
+	values, sums, err := pairs(words)
+	if err != nil {
+		return err
+	}
+	p.greatest = slices.Max(values) * longest
+	p.draw = func(share float64) float64 {
+		below, i := 0.0, 0
+		for ; share >= sums[i]; i++ {
+			below = sums[i]
+		}
+		if longest == 1 {
+			return values[i]
+		}
+		// The rest of the share says which of the values around its mean it is.
+		return -values[i] * math.Log1p(-min((share-below)/(sums[i]-below), last))
+	}
+	return nil
+}
+
+// pairs reads VALUE:WEIGHT. A value is drawn by the shares below its sum and not below
+// the one before. The last sum is 1.
+func pairs(words []string) (values, sums []float64, err error) {
+	sum := 0.0
+	for _, pair := range words[1:] {
+		value, weight, ok := strings.Cut(pair, ":")
+		if !ok {
+			return nil, nil, fmt.Errorf("%s: %q is not VALUE:WEIGHT, such as 5:90", words[0], schema.OneLine(pair))
+		}
+		n, err := arguments([]string{words[0], value, weight}, 2, decimal)
+		if err != nil {
+			return nil, nil, err
+		}
+		sum += n[1]
+		values, sums = append(values, n[0]), append(sums, sum)
+	}
+	if sum == 0 {
+		return nil, nil, fmt.Errorf("%s takes VALUE:WEIGHT pairs with a weight above 0, such as %s 5:90 200:10", words[0], words[0])
+	}
+	for i := range sums {
+		sums[i] /= sum
+	}
+	return values, sums, nil
 }

@@ -1,14 +1,27 @@
 package method
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/cabrank/cabrank/internal/schema"
 )
 
-// maxMessages bounds the messages that the caller sends in one call.
-const maxMessages = 100_000
+const (
+	// maxMessages bounds the messages that the caller sends in one call.
+	maxMessages = 100_000
+	// maxDepth bounds messages in messages. Most servers refuse more than 100.
+	maxDepth = 1_000
+)
 
 // Data is what requests are made of.
 type Data struct {
@@ -25,22 +38,31 @@ type Data struct {
 	// Messages is how many messages the caller sends in a call of a stream: the list is
 	// repeated or cut. Zero means as many as are listed.
 	Messages int
+	// JSON has messages written as JSON in protobuf's mapping, without spaces, not in
+	// protobuf's encoding.
+	JSON bool
 }
 
 // Requests are the messages of every call. It never changes: any number of goroutines
 // may use it.
 type Requests struct {
-	seed  uint64
-	calls []call // in turn
+	Data
+
 	input protoreflect.MessageDescriptor
-	types *lookup
+	types *types
+	calls []call // in turn
 }
 
 // call is the messages of one call.
 type call struct {
 	messages []message
 	ready    [][]byte // nil if there is a placeholder
-	size     int      // of all messages, at most
+}
+
+// message is one request message.
+type message struct {
+	ready    []byte // nil if there is a placeholder
+	template document
 }
 
 // Requests reads a template for requests of the method.
@@ -55,33 +77,31 @@ func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
 	if data.Messages < 0 || data.Messages > maxMessages {
 		return nil, fmt.Errorf("%d messages in a call: at most %d are allowed", data.Messages, maxMessages)
 	}
-	s, err := readSource(data.Name, data.Text)
+	t, err := readTemplate(data.Name, data.Text)
 	if err != nil {
 		return nil, err
 	}
-	lists, err := m.lists(s)
+	lists, err := m.lists(t)
 	if err != nil {
 		return nil, err
 	}
-	types := m.types.during(ctx)
-	r := &Requests{seed: data.Seed, input: m.input, types: types}
+	r := &Requests{Data: data, input: m.input, types: m.types(ctx)}
 	for _, list := range lists {
-		one, err := m.newCall(list, types, data)
+		c, err := r.newCall(list)
 		if err != nil {
 			return nil, err
 		}
-		r.calls = append(r.calls, one)
+		r.calls = append(r.calls, c)
 	}
 	return r, nil
 }
 
 // lists returns the documents of each call.
-func (m *Method) lists(s *source) ([][]document, error) {
-	documents, err := s.documents()
+func (m *Method) lists(t *template) (lists [][]document, err error) {
+	documents, err := t.documents()
 	if err != nil {
 		return nil, err
 	}
-	var lists [][]document
 	for _, d := range documents {
 		inside := []document{d}
 		if d.isArray() {
@@ -89,30 +109,24 @@ func (m *Method) lists(s *source) ([][]document, error) {
 				return nil, err
 			}
 		}
-		if !m.Kind.CallerStreams() || areArrays(inside) {
-			for _, one := range inside {
-				list, err := m.list(one)
-				if err != nil {
-					return nil, err
-				}
-				lists = append(lists, list)
-			}
+		if m.Kind.CallerStreams() && !areArrays(inside) {
+			lists = append(lists, inside)
 			continue
 		}
-		lists = append(lists, inside)
+		for _, one := range inside {
+			list := []document{one}
+			if m.Kind.CallerStreams() {
+				if list, err = one.elements(); err != nil {
+					return nil, err
+				}
+			}
+			lists = append(lists, list)
+		}
 	}
 	if len(lists) == 0 {
-		return nil, fmt.Errorf("%s: there is no request in it; {} is an empty one", s.name)
+		return nil, fmt.Errorf("%s: there is no request in it; {} is an empty one", t.name)
 	}
 	return lists, nil
-}
-
-// list returns the messages of a call that is one value of a list.
-func (m *Method) list(d document) ([]document, error) {
-	if !m.Kind.CallerStreams() {
-		return []document{d}, nil
-	}
-	return d.elements()
 }
 
 func areArrays(all []document) bool {
@@ -124,48 +138,90 @@ func areArrays(all []document) bool {
 	return len(all) > 0
 }
 
-func (m *Method) newCall(list []document, types *lookup, data Data) (call, error) {
-	c := call{}
-	for _, d := range list {
-		read, err := d.read(m.input, types)
-		if err != nil {
-			return call{}, err
-		}
-		c.messages = append(c.messages, read)
+func (r *Requests) newCall(list []document) (c call, err error) {
+	count := r.Data.Messages
+	switch {
+	case count > 0 && len(list) == 0:
+		return c, fmt.Errorf("%s: a call without a message cannot be repeated to have %d", r.Name, count)
+	case len(list) > maxMessages:
+		return c, fmt.Errorf("%s: a call with more than %d messages", r.Name, maxMessages)
+	case count == 0:
+		count = len(list)
 	}
-	if len(c.messages) > maxMessages {
-		return call{}, fmt.Errorf("%s: a call with more than %d messages", data.Name, maxMessages)
-	}
-	if data.Messages > 0 {
-		if len(c.messages) == 0 {
-			return call{}, fmt.Errorf("%s: a call without a message cannot be repeated to have %d", data.Name, data.Messages)
-		}
-		listed := c.messages
-		c.messages = make([]message, data.Messages)
-		for i := range c.messages {
-			c.messages[i] = listed[i%len(listed)]
+	listed, constant := make([]message, len(list)), true
+	for i, d := range list {
+		if listed[i], err = r.read(d); err != nil {
+			return c, err
 		}
 	}
-	c.finish()
+	c.messages = make([]message, count)
+	for i := range c.messages {
+		c.messages[i] = listed[i%len(listed)]
+		constant = constant && c.messages[i].ready != nil
+		c.ready = append(c.ready, c.messages[i].ready)
+	}
+	if !constant {
+		c.ready = nil
+	}
 	return c, nil
 }
 
-// finish notes what does not change from call to call.
-func (c *call) finish() {
-	constant := true
-	for _, one := range c.messages {
-		constant = constant && one.parts == nil
-		if one.parts != nil {
-			c.size += one.size
+// read takes a document for a message.
+func (r *Requests) read(d document) (message, error) {
+	if len(d.inside()) > maxHoles {
+		return message{}, d.faultAt(d.begin, "a request with more than %d placeholders", maxHoles)
+	}
+	sample := d.sample[d.begin:d.end]
+	encoded, err := r.encode(sample)
+	if err != nil {
+		fault := schema.Plain(err)
+		offset := -1
+		if found := regexp.MustCompile(`\(line (\d+):(\d+)\): `).FindStringSubmatchIndex(fault); found != nil {
+			line, _ := strconv.Atoi(fault[found[2]:found[3]])
+			column, _ := strconv.Atoi(fault[found[4]:found[5]])
+			offset, fault = d.begin+offsetOf(sample, line, column), fault[found[1]:]
+		}
+		if err := d.check(r.input, r.types, offset, fault); err != nil {
+			return message{}, err
+		}
+		return message{}, d.faultAt(max(offset, d.begin), "%s", schema.OneLine(fault))
+	}
+	if len(d.inside()) == 0 {
+		return message{ready: encoded}, nil
+	}
+	return message{template: d}, d.check(r.input, r.types, -1, "")
+}
+
+// offsetOf returns the offset of a line and a column that counts characters.
+func offsetOf(text []byte, line, column int) int {
+	offset := 0
+	for range line - 1 {
+		offset += bytes.IndexByte(text[offset:], '\n') + 1
+	}
+	for i := range string(text[offset:]) {
+		if column--; column == 0 {
+			return offset + i
 		}
 	}
-	if !constant {
-		return
+	return len(text)
+}
+
+// encode turns JSON into a message as it is sent.
+func (r *Requests) encode(text []byte) ([]byte, error) {
+	m := dynamicpb.NewMessage(r.input)
+	if err := (protojson.UnmarshalOptions{Resolver: r.types, RecursionLimit: maxDepth}).Unmarshal(text, m); err != nil {
+		return nil, err
 	}
-	c.ready = make([][]byte, len(c.messages))
-	for i, one := range c.messages {
-		c.ready[i] = one.ready
+	if !r.JSON {
+		return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	}
+	written, err := protojson.MarshalOptions{Resolver: r.types}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var tight bytes.Buffer // protojson's spaces differ from build to build
+	err = json.Compact(&tight, written)
+	return tight.Bytes(), err
 }
 
 // Messages returns the encoded messages of a call by its number, which counts from 0:
@@ -178,17 +234,16 @@ func (r *Requests) Messages(number uint64) [][]byte {
 	if c.ready != nil {
 		return c.ready
 	}
-	buffer := make([]byte, 0, c.size)
-	messages := make([][]byte, len(c.messages))
-	for i := range c.messages {
-		m := &c.messages[i]
-		if m.parts == nil {
-			messages[i] = m.ready
+	all := make([][]byte, len(c.messages))
+	for i, m := range c.messages {
+		if all[i] = m.ready; m.ready != nil {
 			continue
 		}
-		begin := len(buffer)
-		buffer = appendParts(buffer, m.parts, spot{seed: r.seed, call: number, message: uint64(i)})
-		messages[i] = buffer[begin:len(buffer):len(buffer)]
+		encoded, err := r.encode(m.template.fill(spot{seed: r.Seed, call: number, message: uint64(i)}))
+		if err != nil {
+			panic("internal error: a request was checked, and is none: " + err.Error()) //nolint:forbidigo // document.check lets no placeholder stand where one of its values could not
+		}
+		all[i] = encoded
 	}
-	return messages
+	return all
 }

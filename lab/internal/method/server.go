@@ -38,7 +38,7 @@ func FromServer(ctx context.Context, conn *grpc.ClientConn, method string, limit
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", conn.Target(), err)
 	}
-	m.types.ask = s.describe
+	m.ask = s.describe
 	return m, nil
 }
 
@@ -164,7 +164,7 @@ func (r conversation) noMethod(ctx context.Context, service string) error {
 func listMethods(files *protoregistry.Files, service string) string {
 	found, _ := files.FindDescriptorByName(protoreflect.FullName(service))
 	if described, ok := found.(protoreflect.ServiceDescriptor); ok {
-		return among("its methods", "", methodNames(described))
+		return among("its methods", "", names(described.Methods(), protoreflect.MethodDescriptor.Name))
 	}
 	return ""
 }
