@@ -49,7 +49,7 @@ type Requests struct {
 	Data
 
 	input protoreflect.MessageDescriptor
-	types *types
+	types *resolver
 	calls []call // in turn
 }
 
@@ -85,7 +85,7 @@ func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Requests{Data: data, input: m.input, types: m.types(ctx)}
+	r := &Requests{Data: data, input: m.input, types: m.resolver(ctx)}
 	for _, list := range lists {
 		c, err := r.newCall(list)
 		if err != nil {

@@ -125,7 +125,7 @@ func check(t *testing.T, m *Method, d document, at spot, got []byte) {
 		from = h.end
 	}
 	filled = append(filled, d.text[from:d.end]...)
-	types := m.types(t.Context())
+	types := m.resolver(t.Context())
 	want, have := dynamicpb.NewMessage(m.input), dynamicpb.NewMessage(m.input)
 	if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(filled, want); err != nil {
 		if decimals { // a field of whole numbers gets them rounded: TestDrawsIntoFields

@@ -45,7 +45,7 @@ func (v value) element(index int) value {
 }
 
 // member returns what is known of the value behind a name.
-func (v value) member(name string, types *types) value {
+func (v value) member(name string, types *resolver) value {
 	m := value{way: schema.OneLine(name), free: v.free}
 	if v.way != "" {
 		m.way = v.way + "." + m.way
@@ -70,7 +70,7 @@ type walk struct {
 	document
 
 	decoder *json.Decoder // of masked
-	types   *types
+	types   *resolver
 	holes   []hole // that are still to come
 	// fault is what protojson says of the token at an offset, or ends; -1: nothing.
 	fault  string
@@ -84,7 +84,7 @@ const anyName = "google.protobuf.Any"
 //
 // Errors: one line: what the fault is about, or a placeholder that cannot stand where it
 // does, whichever is first.
-func (d document) check(input protoreflect.MessageDescriptor, types *types, offset int, fault string) error {
+func (d document) check(input protoreflect.MessageDescriptor, types *resolver, offset int, fault string) error {
 	decoder := json.NewDecoder(bytes.NewReader(d.masked[d.begin:d.end]))
 	decoder.UseNumber()
 	w := &walk{document: d, decoder: decoder, types: types, holes: d.inside(), offset: offset, fault: fault}

@@ -12,18 +12,18 @@ import (
 	"github.com/cabrank/cabrank/internal/schema"
 )
 
-// types are the messages and extensions that a template may name. They implement
+// resolver knows the messages and extensions that a template may name. It implements
 // protobuf's resolvers.
 //
 // Concurrency: of one goroutine while a template is read, which asks the server; later of
 // any number, which find what is known then.
-type types struct {
+type resolver struct {
 	known []*dynamicpb.Types // of the method, and what the server has described since
 	ask   func(name protoreflect.FullName) (*dynamicpb.Types, error)
 }
 
-func (m *Method) types(ctx context.Context) *types {
-	t := &types{known: []*dynamicpb.Types{m.known}}
+func (m *Method) resolver(ctx context.Context) *resolver {
+	t := &resolver{known: []*dynamicpb.Types{m.known}}
 	if m.ask != nil {
 		t.ask = func(name protoreflect.FullName) (*dynamicpb.Types, error) { return m.ask(ctx, name) }
 	}
@@ -32,12 +32,12 @@ func (m *Method) types(ctx context.Context) *types {
 
 // FindMessageByURL finds what an Any names: among the files of the method, among
 // protobuf's own types, and from the server.
-func (t *types) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+func (t *resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {
 	return t.FindMessageByName(protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]))
 }
 
 // FindMessageByName is FindMessageByURL for the name alone.
-func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
+func (t *resolver) FindMessageByName(name protoreflect.FullName) (protoreflect.MessageType, error) {
 	if !name.IsValid() {
 		return nil, fmt.Errorf("%q names no type: write type.googleapis.com/pkg.Message", schema.OneLine(string(name)))
 	}
@@ -65,7 +65,7 @@ func (t *types) FindMessageByName(name protoreflect.FullName) (protoreflect.Mess
 }
 
 // FindExtensionByName finds a field that is written as "[pkg.name]".
-func (t *types) FindExtensionByName(name protoreflect.FullName) (found protoreflect.ExtensionType, err error) {
+func (t *resolver) FindExtensionByName(name protoreflect.FullName) (found protoreflect.ExtensionType, err error) {
 	for _, known := range t.known {
 		if found, err = known.FindExtensionByName(name); err == nil {
 			break
@@ -75,7 +75,7 @@ func (t *types) FindExtensionByName(name protoreflect.FullName) (found protorefl
 }
 
 // FindExtensionByNumber finds the extension of a message that has a number.
-func (t *types) FindExtensionByNumber(message protoreflect.FullName, number protoreflect.FieldNumber) (found protoreflect.ExtensionType, err error) {
+func (t *resolver) FindExtensionByNumber(message protoreflect.FullName, number protoreflect.FieldNumber) (found protoreflect.ExtensionType, err error) {
 	for _, known := range t.known {
 		if found, err = known.FindExtensionByNumber(message, number); err == nil {
 			break
@@ -85,7 +85,7 @@ func (t *types) FindExtensionByNumber(message protoreflect.FullName, number prot
 }
 
 // fieldOf returns the field that a name in JSON stands for, or nil.
-func (t *types) fieldOf(parent protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+func (t *resolver) fieldOf(parent protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	if strings.HasPrefix(name, "[") {
 		if found, err := t.FindExtensionByName(protoreflect.FullName(strings.Trim(name, "[]"))); err == nil {
 			return found.TypeDescriptor()
