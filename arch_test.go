@@ -339,15 +339,9 @@ var layers = map[string]layer{
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"lab/internal/method": {
-		inside:  []string{"lab/internal/protofile", "internal/schema", "internal/spelling"},
-		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
+		inside:  []string{"internal/schema", "internal/spelling"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
 		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
-	},
-	// Files that describe services. Nothing is called.
-	"lab/internal/protofile": {
-		inside:  []string{"internal/schema"},
-		outside: []string{"google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
-		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
 
 	// What both programs say alike on the command line.

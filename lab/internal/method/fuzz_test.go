@@ -1,4 +1,4 @@
-package protofile
+package method
 
 import (
 	"io/fs"
@@ -29,7 +29,7 @@ service S { rpc Get(Export) returns (Other); }
 func FuzzCompile(f *testing.F) {
 	texts := map[string]string{}
 	for _, name := range []string{"old.proto", "new.proto", "edition.proto", "sub/passed.proto"} {
-		text, err := os.ReadFile(filepath.Join("testdata", name))
+		text, err := os.ReadFile(filepath.Join("testdata", "protos", name))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return "", fs.ErrNotExist
 		}
-		_, err := compile(t.Context(), []string{"fuzzed.proto"}, read)
+		_, err := compile(t.Context(), []string{"fuzzed.proto"}, nil, read)
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q", err)
 		}

@@ -1,4 +1,4 @@
-package protofile_test
+package method
 
 import (
 	"fmt"
@@ -10,12 +10,10 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/cabrank/cabrank/lab/internal/protofile"
 )
 
-// describe writes all that the encoding and JSON of a file depend on.
-func describe(file protoreflect.FileDescriptor) string {
+// describeFile writes all that the encoding and JSON of a file depend on.
+func describeFile(file protoreflect.FileDescriptor) string {
 	var lines []string
 	describeTypes(&lines, file)
 	for i := range file.Services().Len() {
@@ -92,7 +90,7 @@ func TestCompileRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte("syntax = \"proto3\";\n"+tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := protofile.Compile(t.Context(), []string{"a.proto"}, []string{dir})
+		_, err := compile(t.Context(), []string{"a.proto"}, []string{dir}, readFile)
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
@@ -106,12 +104,12 @@ func TestEdition2024(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "options.proto"), []byte("edition = \"2023\";"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	compile := func(text string) (*protoregistry.Files, error) {
+	compiled := func(text string) (*protoregistry.Files, error) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, "a.proto"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return protofile.Compile(t.Context(), []string{"a.proto"}, []string{dir})
+		return compile(t.Context(), []string{"a.proto"}, []string{dir}, readFile)
 	}
 	const text = `edition = "2024";
 import option "options.proto";
@@ -126,17 +124,17 @@ export message A {
 service S { rpc Get(A) returns (A.export); }
 `
 	older := strings.NewReplacer("2024", "2023", "import option", "import", "export message A", "message A", "local message", "message", "local enum", "enum").Replace(text)
-	want, err := compile(older)
+	want, err := compiled(older)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := compile(text)
+	got, err := compiled(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	gotFile, _ := got.FindFileByPath("a.proto")
 	wantFile, _ := want.FindFileByPath("a.proto")
-	if got, want := describe(gotFile), describe(wantFile); got != want {
+	if got, want := describeFile(gotFile), describeFile(wantFile); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for text, want := range map[string]string{
@@ -144,7 +142,7 @@ service S { rpc Get(A) returns (A.export); }
 		`edition = "2031";`:                     `a.proto:1:11: edition value "2031" not recognized; should be "2023" or "2024"`,
 		"syntax = \"proto2\";\nmessage M { extensions 100 to 199 [verification = UNVERIFIED], 500 to max; }": "a.proto:2:62: syntax error: expecting ';'",
 	} {
-		if _, err := compile(text); err == nil || err.Error() != want {
+		if _, err := compiled(text); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
