@@ -161,6 +161,12 @@ var layers = map[string]layer{
 		inside:  []string{"internal/cgroup", "internal/spelling"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
+	// What keys mean is for others.
+	"internal/strictyaml": {
+		inside:  []string{"internal/spelling"},
+		outside: []string{"go.yaml.in/yaml/v3"},
+		notStd:  []string{"net", "os", "syscall"}, pure: true, documented: true,
+	},
 	"internal/spelling": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// How many workers are wanted; that they come and go is for others.
 	"internal/scale": {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},

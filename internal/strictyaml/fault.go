@@ -1,0 +1,73 @@
+package strictyaml
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/spelling"
+)
+
+// mostFaults bounds what is told of a file, in lines, mostQuoted what is repeated of it.
+const mostFaults, mostQuoted = 20, 60
+
+// Fault is one thing that is wrong with a file.
+type Fault struct {
+	File    string
+	Line    int    // 0 is the file as a whole
+	Key     string // empty if it is not about one key
+	What    string // what is wrong
+	Allowed string // what would be right; empty if What says it
+}
+
+// Error returns the fault as one line.
+func (f Fault) Error() string {
+	text := f.File
+	if f.Line > 0 {
+		text += ":" + strconv.Itoa(f.Line)
+	}
+	if f.Key != "" {
+		text += ": " + f.Key
+	}
+	text += ": " + f.What
+	switch asks := strings.HasSuffix(f.What, "?"); { // a suggestion ends by itself
+	case f.Allowed == "", asks && strings.HasPrefix(f.What, "unknown key"):
+	case asks:
+		text += " allowed: " + f.Allowed
+	default:
+		text += "; allowed: " + f.Allowed
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// Faults are those of a file, in the order of its lines.
+type Faults []Fault
+
+// Error returns a line for each fault, without a newline at the end.
+func (f Faults) Error() string {
+	var lines []string
+	for i, fault := range f {
+		if i == mostFaults-1 && len(f) > mostFaults {
+			lines = append(lines, fmt.Sprintf("%s: %d more faults", fault.File, len(f)-i))
+			break
+		}
+		lines = append(lines, fault.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// quote returns text for an error line, shortened.
+func quote(text string) string {
+	if len(text) > mostQuoted {
+		return fmt.Sprintf("%q...", text[:mostQuoted])
+	}
+	return strconv.Quote(text)
+}
+
+// meant says which of the known names was meant by another one.
+func meant(name string, known []string) string {
+	if near := spelling.Nearest(name, known); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}

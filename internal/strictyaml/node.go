@@ -1,0 +1,144 @@
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"sort"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mostBytes bounds a file, mostValues what is read of it: aliases make much of little.
+const mostBytes, mostValues = 1 << 20, 200_000
+
+// file is what the nodes of a file share.
+type file struct {
+	name   string
+	faults Faults
+	read   int // values
+}
+
+// Node is a value of a file, with its place. The zero Node is a value that is not given.
+type Node struct {
+	Key  string // as in arms[2].client; empty is the whole file
+	Line int    // of the key; 0 is the whole file
+
+	file *file
+	yaml *yaml.Node // no alias; nil if it is not given
+}
+
+// Read returns the whole of a file, which faults call name. It is not given if the file
+// holds nothing, or no YAML: Err tells.
+func Read(name string, text []byte) Node {
+	n := Node{file: &file{name: name}}
+	if len(text) > mostBytes {
+		n.Fault("", fmt.Sprintf("has %d bytes", len(text)), fmt.Sprintf("at most %d", mostBytes))
+		return n
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var first, second yaml.Node
+	err := decoder.Decode(&first)
+	if errors.Is(err, io.EOF) {
+		return n
+	}
+	if err == nil {
+		err = decoder.Decode(&second)
+	}
+	switch {
+	case err == nil:
+		n.Line = second.Line
+		n.Fault("", "a second YAML document begins here", "one in a file")
+	case errors.Is(err, io.EOF):
+		return n.at(first.Content[0], "", 0)
+	default: // the line is in the text, or is not known
+		what := strings.TrimPrefix(err.Error(), "yaml: ")
+		if _, err := fmt.Sscanf(what, "line %d:", &n.Line); err == nil {
+			_, what, _ = strings.Cut(what, ": ")
+		}
+		n.Fault("", "is not valid YAML, here or above: "+what, "key: value, and spaces before keys of a section")
+	}
+	return Node{file: n.file}
+}
+
+func (n Node) at(value *yaml.Node, key string, line int) Node {
+	for value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	return Node{file: n.file, yaml: value, Key: key, Line: line}
+}
+
+// under names a key of this value.
+func (n Node) under(key string) string {
+	if len(key) > mostQuoted {
+		key = quote(key)
+	}
+	if n.Key == "" || key == "" {
+		return n.Key + key
+	}
+	return n.Key + "." + key
+}
+
+// Err returns the Faults that were found in the file until now, nil if there are none.
+func (n Node) Err() error {
+	if len(n.file.faults) == 0 {
+		return nil
+	}
+	sort.SliceStable(n.file.faults, func(i, j int) bool { return n.file.faults[i].Line < n.file.faults[j].Line })
+	return n.file.faults
+}
+
+// Fault tells what is wrong with the value of a key, or with the whole if key is empty.
+func (n Node) Fault(key, what, allowed string) {
+	if at := n.Get(key); at.yaml != nil {
+		n.Line = at.Line
+	}
+	n.file.faults = append(n.file.faults, Fault{n.file.name, n.Line, n.under(key), what, allowed})
+}
+
+// Given reports whether there is a value.
+func (n Node) Given() bool { return n.yaml != nil && n.yaml.ShortTag() != "!!null" }
+
+// Alone reports whether there is one text, without keys.
+func (n Node) Alone() bool { return n.Given() && n.yaml.Kind == yaml.ScalarNode }
+
+// Get returns the value of a key as it stands in the file.
+func (n Node) Get(key string) Node {
+	if n.yaml != nil && n.yaml.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.yaml.Content); i += 2 {
+			if name := n.yaml.Content[i]; name.Value == key {
+				return n.at(n.yaml.Content[i+1], n.under(key), name.Line)
+			}
+		}
+	}
+	return Node{file: n.file}
+}
+
+// Decode fills what into points at, with the tags of a field, and reports whether nothing
+// was wrong with it. A value that is not given leaves it as it is.
+func (n Node) Decode(into any, tags ...string) bool {
+	if n.yaml == nil {
+		return true
+	}
+	before := len(n.file.faults)
+	n.fill(reflect.ValueOf(into).Elem(), reflect.StructTag(strings.Join(tags, " ")))
+	return len(n.file.faults) == before
+}
+
+// Replace puts other text in the place of each value; keys stay.
+func (n Node) Replace(text func(string) string) {
+	if n.yaml == nil {
+		return
+	}
+	if n.yaml.Kind == yaml.ScalarNode {
+		n.yaml.Value = text(n.yaml.Value)
+	}
+	for i, inner := range n.yaml.Content { // no alias is followed, so that each is met once
+		if n.yaml.Kind != yaml.MappingNode || i%2 == 1 {
+			Node{yaml: inner}.Replace(text)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package strictyaml
+
+import (
+	"encoding"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// isText reports whether a text is enough for v.
+func isText(v reflect.Value) bool {
+	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+	return own || v.CanInt() || v.CanUint() || v.CanFloat() || v.Kind() == reflect.String || v.Kind() == reflect.Bool
+}
+
+// set stores a text, or says what is wrong with it.
+func set(v reflect.Value, tag reflect.StructTag, text string) string {
+	own, has := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+	switch words := strings.Split(tag.Get("oneof"), "|"); {
+	case has:
+		if err := own.UnmarshalText([]byte(text)); err != nil {
+			return err.Error()
+		}
+	case v.Kind() == reflect.String:
+		text = strings.TrimRight(text, "\n") // of a block
+		if words[0] != "" && !slices.Contains(words, text) {
+			return quote(text) + " is unknown" + meant(text, words)
+		}
+		v.SetString(text)
+	case v.Kind() == reflect.Bool:
+		at := slices.Index([]string{"false", "no", "off", "true", "yes", "on"}, strings.ToLower(text))
+		if at < 0 {
+			return quote(text) + " is neither true nor false"
+		}
+		v.SetBool(at >= 3)
+	default:
+		return setNumber(v, tag, text)
+	}
+	return ""
+}
+
+// setNumber goes by float64: whole numbers up to 2^53, times up to 104 days.
+func setNumber(v reflect.Value, tag reflect.StructTag, text string) string {
+	least, most := 0.0, float64(1<<53)
+	if low, high, found := strings.Cut(tag.Get("range"), ".."); found {
+		least, _ = number(v, tag, low)
+		most, _ = number(v, tag, high)
+	}
+	word, stands, _ := strings.Cut(tag.Get("word"), "=")
+	n, what := number(v, tag, text)
+	switch {
+	case word != "" && text == word:
+		n, _ = number(v, tag, stands)
+	case what != "":
+		return quote(text) + what
+	case (n < least || n > most) && (n != 0 || tag.Get("zero") == ""):
+		return quote(text) + " is out of range"
+	}
+	switch {
+	case v.CanInt():
+		v.SetInt(int64(n))
+	case v.CanUint():
+		v.SetUint(uint64(n))
+	default:
+		v.SetFloat(n)
+	}
+	return ""
+}
+
+// factors are what may stand behind a number of a unit.
+func factors(unit string) map[string]float64 {
+	switch unit {
+	case "B":
+		return map[string]float64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+	case "%":
+		return map[string]float64{"%": 0.01}
+	case "/s":
+		return map[string]float64{"": 1, "/s": 1, "/m": 1.0 / 60, "/h": 1.0 / 3600}
+	}
+	return map[string]float64{"": 1}
+}
+
+// number reads one in its unit, or says what is wrong with it.
+func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, what string) {
+	digits := strings.TrimRight(text, "%/BGKMihms")
+	factor, known := factors(tag.Get("unit"))[text[len(digits):]]
+	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	d, wrong := time.ParseDuration(text)
+	switch isTime := v.Type() == reflect.TypeFor[time.Duration](); {
+	case isTime && wrong == nil:
+		return float64(d), ""
+	case isTime && err == nil && digits == text:
+		return 0, " has no unit, as in " + digits + "s"
+	case isTime:
+		return 0, " is not a time such as 300ms, 10s or 2m"
+	case err != nil && !math.IsInf(n, 0) || math.IsNaN(n):
+		return 0, " is not a number"
+	case !known && tag.Get("unit") == "%":
+		return 0, " is not a share such as 5%"
+	case !known:
+		return 0, " has another unit"
+	case !v.CanFloat() && n*factor != math.Trunc(n*factor):
+		return 0, " is not a whole number"
+	}
+	return n*factor + 0, "" // + 0: not -0
+}
+
+// allowed says what fits; "" if the fault itself does.
+func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
+	least, most, ranged := strings.Cut(tag.Get("range"), "..")
+	oneOf := tag.Get("oneof")
+	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+	switch all, kind := fields(v.Type()), v.Kind(); {
+	case own:
+		return ""
+	case find(all, alone) >= 0:
+		f := all[find(all, alone)]
+		return allowed(v.FieldByIndex(f.Index), f.Tag) + "; or keys: " + strings.Join(names(all), ", ")
+	case all != nil:
+		return "keys: " + strings.Join(names(all), ", ")
+	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Pointer:
+		return allowed(reflect.New(v.Type().Elem()).Elem(), tag)
+	case oneOf != "":
+		return strings.ReplaceAll(oneOf, "|", ", ")
+	case kind == reflect.Bool:
+		return "true or false"
+	case kind == reflect.String:
+		return "text"
+	case ranged:
+		text = least + " to " + most
+	case v.CanInt(), v.CanUint(), v.CanFloat():
+		text = "a number of 0 or more"
+	}
+	if zero := tag.Get("zero"); zero != "" {
+		text += ", or 0: " + zero
+	}
+	if word, _, found := strings.Cut(tag.Get("word"), "="); found {
+		text += ", or " + word
+	}
+	return text
+}
