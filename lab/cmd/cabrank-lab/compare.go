@@ -55,7 +55,7 @@ func newLabCompareCommand() *cobra.Command {
 					return cli.UsageError(fmt.Errorf("--out: %w", err))
 				}
 			}
-			if err := c.Print(cmd.OutOrStdout()); err != nil || out == "" {
+			if err := c.Document().Print(cmd.OutOrStdout()); err != nil || out == "" {
 				return err
 			}
 			if err := lab.SaveComparison(out, c); err != nil {

@@ -112,7 +112,7 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 		judgement := f.thresholds.Judge(done.Record, done.Busy)
 		done.Judgement = &judgement
 	}
-	if err := printLoad(stdout, done); err != nil {
+	if err := done.Document().Print(stdout); err != nil {
 		return err
 	}
 	if f.out != "" {
@@ -147,23 +147,6 @@ func (f *loadPlan) search(ctx context.Context, p prepared, stdout io.Writer) err
 	}
 	if found.Holds == 0 {
 		return errMissed
-	}
-	return nil
-}
-
-// printLoad writes the report for a terminal.
-func printLoad(w io.Writer, l report.Load) error {
-	for _, line := range l.Summary() {
-		fmt.Fprintln(w, line)
-	}
-	for _, t := range []report.Table{l.Thresholds(), l.Quantiles(), l.Failures(), l.Counts(), l.Workers(), l.Service()} {
-		if len(t.Rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if _, err := t.WriteTo(w); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -243,11 +243,12 @@ func noise() func() float64 {
 // tell writes the report of a run and prints what came of it, in this order: a reader of
 // stdout that has gone ends the process.
 func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
-	saved := lab.SaveRunReport(f.out, done)
-	if err := errors.Join(lab.RunReport(f.out, done).Print(stdout), saved); err != nil {
+	d, file := lab.RunReport(f.out, done), filepath.Join(f.out, lab.ReportFile)
+	saved := result.Replace(file, d.HTML())
+	if err := errors.Join(d.Print(stdout), saved); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
+	fmt.Fprintf(stdout, "\nThe report is %s.\n", file)
 	return nil
 }
 

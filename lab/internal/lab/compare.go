@@ -27,10 +27,7 @@ const mostLoad = 64 << 20
 
 // Comparison is two results that may be set beside each other.
 type Comparison interface {
-	// Print writes it for a terminal.
-	Print(w io.Writer) error
-	// Page is the same for a browser.
-	Page() report.Page
+	Document() report.Document
 	// Findings are what compare.json has of it beside the files.
 	Findings() report.Findings
 }
@@ -172,17 +169,12 @@ func SaveComparison(folder string, c Comparison) error {
 	}
 	return errors.Join(
 		result.Replace(filepath.Join(folder, CompareResultFile), text),
-		result.Replace(filepath.Join(folder, CompareReportFile), c.Page().HTML()),
+		result.Replace(filepath.Join(folder, CompareReportFile), c.Document().HTML()),
 	)
 }
 
-// SaveRunReport writes the report of a run beside its run.json; the raw records are read
-// from there, one at a time.
-func SaveRunReport(folder string, r *result.Run) error {
-	return result.Replace(filepath.Join(folder, ReportFile), RunReport(folder, r).Page().HTML())
-}
-
-// RunReport is what a run has shown, whose run.json is in a folder.
-func RunReport(folder string, r *result.Run) report.Run {
-	return report.Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(folder, b) }}
+// RunReport is what a run has shown, whose run.json is in a folder. The raw records are
+// read from there, one at a time.
+func RunReport(folder string, r *result.Run) report.Document {
+	return report.Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(folder, b) }}.Document()
 }

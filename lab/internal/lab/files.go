@@ -73,7 +73,7 @@ func Save(folder string, l report.Load) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{HistogramsFile, histograms}, {ResultFile, figures}, {ReportFile, l.Page().HTML()}} {
+	}{{HistogramsFile, histograms}, {ResultFile, figures}, {ReportFile, l.Document().HTML()}} {
 		if err := result.Replace(filepath.Join(folder, f.name), f.data); err != nil {
 			return err
 		}

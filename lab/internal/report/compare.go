@@ -1,14 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/cabrank/cabrank/lab/internal/plot"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 )
@@ -48,33 +47,15 @@ func (t Two) Check() error {
 func firstDifference(a, b string) (line int, was, is string) {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range max(len(left), len(right)) {
-		was, is = "", ""
-		if i < len(left) {
-			was = left[i]
-		}
-		if i < len(right) {
-			is = right[i]
-		}
-		if was != is {
+		if was, is = at(left, i), at(right, i); was != is {
 			return i + 1, strings.TrimSpace(was), strings.TrimSpace(is)
 		}
 	}
 	return 0, "", ""
 }
 
-// common are the cells that both have, in the order of A.
-func (t Two) common() (keys []cellKey) {
-	a, b := cellsOf(t.A), cellsOf(t.B)
-	for _, l := range t.A.Loads {
-		for _, arm := range t.A.Arms {
-			key := cellKey{arm.Name, l.Name}
-			if len(a[key]) > 0 && len(b[key]) > 0 {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
-}
+// common are the cells that both have.
+func (t Two) common() []cellKey { return keysOf(t.A, cellsOf(t.A), cellsOf(t.B)) }
 
 // paired says why the blocks of the two runs are no pairs, or "".
 func (t Two) paired() string {
@@ -110,56 +91,48 @@ func (t Two) claims() (claims []result.Claim) {
 
 // verdicts compares B with A, the primary figure first.
 func (t Two) verdicts() ([]verdict, error) {
-	a, b := cellsOf(t.A), cellsOf(t.B)
-	judged, err := judge(t.claims(), max(a.rounds(), b.rounds()), func(c result.Claim, round int) stats.Pair {
-		return stats.Pair{
-			Base:  judgedFigure(a.round(c.Base, c.Load, round), c.Figure),
-			Other: judgedFigure(b.round(c.Other, c.Load, round), c.Figure),
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
 	notPairs := t.paired()
-	for i := range judged {
-		v := &judged[i]
-		if v.withheld = withheld(t.A, v.claim.Figure); v.withheld == "" {
-			v.withheld = withheld(t.B, v.claim.Figure)
-		}
-		if v.withheld == "" && notPairs != "" {
-			v.withheld = "not pairs"
-		}
-		v.look(a, b)
-	}
-	return judged, nil
+	return judge(t.claims(), cellsOf(t.A), cellsOf(t.B), func(figure string) string {
+		return cmp.Or(withheld(t.A, figure), withheld(t.B, figure), notPairs)
+	})
 }
 
-// Summary says in words what came out.
-func (t Two) Summary() []string {
-	var lines []string
+func bAgainstA(v verdict) (where, base, other string) {
+	return fmt.Sprintf("%s at %s, B against A", v.claim.Other, v.claim.Load), "A", "B"
+}
+
+// Document returns the comparison.
+func (t Two) Document() Document {
+	d := Document{Title: "Two runs of " + t.A.Scenario, Lead: "A: " + t.NameA + ". B: " + t.NameB + "."}
 	verdicts, err := t.verdicts()
 	switch {
 	case err != nil:
-		lines = append(lines, "Not judged: "+err.Error()+".")
+		d.Answer = []string{"Not judged: " + err.Error() + "."}
 	case len(verdicts) == 0:
-		lines = append(lines, "The scenario claims nothing of what both have: these are figures to look at, without a verdict.")
+		d.Answer = []string{"The scenario claims nothing of what both have: these are figures to look at, without a verdict."}
+	default:
+		d.Answer, d.Words = tell(verdicts, t.A.Quick, bAgainstA)
+		d.Picture = t.main(verdicts[0])
 	}
-	for i, v := range verdicts {
-		if i == 0 || v.shown() && len(lines) <= mostSentences {
-			lines = append(lines, t.sentence(v))
-		}
+	if t.paired() == "" {
+		d.Words = append(d.Words, "The two were measured one behind the other: what else has changed between them is in a difference, too. Have both as arms of one scenario to leave that out.")
 	}
-	if why := t.paired(); why != "" {
-		lines = append(lines, "No verdict: "+why+".")
-	} else {
-		lines = append(lines, "The two were measured one behind the other: what else has changed between them is in a difference, too. Have both as arms of one scenario to leave that out.")
-	}
-	lines = append(lines, "A is "+whatRan(t.NameA, t.A)+".", "B is "+whatRan(t.NameB, t.B)+".")
+	d.Words = append(d.Words, "A is "+whatRan(t.NameA, t.A)+".", "B is "+whatRan(t.NameB, t.B)+".")
 	if !slices.Equal(t.A.Machine, t.B.Machine) {
-		lines = append(lines, "The machines differ. A: "+strings.Join(t.A.Machine, " ")+" B: "+strings.Join(t.B.Machine, " "))
+		d.Words = append(d.Words, "The machines differ. A: "+strings.Join(t.A.Machine, " ")+" B: "+strings.Join(t.B.Machine, " "))
 	}
-	return lines
+	d.add(Section{Heading: "What was compared", Text: []string{compareText}, Tables: []Table{verdictTable(verdicts, t.A.Quick, bAgainstA)}})
+	d.add(Section{
+		Heading: "Figures", Tables: figureTables(t.common(), cellsOf(t.A), cellsOf(t.B)),
+		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},
+	})
+	d.add(Section{Heading: "By load", Pictures: t.byLoad(), Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}})
+	method := Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}, Files: fileOf("The scenario of both", t.A.Text)}
+	d.Sections = append(d.Sections, method)
+	return d
 }
+
+const compareText = "Blocks of the same round and seed are pairs: they had the same calls. Tested are the figures of the scenario's claims for the arms that they name; the first line decides, if it is named so, and the others carry a correction for their number (Holm)."
 
 func whatRan(name string, r *result.Run) string {
 	text := fmt.Sprintf("%s, cabrank %s, of %s, with %s", name, r.Version, r.Began.UTC().Format("2006-01-02 15:04 UTC"), plural(len(r.Blocks), "block"))
@@ -169,95 +142,122 @@ func whatRan(name string, r *result.Run) string {
 	return text
 }
 
-// sentence says a verdict on one arm.
-func (t Two) sentence(v verdict) string {
-	return v.told(fmt.Sprintf("%s at %s, B against A: ", v.claim.Other, v.claim.Load), "A", "B")
-}
-
-// Verdicts is the table of what was tested.
-func (t Two) Verdicts() Table {
-	table := Table{Columns: []Column{
-		{Name: "figure"}, {Name: "load"}, {Name: "arm"}, {Name: "A", Number: true}, {Name: "B", Number: true},
-		{Name: "B against A"}, {Name: "pairs", Number: true}, {Name: "p", Number: true}, {Name: ""},
-	}}
-	verdicts, err := t.verdicts()
-	if err != nil {
-		return table // the summary says why
-	}
-	for _, v := range verdicts {
-		said, pairs, p, decides := v.cells()
-		table.Add(v.comparison.Figure, v.claim.Load, v.claim.Other, figureText(v.claim.Figure, v.base.middle),
-			figureText(v.claim.Figure, v.other.middle), said, pairs, p, decides)
-	}
-	return table
-}
-
-// Figures is the table of the medians of both, "A → B".
-func (t Two) Figures() Table {
-	table := Table{Columns: []Column{{Name: "load"}, {Name: "arm"}, {Name: "blocks", Number: true}}}
-	a, b := cellsOf(t.A), cellsOf(t.B)
-	var shown []string
-	for _, name := range columns() {
-		if anyKnown(a, name) || anyKnown(b, name) {
-			shown = append(shown, name)
-			table.Columns = append(table.Columns, Column{Name: figureName(name), Number: true})
+// main is the figure of the answer in both; nil if it is not known.
+func (t Two) main(v verdict) *Picture {
+	name, arm, load := v.claim.Figure, v.claim.Other, v.claim.Load
+	of := func(s spread, all cells) bar {
+		b := bar{text: "not known", marked: all.marked(arm, load)}
+		if s.known > 0 {
+			b.text = besideErrors(starred(figureText(name, s.middle), b.marked), name, all.errors(arm, load))
 		}
-	}
-	for _, key := range t.common() {
-		left, markedA := a.of(key.arm, key.load)
-		right, markedB := b.of(key.arm, key.load)
-		row := []string{key.load, key.arm, fromTo(starred(strconv.Itoa(len(left)), markedA), starred(strconv.Itoa(len(right)), markedB))}
-		for _, name := range shown {
-			row = append(row, fromTo(figureText(name, spreadOf(left, name).middle), figureText(name, spreadOf(right, name).middle)))
+		if s.number() {
+			b.values = []float64{s.middle}
 		}
-		table.Add(row...)
+		return b
 	}
-	return table
+	a, b := of(v.base, cellsOf(t.A)), of(v.other, cellsOf(t.B))
+	if a.values == nil && b.values == nil {
+		return nil
+	}
+	a.label, b.label = "A", "B"
+	most := 0.0
+	for _, v := range slices.Concat(a.values, b.values) {
+		most = max(most, v)
+	}
+	title := fmt.Sprintf("%s at %s: %s", arm, load, figureName(name))
+	return Picture{Title: title}.bars(linear(aboutFigure(name), most, axisName(name)), []Key{{Label: name, Pen: accent}}, []bar{a, b})
 }
 
-// fromTo is a cell of two texts, or of one where they are the same.
-func fromTo(a, b string) string {
-	if a == b {
-		return a
-	}
-	return a + " → " + b
-}
-
-// Print writes the comparison for a terminal.
-func (t Two) Print(w io.Writer) error { return printed(w, t.Summary(), t.Verdicts(), t.Figures()) }
-
-// Page returns the comparison.
-func (t Two) Page() Page {
-	p := Page{Title: "Two runs of " + t.A.Scenario, Lead: "A: " + t.NameA + ". B: " + t.NameB + ".", Summary: t.Summary()}
-	p.add(Part{Heading: "What was compared", Text: []string{compareText}, Tables: tables(t.Verdicts())})
-	p.add(Part{Heading: "Figures", Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."}, Tables: tables(t.Figures())})
-	p.add(Part{Heading: "By load", Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}, Charts: t.charts()})
-	method := Part{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}}
-	if t.A.Text != "" {
-		method.Files = []File{{Name: "The scenario of both", Text: t.A.Text}}
-	}
-	p.Parts = append(p.Parts, method)
-	return p
-}
-
-const compareText = "Blocks of the same round and seed are pairs: they had the same calls. Tested are the figures of the scenario's claims for the arms that they name; the first line decides, if it is named so, and the others carry a correction for their number (Holm)."
-
-// charts have A and B of one arm over the loads.
-func (t Two) charts() (charts []plot.Chart) {
+// byLoad has A and B of one arm over the loads.
+func (t Two) byLoad() (pictures []*Picture) {
 	a, b := cellsOf(t.A), cellsOf(t.B)
 	both := Run{Result: t.A}
-	for _, loads := range both.series() {
+	series, _ := both.series()
+	for _, loads := range series {
+		var names []string
+		for _, l := range loads {
+			names = append(names, l.Name)
+		}
 		for _, arm := range both.drawOrder() {
-			for _, name := range []string{tailFigure(a, namesOf(loads)...), "errors"} {
-				lines := []lineOf{{label: "A", pen: plot.Gray, cells: a, arm: arm}, {label: "B", pen: plot.Accent, cells: b, arm: arm}}
-				c, ok := byLoad(loads, name, lines)
-				if !ok || name == "errors" && !someAbove(c.Lines) || len(charts) >= mostCourses {
-					continue
+			for _, name := range []string{"errors", tailFigure(a, names...)} {
+				p := byLoad(fmt.Sprintf("%s: %s by load", arm, figureName(name)), loads, name, []lineOf{{Key{"A", gray, false}, arm, a}, {Key{"B", accent, false}, arm, b}})
+				if p != nil && len(pictures) < mostShares {
+					pictures = append(pictures, p)
 				}
-				c.Title = fmt.Sprintf("%s: %s by load", arm, figureName(name))
-				charts = append(charts, c)
 			}
 		}
 	}
-	return charts
+	return pictures
+}
+
+// Findings are what a comparison came to, for JSON.
+type Findings struct {
+	A string `json:"a"` // the file
+	B string `json:"b"`
+	// Words are the sentences of the report.
+	Words []string `json:"words"`
+	// Tested are the comparisons, that of the primary figure first.
+	Tested []Tested `json:"tested,omitempty"`
+	// Figures are all medians, or those of two loads.
+	Figures []Medians `json:"figures"`
+}
+
+// Tested is one comparison of B with A.
+type Tested struct {
+	Arm     string `json:"arm"`
+	Load    string `json:"load"`
+	Primary bool   `json:"primary,omitempty"`
+	// Withheld says why there is no verdict whatever the pairs say.
+	Withheld string `json:"withheld,omitempty"`
+	stats.Comparison
+}
+
+// Medians is a figure of an arm at a load in A and in B; null is not known, or above
+// every number.
+type Medians struct {
+	Arm    string   `json:"arm,omitempty"`
+	Load   string   `json:"load,omitempty"`
+	Figure string   `json:"figure"`
+	A      *float64 `json:"a"`
+	B      *float64 `json:"b"`
+}
+
+// findings are the sentences and figures of a comparison.
+func findings(nameA, nameB string, d Document, keys []cellKey, of func(key cellKey, figure string) (a, b float64)) Findings {
+	f := Findings{A: nameA, B: nameB, Words: slices.Concat(d.Answer, d.Words), Figures: []Medians{}}
+	number := func(v float64) *float64 {
+		if !finite(v) {
+			return nil // JSON cannot say it
+		}
+		return &v
+	}
+	for _, key := range keys {
+		for _, figure := range slices.Concat(columns()...) {
+			a, b := of(key, figure)
+			if finite(a) || finite(b) {
+				f.Figures = append(f.Figures, Medians{key.arm, key.load, figure, number(a), number(b)})
+			}
+		}
+	}
+	return f
+}
+
+// Findings are those of two runs.
+func (t Two) Findings() Findings {
+	a, b := cellsOf(t.A), cellsOf(t.B)
+	f := findings(t.NameA, t.NameB, t.Document(), t.common(), func(key cellKey, figure string) (float64, float64) {
+		return a.spread(key.arm, key.load, figure).middle, b.spread(key.arm, key.load, figure).middle
+	})
+	verdicts, _ := t.verdicts() // the words have the error
+	for _, v := range verdicts {
+		tested := Tested{Arm: v.claim.Other, Load: v.claim.Load, Primary: v.claim.Primary, Withheld: v.withheld, Comparison: v.comparison}
+		if v.withheld != "" { // what the pairs would have said is not for anybody's use
+			tested.Comparison = stats.Comparison{
+				Figure: v.comparison.Figure, Verdict: "withheld", Ratio: stats.Interval{High: math.Inf(1)},
+				P: 1, PEqual: 1, Margin: v.comparison.Margin, Pairs: v.comparison.Pairs,
+			}
+		}
+		f.Tested = append(f.Tested, tested)
+	}
+	return f
 }

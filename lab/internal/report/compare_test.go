@@ -23,7 +23,7 @@ func TestTwo(t *testing.T) {
 		t.Fatal(errA, errB)
 	}
 	for name, test := range map[string]func(*testing.T, Two){
-		"verdict": twoRuns, "no verdict": twoRunsWithoutVerdict, "findings": findings,
+		"verdict": twoRuns, "no verdict": twoRunsWithoutVerdict, "findings": foundInTwo,
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, errA := result.Read(before)
@@ -41,9 +41,10 @@ func twoRuns(t *testing.T, pair Two) {
 	if err := pair.Check(); err != nil {
 		t.Fatal(err)
 	}
-	lines := pair.Summary()
+	lines := sentences(pair.Document())
 	for i, want := range []string{
 		"cabrank at 80/s, B against A: p90 higher by ", "cabrank at 80/s, B against A: p50 higher by ",
+		"Of 7 other comparisons 7 have a verdict, and 1 show a difference.",
 		"The two were measured one behind the other:", "A is before/run.json, cabrank v1.2.3, of 2026-11-23 04:05 UTC, with 40 blocks.", "B is after/run.json,",
 	} {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
@@ -51,10 +52,10 @@ func twoRuns(t *testing.T, pair Two) {
 		}
 	}
 	var terminal bytes.Buffer
-	if err := pair.Print(&terminal); err != nil {
+	if err := pair.Document().Print(&terminal); err != nil {
 		t.Fatal(err)
 	}
-	page := string(pair.Page().HTML())
+	page := string(pair.Document().HTML())
 	for _, want := range []string{"decides", "no difference shown", "B against A", "80/s", " ms → "} {
 		if !strings.Contains(terminal.String(), want) {
 			t.Errorf("no %q in\n%s", want, terminal.String())
@@ -66,7 +67,7 @@ func twoRuns(t *testing.T, pair Two) {
 	// What did not change is not said to have: the other arm had the same calls.
 	for _, v := range must(pair.verdicts()) {
 		if v.claim.Other == "round-robin" && v.shown() {
-			t.Errorf("%s of round-robin is the same in both: %s", v.claim.Figure, v.words())
+			t.Errorf("%s of round-robin is the same in both: %s", v.claim.Figure, v.said())
 		}
 	}
 }
@@ -91,8 +92,8 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 	if err := seeds.Check(); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Join(seeds.Summary(), "\n")
-	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %; no verdict, not pairs.", "No verdict: the runs have other seeds (7 and 8)"} {
+	lines := strings.Join(sentences(seeds.Document()), "\n")
+	for _, want := range []string{"cabrank at 80/s, B against A: p90 ", " (medians), with errors of 1.0 % and 1.0 %.\nNo verdict: the runs have other seeds (7 and 8)"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no %q in\n%s", want, lines)
 		}
@@ -107,13 +108,13 @@ func twoRunsWithoutVerdict(t *testing.T, pair Two) {
 		noisy.Blocks[i].Marks = []string{"noise"}
 	}
 	marked.B = &noisy
-	if rows := marked.Figures().Rows; rows[0][2] != "10 → 10 *" {
-		t.Errorf("medians of marked blocks without a star: %v", rows[0])
+	if text := string(marked.Document().HTML()); !strings.Contains(text, "10 → 10 *") {
+		t.Error("medians of marked blocks without a star")
 	}
 	cut := pair
 	cut.B.Cut, cut.B.Machine = true, []string{"another one."}
-	lines = strings.Join(cut.Summary(), "\n")
-	if !strings.Contains(lines, "no verdict, the run was cut short") || !strings.Contains(lines, "The machines differ.") {
+	lines = strings.Join(sentences(cut.Document()), "\n")
+	if !strings.Contains(lines, "No verdict: the run was cut short.") || !strings.Contains(lines, "The machines differ.") {
 		t.Errorf("%s", lines)
 	}
 	for _, f := range cut.Findings().Tested {
@@ -148,7 +149,7 @@ func TestTwoRunsRefused(t *testing.T) {
 }
 
 // What was found can be read by others, without figures that JSON does not have.
-func findings(t *testing.T, pair Two) {
+func foundInTwo(t *testing.T, pair Two) {
 	t.Helper()
 	text, err := json.Marshal(pair.Findings())
 	if err != nil {
@@ -172,7 +173,7 @@ func TestTwoLoads(t *testing.T) {
 	pair := TwoLoads{A: loadOf(t, 1000, 20, 0, 0), B: loadOf(t, 1000, 20, 3, 5), NameA: "a/load.json", NameB: "b/load.json"}
 	pair.B.Record.Plan, pair.B.Limited = "open loop, another", "busy"
 	pair.B.Record.Cut, pair.B.Record.Counted = true, 20*time.Second
-	lines := pair.Summary()
+	lines := sentences(pair.Document())
 	for i, want := range []string{
 		"p99 is 40 ms in A and 40 ms in B, with errors of 0 % and 10.0 %.", "No verdict: each is one block",
 		"The plans differ. A: open loop. B: open loop, another.", "In B the generator may be what was measured: busy.", "B was cut short after 20 s.",
@@ -183,10 +184,10 @@ func TestTwoLoads(t *testing.T) {
 		}
 	}
 	var terminal bytes.Buffer
-	if err := pair.Print(&terminal); err != nil {
+	if err := pair.Document().Print(&terminal); err != nil {
 		t.Fatal(err)
 	}
-	page := string(pair.Page().HTML())
+	page := string(pair.Document().HTML())
 	for _, want := range []string{"ResourceExhausted", "B / A", "40 ms"} {
 		if !strings.Contains(terminal.String(), want) || !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, terminal.String())

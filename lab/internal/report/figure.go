@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -50,29 +51,51 @@ func figureText(name string, v float64) string {
 
 // figureName is what a figure is called in a sentence or over a column.
 func figureName(name string) string {
-	switch name {
-	case "rate":
-		return "answers"
-	case "cpu_generator":
-		return "CPU of callers"
-	case "cpu_workers":
-		return "CPU of workers"
-	case "cpu_front":
-		return "CPU of front"
-	case "cpu_gateway":
-		return "CPU of gateway"
-	case "cpu_all":
-		return "CPU per call"
-	case "over_ideal":
-		return "p99 over ideal"
-	case "over_ideal_mean":
-		return "mean over ideal"
-	case "rss_front":
-		return "memory of front"
-	case "rss_workers":
-		return "memory of workers"
+	return cmp.Or(map[string]string{
+		"rate":          "answers",
+		"cpu_generator": "CPU of callers", "cpu_workers": "CPU of workers", "cpu_front": "CPU of front", "cpu_gateway": "CPU of gateway",
+		"cpu_all":    "CPU per call",
+		"over_ideal": "p99 over ideal", "over_ideal_mean": "mean over ideal",
+		"rss_front": "memory of front", "rss_workers": "memory of workers",
+	}[name], name)
+}
+
+// aboutFigure is the label of an axis.
+func aboutFigure(name string) string {
+	f, _ := result.Known(name)
+	if f.Unit == result.Seconds || f.Unit == result.Number {
+		return f.Name + ": " + f.About
 	}
-	return name
+	return f.About
+}
+
+// axisName writes the values of a figure at ticks.
+func axisName(name string) func(float64) string {
+	f, _ := result.Known(name)
+	return func(v float64) string {
+		switch {
+		case v == 0:
+			return "0"
+		case f.Unit == result.Share:
+			return plainNumber(100*v) + " %"
+		case f.Unit == result.Number || f.Unit == result.PerSecond:
+			return plainNumber(v)
+		}
+		return figureText(name, v)
+	}
+}
+
+// figureAxis is logarithmic where values are far apart.
+func figureAxis(name, label string, least, most float64) axis {
+	f, _ := result.Known(name)
+	if most/least > 30 && (f.Unit == result.Seconds || f.Unit == result.CPUSeconds || f.Unit == result.Number) {
+		return logarithmic(label, least, most, axisName(name))
+	}
+	return linear(label, most, axisName(name))
+}
+
+func timeAxis(length time.Duration) axis {
+	return linear("seconds since the counted part began", length.Seconds(), plainNumber)
 }
 
 func seconds(v float64) string { return span(time.Duration(v * float64(time.Second))) }
@@ -114,4 +137,4 @@ func spreadOf(blocks []*result.Block, name string) spread {
 }
 
 // number reports whether there is a median to draw.
-func (s spread) number() bool { return !math.IsNaN(s.middle) && !math.IsInf(s.middle, 0) }
+func (s spread) number() bool { return finite(s.middle) }

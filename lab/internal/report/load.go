@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/latency"
-	"github.com/cabrank/cabrank/lab/internal/plot"
+	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -34,16 +35,60 @@ type Load struct {
 	Machine, Client []string
 }
 
-// Summary says in words what came out, the most important thing first.
-func (l Load) Summary() []string {
+// Process is what a process that answers, on this machine, has used for a load, with all
+// that it has started.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name,omitempty"`
+	// CPU is user and system time since the counted part began, up to the last answer.
+	CPU time.Duration `json:"cpu_ns"`
+	// RSS is what it held at the end, PeakRSS the most since it was started, in bytes.
+	RSS     int64 `json:"rss_bytes"`
+	PeakRSS int64 `json:"peak_rss_bytes"`
+	// Ended says that it was gone at the end: nothing else is known.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// Document returns the report.
+func (l Load) Document() Document {
 	r := l.Record
-	lines := []string{l.finding(r.Latency())}
+	d := Document{Title: fmt.Sprintf("Load on %s at %s", l.Method, l.Address), Words: l.limits()}
 	if l.Judgement != nil {
-		lines = append([]string{"Thresholds: " + l.Judgement.String() + "."}, lines...)
+		d.Answer = []string{"Thresholds: " + l.Judgement.String() + "."}
 	}
+	d.Answer = append(d.Answer, l.finding())
 	if lost := r.Due - r.Calls.Answered.Count(); lost > 0 {
-		lines = append(lines, l.losses(lost))
+		d.Answer = append(d.Answer, l.losses(lost))
 	}
+	note := "open loop, latency from the moment a call was due"
+	if r.Loop == traffic.ClosedLoop {
+		note = "closed loop: not to be set beside an open one"
+	}
+	d.Picture = tailPicture("One call", fmt.Sprintf("of %s due, %s", count(r.Due), note), []armRead{{all: r.Latency(), errors: r.FailedShare()}}, func(string) (Pen, bool) { return accent, false })
+	over := []*Picture{l.course()}
+	if d.Picture == nil {
+		d.Picture, over = over[0], nil
+	}
+	if r.Calls.Answered.Count() > 0 {
+		over = append(over, l.latencies())
+	}
+	d.add(Section{Heading: "Thresholds", Tables: []Table{l.thresholds()}})
+	d.add(Section{Heading: "Latency", Text: []string{l.latencyText()}, Tables: []Table{l.quantiles()}})
+	d.add(Section{
+		Heading: "Over time", Pictures: over,
+		Text: []string{"By the moment at which calls were due: those of a pause stand where it was, not where it ended."},
+	})
+	d.add(Section{Heading: "Failures", Tables: []Table{l.failures()}})
+	d.add(Section{Heading: "Counts", Tables: []Table{l.counts()}})
+	d.add(Section{Heading: "Workers", Tables: []Table{l.workers()}})
+	d.add(Section{Heading: "CPU and memory of the service", Tables: []Table{l.service()}})
+	d.add(Section{Heading: "How it was measured", Text: slices.Concat(l.Client, l.Machine), Tables: []Table{l.facts()}})
+	return d
+}
+
+// limits are sentences on what the figures do not say.
+func (l Load) limits() (lines []string) {
+	r := l.Record
 	if l.Limited != "" && l.Judgement == nil {
 		lines = append(lines, "Not judged, for the generator may be what was measured: "+l.Limited+".")
 	}
@@ -60,7 +105,7 @@ func (l Load) Summary() []string {
 }
 
 // finding is the first sentence: how many calls, how fast.
-func (l Load) finding(all *latency.Histogram) string {
+func (l Load) finding() string {
 	r := l.Record
 	if r.Due == 0 {
 		return "No call was due in the counted part."
@@ -68,9 +113,9 @@ func (l Load) finding(all *latency.Histogram) string {
 	if r.Calls.Answered.Count() == 0 {
 		return fmt.Sprintf("None of %s was answered.", calls(r.Due))
 	}
-	q := all.Quantile(0.99)
+	q := r.Latency().Quantile(0.99)
 	if q.TooFew {
-		q = all.Quantile(0.5)
+		q = r.Latency().Quantile(0.5)
 	}
 	text := fmt.Sprintf("%s answered, %s a second, the slowest in %s.",
 		calls(r.Calls.Answered.Count()), rate(r.PerSecond()), span(r.Calls.Answered.Max()))
@@ -104,42 +149,42 @@ func (l Load) losses(lost int64) string {
 	return fmt.Sprintf("%s had no answer, %s of those due: %s.", calls(lost), percent(r.FailedShare()), strings.Join(parts, ", "))
 }
 
-// Page returns the report.
-func (l Load) Page() Page {
-	r := l.Record
-	p := Page{
-		Title:   fmt.Sprintf("Load on %s at %s", l.Method, l.Address),
-		Summary: l.Summary(),
-	}
-	if t := l.Thresholds(); len(t.Rows) > 0 {
-		p.Parts = append(p.Parts, Part{Heading: "Thresholds", Tables: []Table{t}})
-	}
-	latencies := Part{
-		Heading: "Latency",
-		Text:    []string{l.latencyText()},
-		Tables:  []Table{l.Quantiles()},
-	}
-	if r.Latency().Count() > 0 {
-		latencies.Charts = []plot.Chart{l.tail()}
-	}
-	p.Parts = append(p.Parts, latencies)
-	if len(r.Timeline.Intervals) > 1 {
-		p.Parts = append(p.Parts, Part{
-			Heading: "Over time",
-			Text:    []string{"By the moment at which calls were due: those of a pause stand where it was, not where it ended."},
-			Charts:  l.course(),
-		})
-	}
-	for _, part := range []struct {
-		heading string
-		table   Table
-	}{{"Failures", l.Failures()}, {"Counts", l.Counts()}, {"Workers", l.Workers()}, {"CPU and memory of the service", l.Service()}} {
-		if len(part.table.Rows) > 0 {
-			p.Parts = append(p.Parts, Part{Heading: part.heading, Tables: []Table{part.table}})
+// latencies are p50 and p99 over time.
+func (l Load) latencies() *Picture {
+	of := &l.Record.Timeline
+	var highest, middle time.Duration
+	p99, p50 := line{Key: Key{Label: "p99", Pen: accent}}, line{Key: Key{Label: "p50", Pen: gray}}
+	for i := range of.Intervals {
+		at, c := (time.Duration(i)*of.Step + of.Step/2).Seconds(), &of.Intervals[i].Latencies
+		if c.Count() == 0 {
+			p99.add(at, math.NaN())
+			p50.add(at, math.NaN())
+			continue
 		}
+		highest, middle = max(highest, c.Quantile(0.99)), max(middle, c.Quantile(0.5))
+		p99.add(at, c.Quantile(0.99).Seconds())
+		p50.add(at, c.Quantile(0.5).Seconds())
 	}
-	p.Parts = append(p.Parts, Part{Heading: "How it was measured", Text: slices.Concat(l.Client, l.Machine), Tables: []Table{l.Facts()}})
-	return p
+	each := "each second"
+	if of.Step != time.Second {
+		each = "each " + span(of.Step)
+	}
+	title := fmt.Sprintf("p99 of %s is %s at most, p50 %s", each, span(highest), span(middle))
+	p := Picture{Title: besideErrors(title, "p99", l.Record.FailedShare())}
+	return p.lines(timeAxis(l.Record.Counted), linear("latency of answered calls", highest.Seconds(), axisName("p99")), []line{p50, p99})
+}
+
+// course is what was answered over time, and what was not; nil if it was a moment.
+func (l Load) course() *Picture {
+	c := courseOf(&result.Block{}, l.Record)
+	if len(c.calls) < 2 {
+		return nil
+	}
+	title := "Every call was answered in all of " + c.stretches()
+	if _, bad := c.lost(); bad > 0 {
+		title = fmt.Sprintf("In %d of %s calls were not answered", bad, c.stretches())
+	}
+	return coursePicture(title, "", []armRead{{course: c}})
 }
 
 func (l Load) latencyText() string {
@@ -149,9 +194,9 @@ func (l Load) latencyText() string {
 	return "From the moment at which a caller made its call. Calls that were not answered are in it with the age that they had reached; failed ones are not."
 }
 
-// Thresholds is the table of what was asked for, and what came of it.
-func (l Load) Thresholds() Table {
-	t := Table{Columns: []Column{{Name: "threshold"}, {Name: "measured", Number: true}, {Name: "verdict"}, {Name: ""}}}
+// thresholds is what was asked for, and what came of it.
+func (l Load) thresholds() Table {
+	t := Table{Columns: columnsOf("threshold", "#measured", "verdict", "")}
 	if l.Judgement == nil {
 		return t
 	}
@@ -165,20 +210,18 @@ func (l Load) Thresholds() Table {
 	return t
 }
 
-// Quantiles is the table of latencies.
-func (l Load) Quantiles() Table {
-	t := Table{Columns: []Column{{Name: "latency"}, {Name: "all calls", Number: true}}}
-	all, failed := l.Record.Latency(), l.Record.Calls.Failed
-	columns := []*latency.Histogram{all}
-	if failed.Count() > 0 {
-		columns = append(columns, failed)
-		t.Columns[1].Name = "all but failed"
-		t.Columns = append(t.Columns, Column{Name: "failed calls", Number: true})
+// quantiles is the table of latencies.
+func (l Load) quantiles() Table {
+	t := Table{Columns: columnsOf("latency", "#all calls")}
+	of := []*latency.Histogram{l.Record.Latency()}
+	if failed := l.Record.Calls.Failed; failed.Count() > 0 {
+		of = append(of, failed)
+		t.Columns = columnsOf("latency", "#all but failed", "#failed calls")
 	}
-	row := func(name string, of func(*latency.Histogram) string) {
+	row := func(name string, text func(*latency.Histogram) string) {
 		cells := []string{name}
-		for _, h := range columns {
-			cells = append(cells, of(h))
+		for _, h := range of {
+			cells = append(cells, text(h))
 		}
 		t.Add(cells...)
 	}
@@ -197,58 +240,90 @@ func (l Load) Quantiles() Table {
 	return t
 }
 
-// Failures is the table of calls that failed.
-func (l Load) Failures() Table {
-	t := Table{Columns: []Column{{Name: "calls", Number: true}, {Name: "code"}, {Name: "message"}}}
+func (l Load) failures() Table {
+	t := Table{Columns: columnsOf("#calls", "code", "message")}
 	for _, f := range l.Record.Failures {
 		t.Add(count(f.Calls), codes.Code(f.Code).String(), f.Message)
 	}
 	return t
 }
 
-// Counts is the table of what the client has counted.
-func (l Load) Counts() Table {
-	t := Table{Columns: []Column{{Name: "from the first call on"}, {Name: "number", Number: true}}}
+// counts is what the client has counted.
+func (l Load) counts() Table {
+	t := Table{Columns: columnsOf("from the first call on", "#number")}
 	for _, c := range l.Record.Counts {
 		t.Add(c.Name, count(c.N))
 	}
 	return t
 }
 
-// Workers is the table of who has answered.
-func (l Load) Workers() Table {
-	shares := l.Record.Workers
+// workers is who has answered.
+func (l Load) workers() Table {
+	shares, sum := l.Record.Workers, int64(0)
 	t := Table{
 		Title:   fmt.Sprintf("Coefficient of variation %.2f; 0 is an equal share for each.", shares.Variation(0)),
-		Columns: []Column{{Name: "worker"}, {Name: "calls", Number: true}, {Name: "share", Number: true}},
+		Columns: columnsOf("worker", "#calls", "#share"),
 	}
-	var sum int64
 	for _, n := range shares {
 		sum += n
 	}
-	names := slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
-		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
-	})
-	for _, name := range names {
+	for _, name := range busiest(shares) {
 		t.Add(name, count(shares[name]), percent(float64(shares[name])/float64(sum)))
 	}
 	return t
 }
 
-// Facts is the table of what was asked for and what was done.
-func (l Load) Facts() Table {
+// busiest sorts workers by how many calls they had.
+func busiest(shares traffic.Shares) []string {
+	return slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
+		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
+	})
+}
+
+// service is what the processes that answer have used.
+func (l Load) service() Table {
+	t := Table{
+		Title:   "Of each process with all that it has started: CPU since the counted part began, memory at the end and at most.",
+		Columns: columnsOf("process", "#CPU per answered call", "#cores busy", "#memory", "#most memory"),
+	}
+	answered := l.Record.Calls.Answered.Count()
+	megabytes := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+	for _, p := range l.Processes {
+		name := fmt.Sprintf("%d %s", p.PID, p.Name)
+		if p.Ended {
+			t.Add(name, "has ended", "", "", "")
+			continue
+		}
+		each, cores := "no call", ""
+		if answered > 0 {
+			each = span(p.CPU / time.Duration(answered))
+		}
+		if l.Record.Counted > 0 {
+			cores = fmt.Sprintf("%.2f", p.CPU.Seconds()/l.Record.Counted.Seconds())
+		}
+		t.Add(name, each, cores, megabytes(p.RSS), megabytes(p.PeakRSS))
+	}
+	return t
+}
+
+// facts is what was asked for and what was done.
+func (l Load) facts() Table {
 	r := l.Record
-	t := Table{Columns: []Column{{Name: ""}, {Name: ""}}}
-	t.Add("plan", r.Plan)
-	t.Add("began", l.Began.UTC().Format("2006-01-02 15:04:05 UTC"))
-	t.Add("counted", span(r.Counted))
-	t.Add("warm-up", fmt.Sprintf("%s, %s failed", calls(r.Warmup.Calls), count(r.Warmup.Failed)))
-	t.Add("due", calls(r.Due))
-	t.Add("answered in the counted part", rate(r.PerSecond())+" a second")
-	t.Add("sent", volume(r.Sent))
-	t.Add("received", volume(r.Received))
-	t.Add("connections opened", count(r.Opened))
-	t.Add("most calls under way", count(r.MostUnderWay))
+	volume := func(v traffic.Volume) string {
+		return fmt.Sprintf("%s messages, %s bytes", count(v.Messages), count(v.Bytes))
+	}
+	t := Table{Columns: columnsOf("", ""), PageOnly: true, Rows: [][]string{
+		{"plan", r.Plan},
+		{"began", l.Began.UTC().Format("2006-01-02 15:04:05 UTC")},
+		{"counted", span(r.Counted)},
+		{"warm-up", fmt.Sprintf("%s, %s failed", calls(r.Warmup.Calls), count(r.Warmup.Failed))},
+		{"due", calls(r.Due)},
+		{"answered in the counted part", rate(r.PerSecond()) + " a second"},
+		{"sent", volume(r.Sent)},
+		{"received", volume(r.Received)},
+		{"connections opened", count(r.Opened)},
+		{"most calls under way", count(r.MostUnderWay)},
+	}}
 	if q := r.Lag.Quantile(0.99); r.Lag.Count() > 0 {
 		text := span(q.Value)
 		if q.TooFew {
@@ -257,19 +332,4 @@ func (l Load) Facts() Table {
 		t.Add("send lag of the generator, p99", text)
 	}
 	return t
-}
-
-func volume(v traffic.Volume) string {
-	return fmt.Sprintf("%s messages, %s bytes", count(v.Messages), count(v.Bytes))
-}
-
-func rate(perSecond float64) string {
-	if perSecond < 10 {
-		return fmt.Sprintf("%.2f", perSecond)
-	}
-	return count(int64(perSecond + 0.5))
-}
-
-func quantileName(share float64) string {
-	return fmt.Sprintf("p%g", float64(int(share*1e5+0.5))/1e3)
 }

@@ -133,7 +133,7 @@ func TestSummary(t *testing.T) {
 			if test.more != nil {
 				test.more(&test.load)
 			}
-			if got := test.load.Summary(); !slices.Equal(got, test.want) {
+			if got := sentences(test.load.Document()); !slices.Equal(got, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 		})
@@ -149,7 +149,7 @@ func TestLoadPage(t *testing.T) {
 	}
 	judgement := thresholds.Judge(l.Record, 0)
 	l.Judgement = &judgement
-	text := string(l.Page().HTML())
+	text := string(l.Document().HTML())
 	for _, want := range []string{
 		"demo.Jobs/GetJob at localhost:8080", "p99&lt;1s", "Thresholds: missed, p50&lt;10ms (20ms), errors&lt;1% (5%).",
 		"One call in 100 takes longer than 40 ms, 5.0 % errors", "all but failed",

@@ -1,11 +1,9 @@
-// Package report writes what a run of the lab has shown: one HTML file that needs no
-// network and no JavaScript, and tables for a terminal. It draws with package plot,
-// and measures nothing.
 package report
 
 import (
 	"fmt"
 	"html"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -18,13 +16,6 @@ type Page struct {
 	Lead    string   // what was asked; may be empty
 	Summary []string // sentences; the first one is what decides
 	Parts   []Part
-}
-
-// add appends a part that shows something.
-func (p *Page) add(part Part) {
-	if len(part.Strips)+len(part.Charts)+len(part.Bars)+len(part.Tables)+len(part.Folded)+len(part.Files) > 0 {
-		p.Parts = append(p.Parts, part)
-	}
 }
 
 // Part is one section of a page. Everything but its heading may be empty; what
@@ -40,9 +31,6 @@ type Part struct {
 	Folded []Table
 	Files  []File
 }
-
-// File is a text that is shown as it is when somebody asks for it.
-type File struct{ Name, Text string }
 
 // HTML returns the page as one file. The same page gives the same bytes. Its size is
 // that of its words, and about 3 KB for each line of 100 points, for each picture is in
@@ -195,9 +183,6 @@ func (w *writer) table(t Table) {
 	w.put(`</tbody></table></div>`)
 }
 
-// mostInLine is how long a cell may be without being broken into lines.
-const mostInLine = 32
-
 func align(c Column, cell string) string {
 	switch {
 	case c.Number:
@@ -242,3 +227,9 @@ th:first-child,td:first-child{padding-left:0}
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 .n{text-align:right}
 `
+
+// WriteTo writes the table for a terminal.
+func (t *Table) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, t.text())
+	return int64(n), err
+}

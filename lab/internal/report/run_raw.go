@@ -3,104 +3,80 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/latency"
-	"github.com/cabrank/cabrank/lab/internal/plot"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// What bounds a page: charts of a kind, and points and lines in each.
+// What bounds a page: pictures of a kind, and what is in each.
 const (
 	mostTails    = 6
-	mostCourses  = 12
 	mostStrips   = 16
+	mostShares   = 12
 	mostMoments  = 100
-	mostNamed    = 6 // workers with a line of their own
+	mostNamed    = 5 // workers with a pen of their own
 	tailPoints   = 40
 	mostTroubles = 10 // records that could not be read, by name
 )
 
 // rawParts is what a page shows of the raw records.
 type rawParts struct {
-	tails, courses, shares []plot.Chart
-	strips                 []plot.Strips
-	courseText, sharesText []string
+	tails, courses, shares []*Picture
+	strips                 map[string]*Picture // the courses by load
 	missing                []string
 }
 
-// raw reads the records of the loads that are shown, one at a time.
+// raw reads the records of the loads that are shown, one at a time: of each load how long
+// calls took, and what happened over time where something was done, or in the main one.
 func (r Run) raw(all cells) rawParts {
-	var parts rawParts
+	parts := rawParts{strips: map[string]*Picture{}}
 	if r.Record == nil {
 		parts.missing = []string{"The raw records are not there: no distribution of latencies, and no course over time."}
 		return parts
 	}
-	courses, disturbed := r.courseLoads(all), r.disturbedLoads(all)
-	loads := r.tailLoads()
-	for _, l := range r.Result.Loads {
-		tail, course, strip := slices.Contains(loads, l.Name), slices.Contains(courses, l.Name), slices.Contains(disturbed, l.Name)
-		if !tail && !course && !strip {
+	loads, main := r.Result.Loads, r.primary().Load
+	none := !slices.ContainsFunc(loads, func(l result.Load) bool { return r.disturbed(l.Name) })
+	for i, l := range loads {
+		tail := i < mostTails || l.Name == main
+		over := len(parts.courses) < mostStrips && r.disturbed(l.Name) || none && l.Name == main
+		if !tail && !over {
 			continue
 		}
-		read := r.readLoad(all, l.Name, tail, course || strip, &parts)
-		if strip {
-			parts.strips = append(parts.strips, r.strip(l, read)...)
-		}
+		read := r.readLoad(all, l.Name, tail, over, &parts)
 		if tail {
-			parts.tails = append(parts.tails, r.tail(l, read)...)
+			parts.tails = append(parts.tails, tailPicture(l.Name+": one call", "all blocks", read, r.pen))
 		}
-		if course {
-			parts.courses = append(parts.courses, r.courses(l, read)...)
-			parts.shares = append(parts.shares, r.shares(l, read)...)
+		if p := r.course(l.Name, read); p != nil {
+			parts.strips[l.Name], parts.courses = p, append(parts.courses, p)
+		}
+		for _, a := range read {
+			if p := a.course.shares(a.arm + " at " + l.Name); p != nil && len(parts.shares) < mostShares {
+				parts.shares = append(parts.shares, p)
+			}
 		}
 	}
-	parts.courseText = []string{"One block of each arm, by the moment at which calls were due: those of a pause stand where it was, not where it ended. The other blocks are in raw/."}
-	parts.sharesText = []string{"Who answered the calls of one block, by the moment at which they were due."}
 	return parts
-}
-
-// tailLoads are those with a chart of their latencies: the main one, and others.
-func (r Run) tailLoads() []string {
-	names := []string{r.mainLoad()}
-	for _, l := range r.Result.Loads {
-		if len(names) < mostTails && !slices.Contains(names, l.Name) {
-			names = append(names, l.Name)
-		}
-	}
-	return names
-}
-
-// courseLoads are those with a course over time: where something was done, else the
-// main one.
-func (r Run) courseLoads(all cells) []string {
-	names := r.disturbedLoads(all)
-	if len(names) == 0 {
-		return []string{r.mainLoad()}
-	}
-	return names[:min(len(names), (mostCourses+len(r.Result.Arms)-1)/max(1, len(r.Result.Arms)))]
 }
 
 // armRead is what was read of the blocks of an arm at a load.
 type armRead struct {
 	arm    string
-	all    *latency.Histogram // of all blocks to look at; nil if that was not asked for
+	all    *latency.Histogram // of all blocks to look at, if that was asked for
 	errors float64
-	marked bool // none of them is judged
-	blocks int
-	course *course // of the first of them
+	marked bool    // none of them is judged
+	course *course // of the first of them, if that was asked for
 }
 
-func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) []armRead {
-	var read []armRead
+func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) (read []armRead) {
 	for _, arm := range r.drawOrder() {
 		blocks, marked := all.of(arm, load)
 		one := armRead{arm: arm, marked: marked, all: latency.New(), errors: all.errors(arm, load)}
+		some := false
 		for _, b := range blocks {
 			if !tail && one.course != nil {
 				break
@@ -112,7 +88,7 @@ func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) 
 				}
 				continue
 			}
-			one.blocks++
+			some = true
 			if tail {
 				one.all.Merge(record.Latency())
 			}
@@ -120,51 +96,45 @@ func (r Run) readLoad(all cells, load string, tail, over bool, parts *rawParts) 
 				one.course = courseOf(b, record)
 			}
 		}
-		if one.blocks > 0 {
+		if some {
 			read = append(read, one)
 		}
 	}
 	return read
 }
 
-// tail is how long one call in 2, in 10, in 100 takes, and so on, for each arm.
-func (r Run) tail(l result.Load, read []armRead) []plot.Chart {
-	return tailChart(l.Name+":", "all blocks", read, r.pen)
-}
-
-// tailChart has a line for each arm that has calls; read is sorted by who stands out.
-func tailChart(where, of string, read []armRead, pen func(string) (plot.Pen, bool)) []plot.Chart {
+// tailPicture is how long one call in 2, in 10, in 100 takes, and so on, as far as all arms
+// can tell; nil without calls. It has those that stand out first.
+func tailPicture(what, of string, read []armRead, pen func(string) (Pen, bool)) *Picture {
 	read = slices.DeleteFunc(slices.Clone(read), func(a armRead) bool { return a.all.Count() == 0 })
 	if len(read) == 0 {
 		return nil
 	}
 	fewest := slices.MinFunc(read, func(a, b armRead) int { return cmp.Compare(a.all.Count(), b.all.Count()) })
-	most := 10.0 // one call in so many, as far as all arms can tell
-	for most < 1e4 && !fewest.all.Quantile(1-1/(10*most)).TooFew {
+	most := 10.0 // one call in so many
+	for most < 1e6 && !fewest.all.Quantile(1-1/(10*most)).TooFew {
 		most *= 10
 	}
 	lowest, highest, total := math.Inf(1), 0.0, int64(0)
-	var lines []plot.Line
+	var all []line
 	for _, a := range slices.Backward(read) {
-		line := plot.Line{Label: starred(a.arm, a.marked)}
-		line.Pen, line.Broken = pen(a.arm)
+		l := line{Key: Key{Label: starred(a.arm, a.marked)}}
+		l.Pen, l.Dashed = pen(a.arm)
 		for i := range tailPoints + 1 {
 			at := 2 * math.Pow(most/2, float64(i)/tailPoints) // from the median on
 			v := a.all.At(1 - 1/at).Seconds()
-			line.Add(at, v)
+			l.add(at, v)
 			lowest, highest = min(lowest, max(v, 1e-6)), max(highest, v)
 		}
 		total += a.all.Count()
-		lines = append(lines, line)
+		all = append(all, l)
 	}
-	x := decades("one call in so many takes longer", 1, most)
-	x.From, x.Format = 2, plainNumber
-	x.Ticks = slices.DeleteFunc(x.Ticks, func(tick float64) bool { return tick < x.From })
-	return []plot.Chart{{
-		Title: fmt.Sprintf("%s one call in %s takes longer than %s", where, count(int64(most)), fastAndSlow(read, 1-1/most)),
-		Note:  fmt.Sprintf("%s of %s; failed ones are not in it", calls(total), of),
-		X:     x, Y: figureAxis("p99", "latency", lowest, highest), Lines: lines,
-	}}
+	x := logarithmic("one call in so many takes longer", 2, most, plainNumber)
+	x.from, x.ticks = 2, slices.DeleteFunc(x.ticks, func(tick float64) bool { return tick < 2 })
+	return Picture{
+		Title: fmt.Sprintf("%s in %s takes longer than %s", what, count(int64(most)), fastAndSlow(read, 1-1/most)),
+		Note:  fmt.Sprintf("%s, %s; failed ones are not in it", calls(total), of),
+	}.lines(x, figureAxis("p99", "latency", lowest, highest), all)
 }
 
 // fastAndSlow says a quantile of the arms with the lowest and the highest.
@@ -172,108 +142,113 @@ func fastAndSlow(read []armRead, share float64) string {
 	by := func(a, b armRead) int { return cmp.Compare(a.all.At(share), b.all.At(share)) }
 	fast, slow := slices.MinFunc(read, by), slices.MaxFunc(read, by)
 	told := func(a armRead) string {
-		return fmt.Sprintf("%s with %s", span(a.all.At(share)), besideErrors(starred(a.arm, a.marked), "max", a.errors))
+		text := span(a.all.At(share))
+		if a.arm != "" {
+			text += " with " + starred(a.arm, a.marked)
+		}
+		return besideErrors(text, "max", a.errors)
 	}
-	text := told(fast)
-	if slow.arm != fast.arm {
-		text += ", " + told(slow)
+	if slow.arm == fast.arm {
+		return told(fast)
 	}
-	return text
+	return told(fast) + ", " + told(slow)
 }
 
 // course is one block over time, in at most mostMoments stretches.
 type course struct {
-	block          *result.Block
-	step           time.Duration
-	counted        time.Duration
-	answered, lost []float64            // per second
-	shares         map[string][]float64 // of 1, by worker; NaN where nobody answered
+	block         *result.Block
+	step, counted time.Duration
+	calls         [][]float64 // per second: answered, and not
+	names         []string    // of workers; others are behind the last one
+	workers       [][]float64 // shares of 1
 }
 
 func courseOf(b *result.Block, r *traffic.Record) *course {
-	line := &r.Timeline
-	several := (len(line.Intervals) + mostMoments - 1) / mostMoments
-	c := &course{block: b, step: time.Duration(several) * line.Step, counted: r.Counted, shares: map[string][]float64{}}
-	named := busiest(r.Workers)
-	for from := 0; from < len(line.Intervals); from += several {
-		length := min(c.step, r.Counted-time.Duration(from)*line.Step).Seconds()
+	of := &r.Timeline
+	several := max(1, (len(of.Intervals)+mostMoments-1)/mostMoments)
+	c := &course{block: b, step: time.Duration(several) * of.Step, counted: r.Counted, names: busiest(r.Workers)}
+	c.names = c.names[:min(mostNamed, len(c.names))]
+	slices.Sort(c.names)
+	for from := 0; from < len(of.Intervals); from += several {
+		length := min(c.step, r.Counted-time.Duration(from)*of.Step).Seconds()
 		if length <= 0 {
 			break
 		}
 		var due, answered int64
-		by := map[string]int64{}
-		for _, i := range line.Intervals[from:min(from+several, len(line.Intervals))] {
-			due += i.Due
-			answered += i.Answered
+		shares, sum := make([]float64, len(c.names)+1), 0.0
+		for _, i := range of.Intervals[from:min(from+several, len(of.Intervals))] {
+			due, answered = due+i.Due, answered+i.Answered
 			for worker, n := range i.Workers {
-				if !slices.Contains(named, worker) {
-					worker = "others"
+				at := slices.Index(c.names, worker)
+				if at < 0 {
+					at = len(c.names)
 				}
-				by[worker] += n
+				shares[at], sum = shares[at]+float64(n), sum+float64(n)
 			}
 		}
-		c.answered = append(c.answered, float64(answered)/length)
-		c.lost = append(c.lost, float64(due-answered)/length)
-		c.share(by)
+		for i := range shares {
+			shares[i] /= max(sum, 1)
+		}
+		c.calls = append(c.calls, []float64{float64(answered) / length, float64(due-answered) / length})
+		c.workers = append(c.workers, shares)
 	}
 	return c
 }
 
-// busiest are the workers with a line of their own, by name.
-func busiest(shares traffic.Shares) []string {
-	names := slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
-		return cmp.Or(cmp.Compare(shares[b], shares[a]), cmp.Compare(a, b))
-	})
-	return names[:min(mostNamed, len(names))]
-}
-
-// share appends one stretch.
-func (c *course) share(by map[string]int64) {
-	sum := int64(0)
-	for worker, n := range by {
-		sum += n
-		for len(c.shares[worker]) < len(c.answered)-1 { // it had no call before
-			c.shares[worker] = append(c.shares[worker], 0)
+// lost is how many calls were not answered, and in how many stretches.
+func (c *course) lost() (lost int64, stretches int) {
+	n := 0.0
+	for i, v := range c.calls {
+		n += v[1] * min(c.step, c.counted-time.Duration(i)*c.step).Seconds()
+		if v[1] > 0 {
+			stretches++
 		}
 	}
-	for worker := range by {
-		c.shares[worker] = append(c.shares[worker], float64(by[worker])/float64(sum))
-	}
-	for worker := range c.shares {
-		for len(c.shares[worker]) < len(c.answered) {
-			v := 0.0
-			if sum == 0 {
-				v = math.NaN()
-			}
-			c.shares[worker] = append(c.shares[worker], v)
-		}
-	}
+	return int64(math.Round(n)), stretches
 }
 
-// at is the middle of a stretch, in seconds.
-func (c *course) at(i int) float64 {
-	return min(time.Duration(i)*c.step+c.step/2, c.counted).Seconds()
+func (c *course) stretches() string {
+	if c.step == time.Second {
+		return fmt.Sprintf("%d seconds", len(c.calls))
+	}
+	return fmt.Sprintf("%d stretches of %s", len(c.calls), span(c.step))
+}
+
+// fate says what became of the calls of a block.
+func (c *course) fate() string {
+	n, bad := c.lost()
+	if n == 0 {
+		return "every call was answered"
+	}
+	text := fmt.Sprintf("%s failed, in %d of %s", calls(n), bad, c.stretches())
+	switch v := c.block.Figure("recovery"); {
+	case math.IsInf(v, 1):
+		text += ", to the end"
+	case finite(v) && v > 0:
+		text += fmt.Sprintf(", the last %s after it began", seconds(v))
+	}
+	return text
 }
 
 // events are what was done in the block. What was done several times at once stands there
 // once.
-func (c *course) events() (events []plot.Band) {
+func (c *course) events() (events []Event) {
 	times := map[string]int{}
 	for _, e := range c.block.Events {
 		label := e.Did
 		if e.Err != "" {
-			label += " (failed)"
+			label += " (failed: " + e.Err + ")"
 		}
-		band := plot.Band{From: e.At.Seconds(), To: (e.At + e.Took).Seconds(), Label: label}
-		same := slices.IndexFunc(events, func(old plot.Band) bool {
-			return old.Label == label && band.From-old.From < c.counted.Seconds()/100
+		event := Event{From: e.At.Seconds(), To: (e.At + e.Took).Seconds(), Label: label}
+		same := slices.IndexFunc(events, func(old Event) bool {
+			return old.Label == label && event.From-old.From < c.counted.Seconds()/100
 		})
 		if same < 0 {
-			events = append(events, band)
+			events = append(events, event)
 			continue
 		}
 		times[label]++
-		events[same].To = max(events[same].To, band.To)
+		events[same].To = max(events[same].To, event.To)
 	}
 	for i := range events {
 		if n := times[events[i].Label]; n > 0 {
@@ -283,146 +258,64 @@ func (c *course) events() (events []plot.Band) {
 	return events
 }
 
-// note says which block it is, and why something could not be done to it.
-func (c *course) note() string {
-	parts := []string{fmt.Sprintf("round %d", c.block.Round)}
-	if !c.block.Judged() {
-		parts = append(parts, "marked and not judged")
+// course has all arms at a load below each other.
+func (r Run) course(load string, read []armRead) *Picture {
+	read = slices.DeleteFunc(slices.Clone(read), func(a armRead) bool { return a.course == nil || len(a.course.calls) < 2 })
+	if len(read) == 0 {
+		return nil
 	}
-	for _, e := range c.block.Events {
-		if text := e.Did + ": " + e.Err; e.Err != "" && !slices.Contains(parts, text) {
-			parts = append(parts, text)
-		}
-	}
-	return strings.Join(parts, "; ")
+	return coursePicture(load+": "+fewest(read), fmt.Sprintf("round %d; ", read[0].course.block.Round), read)
 }
 
-// courses are answers and failures per second, with the same axes for all arms.
-func (r Run) courses(l result.Load, read []armRead) (charts []plot.Chart) {
+// coursePicture is answers and failures by the moment at which calls were due, on one scale.
+func coursePicture(title, note string, read []armRead) *Picture {
 	most, longest := 0.0, time.Duration(0)
+	var rows []strip
 	for _, a := range read {
-		for i := range a.course.answered {
-			most = max(most, a.course.answered[i], a.course.lost[i])
+		for _, v := range a.course.calls {
+			most = max(most, v[0]+v[1])
 		}
 		longest = max(longest, a.course.counted)
+		rows = append(rows, strip{strings.TrimPrefix(a.arm+": ", ": ") + starred(a.course.fate(), a.marked), a.course.step.Seconds(), a.course.calls})
 	}
-	y := upTo("calls per second, by when they were due", most)
-	y.Format = plainNumber
-	if !slices.ContainsFunc(read, func(a armRead) bool { return len(a.course.block.Events) > 0 }) {
-		return r.together(l, read, timeAxis(longest), y)
-	}
-	for _, a := range read {
-		c := a.course
-		if len(c.answered) < 2 {
-			continue
-		}
-		answered, lost := plot.Line{Label: "answered", Pen: plot.Accent}, plot.Line{Label: "not answered", Pen: plot.Wine}
-		bad := 0
-		for i := range c.answered {
-			answered.Add(c.at(i), c.answered[i])
-			lost.Add(c.at(i), c.lost[i])
-			if c.lost[i] > 0 {
-				bad++
-			}
-		}
-		charts = append(charts, plot.Chart{
-			Title: fmt.Sprintf("%s at %s: %s", a.arm, l.Name, c.words(bad)),
-			Note:  c.note(),
-			X:     timeAxis(longest), Y: y, Events: c.events(), Lines: []plot.Line{answered, lost},
-		})
-	}
-	return charts
+	note += fmt.Sprintf("a full strip is %s calls a second", count(int64(math.Ceil(most))))
+	return Picture{Title: title, Note: note, Events: read[0].course.events()}.
+		strips(timeAxis(longest), []Key{{Label: "answered", Pen: gray}, {Label: "not answered", Pen: wine}}, most, rows)
 }
 
-// together has all arms in one chart of answers, and one of calls without an answer: nothing
-// was done to them that would have to be told apart.
-func (r Run) together(l result.Load, read []armRead, x, y plot.Axis) (charts []plot.Chart) {
-	for _, kind := range []struct {
-		title string
-		of    func(*course) []float64
-	}{
-		{"answers over time", func(c *course) []float64 { return c.answered }},
-		{"calls without an answer over time", func(c *course) []float64 { return c.lost }},
-	} {
-		chart := plot.Chart{Title: fmt.Sprintf("%s: %s", l.Name, kind.title), X: x}
-		most := 0.0
-		for _, a := range slices.Backward(read) {
-			line := plot.Line{Label: starred(a.arm, a.marked)}
-			line.Pen, line.Broken = r.pen(a.arm)
-			for i, v := range kind.of(a.course) {
-				line.Add(a.course.at(i), v)
-				most = max(most, v)
-			}
-			if len(line.Points) > 1 {
-				chart.Lines = append(chart.Lines, line)
-			}
-		}
-		chart.Y = upTo(y.Label, most)
-		chart.Y.Format = plainNumber
-		if len(chart.Lines) > 0 && most > 0 {
-			charts = append(charts, chart)
-		}
-	}
-	return charts
-}
-
-// words says in how many stretches calls were not answered, and for how long after the
-// first event.
-func (c *course) words(bad int) string {
-	if bad == 0 {
-		return "every call was answered"
-	}
-	text := fmt.Sprintf("calls without an answer in %d of %d stretches of %s", bad, len(c.answered), span(c.step))
-	if c.step == time.Second {
-		text = fmt.Sprintf("calls without an answer in %d of %d seconds", bad, len(c.answered))
-	}
-	if v := c.block.Figure("recovery"); finite(v) && v > 0 {
-		text += fmt.Sprintf("; all are answered again after %s", seconds(v))
-	} else if math.IsInf(v, 1) {
-		text += "; not all were answered at the end"
-	}
-	return text
-}
-
-// shares are the parts of each worker over time.
-func (r Run) shares(l result.Load, read []armRead) (charts []plot.Chart) {
-	for _, a := range read {
-		c := a.course
-		if len(c.answered) < 2 || len(c.shares) < 2 {
-			continue
-		}
-		chart := plot.Chart{
-			Title: fmt.Sprintf("%s at %s: %s", a.arm, l.Name, spreadWords(c.block)),
-			Note:  c.note(),
-			X:     timeAxis(c.counted), Events: c.events(),
-		}
-		most := 0.0
-		pens := []plot.Pen{plot.Wine, plot.Green, plot.Purple, plot.Ocher, plot.Gray}
-		for n, worker := range slices.Sorted(maps.Keys(c.shares)) {
-			line := plot.Line{Label: worker, Pen: pens[n%len(pens)], Broken: n >= len(pens)}
-			for i, v := range c.shares[worker] {
-				if !finite(v) {
-					line.Break()
-					continue
-				}
-				line.Add(c.at(i), v)
-				most = max(most, v)
-			}
-			chart.Lines = append(chart.Lines, line)
-		}
-		chart.Y = figureAxis("errors", "share of the calls", 1, most)
-		charts = append(charts, chart)
-	}
-	return charts
-}
-
-func spreadWords(b *result.Block) string {
-	v := b.Figure("spread")
+// fewest names who lost the fewest calls, and the most. Where a block was cut short that
+// says nothing.
+func fewest(read []armRead) string {
+	lost := func(a armRead) int64 { n, _ := a.course.lost(); return n }
+	by := func(a, b armRead) int { return cmp.Compare(lost(a), lost(b)) }
+	best, worst := slices.MinFunc(read, by), slices.MaxFunc(read, by)
 	switch {
-	case !finite(v):
-		return "who answered"
-	case v < 0.1:
-		return fmt.Sprintf("nearly equal shares (coefficient of variation %.2f)", v)
+	case slices.ContainsFunc(read, func(a armRead) bool { return len(a.course.calls) != len(read[0].course.calls) }):
+		return "what was answered, and what was not"
+	case lost(best) == lost(worst):
+		return calls(lost(best)) + " failed with each"
 	}
-	return fmt.Sprintf("unequal shares (coefficient of variation %.2f)", v)
+	return fmt.Sprintf("%s failed with %s, %s with %s", calls(lost(best)), best.arm, count(lost(worst)), worst.arm)
+}
+
+// shares are the parts of each worker over time; nil where there is but one.
+func (c *course) shares(of string) *Picture {
+	if c == nil || len(c.calls) < 2 || len(c.block.Workers) < 2 {
+		return nil
+	}
+	said := "who answered"
+	switch v := c.block.Figure("spread"); {
+	case finite(v) && v < 0.1:
+		said = fmt.Sprintf("nearly equal shares (coefficient of variation %.2f)", v)
+	case finite(v):
+		said = fmt.Sprintf("unequal shares (coefficient of variation %.2f)", v)
+	}
+	var keys []Key
+	for i, name := range append(slices.Clone(c.names), "others")[:min(len(c.names)+1, len(c.block.Workers))] {
+		pen, _ := penOf(i)
+		keys = append(keys, Key{Label: name, Pen: pen})
+	}
+	note := fmt.Sprintf("round %d", c.block.Round)
+	return Picture{Title: of + ": " + said, Note: note, Events: c.events()}.
+		strips(timeAxis(c.counted), keys, 1, []strip{{"", c.step.Seconds(), c.workers}})
 }

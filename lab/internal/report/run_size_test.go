@@ -29,7 +29,7 @@ func TestLargeRun(t *testing.T) {
 		}
 		return read(b)
 	}
-	text := r.Page().HTML()
+	text := r.Document().HTML()
 	t.Logf("%d blocks, %d read, %d KB, %d KB of heap", len(r.Result.Blocks), reads, len(text)>>10, (most-before.HeapAlloc)>>10)
 	if len(text) > 1_000_000 {
 		t.Errorf("%d bytes", len(text))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/lab/internal/plot"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -53,11 +52,11 @@ func TestRunSummary(t *testing.T) {
 				r.Blocks = slices.DeleteFunc(r.Blocks, func(b result.Block) bool { return b.Round > 2 })
 			},
 			want: []string{
-				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians), with errors of 0.92 % and 0.62 %; no verdict, a quick run has none on tails.",
-				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians), with errors of 0.92 % and 0.62 %; no verdict, too few pairs (2, needs 10).",
-				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians); no verdict, too few pairs (2, needs 10).",
-				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians), with errors of 0.92 % and 0.62 %; no verdict, too few pairs (2, needs 10).",
-				"A quick run: figures to look at, and no verdict on tails.", envy,
+				"cabrank against round-robin at 80/s: p90 46.1 ms and 95.9 ms (medians), with errors of 0.92 % and 0.62 %.",
+				"A quick run gives no verdict: these are figures to look at.",
+				"cabrank against round-robin at 80/s: p50 21.4 ms and 43.7 ms (medians), with errors of 0.92 % and 0.62 %.",
+				"cabrank against round-robin at 80/s: errors 0.92 % and 0.62 % (medians).",
+				"cabrank against round-robin at 80/s: CPU per call 359 µs and 339 µs (medians), with errors of 0.92 % and 0.62 %.", envy,
 			},
 		},
 		{
@@ -105,8 +104,8 @@ func TestRunSummary(t *testing.T) {
 				r.Claims = slices.Repeat(r.Claims[1:3], 4)
 			},
 			want: []string{
-				"The scenario has no claim that decides", "cabrank", "cabrank", "cabrank", "cabrank", "cabrank",
-				"Of 8 other comparisons 8 have a verdict, and 8 show a difference.", envy,
+				"cabrank", "cabrank", "cabrank", "cabrank", "cabrank", "cabrank",
+				"Of 7 other comparisons 7 have a verdict, and 7 show a difference.", "The scenario has no claim that decides", envy,
 			},
 		},
 	} {
@@ -118,7 +117,7 @@ func TestRunSummary(t *testing.T) {
 			if tc.spoil != nil {
 				tc.spoil(whole)
 			}
-			got := Run{Result: whole}.Summary()
+			got := sentences(Run{Result: whole}.Document())
 			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 			}
@@ -159,10 +158,10 @@ func TestRefusalsAreTold(t *testing.T) {
 					b.Figures["errors"] = tc.share
 				}
 			}
-			if got := r.Summary()[0]; !strings.HasPrefix(got, tc.first) || !strings.Contains(got, tc.page) {
+			if got := r.Document().Answer[0]; !strings.HasPrefix(got, tc.first) || !strings.Contains(got, tc.page) {
 				t.Errorf("got %s\nwant %s ... %s", got, tc.first, tc.page)
 			}
-			text := string(r.Page().HTML())
+			text := string(r.Document().HTML())
 			for _, want := range []string{tc.page, tc.refuses + ", " + percent(tc.share) + " errors"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("no %q in the page", want)
@@ -177,12 +176,12 @@ func TestRunPage(t *testing.T) {
 	o := decided()
 	o.Noisy, o.Pause, o.Rounds = 3, true, 3
 	r := madeUp(t, o)
-	text := string(r.Page().HTML())
+	text := string(r.Document().HTML())
 	for _, want := range []string{
 		"made-up: Figures that nobody measured", "Does the page show them?",
 		"What was compared", "too few pairs (2 of 3 known, needs 10)",
 		"80/s: one call in 10 takes longer than", "p50 at 80/s: ", "p90 at 80/s: ", "errors at 80/s: ",
-		"cabrank at 70/s: calls without an answer in 2 of 15 seconds; all are answered again after 2 s",
+		"calls failed, in 2 of 15 seconds, the last 2 s after it began",
 		"From 7 to 8.5: worker 1 stopped.", "unequal shares (coefficient of variation", "nearly equal shares",
 		"80/s: CPU per call ", "connections at 80/s: ", "Calls without an answer in all blocks, by status.",
 		"others used 0.50 cores meanwhile", "Processes: cores in use", "3 workers", "1.50", "27 times",
@@ -214,18 +213,16 @@ func TestChartsOfMarkedBlocks(t *testing.T) {
 			b.Silent, b.Figures = true, map[string]float64{"errors": 1}
 		}
 	}
-	text := string(r.Page().HTML())
-	for _, want := range []string{`<circle class="hollow"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, ", ">cabrank *<"} {
+	text := string(r.Document().HTML())
+	for _, want := range []string{`class="accent hollow"`, `class="accent outline"`, " at 80 (not judged)", "(cabrank *)", "with cabrank *, "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the page", want)
 		}
 	}
-	c, _ := r.byLoad(cellsOf(r.Result), r.series()[0], "p50")
-	if words := c.Words(); !strings.Contains(words, "cabrank: ") || len(c.Lines[1].Points) != 2 {
-		t.Error(words)
-	}
-	if text := string(c.Panel(plot.Wide)); strings.Count(text, "<polyline") != 3 {
-		t.Errorf("cabrank answered nothing at 70/s, and has a line over it:\n%s", text)
+	p := r.pictures(cellsOf(r.Result), "p50")[0]
+	ours := slices.DeleteFunc(p.Rows[0].Marks, func(m Mark) bool { return m.Pen != accent || m.Kind != "line" })
+	if len(ours) != 1 || strings.Count(ours[0].Path, "M") != 2 || !strings.Contains(p.Words, "cabrank: ") {
+		t.Errorf("cabrank answered nothing at 70/s, and has a line over it: %+v, %s", ours, p.Words)
 	}
 }
 
@@ -241,12 +238,12 @@ func TestRecordsMissing(t *testing.T) {
 		}
 		return whole(b)
 	}
-	text := string(r.Page().HTML())
+	text := string(r.Document().HTML())
 	if !strings.Contains(text, "Round 2 of cabrank at 80/s: gone.") || !strings.Contains(text, "with round-robin") {
 		t.Error("what is missing is not told, or what is there is not shown")
 	}
 	r.Record = nil
-	if text := string(r.Page().HTML()); !strings.Contains(text, "The raw records are not there") {
+	if text := string(r.Document().HTML()); !strings.Contains(text, "The raw records are not there") {
 		t.Error("a run without records does not say so")
 	}
 }
@@ -264,7 +261,7 @@ func TestSmallRuns(t *testing.T) {
 	} {
 		r := madeUp(t, o)
 		spoil(r.Result)
-		text := string(r.Page().HTML())
+		text := string(r.Document().HTML())
 		if strings.Contains(text, "NaN") || !strings.Contains(text, "claims nothing") {
 			t.Errorf("%s: %s", name, text)
 		}
@@ -279,7 +276,8 @@ func TestNever(t *testing.T) {
 	for i := range r.Result.Blocks {
 		r.Result.Blocks[i].Beyond = []string{"rebalance"}
 	}
-	table := r.Figures()
+	all := cellsOf(r.Result)
+	table := figureTables(keysOf(r.Result, all, all), all, all)[1]
 	column := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Name == "rebalance" })
 	if column < 0 || table.Rows[0][column] != "never" {
 		t.Errorf("%+v", table)
@@ -312,18 +310,17 @@ func TestFigureText(t *testing.T) {
 func TestStrips(t *testing.T) {
 	o := decided()
 	o.Rounds, o.Pause = 1, true
-	page := madeUp(t, o).Page()
-	i := slices.IndexFunc(page.Parts, func(p Part) bool { return len(p.Strips) > 0 })
-	if i < 0 {
-		t.Fatal("there are none")
+	d := madeUp(t, o).Document()
+	if d.Picture == nil || len(d.Picture.Rows) != 2 || len(d.Picture.Events) != 1 || !strings.HasPrefix(d.Picture.Title, "80/s: ") || !strings.Contains(d.Picture.Title, " failed with ") {
+		t.Fatalf("the answer is shown by %+v", d.Picture)
 	}
-	s := page.Parts[i].Strips[len(page.Parts[i].Strips)-1]
-	if len(s.Rows) != 2 || len(s.Events) != 1 || s.Most < 1 || len(s.Rows[0].Columns) != o.Seconds || !strings.Contains(s.Title, " failed with ") {
-		t.Errorf("%+v", s)
-	}
-	for _, row := range s.Rows {
-		if !strings.Contains(row.Text, " failed") && row.Text != "every call was answered" {
-			t.Errorf("%s: %s", row.Label, row.Text)
+	for _, row := range d.Picture.Rows {
+		if !strings.Contains(row.Label, " failed, in ") && !strings.Contains(row.Label, ": every call was answered") {
+			t.Error(row.Label)
 		}
+	}
+	i := slices.IndexFunc(d.Sections, func(s Section) bool { return s.Heading == "Over time" })
+	if i < 0 || len(d.Sections[i].Pictures) != 1 || !strings.HasPrefix(d.Sections[i].Pictures[0].Title, "70/s: ") {
+		t.Error("the other load has none, or that of the answer is there twice")
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -41,19 +42,6 @@ func unitOf(d time.Duration) unit {
 	return unit{time.Second, "s"}
 }
 
-// axisUnit is one in which the ticks of an axis up to a duration are whole numbers.
-func axisUnit(most time.Duration) unit {
-	switch {
-	case most < 20*time.Millisecond:
-		return unit{time.Microsecond, "µs"}
-	case most < 20*time.Second:
-		return unit{time.Millisecond, "ms"}
-	}
-	return unit{time.Second, "s"}
-}
-
-func (u unit) of(d time.Duration) float64 { return float64(d) / float64(u.length) }
-
 // count writes a number with commas between the thousands.
 func count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
@@ -65,10 +53,7 @@ func count(n int64) string {
 
 // calls writes a number of calls.
 func calls(n int64) string {
-	if n == 1 {
-		return "1 call"
-	}
-	return count(n) + " calls"
+	return plural(int(n), "call")
 }
 
 // percent writes a share of 1 with two digits that matter, and never rounds what is
@@ -89,3 +74,32 @@ func percent(share float64) string {
 		return fmt.Sprintf("%.1f %%", p)
 	}
 }
+
+// plainNumber is a number as short as it can be: 0.5, 20, 1,000.
+func plainNumber(v float64) string {
+	if v == math.Trunc(v) {
+		return count(int64(v))
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+func rate(perSecond float64) string {
+	if perSecond < 10 {
+		return fmt.Sprintf("%.2f", perSecond)
+	}
+	return count(int64(perSecond + 0.5))
+}
+
+func quantileName(share float64) string {
+	return fmt.Sprintf("p%g", float64(int(share*1e5+0.5))/1e3)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return count(int64(n)) + " " + what + "s"
+}
+
+// finite reports whether a value can be drawn.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
@@ -16,32 +18,70 @@ type verdict struct {
 	withheld   string // why nothing is said, whatever the pairs say; else ""
 	// base and other are the medians, for the reader.
 	base, other spread
-	// refused has the errors of both arms, if the figure leaves them out; else "".
+	// refused has the errors of both sides, if the figure leaves them out; else "".
 	refused string
 }
 
-// verdicts judges all claims of a run, the primary one first.
+// primaryFirst puts the claim that decides before the others.
+func primaryFirst(claims []result.Claim) []result.Claim {
+	claims = slices.Clone(claims)
+	slices.SortStableFunc(claims, func(a, b result.Claim) int {
+		switch {
+		case a.Primary == b.Primary:
+			return 0
+		case a.Primary:
+			return -1
+		}
+		return 1
+	})
+	return claims
+}
+
+// judge compares the blocks of b with those of a, round by round. Of the claims the primary
+// one comes first, if there is one; why says what forbids a verdict on a figure, or "".
 //
 // A block that is marked, or missing, makes its pair unknown, and counts against every
 // statement: a verdict from the pairs that are left would be one on what suited.
-func (r Run) verdicts() ([]verdict, error) {
-	all := cellsOf(r.Result)
-	pair := func(c result.Claim, round int) stats.Pair {
-		return stats.Pair{
-			Base:  judgedFigure(all.round(c.Base, c.Load, round), c.Figure),
-			Other: judgedFigure(all.round(c.Other, c.Load, round), c.Figure),
+func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([]verdict, error) {
+	var figures []stats.Figure
+	for _, c := range claims {
+		f := stats.Figure{Name: figureName(c.Figure), Margin: c.Margin}
+		for round := 1; round <= max(a.rounds(), b.rounds()); round++ {
+			f.Pairs = append(f.Pairs, stats.Pair{
+				Base:  judgedFigure(a.round(c.Base, c.Load, round), c.Figure),
+				Other: judgedFigure(b.round(c.Other, c.Load, round), c.Figure),
+			})
 		}
+		figures = append(figures, f)
 	}
-	claims := primaryFirst(r.Result.Claims)
-	judged, err := judge(claims, all.rounds(), pair)
+	var primary stats.Figure // stays empty, and unused, without a primary claim
+	decides := len(claims) > 0 && claims[0].Primary
+	if decides {
+		primary, figures = figures[0], figures[1:]
+	}
+	judgement, err := stats.Judge(primary, figures...)
 	if err != nil {
 		return nil, err
 	}
-	for i := range judged {
-		judged[i].withheld = withheld(r.Result, judged[i].claim.Figure)
-		judged[i].look(all, all)
+	comparisons := judgement.Secondary
+	if decides {
+		comparisons = append([]stats.Comparison{judgement.Primary}, comparisons...)
 	}
-	return judged, nil
+	var all []verdict
+	for i, c := range claims {
+		v := verdict{claim: c, comparison: comparisons[i], withheld: why(c.Figure)}
+		v.look(a, b)
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// judgedFigure is the figure of a block as it counts for a verdict.
+func judgedFigure(b *result.Block, name string) float64 {
+	if b == nil || !b.Judged() {
+		return stats.Unknown()
+	}
+	return b.Figure(name)
 }
 
 // look fills in what the blocks of both sides came to, and says no verdict if the errors
@@ -61,56 +101,6 @@ func (v *verdict) look(base, other cells) {
 	if math.Abs(o-b) > f.Spare() && v.decided() && !worse {
 		v.withheld = "errors differ"
 	}
-}
-
-// judgedFigure is the figure of a block as it counts for a verdict.
-func judgedFigure(b *result.Block, name string) float64 {
-	if b == nil || !b.Judged() {
-		return stats.Unknown()
-	}
-	return b.Figure(name)
-}
-
-func primaryFirst(claims []result.Claim) []result.Claim {
-	var sorted []result.Claim
-	for _, primary := range []bool{true, false} {
-		for _, c := range claims {
-			if c.Primary == primary {
-				sorted = append(sorted, c)
-			}
-		}
-	}
-	return sorted
-}
-
-// judge has the pairs of claims, the primary one of which comes first if there is one,
-// compared.
-func judge(claims []result.Claim, rounds int, pair func(result.Claim, int) stats.Pair) ([]verdict, error) {
-	var figures []stats.Figure
-	for _, c := range claims {
-		f := stats.Figure{Name: figureName(c.Figure), Margin: c.Margin}
-		for round := 1; round <= rounds; round++ {
-			f.Pairs = append(f.Pairs, pair(c, round))
-		}
-		figures = append(figures, f)
-	}
-	var primary stats.Figure // stays empty, and unused, without a primary claim
-	if len(claims) > 0 && claims[0].Primary {
-		primary, figures = figures[0], figures[1:]
-	}
-	judgement, err := stats.Judge(primary, figures...)
-	if err != nil {
-		return nil, err
-	}
-	comparisons := judgement.Secondary
-	if len(figures) < len(claims) {
-		comparisons = append([]stats.Comparison{judgement.Primary}, comparisons...)
-	}
-	var all []verdict
-	for i, c := range claims {
-		all = append(all, verdict{claim: c, comparison: comparisons[i]})
-	}
-	return all, nil
 }
 
 // withheld says why there is no verdict on a figure of a run, or "".
@@ -133,42 +123,114 @@ func (v verdict) shown() bool {
 // decided reports whether there is a verdict at all.
 func (v verdict) decided() bool { return v.withheld == "" && v.comparison.Verdict != stats.TooFewPairs }
 
-// words says the verdict, without who and where: "p99 lower by 31–44 %".
-func (v verdict) words() string {
-	if v.withheld != "" {
-		return v.comparison.Figure + ": no verdict, " + v.withheld + v.refused
-	}
-	return v.comparison.Words() + v.refused
-}
-
-// without says why there is no verdict: "too few pairs (2, needs 10)".
-func (v verdict) without() string {
+// said is the verdict without the figure, or why there is none: "too few pairs (2, needs 10)".
+func (v verdict) said() string {
 	if v.withheld != "" {
 		return v.withheld
 	}
-	return strings.TrimPrefix(v.comparison.Words(), v.comparison.Figure+": ")
+	return strings.TrimLeft(strings.TrimPrefix(v.comparison.Words(), v.comparison.Figure), ": ")
 }
 
 // sentence says the verdict with who, where and the medians, which come first where
-// there is no verdict: they are then all that there is to read.
-func (v verdict) sentence() string {
-	return v.told(fmt.Sprintf("%s against %s at %s: ", v.claim.Other, v.claim.Base, v.claim.Load), v.claim.Base, v.claim.Other)
-}
-
-// told is a sentence that begins with who and where; base and other are what the two
-// sides are called.
-func (v verdict) told(text, base, other string) string {
+// there is no verdict: they are then all that there is to read. Why there is none is left
+// out if that is said of all at once.
+func (v verdict) sentence(where, base, other string, once bool) string {
+	text := where + ": "
 	medians := figureText(v.claim.Figure, v.other.middle) + " and " + figureText(v.claim.Figure, v.base.middle)
 	switch {
-	case v.base.known == 0 || v.other.known == 0:
-		text += v.words()
+	case v.decided() && (v.base.known == 0 || v.other.known == 0):
+		text += v.comparison.Words() + v.refused
 	case v.decided():
-		text += fmt.Sprintf("%s (medians %s)", v.words(), medians)
+		text += fmt.Sprintf("%s%s (medians %s)", v.comparison.Words(), v.refused, medians)
+	case v.base.known == 0 && v.other.known == 0 && once:
+		text += v.comparison.Figure + " is not known"
 	default:
-		text += fmt.Sprintf("%s %s (medians)%s; no verdict, %s", v.comparison.Figure, medians, v.refused, v.without())
+		text += fmt.Sprintf("%s %s (medians)%s", v.comparison.Figure, medians, v.refused)
+		if !once {
+			text += "; no verdict, " + v.said()
+		}
 	}
 	if silence := v.comparison.Silence(base, other); silence != "" {
 		text += "; " + silence
 	}
 	return text + "."
+}
+
+// sides says of a verdict where it is from and what is compared with what, base first.
+type sides func(verdict) (where, base, other string)
+
+// mostSentences bounds the verdicts that are told; the table has all.
+const mostSentences = 5
+
+// noneAtAll reports whether there is no verdict, and that can be said once for all.
+func noneAtAll(all []verdict, quick bool) bool {
+	none := !slices.ContainsFunc(all, verdict.decided)
+	same := !slices.ContainsFunc(all, func(v verdict) bool { return v.said() != all[0].said() })
+	return none && (quick || same && len(all) > 1)
+}
+
+// tell puts verdicts in sentences: the answer, and others. That there is none at all is said
+// once.
+func tell(all []verdict, quick bool, of sides) (answer, others []string) {
+	once := noneAtAll(all, quick)
+	sentence := func(v verdict) string {
+		where, base, other := of(v)
+		return v.sentence(where, base, other, once)
+	}
+	if known := slices.IndexFunc(all, func(v verdict) bool { return v.base.known+v.other.known > 0 }); once && known > 0 {
+		all = slices.Concat(all[known:known+1], all[:known], all[known+1:]) // a figure, where it decides nothing
+	}
+	answer = []string{sentence(all[0])}
+	switch {
+	case quick && once:
+		answer = append(answer, "A quick run gives no verdict: these are figures to look at.")
+	case quick:
+		answer = append(answer, "A quick run: figures to look at, and no verdict on tails.")
+	case once:
+		answer = append(answer, "No verdict: "+all[0].said()+".")
+	}
+	rest, shown, decided := all[1:], 0, 0
+	for _, v := range rest {
+		if v.shown() {
+			shown++
+		}
+		if v.decided() {
+			decided++
+		}
+		if len(others) < mostSentences && (v.shown() || len(rest) <= mostSentences) {
+			others = append(others, sentence(v))
+		}
+	}
+	if len(rest) > mostSentences && !once {
+		others = append(others, fmt.Sprintf("Of %d other comparisons %d have a verdict, and %d show a difference.", len(rest), decided, shown))
+	}
+	return answer, others
+}
+
+// verdictTable is what was compared.
+func verdictTable(all []verdict, quick bool, of sides) Table {
+	t := Table{Columns: columnsOf("figure", "load", "arm", "#median", "against", "#median", "verdict", "#pairs", "#p", "")}
+	for _, v := range all {
+		c := v.comparison
+		pairs, p, said, decides := strconv.Itoa(c.Pairs), fmt.Sprintf("%.3f", c.P), v.said()+v.refused, ""
+		if c.Known < c.Pairs {
+			pairs = fmt.Sprintf("%d of %d known", c.Known, c.Pairs)
+		}
+		if c.P < 0.001 {
+			p = "< 0.001"
+		}
+		if !v.decided() {
+			said, p = "none: "+said, ""
+		}
+		if noneAtAll(all, quick) {
+			said = "none"
+		}
+		if v.claim.Primary {
+			decides = "decides"
+		}
+		_, base, _ := of(v)
+		t.Add(c.Figure, v.claim.Load, v.claim.Other, figureText(v.claim.Figure, v.other.middle),
+			base, figureText(v.claim.Figure, v.base.middle), said, pairs, p, decides)
+	}
+	return t
 }

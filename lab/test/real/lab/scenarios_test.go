@@ -18,7 +18,7 @@ import (
 
 // shortly runs a scenario that comes with the program, once and an eighth as long, with some
 // of its arms and loads. A roll gets a quarter of its time: all of it must fit in.
-func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Page) {
+func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Document) {
 	t.Helper()
 	s, err := scenario.Builtin(name)
 	if err != nil {
@@ -58,7 +58,7 @@ func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, repo
 		}
 	}
 	r := report.Run{Result: done, Record: func(b *result.Block) (*traffic.Record, error) { return result.ReadRecord(folder, b) }}
-	return done, r.Page()
+	return done, r.Document()
 }
 
 // What a policy costs is told beside a perfect queue, and cabrank replaces its workers
@@ -90,7 +90,7 @@ func TestDisturbance(t *testing.T) {
 		}
 	}
 	html := string(page.HTML())
-	for _, want := range []string{"<strong>stop: ", "<strong>burst: ", "<strong>" + retry + ": ", `class="area"`, "worker-2 stopped for 375ms"} {
+	for _, want := range []string{"<strong>stop: ", "<strong>burst: ", "<strong>" + retry + ": ", `class="wine area"`, "worker-2 stopped for 375ms"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
