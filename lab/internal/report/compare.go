@@ -112,7 +112,10 @@ func (t Two) Document() Document {
 		d.Answer = []string{"The scenario claims nothing of what both have: these are figures to look at, without a verdict."}
 	default:
 		d.Answer, d.Words = tell(verdicts, t.A.Quick, bAgainstA)
-		d.Picture = t.main(verdicts[0])
+		first := verdicts[0].claim
+		if d.Picture = bars(first.Load, first.Figure, nil, t.arms(first.Other)); d.Picture != nil {
+			d.Picture.Title = first.Other + " at " + d.Picture.Title
+		}
 	}
 	if t.paired() == "" {
 		d.Words = append(d.Words, "The two were measured one behind the other: what else has changed between them is in a difference, too. Have both as arms of one scenario to leave that out.")
@@ -142,35 +145,13 @@ func whatRan(name string, r *result.Run) string {
 	return text
 }
 
-// main is the figure of the answer in both; nil if it is not known.
-func (t Two) main(v verdict) *Picture {
-	name, arm, load := v.claim.Figure, v.claim.Other, v.claim.Load
-	of := func(s spread, all cells) bar {
-		b := bar{text: "not known", marked: all.marked(arm, load)}
-		if s.known > 0 {
-			b.text = besideErrors(starred(figureText(name, s.middle), b.marked), name, all.errors(arm, load))
-		}
-		if s.number() {
-			b.values = []float64{s.middle}
-		}
-		return b
-	}
-	a, b := of(v.base, cellsOf(t.A)), of(v.other, cellsOf(t.B))
-	if a.values == nil && b.values == nil {
-		return nil
-	}
-	a.label, b.label = "A", "B"
-	most := 0.0
-	for _, v := range slices.Concat(a.values, b.values) {
-		most = max(most, v)
-	}
-	title := fmt.Sprintf("%s at %s: %s", arm, load, figureName(name))
-	return Picture{Title: title}.bars(linear(aboutFigure(name), most, axisName(name)), []Key{{Label: name, Pen: accent}}, []bar{a, b})
+// arms are one arm in both.
+func (t Two) arms(arm string) []armOf {
+	return []armOf{{Key{"B", accent, false}, arm, cellsOf(t.B)}, {Key{"A", gray, false}, arm, cellsOf(t.A)}}
 }
 
 // byLoad has A and B of one arm over the loads.
 func (t Two) byLoad() (pictures []*Picture) {
-	a, b := cellsOf(t.A), cellsOf(t.B)
 	both := Run{Result: t.A}
 	series, _ := both.series()
 	for _, loads := range series {
@@ -179,8 +160,8 @@ func (t Two) byLoad() (pictures []*Picture) {
 			names = append(names, l.Name)
 		}
 		for _, arm := range both.drawOrder() {
-			for _, name := range []string{"errors", tailFigure(a, names...)} {
-				p := byLoad(fmt.Sprintf("%s: %s by load", arm, figureName(name)), loads, name, []lineOf{{Key{"A", gray, false}, arm, a}, {Key{"B", accent, false}, arm, b}})
+			for _, name := range []string{"errors", tailFigure(cellsOf(t.A), names...)} {
+				p := byLoad(fmt.Sprintf("%s: %s by load", arm, figureName(name)), loads, name, t.arms(arm))
 				if p != nil && len(pictures) < mostShares {
 					pictures = append(pictures, p)
 				}

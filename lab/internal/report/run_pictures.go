@@ -23,7 +23,7 @@ func (r Run) main(all cells, raw rawParts) *Picture {
 		return p
 	}
 	for _, name := range []string{figure, "total", "p50", "errors"} {
-		if p := r.bars(all, load, name, []part{{name, figureName(name), accent}}); p != nil {
+		if p := bars(load, name, nil, r.arms(all)); p != nil {
 			return p
 		}
 	}
@@ -75,11 +75,11 @@ func (r Run) pictures(all cells, names ...string) (pictures []*Picture) {
 	for _, name := range names {
 		for _, loads := range series {
 			last := loads[len(loads)-1].Name
-			title := fmt.Sprintf("%s at %s: %s", figureName(name), last, r.lowToHigh(all, last, name))
-			pictures = append(pictures, byLoad(title, loads, name, r.lines(all)))
+			title := fmt.Sprintf("%s at %s: %s", figureName(name), last, lowToHigh(last, name, r.arms(all)))
+			pictures = append(pictures, byLoad(title, loads, name, r.arms(all)))
 		}
 		for _, load := range alone {
-			pictures = append(pictures, r.bars(all, load, name, []part{{name, figureName(name), accent}}))
+			pictures = append(pictures, bars(load, name, nil, r.arms(all)))
 		}
 	}
 	return pictures
@@ -94,35 +94,45 @@ func (r Run) latencies(all cells) []*Picture {
 	return r.pictures(all, "p50", tailFigure(all, names...), "total")
 }
 
-// lineOf is an arm of a run on its way to a line of a chart.
-type lineOf struct {
+// armOf is an arm of a run on its way to a picture, by the name that it has there.
+type armOf struct {
 	Key
 
 	arm   string
 	cells cells
 }
 
-// lines has one for each arm, the one that stands out on top.
-func (r Run) lines(all cells) (lines []lineOf) {
-	for _, arm := range slices.Backward(r.drawOrder()) {
+// arms are all of them, that of the primary claim first.
+func (r Run) arms(all cells) (arms []armOf) {
+	for _, arm := range r.drawOrder() {
 		pen, dashed := r.pen(arm)
-		lines = append(lines, lineOf{Key{arm, pen, dashed}, arm, all})
+		arms = append(arms, armOf{Key{arm, pen, dashed}, arm, all})
 	}
-	return lines
+	return arms
 }
 
-// byLoad is one figure over loads: lines through medians; nil if no line has two points.
-func byLoad(title string, loads []result.Load, name string, of []lineOf) *Picture {
+func (a armOf) spread(load, name string) spread { return a.cells.spread(a.arm, load, name) }
+
+func (a armOf) marked(load string) bool { return a.cells.marked(a.arm, load) }
+
+// beside is a text on a figure, with a star or errors beside it where that matters.
+func (a armOf) beside(text, load, name string) string {
+	return besideErrors(starred(text, a.marked(load)), name, a.cells.errors(a.arm, load))
+}
+
+// byLoad is one figure over loads: lines through medians, the first one on top; nil if no line
+// has two points.
+func byLoad(title string, loads []result.Load, name string, of []armOf) *Picture {
 	least, most, several := math.Inf(1), 0.0, false
 	var all []line
-	for _, o := range of {
+	for _, o := range slices.Backward(of) {
 		l, known := line{Key: o.Key, dots: true}, 0
 		for _, load := range loads {
-			s := o.cells.spread(o.arm, load.Name, name)
+			s := o.spread(load.Name, name)
 			p := point{x: load.X, y: math.NaN()}
 			if s.number() {
 				known++
-				p.y, p.marked, most = s.middle, o.cells.marked(o.arm, load.Name), max(most, s.middle)
+				p.y, p.marked, most = s.middle, o.marked(load.Name), max(most, s.middle)
 				if finite(s.high) {
 					p.low, p.high, most = s.low, s.high, max(most, s.high)
 				}
@@ -147,27 +157,18 @@ func byLoad(title string, loads []result.Load, name string, of []lineOf) *Pictur
 }
 
 // lowToHigh says what a figure came to at a load: lowest and highest arm.
-func (r Run) lowToHigh(all cells, load, name string) string {
-	type value struct {
-		arm    string
-		middle float64
-	}
-	var values []value
-	for _, a := range r.Result.Arms {
-		if s := all.spread(a.Name, load, name); s.number() {
-			values = append(values, value{besideErrors(starred(a.Name, all.marked(a.Name, load)), name, all.errors(a.Name, load)), s.middle})
-		}
-	}
-	if len(values) == 0 {
+func lowToHigh(load, name string, of []armOf) string {
+	of = slices.DeleteFunc(slices.Clone(of), func(a armOf) bool { return !a.spread(load, name).number() })
+	if len(of) == 0 {
 		return "not known"
 	}
-	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.middle, b.middle) })
-	low, high := values[0], values[len(values)-1]
-	lowest, highest := figureText(name, low.middle), figureText(name, high.middle)
+	by := func(a, b armOf) int { return cmp.Compare(a.spread(load, name).middle, b.spread(load, name).middle) }
+	low, high := slices.MinFunc(of, by), slices.MaxFunc(of, by)
+	lowest, highest := figureText(name, low.spread(load, name).middle), figureText(name, high.spread(load, name).middle)
 	if lowest == highest {
 		return lowest
 	}
-	return fmt.Sprintf("%s (%s) to %s (%s)", lowest, low.arm, highest, high.arm)
+	return fmt.Sprintf("%s (%s) to %s (%s)", lowest, low.beside(low.Label, load, name), highest, high.beside(high.Label, load, name))
 }
 
 // tailFigure is the highest quantile, at most p99, that some arm knows at two of the
@@ -189,25 +190,32 @@ func tailFigure(all cells, loads ...string) string {
 
 // part is a figure that is a part of a bar.
 type part struct {
-	figure, label string
-	pen           Pen
+	figure string
+	Key
 }
 
-// bars is a figure of all arms at a load, in parts that add up to it; nil if it is 0 or not
-// known.
-func (r Run) bars(all cells, load, name string, parts []part) *Picture {
+// bars is a figure of all arms at a load, in parts that add up to it, or whole without any;
+// nil if it is 0 or not known.
+func bars(load, name string, parts []part, of []armOf) *Picture {
+	if parts == nil {
+		parts = []part{{name, Key{Label: figureName(name), Pen: accent}}}
+	}
+	var keys []Key
+	for _, p := range parts {
+		keys = append(keys, p.Key)
+	}
 	var rows []bar
 	most := 0.0
-	for _, a := range r.Result.Arms {
-		if len(all[cellKey{a.Name, load}]) == 0 {
+	for _, a := range of {
+		if len(a.cells[cellKey{a.arm, load}]) == 0 {
 			continue
 		}
-		b, sum := bar{label: a.Name, text: "not known", marked: all.marked(a.Name, load)}, 0.0
-		if s := all.spread(a.Name, load, name); s.known > 0 {
-			b.text = besideErrors(starred(figureText(name, s.middle), b.marked), name, all.errors(a.Name, load))
+		b, sum := bar{label: a.Label, text: "not known", marked: a.marked(load)}, 0.0
+		if s := a.spread(load, name); s.known > 0 {
+			b.text = a.beside(figureText(name, s.middle), load, name)
 		}
 		for _, p := range parts {
-			s := all.spread(a.Name, load, p.figure)
+			s := a.spread(load, p.figure)
 			if !s.number() {
 				s.middle = 0
 			}
@@ -220,20 +228,19 @@ func (r Run) bars(all cells, load, name string, parts []part) *Picture {
 	if most == 0 {
 		return nil
 	}
-	var keys []Key
-	for _, p := range parts {
-		keys = append(keys, Key{Label: p.label, Pen: p.pen})
-	}
-	title := fmt.Sprintf("%s: %s %s", load, figureName(name), r.lowToHigh(all, load, name))
+	title := fmt.Sprintf("%s: %s %s", load, figureName(name), lowToHigh(load, name, of))
 	return Picture{Title: title}.bars(linear(aboutFigure(name), most, axisName(name)), keys, rows)
 }
 
 // cost is the CPU of a call at the load that decides, by who has used it.
 func (r Run) cost(all cells) *Picture {
-	load := r.primary().Load
-	parts := []part{{"cpu_workers", "workers", gray}, {"cpu_front", "front", accent}, {"cpu_gateway", "gateway", green}, {"cpu_generator", "callers", ocher}}
+	load, arms := r.primary().Load, r.arms(all)
+	parts := []part{
+		{"cpu_workers", Key{Label: "workers", Pen: gray}}, {"cpu_front", Key{Label: "front", Pen: accent}},
+		{"cpu_gateway", Key{Label: "gateway", Pen: green}}, {"cpu_generator", Key{Label: "callers", Pen: ocher}},
+	}
 	parts = slices.DeleteFunc(parts, func(p part) bool {
-		return !slices.ContainsFunc(r.Result.Arms, func(a result.Arm) bool { return all.spread(a.Name, load, p.figure).number() })
+		return !slices.ContainsFunc(arms, func(a armOf) bool { return a.spread(load, p.figure).number() })
 	})
-	return r.bars(all, load, "cpu_all", parts)
+	return bars(load, "cpu_all", parts, arms)
 }

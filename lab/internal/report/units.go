@@ -4,42 +4,21 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 )
 
 // span writes a duration with three digits, as people read it: 812 µs, 34.1 ms, 1.25 s.
 func span(d time.Duration) string {
-	u := unitOf(d)
-	value := float64(d) / float64(u.length)
-	digits := 0
-	switch {
-	case u.length == time.Nanosecond:
-	case value < 9.995:
-		digits = 2
-	case value < 99.95:
-		digits = 1
-	}
-	text := strconv.FormatFloat(value, 'f', digits, 64)
-	if digits > 0 {
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	return text + " " + u.name
-}
-
-type unit struct {
-	length time.Duration
-	name   string
-}
-
-// unitOf is the one in which a duration is below 1000, up to seconds.
-func unitOf(d time.Duration) unit {
-	for _, u := range []unit{{time.Nanosecond, "ns"}, {time.Microsecond, "µs"}, {time.Millisecond, "ms"}} {
-		if float64(d) < 999.5*float64(u.length) {
-			return u
+	length, name := time.Second, "s"
+	for i, u := range []time.Duration{time.Millisecond, time.Microsecond, time.Nanosecond} {
+		if float64(d) < 999.5*float64(u) {
+			length, name = u, []string{"ms", "µs", "ns"}[i]
 		}
 	}
-	return unit{time.Second, "s"}
+	if value := float64(d) / float64(length); value < 999.5 {
+		return strconv.FormatFloat(value, 'g', 3, 64) + " " + name
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + " s"
 }
 
 // count writes a number with commas between the thousands.
