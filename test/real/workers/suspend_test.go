@@ -28,7 +28,7 @@ func suspend(t *testing.T, c *harness.Cabrank, d time.Duration) {
 func TestSuspensionIsNoHang(t *testing.T) {
 	const timeout, run = 4 * time.Second, 7 * time.Second
 	threads := strconv.Itoa(hangThreads)
-	env := append(harness.LangEnv(t), "CABRANK_HANG_TIMEOUT="+timeout.String())
+	env := append(harness.LangEnv(t), "CABRANK_HANG_TIMEOUT="+timeout.String(), "CABRANK_STREAM_SLOTS="+threads)
 	args := slices.Concat([]string{"--workers", "1", "--slots", threads, "--"}, hanging(t, "python"))
 	c := harness.StartCabrankEnv(t, env, args...)
 	c.WaitReady(harness.LangBound)
