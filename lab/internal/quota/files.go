@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -29,11 +30,8 @@ func (machine) write(name, text string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteString(text); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 func (machine) list(dir string) (names []string, err error) {

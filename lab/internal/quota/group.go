@@ -25,14 +25,13 @@ const leastQuota = time.Millisecond
 
 // Group makes one. cores is how many it may use, 0 for all.
 func (t *Tree) Group(name string, cores float64) (*Group, error) {
-	g := &Group{Cores: cores, tree: t, folders: []string{path.Join(t.cpu, name)}}
-	if t.count != "" && t.count != t.cpu {
-		g.folders = append(g.folders, path.Join(t.count, name))
-	}
-	for _, folder := range g.folders {
+	g := &Group{Cores: cores, tree: t}
+	for _, above := range t.folders {
+		folder := path.Join(above, name)
 		if err := t.files.mkdir(folder); err != nil {
 			return nil, err
 		}
+		g.folders = append(g.folders, folder)
 	}
 	t.made = append(t.made, g)
 	if cores == 0 {
@@ -42,31 +41,31 @@ func (t *Tree) Group(name string, cores float64) (*Group, error) {
 	if quota < leastQuota {
 		return nil, fmt.Errorf("a quota of %.4f cores is less than the kernel knows: want %v or more", cores, leastQuota.Seconds()/period.Seconds())
 	}
-	if err := g.limit(quota); err != nil {
+	if err := g.limit(quota.Microseconds(), period.Microseconds()); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-func (g *Group) limit(quota time.Duration) error {
-	micros, of := strconv.FormatInt(quota.Microseconds(), 10), strconv.FormatInt(period.Microseconds(), 10)
-	write := func(name, text string) error { return g.tree.files.write(path.Join(g.folders[0], name), text) }
+func (g *Group) limit(quota, of int64) error {
 	if g.tree.v2 {
-		return write("cpu.max", micros+" "+of)
+		return g.write("cpu.max", quota, of)
 	}
-	return errors.Join(write("cpu.cfs_period_us", of), write("cpu.cfs_quota_us", micros))
+	return errors.Join(g.write("cpu.cfs_period_us", of), g.write("cpu.cfs_quota_us", quota))
 }
 
-// preferred is the weight of a group that goes before others, ten times theirs.
-const preferred = 10
+// write puts numbers into a file of the controller cpu.
+func (g *Group) write(name string, numbers ...int64) error {
+	return g.tree.files.write(path.Join(g.folders[0], name), strings.Trim(fmt.Sprint(numbers), "[]"))
+}
 
-// Prefer has the group go before others where all want the CPU: who makes the load has
-// machines of its own in the world that is measured.
+// Prefer has the group go before others where all want the CPU, with ten times their
+// weight: who makes the load has machines of its own in the world that is measured.
 func (g *Group) Prefer() error {
 	if g.tree.v2 {
-		return g.tree.files.write(path.Join(g.folders[0], "cpu.weight"), strconv.Itoa(preferred*100))
+		return g.write("cpu.weight", 10*100)
 	}
-	return g.tree.files.write(path.Join(g.folders[0], "cpu.shares"), strconv.Itoa(preferred*1024))
+	return g.write("cpu.shares", 10*1024)
 }
 
 // enter is a program of sh that puts itself into groups and becomes a command, so that
@@ -101,43 +100,33 @@ func (g *Group) Read() (u Use, counted bool) {
 	}
 	values := map[string]int64{}
 	for line := range strings.Lines(stat) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			values[name] = n
-		}
+		name, value, _ := strings.Cut(line, " ")
+		values[name] = number(value)
 	}
 	u.Throttled = values["nr_throttled"]
 	if g.tree.v2 {
-		u.ThrottledFor = time.Duration(values["throttled_usec"]) * time.Microsecond
-		u.CPU, counted = time.Duration(values["usage_usec"])*time.Microsecond, true
-		return u, counted
+		u.CPU, u.ThrottledFor = time.Duration(1000*values["usage_usec"]), time.Duration(1000*values["throttled_usec"])
+		return u, true
 	}
-	u.ThrottledFor = time.Duration(values["throttled_time"])
-	text, err := g.tree.files.read(path.Join(g.folders[len(g.folders)-1], "cpuacct.usage"))
-	if err != nil {
-		return u, false
-	}
-	nanos, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	u.CPU = time.Duration(nanos)
+	used, err := g.tree.files.read(path.Join(g.folders[len(g.folders)-1], "cpuacct.usage"))
+	u.CPU, u.ThrottledFor = time.Duration(number(used)), time.Duration(values["throttled_time"])
 	return u, err == nil
 }
 
-// PIDs are the processes in it.
-func (g *Group) PIDs() (pids []int) {
-	text, _ := g.tree.files.read(path.Join(g.folders[0], "cgroup.procs")) // removed: none
-	for line := range strings.Lines(text) {
-		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+// number reads one of the kernel's, which are what the files have.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return n
 }
 
 // end kills what runs in the group and removes it; left says that something is there
 // still. All of it was started through Enter.
 func (g *Group) end() (left bool) {
-	for _, pid := range g.PIDs() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	text, _ := g.tree.files.read(path.Join(g.folders[0], "cgroup.procs")) // removed: none
+	for line := range strings.Lines(text) {
+		if pid := number(line); pid > 0 { // that of a process outside of our namespace is 0
+			_ = syscall.Kill(int(pid), syscall.SIGKILL)
+		}
 	}
 	for _, folder := range g.folders {
 		if err := g.tree.files.rmdir(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -30,9 +30,10 @@ const period = 100 * time.Millisecond
 type Tree struct {
 	files files
 	v2    bool
-	cpu   string // our folder for the controller cpu
-	count string // the same for cpuacct, in version 1; "" if it is not there
-	made  []*Group
+	// folders are ours: for the controller cpu, and in version 1 for cpuacct, which counts,
+	// if it is mounted elsewhere.
+	folders []string
+	made    []*Group
 }
 
 // Open finds a place where this process may make groups with a quota of CPU.
@@ -54,15 +55,14 @@ func open(root fs.FS, on files, pid int) (*Tree, error) {
 		}
 		return t, nil
 	}
-	t.cpu = path.Join(above[0].Path, name)
-	if err := t.mkdir(t.cpu); err != nil {
-		return nil, err
+	cpu := path.Join(above[0].Path, name)
+	if err := t.mkdir(cpu); err != nil {
+		return nil, t.refused(err)
 	}
-	// The CPU that a group has used is another controller's, often mounted together.
+	t.folders = []string{cpu}
 	if acct := cgroup.Own(root, "cpuacct"); len(acct) > 0 && !acct[0].V2 {
-		t.count = path.Join(acct[0].Path, name)
-		if t.count != t.cpu && t.mkdir(t.count) != nil {
-			t.count = ""
+		if count := path.Join(acct[0].Path, name); count != cpu && t.mkdir(count) == nil {
+			t.folders = append(t.folders, count)
 		}
 	}
 	return t, nil
@@ -73,32 +73,26 @@ func open(root fs.FS, on files, pid int) (*Tree, error) {
 // it cannot (cgroup-v2.rst, no internal processes), but the one above may.
 func (t *Tree) openV2(above []cgroup.Place, name string) error {
 	var why error
-	allows := func(p cgroup.Place) bool {
-		text, err := t.files.read(path.Join(p.Path, "cgroup.subtree_control"))
-		return err == nil && slices.Contains(strings.Fields(text), "cpu")
-	}
 	try := func(p cgroup.Place) bool {
-		t.cpu = path.Join(p.Path, name)
-		if why = t.mkdir(t.cpu); why != nil {
+		folder := path.Join(p.Path, name)
+		if why = t.mkdir(folder); why != nil {
 			return false
 		}
-		why = t.files.write(path.Join(t.cpu, "cgroup.subtree_control"), "+cpu")
-		if why != nil {
-			_ = t.files.rmdir(t.cpu)
+		if why = t.files.write(path.Join(folder, "cgroup.subtree_control"), "+cpu"); why != nil {
+			_ = t.files.rmdir(folder)
 		}
+		t.folders = []string{folder}
 		return why == nil
 	}
 	for _, p := range above {
-		if allows(p) && try(p) {
+		text, err := t.files.read(path.Join(p.Path, "cgroup.subtree_control"))
+		if err == nil && slices.Contains(strings.Fields(text), "cpu") && try(p) {
 			return nil
 		}
 	}
 	for _, p := range above {
-		if err := t.files.write(path.Join(p.Path, "cgroup.subtree_control"), "+cpu"); err != nil {
-			why = err
-			continue
-		}
-		if try(p) {
+		why = t.files.write(path.Join(p.Path, "cgroup.subtree_control"), "+cpu")
+		if why == nil && try(p) {
 			return nil
 		}
 	}
@@ -125,11 +119,7 @@ func (t *Tree) mkdir(dir string) error {
 			t.remove(path.Join(above, name))
 		}
 	}
-	err := t.files.mkdir(dir)
-	if err == nil || t.v2 {
-		return err
-	}
-	return t.refused(err)
+	return t.files.mkdir(dir)
 }
 
 // remove removes a folder with those in it, if no process is there.
@@ -148,14 +138,10 @@ const removeTime = 2 * time.Second
 func (t *Tree) Close() {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for began := time.Now(); ; <-again.C {
-		left := slices.ContainsFunc(t.made, func(g *Group) bool { return g.end() })
-		if !left || time.Since(began) > removeTime {
-			break
-		}
+	for began := time.Now(); slices.ContainsFunc(t.made, (*Group).end) && time.Since(began) < removeTime; {
+		<-again.C
 	}
-	t.remove(t.cpu)
-	if t.count != "" && t.count != t.cpu {
-		t.remove(t.count)
+	for _, folder := range t.folders {
+		t.remove(folder)
 	}
 }
