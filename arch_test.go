@@ -284,7 +284,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	// Pinned processes, a network of their own, the machine: nothing of what is measured.
-	"lab/internal/testbed": {inside: []string{"lab/internal/measure"}, outside: []string{"github.com/vishvananda/netlink", "golang.org/x/sys"}, documented: true},
+	"lab/internal/testbed": {inside: []string{"lab/internal/measure"}, outside: []string{"github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"}, documented: true},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"lab/internal/peers": {
 		inside:     []string{"lab/internal/latency", "lab/internal/measure", "internal/testkit/oneslot", "lab/internal/proxies", "lab/internal/testbed"},

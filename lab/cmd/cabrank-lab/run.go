@@ -195,7 +195,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	defer stop()
 	context.AfterFunc(ctx, stop)     // a second signal ends it at once
 	files, _ := testbed.RaiseFiles() // what it is not allowed is found by the limits
-	limits := testbed.ReadLimits(os.DirFS("/"), files)
+	limits := testbed.ReadLimits(files)
 	fmt.Fprintf(stderr, "%s: %d blocks, about %s; Ctrl-C ends it and keeps what was measured\n", s.Name, s.Blocks(), about(s.Estimate()))
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
 	generator := []string{programs.Lab, "agent"}

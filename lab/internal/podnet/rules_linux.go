@@ -13,18 +13,15 @@ import (
 // rules are those of the kernel that send connections to pods. As nft(8) writes them:
 //
 //	table ip cabrank {
-//	  map pods1 { type integer : ipv4_addr; elements = { 0 : 10.244.0.1, 1 : 10.244.0.2 } }
 //	  chain callers {
 //	    type nat hook output priority dstnat;
-//	    ip daddr 10.96.0.1 tcp dport 8080 dnat to numgen random mod 2 map @pods1
+//	    ip daddr 10.96.0.1 tcp dport 8080 dnat to numgen random mod 2 map { 0 : 10.244.0.1, 1 : 10.244.0.2 }
 //	  }
 //	}
 type rules struct {
 	conn  *nftables.Conn
 	table *nftables.Table
 	chain *nftables.Chain
-	made  int           // maps so far: each has a name of its own
-	pods  *nftables.Set // the map that holds, nil for none
 }
 
 func newRules() (*rules, error) {
@@ -49,33 +46,22 @@ func (r *rules) set(p Plan) error {
 	if err != nil {
 		return err
 	}
-	r.conn.FlushChain(r.chain)
-	if r.pods != nil {
-		r.conn.DelSet(r.pods)
-	}
-	var next *nftables.Set
+	r.conn.FlushChain(r.chain) // a map without a name goes with its rule
 	if len(pods) > 0 {
-		if next, err = r.addMap(pods); err != nil {
+		all := &nftables.Set{Table: r.table, Anonymous: true, Constant: true, IsMap: true, KeyType: nftables.TypeInteger, DataType: nftables.TypeIPAddr}
+		var elements []nftables.SetElement
+		for i, pod := range pods {
+			elements = append(elements, nftables.SetElement{Key: binary.NativeEndian.AppendUint32(nil, uint32(i)), Val: pod.AsSlice()})
+		}
+		if err := r.conn.AddSet(all, elements); err != nil {
 			return fmt.Errorf("nftables: %w", err)
 		}
-		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(next, len(pods), p.Port)})
+		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(all, len(pods), p.Port)})
 	}
 	if err := r.conn.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	r.pods = next
 	return nil
-}
-
-// addMap adds a map of numbers from 0 on to addresses.
-func (r *rules) addMap(pods []netip.Addr) (*nftables.Set, error) {
-	r.made++
-	m := &nftables.Set{Table: r.table, Name: fmt.Sprintf("pods%d", r.made), IsMap: true, KeyType: nftables.TypeInteger, DataType: nftables.TypeIPAddr}
-	var elements []nftables.SetElement
-	for i, pod := range pods {
-		elements = append(elements, nftables.SetElement{Key: binary.NativeEndian.AppendUint32(nil, uint32(i)), Val: pod.AsSlice()})
-	}
-	return m, r.conn.AddSet(m, elements)
 }
 
 // sendTo is the rule: TCP to the Service gets one of n addresses.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,10 +96,7 @@ func (s Spec) complete() (Spec, error) {
 	names := map[string]bool{}
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		if w.Name == "" {
-			w.Name = fmt.Sprintf("worker-%d", i+1)
-		}
-		w.Slots = max(w.Slots, 1)
+		w.Name, w.Slots = cmp.Or(w.Name, fmt.Sprintf("worker-%d", i+1)), max(w.Slots, 1)
 		switch {
 		case names[w.Name]:
 			return s, fmt.Errorf("two workers are called %q", w.Name)
@@ -112,9 +110,7 @@ func (s Spec) complete() (Spec, error) {
 	if !slices.ContainsFunc(s.Workers, func(w Worker) bool { return !w.Later }) {
 		return s, fmt.Errorf("no worker is there from the beginning")
 	}
-	if s.Front.Kind == "" {
-		s.Front.Kind = None
-	}
+	s.Front.Kind, s.Ready = cmp.Or(s.Front.Kind, None), cmp.Or(s.Ready, readyTime)
 	if _, known := kinds()[s.Front.Kind]; !known {
 		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
 	}
@@ -123,9 +119,6 @@ func (s Spec) complete() (Spec, error) {
 	}
 	if s.Front.Starts && s.Front.Kind != Cabrank {
 		return s, fmt.Errorf("front %s cannot start workers, only cabrank can", s.Front.Kind)
-	}
-	if s.Ready == 0 {
-		s.Ready = readyTime
 	}
 	if s.Scale == 0 {
 		s.Scale = Scale(s.Cores())

@@ -2,9 +2,8 @@ package testbed
 
 import (
 	"fmt"
-	"io/fs"
-	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Limits are how far the machine lets connections go. 0 is not known, and limits nothing.
@@ -14,36 +13,26 @@ type Limits struct {
 	Backlog int    // connections that may wait at a listener to be accepted
 }
 
-// ReadLimits reads those of the machine; files is what RaiseFiles has returned, root
-// the file system that has /proc.
-//
+// ReadLimits reads those of the machine; files is what RaiseFiles has returned.
+func ReadLimits(files uint64) Limits {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return Limits{Files: files}
+	}
+	return limitsOf(proc, files)
+}
+
 // Source: Linux Documentation/networking/ip-sysctl.rst (ip_local_port_range) and
 // Documentation/admin-guide/sysctl/net.rst (somaxconn).
-func ReadLimits(root fs.FS, files uint64) Limits {
+func limitsOf(proc procfs.FS, files uint64) Limits {
 	l := Limits{Files: files}
-	if ends := readNumbers(root, "proc/sys/net/ipv4/ip_local_port_range"); len(ends) == 2 {
+	if ends, err := proc.SysctlInts("net.ipv4.ip_local_port_range"); err == nil && len(ends) == 2 {
 		l.Ports = max(0, ends[1]-ends[0]+1)
 	}
-	if n := readNumbers(root, "proc/sys/net/core/somaxconn"); len(n) == 1 {
+	if n, err := proc.SysctlInts("net.core.somaxconn"); err == nil && len(n) == 1 {
 		l.Backlog = n[0]
 	}
 	return l
-}
-
-// readNumbers returns nothing if the file has something else in it.
-func readNumbers(root fs.FS, name string) (numbers []int) {
-	text, err := fs.ReadFile(root, name)
-	if err != nil {
-		return nil
-	}
-	for word := range strings.FieldsSeq(string(text)) {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			return nil
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers
 }
 
 // Demand is what a load needs of the machine.

@@ -1,21 +1,32 @@
 package testbed
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
+
+	"github.com/prometheus/procfs"
 )
 
 func TestReadLimits(t *testing.T) {
-	root := fstest.MapFS{
-		"proc/sys/net/ipv4/ip_local_port_range": {Data: []byte("32768\t60999\n")},
-		"proc/sys/net/core/somaxconn":           {Data: []byte("4096\n")},
+	dir := t.TempDir()
+	proc, err := procfs.NewFS(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := ReadLimits(root, 20000); got != (Limits{20000, 28232, 4096}) {
+	if got := limitsOf(proc, 0); got != (Limits{}) {
+		t.Errorf("nothing known: got %+v", got)
+	}
+	for name, text := range map[string]string{"ipv4/ip_local_port_range": "32768\t60999\n", "core/somaxconn": "4096\n"} {
+		path := filepath.Join(dir, "sys", "net", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := limitsOf(proc, 20000); got != (Limits{20000, 28232, 4096}) {
 		t.Errorf("got %+v", got)
-	}
-	if got := ReadLimits(fstest.MapFS{"proc/sys/net/core/somaxconn": {Data: []byte("many")}}, 0); got != (Limits{}) {
-		t.Errorf("without /proc: got %+v", got)
 	}
 }
 
