@@ -42,21 +42,20 @@ func newRules() (*rules, error) {
 
 // set puts a plan in the place of the last one, at once.
 func (r *rules) set(p Plan) error {
-	pods, err := p.addresses()
-	if err != nil {
-		return err
+	if len(p.Pods) > mostPods {
+		return fmt.Errorf("%d pods: want %d at most", len(p.Pods), mostPods)
 	}
 	r.conn.FlushChain(r.chain) // a map without a name goes with its rule
-	if len(pods) > 0 {
+	if len(p.Pods) > 0 {
 		all := &nftables.Set{Table: r.table, Anonymous: true, Constant: true, IsMap: true, KeyType: nftables.TypeInteger, DataType: nftables.TypeIPAddr}
 		var elements []nftables.SetElement
-		for i, pod := range pods {
+		for i, pod := range p.Pods {
 			elements = append(elements, nftables.SetElement{Key: binary.NativeEndian.AppendUint32(nil, uint32(i)), Val: pod.AsSlice()})
 		}
 		if err := r.conn.AddSet(all, elements); err != nil {
 			return fmt.Errorf("nftables: %w", err)
 		}
-		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(all, len(pods), p.Port)})
+		r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: r.chain, Exprs: sendTo(all, len(p.Pods), p.Port)})
 	}
 	if err := r.conn.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)

@@ -24,7 +24,7 @@ func (p place) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.po
 func (s Spec) places() (workers []place, front place, err error) {
 	if s.Front.Kind == DNAT { // nobody else is in its network
 		for i := range s.Workers {
-			workers = append(workers, place{podnet.Pod(i), s.port()})
+			workers = append(workers, place{podnet.Pod(i).String(), s.port()})
 		}
 		return workers, place{podnet.Service, s.port()}, nil
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
+	"net/netip"
 
 	"github.com/cabrank/cabrank/lab/internal/podnet"
 )
@@ -22,11 +22,11 @@ func (f *serviceFront) start(ctx context.Context, backends []string) error {
 func (f *serviceFront) change(_ context.Context, backends []string) error {
 	plan := podnet.Plan{Port: uint16(f.rig.listen.port)}
 	for _, addr := range backends {
-		host, _, err := net.SplitHostPort(addr)
+		pod, err := netip.ParseAddrPort(addr)
 		if err != nil {
 			return err
 		}
-		plan.Pods = append(plan.Pods, host)
+		plan.Pods = append(plan.Pods, pod.Addr())
 	}
 	return f.rig.pods.Set(plan)
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +95,7 @@ func TestManyPods(t *testing.T) {
 			t.Errorf("%d pods: %v", n, err)
 		}
 	}
-	if err := pods.Set(podnet.Plan{Port: 8080, Pods: []string{"::1"}}); err == nil {
+	if err := pods.Set(podnet.Plan{Port: 8080, Pods: []netip.Addr{netip.IPv6Loopback()}}); err == nil {
 		t.Error("a pod of IPv6")
 	}
 }
