@@ -233,7 +233,7 @@ var layers = map[string]layer{
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
 	"lab/internal/socketcaller": {
-		inside:  []string{"client", "lab/internal/traffic"},
+		inside:  []string{"client", "lab/internal/httpcaller", "lab/internal/traffic"},
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},

@@ -16,16 +16,8 @@ import (
 
 // Call makes one call.
 func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	if call.Deadline.IsZero() {
-		return c.callOn(ctx, call)
-	}
-	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	ctx, cancel := call.Bound(ctx)
 	defer cancel()
-	return c.callOn(ctx, call)
-}
-
-// callOn finds the connection.
-func (c *Client) callOn(ctx context.Context, call traffic.Call) traffic.Answer {
 	if c.options.Metadata != nil {
 		ctx = metadata.NewOutgoingContext(ctx, c.options.Metadata)
 	}

@@ -16,16 +16,8 @@ import (
 
 // Call makes one call.
 func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	if call.Deadline.IsZero() {
-		return c.callOn(ctx, call)
-	}
-	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	ctx, cancel := call.Bound(ctx)
 	defer cancel()
-	return c.callOn(ctx, call)
-}
-
-// callOn finds the connection.
-func (c *Client) callOn(ctx context.Context, call traffic.Call) traffic.Answer {
 	w := c.ways[call.Number%uint64(len(c.ways))]
 	if !c.perCall() {
 		return c.exchange(ctx, w, call)
@@ -46,27 +38,21 @@ func (c *Client) exchange(ctx context.Context, w way, call traffic.Call) traffic
 }
 
 func (c *Client) unary(ctx context.Context, w way, encoded []byte) traffic.Answer {
-	response, err := w.calls.CallUnary(ctx, c.request(encoded))
+	request := connect.NewRequest((*message)(&encoded))
+	c.addTo(request.Header())
+	response, err := w.calls.CallUnary(ctx, request)
 	answer := failed(err)
 	if err == nil {
 		answer.Received = traffic.Volume{Messages: 1, Bytes: int64(*response.Msg)}
 		answer.Worker = c.worker(response.Header(), response.Trailer())
-	} else {
-		answer.Worker = c.workerOf(err)
+	} else if inner, ok := errors.AsType[*connect.Error](err); ok {
+		answer.Worker = c.worker(inner.Meta())
 	}
 	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(encoded))}
 	return answer
 }
 
-func (c *Client) request(encoded []byte) *connect.Request[message] {
-	request := connect.NewRequest((*message)(&encoded))
-	c.addTo(request.Header())
-	return request
-}
-
-func (c *Client) addTo(h http.Header) {
-	maps.Copy(h, c.header)
-}
+func (c *Client) addTo(h http.Header) { maps.Copy(h, c.header) }
 
 // failed is the answer of a call that ended with an error, or well.
 func failed(err error) traffic.Answer {
@@ -104,14 +90,6 @@ func (c *Client) worker(all ...http.Header) string {
 		if name := h.Get(c.options.WorkerKey); name != "" {
 			return name
 		}
-	}
-	return ""
-}
-
-// workerOf reads who has answered with an error.
-func (c *Client) workerOf(err error) string {
-	if inner, ok := errors.AsType[*connect.Error](err); ok && c.options.WorkerKey != "" {
-		return c.worker(inner.Meta())
 	}
 	return ""
 }

@@ -122,7 +122,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	defer again.Stop()
 	var last traffic.Answer
 	for {
-		answer := c.get(ctx, path, time.Time{})
+		answer := c.get(ctx, path)
 		if answer.Code == 0 {
 			return nil
 		}
@@ -148,15 +148,12 @@ func (c *Client) Close() { c.client.CloseIdleConnections() }
 
 // Call makes one request.
 func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	return c.get(ctx, c.options.path(call.Number), call.Deadline)
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
+	return c.get(ctx, c.options.path(call.Number))
 }
 
-func (c *Client) get(ctx context.Context, path string, deadline time.Time) traffic.Answer {
-	if !deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline)
-		defer cancel()
-	}
+func (c *Client) get(ctx context.Context, path string) traffic.Answer {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.options.Address+path, http.NoBody)
 	if err != nil {
 		return traffic.Answer{Code: uint32(codes.InvalidArgument), Message: err.Error()}
@@ -168,7 +165,7 @@ func (c *Client) get(ctx context.Context, path string, deadline time.Time) traff
 	defer response.Body.Close()
 	answer := traffic.Answer{
 		Sent: traffic.Volume{Messages: 1}, Workers: workers(response.Header.Get("X-Calls-By-Server")),
-		Code: uint32(code(response.StatusCode)),
+		Code: uint32(Code(response.StatusCode)),
 	}
 	body := bufio.NewReaderSize(response.Body, mostLine)
 	if answer.Code != 0 {
@@ -199,12 +196,12 @@ func failed(ctx context.Context, err error) traffic.Answer {
 	return answer
 }
 
-// code is the status of gRPC for one of HTTP.
-func code(status int) codes.Code {
+// Code is the status of gRPC for one of HTTP.
+func Code(status int) codes.Code {
 	switch status {
 	case http.StatusOK, http.StatusNoContent:
 		return codes.OK
-	case http.StatusBadRequest:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		return codes.InvalidArgument
 	case http.StatusUnauthorized:
 		return codes.Unauthenticated

@@ -74,11 +74,8 @@ func (c *Calls) args(number uint64) json.RawMessage {
 
 // Call makes one call.
 func (c *Calls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	if !call.Deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, call.Deadline)
-		defer cancel()
-	}
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
 	args := c.args(call.Number)
 	c.sent.Add(1)
 	result, err := c.sockets[call.Number%uint64(len(c.sockets))].Call(ctx, c.options.URI, args)

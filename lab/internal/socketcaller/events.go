@@ -140,11 +140,8 @@ func (e *Events) take(s *client.Subscription) {
 
 // Call publishes one event.
 func (e *Events) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	if !call.Deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, call.Deadline)
-		defer cancel()
-	}
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
 	f := &flight{all: make(chan struct{})}
 	f.left.Store(int64(len(e.subscribers)))
 	number, receipt, err := e.post(ctx, f)

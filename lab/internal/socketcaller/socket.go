@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/client"
+	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -73,7 +73,10 @@ func failed(err error) traffic.Answer {
 	expired, isExpired := errors.AsType[*client.ExpiredError](err)
 	switch {
 	case isRefused:
-		code, text = refusal(refused.Code), fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
+		text = fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
+		if code = httpcaller.Code(refused.Code); code == codes.Unknown || code == codes.Internal {
+			code = codes.Unavailable // what a server of sockets says with 500
+		}
 	case isFunction:
 		text = "RES with an error: " + function.Message
 	case isLost:
@@ -88,24 +91,6 @@ func failed(err error) traffic.Answer {
 		code, text = codes.Canceled, "given up at the end of the load"
 	}
 	return traffic.Answer{Code: uint32(code), Message: text}
-}
-
-// refusal is what is near to the code of a NACK.
-func refusal(code int) codes.Code {
-	switch code {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return codes.InvalidArgument
-	case http.StatusUnauthorized:
-		return codes.Unauthenticated
-	case http.StatusForbidden:
-		return codes.PermissionDenied
-	case http.StatusNotFound:
-		return codes.Unimplemented
-	case http.StatusTooManyRequests:
-		return codes.ResourceExhausted
-	default:
-		return codes.Unavailable
-	}
 }
 
 // opened is how many connections were opened so far.

@@ -46,6 +46,14 @@ type Call struct {
 	Deadline time.Time
 }
 
+// Bound returns a context of the call, which ends at its deadline.
+func (c Call) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, c.Deadline)
+}
+
 // Answer is how a call ended.
 type Answer struct {
 	// Code is the status of gRPC, 0 for OK.
