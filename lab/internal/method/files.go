@@ -101,7 +101,7 @@ func (n name) noServiceIn(known *protoregistry.Files, files []string) error {
 	for file := range known.RangeFiles {
 		for _, name := range names(file.Services(), protoreflect.ServiceDescriptor.FullName) {
 			if name == n.whole() {
-				return fmt.Errorf("%s is a service: write %s/METHOD%s", name, name, listMethods(known, name))
+				return n.isService(known)
 			}
 			services = append(services, name)
 		}

@@ -76,10 +76,7 @@ func parseName(text string) (name, error) {
 	if cut < 0 {
 		cut = strings.LastIndexByte(rest, '.')
 	}
-	if cut < 0 {
-		cut = len(rest) - 1
-	}
-	n := name{service: rest[:max(cut, 0)], method: rest[min(cut+1, len(rest)):]}
+	n := name{service: rest[:max(cut, 0)], method: rest[cut+1:]}
 	if !protoreflect.FullName(n.service).IsValid() || !protoreflect.Name(n.method).IsValid() {
 		return name{}, fmt.Errorf("method %q: write pkg.Service/Method", schema.OneLine(text))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -98,25 +99,25 @@ func (m *Method) Requests(ctx context.Context, data Data) (*Requests, error) {
 
 // lists returns the documents of each call.
 func (m *Method) lists(t *template) (lists [][]document, err error) {
-	documents, err := t.documents()
+	documents, err := document{t, 0, len(t.text)}.cut(false)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range documents {
 		inside := []document{d}
 		if d.isArray() {
-			if inside, err = d.elements(); err != nil {
+			if inside, err = d.cut(true); err != nil {
 				return nil, err
 			}
 		}
-		if m.Kind.CallerStreams() && !areArrays(inside) {
+		if m.Kind.CallerStreams() && (len(inside) == 0 || slices.ContainsFunc(inside, func(d document) bool { return !d.isArray() })) {
 			lists = append(lists, inside)
 			continue
 		}
 		for _, one := range inside {
 			list := []document{one}
 			if m.Kind.CallerStreams() {
-				if list, err = one.elements(); err != nil {
+				if list, err = one.cut(true); err != nil {
 					return nil, err
 				}
 			}
@@ -127,15 +128,6 @@ func (m *Method) lists(t *template) (lists [][]document, err error) {
 		return nil, fmt.Errorf("%s: there is no request in it; {} is an empty one", t.name)
 	}
 	return lists, nil
-}
-
-func areArrays(all []document) bool {
-	for _, d := range all {
-		if !d.isArray() {
-			return false
-		}
-	}
-	return len(all) > 0
 }
 
 func (r *Requests) newCall(list []document) (c call, err error) {
@@ -154,11 +146,10 @@ func (r *Requests) newCall(list []document) (c call, err error) {
 			return c, err
 		}
 	}
-	c.messages = make([]message, count)
-	for i := range c.messages {
-		c.messages[i] = listed[i%len(listed)]
-		constant = constant && c.messages[i].ready != nil
-		c.ready = append(c.ready, c.messages[i].ready)
+	for i := range count {
+		m := listed[i%len(list)]
+		c.messages, c.ready = append(c.messages, m), append(c.ready, m.ready)
+		constant = constant && m.ready != nil
 	}
 	if !constant {
 		c.ready = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,16 +35,24 @@ func FromServer(ctx context.Context, conn *grpc.ClientConn, method string, limit
 		return nil, err
 	}
 	s := server{conn: conn, limit: limit}
-	m, err := s.resolve(ctx, n)
+	var m *Method
+	err = s.ask(ctx, func(ctx context.Context, r conversation) (err error) {
+		m, err = r.resolve(ctx, n)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", conn.Target(), err)
 	}
-	m.ask = s.describe
+	m.ask = func(ctx context.Context, name protoreflect.FullName) (types *dynamicpb.Types, err error) {
+		err = s.ask(ctx, func(ctx context.Context, r conversation) error {
+			files, err := r.files(ctx, string(name))
+			types = dynamicpb.NewTypes(files)
+			return err
+		})
+		return types, err
+	}
 	return m, nil
 }
-
-// errNotSent is why a service is not described by a server that has answered.
-var errNotSent = errors.New("it sent files without it")
 
 // server is one that is asked for descriptions.
 type server struct {
@@ -54,50 +63,23 @@ type server struct {
 // conversation is one about what a server serves.
 type conversation struct{ *schema.Reflection }
 
-func (s server) begin() conversation {
-	return conversation{schema.NewReflection(func(ctx context.Context, path string) (schema.Stream, error) {
+// ask has a conversation, and says in one line why it failed, where its status alone does
+// not.
+func (s server) ask(ctx context.Context, about func(context.Context, conversation) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	r := conversation{schema.NewReflection(func(ctx context.Context, path string) (schema.Stream, error) {
 		return s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, path,
 			grpc.MaxCallRecvMsgSize(schema.MaxBytes))
 	})}
-}
-
-func (s server) resolve(ctx context.Context, n name) (*Method, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	r := s.begin()
 	defer r.Close()
-	m, err := r.resolve(ctx, n)
-	return m, s.explain(ctx, err)
-}
-
-// describe returns the types of the file that has a message in it.
-func (s server) describe(ctx context.Context, full protoreflect.FullName) (*dynamicpb.Types, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	r := s.begin()
-	defer r.Close()
-	set, err := r.Files(ctx, string(full))
-	if err != nil {
-		return nil, s.explain(ctx, err)
-	}
-	files, err := schema.Link(set)
-	if err != nil {
-		return nil, s.explain(ctx, err)
-	}
-	return dynamicpb.NewTypes(files), nil
-}
-
-// explain says in one line why reflection failed, where its status alone does not.
-func (s server) explain(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
+	err := about(ctx, r)
 	if wrong := (*schema.DescriptionError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("%w: %s", err, useFiles)
 	}
 	st, ours := status.FromError(err)
 	switch text := schema.OneLine(st.Message()); {
-	case !ours:
+	case err == nil || !ours:
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
@@ -114,20 +96,25 @@ func (s server) explain(ctx context.Context, err error) error {
 	}
 }
 
+// files returns the file that has a symbol, and all that it imports.
+func (r conversation) files(ctx context.Context, symbol string) (*protoregistry.Files, error) {
+	set, err := r.Files(ctx, symbol)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Link(set)
+}
+
 func (r conversation) resolve(ctx context.Context, n name) (*Method, error) {
-	set, err := r.Files(ctx, n.service)
+	files, err := r.files(ctx, n.service)
 	if refused := (*schema.RefusedError)(nil); errors.As(err, &refused) {
 		return nil, r.noService(ctx, n, refused)
 	} else if err != nil {
 		return nil, err
 	}
-	files, err := schema.Link(set)
-	if err != nil {
-		return nil, err
-	}
 	m, err := n.find(files)
 	if errors.Is(err, errNoService) {
-		return nil, r.noService(ctx, n, errNotSent)
+		return nil, r.noService(ctx, n, errors.New("it sent files without it"))
 	}
 	return m, err
 }
@@ -136,35 +123,24 @@ func (r conversation) resolve(ctx context.Context, n name) (*Method, error) {
 // knows no more than its name.
 func (r conversation) noService(ctx context.Context, n name, why error) error {
 	known, err := r.Services(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("reflection does not describe %s (%w): %s", n.service, why, useFiles)
-	}
-	for _, service := range known {
-		switch service {
-		case n.service:
-			return fmt.Errorf("the server has %s but does not describe it (%w): %s", n.service, why, useFiles)
-		case n.whole():
-			return r.noMethod(ctx, service)
-		}
+	case slices.Contains(known, n.service):
+		return fmt.Errorf("the server has %s but does not describe it (%w): %s", n.service, why, useFiles)
+	case slices.Contains(known, n.whole()):
+		files, _ := r.files(ctx, n.whole()) // without them there is no list of methods
+		return n.isService(files)
 	}
 	return fmt.Errorf("no service %s%s", n.service, among("services there", n.service, known))
 }
 
-// noMethod tells somebody who named a service alone what its methods are.
-func (r conversation) noMethod(ctx context.Context, service string) error {
+// isService tells somebody who named a service alone what its methods are.
+func (n name) isService(files *protoregistry.Files) error {
+	found, _ := files.FindDescriptorByName(protoreflect.FullName(n.whole()))
 	list := ""
-	if set, err := r.Files(ctx, service); err == nil {
-		if files, err := schema.Link(set); err == nil {
-			list = listMethods(files, service)
-		}
+	if service, ok := found.(protoreflect.ServiceDescriptor); ok {
+		list = among("its methods", "", names(service.Methods(), protoreflect.MethodDescriptor.Name))
 	}
-	return fmt.Errorf("%s is a service: write %s/METHOD%s", service, service, list)
-}
-
-func listMethods(files *protoregistry.Files, service string) string {
-	found, _ := files.FindDescriptorByName(protoreflect.FullName(service))
-	if described, ok := found.(protoreflect.ServiceDescriptor); ok {
-		return among("its methods", "", names(described.Methods(), protoreflect.MethodDescriptor.Name))
-	}
-	return ""
+	return fmt.Errorf("%s is a service: write %s/METHOD%s", n.whole(), n.whole(), list)
 }

@@ -101,19 +101,11 @@ func (t *template) readHole(begin int) (end int, err error) {
 	return end, nil
 }
 
-// documents cuts a template into its JSON values: one behind the other, by lines or not.
-func (t *template) documents() ([]document, error) {
-	return document{t, 0, len(t.text)}.cut(false)
-}
-
 // isArray reports whether a document is a list.
 func (d document) isArray() bool { return d.masked[d.begin] == '[' }
 
-// elements returns the values of an array.
-func (d document) elements() ([]document, error) { return d.cut(true) }
-
-// cut returns the values that stand side by side in a part of the text, or in the
-// array that it is.
+// cut returns the values that stand side by side in a part of the text, by lines or not,
+// or in the array that it is.
 func (d document) cut(array bool) (all []document, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(d.masked[d.begin:d.end]))
 	if array {
