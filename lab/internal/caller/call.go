@@ -2,7 +2,6 @@ package caller
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"time"
@@ -89,25 +88,11 @@ func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn, call traffic
 	if err != nil {
 		return failed(err)
 	}
-	messages := c.options.Messages(call.Number)
-	var sent traffic.Volume
-	var answer traffic.Answer
-	if c.options.ServerStreams && len(messages) > 1 {
-		// Both ways at a time: a server that answers while it reads must not
-		// wait for a caller that writes first.
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			sent = send(stream, messages)
-		}()
-		answer = c.receive(stream)
-		cancel() // a server that has ended may leave us writing
-		<-over
-	} else {
-		sent = send(stream, messages)
-		answer = c.receive(stream)
+	answer, err := c.options.Exchange(&grpcStream{ClientStream: stream, many: c.options.ServerStreams}, c.options.Messages(call.Number), cancel)
+	if err != nil {
+		failure := failed(err)
+		answer.Code, answer.Message = failure.Code, failure.Message
 	}
-	answer.Sent = sent
 	if c.options.WorkerKey != "" {
 		header, _ := stream.Header() // an error is that of the call, which has ended
 		answer.Worker = c.worker(header, stream.Trailer())
@@ -115,41 +100,22 @@ func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn, call traffic
 	return answer
 }
 
-// send sends what the server takes: when it has ended the call, receive tells why.
-func send(stream grpc.ClientStream, messages [][]byte) (sent traffic.Volume) {
-	for _, message := range messages {
-		if stream.SendMsg(message) != nil {
-			return sent
-		}
-		sent.Messages++
-		sent.Bytes += int64(len(message))
-	}
-	_ = stream.CloseSend() // the same
-	return sent
+// grpcStream is a stream of grpc-go.
+type grpcStream struct {
+	grpc.ClientStream
+
+	many, over bool
 }
 
-// receive reads the answers up to the end of the call.
-func (c *Client) receive(stream grpc.ClientStream) (answer traffic.Answer) {
-	var size int
-	var first time.Time
-	var got traffic.Volume
-	for {
-		err := stream.RecvMsg(&size)
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				answer = failed(err)
-			}
-			break
-		}
-		got.Messages++
-		got.Bytes += int64(size)
-		if !c.options.ServerStreams {
-			break // grpc-go has read the status, too
-		}
-		if first.IsZero() {
-			first = time.Now()
-		}
+// Send sends a message.
+func (s *grpcStream) Send(message []byte) error { return s.SendMsg(message) }
+
+// Receive reads the size of an answer.
+func (s *grpcStream) Receive() (size int, err error) {
+	if s.over {
+		return 0, io.EOF
 	}
-	answer.Received, answer.First = got, first
-	return answer
+	err = s.RecvMsg(&size)
+	s.over = !s.many // behind a single answer grpc-go has read the status, too
+	return size, err
 }
