@@ -234,7 +234,7 @@ var layers = map[string]layer{
 	},
 	"lab/internal/socketcaller": {
 		inside:  []string{"client", "lab/internal/httpcaller", "lab/internal/traffic"},
-		outside: []string{"google.golang.org/grpc/codes"},
+		outside: []string{"golang.org/x/sync", "google.golang.org/grpc/codes"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
 	// What was asked of a load. Whoever searches hands in what makes the calls.

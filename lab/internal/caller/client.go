@@ -83,7 +83,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{options: o, desc: grpc.StreamDesc{StreamName: method, ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
 	c.call = []grpc.CallOption{grpc.ForceCodecV2(codec{})}
 	c.dial = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.dialer}), grpc.WithContextDialer(c.dialer.dial), grpc.WithNoProxy()}
-	if o.Strategy.kind == roundRobin {
+	if o.Strategy == roundRobin {
 		c.dial = append(c.dial, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
 	if err := c.prepare(); err != nil {
@@ -95,11 +95,7 @@ func New(o Options) (*Client, error) {
 // prepare makes the connections that live as long as the client. With one for each
 // call it makes one all the same, so that a wrong target is told at once.
 func (c *Client) prepare() error {
-	n := 1
-	if c.options.Strategy.kind == pool {
-		n = c.options.Strategy.size
-	}
-	for range n {
+	for range max(c.options.Strategy.Lasting(), 1) {
 		conn, err := c.open()
 		if err != nil {
 			c.Close()
@@ -107,7 +103,7 @@ func (c *Client) prepare() error {
 		}
 		c.conns = append(c.conns, conn)
 	}
-	if c.options.Strategy.kind == perCall {
+	if c.options.Strategy == perCall {
 		c.Close()
 		c.conns = nil
 	}
@@ -165,7 +161,7 @@ func (c *Client) String() string {
 	if secure(c.options.Credentials) {
 		text += " with TLS"
 	}
-	if c.options.Strategy.kind != roundRobin {
+	if c.options.Strategy != roundRobin {
 		return text
 	}
 	if c.options.DNSInterval > 0 {

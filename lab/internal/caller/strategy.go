@@ -20,83 +20,66 @@ const DefaultDNSInterval = 30 * time.Second
 // mostConnections bounds a pool.
 const mostConnections = 10_000
 
-// kind is one way to share connections.
-type kind uint8
+// Strategy is how calls share connections: so many, in turn, or in another way. The zero
+// value has all calls on one.
+type Strategy int
 
 const (
-	single kind = iota
-	pool
-	perCall
-	roundRobin
+	perCall    Strategy = -1
+	roundRobin Strategy = -2
 )
 
-// Strategy is how calls share connections. The zero value has all calls on one.
-//
-// Shape: made by the functions below, or ParseStrategy.
-type Strategy struct {
-	kind kind
-	size int // of a pool
-}
-
 // Single has all calls on one connection.
-func Single() Strategy { return Strategy{kind: single} }
+func Single() Strategy { return 0 }
 
 // Pool spreads calls over n connections, in turn.
-func Pool(n int) Strategy { return Strategy{kind: pool, size: n} }
+func Pool(n int) Strategy { return Strategy(n) }
 
 // PerCall opens a connection for each call, and closes it behind the answer. The call
 // has waited for the connection; what closing costs is not in its latency.
-func PerCall() Strategy { return Strategy{kind: perCall} }
+func PerCall() Strategy { return perCall }
 
 // RoundRobin has a connection to each address of a name, and spreads calls over those
 // in turn, as grpc-go does with the policy round_robin.
-func RoundRobin() Strategy { return Strategy{kind: roundRobin} }
+func RoundRobin() Strategy { return roundRobin }
 
 // ParseStrategy reads a strategy: single, per-call, round-robin, or the number of
 // connections of a pool, 1 to 10,000.
 //
 // Errors: one line for anything else.
 func ParseStrategy(text string) (Strategy, error) {
-	switch text {
-	case "single":
-		return Single(), nil
-	case "per-call":
-		return PerCall(), nil
-	case "round-robin":
-		return RoundRobin(), nil
+	for _, s := range []Strategy{Single(), perCall, roundRobin} {
+		if text == s.String() {
+			return s, nil
+		}
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > mostConnections {
-		return Strategy{}, fmt.Errorf("connections %.40q: want single, per-call, round-robin or a number from 1 to %d", text, mostConnections)
+		return 0, fmt.Errorf("connections %.40q: want single, per-call, round-robin or a number from 1 to %d", text, mostConnections)
 	}
 	return Pool(n), nil
 }
 
 // String writes the strategy as ParseStrategy reads it.
 func (s Strategy) String() string {
-	switch s.kind {
-	case pool:
-		return strconv.Itoa(s.size)
+	switch s {
+	case Single():
+		return "single"
 	case perCall:
 		return "per-call"
 	case roundRobin:
 		return "round-robin"
-	default:
-		return "single"
 	}
+	return strconv.Itoa(int(s))
 }
 
 // Lasting is how many connections live as long as the client: 0 with PerCall, and 1 for
 // each address with RoundRobin.
 func (s Strategy) Lasting() int {
-	switch s.kind {
-	case pool:
-		return s.size
-	case perCall:
+	if s == perCall {
 		return 0
-	default:
-		return 1
 	}
+	return max(int(s), 1)
 }
 
 // MostUnderWay is how many calls may be under way with the descriptors that this
@@ -105,7 +88,7 @@ func (s Strategy) Lasting() int {
 func (s Strategy) MostUnderWay() int {
 	const others = 100 // descriptors that are no connection
 	var limit syscall.Rlimit
-	if s.kind != perCall || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+	if s != perCall || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return traffic.DefaultMost
 	}
 	most := uint64(traffic.DefaultMost) + others
@@ -148,7 +131,7 @@ func CheckTarget(target string) error {
 
 // target completes a target for the strategy: a name is looked up by DNS.
 func (s Strategy) target(target string) string {
-	if s.kind == roundRobin && !strings.Contains(target, ":/") {
+	if s == roundRobin && !strings.Contains(target, ":/") {
 		return "dns:///" + target
 	}
 	return target

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/client"
@@ -24,43 +24,32 @@ const (
 //
 // Errors: the first; then none is left open.
 func open(ctx context.Context, url string, n int, o client.Options) ([]*client.Client, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	all := make([]*client.Client, n)
-	var opening sync.WaitGroup
-	for first := range min(atATime, n) {
-		opening.Go(func() {
-			for i := first; i < n && ctx.Err() == nil; i += atATime {
-				c, err := client.Dial(ctx, url, o)
-				if err != nil {
-					cancel(err)
-					return
-				}
-				all[i] = c
-			}
+	opening, ctx := errgroup.WithContext(ctx)
+	opening.SetLimit(atATime)
+	for i := range all {
+		opening.Go(func() (err error) {
+			all[i], err = client.Dial(ctx, url, o)
+			return err
 		})
 	}
-	opening.Wait()
-	if ctx.Err() != nil {
+	if err := opening.Wait(); err != nil {
 		closeAll(all)
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
 	return all, nil
 }
 
 // closeAll closes sockets, some at a time: each may wait for its server.
 func closeAll(all []*client.Client) {
-	var closing sync.WaitGroup
-	for first := range min(atATime, len(all)) {
-		closing.Go(func() {
-			for i := first; i < len(all); i += atATime {
-				if all[i] != nil {
-					all[i].Close()
-				}
-			}
-		})
+	var closing errgroup.Group
+	closing.SetLimit(atATime)
+	for _, c := range all {
+		if c != nil {
+			closing.Go(func() error { c.Close(); return nil })
+		}
 	}
-	closing.Wait()
+	_ = closing.Wait() // closing has no error
 }
 
 // failed is the answer to a request that has ended with an error. Texts have no name and
