@@ -228,7 +228,7 @@ var layers = map[string]layer{
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
 	"lab/internal/httpcaller": {
-		inside:  []string{"lab/internal/traffic"},
+		inside:  []string{"lab/internal/caller", "lab/internal/traffic"},
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},

@@ -50,11 +50,12 @@ type Options struct {
 //
 // Life: New; Ready if wanted; calls; Close when all have ended.
 type Client struct {
+	Dialer
+
 	options Options
 	desc    grpc.StreamDesc
 	call    []grpc.CallOption
-	dial    []grpc.DialOption
-	dialer  dialer
+	with    []grpc.DialOption
 	conns   []*grpc.ClientConn // none with PerCall
 }
 
@@ -82,9 +83,9 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{options: o, desc: grpc.StreamDesc{StreamName: method, ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
 	c.call = []grpc.CallOption{grpc.ForceCodecV2(codec{})}
-	c.dial = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.dialer}), grpc.WithContextDialer(c.dialer.dial), grpc.WithNoProxy()}
+	c.with = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.Dialer}), grpc.WithContextDialer(c.dial), grpc.WithNoProxy()}
 	if o.Strategy == roundRobin {
-		c.dial = append(c.dial, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
+		c.with = append(c.with, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (c *Client) prepare() error {
 }
 
 func (c *Client) open() (*grpc.ClientConn, error) {
-	return grpc.NewClient(c.options.Strategy.target(c.options.Target), c.dial...)
+	return grpc.NewClient(c.options.Strategy.target(c.options.Target), c.with...)
 }
 
 // Ready opens the connections that live as long as the client, and returns when all can
@@ -125,7 +126,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 	for _, conn := range c.conns {
 		for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
-			if state == connectivity.TransientFailure && c.dialer.hopeless() {
+			if state == connectivity.TransientFailure && c.hopeless() {
 				return c.unreachable(nil)
 			}
 			if !conn.WaitForStateChange(ctx, state) {
@@ -140,20 +141,14 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 func (c *Client) unreachable(err error) error {
-	switch last := c.dialer.last.Load(); {
+	switch last := c.last.Load(); {
 	case last != nil:
 		err = *last
-	case c.dialer.opened.Load() > 0:
+	case c.opened.Load() > 0:
 		err = errors.New("connections were opened and came to nothing")
 	}
 	return fmt.Errorf("target %.80q cannot be reached: %w", c.options.Target, err)
 }
-
-// Opened returns how many connections were opened so far, to any address.
-func (c *Client) Opened() int64 { return c.dialer.opened.Load() }
-
-// Undialed returns how many connections could not be opened so far.
-func (c *Client) Undialed() int64 { return c.dialer.failed.Load() }
 
 // String describes how the client calls.
 func (c *Client) String() string {

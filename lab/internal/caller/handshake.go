@@ -16,7 +16,7 @@ import (
 type watched struct {
 	credentials.TransportCredentials
 
-	dialer *dialer
+	dialer *Dialer
 }
 
 // ClientHandshake is that of the credentials.
@@ -36,7 +36,7 @@ func (w watched) Clone() credentials.TransportCredentials {
 
 // hopeless reports whether the last connection failed for a reason that will be the same
 // at the next attempt: one side does not speak TLS, or one does not trust the other.
-func (d *dialer) hopeless() bool {
+func (d *Dialer) hopeless() bool {
 	last := d.last.Load()
 	if last == nil {
 		return false

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,10 +54,11 @@ func For(o Options) (Caller, error) { //nolint:ireturn // one of two
 //
 // Life: New; Ready if wanted; calls; Close when all have ended.
 type Client struct {
+	caller.Dialer
+
 	options   Options
 	host, url string
 	header    http.Header // of each call
-	dialer    dialer
 	transport *http.Transport
 	ways      []way // in turn
 }
@@ -95,8 +97,9 @@ func New(o Options) (*Client, error) {
 	if o.TLS != nil {
 		c.url = "https://" + host + o.Method
 	}
-	c.dialer.network, c.dialer.address = network, address
-	c.transport = c.newTransport()
+	c.transport = c.newTransport(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return c.Dial(ctx, network, address)
+	})
 	switch {
 	case c.perCall():
 		c.add(ownLane{})
@@ -128,9 +131,9 @@ func header(o Options) http.Header {
 }
 
 // newTransport knows how connections are opened.
-func (c *Client) newTransport() *http.Transport {
+func (c *Client) newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	t := &http.Transport{
-		DialContext: c.dialer.dial, TLSClientConfig: c.options.TLS.Clone(), DisableCompression: true, Protocols: &http.Protocols{},
+		DialContext: dial, TLSClientConfig: c.options.TLS.Clone(), DisableCompression: true, Protocols: &http.Protocols{},
 	}
 	switch {
 	case c.options.Way.HTTP == one:
@@ -163,9 +166,6 @@ func (c *Client) newLane() *lane {
 	scheme, _, _ := strings.Cut(c.url, ":")
 	return newLane(c.transport, scheme)
 }
-
-// Opened returns how many connections were opened so far.
-func (c *Client) Opened() int64 { return c.dialer.opened.Load() }
 
 // String describes how the client calls.
 func (c *Client) String() string {

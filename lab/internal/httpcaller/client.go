@@ -20,11 +20,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -53,9 +53,10 @@ type Options struct {
 //
 // Life: New; Ready if wanted; calls; Close when all have ended.
 type Client struct {
+	caller.Dialer
+
 	options Options
 	client  http.Client
-	opened  atomic.Int64
 }
 
 var (
@@ -76,16 +77,8 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{options: o}
-	var dialer net.Dialer
 	c.client.Transport = &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, Proxy: nil,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err == nil {
-				c.opened.Add(1)
-			}
-			return conn, err
-		},
+		DisableKeepAlives: true, DisableCompression: true, Proxy: nil, DialContext: c.Dial,
 	}
 	c.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
@@ -139,9 +132,6 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // String says how calls are made.
 func (c *Client) String() string { return "HTTP requests, each over a connection of its own" }
-
-// Opened returns how many connections were opened so far.
-func (c *Client) Opened() int64 { return c.opened.Load() }
 
 // Close ends the connections.
 func (c *Client) Close() { c.client.CloseIdleConnections() }
