@@ -13,8 +13,11 @@ import (
 // Errors: of Receive: io.EOF is the end of a call that went well.
 // Concurrency: one goroutine sends while another receives.
 type Stream interface {
+	// Send sends an encoded message.
 	Send(message []byte) error
+	// CloseSend says that there are no more.
 	CloseSend() error
+	// Receive waits for an answer and returns its bytes.
 	Receive() (size int, err error)
 }
 
