@@ -46,12 +46,10 @@ func (t Two) Check() error {
 // firstDifference finds the first line that is not the same.
 func firstDifference(a, b string) (line int, was, is string) {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range max(len(left), len(right)) {
-		if was, is = at(left, i), at(right, i); was != is {
-			return i + 1, strings.TrimSpace(was), strings.TrimSpace(is)
-		}
+	for was == is && line < max(len(left), len(right)) {
+		was, is, line = at(left, line), at(right, line), line+1
 	}
-	return 0, "", ""
+	return line, strings.TrimSpace(was), strings.TrimSpace(is)
 }
 
 // common are the cells that both have.
@@ -105,13 +103,8 @@ func bAgainstA(v verdict) (where, base, other string) {
 func (t Two) Document() Document {
 	d := Document{Title: "Two runs of " + t.A.Scenario, Lead: "A: " + t.NameA + ". B: " + t.NameB + "."}
 	verdicts, err := t.verdicts()
-	switch {
-	case err != nil:
-		d.Answer = []string{"Not judged: " + err.Error() + "."}
-	case len(verdicts) == 0:
-		d.Answer = []string{"The scenario claims nothing of what both have: these are figures to look at, without a verdict."}
-	default:
-		d.Answer, d.Words = tell(verdicts, t.A.Quick, bAgainstA)
+	d.judged(verdicts, err, t.A.Quick, bAgainstA, "The scenario claims nothing of what both have: these are figures to look at, without a verdict.", compareText)
+	if len(verdicts) > 0 {
 		first := verdicts[0].claim
 		if d.Picture = bars(first.Load, first.Figure, nil, t.arms(first.Other)); d.Picture != nil {
 			d.Picture.Title = first.Other + " at " + d.Picture.Title
@@ -124,7 +117,6 @@ func (t Two) Document() Document {
 	if !slices.Equal(t.A.Machine, t.B.Machine) {
 		d.Words = append(d.Words, "The machines differ. A: "+strings.Join(t.A.Machine, " ")+" B: "+strings.Join(t.B.Machine, " "))
 	}
-	d.add(Section{Heading: "What was compared", Text: []string{compareText}, Tables: []Table{verdictTable(verdicts, t.A.Quick, bAgainstA)}})
 	d.add(Section{
 		Heading: "Figures", Tables: figureTables(t.common(), cellsOf(t.A), cellsOf(t.B)),
 		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},

@@ -24,21 +24,13 @@ func (r Run) Document() Document {
 		d.Title += ": " + strings.TrimSuffix(r.Result.About, ".")
 	}
 	verdicts, err := judge(primaryFirst(r.Result.Claims), all, all, func(figure string) string { return withheld(r.Result, figure) })
-	switch {
-	case err != nil:
-		d.Answer = []string{"Not judged: " + err.Error() + "."}
-	case len(verdicts) == 0:
-		d.Answer = []string{"The scenario claims nothing: these are figures to look at, without a verdict."}
-	default:
-		d.Answer, d.Words = tell(verdicts, r.Result.Quick, armAgainst)
-		if !verdicts[0].claim.Primary {
-			d.Words = append(d.Words, "The scenario has no claim that decides; all carry a correction for their number.")
-		}
+	d.judged(verdicts, err, r.Result.Quick, armAgainst, "The scenario claims nothing: these are figures to look at, without a verdict.", verdictText)
+	if len(verdicts) > 0 && !verdicts[0].claim.Primary {
+		d.Words = append(d.Words, "The scenario has no claim that decides; all carry a correction for their number.")
 	}
 	d.Words = append(d.Words, r.limits()...)
 	raw := r.raw(all)
 	d.Picture = r.main(all, raw)
-	d.add(Section{Heading: "What was compared", Text: []string{verdictText}, Tables: []Table{verdictTable(verdicts, r.Result.Quick, armAgainst)}})
 	d.add(Section{Heading: "Figures", Text: []string{figuresText}, Tables: figureTables(keysOf(r.Result, all, all), all, all)})
 	d.add(Section{Heading: "Errors", Text: []string{errorsText}, Pictures: r.pictures(all, "errors"), Tables: []Table{r.errorTable(all)}})
 	d.add(Section{Heading: "Latency", Text: []string{latencyText}, Pictures: append(r.latencies(all), raw.tails...)})
@@ -128,11 +120,8 @@ func (r Run) closed() string {
 			names = append(names, l.Name)
 		}
 	}
-	switch len(names) {
-	case 0:
+	if len(names) == 0 {
 		return ""
-	case len(r.Result.Loads):
-		return "Closed loops: callers wait for answers, so a slow arm is asked less often. Do not set these latencies beside those of an open loop."
 	}
 	return fmt.Sprintf("Closed loops (callers wait for answers, so a slow arm is asked less often): %s. Do not set their latencies beside those of an open loop.", strings.Join(names, ", "))
 }

@@ -15,7 +15,7 @@ import (
 // columns are the figures that people look at first, in this order, in two tables.
 func columns() [][]string {
 	return [][]string{
-		{"p50", "p95", "p99", "p99.9", "total", "errors"},
+		{"p50", "p95", "p99", "p99.9", "first_p50", "first_p99", "total", "errors"},
 		{"rate", "cpu_all", "connections", "spread", "over_ideal", "over_ideal_mean", "recovery", "rebalance"},
 	}
 }

@@ -96,7 +96,7 @@ func TestRunSummary(t *testing.T) {
 		{
 			name:  "closed",
 			spoil: func(r *result.Run) { r.Loads[0].Open, r.Loads[1].Open, r.Claims = false, false, nil },
-			want:  []string{"The scenario claims nothing: these are figures to look at", "Closed loops: callers wait for answers", envy},
+			want:  []string{"The scenario claims nothing: these are figures to look at", "Closed loops (callers wait for answers, so a slow arm is asked less often): 70/s, 80/s.", envy},
 		},
 		{
 			name: "no primary claim, many others",

@@ -24,17 +24,16 @@ type verdict struct {
 
 // primaryFirst puts the claim that decides before the others.
 func primaryFirst(claims []result.Claim) []result.Claim {
-	claims = slices.Clone(claims)
-	slices.SortStableFunc(claims, func(a, b result.Claim) int {
-		switch {
-		case a.Primary == b.Primary:
-			return 0
-		case a.Primary:
-			return -1
-		}
-		return 1
-	})
-	return claims
+	return toFront(claims, func(c result.Claim) bool { return c.Primary })
+}
+
+// toFront puts the first that is so before all others.
+func toFront[T any](all []T, so func(T) bool) []T {
+	i := slices.IndexFunc(all, so)
+	if i < 0 {
+		return all
+	}
+	return slices.Concat(all[i:i+1], all[:i], all[i+1:])
 }
 
 // judge compares the blocks of b with those of a, round by round. Of the claims the primary
@@ -177,8 +176,8 @@ func tell(all []verdict, quick bool, of sides) (answer, others []string) {
 		where, base, other := of(v)
 		return v.sentence(where, base, other, once)
 	}
-	if known := slices.IndexFunc(all, func(v verdict) bool { return v.base.known+v.other.known > 0 }); once && known > 0 {
-		all = slices.Concat(all[known:known+1], all[:known], all[known+1:]) // a figure, where it decides nothing
+	if once { // a figure, where it decides nothing
+		all = toFront(all, func(v verdict) bool { return v.base.known+v.other.known > 0 })
 	}
 	answer = []string{sentence(all[0])}
 	switch {
@@ -205,6 +204,20 @@ func tell(all []verdict, quick bool, of sides) (answer, others []string) {
 		others = append(others, fmt.Sprintf("Of %d other comparisons %d have a verdict, and %d show a difference.", len(rest), decided, shown))
 	}
 	return answer, others
+}
+
+// judged begins a document with what is said of the claims, and has a table of them; nothing is
+// what is said without any.
+func (d *Document) judged(all []verdict, err error, quick bool, of sides, nothing, how string) {
+	switch {
+	case err != nil:
+		d.Answer = []string{"Not judged: " + err.Error() + "."}
+	case len(all) == 0:
+		d.Answer = []string{nothing}
+	default:
+		d.Answer, d.Words = tell(all, quick, of)
+	}
+	d.add(Section{Heading: "What was compared", Text: []string{how}, Tables: []Table{verdictTable(all, quick, of)}})
 }
 
 // verdictTable is what was compared.
