@@ -300,8 +300,8 @@ var layers = map[string]layer{
 		inside:     []string{"lab/internal/latency", "lab/internal/result", "lab/internal/traffic"},
 		documented: true, onlyTests: true,
 	},
-	// Charts as SVG, for reports and for docs/img.
-	"lab/internal/report": {inside: []string{"lab/internal/goal", "lab/internal/latency", "lab/internal/plot", "lab/internal/result", "lab/internal/stats", "lab/internal/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec"}, documented: true},
+	// What was found, for people, and charts as SVG for docs/img.
+	"lab/internal/report": {inside: []string{"lab/internal/goal", "lab/internal/latency", "lab/internal/result", "lab/internal/stats", "lab/internal/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec"}, documented: true},
 	"lab/internal/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"lab/cmd/...": {inside: []string{"internal/testkit/oneslot", "lab/internal/..."}, outside: anything},

@@ -107,17 +107,12 @@ func (d *drawing) line(l Line) {
 	if l.Pen == Dashed {
 		dash = ` stroke-dasharray="5 5"`
 	}
-	for _, points := range l.stretches() {
-		d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, d.places(points), l.Pen.color(), number(l.Pen.width()), dash)
-	}
+	d.put(`<polyline points="%s" stroke="%s" stroke-width="%s"%s/>`, d.places(l.Points), l.Pen.color(), number(l.Pen.width()), dash)
 }
 
-// places are points in the view box; a single one is a line of no length, which is a dot.
+// places are points in the view box.
 func (d *drawing) places(points []Point) string {
 	var b strings.Builder
-	if len(points) == 1 {
-		points = []Point{points[0], points[0]}
-	}
 	for i, p := range points {
 		if i > 0 {
 			b.WriteByte(' ')

@@ -2,7 +2,6 @@ package plot
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,53 +14,19 @@ func (c Chart) Words() string {
 	if c.Band.Label != "" {
 		fmt.Fprintf(&b, " From %s to %s: %s.", c.X.name(c.Band.From), c.X.name(c.Band.To), c.Band.Label)
 	}
-	for _, e := range c.Events {
-		if e.To > e.From {
-			fmt.Fprintf(&b, " From %s to %s: %s.", c.X.name(e.From), c.X.name(e.To), e.Label)
-		} else {
-			fmt.Fprintf(&b, " At %s: %s.", c.X.name(e.From), e.Label)
-		}
-	}
 	for _, l := range c.Lines {
-		fmt.Fprintf(&b, " %s: %s.", l.Label, strings.Join(c.told(&l), ", "))
+		var values []string
+		for _, tick := range c.X.Ticks {
+			values = append(values, c.Y.name(l.next(tick))+" at "+c.X.name(tick))
+		}
+		fmt.Fprintf(&b, " %s: %s.", l.Label, strings.Join(values, ", "))
 	}
 	fmt.Fprintf(&b, " %s", c.Note)
 	return strings.TrimSpace(b.String())
 }
 
-// told is what a line says: each of its points if they are marked, else what it is at the
-// ticks.
-func (c Chart) told(l *Line) (values []string) {
-	if l.Dots {
-		for i, p := range l.Points {
-			values = append(values, judged(c.Y.name(p.Y)+" at "+c.X.name(p.X), slices.Contains(l.marked, i)))
-		}
-		return values
-	}
-	for _, tick := range c.X.Ticks {
-		value := "none"
-		if y, ok := l.next(tick, c.X); ok {
-			value = c.Y.name(y)
-		}
-		values = append(values, value+" at "+c.X.name(tick))
-	}
-	return values
-}
-
-// judged adds to a value that it is not, if it is marked.
-func judged(value string, marked bool) string {
-	if marked {
-		return value + " (not judged)"
-	}
-	return value
-}
-
-// name is a value as people read it: as Format has it, or whole, with commas between
-// the thousands.
+// name is a value as people read it: whole, with commas between the thousands.
 func (a Axis) name(v float64) string {
-	if a.Format != nil {
-		return a.Format(v)
-	}
 	if a.Percent {
 		v *= 100
 	}
