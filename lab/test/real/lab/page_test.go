@@ -34,8 +34,12 @@ func open(t *testing.T, path string, more ...string) (page, console string) {
 	return p.Output(), strings.Join(said, "")
 }
 
-// The pages of a run and of a comparison are shown by a browser without an error, for
-// wide and narrow screens, light and dark.
+// measured opens all that is folded, and complains where a page scrolls sideways.
+const measured = `<script>document.querySelectorAll("details").forEach(d => d.open = true)
+if (document.documentElement.scrollWidth > document.documentElement.clientWidth) console.error("the page is wider than the screen")</script>`
+
+// The pages of a run and of a comparison are shown by a browser without an error and as
+// wide as the screen, for wide and narrow ones, light and dark.
 func TestPagesInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	run, err := made.Save(dir, made.Options{
@@ -56,6 +60,13 @@ func TestPagesInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, title := range map[string]string{lab.ReportFile: "<h1>made-up: Figures that nobody measured</h1>", lab.CompareReportFile: "<h1>Two runs of made-up</h1>"} {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(measured); err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
 		for _, screen := range [][]string{{"--window-size=1280,1000"}, {"--window-size=390,800", "--blink-settings=preferredColorScheme=0"}} {
 			page, console := open(t, filepath.Join(dir, name), screen...)
 			if console != "" || !strings.Contains(page, title) || !strings.Contains(page, "</svg>") {
