@@ -122,8 +122,7 @@ func (t Two) Document() Document {
 		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},
 	})
 	d.add(Section{Heading: "By load", Pictures: t.byLoad(), Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}})
-	method := Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}, Files: fileOf("The scenario of both", t.A.Text)}
-	d.Sections = append(d.Sections, method)
+	d.add(Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}, Files: []File{{"The scenario of both", t.A.Text}}})
 	return d
 }
 
@@ -147,12 +146,8 @@ func (t Two) byLoad() (pictures []*Picture) {
 	both := Run{Result: t.A}
 	series, _ := both.series()
 	for _, loads := range series {
-		var names []string
-		for _, l := range loads {
-			names = append(names, l.Name)
-		}
 		for _, arm := range both.drawOrder() {
-			for _, name := range []string{"errors", tailFigure(cellsOf(t.A), names...)} {
+			for _, name := range []string{"errors", tailFigure(cellsOf(t.A), "")} {
 				p := byLoad(fmt.Sprintf("%s: %s by load", arm, figureName(name)), loads, name, t.arms(arm))
 				if p != nil && len(pictures) < mostShares {
 					pictures = append(pictures, p)

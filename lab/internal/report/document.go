@@ -42,6 +42,7 @@ type File struct{ Name, Text string }
 // nothing is left but words.
 func (d *Document) add(s Section) {
 	s.Pictures = slices.DeleteFunc(s.Pictures, func(p *Picture) bool { return p == nil || p == d.Picture })
+	s.Files = slices.DeleteFunc(s.Files, func(f File) bool { return f.Text == "" })
 	s.Tables = slices.DeleteFunc(s.Tables, func(t Table) bool { return len(t.Rows) == 0 })
 	if len(s.Pictures)+len(s.Tables)+len(s.Files) > 0 {
 		d.Sections = append(d.Sections, s)

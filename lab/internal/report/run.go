@@ -33,7 +33,7 @@ func (r Run) Document() Document {
 	d.Picture = r.main(all, raw)
 	d.add(Section{Heading: "Figures", Text: []string{figuresText}, Tables: figureTables(keysOf(r.Result, all, all), all, all)})
 	d.add(Section{Heading: "Errors", Text: []string{errorsText}, Pictures: r.pictures(all, "errors"), Tables: []Table{r.errorTable(all)}})
-	d.add(Section{Heading: "Latency", Text: []string{latencyText}, Pictures: append(r.latencies(all), raw.tails...)})
+	d.add(Section{Heading: "Latency", Text: []string{latencyText}, Pictures: append(r.pictures(all, "p50", tailFigure(all, ""), "total"), raw.tails...)})
 	d.add(Section{Heading: "Over time", Text: []string{courseText}, Pictures: raw.courses})
 	d.add(Section{Heading: "Share of each worker", Text: []string{sharesText}, Pictures: append(raw.shares, r.pictures(all, "spread")...)})
 	costs := append(r.pictures(all, "cpu_all", "connections"), r.cost(all))

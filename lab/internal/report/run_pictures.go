@@ -85,15 +85,6 @@ func (r Run) pictures(all cells, names ...string) (pictures []*Picture) {
 	return pictures
 }
 
-// latencies are the median and a tail, as far as it is known.
-func (r Run) latencies(all cells) []*Picture {
-	var names []string
-	for _, l := range r.Result.Loads {
-		names = append(names, l.Name)
-	}
-	return r.pictures(all, "p50", tailFigure(all, names...), "total")
-}
-
 // armOf is an arm of a run on its way to a picture, by the name that it has there.
 type armOf struct {
 	Key
@@ -171,17 +162,20 @@ func lowToHigh(load, name string, of []armOf) string {
 	return fmt.Sprintf("%s (%s) to %s (%s)", lowest, low.beside(low.Label, load, name), highest, high.beside(high.Label, load, name))
 }
 
-// tailFigure is the highest quantile, at most p99, that some arm knows at two of the
-// loads, or at one where there is only one.
-func tailFigure(all cells, loads ...string) string {
+// tailFigure is the highest quantile, at most p99, that some arm knows at a load, or at two
+// of all loads if that is "".
+func tailFigure(all cells, load string) string {
 	for _, name := range []string{"p99", "p95"} {
-		known := map[string]bool{}
+		loads, known := map[string]bool{}, map[string]bool{}
 		for key, blocks := range all {
-			if slices.Contains(loads, key.load) && spreadOf(blocks, name).known > 0 {
-				known[key.load] = true
+			if load == "" || key.load == load {
+				loads[key.load] = true
+				if spreadOf(blocks, name).known > 0 {
+					known[key.load] = true
+				}
 			}
 		}
-		if len(known) >= min(2, len(loads)) {
+		if len(known) > 0 && len(known) >= min(2, len(loads)) {
 			return name
 		}
 	}

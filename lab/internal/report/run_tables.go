@@ -220,16 +220,8 @@ func (r Run) method() Section {
 		Heading: "How it was measured",
 		Text:    slices.Concat([]string{methodText}, run.Machine, run.Notes),
 		Tables:  []Table{t, arms, loads, r.blockTable()},
-		Files:   fileOf("The scenario, to repeat it", run.Text),
+		Files:   []File{{"The scenario, to repeat it", run.Text}},
 	}
-}
-
-// fileOf is a text that is shown as it is, if there is one.
-func fileOf(name, text string) []File {
-	if text == "" {
-		return nil
-	}
-	return []File{{name, text}}
 }
 
 const methodText = "In each round all arms ran once at each load, one at a time, in random order, with the same arrivals and service times. Latency counts from the moment a call was due in an open loop, from its start in a closed one; failed calls are not in it, and those that were not sent or not answered are in it with the age that they had reached. docs/lab-method.md explains the method, docs/lab-results.md this page."
