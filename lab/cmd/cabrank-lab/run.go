@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -48,6 +49,9 @@ const labRunExamples = `  # in a minute
   # the whole, with the report in a folder
   cabrank lab run connections --out connections
 
+  # again what was marked, or is missing after Ctrl-C
+  cabrank lab run connections --out connections --append
+
   # another one like it
   cabrank lab show connections > mine.yml
   cabrank lab run mine.yml --rounds 20`
@@ -58,6 +62,8 @@ type runFlags struct {
 	out    string
 	seed   uint64
 	rounds int
+	more   bool
+	kept   *result.Run // to go on with
 	set    []string
 	arms   []string
 }
@@ -95,6 +101,7 @@ func newLabRunCommand() *cobra.Command {
 	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
 	flags.StringArrayVar(&f.arms, "arm", nil, "`NAME` of an arm, to run it alone; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
+	flags.BoolVar(&f.more, "append", false, "go on with the run in --out: rounds that are marked or missing are run again")
 	return cmd
 }
 
@@ -131,8 +138,15 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 		}
 		s.SetRounds(f.rounds)
 	}
+	if f.out == "" && f.more {
+		return nil, errors.New("--append: with which run? give its folder as --out")
+	}
 	if f.out == "" {
 		f.out = s.Name + time.Now().Format("-2006-01-02-150405")
+	}
+	if f.more {
+		f.kept, err = result.Read(f.out)
+		return s, err
 	}
 	for _, name := range []string{result.RunFile, lab.ReportFile} {
 		if _, err := os.Stat(filepath.Join(f.out, name)); err == nil {
@@ -196,12 +210,16 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	context.AfterFunc(ctx, stop)     // a second signal ends it at once
 	files, _ := testbed.RaiseFiles() // what it is not allowed is found by the limits
 	limits := testbed.ReadLimits(files)
-	fmt.Fprintf(stderr, "%s: %d blocks, about %s; Ctrl-C ends it and keeps what was measured\n", s.Name, s.Blocks(), about(s.Estimate()))
+	how := fmt.Sprintf("%d blocks, about %s", s.Blocks(), about(s.Estimate()))
+	if f.more {
+		how = "going on with " + f.out
+	}
+	fmt.Fprintf(stderr, "%s: %s; Ctrl-C ends it and keeps what was measured\n", s.Name, how)
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
 	generator := []string{programs.Lab, "agent"}
 	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
+		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})
@@ -249,6 +267,9 @@ func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "\nThe report is %s.\n", file)
+	if done.Cut || slices.ContainsFunc(done.Blocks, func(b result.Block) bool { return !b.Judged() }) {
+		fmt.Fprintf(stdout, "The same with --out %s --append runs rounds again that are marked or missing.\n", f.out)
+	}
 	return nil
 }
 

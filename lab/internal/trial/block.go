@@ -34,7 +34,7 @@ func (t *trial) block(ctx context.Context, i int) error {
 		return err
 	}
 	t.run.Blocks = append(t.run.Blocks, b)
-	t.run.Took = time.Since(t.run.Began)
+	t.run.Took = t.elapsed()
 	p.Done, p.Left = &b, t.left(i+1)
 	t.tell(p)
 	return result.Save(t.Folder, t.run)

@@ -46,6 +46,9 @@ type Options struct {
 	Scenario *scenario.Scenario
 	// Folder is where the results go; it is made.
 	Folder string
+	// Kept is the run of the same scenario that is there already: its rounds that are
+	// marked or missing are run again, as further rounds. nil begins a new one.
+	Kept *result.Run
 	// Version is that of cabrank, Machine a sentence or some about where this runs.
 	Version string
 	Machine []string
@@ -94,15 +97,23 @@ type cell struct {
 //
 // Errors: one line. Without a block that was measured, nothing is left in the folder.
 func Run(ctx context.Context, o Options) (*result.Run, error) {
-	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}}
+	t := &trial{Options: o, run: newRun(o), out: map[string]string{}, took: map[string]time.Duration{}, since: time.Now()}
+	if o.Kept != nil {
+		if err := t.goOn(); err != nil {
+			return nil, err
+		}
+	}
 	made, err := makeFolder(filepath.Join(o.Folder, result.RawFolder))
 	if err != nil {
 		return nil, err
 	}
 	t.cells = t.arrange()
-	t.run.Planned = len(t.cells)
+	if err := t.more(); err != nil {
+		return nil, err
+	}
+	t.run.Planned = len(t.run.Blocks) + len(t.cells)
 	err = t.blocks(ctx)
-	t.run.Took = time.Since(t.run.Began)
+	t.run.Took = t.elapsed()
 	if len(t.run.Blocks) == 0 {
 		made.remove()
 		switch {
@@ -114,7 +125,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 			return nil, fmt.Errorf("nothing can be measured here: %s", together(t.run.LeftOut))
 		}
 	}
-	t.run.Cut = len(t.run.Blocks) < len(t.cells) || t.run.Cut
+	t.run.Cut = t.measuredMore() < len(t.cells) || t.run.Cut
 	if err != nil {
 		t.note("Ended early: " + err.Error() + ".")
 	}
@@ -153,6 +164,9 @@ type trial struct {
 	out map[string]string
 	// took is how long the last block of an arm at a load has taken, by both names.
 	took map[string]time.Duration
+	// since is when this run began, and before how long the one that is kept has taken.
+	since  time.Time
+	before time.Duration
 }
 
 // arrange lays out the blocks: in each round each load, and at each load the arms in an
@@ -161,10 +175,14 @@ func (t *trial) arrange() (cells []cell) {
 	s := t.Scenario
 	plans := make([][]stats.Round, len(s.Loads))
 	arms := make([][]int, len(s.Loads))
+	there := make([]int, len(s.Loads))
 	rounds := 0
 	for i := range s.Loads {
-		arms[i] = t.allowed(&s.Loads[i])
-		plans[i] = stats.Plan(s.Seed+uint64(i)<<32, s.RoundsAt(&s.Loads[i]), len(arms[i]))
+		l := &s.Loads[i]
+		arms[i] = t.allowed(l)
+		last, whole := t.there(l, arms[i])
+		end := min(last+max(s.RoundsAt(l)-whole, 0), result.MostRounds)
+		there[i], plans[i] = last, stats.Plan(s.Seed+uint64(i)<<32, end, len(arms[i]))[last:]
 		rounds = max(rounds, len(plans[i]))
 	}
 	for round := range rounds {
@@ -174,7 +192,7 @@ func (t *trial) arrange() (cells []cell) {
 			}
 			for place, which := range plans[i][round].Order {
 				cells = append(cells, cell{
-					arm: &s.Arms[arms[i][which]], load: &s.Loads[i], round: round + 1, order: place + 1, seed: plans[i][round].Seed,
+					arm: &s.Arms[arms[i][which]], load: &s.Loads[i], round: there[i] + round + 1, order: place + 1, seed: plans[i][round].Seed,
 				})
 			}
 		}
@@ -188,7 +206,7 @@ func (t *trial) allowed(l *scenario.Load) (arms []int) {
 		a := &t.Scenario.Arms[i]
 		if t.Allow != nil {
 			if why := t.Allow(a, l, t.generators(a, l)); why != "" {
-				t.run.LeftOut = append(t.run.LeftOut, fmt.Sprintf("%s at %s: %s.", a.Name, l.Name, why))
+				t.leaveOut(fmt.Sprintf("%s at %s: %s.", a.Name, l.Name, why))
 				continue
 			}
 		}
@@ -244,7 +262,7 @@ func (t *trial) settle(ctx context.Context, c *cell, err error) error {
 		return errEnded
 	case errors.As(err, &missing) && c.arm.Optional && !t.measured(c.arm.Name):
 		t.out[c.arm.Name] = missing.Error()
-		t.run.LeftOut = append(t.run.LeftOut, fmt.Sprintf("%s: %v.", c.arm.Name, missing))
+		t.leaveOut(fmt.Sprintf("%s: %v.", c.arm.Name, missing))
 		return nil
 	default:
 		return err

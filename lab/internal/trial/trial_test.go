@@ -317,6 +317,71 @@ func TestCut(t *testing.T) {
 	})
 }
 
+// A run that is kept goes on where rounds are marked or missing, with the blocks that a
+// longer run would have had; what is in it stays.
+func TestAppend(t *testing.T) {
+	marked := 3
+	noise := func(o *Options) {
+		blocks := 0
+		o.Noise = func() func() float64 {
+			blocks++
+			here := blocks
+			return func() float64 { return map[bool]float64{true: 0.5}[here == marked] }
+		}
+	}
+	kept, folder, err := run(t, &world{takes: 10 * time.Millisecond}, noise)
+	if err != nil || len(kept.Blocks) != 9 {
+		t.Fatal(err)
+	}
+	lost := kept.Blocks[marked-1]
+	kept.Blocks = kept.Blocks[:8] // as if Ctrl-C had ended it before the last
+	kept.Cut = true
+	again := func(change func(*Options)) (*result.Run, error) {
+		done, _, err := run(t, &world{takes: 10 * time.Millisecond}, func(o *Options) {
+			o.Folder, o.Kept = folder, kept
+			if change != nil {
+				change(o)
+			}
+		})
+		return done, err
+	}
+	done, err := again(nil)
+	if err != nil || done.Cut || done.Blocks[marked-1].Raw != lost.Raw || done.Planned != len(done.Blocks) || len(done.Blocks) <= 9 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for i := range done.Loads {
+		rounds := map[int]int{}
+		for _, b := range done.Blocks {
+			if b.Load == done.Loads[i].Name && b.Judged() {
+				rounds[b.Round]++
+			}
+		}
+		whole := 0
+		for _, n := range rounds {
+			if n == 2-i { // the second load has one arm
+				whole++
+			}
+		}
+		if whole != 3 {
+			t.Errorf("%s: %d whole rounds, want 3", done.Loads[i].Name, whole)
+		}
+	}
+	if read, err := result.Read(folder); err != nil || len(read.Blocks) != len(done.Blocks) || !strings.Contains(strings.Join(read.Notes, " "), "in place of rounds that were marked or missing, from block 9 on.") {
+		t.Errorf("%+v, %v", read, err)
+	}
+	kept = done
+	for want, change := range map[string]func(*Options){
+		"no round of the run that is there is marked or missing": nil,
+		"has another seed": func(o *Options) { o.Scenario.Seed++ },
+		"another scenario": func(o *Options) { o.Scenario.Text += "#" },
+		"another cabrank":  func(o *Options) { o.Version = "w" },
+	} {
+		if done, err := again(change); done != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestFolder(t *testing.T) {
 	w := &world{takes: time.Second}
 	o := w.options(t, parsed(t, text))
