@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,12 @@ pairs on. Runs with other seeds, and loads, are shown without a verdict. Runs of
 scenarios are refused, as are closed loops beside open ones. What two runs can tell, and
 what not: docs/lab-results.md.
 
-Exit status: 0 if they were compared, whatever came out; 1 if the report cannot be
-written; 2 if one cannot be read, or if they may not be compared.`
+--fail is how far B may be from A, such as 'p99<10%' or 'rate>-5%'. It is held by the whole
+interval of the verdict, so that it takes pairs; of two loads by the figures as they are.
+
+Exit status: 0 if they were compared and all of --fail held; 1 if one did not or could not be
+judged, or if the report cannot be written; 2 if one cannot be read, or if they may not be
+compared.`
 
 const labCompareExamples = `  # before and after a change, with the same seed
   cabrank lab run relay --seed 7 --out before
@@ -29,11 +34,15 @@ const labCompareExamples = `  # before and after a change, with the same seed
   # the same as a page and as JSON, into a folder
   cabrank lab compare before after --out difference
 
+  # as a check: exit status 1 unless p99 is shown to be less than 10 % higher
+  cabrank lab compare before after --fail 'p99<10%'
+
   # two loads: figures side by side
   cabrank lab compare monday/load.json tuesday/load.json`
 
 func newLabCompareCommand() *cobra.Command {
 	var out string
+	var fail []string
 	cmd := &cobra.Command{
 		Use:     "compare A B",
 		Short:   "Compare two runs of one scenario, or two loads",
@@ -46,6 +55,14 @@ func newLabCompareCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var changes []lab.Change
+			for _, text := range fail {
+				change, err := lab.ParseChange(text)
+				if err != nil {
+					return cli.UsageError(err)
+				}
+				changes = append(changes, change)
+			}
 			c, err := lab.Compare(args[0], args[1])
 			if err != nil {
 				return cli.UsageError(err)
@@ -55,16 +72,37 @@ func newLabCompareCommand() *cobra.Command {
 					return cli.UsageError(fmt.Errorf("--out: %w", err))
 				}
 			}
-			if err := c.Document().Print(cmd.OutOrStdout()); err != nil || out == "" {
-				return err
-			}
-			if err := lab.SaveComparison(out, c); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))
-			return nil
+			return tellComparison(cmd.OutOrStdout(), c, out, changes)
 		},
 	}
+	cmd.Flags().StringArrayVar(&fail, "fail", nil, "`threshold` that has to hold, such as 'p99<10%'; several are possible")
 	cmd.Flags().Var((*cli.Folder)(&out), "out", "`folder` for compare.html and compare.json")
 	return cmd
+}
+
+// tellComparison prints and keeps what came out, and holds it against the thresholds.
+func tellComparison(stdout io.Writer, c lab.Comparison, out string, changes []lab.Change) error {
+	if err := c.Document().Print(stdout); err != nil {
+		return err
+	}
+	missed := error(nil)
+	for i, change := range changes {
+		if i == 0 {
+			fmt.Fprintln(stdout)
+		}
+		lines, held := change.Judge(c.Findings())
+		for _, line := range lines {
+			fmt.Fprintln(stdout, line)
+		}
+		if !held {
+			missed = errMissed
+		}
+	}
+	if out != "" {
+		if err := lab.SaveComparison(out, c); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))
+	}
+	return missed
 }
