@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -43,6 +44,7 @@ const labCompareExamples = `  # before and after a change, with the same seed
 func newLabCompareCommand() *cobra.Command {
 	var out string
 	var fail []string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "compare A B",
 		Short:   "Compare two runs of one scenario, or two loads",
@@ -72,27 +74,32 @@ func newLabCompareCommand() *cobra.Command {
 					return cli.UsageError(fmt.Errorf("--out: %w", err))
 				}
 			}
-			return tellComparison(cmd.OutOrStdout(), c, out, changes)
+			words := cmd.OutOrStdout()
+			if asJSON {
+				words = cmd.ErrOrStderr()
+				err = printJSON(cmd.OutOrStdout())(lab.ComparisonJSON(c))
+			} else {
+				err = c.Document().Print(words)
+			}
+			return errors.Join(err, tellComparison(words, c, out, changes))
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print compare.json in place of words")
 	cmd.Flags().StringArrayVar(&fail, "fail", nil, "`threshold` that has to hold, such as 'p99<10%'; several are possible")
 	cmd.Flags().Var((*cli.Folder)(&out), "out", "`folder` for compare.html and compare.json")
 	return cmd
 }
 
-// tellComparison prints and keeps what came out, and holds it against the thresholds.
-func tellComparison(stdout io.Writer, c lab.Comparison, out string, changes []lab.Change) error {
-	if err := c.Document().Print(stdout); err != nil {
-		return err
-	}
+// tellComparison holds what came out against the thresholds, and keeps it.
+func tellComparison(words io.Writer, c lab.Comparison, out string, changes []lab.Change) error {
 	missed := error(nil)
 	for i, change := range changes {
 		if i == 0 {
-			fmt.Fprintln(stdout)
+			fmt.Fprintln(words)
 		}
 		lines, held := change.Judge(c.Findings())
 		for _, line := range lines {
-			fmt.Fprintln(stdout, line)
+			fmt.Fprintln(words, line)
 		}
 		if !held {
 			missed = errMissed
@@ -102,7 +109,7 @@ func tellComparison(stdout io.Writer, c lab.Comparison, out string, changes []la
 		if err := lab.SaveComparison(out, c); err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))
+		fmt.Fprintf(words, "\nThe report is %s.\n", filepath.Join(out, lab.CompareReportFile))
 	}
 	return missed
 }

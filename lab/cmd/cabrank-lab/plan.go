@@ -24,6 +24,7 @@ type loadPlan struct {
 	out  string
 	fail []string
 	find bool
+	json bool
 	pids []int
 
 	thresholds goal.Thresholds // read from fail
@@ -56,6 +57,7 @@ func (f *loadPlan) addOutcomeTo(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.pids, "pid", nil, "`process` of this machine that answers: its CPU per call and its memory are told; several are possible")
 	flags.StringArrayVar(&f.fail, "fail", nil, "`threshold` that has to hold, such as 'p99<100ms'; several are possible")
 	flags.BoolVar(&f.find, "find", false, "look for the highest rate at which all thresholds hold, from --rate on")
+	flags.BoolVar(&f.json, "json", false, "print load.json, or find.json, in place of words")
 	flags.Var((*cli.Folder)(&f.out), "out", "`folder` for report.html, load.json and load.hlog; find.json of --find")
 }
 
@@ -88,7 +90,7 @@ func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdo
 		}
 	}
 	if f.find {
-		return f.search(ctx, p, stdout)
+		return f.search(ctx, p, stdout, stderr)
 	}
 	return f.run(ctx, p, plan, stdout, stderr)
 }
@@ -112,14 +114,21 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 		judgement := f.thresholds.Judge(done.Record, done.Busy)
 		done.Judgement = &judgement
 	}
-	if err := done.Document().Print(stdout); err != nil {
+	words := stdout
+	if f.json {
+		words = stderr
+		err = printJSON(stdout)(lab.JSON(done))
+	} else {
+		err = done.Document().Print(stdout)
+	}
+	if err != nil {
 		return err
 	}
 	if f.out != "" {
 		if err := lab.Save(f.out, done); err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
+		fmt.Fprintf(words, "\nThe report is %s.\n", filepath.Join(f.out, lab.ReportFile))
 	}
 	switch {
 	case done.Judgement != nil && done.Judgement.Verdict != goal.Held:
@@ -130,15 +139,32 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 	return nil
 }
 
+// printJSON writes what was made into JSON.
+func printJSON(w io.Writer) func(text []byte, err error) error {
+	return func(text []byte, err error) error {
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	}
+}
+
 // search looks for the highest rate, and says what each run came to.
-func (f *loadPlan) search(ctx context.Context, p prepared, stdout io.Writer) error {
-	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(stdout, s) })
+func (f *loadPlan) search(ctx context.Context, p prepared, stdout, stderr io.Writer) error {
+	words := stdout
+	if f.json {
+		words = stderr
+	}
+	found, err := p.Find(ctx, f.Options, f.first, f.thresholds, func(s goal.Step) { fmt.Fprintln(words, s) })
+	if err == nil && f.json {
+		err = printJSON(stdout)(lab.SearchJSON(found))
+	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\n%s\n", found)
+	fmt.Fprintf(words, "\n%s\n", found)
 	for _, note := range found.Notes {
-		fmt.Fprintln(stdout, note)
+		fmt.Fprintln(words, note)
 	}
 	if f.out != "" {
 		if err := lab.SaveSearch(f.out, found); err != nil {

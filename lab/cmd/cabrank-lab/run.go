@@ -63,6 +63,7 @@ type runFlags struct {
 	seed   uint64
 	rounds int
 	more   bool
+	json   bool
 	kept   *result.Run // to go on with
 	set    []string
 	arms   []string
@@ -101,6 +102,7 @@ func newLabRunCommand() *cobra.Command {
 	flags.StringArrayVar(&f.set, "set", nil, "`NAME=NUMBER` for one of the scenario's values; may be given several times")
 	flags.StringArrayVar(&f.arms, "arm", nil, "`NAME` of an arm, to run it alone; may be given several times")
 	flags.IntVar(&f.rounds, "rounds", 0, "blocks of each arm at each load; those of the scenario if not given")
+	flags.BoolVar(&f.json, "json", false, "print run.json in place of words")
 	flags.BoolVar(&f.more, "append", false, "go on with the run in --out: rounds that are marked or missing are run again")
 	return cmd
 }
@@ -229,6 +231,9 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 			return err
 		}
 		return cli.UsageError(err)
+	}
+	if f.json {
+		return errors.Join(err, result.Replace(filepath.Join(f.out, lab.ReportFile), lab.RunReport(f.out, done).HTML()), printJSON(stdout)(os.ReadFile(result.File(f.out))))
 	}
 	return errors.Join(err, f.tell(done, stdout))
 }

@@ -160,10 +160,7 @@ func readLoad(path string) (report.Load, error) {
 
 // SaveComparison writes the report and the findings into a folder, as Save does.
 func SaveComparison(folder string, c Comparison) error {
-	text, err := resultOf(struct {
-		Schema string `json:"schema"`
-		report.Findings
-	}{CompareSchema, c.Findings()})
+	text, err := ComparisonJSON(c)
 	if err != nil {
 		return err
 	}
@@ -171,6 +168,14 @@ func SaveComparison(folder string, c Comparison) error {
 		result.Replace(filepath.Join(folder, CompareResultFile), text),
 		result.Replace(filepath.Join(folder, CompareReportFile), c.Document().HTML()),
 	)
+}
+
+// ComparisonJSON is what CompareResultFile has of a comparison.
+func ComparisonJSON(c Comparison) ([]byte, error) {
+	return resultOf(struct {
+		Schema string `json:"schema"`
+		report.Findings
+	}{CompareSchema, c.Findings()})
 }
 
 // RunReport is what a run has shown, whose run.json is in a folder. The raw records are

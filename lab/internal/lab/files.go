@@ -58,11 +58,7 @@ func MakeFolder(folder string) error {
 // Save writes the report, the result and the histograms of a load into a folder. Files
 // of the same names are replaced; one that cannot be written leaves the old one.
 func Save(folder string, l report.Load) error {
-	figures, err := resultOf(Result{
-		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
-		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
-		Judgement: l.Judgement, Record: l.Record, Processes: l.Processes,
-	})
+	figures, err := JSON(l)
 	if err != nil {
 		return err
 	}
@@ -81,14 +77,26 @@ func Save(folder string, l report.Load) error {
 	return nil
 }
 
+// JSON is what ResultFile has of a load.
+func JSON(l report.Load) ([]byte, error) {
+	return resultOf(Result{
+		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
+		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
+		Judgement: l.Judgement, Record: l.Record, Processes: l.Processes,
+	})
+}
+
 // SaveSearch writes what a search has found into a folder, as Save does.
 func SaveSearch(folder string, r goal.Result) error {
-	text, err := resultOf(r)
+	text, err := SearchJSON(r)
 	if err != nil {
 		return err
 	}
 	return result.Replace(filepath.Join(folder, SearchFile), text)
 }
+
+// SearchJSON is what SearchFile has of a search.
+func SearchJSON(r goal.Result) ([]byte, error) { return resultOf(r) }
 
 func resultOf(v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", " ")

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/goal"
+	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// madeUp is a service that answers at once.
+type madeUp struct{}
+
+func (madeUp) String() string                                    { return "a.B/C" }
+func (madeUp) Call(context.Context, traffic.Call) traffic.Answer { return traffic.Answer{} }
+
+func (s madeUp) Run(ctx context.Context, plan traffic.Plan, _ func(traffic.Live)) (report.Load, error) {
+	record, err := traffic.New(plan, s).Run(ctx)
+	return report.Load{Method: s.String(), Record: record}, err
+}
+
+func (madeUp) Find(_ context.Context, _ traffic.Options, _ float64, _ goal.Thresholds, told func(goal.Step)) (goal.Result, error) {
+	told(goal.Step{Rate: 7})
+	return goal.Result{Holds: 7}, nil
+}
+
+// With --json stdout has the result alone, whatever else is told.
+func TestJSON(t *testing.T) {
+	for _, find := range []bool{false, true} {
+		f := loadPlan{json: true, find: find, Options: traffic.Options{Callers: 1, Duration: 50 * time.Millisecond}, out: t.TempDir()}
+		plan, err := f.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		if err := f.make(t.Context(), madeUp{}, plan, &stdout, &stderr); err != nil || stderr.Len() == 0 {
+			t.Errorf("%v, %s", err, &stderr)
+		}
+		var load lab.Result
+		var search goal.Result
+		if find {
+			err = json.Unmarshal(stdout.Bytes(), &search)
+		} else {
+			err = json.Unmarshal(stdout.Bytes(), &load)
+		}
+		if err != nil || find != (search.Holds == 7) || find == (load.Schema == lab.ResultSchema) {
+			t.Errorf("find %v: %v\n%s", find, err, &stdout)
+		}
+	}
+}
