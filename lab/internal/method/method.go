@@ -20,32 +20,22 @@ type Kind uint8
 
 // The four kinds of gRPC.
 const (
-	Unary        Kind = iota // one message each way
-	ClientStream             // the caller sends any number of messages
-	ServerStream             // the server does
-	Bidi                     // both do
+	Unary        Kind = 0 // one message each way
+	ClientStream Kind = 1 // the caller sends any number of messages
+	ServerStream Kind = 2 // the server does
+	Bidi         Kind = 3 // both do
 )
 
 // String returns the words that reports use.
 func (k Kind) String() string {
-	switch k {
-	case Unary:
-		return "unary"
-	case ClientStream:
-		return "client stream"
-	case ServerStream:
-		return "server stream"
-	case Bidi:
-		return "bidi"
-	}
-	return fmt.Sprintf("kind %d", k)
+	return [...]string{"unary", "client stream", "server stream", "bidi"}[k&Bidi]
 }
 
 // CallerStreams reports whether a call has a list of request messages, not one.
-func (k Kind) CallerStreams() bool { return k == ClientStream || k == Bidi }
+func (k Kind) CallerStreams() bool { return k&ClientStream != 0 }
 
 // ServerStreams reports whether a call has any number of replies.
-func (k Kind) ServerStreams() bool { return k == ServerStream || k == Bidi }
+func (k Kind) ServerStreams() bool { return k&ServerStream != 0 }
 
 // Method is one method of a service with all that it takes to make its requests.
 // It never changes.
@@ -132,16 +122,14 @@ func (n name) find(files *protoregistry.Files) (*Method, error) {
 	}, nil
 }
 
-func kindOf(m protoreflect.MethodDescriptor) Kind {
-	switch {
-	case m.IsStreamingClient() && m.IsStreamingServer():
-		return Bidi
-	case m.IsStreamingClient():
-		return ClientStream
-	case m.IsStreamingServer():
-		return ServerStream
+func kindOf(m protoreflect.MethodDescriptor) (k Kind) {
+	if m.IsStreamingClient() {
+		k |= ClientStream
 	}
-	return Unary
+	if m.IsStreamingServer() {
+		k |= ServerStream
+	}
+	return k
 }
 
 // names returns what descriptors are called.
