@@ -47,6 +47,7 @@ func (f *loadPlan) addPlanTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Stages, "stages", "", "closed loop: callers over time, such as 30s:30,1m:60,20s:0")
 	flags.DurationVar(&f.Think, "think", 0, "closed loop: pause of a caller between calls")
 	flags.DurationVar(&f.Duration, "duration", 0, "how long, if --rate and --stages do not say")
+	flags.IntVarP(&f.Calls, "calls", "n", 0, "how many calls, with --rate or --callers; --duration is then the most that these callers take, or 10m")
 	flags.DurationVar(&f.Warmup, "warmup", 0, "what comes before and is not counted")
 	flags.DurationVar(&f.Timeout, "timeout", f.Timeout, "deadline of each call, from the moment it was due; 0: none")
 	flags.IntVar(&f.Most, "max-in-flight", 0, "most calls under way in an open loop; 0: 10,000, or what descriptors allow")
@@ -71,6 +72,8 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 	switch {
 	case !f.find:
 		return nil
+	case f.Calls > 0:
+		return errors.New("--find has runs of one length: give --duration in place of --calls")
 	case len(f.pids) > 0:
 		return errors.New("--pid tells what one load costs, and --find makes many; leave one of them out")
 	case len(f.thresholds) == 0:
@@ -103,7 +106,11 @@ var (
 
 // run makes one load and writes what came of it.
 func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
-	fmt.Fprintf(stderr, "%s for %v; Ctrl-C ends it and keeps what was measured\n", p, plan.Length())
+	length := plan.Length().String()
+	if plan.Calls > 0 {
+		length = fmt.Sprintf("%d calls", plan.Calls)
+	}
+	fmt.Fprintf(stderr, "%s for %s; Ctrl-C ends it and keeps what was measured\n", p, length)
 	progress := newLoadProgress(stderr)
 	done, err := p.Run(ctx, plan, progress.show)
 	progress.clear()

@@ -15,6 +15,8 @@ const (
 	DefaultGrace = 5 * time.Second
 	// mostUnderWay is the most that may be asked for.
 	mostUnderWay = 1_000_000
+	// usualMost is how long a number of calls may take where nobody says.
+	usualMost = 10 * time.Minute
 )
 
 // Options are a load as people ask for it. One of Rate, Callers and Stages is given.
@@ -34,8 +36,9 @@ type Options struct {
 	// RetryAtOnce leaves out the pause behind a call that failed: the caller calls
 	// again at once, as a new call.
 	RetryAtOnce bool
-	// Calls ends a load of Callers after so many calls; 0 goes by Duration alone,
-	// which otherwise is the longest that it may take.
+	// Calls ends a load of Callers after so many calls; 0 goes by Duration alone, which
+	// otherwise is the longest that it may take. Of one Rate it says the length in place
+	// of Duration: so many calls, in the mean if they come by chance.
 	Calls int
 	// Duration is the length of the counted part. It is left out if the pieces of
 	// Rate or Stages have lengths.
@@ -93,8 +96,8 @@ func (o Options) Plan() (Plan, error) {
 	if p.Most < 1 || p.Most > mostUnderWay {
 		return p, fmt.Errorf("--max-in-flight %d: want 1 to %d", p.Most, mostUnderWay)
 	}
-	if o.Calls < 0 || o.Calls > 0 && (o.Callers == 0 || o.Warmup > 0) {
-		return p, fmt.Errorf("--calls %d: want a number from 1 up, with --callers and without --warmup", o.Calls)
+	if o.Calls < 0 || o.Calls > 0 && o.Rate == "" && (o.Callers == 0 || o.Warmup > 0) {
+		return p, fmt.Errorf("--calls %d: want a number from 1 up, with --rate, or with --callers and without --warmup", o.Calls)
 	}
 	given := 0
 	for _, is := range []bool{o.Rate != "", o.Callers != 0, o.Stages != ""} {
@@ -136,9 +139,29 @@ func (o Options) open(p *Plan) (err error) {
 	default:
 		return fmt.Errorf("--arrivals %.40q: want constant or poisson", o.Arrivals)
 	}
+	if o.Calls > 0 {
+		return o.openCalls(p)
+	}
 	if p.Rate, err = ParseRate(o.Rate, o.Duration); err != nil {
 		return fmt.Errorf("--rate %.80q: %w", o.Rate, err)
 	}
+	return nil
+}
+
+// openCalls has one rate go on for as long as a number of calls takes.
+func (o Options) openCalls(p *Plan) error {
+	if o.Duration > 0 {
+		return errors.New("--calls and --duration: how long a --rate goes on is said by one of them")
+	}
+	from, err := ParseRate(o.Rate, time.Second)
+	if err != nil || len(from) != 1 || from[0].From != from[0].To {
+		return fmt.Errorf("--calls %d: want one --rate beside it, such as 500", o.Calls)
+	}
+	from[0].Length = time.Duration(math.Round(float64(o.Calls) / from[0].From * float64(time.Second)))
+	if from[0].Length > longest {
+		return fmt.Errorf("--calls %d at --rate %s: they take more than %v", o.Calls, o.Rate, longest)
+	}
+	p.Rate, p.Calls = from, 0 // the length says how many
 	return nil
 }
 
@@ -158,8 +181,11 @@ func (o Options) closed(p *Plan) (err error) {
 	if o.Callers < 1 || o.Callers > mostCallers {
 		return fmt.Errorf("--callers %d: want 1 to %d", o.Callers, mostCallers)
 	}
+	if o.Duration == 0 && o.Calls > 0 {
+		o.Duration = usualMost
+	}
 	if o.Duration == 0 {
-		return errors.New("how long? give --duration")
+		return errors.New("how long? give --duration, or a number of calls with --calls")
 	}
 	p.Callers = Profile{{Length: o.Duration, From: float64(o.Callers), To: float64(o.Callers)}}
 	return nil

@@ -38,6 +38,28 @@ func TestConstantArrivals(t *testing.T) {
 	}
 }
 
+// A number of calls at a rate is exact where they are evenly spread, after any warm-up.
+func TestCallsAtARate(t *testing.T) {
+	for _, o := range []Options{{Rate: "7", Calls: 100}, {Rate: "333.3", Calls: 1234, Warmup: time.Second}, {Rate: "1000000", Calls: 1}} {
+		p, err := o.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for a := range p.Arrivals() {
+			if a.Counted {
+				n++
+			}
+		}
+		if n != o.Calls {
+			t.Errorf("%d calls at %s, want %d", n, o.Rate, o.Calls)
+		}
+	}
+	if p, err := (Options{Callers: 2, Calls: 5}).Plan(); err != nil || p.Calls != 5 || p.Duration() != 10*time.Minute {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // A rate that does not divide a second is rounded up to the grid, and keeps its
 // number of calls.
 func TestArrivalsOnTheGrid(t *testing.T) {
