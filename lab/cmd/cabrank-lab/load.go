@@ -57,6 +57,10 @@ const labLoadExamples = `  # 500 calls a second for half a minute, whatever the 
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": {{randomInt 1 1000}}}' \
       --stages 30s:30,1m:60,20s:0 --connections per-call
 
+  # two methods: every fifth call is for another one
+  cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
+      --also '20% demo.Jobs/List {"page": {{randomInt 1 9}}}'
+
   # by Connect with JSON, over up to 20 connections of HTTP/1.1
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
       --protocol connect --codec json --http 1.1 --connections 20 --proto jobs.proto`
@@ -69,7 +73,7 @@ type loadFlags struct {
 	protocol, codec, http     string
 	messages                  int
 	proto                     method.Files
-	metadata                  []string
+	metadata, also            []string
 	tls                       cli.TLS
 }
 
@@ -114,6 +118,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.data, "data", "", "requests as JSON, @`FILE`, or @- for standard input")
+	flags.StringArrayVar(&f.also, "also", nil, "`SHARE METHOD DATA` of a further method, such as '20% demo.Jobs/List {}'; several are possible")
 	flags.IntVar(&f.messages, "messages", 0, "messages that the caller sends in each call of a stream; 0: as many as --data lists")
 	flags.StringArrayVar(&f.proto.Names, "proto", nil, "`.proto` file that describes the method, in place of reflection; several are possible")
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
@@ -158,9 +163,31 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if err := f.readGoal(l.Plan); err != nil {
 		return l, err
 	}
+	if l.Also, err = readAlso(f.also, stdin); err != nil {
+		return l, err
+	}
 	l.Data.Messages = f.messages
 	l.Data.Name, l.Data.Text, err = readData(f.data, stdin)
 	return l, err
+}
+
+// readAlso reads further methods.
+func readAlso(given []string, stdin io.Reader) (all []lab.Also, err error) {
+	sum := 0.0
+	for _, text := range given {
+		a, err := lab.ParseAlso(text)
+		if err != nil {
+			return nil, err
+		}
+		if a.Data.Name, a.Data.Text, err = readData(string(a.Data.Text), stdin); err != nil {
+			return nil, err
+		}
+		if sum += a.Share; sum >= 1 {
+			return nil, errors.New("--also: the shares come to 100% or more, and nothing is left for the first method")
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 // mostData bounds what --data @FILE takes.

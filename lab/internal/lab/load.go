@@ -35,6 +35,9 @@ type Load struct {
 	Method string
 	// Data are the requests: see method.Data.
 	Data method.Data
+	// Also are further methods of the service, each with its share of the calls and
+	// connections of its own.
+	Also []Also
 	// Proto are the files that describe the method; without any the service is asked
 	// by reflection.
 	Proto method.Files
@@ -85,46 +88,79 @@ func (p *Prepared) prepare(ctx context.Context) error {
 	if err := checkService(p.load.PIDs); err != nil {
 		return err
 	}
-	if err := p.find(ctx); err != nil {
+	var err error
+	if p.method, p.client, err = p.connect(ctx, p.load.Method, p.load.Data); err != nil {
 		return err
 	}
-	l := p.load
-	l.Data.Seed, l.Data.JSON = l.Plan.Seed, l.Way.JSON()
-	requests, err := p.method.Requests(ctx, l.Data)
-	if err != nil {
-		return err
+	if len(p.load.Also) > 0 {
+		if err := p.mix(ctx); err != nil {
+			return err
+		}
 	}
-	client, err := connectcaller.For(connectcaller.Options{Way: l.Way, TLS: l.TLS, Options: caller.Options{
-		Target: l.Address, Method: p.method.Path,
-		ClientStreams: p.method.Kind.CallerStreams(), ServerStreams: p.method.Kind.ServerStreams(),
-		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
-		Credentials: l.Credentials,
-	}})
-	if err != nil {
-		return err
-	}
-	p.client = client
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	return p.client.Ready(ctx)
 }
 
-// find has the method described.
-func (p *Prepared) find(ctx context.Context) (err error) {
-	if len(p.load.Proto.Names) > 0 {
-		p.method, err = method.FromFiles(ctx, p.load.Proto, p.load.Method)
-		return err
+// mix has the further methods called beside the first one.
+func (p *Prepared) mix(ctx context.Context) error {
+	m := &mixed{seed: p.load.Plan.Seed}
+	first := 1.0
+	for _, a := range p.load.Also {
+		first -= a.Share
 	}
-	security := p.load.Credentials
-	if security == nil {
-		security = insecure.NewCredentials()
+	m.add(p.method.Path, first, p.client)
+	p.client = m
+	for _, a := range p.load.Also {
+		method, client, err := p.connect(ctx, a.Method, a.Data)
+		if err != nil {
+			return err
+		}
+		m.add(method.Path, a.Share, client)
 	}
-	p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(security), grpc.WithNoProxy())
+	return nil
+}
+
+// connect makes what calls one method.
+func (p *Prepared) connect(ctx context.Context, name string, data method.Data) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
+	m, err := p.find(ctx, name)
 	if err != nil {
-		return fmt.Errorf("%.80q is no address: %w", p.load.Address, err)
+		return nil, nil, err
 	}
-	p.method, err = method.FromServer(ctx, p.conn, p.load.Method, answerLimit)
-	return err
+	l := p.load
+	data.Seed, data.JSON = l.Plan.Seed, l.Way.JSON()
+	requests, err := m.Requests(ctx, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := connectcaller.For(connectcaller.Options{Way: l.Way, TLS: l.TLS, Options: caller.Options{
+		Target: l.Address, Method: m.Path,
+		ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
+		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
+		Credentials: l.Credentials,
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, client, nil
+}
+
+// find has a method described.
+func (p *Prepared) find(ctx context.Context, name string) (*method.Method, error) {
+	if len(p.load.Proto.Names) > 0 {
+		return method.FromFiles(ctx, p.load.Proto, name)
+	}
+	if p.conn == nil {
+		security := p.load.Credentials
+		if security == nil {
+			security = insecure.NewCredentials()
+		}
+		var err error
+		if p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(security), grpc.WithNoProxy()); err != nil {
+			return nil, fmt.Errorf("%.80q is no address: %w", p.load.Address, err)
+		}
+	}
+	return method.FromServer(ctx, p.conn, name, answerLimit)
 }
 
 // Close ends the connections.
@@ -147,11 +183,19 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 }
 
 // String says what is called, and where.
-func (p *Prepared) String() string { return p.load.Method + " at " + p.load.Address }
+func (p *Prepared) String() string { return p.load.Method + p.others() + " at " + p.load.Address }
+
+// others names the further methods.
+func (p *Prepared) others() (text string) {
+	for _, a := range p.load.Also {
+		text += fmt.Sprintf(", %.3g %% %s", 100*a.Share, a.Method)
+	}
+	return text
+}
 
 func (p *Prepared) target() target {
 	return target{
-		client: p.client, what: strings.TrimPrefix(p.method.Path, "/"), address: p.load.Address,
+		client: p.client, what: strings.TrimPrefix(p.method.Path, "/") + p.others(), address: p.load.Address,
 		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: p.load.PIDs,
 	}
 }
