@@ -230,8 +230,11 @@ func (l Load) quantiles() Table {
 	for _, share := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
 		row(quantileName(share), func(h *latency.Histogram) string {
 			q := h.Quantile(share)
-			if q.TooFew {
+			switch beyond := float64(h.Count()) * (1 - share); {
+			case q.TooFew && beyond < 2: // it would be the longest
 				return "too few, needs " + count(q.Needs)
+			case q.TooFew:
+				return span(h.At(share)) + ", may be chance: needs " + count(q.Needs)
 			}
 			return span(q.Value)
 		})

@@ -156,7 +156,7 @@ func TestLoadPage(t *testing.T) {
 		"p99 of each second is ",
 		"In 1 of 20 seconds calls were not answered",
 		"ResourceExhausted", "busy &lt;now&gt;", "worker-2", "Coefficient of variation 0.80",
-		"2026-11-22 03:04:05 UTC", "too few, needs 100,000",
+		"2026-11-22 03:04:05 UTC", "too few, needs 100,000", "ms, may be chance: needs 10,000",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the page", want)
