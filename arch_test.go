@@ -312,9 +312,8 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/result", "lab/internal/traffic", "internal/spelling"},
-		outside: []string{"go.yaml.in/yaml/v3"},
-		notStd:  []string{"net", "os", "os/exec"}, pure: true, documented: true,
+		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
+		notStd: []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
 	// The worker that comes with the lab.
 	"lab/internal/work": {
@@ -414,7 +413,6 @@ var mutable = map[string]string{
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",
 	"lab/internal/scenario.oneWord":  "a compiled expression",
-	"lab/internal/scenario.yamlLine": "a compiled expression",
 	"internal/h2.compressionTokens":  "a table of names",
 	"internal/h2.errCodeNames":       "a table of names",
 	"internal/h2.huffman":            "the code of RFC 7541, appendix B",

@@ -60,6 +60,12 @@ func ParseStrategy(text string) (Strategy, error) {
 	return Pool(n), nil
 }
 
+// UnmarshalText is ParseStrategy.
+func (s *Strategy) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseStrategy(string(text))
+	return err
+}
+
 // String writes the strategy as ParseStrategy reads it.
 func (s Strategy) String() string {
 	switch s {

@@ -36,9 +36,9 @@ func Versions() []string { return []string{two, one} }
 //
 // Shape: made by ParseWay; an empty word is the first of those that there are.
 type Way struct {
-	Protocol string `json:"protocol,omitempty"`
-	Codec    string `json:"codec,omitempty"`
-	HTTP     string `json:"http,omitempty"`
+	Protocol string `json:"protocol,omitempty" key:"protocol" oneof:"grpc|connect|grpc-web"`
+	Codec    string `json:"codec,omitempty" key:"codec" oneof:"proto|json"`
+	HTTP     string `json:"http,omitempty" key:"http" oneof:"2|1.1"`
 }
 
 // ParseWay reads three words; an empty one is the default.

@@ -9,14 +9,15 @@ import (
 
 // Arm is one way to do it.
 type Arm struct {
-	Name, About string
+	Name  string `key:"name,required"`
+	About string `key:"about"`
 	// Optional arms are left out, with a line that says so, where the front or the
 	// command is not installed.
-	Optional bool
-	Workers  Workers
-	Front    Front
-	Client   Client
-	Gateway  Gateway
+	Optional bool    `key:"optional"`
+	Workers  Workers `key:"workers"`
+	Front    Front   `key:"front"`
+	Client   Client  `key:"client"`
+	Gateway  Gateway `key:"gateway"`
 }
 
 // Program is a worker that comes with the lab.
@@ -39,38 +40,40 @@ const (
 	FullRefuse    Full = "refuse"
 )
 
+// Environ is what is added to an environment: NAME=value, sorted. A file has NAME: value.
+type Environ []string
+
 // Workers are the workers of an arm, all alike but for Slow.
 type Workers struct {
 	// Program runs, or Command in Dir: words with {port}, {host}, {addr}, {slots},
 	// {worker} and {index} in them, as `cabrank run` fills them in.
-	Program Program
-	Command []string
-	Dir     string
+	Program Program  `key:"program" oneof:"worker"`
+	Command []string `key:"command" split:" "`
+	Dir     string   `key:"dir"`
 	// Try is a command that succeeds where Command can run, and Install says what to do
 	// where it does not; both are empty if nothing is to be tried.
-	Try     []string
-	Install string
+	Try     []string `key:"try" split:" "`
+	Install string   `key:"install"`
 	// Count is how many there are when a block begins.
-	Count int
+	Count int `key:"count,alone" range:"1..100"`
 	// Slots is how many calls each runs at a time, Full what it does with more.
-	Slots int
-	Full  Full
+	Slots int  `key:"slots" range:"0..1000000"`
+	Full  Full `key:"full" oneof:"queue|keep|refuse|unlimited"`
 	// CPU is the quota of each in cores, before it is scaled to the machine; 0 is none.
-	CPU float64
-	// Env is added to the environment: NAME=value.
-	Env []string
+	CPU float64 `key:"cpu" range:"0..1000"`
+	Env Environ `key:"env"`
 	// MaxAge is how old connections get before the worker ends them; 0 is no limit.
-	MaxAge time.Duration
+	MaxAge time.Duration `key:"max_age" range:"0s..24h"`
 	// Slow is a worker that is slower than the others.
-	Slow Slow
+	Slow Slow `key:"slow"`
 }
 
 // Slow makes a worker slower: a call takes its time, By longer, Times as long.
 // It is for the program "worker".
 type Slow struct {
-	Worker int           // 1 is the first; 0 is none
-	By     time.Duration // 0 adds nothing
-	Times  float64       // 1 is as it was
+	Worker int           `key:"worker" range:"1..100"`  // 1 is the first; 0 is none
+	By     time.Duration `key:"by" range:"0s..24h"`     // 0 adds nothing
+	Times  float64       `key:"times" range:"1..10000"` // 1 is as it was
 }
 
 // FrontKind is what stands between clients and workers.
@@ -91,40 +94,45 @@ const (
 	FrontSimulated FrontKind = "simulated"
 )
 
-func fronts() []string {
-	return []string{
-		string(FrontNone), string(FrontDNS), string(FrontDNAT), string(FrontCabrank), string(FrontHAProxyTCP),
-		string(FrontHAProxy), string(FrontEnvoy), string(FrontNginx), string(FrontNghttpx), string(FrontSimulated),
-	}
-}
-
 // Front is what clients connect to.
 type Front struct {
-	Kind FrontKind
+	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx|simulated"`
 	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
 	// empty is its default.
-	Policy string
-	// Flags are added to the command line of cabrank, Env to its environment:
-	// NAME=value.
-	Flags, Env []string
+	Policy string `key:"policy"`
+	// Flags are added to the command line of cabrank, Env to its environment.
+	Flags []string `key:"flags" split:" "`
+	Env   Environ  `key:"env"`
 	// Starts says that cabrank starts the workers, in place of being told where they
 	// are.
-	Starts bool
+	Starts bool `key:"starts"`
 	// CPU is its quota in cores, before it is scaled; 0 is none.
-	CPU float64
+	CPU float64 `key:"cpu" range:"0..1000"`
 	// TTL is that of the records of the name server, in whole seconds.
-	TTL time.Duration
+	TTL time.Duration `key:"ttl" range:"0s..24h"`
 }
 
 // Client is how calls get out.
 type Client struct {
 	// Connections is how calls share them.
-	Connections caller.Strategy
+	Connections caller.Strategy `key:"connections,alone"`
 	// Processes is how many generators there are; more are used where descriptors
 	// ask for it.
-	Processes int
+	Processes int `key:"processes" range:"1..64"`
 	// DNSInterval is how often grpc-go asks a name server at most; 0 is its default.
-	DNSInterval time.Duration
+	DNSInterval time.Duration `key:"dns_interval" range:"0s..24h"`
 	// Way is how calls are written.
-	Way connectcaller.Way
+	Way connectcaller.Way `key:",inline"`
+}
+
+// Gateway is a program that makes the gRPC calls for callers who speak HTTP to it. It is
+// started behind the front, and ends with the block.
+type Gateway struct {
+	// Command runs, in Dir: words with {target} in them, which is what it has to call,
+	// and {addr}, {host} and {port}, where it has to listen. PORT is in its environment.
+	// It is empty if there is none.
+	Command []string `key:"command" split:" "`
+	Dir     string   `key:"dir"`
+	// Env has the same words in it.
+	Env Environ `key:"env"`
 }

@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/cabrank/cabrank/internal/spelling"
 )
 
 //go:embed files/*.yml
@@ -30,13 +28,10 @@ func Names() (all []string) {
 // Errors: one line that lists what there is.
 func Text(name string) ([]byte, error) {
 	text, err := files.ReadFile(path.Join("files", name+suffix))
-	if err == nil {
-		return text, nil
+	if err != nil {
+		return nil, fmt.Errorf("%w (`cabrank lab list`; a file ends in %s)", noSuch("scenario", name, Names()), suffix)
 	}
-	if meant := spelling.Nearest(name, Names()); meant != "" {
-		return nil, fmt.Errorf("no scenario is called %.80q; did you mean %s? (`cabrank lab list`)", name, meant)
-	}
-	return nil, fmt.Errorf("no scenario is called %.80q; there are: %s; a file ends in %s", name, strings.Join(Names(), ", "), suffix)
+	return text, nil
 }
 
 // Builtin returns a scenario that comes with the program.

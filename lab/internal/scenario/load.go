@@ -13,31 +13,32 @@ import (
 // Load is one point of load.
 type Load struct {
 	// Name tells it from the others: "500/s" if the file does not say.
-	Name string
+	Name string `key:"name"`
 	// About says in a line what it is for.
-	About string
+	About string `key:"about"`
 	// Method, Data and Messages are as those of the scenario; empty: they are those.
-	Method, Data string
-	Messages     int
+	Method   string `key:"method"`
+	Data     string `key:"data"`
+	Messages int    `key:"messages" range:"0..100000"`
 	// Options are the load; their Rate is empty with AtOnce.
-	Options traffic.Options
+	Options traffic.Options `key:",inline"`
 	// AtOnce is how many calls are due at the same moment, again after each Every; 0
 	// is for other loads.
 	AtOnce int
-	Every  time.Duration
+	Every  time.Duration `key:"every" range:"0s..24h"`
 	// Takes is about how long a load with a given number of calls takes: its Duration
 	// is the longest that it may take.
 	Takes time.Duration
 	// Rounds is how many blocks each arm has at it; 0 is as many as the scenario says.
-	Rounds int
+	Rounds int `key:"rounds" range:"1..1000"`
 	// Workers replaces the number of workers of each arm; 0 leaves it.
-	Workers int
+	Workers int `key:"workers" range:"1..100"`
 	// Processes is how many generators there are at least; 0 leaves it to the arms.
-	Processes int
+	Processes int `key:"processes" range:"1..64"`
 	// Arms are the names of those that run at this load; all if there are none.
-	Arms []string
+	Arms []string `key:"arms"`
 	// Events are what happens meanwhile, in the order of time.
-	Events []Event
+	Events []Event `key:"events"`
 }
 
 // Do is what happens.
@@ -54,24 +55,20 @@ const (
 	DoBurst  Do = "burst"  // more load for a while
 )
 
-func events() []string {
-	return []string{string(DoStop), string(DoKill), string(DoSlow), string(DoAdd), string(DoRemove), string(DoRoll), string(DoBurst)}
-}
-
 // Event is a disturbance.
 type Event struct {
 	// At is when, since the counted part began.
-	At time.Duration
-	Do Do
+	At time.Duration `key:"at" range:"0s..24h"`
+	Do Do            `key:"do,required" oneof:"stop|kill|slow|add|remove|roll|burst"`
 	// Worker is whom it meets, 1 for the first; 0 is all of them.
-	Worker int
+	Worker int `key:"worker" range:"1..100" word:"all=0"`
 	// For is how long; for stop, slow and burst.
-	For time.Duration
+	For time.Duration `key:"for" range:"0s..24h"`
 	// By and Times are how much slower: see Slow.
-	By    time.Duration
-	Times float64
+	By    time.Duration `key:"by" range:"0s..24h"`
+	Times float64       `key:"times" range:"1..10000"`
 	// More is what a burst adds: calls per second, or callers.
-	More float64
+	More float64 `key:"more" range:"0..1000000"`
 }
 
 // String is the event in a few words.

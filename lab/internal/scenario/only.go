@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Only returns the scenario with some of its arms. Loads at which none of them runs, and
@@ -14,7 +15,7 @@ func (s *Scenario) Only(arms []string) (*Scenario, error) {
 	less.Arms, less.Loads = nil, nil
 	for _, name := range arms {
 		if s.Arm(name) == nil {
-			return nil, fmt.Errorf("there is no arm %q; there are: %s", name, names(s.Arms, func(a Arm) string { return a.Name }))
+			return nil, noSuch("arm", name, armNames(s))
 		}
 	}
 	for _, a := range s.Arms {
@@ -30,7 +31,7 @@ func (s *Scenario) Only(arms []string) (*Scenario, error) {
 		}
 	}
 	if len(less.Loads) == 0 {
-		return nil, fmt.Errorf("%s: there is no load for it", names(less.Arms, func(a Arm) string { return a.Name }))
+		return nil, fmt.Errorf("%s: there is no load for it", strings.Join(arms, ", "))
 	}
 	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c Claim) bool { return !less.has(c) })
 	if s.Primary != nil && !less.has(*s.Primary) {

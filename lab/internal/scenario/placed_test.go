@@ -44,7 +44,7 @@ name: x
 arms: [{name: a, workers: {command: [true], try: [ruby]}}]
 loads: [{callers: 1, duration: 1s}]
 `))
-	if want := `x.yml: arm "a": try is a command, and install says what to do where it fails: give both or none`; err == nil || err.Error() != want {
+	if want := `x.yml:3: arms[1]: arm "a": try is a command, and install says what to do where it fails: give both or none`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

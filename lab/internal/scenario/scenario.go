@@ -11,32 +11,36 @@ import (
 // one of its own.
 type Scenario struct {
 	// Name is one word; About says in a line what it is, Question what it answers.
-	Name, About, Question string
+	Name     string `key:"name,required"`
+	About    string `key:"about"`
+	Question string `key:"question"`
 	// Text is the file.
 	Text string
 	// Method is package.Service/Method, Data its requests (package method).
-	Method, Data string
+	Method string `key:"method"`
+	Data   string `key:"data"`
 	// HTTP is what callers ask a gateway for, in place of Method and Data.
-	HTTP HTTP
+	HTTP HTTP `key:"http"`
 	// Messages is how many messages callers send in each call of a stream; 0 for as
 	// many as Data lists.
-	Messages int
+	Messages int `key:"messages" range:"0..100000"`
 	// Proto are .proto files that describe the method, in place of reflection; Imports
 	// are the folders in which they are looked up.
-	Proto, Imports []string
+	Proto   []string `key:"proto"`
+	Imports []string `key:"import_path"`
 	// Metadata is sent with each call, as name:value.
-	Metadata []string
+	Metadata []string `key:"metadata"`
 	// WorkerKey is the header or trailer that names who has answered.
-	WorkerKey string
+	WorkerKey string `key:"worker_key"`
 	// Seed draws arrivals, requests and the order of the arms.
-	Seed uint64
+	Seed uint64 `key:"seed"`
 	// Rounds is how many blocks each arm has at each load that does not say otherwise.
-	Rounds int
+	Rounds int `key:"rounds" range:"1..1000"`
 	// Limit asks for the highest rate at which each arm has a smaller share of errors; 0
 	// does not.
-	Limit float64
+	Limit float64 `key:"limit" unit:"%" range:"0%..99%"`
 	// Pause is how long nothing happens between two blocks.
-	Pause time.Duration
+	Pause time.Duration `key:"pause" range:"0s..24h"`
 	// Arms and Loads are in the order of the file.
 	Arms  []Arm
 	Loads []Load
@@ -47,21 +51,30 @@ type Scenario struct {
 	// IsQuick says that this is a short form.
 	IsQuick bool
 
-	quick  quick
-	values values
+	quick *Scenario
+}
+
+// HTTP is what callers ask a gateway for.
+type HTTP struct {
+	// Path is what is asked for, with its query: see package httpcaller. It is empty
+	// if calls are gRPC.
+	Path string `key:"path,alone"`
+	// Ready is answered with 200 when the gateway can work.
+	Ready string `key:"ready"`
 }
 
 // Claim is a figure to compare between two arms at one load.
 type Claim struct {
 	// Figure is the name of a figure, such as p99; docs/lab-run.md lists them.
-	Figure string
+	Figure string `key:"figure,required"`
 	// Load is the name of a load.
-	Load string
+	Load string `key:"load,required"`
 	// Base and Other are names of arms. What is told is Other over Base.
-	Base, Other string
+	Base  string `key:"base,required"`
+	Other string `key:"other,required"`
 	// Margin is the change that would not matter, as a share: 0.05 is 5 %. 0 claims
 	// no equality.
-	Margin float64
+	Margin float64 `key:"margin" unit:"%" range:"0%..99%"`
 }
 
 // Claims returns all claims, the primary one first.
@@ -157,3 +170,16 @@ func (s *Scenario) Estimate() (sum time.Duration) {
 	}
 	return sum
 }
+
+// Quick returns the short form: fewer rounds, arms and loads, and shorter ones, as the
+// file says. Claims on what is not in it are left out.
+func (s *Scenario) Quick() *Scenario {
+	if s.quick == nil {
+		return s
+	}
+	quick := *s.quick
+	return &quick
+}
+
+// has reports whether all that a claim names is there.
+func (s *Scenario) has(c Claim) bool { return c.check(s) == nil }

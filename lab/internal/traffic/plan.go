@@ -26,33 +26,33 @@ type Options struct {
 	// Arrivals is how the calls of an open loop are spread: "constant" (the
 	// default, as in k6, vegeta, ghz and wrk2) or "poisson", as from many callers
 	// who do not know each other.
-	Arrivals string
+	Arrivals string `key:"arrivals" oneof:"constant|poisson"`
 	// Callers is the number of callers of a closed loop.
 	Callers int
 	// Stages is the number of callers over time: see ParseStages.
-	Stages string
+	Stages string `key:"stages"`
 	// Think is how long a caller of a closed loop pauses between two calls.
-	Think time.Duration
+	Think time.Duration `key:"think" range:"0s..24h"`
 	// RetryAtOnce leaves out the pause behind a call that failed: the caller calls
 	// again at once, as a new call.
-	RetryAtOnce bool
+	RetryAtOnce bool `key:"retry_at_once"`
 	// Calls ends a load of Callers after so many calls; 0 goes by Duration alone, which
 	// otherwise is the longest that it may take. Of one Rate it says the length in place
 	// of Duration: so many calls, in the mean if they come by chance.
-	Calls int
+	Calls int `key:"calls" range:"1..1000000000"`
 	// Duration is the length of the counted part. It is left out if the pieces of
 	// Rate or Stages have lengths.
-	Duration time.Duration
+	Duration time.Duration `key:"duration" range:"0s..24h"`
 	// Warmup comes before it and is not counted: the first level of the plan, but
 	// at least one caller, or one call per second.
-	Warmup time.Duration
+	Warmup time.Duration `key:"warmup" range:"0s..24h"`
 	// Timeout is how long after its intended start a call has its deadline; 0 for
 	// none.
-	Timeout time.Duration
+	Timeout time.Duration `key:"timeout" range:"0s..24h"`
 	// Grace is how long calls may take behind the end; 0 means DefaultGrace.
-	Grace time.Duration
+	Grace time.Duration `key:"grace" range:"0s..24h"`
 	// Most is the most calls under way in an open loop; 0 means DefaultMost.
-	Most int
+	Most int `key:"max_in_flight" range:"1..1000000"`
 	// Seed draws the arrivals: the same seed, the same arrivals.
 	Seed uint64
 }

@@ -1,0 +1,288 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/spelling"
+	"github.com/cabrank/cabrank/internal/strictyaml"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/httpcaller"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// shortest is a time that a block takes at least.
+const shortest = 100 * time.Millisecond
+
+var oneWord = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// Check looks at what is called.
+func (s *Scenario) Check(n strictyaml.Node) {
+	if !oneWord.MatchString(s.Name) {
+		n.Fault("name", fmt.Sprintf("%.60q is not one word", s.Name), "one word of small letters, digits and hyphens")
+	}
+	checkMethod(n, s.Method)
+	for _, pair := range s.Metadata {
+		if name, _, ok := strings.Cut(pair, ":"); !ok || strings.TrimSpace(name) == "" {
+			n.Fault("metadata", fmt.Sprintf("%.80q has no name", pair), "name:value")
+		}
+	}
+	for _, key := range []string{"method", "data", "messages", "proto", "import_path", "metadata", "worker_key"} {
+		if s.HTTP.Path != "" && n.Get(key).Given() {
+			n.Fault(key, "is for gRPC, and http is given; leave one of them out", "")
+		}
+	}
+}
+
+func checkMethod(n strictyaml.Node, method string) {
+	if service, name, _ := strings.Cut(method, "/"); service == "" || name == "" {
+		n.Fault("method", fmt.Sprintf("%.80q is no method", method), "package.Service/Method")
+	}
+}
+
+// Check looks at the paths; of a gateway without one of its own for that, callers ask for
+// theirs until it is ready.
+func (h *HTTP) Check(n strictyaml.Node) {
+	if !n.Get("ready").Given() {
+		h.Ready = h.Path
+	}
+	for _, path := range []string{h.Path, h.Ready} {
+		if err := httpcaller.Check(path); err != nil {
+			n.Fault("", err.Error(), "")
+			return
+		}
+	}
+}
+
+// UnmarshalStrict reads names and values.
+func (e *Environ) UnmarshalStrict(n strictyaml.Node) {
+	all := map[string]string{}
+	n.Decode(&all)
+	*e = nil
+	for name, value := range all {
+		*e = append(*e, name+"="+value)
+	}
+	sort.Strings(*e)
+}
+
+// UnmarshalStrict reads workers. What only a program knows is not passed on to a command.
+func (w *Workers) UnmarshalStrict(n strictyaml.Node) {
+	type plain Workers
+	program, command := n.Get("program").Given(), n.Get("command").Given()
+	switch {
+	case program && command:
+		n.Fault("command", "stands beside program; leave one of them out", "")
+	case program:
+		w.Command = nil
+	case command:
+		w.Program, w.MaxAge, w.Slow, w.Try, w.Install = ProgramNone, 0, Slow{}, nil, ""
+	}
+	n.Decode((*plain)(w))
+	if w.Slots > 0 && w.Full == FullUnlimited && !n.Get("full").Given() {
+		w.Full = FullQueue
+	}
+}
+
+// UnmarshalStrict reads how one is slower.
+func (s *Slow) UnmarshalStrict(n strictyaml.Node) {
+	type plain Slow
+	*s = Slow{Worker: 1, Times: 1}
+	if n.Decode((*plain)(s)) && s.By == 0 && s.Times == 1 {
+		n.Fault("", "how slow?", "by, such as 200ms, or times, such as 10")
+	}
+}
+
+// UnmarshalStrict reads a front. A word is all of it.
+func (f *Front) UnmarshalStrict(n strictyaml.Node) {
+	type plain Front
+	if n.Alone() {
+		*f = Front{}
+	}
+	if n.Decode((*plain)(f)) && f.Kind != FrontCabrank && (f.Starts || len(f.Flags)+len(f.Env) > 0) {
+		n.Fault("", "starts, flags and env are for the front cabrank, not for "+string(f.Kind), "")
+	}
+}
+
+// Check looks at how calls are written.
+func (c *Client) Check(n strictyaml.Node) {
+	var err error
+	if c.Way, err = connectcaller.ParseWay(c.Way.Protocol, c.Way.Codec, c.Way.HTTP); err != nil {
+		n.Fault("", err.Error(), "")
+	}
+}
+
+// UnmarshalStrict reads an event.
+func (e *Event) UnmarshalStrict(n strictyaml.Node) {
+	type plain Event
+	*e = Event{Worker: 1, Times: 1}
+	n.Decode((*plain)(e))
+}
+
+// check holds the parts of an arm against each other, and the arm against those before it.
+func (a *Arm) check(s *Scenario) error {
+	w, http := a.Workers, s.HTTP.Path != ""
+	switch {
+	case s.Arm(a.Name) != nil:
+		return errors.New("it is the name of another arm, too")
+	case w.Program == ProgramNone && len(w.Command) == 0:
+		return errors.New("its command is empty")
+	case (len(w.Try) > 0) != (w.Install != ""):
+		return errors.New("try is a command, and install says what to do where it fails: give both or none")
+	case w.Program != ProgramWorker && (w.MaxAge > 0 || w.Slow.Worker > 0):
+		return fmt.Errorf("max_age and slow are for program: %s", ProgramWorker)
+	case w.Slow.Worker > w.Count:
+		return fmt.Errorf("worker %d is slow, and there are %d", w.Slow.Worker, w.Count)
+	case w.Full != FullUnlimited && w.Slots == 0:
+		return fmt.Errorf("full: %s is for workers with slots; give slots", w.Full)
+	case http && len(a.Gateway.Command) == 0:
+		return errors.New("callers speak HTTP: to whom? give gateway, with a command")
+	case !http && len(a.Gateway.Command) > 0:
+		return errors.New("it has a gateway, and calls are gRPC; give http, such as /fibonacci?n=1")
+	}
+	return a.checkWay()
+}
+
+// checkWay holds how calls are written against what they meet.
+func (a *Arm) checkWay() error {
+	w := a.Client.Way
+	switch {
+	case w.Plain():
+		return nil
+	case a.Front.Kind == FrontDNS, a.Front.Kind == FrontSimulated:
+		return fmt.Errorf("front: %s takes plain gRPC alone, and calls are %s", a.Front.Kind, w)
+	case len(a.Gateway.Command) > 0:
+		return fmt.Errorf("callers speak HTTP to its gateway, not %s; leave protocol, codec and http out", w)
+	}
+	return w.Check(a.Client.Connections)
+}
+
+// noSuch says that there is nothing of a name, what was meant, and what there is.
+func noSuch(what, name string, all []string) error {
+	text := fmt.Sprintf("there is no %s %.80q", what, name)
+	if near := spelling.Nearest(name, all); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	if len(all) == 0 {
+		return errors.New(text + ": it has none")
+	}
+	return errors.New(strings.Replace(text+"; there are: "+strings.Join(all, ", "), "?; there", "? There", 1))
+}
+
+// check holds a claim against the arms and loads.
+func (c Claim) check(s *Scenario) error {
+	load, figures := s.Load(c.Load), names(result.All(), func(f result.Info) string { return f.Name })
+	switch {
+	case !slices.Contains(figures, c.Figure):
+		return noSuch("figure", c.Figure, figures)
+	case load == nil:
+		return noSuch("load", c.Load, loadNames(s.Loads))
+	case c.Base == c.Other:
+		return fmt.Errorf("base and other are the same arm, %q", c.Base)
+	}
+	for _, name := range []string{c.Base, c.Other} {
+		if s.Arm(name) == nil {
+			return noSuch("arm", name, armNames(s))
+		}
+		if len(load.Arms) > 0 && !slices.Contains(load.Arms, name) {
+			return fmt.Errorf("arm %q does not run at this load", name)
+		}
+	}
+	return nil
+}
+
+func armNames(s *Scenario) []string { return names(s.Arms, func(a Arm) string { return a.Name }) }
+
+func loadNames(all []Load) []string { return names(all, func(l Load) string { return l.Name }) }
+
+func names[T any](all []T, name func(T) string) (list []string) {
+	for _, one := range all {
+		list = append(list, name(one))
+	}
+	return list
+}
+
+// check holds an event against its load.
+func (e Event) check(l *Load, p traffic.Plan) error {
+	switch {
+	case e.At >= p.Duration():
+		return fmt.Errorf("%s at %v: the counted part ends at %v", e.Do, e.At, p.Duration())
+	case (e.Do == DoStop || e.Do == DoSlow || e.Do == DoBurst) && e.For <= 0:
+		return fmt.Errorf("%s at %v: for how long? give for", e.Do, e.At)
+	case e.Do == DoSlow && e.By == 0 && e.Times == 1:
+		return fmt.Errorf("slow at %v: how slow? give by, such as 200ms, or times, such as 10", e.At)
+	case e.Do == DoBurst && e.More <= 0:
+		return fmt.Errorf("burst at %v: how many more calls per second, or callers? give more", e.At)
+	case e.Do == DoBurst && (l.AtOnce > 0 || e.At+e.For > p.Duration()):
+		return fmt.Errorf("burst at %v: it has to end with the load, and goes with rate, callers and stages", e.At)
+	}
+	return nil
+}
+
+// check holds a load against the rest of the scenario.
+func (l *Load) check(s *Scenario) error {
+	for _, e := range l.Events { // before the plan, which has their bursts
+		quiet := *l
+		quiet.Events = nil
+		p, err := quiet.Plan(0)
+		if err != nil {
+			return err
+		}
+		if err := e.check(l, p); err != nil {
+			return err
+		}
+	}
+	p, err := l.Plan(0)
+	switch {
+	case err != nil:
+		return err
+	case p.Duration() < shortest:
+		return fmt.Errorf("it lasts %v; want %v or more", p.Duration(), shortest)
+	}
+	for _, name := range l.Arms {
+		if s.Arm(name) == nil {
+			return noSuch("arm", name, armNames(s))
+		}
+	}
+	if own := l.Method != "" || l.Data != "" || l.Messages != 0; own && s.HTTP.Path != "" {
+		return errors.New("it has a method, data or messages of its own, which are for gRPC, and http is given")
+	} else if own {
+		for _, i := range s.ArmsAt(l) {
+			if s.Arms[i].Front.Kind == FrontSimulated {
+				return fmt.Errorf("it has a method, data or messages of its own, which the simulated arm %q does not know", s.Arms[i].Name)
+			}
+		}
+	}
+	return l.checkWorkers(s)
+}
+
+// checkWorkers holds the events against the workers of each arm.
+func (l *Load) checkWorkers(s *Scenario) error {
+	for _, i := range s.ArmsAt(l) {
+		w := s.Arms[i].Workers
+		count := w.Count
+		if l.Workers > 0 {
+			count = l.Workers
+		}
+		for _, e := range l.Events {
+			if e.Do == DoAdd {
+				count++
+			}
+			if e.Worker > count {
+				return fmt.Errorf("%s at %v: there is no worker %d in arm %q, which has %d then", e.Do, e.At, e.Worker, s.Arms[i].Name, count)
+			}
+			if e.Do == DoSlow && w.Program != ProgramWorker {
+				return fmt.Errorf("%s at %v: arm %q does not have program: %s", e.Do, e.At, s.Arms[i].Name, ProgramWorker)
+			}
+		}
+		if w.Slow.Worker > count {
+			return fmt.Errorf("worker %d of arm %q is slow, and there are %d", w.Slow.Worker, s.Arms[i].Name, count)
+		}
+	}
+	return nil
+}
