@@ -30,12 +30,8 @@ func (f Fault) Error() string {
 		text += ": " + f.Key
 	}
 	text += ": " + f.What
-	switch asks := strings.HasSuffix(f.What, "?"); { // a suggestion ends by itself
-	case f.Allowed == "", asks && strings.HasPrefix(f.What, "unknown key"):
-	case asks:
-		text += " allowed: " + f.Allowed
-	default:
-		text += "; allowed: " + f.Allowed
+	if f.Allowed != "" { // a suggestion ends by itself
+		text = strings.Replace(text+"; allowed: "+f.Allowed, "?; allowed", "? allowed", 1)
 	}
 	return strings.ReplaceAll(text, "\n", " ")
 }

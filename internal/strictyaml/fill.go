@@ -48,42 +48,48 @@ func (n Node) fillKind(v reflect.Value, tag reflect.StructTag) {
 		v.Set(inner)
 	case kind == reflect.Slice:
 		n.list(v, tag)
-	case n.Alone() && find(all, alone) >= 0:
-		f := all[find(all, alone)]
-		n.fillKind(v.FieldByIndex(f.Index), f.Tag)
+	case n.Alone() && alone(all) >= 0:
+		f := all[alone(all)]
+		n.fillKind(v.FieldByIndex(f.index), f.tag)
 	case n.Given() && n.yaml.Kind != yaml.MappingNode:
 		n.Line = max(n.Line, n.yaml.Line)
 		n.Fault("", "is not of the form key: value", allowed(v, tag))
 	default:
-		n.pairs(v, tag, all)
+		n.keys(v, tag, all)
 	}
 }
 
-// fields are those of a struct with a key, which is their Name here.
-func fields(t reflect.Type, above ...int) (all []reflect.StructField) {
+// field is one of a struct that has a key.
+type field struct {
+	name, option string
+	index        []int
+	tag          reflect.StructTag
+}
+
+func (f field) is(name string) bool {
+	return f.name == name || name != "" && slices.Contains(strings.Split(f.tag.Get("also"), ","), name)
+}
+
+func fields(t reflect.Type, above ...int) (all []field) {
 	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
-		f := t.Field(i)
-		name, option, _ := strings.Cut(f.Tag.Get("key"), ",")
-		f.Name, f.Index = name, append(slices.Clone(above), i)
-		if option == "inline" {
-			all = append(all, fields(f.Type, f.Index...)...)
-		} else if name != "" {
+		f := field{index: append(slices.Clone(above), i), tag: t.Field(i).Tag}
+		f.name, f.option, _ = strings.Cut(f.tag.Get("key"), ",")
+		if f.option == "inline" {
+			all = append(all, fields(t.Field(i).Type, f.index...)...)
+		} else if f.name != "" {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-func find(all []reflect.StructField, is func(f reflect.StructField) bool) int {
-	return slices.IndexFunc(all, is)
+// alone is the number of the field that a value without keys is for, or -1.
+func alone(all []field) int {
+	return slices.IndexFunc(all, func(f field) bool { return f.option == "alone" })
 }
 
-func alone(f reflect.StructField) bool { return strings.HasSuffix(f.Tag.Get("key"), ",alone") }
-
-func required(f reflect.StructField) bool { return strings.HasSuffix(f.Tag.Get("key"), ",required") }
-
-// pairs fills a struct, which has the fields all, or a map.
-func (n Node) pairs(v reflect.Value, tag reflect.StructTag, all []reflect.StructField) {
+// keys fills a struct, which has the fields all, or a map.
+func (n Node) keys(v reflect.Value, tag reflect.StructTag, all []field) {
 	seen := map[string]int{} // the line of each
 	if v.Kind() == reflect.Map {
 		if !n.holds(len(n.yaml.Content)/2, tag) {
@@ -91,17 +97,13 @@ func (n Node) pairs(v reflect.Value, tag reflect.StructTag, all []reflect.Struct
 		}
 		v.Set(reflect.MakeMap(v.Type()))
 	}
-	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
-		key := n.at(n.yaml.Content[i], "", 0).yaml
-		name, value := key.Value, n.at(n.yaml.Content[i+1], n.under(key.Value), n.yaml.Content[i].Line)
+	for name, value := range n.pairs() {
 		if v.Kind() == reflect.Map {
 			value.Key = n.Key + "[" + strings.TrimPrefix(value.Key, n.Key+".") + "]"
 		}
-		at := find(all, func(f reflect.StructField) bool {
-			return f.Name == name || name != "" && slices.Contains(strings.Split(f.Tag.Get("also"), ","), name)
-		})
+		at := slices.IndexFunc(all, func(f field) bool { return f.is(name) })
 		if at >= 0 {
-			name = all[at].Name
+			name = all[at].name
 		}
 		switch {
 		case seen[name] > 0:
@@ -109,17 +111,19 @@ func (n Node) pairs(v reflect.Value, tag reflect.StructTag, all []reflect.Struct
 		case v.Kind() == reflect.Map:
 			value.entry(v, tag, name)
 		case at >= 0:
-			value.fill(v.FieldByIndex(all[at].Index), all[at].Tag)
+			value.fill(v.FieldByIndex(all[at].index), all[at].tag)
 		case name == "<<":
 			value.Fault("", "merge keys are not taken", "an alias in place of a value, as in port: *name")
+		case meant(name, names(all)) != "":
+			value.Fault("", "unknown key"+meant(name, names(all)), "")
 		default:
-			value.Fault("", "unknown key"+meant(name, names(all)), strings.Join(names(all), ", "))
+			value.Fault("", "unknown key", strings.Join(names(all), ", "))
 		}
 		seen[name] = value.Line
 	}
 	for _, f := range all {
-		if required(f) && seen[f.Name] == 0 {
-			n.Fault(f.Name, "is missing", allowed(v.FieldByIndex(f.Index), f.Tag))
+		if f.option == "required" && seen[f.name] == 0 {
+			n.Fault(f.name, "is missing", allowed(v.FieldByIndex(f.index), f.tag))
 		}
 	}
 }
@@ -135,28 +139,27 @@ func (n Node) entry(all reflect.Value, tag reflect.StructTag, name string) {
 	all.SetMapIndex(key, value)
 }
 
-func names(all []reflect.StructField) (names []string) {
+func names(all []field) (sorted []string) {
 	for _, f := range all {
-		names = append(names, f.Name)
+		sorted = append(sorted, f.name)
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(sorted)
+	return sorted
 }
 
 // list fills a slice; one value is a list of one.
 func (n Node) list(v reflect.Value, tag reflect.StructTag) {
-	items := []Node{n}
-	if split := tag.Get("split"); n.yaml.Kind == yaml.SequenceNode {
-		items = nil
+	var items []Node
+	switch split := tag.Get("split"); {
+	case n.yaml.Kind == yaml.SequenceNode:
 		for i, item := range n.yaml.Content {
 			items = append(items, n.at(item, fmt.Sprintf("%s[%d]", n.Key, i+1), item.Line))
 		}
-	} else if n.Alone() && split != "" {
-		items = nil
-		for word := range strings.SplitSeq(n.yaml.Value, split) {
-			if word = strings.TrimSpace(word); word != "" {
-				items = append(items, n.at(&yaml.Node{Kind: yaml.ScalarNode, Value: word, Tag: "!!str"}, n.Key, n.Line))
-			}
+	case !n.Alone() || split == "":
+		items = []Node{n}
+	default:
+		for _, word := range strings.FieldsFunc(n.yaml.Value, func(r rune) bool { return r == '\n' || strings.ContainsRune(split, r) }) {
+			items = append(items, n.at(&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(word), Tag: "!!str"}, n.Key, n.Line))
 		}
 	}
 	if n.holds(len(items), tag) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"sort"
 	"strings"
@@ -107,14 +108,24 @@ func (n Node) Alone() bool { return n.Given() && n.yaml.Kind == yaml.ScalarNode 
 
 // Get returns the value of a key as it stands in the file.
 func (n Node) Get(key string) Node {
-	if n.yaml != nil && n.yaml.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(n.yaml.Content); i += 2 {
-			if name := n.yaml.Content[i]; name.Value == key {
-				return n.at(n.yaml.Content[i+1], n.under(key), name.Line)
-			}
+	for name, value := range n.pairs() {
+		if name == key {
+			return value
 		}
 	}
 	return Node{file: n.file}
+}
+
+// pairs goes over the keys of a mapping. A key that is no text has no name.
+func (n Node) pairs() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		for i := 0; n.yaml != nil && n.yaml.Kind == yaml.MappingNode && i < len(n.yaml.Content); i += 2 {
+			line, name := n.yaml.Content[i].Line, n.at(n.yaml.Content[i], "", 0).yaml.Value
+			if !yield(name, n.at(n.yaml.Content[i+1], n.under(name), line)) {
+				return
+			}
+		}
+	}
 }
 
 // Decode fills what into points at, with the tags of a field, and reports whether nothing
@@ -130,10 +141,10 @@ func (n Node) Decode(into any, tags ...string) bool {
 
 // Replace puts other text in the place of each value; keys stay.
 func (n Node) Replace(text func(string) string) {
-	if n.yaml == nil {
+	switch {
+	case n.yaml == nil:
 		return
-	}
-	if n.yaml.Kind == yaml.ScalarNode {
+	case n.yaml.Kind == yaml.ScalarNode:
 		n.yaml.Value = text(n.yaml.Value)
 	}
 	for i, inner := range n.yaml.Content { // no alias is followed, so that each is met once

@@ -70,23 +70,12 @@ func setNumber(v reflect.Value, tag reflect.StructTag, text string) string {
 	return ""
 }
 
-// factors are what may stand behind a number of a unit.
-func factors(unit string) map[string]float64 {
-	switch unit {
-	case "B":
-		return map[string]float64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-	case "%":
-		return map[string]float64{"%": 0.01}
-	case "/s":
-		return map[string]float64{"": 1, "/s": 1, "/m": 1.0 / 60, "/h": 1.0 / 3600}
-	}
-	return map[string]float64{"": 1}
-}
-
 // number reads one in its unit, or says what is wrong with it.
 func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, what string) {
-	digits := strings.TrimRight(text, "%/BGKMihms")
-	factor, known := factors(tag.Get("unit"))[text[len(digits):]]
+	digits, unit := strings.TrimRight(text, "%/BGKMihms"), tag.Get("unit")
+	factor, known := map[string]float64{ // by unit, and what may stand behind a number
+		"": 1, "%%": 0.01, "B": 1, "BKiB": 1 << 10, "BMiB": 1 << 20, "BGiB": 1 << 30, "/s": 1, "/s/s": 1, "/s/m": 1.0 / 60, "/s/h": 1.0 / 3600,
+	}[unit+text[len(digits):]]
 	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	d, wrong := time.ParseDuration(text)
 	switch isTime := v.Type() == reflect.TypeFor[time.Duration](); {
@@ -96,9 +85,9 @@ func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, wha
 		return 0, " has no unit, as in " + digits + "s"
 	case isTime:
 		return 0, " is not a time such as 300ms, 10s or 2m"
-	case err != nil && !math.IsInf(n, 0) || math.IsNaN(n):
+	case err != nil && !math.IsInf(n, 0), math.IsNaN(n), unit == "" && digits != text:
 		return 0, " is not a number"
-	case !known && tag.Get("unit") == "%":
+	case !known && unit == "%":
 		return 0, " is not a share such as 5%"
 	case !known:
 		return 0, " has another unit"
@@ -111,20 +100,19 @@ func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, wha
 // allowed says what fits; "" if the fault itself does.
 func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
 	least, most, ranged := strings.Cut(tag.Get("range"), "..")
-	oneOf := tag.Get("oneof")
 	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	switch all, kind := fields(v.Type()), v.Kind(); {
 	case own:
 		return ""
-	case find(all, alone) >= 0:
-		f := all[find(all, alone)]
-		return allowed(v.FieldByIndex(f.Index), f.Tag) + "; or keys: " + strings.Join(names(all), ", ")
+	case alone(all) >= 0:
+		f := all[alone(all)]
+		return allowed(v.FieldByIndex(f.index), f.tag) + "; or keys: " + strings.Join(names(all), ", ")
 	case all != nil:
 		return "keys: " + strings.Join(names(all), ", ")
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Pointer:
 		return allowed(reflect.New(v.Type().Elem()).Elem(), tag)
-	case oneOf != "":
-		return strings.ReplaceAll(oneOf, "|", ", ")
+	case tag.Get("oneof") != "":
+		return strings.ReplaceAll(tag.Get("oneof"), "|", ", ")
 	case kind == reflect.Bool:
 		return "true or false"
 	case kind == reflect.String:

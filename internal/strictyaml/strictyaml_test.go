@@ -76,7 +76,7 @@ size: 2KiB
 rate: 300/m
 weight: -0.5
 seed: 7
-words: a, b
+words: a c, b
 numbers: [1, 2]
 weights: {a: 1, b: 2.5}
 workers: 3
@@ -105,7 +105,7 @@ func TestDecode(t *testing.T) {
 	c.Later = strictyaml.Node{}
 	want := config{
 		Shared: shared{0.125}, Name: "a", Mode: "fast", Wait: 90 * time.Second, Pause: 10 * time.Millisecond, Size: 2048, Rate: 5, Weight: -0.5, Seed: 7,
-		Words: []string{"a", "b"}, Numbers: []int{1, 2}, Weights: map[text]float64{"a": 1, "b": 2.5}, Workers: workers{Count: 3, Slots: 9},
+		Words: []string{"a c", "b"}, Numbers: []int{1, 2}, Weights: map[text]float64{"a": 1, "b": 2.5}, Workers: workers{Count: 3, Slots: 9},
 		Other: &workers{Fast: true}, Groups: map[string]workers{"x": {Slots: 7}, "y": {Count: 4}}, Whole: whole{19},
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -131,20 +131,20 @@ func TestFaults(t *testing.T) {
 			"---":                    "x.yml:3: a second YAML document begins here; allowed: one in a file",
 			strings.Repeat("x", 100): "x.yml:",
 		},
-		"name: &n a":   {"# a": "x.yml: name: is missing; allowed: text"},
-		"share: 12.5%": {"share: 12": `x.yml:4: share: "12" is not a share such as 5%; allowed: 0% to 50%`, "share: 51%": `"51%" is out of range; allowed: 0% to 50%`},
-		"wait: 90s":    {"wait: 90": `x.yml:5: wait: "90" has no unit, as in 90s; allowed: 1ms to 1h`, "wait: 2h": `"2h" is out of range`, "wait: soon": `"soon" is not a time such as`},
-		"pause: 10ms":  {"pause: -1s": `x.yml:6: pause: "-1s" is out of range; allowed: a number of 0 or more`},
-		"size: 2KiB":   {"size: 1": `x.yml:7: size: "1" is out of range; allowed: 1KiB to 64MiB`, "size: 2kg": `"2kg" is not a number`, "size: 2048.5": "is not a whole number", "size: 2%": "has another unit"},
-		"rate: 300/m":  {"rate: 11": `x.yml:8: rate: "11" is out of range; allowed: 0 to 10`, "rate: 1/d": `"1/d" is not a number`},
-		"seed: 7":      {"seed: 1e300": `"1e300" is out of range`, "seed: NaN": `"NaN" is not a number`, "seed: 0.5": `"0.5" is not a whole number; allowed: a number of 0 or more`},
-		"words: a, b":  {"words: [a, b, c, d]": "x.yml:11: words: has 4 entries; allowed: 0 to 3", "words: [{a: b}]": "x.yml:11: words[1]: is a list or has keys; allowed: text"},
-		"[1, 2]":       {"[1, 0]": `x.yml:12: numbers[2]: "0" is out of range; allowed: 1 to 9`, "": "x.yml:12: numbers: has no value; allowed: 1 to 9"},
+		"name: &n a":    {"# a": "x.yml: name: is missing; allowed: text"},
+		"share: 12.5%":  {"share: 12": `x.yml:4: share: "12" is not a share such as 5%; allowed: 0% to 50%`, "share: 51%": `"51%" is out of range; allowed: 0% to 50%`},
+		"wait: 90s":     {"wait: 90": `x.yml:5: wait: "90" has no unit, as in 90s; allowed: 1ms to 1h`, "wait: 2h": `"2h" is out of range`, "wait: soon": `"soon" is not a time such as`},
+		"pause: 10ms":   {"pause: -1s": `x.yml:6: pause: "-1s" is out of range; allowed: a number of 0 or more`},
+		"size: 2KiB":    {"size: 1": `x.yml:7: size: "1" is out of range; allowed: 1KiB to 64MiB`, "size: 2kg": `"2kg" is not a number`, "size: 2048.5": "is not a whole number", "size: 2%": "has another unit"},
+		"rate: 300/m":   {"rate: 11": `x.yml:8: rate: "11" is out of range; allowed: 0 to 10`, "rate: 1/d": `"1/d" is not a number`},
+		"seed: 7":       {"seed: 1e300": `"1e300" is out of range`, "seed: NaN": `"NaN" is not a number`, "seed: 0.5": `"0.5" is not a whole number; allowed: a number of 0 or more`},
+		"words: a c, b": {"words: [a, b, c, d]": "x.yml:11: words: has 4 entries; allowed: 0 to 3", "words: [{a: b}]": "x.yml:11: words[1]: is a list or has keys; allowed: text"},
+		"[1, 2]":        {"[1, 0]": `x.yml:12: numbers[2]: "0" is out of range; allowed: 1 to 9`, "": "x.yml:12: numbers: has no value; allowed: 1 to 9"},
 		"{a: 1, b: 2.5}": {
 			"{abcd: 1}": `x.yml:13: weights[abcd]: "abcd" is longer than 3`, "{a: 6}": `x.yml:13: weights[a]: "6" is out of range; allowed: 0 to 5`,
 			"{}": "x.yml:13: weights: has 0 entries; allowed: 1 to 2", "1": "x.yml:13: weights: is not of the form key: value", "{a: 1, a: 2}": "weights[a]: is set twice, first on line 13",
 		},
-		"workers: 3":    {"workers: x": `x.yml:14: workers: "x" is not a number; allowed: 1 to 10, or auto`, "workers: [1]": "x.yml:14: workers: is not of the form key: value; allowed: 1 to 10, or auto; or keys: count, fast, slots"},
+		"workers: 3":    {"workers: x": `x.yml:14: workers: "x" is not a number; allowed: 1 to 10, or auto`, "workers: 3s": `"3s" is not a number`, "workers: [1]": "x.yml:14: workers: is not of the form key: value; allowed: 1 to 10, or auto; or keys: count, fast, slots"},
 		"fast: yes":     {"fast: maybe": `other.fast: "maybe" is neither true nor false; allowed: true or false`, "slots: 6": "other.slots: is set twice, first on line 15", "fast: on, count: 6": "other.count: is set twice"},
 		"  y: 4":        {"  y: {count: 6, fast: true}": "x.yml:18: groups[y].fast: is for few; allowed: count up to 5"},
 		"{slots: 7}":    {"{slots: 3}": `x.yml:17: groups[x].slots: "3" is out of range; allowed: 5 to 50, or 0: none`},
