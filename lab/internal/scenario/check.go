@@ -226,18 +226,17 @@ func (e Event) check(l *Load, p traffic.Plan) error {
 
 // check holds a load against the rest of the scenario.
 func (l *Load) check(s *Scenario) error {
-	for _, e := range l.Events { // before the plan, which has their bursts
-		quiet := *l
-		quiet.Events = nil
-		p, err := quiet.Plan(0)
-		if err != nil {
-			return err
-		}
-		if err := e.check(l, p); err != nil {
-			return err
+	quiet := *l
+	quiet.Events = nil
+	p, err := quiet.Plan(0)
+	for _, e := range l.Events { // before the plan that has their bursts
+		if err == nil {
+			err = e.check(l, p)
 		}
 	}
-	p, err := l.Plan(0)
+	if err == nil {
+		p, err = l.Plan(0)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -1,9 +1,9 @@
 // Package scenario reads what `cabrank lab run` runs: a YAML file that says which ways
 // to do something are compared, at which loads, how often, and which claim decides.
 //
-// Parse reads a file strictly: what it does not know is an error of one line with its
-// place. Builtin and Names give the scenarios that come with the program; they are
-// files like any other. Scenario.Quick makes the short form of one.
+// Parse reads a file strictly, and tells all that is wrong with it: the keys are those of
+// tags (package strictyaml). Builtin and Names give the scenarios that come with the
+// program; they are files like any other. Scenario.Quick makes the short form of one.
 //
 // The words of the file:
 //

@@ -1,9 +1,6 @@
 package scenario
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // examples stands in a file for the folder with the programs that come with the lab.
 const examples = "{examples}"
@@ -16,17 +13,8 @@ type Places struct {
 	Cabrank string
 }
 
-// NeedsExamples reports whether {examples} stands anywhere.
-func (s *Scenario) NeedsExamples() bool {
-	marked := s.Placed(Places{Examples: "\x00"})
-	texts := slices.Concat(marked.Proto, marked.Imports)
-	for _, a := range marked.Arms {
-		w := a.Workers
-		g := a.Gateway
-		texts = slices.Concat(texts, w.Command, w.Try, w.Env, a.Front.Flags, a.Front.Env, g.Command, g.Env, []string{w.Dir, g.Dir})
-	}
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "\x00") })
-}
+// NeedsExamples reports whether {examples} stands anywhere in the file.
+func (s *Scenario) NeedsExamples() bool { return strings.Contains(s.Text, examples) }
 
 // Placed returns the scenario with the places filled in: in commands and what is tried
 // before them, in their folders and environment, in the flags of fronts, and in the

@@ -29,7 +29,7 @@ loads: [{callers: 1, duration: 1s}]
 	if w.Dir != "/tmp/x" || !slices.Equal(w.Env, []string{"LIB=/tmp/x"}) || placed.Proto[0] != "/tmp/x/jobs/jobs.proto" {
 		t.Errorf("%+v, %q", w, placed.Proto)
 	}
-	if s.Arms[0].Workers.Dir != "{examples}" || !s.NeedsExamples() || placed.NeedsExamples() {
+	if s.Arms[0].Workers.Dir != "{examples}" || !s.NeedsExamples() {
 		t.Errorf("the scenario has changed: %+v", s.Arms[0].Workers)
 	}
 	// Another command is not tried by what belongs to the first.

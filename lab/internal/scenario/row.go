@@ -81,38 +81,32 @@ func (r *row) shorten(q short) {
 
 // expand makes one load of each item of a row.
 func (r *row) expand(n strictyaml.Node) (all []Load) {
-	add := func(change func(l *Load)) {
-		l := r.Load
-		change(&l)
-		all = append(all, l)
-	}
-	for _, rate := range r.Rates {
-		add(func(l *Load) { l.Options.Rate = rate })
-	}
-	for _, callers := range r.Callers {
-		add(func(l *Load) { l.Options.Callers = callers })
-	}
-	for _, volley := range r.Volleys {
-		add(func(l *Load) { l.AtOnce = volley })
-	}
-	if r.Options.Stages != "" {
-		add(func(*Load) {})
-	}
-	kinds := 0
-	for _, count := range []int{len(r.Rates), len(r.Callers), len(r.Volleys), len(r.Options.Stages)} {
-		kinds += min(count, 1)
-	}
-	if kinds != 1 {
+	given := slices.DeleteFunc([]starts{
+		{len(r.Rates), func(l *Load, i int) { l.Options.Rate = r.Rates[i] }},
+		{len(r.Callers), func(l *Load, i int) { l.Options.Callers = r.Callers[i] }},
+		{len(r.Volleys), func(l *Load, i int) { l.AtOnce = r.Volleys[i] }},
+		{min(len(r.Options.Stages), 1), func(*Load, int) {}},
+	}, func(s starts) bool { return s.items == 0 })
+	if len(given) != 1 {
 		n.Fault("", "does not say when calls start, or says it twice", "one of rate, at_once (open loops), callers and stages (closed loops)")
 		return nil
 	}
-	for i := range all {
-		switch l := &all[i]; {
+	for i := range given[0].items {
+		l := r.Load
+		given[0].set(&l, i)
+		switch {
 		case l.Name == "":
 			l.Name = l.named()
-		case len(all) > 1:
+		case given[0].items > 1:
 			l.Name += " " + l.named()
 		}
+		all = append(all, l)
 	}
 	return all
+}
+
+// starts is a way to say when calls start: how many loads it makes, and of what.
+type starts struct {
+	items int
+	set   func(l *Load, item int)
 }
