@@ -177,7 +177,7 @@ tools: $(addprefix .tools/,$(TOOLS)) ## Build the pinned tools into .tools/.
 
 .PHONY: clean
 clean: ## Remove everything that make builds or installs inside the tree.
-	@rm -rf bin dist .tools .deps examples/node/node_modules examples/nestjs/node_modules examples/nestjs/dist bench/k6/node_modules
+	@rm -rf bin dist .tools .deps examples/node/node_modules examples/nestjs/node_modules examples/nestjs/dist examples/echo/node_modules bench/k6/node_modules
 
 # build-tool builds the package $(1) of tools/go.mod as the file $@.
 build-tool = @echo "building $@"; cd tools && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../$@ $(1)

@@ -120,6 +120,12 @@ build_nestjs() {
   touch "$built"
 }
 
+# build_echo makes the servers of examples/echo run that need no toolchain of their own.
+build_echo() {
+  ln -sfn ../nestjs/node_modules examples/echo/node_modules
+  CGO_ENABLED=0 go build -trimpath -o .deps/echo/go/echo ./examples/echo/go
+}
+
 case "${1:-}" in
 race)
   need gcc gcc --version
@@ -150,6 +156,7 @@ workers)
   install_node examples/node
   install_node examples/nestjs
   build_nestjs
+  build_echo
   ;;
 autobahn)
   install_autobahn

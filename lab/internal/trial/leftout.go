@@ -7,8 +7,7 @@ import (
 
 // together writes lines of the form "name: why" with each reason once, behind the names
 // of all that it is for.
-func together(lines []string) string {
-	var reasons []string
+func together(lines []string) (reasons []string) {
 	names := map[string][]string{}
 	for _, line := range lines {
 		name, why, _ := strings.Cut(line, ": ")
@@ -20,5 +19,5 @@ func together(lines []string) string {
 	for i, why := range reasons {
 		reasons[i] = strings.Join(names[why], ", ") + ": " + why
 	}
-	return strings.Join(reasons, " ")
+	return reasons
 }

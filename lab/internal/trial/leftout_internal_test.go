@@ -1,10 +1,13 @@
 package trial
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestTogether(t *testing.T) {
 	got := together([]string{"a: no ruby.", "b: no python: install it.", "c: no ruby."})
-	if want := "a, c: no ruby. b: no python: install it."; got != want {
+	if want := []string{"a, c: no ruby.", "b: no python: install it."}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

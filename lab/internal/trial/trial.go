@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/agent"
@@ -114,6 +115,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 	t.run.Planned = len(t.run.Blocks) + len(t.cells)
 	err = t.blocks(ctx)
 	t.run.Took = t.elapsed()
+	t.run.LeftOut = together(t.run.LeftOut)
 	if len(t.run.Blocks) == 0 {
 		made.remove()
 		switch {
@@ -122,7 +124,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 		case ctx.Err() != nil:
 			return nil, errors.New("ended before anything was measured")
 		default:
-			return nil, fmt.Errorf("nothing can be measured here: %s", together(t.run.LeftOut))
+			return nil, fmt.Errorf("nothing can be measured here: %s", strings.Join(t.run.LeftOut, " "))
 		}
 	}
 	t.run.Cut = t.measuredMore() < len(t.cells) || t.run.Cut

@@ -17,15 +17,25 @@ import (
 
 // Each way of the scenario protocols is called for a second, and every call is answered.
 func TestProtocols(t *testing.T) {
+	protocolsTable(t)
 	t.Chdir(harness.Root(t))
 	harness.Built(t, "examples/nestjs/dist/connect.js", "scripts/install-deps.sh workers")
 	s, err := scenario.Builtin("protocols")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Rounds, s.Primary, s.Secondary, s.Loads = 1, nil, nil, s.Loads[:1]
-	s.Loads[0].Options.Warmup, s.Loads[0].Options.Duration = 0, time.Second
-	both, folder := programs(t), filepath.Join(t.TempDir(), "protocols")
+	s.Loads = s.Loads[:1]
+	eachOnce(t, s)
+}
+
+// eachOnce measures each arm at each load for a second, and wants every call answered.
+func eachOnce(t *testing.T, s *scenario.Scenario) {
+	t.Helper()
+	s.Rounds, s.Primary, s.Secondary = 1, nil, nil
+	for i := range s.Loads {
+		s.Loads[i].Options.Warmup, s.Loads[i].Options.Duration = 0, time.Second
+	}
+	both, folder := programs(t), filepath.Join(t.TempDir(), s.Name)
 	done, err := trial.Run(t.Context(), trial.Options{
 		Scenario: s, Folder: folder, Version: "test", Agent: []string{both.Lab, "agent"}, Hire: trial.Hire, Start: trial.Rigs(both, s),
 	})
@@ -42,9 +52,10 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// The script has the table and the keys of the suite that it is after, and fails by its
+// protocolsTable holds that the script has the table and the keys of the suite that it is after, and fails by its
 // thresholds.
-func TestProtocolsTable(t *testing.T) {
+func protocolsTable(t *testing.T) {
+	t.Helper()
 	folder := t.TempDir()
 	run, err := os.ReadFile("testdata/protocols/run.json")
 	if err == nil {
