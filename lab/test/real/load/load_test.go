@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/cabrank/cabrank/lab/internal/lab"
-	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -58,9 +59,14 @@ func TestLabLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	for i, err := range latency.ReadLog(log) {
-		if err != nil || i.Tag == "answered" && i.Latencies.Count() != r.Record.Due {
+	intervals := hdrhistogram.NewHistogramLogReader(log)
+	for {
+		i, err := intervals.NextIntervalHistogram()
+		if err != nil || i != nil && i.Tag() == "answered" && i.TotalCount() != r.Record.Due {
 			t.Errorf("%+v, %v", i, err)
+		}
+		if i == nil {
+			break
 		}
 	}
 	if page, err := os.ReadFile(filepath.Join(folder, lab.ReportFile)); err != nil || !strings.Contains(string(page), sayHello) {
