@@ -130,6 +130,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 soak: build lab packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
 	@scripts/install-deps.sh workers
 	@scripts/install-deps.sh bench
+	@scripts/install-deps.sh lab
 	@go run ./test/lane soak -tags soak
 
 ##@ Measurements
@@ -138,6 +139,10 @@ soak: build lab packages tools ## Run all other real tests and what is statistic
 bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 	@go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark)
 	@cd lab && go test -run '^$$' -bench '$(BENCH)' -benchmem $(call packages,^func Benchmark,lab)
+
+.PHONY: lab-deps
+lab-deps: ## Build the servers in Java and Rust that the scenario languages measures, where their toolchains are.
+	@scripts/install-deps.sh lab
 
 .PHONY: bench-peers
 bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.

