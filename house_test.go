@@ -64,7 +64,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/worker":     6_450,
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
-	"lines of code, scripts":             305,
+	"lines of code, scripts":             336,
 	"lines of docs":                      10_093,
 	"lines of tests":                     114_159,
 	"methods of call and attempt":        148,
