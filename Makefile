@@ -144,6 +144,11 @@ bench: ## Run the Go benchmarks; BENCH=REGEXP chooses.
 lab-deps: ## Build the servers in Java and Rust that the scenario languages measures, where their toolchains are.
 	@scripts/install-deps.sh lab
 
+.PHONY: lab-quick
+lab-quick: build lab ## Run one short round of every scenario of the lab, to see that all of it runs; 7 minutes.
+	@scripts/install-deps.sh workers
+	@scripts/lab-quick.sh
+
 .PHONY: bench-peers
 bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
 	@scripts/install-deps.sh peers
