@@ -12,7 +12,7 @@ declare -A arms=(
   [protocols]="standard gRPC|connect gRPC|connect Connect"
   [relay]="ruby-bare|ruby-cabrank"
   [strategies]="connections, 5 threads|cabrank, 5 threads"
-  [what-if]="cabrank|simulated"
+  [simulated]="cabrank|simulated"
 )
 
 # Scenarios in Python run what they find on PATH.
