@@ -194,7 +194,11 @@ var layers = map[string]layer{
 	"lab/cmd/cabrank-lab": {inside: []string{"internal/cli", "internal/worker", "lab/internal/..."}, outside: anything},
 	// What it is made of, from the bottom: time, frames, processes, a worker.
 	"internal/testkit/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
-	"lab/internal/rawh2":     {outside: []string{"golang.org/x/net/http2/hpack"}, notStd: []string{"os"}, documented: true},
+	"lab/internal/rawh2": {
+		inside:  []string{"lab/internal/traffic"},
+		outside: []string{"golang.org/x/net/http2/hpack", "google.golang.org/grpc/codes"},
+		notStd:  []string{"os/exec", "net/http"}, documented: true,
+	},
 	"lab/internal/measure": {
 		inside:  []string{"lab/internal/latency"},
 		outside: []string{"github.com/prometheus/procfs", "golang.org/x/sys"},
@@ -312,7 +316,7 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
+		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
 		notStd: []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
 	// The worker that comes with the lab.
@@ -331,7 +335,7 @@ var layers = map[string]layer{
 	},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.

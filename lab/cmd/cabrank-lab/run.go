@@ -40,7 +40,8 @@ on slow calls. Without it a scenario takes from minutes to hours.
 Ctrl-C ends the run and keeps what was measured; a second one ends it at once.
 
 Exit status: 0 if it ran, also if Ctrl-C ended it; 1 if something failed on the way, with
-what was measured until then kept; 2 if the command line, the file or the machine does not
+what was measured until then kept, or if a bar of the scenario is missed without
+--quick; 2 if the command line, the file or the machine does not
 allow it, in which case nothing is left.`
 
 const labRunExamples = `  # in a minute
@@ -271,11 +272,29 @@ func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
 	if err := errors.Join(d.Print(stdout), saved); err != nil {
 		return err
 	}
+	missed := tellBars(done, stdout)
 	fmt.Fprintf(stdout, "\nThe report is %s.\n", file)
 	if done.Cut || slices.ContainsFunc(done.Blocks, func(b result.Block) bool { return !b.Judged() }) {
 		fmt.Fprintf(stdout, "The same with --out %s --append runs rounds again that are marked or missing.\n", f.out)
 	}
+	if missed > 0 && !done.Quick {
+		return fmt.Errorf("%s: %d of %d bars missed or not valid", done.Scenario, missed, len(done.Bars))
+	}
 	return nil
+}
+
+// tellBars prints what has come of the bars, and returns how many are not held.
+func tellBars(done *result.Run, stdout io.Writer) (missed int) {
+	for i, j := range done.JudgeBars() {
+		if i == 0 {
+			fmt.Fprintln(stdout, "\nBars, by the median over the rounds:")
+		}
+		fmt.Fprintln(stdout, "  "+j.String())
+		if j.Verdict == result.BarMissed || j.Verdict == result.BarNotValid {
+			missed++
+		}
+	}
+	return missed
 }
 
 // runProgress shows how a run goes: a line for each block that has ended, and one in

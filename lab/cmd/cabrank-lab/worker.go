@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
@@ -20,13 +21,18 @@ func newLabWorkerCommand() *cobra.Command {
 		Name: cmp.Or(os.Getenv("CABRANK_WORKER"), "worker"),
 		Full: work.Unlimited, SlowTimes: 1,
 	}
-	full := string(o.Full)
+	full, echo := string(o.Full), false
 	cmd := &cobra.Command{
 		Use:    "worker",
 		Short:  "Serve calls that sleep and use CPU as they ask, at $CABRANK_ADDR",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			if echo {
+				return rawh2.Echo(ctx, o.Addr)
+			}
 			o.Full = work.Full(full)
 			w, err := work.New(o)
 			if err != nil {
@@ -40,8 +46,6 @@ func newLabWorkerCommand() *cobra.Command {
 					w.SetSlow(s == syscall.SIGUSR1)
 				}
 			}()
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
 			return w.Serve(ctx, nil)
 		},
 	}
@@ -50,9 +54,11 @@ func newLabWorkerCommand() *cobra.Command {
 	flags.StringVar(&o.Name, "name", o.Name, "what it is called in answers")
 	flags.IntVar(&o.Slots, "slots", 0, "calls that run at a time, if --full says so")
 	flags.StringVar(&full, "full", full, "what more calls than slots do: queue, keep, refuse; or unlimited")
+	flags.DurationVar(&o.Lag, "lag", 0, "how long a slot is taken after its answer")
 	flags.DurationVar(&o.MaxAge, "max-age", 0, "how old connections get; 0: no limit")
 	flags.BoolVar(&o.Slow, "slow", false, "begin slow")
 	flags.DurationVar(&o.SlowBy, "slow-by", 0, "what a call takes longer while it is slow")
+	flags.BoolVar(&echo, "echo", false, "answer raw clients at the least cost, and do nothing else")
 	flags.Float64Var(&o.SlowTimes, "slow-times", o.SlowTimes, "how many times as long a call takes while it is slow")
 	return cmd
 }

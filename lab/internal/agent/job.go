@@ -30,6 +30,9 @@ type Job struct {
 	Metadata []string `json:"metadata,omitempty"`
 	// WorkerKey is the header or trailer that names who has answered.
 	WorkerKey string `json:"worker_key,omitempty"`
+	// Raw has Data say what rawh2.ParseRequest reads; what else there is of the method and
+	// the connections has no meaning then.
+	Raw bool `json:"raw,omitempty"`
 	// Connections is how calls share them, as caller.ParseStrategy reads it.
 	Connections string        `json:"connections"`
 	DNSInterval time.Duration `json:"dns_interval_ns,omitempty"`

@@ -23,6 +23,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
+	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	_ "github.com/cabrank/cabrank/lab/internal/work/workerpb" // a method that is known without asking
 )
@@ -42,11 +43,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := receive(s.in, &job); err != nil {
 		return fmt.Errorf("the job cannot be read: %w", err)
 	}
-	answer, err := s.do(ctx, job)
-	if err != nil {
-		answer = Answer{Error: err.Error()}
+	if err := s.do(ctx, job); err != nil {
+		return s.say(line{Answer: &Answer{Error: err.Error()}})
 	}
-	return s.say(line{Answer: &answer})
+	return nil
 }
 
 // server is one generator.
@@ -62,18 +62,20 @@ func (s *server) say(l line) error {
 	return send(s.out, l)
 }
 
-func (s *server) do(ctx context.Context, job Job) (Answer, error) {
+// do makes the calls and answers. Connections stay until the input ends, so that what they
+// cost the others can be read meanwhile.
+func (s *server) do(ctx context.Context, job Job) error {
 	client, err := job.any(ctx)
 	if err != nil {
-		return Answer{}, err
+		return err
 	}
 	defer client.Close()
 	if err := s.say(line{Ready: client.String()}); err != nil {
-		return Answer{}, err
+		return err
 	}
 	var b begin
 	if err := receive(s.in, &b); err != nil {
-		return Answer{}, errors.New("it was ended before it began")
+		return errors.New("it was ended before it began")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +83,15 @@ func (s *server) do(ctx context.Context, job Job) (Answer, error) {
 		_ = receive(s.in, &b) // only its end matters
 		cancel()
 	}()
-	return s.run(ctx, traffic.New(job.Plan, client), b.At)
+	answer, err := s.run(ctx, traffic.New(job.Plan, client), b.At)
+	if err != nil {
+		return err
+	}
+	if err := s.say(line{Answer: &answer}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // run makes the calls from a moment on.
@@ -148,7 +158,10 @@ type client interface {
 
 // any makes a client that speaks what the job says.
 func (j *Job) any(ctx context.Context) (client, error) {
-	if j.Path == "" {
+	switch {
+	case j.Raw:
+		return rawh2.NewClient(j.Target, j.Data)
+	case j.Path == "":
 		return j.client(ctx)
 	}
 	c, err := httpcaller.New(httpcaller.Options{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})

@@ -118,7 +118,7 @@ func (t Two) Document() Document {
 		d.Words = append(d.Words, "The machines differ. A: "+strings.Join(t.A.Machine, " ")+" B: "+strings.Join(t.B.Machine, " "))
 	}
 	d.add(Section{
-		Heading: "Figures", Tables: figureTables(t.common(), cellsOf(t.A), cellsOf(t.B)),
+		Heading: "Figures", Tables: figureTables(columns(t.A.Columns), t.common(), cellsOf(t.A), cellsOf(t.B)),
 		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},
 	})
 	d.add(Section{Heading: "By load", Pictures: t.byLoad(), Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}})
@@ -200,7 +200,7 @@ func findings(nameA, nameB string, d Document, keys []cellKey, of func(key cellK
 		return &v
 	}
 	for _, key := range keys {
-		for _, figure := range slices.Concat(columns()...) {
+		for _, figure := range slices.Concat(columns(nil)...) {
 			a, b := of(key, figure)
 			if finite(a) || finite(b) {
 				f.Figures = append(f.Figures, Medians{key.arm, key.load, figure, number(a), number(b)})

@@ -31,7 +31,7 @@ func (r Run) Document() Document {
 	d.Words = append(d.Words, r.limits()...)
 	raw := r.raw(all)
 	d.Picture = r.main(all, raw)
-	d.add(Section{Heading: "Figures", Text: []string{figuresText}, Tables: figureTables(keysOf(r.Result, all, all), all, all)})
+	d.add(Section{Heading: "Figures", Text: []string{figuresText}, Tables: figureTables(columns(r.Result.Columns), keysOf(r.Result, all, all), all, all)})
 	d.add(Section{Heading: "Errors", Text: []string{errorsText}, Pictures: r.pictures(all, "errors"), Tables: []Table{r.errorTable(all)}})
 	d.add(Section{Heading: "Latency", Text: []string{latencyText}, Pictures: append(r.pictures(all, "p50", tailFigure(all, ""), "total"), raw.tails...)})
 	d.add(Section{Heading: "Over time", Text: []string{courseText}, Pictures: raw.courses})

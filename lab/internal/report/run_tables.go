@@ -12,8 +12,12 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
-// columns are the figures that people look at first, in this order, in two tables.
-func columns() [][]string {
+// columns are the figures that a scenario asks for, or those that people look at first, in
+// this order, in two tables.
+func columns(asked []string) [][]string {
+	if len(asked) > 0 {
+		return [][]string{asked}
+	}
 	return [][]string{
 		{"p50", "p95", "p99", "p99.9", "first_p50", "first_p99", "total", "errors"},
 		{"rate", "cpu_all", "connections", "spread", "over_ideal", "over_ideal_mean", "recovery", "rebalance"},
@@ -34,7 +38,7 @@ func keysOf(r *result.Run, a, b cells) (keys []cellKey) {
 
 // figureTables have all medians that are known, "never" and "no answer" among them: "A → B"
 // where they are others in b.
-func figureTables(keys []cellKey, a, b cells) (all []Table) {
+func figureTables(columns [][]string, keys []cellKey, a, b cells) (all []Table) {
 	fromTo := func(a, b string) string {
 		if a == b {
 			return a
@@ -44,9 +48,9 @@ func figureTables(keys []cellKey, a, b cells) (all []Table) {
 	known := func(of cells, name string) bool {
 		return slices.ContainsFunc(keys, func(k cellKey) bool { return !math.IsNaN(of.spread(k.arm, k.load, name).middle) })
 	}
-	for _, group := range columns() {
+	for _, group := range columns {
 		t := Table{Columns: columnsOf("load", "arm", "#blocks")}
-		shown := slices.DeleteFunc(group, func(name string) bool { return !known(a, name) && !known(b, name) })
+		shown := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return !known(a, name) && !known(b, name) })
 		if len(shown) == 0 {
 			continue
 		}

@@ -277,7 +277,7 @@ func TestNever(t *testing.T) {
 		r.Result.Blocks[i].Beyond = []string{"rebalance"}
 	}
 	all := cellsOf(r.Result)
-	table := figureTables(keysOf(r.Result, all, all), all, all)[1]
+	table := figureTables(columns(r.Result.Columns), keysOf(r.Result, all, all), all, all)[1]
 	column := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Name == "rebalance" })
 	if column < 0 || table.Rows[0][column] != "never" {
 		t.Errorf("%+v", table)

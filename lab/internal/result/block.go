@@ -53,6 +53,9 @@ type Process struct {
 	// RSS is what it held at the end, PeakRSS the most, in bytes; 0 if not known.
 	RSS     int64 `json:"rss_bytes"`
 	PeakRSS int64 `json:"peak_rss_bytes,omitempty"`
+	// Grown is how much more it held at the end than when the load began, in bytes; less
+	// than 0 if it gave memory back.
+	Grown int64 `json:"grown_bytes,omitempty"`
 	// Quota is how many cores it may use; 0 for all. Throttled is how often its
 	// quota held it up, ThrottledFor for how long.
 	Quota        float64       `json:"quota_cores,omitempty"`

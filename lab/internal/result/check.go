@@ -49,6 +49,11 @@ func (r *Run) Check() error {
 	if err := r.checkClaims(arms, loads); err != nil {
 		return err
 	}
+	for i, b := range r.Bars {
+		if _, known := Known(b.Figure); !known || !arms[b.Arm] || !loads[b.Load] {
+			return fmt.Errorf("bar %d: %.60q of %.60q at %.60q: no such figure, arm or load", i+1, b.Figure, b.Arm, b.Load)
+		}
+	}
 	return r.checkBlocks(arms, loads)
 }
 

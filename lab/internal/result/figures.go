@@ -47,6 +47,7 @@ func All() []Info {
 		{Name: "first_p50", Unit: Seconds, About: "time to the first message that half of the streams did not exceed"},
 		{Name: "first_p99", Unit: Seconds, About: "time to the first message that 99 % of the streams did not exceed"},
 		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
+		{Name: "lag", Unit: Seconds, About: "how late the callers sent 99 % of the calls of an open loop, at most"},
 		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
 		{Name: "rate", Unit: PerSecond, About: "answers that came"},
 		{Name: "cpu_generator", Unit: CPUSeconds, About: "CPU of the callers"},
@@ -55,6 +56,8 @@ func All() []Info {
 		{Name: "cpu_gateway", Unit: CPUSeconds, About: "CPU of the program that makes the calls, where callers speak HTTP to one"},
 		{Name: "cpu_all", Unit: CPUSeconds, About: "CPU of callers, gateway, front and workers"},
 		{Name: "rss_front", Unit: Bytes, About: "most memory of what is in front of the workers"},
+		{Name: "rss_front_grown", Unit: Bytes, About: "what is in front of the workers held more at the end than before the load"},
+		{Name: "rss_connection", Unit: Bytes, About: "the same for each connection of the callers"},
 		{Name: "rss_workers", Unit: Bytes, About: "most memory of all workers together"},
 		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
 		{Name: "over_ideal", Unit: Number, About: "p99 over that of one queue without any cost, with the same arrivals and service times"},
@@ -83,7 +86,7 @@ func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" || f.Name ==
 // says nothing of an arm without its errors.
 func (f Info) Answers() bool {
 	switch f.Name {
-	case "recovery", "rebalance":
+	case "recovery", "rebalance", "lag":
 		return false
 	case "over_ideal", "over_ideal_mean":
 		return true
@@ -122,6 +125,9 @@ func (b *Block) Measure(r *traffic.Record, workers int) {
 	b.Silent = r.Due > 0 && r.Calls.Answered.Count() == 0
 	if !b.Silent {
 		b.latencies(r)
+	}
+	if lag := r.Lag.Quantile(0.99); r.Loop == traffic.OpenLoop && !lag.TooFew {
+		b.Figures["lag"] = lag.Value.Seconds()
 	}
 	b.total(r)
 	b.costs(r)
@@ -184,6 +190,12 @@ func (b *Block) costs(r *traffic.Record) {
 	for kind, name := range map[string]string{"front": "rss_front", "worker": "rss_workers"} {
 		if held[kind] > 0 {
 			b.Figures[name] = float64(held[kind])
+		}
+	}
+	for _, p := range b.Processes {
+		if p.Kind() == "front" && held["front"] > 0 {
+			b.Figures["rss_front_grown"] = float64(max(0, p.Grown))
+			b.Figures["rss_connection"] = float64(max(0, p.Grown)) / float64(max(1, r.Opened))
 		}
 	}
 	answered := r.Calls.Answered.Count() + r.Warmup.Calls - r.Warmup.Failed

@@ -42,7 +42,10 @@ type Run struct {
 	Arms   []Arm   `json:"arms"`
 	Loads  []Load  `json:"loads"`
 	Claims []Claim `json:"claims"`
-	Blocks []Block `json:"blocks"`
+	// Bars have to be held. Columns are the figures to show first; none: the usual ones.
+	Bars    []Bar    `json:"bars,omitempty"`
+	Columns []string `json:"columns,omitempty"`
+	Blocks  []Block  `json:"blocks"`
 }
 
 // Arm is one way to do it.

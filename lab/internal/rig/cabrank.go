@@ -56,7 +56,11 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 		if err != nil {
 			return err
 		}
-		command = append(append(command, enter...), first.Command...)
+		command = append(command, enter...)
+		if first.Cores != "" {
+			command = append(command, "taskset", "-c", first.Cores)
+		}
+		command = append(command, first.Command...)
 		env = append(slices.Clone(env), first.Env...)
 		backends = nil
 	} else {
@@ -65,7 +69,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	if err := f.write(backends); err != nil {
 		return err
 	}
-	if err := f.run(ctx, "cabrank", testbed.Program{Command: command, Env: env, Dir: first.Dir}); err != nil {
+	if err := f.run(ctx, "cabrank", testbed.Program{Command: command, Env: env, Dir: first.Dir, Cores: spec.Front.Cores}); err != nil {
 		return err
 	}
 	return f.allReady(ctx, f.rig.present())

@@ -58,7 +58,7 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 		return err
 	}
 	return f.run(ctx, f.proxy.Name, testbed.Program{
-		Command: append(append([]string{path}, args...), spec.Front.Args...), Env: spec.Front.Env, Dir: f.rig.folder.path,
+		Command: append(append([]string{path}, args...), spec.Front.Args...), Env: spec.Front.Env, Dir: f.rig.folder.path, Cores: spec.Front.Cores,
 	})
 }
 

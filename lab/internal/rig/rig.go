@@ -100,7 +100,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 func (r *Rig) startWorkers(ctx context.Context) error {
 	for i, w := range r.spec.Workers {
 		command, env := w.told(i, r.places[i])
-		p, err := r.process(fmt.Sprintf("worker %d", i+1), w.Name, w.Name, w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir})
+		p, err := r.process(fmt.Sprintf("worker %d", i+1), w.Name, w.Name, w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir, Cores: w.Cores})
 		if err != nil {
 			return err
 		}
@@ -184,6 +184,7 @@ func (r *Rig) Usage() (all []result.Process) {
 func Between(from, to []result.Process) (used []result.Process) {
 	for _, p := range to {
 		if i := slices.IndexFunc(from, func(q result.Process) bool { return q.Role == p.Role }); i >= 0 {
+			p.Grown = p.RSS - from[i].RSS
 			p.CPU = max(0, p.CPU-from[i].CPU) // less only if nobody has counted what has ended
 			p.Throttled = max(0, p.Throttled-from[i].Throttled)
 			p.ThrottledFor = max(0, p.ThrottledFor-from[i].ThrottledFor)

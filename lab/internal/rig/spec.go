@@ -17,6 +17,7 @@ type Worker struct {
 	Slots   int      // calls that it takes at a time; 0: 1
 	CPU     float64  // cores that it may use, before Spec.Scale; 0: all
 	Port    int      // 0: chosen
+	Cores   string   // those that it runs on, as taskset counts; empty: all
 	Later   bool     // started by the event Add, and not before
 }
 
@@ -64,6 +65,7 @@ type Front struct {
 	// Args are put behind its own; Env is beside the environment of this process.
 	Args, Env []string
 	CPU       float64 // cores that it may use, before Spec.Scale; 0: all
+	Cores     string  // those that it runs on, as taskset counts; empty: all
 	// TTL is for how long a name may be remembered; 0: 1 s.
 	TTL time.Duration
 }

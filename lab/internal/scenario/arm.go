@@ -27,6 +27,7 @@ type Program string
 const (
 	ProgramNone   Program = ""
 	ProgramWorker Program = "worker" // sleeps and computes as requests ask: package work
+	ProgramEcho   Program = "echo"   // answers raw clients at the least cost: package rawh2
 )
 
 // Full is what a worker does with a call when all of its slots are taken.
@@ -47,7 +48,7 @@ type Environ []string
 type Workers struct {
 	// Program runs, or Command in Dir: words with {port}, {host}, {addr}, {slots},
 	// {worker} and {index} in them, as `cabrank run` fills them in.
-	Program Program  `key:"program" oneof:"worker"`
+	Program Program  `key:"program" oneof:"worker|echo"`
 	Command []string `key:"command" split:" "`
 	Dir     string   `key:"dir"`
 	// Try is a command that succeeds where Command can run, and Install says what to do
@@ -62,6 +63,10 @@ type Workers struct {
 	// CPU is the quota of each in cores, before it is scaled to the machine; 0 is none.
 	CPU float64 `key:"cpu" range:"0..1000"`
 	Env Environ `key:"env"`
+	// Lag is how long a slot is taken after its answer.
+	Lag time.Duration `key:"lag" range:"0s..1h"`
+	// Cores are those that all of them run on, as taskset counts; empty: all.
+	Cores string `key:"cores"`
 	// MaxAge is how old connections get before the worker ends them; 0 is no limit.
 	MaxAge time.Duration `key:"max_age" range:"0s..24h"`
 	// Slow is a worker that is slower than the others.
@@ -110,6 +115,8 @@ type Front struct {
 	CPU float64 `key:"cpu" range:"0..1000"`
 	// TTL is that of the records of the name server, in whole seconds.
 	TTL time.Duration `key:"ttl" range:"0s..24h"`
+	// Cores are those that it runs on, as taskset counts; empty: all.
+	Cores string `key:"cores"`
 }
 
 // Client is how calls get out.
@@ -121,6 +128,11 @@ type Client struct {
 	Processes int `key:"processes" range:"1..64"`
 	// DNSInterval is how often grpc-go asks a name server at most; 0 is its default.
 	DNSInterval time.Duration `key:"dns_interval" range:"0s..24h"`
+	// Raw says that calls are made at the least cost; the data of the load says how many
+	// connections there are: package rawh2.
+	Raw bool `key:"raw"`
+	// Cores are those that generators run on, as taskset counts; empty: all.
+	Cores string `key:"cores"`
 	// Way is how calls are written.
 	Way connectcaller.Way `key:",inline"`
 }

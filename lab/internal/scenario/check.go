@@ -134,8 +134,8 @@ func (a *Arm) check(s *Scenario) error {
 		return errors.New("its command is empty")
 	case (len(w.Try) > 0) != (w.Install != ""):
 		return errors.New("try is a command, and install says what to do where it fails: give both or none")
-	case w.Program != ProgramWorker && (w.MaxAge > 0 || w.Slow.Worker > 0):
-		return fmt.Errorf("max_age and slow are for program: %s", ProgramWorker)
+	case w.Program != ProgramWorker && (w.MaxAge > 0 || w.Lag > 0 || w.Slow.Worker > 0):
+		return fmt.Errorf("max_age, lag and slow are for program: %s", ProgramWorker)
 	case w.Slow.Worker > w.Count:
 		return fmt.Errorf("worker %d is slow, and there are %d", w.Slow.Worker, w.Count)
 	case w.Full != FullUnlimited && w.Slots == 0:
@@ -256,6 +256,9 @@ func (l *Load) check(s *Scenario) error {
 				return fmt.Errorf("it has a method, data or messages of its own, which the simulated arm %q does not know", s.Arms[i].Name)
 			}
 		}
+	}
+	if err := l.checkRaw(s); err != nil {
+		return err
 	}
 	return l.checkWorkers(s)
 }

@@ -37,5 +37,6 @@ func (s *Scenario) Only(arms []string) (*Scenario, error) {
 	if s.Primary != nil && !less.has(*s.Primary) {
 		less.Primary = nil
 	}
+	less.keepBars()
 	return &less, nil
 }

@@ -119,6 +119,7 @@ func (f *file) join(root strictyaml.Node) {
 		}
 	}
 	if root.Err() == nil {
+		s.checkBars(root)
 		f.shortForm(root.Get("quick"), shorter)
 	}
 }

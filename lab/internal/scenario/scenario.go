@@ -3,6 +3,8 @@ package scenario
 import (
 	"slices"
 	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 // Scenario is what is compared with what.
@@ -48,6 +50,11 @@ type Scenario struct {
 	// number.
 	Primary   *Claim
 	Secondary []Claim
+	// Bars have to be held; a run that misses one fails.
+	Bars []result.Bar `key:"bars" items:"0..100"`
+	// Columns are the figures of the table for a terminal; none: those that people look
+	// at first.
+	Columns []string `key:"columns"`
 	// IsQuick says that this is a short form.
 	IsQuick bool
 

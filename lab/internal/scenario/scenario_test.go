@@ -188,7 +188,7 @@ func TestFaults(t *testing.T) {
 		{`quick: {stages: "1s:30"}`, `quick: {stages: "1s:x"}`, `x.yml:63: loads[4].quick: with --quick: load "stages 1s:x": stages "1s:x": "x" is not a number of callers`},
 		{"max_in_flight: 50", "max_in_flight: 50\n    name: y", `x.yml:40: loads[1].name: is set twice, first on line 36`},
 		{"    optional: true", "    optional: maybe", `x.yml:30: arms[2].optional: "maybe" is neither true nor false; allowed: true or false`},
-		{"dir: examples", "max_age: 1s", `arm "other": max_age and slow are for program: worker`},
+		{"dir: examples", "max_age: 1s", `arm "other": max_age, lag and slow are for program: worker`},
 		{"kind: cabrank", "kind: nginx", `arms[2].front: starts, flags and env are for the front cabrank, not for nginx`},
 		{"slow: {worker: 2, by: 200ms}", "slow: {worker: 4, by: 200ms}", `arm "as it is": worker 4 is slow, and there are 3`},
 		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},

@@ -51,8 +51,8 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 	}
 	for part := range n {
 		plan.Part, plan.Parts = part, n
-		p, err := t.Hire(stand.Caller(t.Agent), agent.Job{
-			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Data: data, Messages: messages,
+		p, err := t.Hire(pinned(c.arm.Client.Cores, stand.Caller(t.Agent)), agent.Job{
+			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Raw: c.arm.Client.Raw, Data: data, Messages: messages,
 			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
 			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
 		})
@@ -71,6 +71,14 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 		t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how))
 	}
 	return crew, nil
+}
+
+// pinned is a command that runs on some cores, all if there are none.
+func pinned(cores string, command []string) []string {
+	if cores == "" {
+		return command
+	}
+	return append([]string{"taskset", "-c", cores}, command...)
 }
 
 // run has all of them begin at a moment, and merges what they come to. busy is the share

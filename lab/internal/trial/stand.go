@@ -92,13 +92,13 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 	s := rig.Spec{
 		Programs: programs,
 		Front: rig.Front{
-			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL,
+			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL, Cores: arm.Front.Cores,
 		},
 		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
 	}
 	for i := range all {
 		s.Workers = append(s.Workers, rig.Worker{
-			Name: workerName(i + 1), Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU,
+			Name: workerName(i + 1), Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
 			Later: i >= w.Count,
 		})
 	}
@@ -110,9 +110,15 @@ func command(lab string, w scenario.Workers, load *scenario.Load, number int) []
 	if w.Program == scenario.ProgramNone {
 		return slices.Clone(w.Command)
 	}
+	if w.Program == scenario.ProgramEcho {
+		return []string{lab, "worker", "--listen", "{addr}", "--echo"}
+	}
 	c := []string{
 		lab, "worker", "--listen", "{addr}", "--name", "{worker}",
 		"--slots", fmt.Sprint(w.Slots), "--full", string(w.Full),
+	}
+	if w.Lag > 0 {
+		c = append(c, "--lag", w.Lag.String())
 	}
 	if w.MaxAge > 0 {
 		c = append(c, "--max-age", w.MaxAge.String())

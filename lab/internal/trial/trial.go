@@ -139,6 +139,7 @@ func newRun(o Options) *result.Run {
 	r := &result.Run{
 		Scenario: s.Name, About: s.About, Question: s.Question, Text: s.Text, Quick: s.IsQuick,
 		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Machine: o.Machine,
+		Bars: s.Bars, Columns: s.Columns,
 	}
 	for i := range s.Arms {
 		r.Arms = append(r.Arms, result.Arm{Name: s.Arms[i].Name, About: s.Arms[i].About})

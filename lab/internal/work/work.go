@@ -46,6 +46,8 @@ type Options struct {
 	// Slots is how many calls run at a time; 0 with Unlimited.
 	Slots int
 	Full  Full
+	// Lag is how long a call has its slot after its answer.
+	Lag time.Duration
 	// MaxAge is how old a connection gets before it is ended, give or take a tenth;
 	// calls on it go on. 0 is no limit.
 	MaxAge time.Duration
@@ -66,8 +68,8 @@ func (o Options) check() error {
 		return fmt.Errorf("full %.40q: want %s, %s, %s or %s", string(o.Full), Queue, Keep, Refuse, Unlimited)
 	case o.Full != Unlimited && o.Slots < 1:
 		return fmt.Errorf("%d slots: want 1 or more, or full %s", o.Slots, Unlimited)
-	case o.MaxAge < 0 || o.SlowBy < 0 || o.SlowTimes < 0 || math.IsNaN(o.SlowTimes) || o.SlowTimes > mostTimes:
-		return errors.New("the age of connections and what makes it slow must not be below 0, or above 10,000 times")
+	case o.MaxAge < 0 || o.Lag < 0 || o.SlowBy < 0 || o.SlowTimes < 0 || math.IsNaN(o.SlowTimes) || o.SlowTimes > mostTimes:
+		return errors.New("the age of connections, the lag and what makes it slow must not be below 0, or above 10,000 times")
 	}
 	return nil
 }
@@ -144,6 +146,8 @@ const (
 	// request, and would hold a slot for ever.
 	longest   = 10 * time.Minute
 	mostTimes = 10_000
+	// refusal is what Ruby's server says when no thread is free: cabrank knows it.
+	refusal = "No free threads in thread pool"
 )
 
 // Work does what the request says.
@@ -195,7 +199,7 @@ func (w *Worker) take(ctx context.Context) error {
 	default:
 	}
 	if w.options.Full == Refuse {
-		return status.Errorf(codes.ResourceExhausted, "all %d slots of %s are taken", w.options.Slots, w.options.Name)
+		return status.Error(codes.ResourceExhausted, refusal)
 	}
 	gone := ctx.Done()
 	if w.options.Full == Keep {
@@ -210,7 +214,11 @@ func (w *Worker) take(ctx context.Context) error {
 }
 
 func (w *Worker) give() {
-	if w.slots != nil {
+	switch {
+	case w.slots == nil:
+	case w.options.Lag > 0:
+		time.AfterFunc(w.options.Lag, func() { <-w.slots })
+	default:
 		<-w.slots
 	}
 }

@@ -1,0 +1,119 @@
+package rawh2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Echo answers every call with its own message, as often as the message says, and
+// "grpc-status 0", until ctx ends. Health checks are answered so, too: no status is not
+// NOT_SERVING. Connections that are open then are not waited for.
+//
+// Errors: the address cannot be listened on, or the listener broke.
+func Echo(ctx context.Context, addr string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	unhook := context.AfterFunc(ctx, func() { l.Close() })
+	defer unhook()
+	var f form
+	f.firstHead, f.head = Blocks(0, ":status", "200", "content-type", "application/grpc")
+	_, f.trailers = Blocks(0, "grpc-status", "0") // never the first of a connection
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go echo(c, f) // ends with the connection
+	}
+}
+
+func echo(c net.Conn, f form) {
+	defer c.Close()
+	conn := NewConn(c, false, ReadBuffer)
+	err := conn.Serve(&backend{conn: conn, form: f, head: f.firstHead, partial: map[uint32][]byte{}, answered: map[uint32]bool{}})
+	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		fmt.Fprintln(os.Stderr, "echo:", err)
+	}
+}
+
+// backend answers the calls of one connection.
+type backend struct {
+	conn *Conn
+	form form
+
+	head     []byte            // the block of the next head
+	partial  map[uint32][]byte // messages that came in pieces, so far
+	answered map[uint32]bool   // streams that wait for their end only
+	after    []byte            // reused for the trailers frame
+}
+
+// Frame answers a call when its message is whole and its trailers when it has
+// ended: a proxy may cut DATA anywhere and end the stream in an empty frame.
+func (b *backend) Frame(f Frame) error {
+	switch {
+	case f.Type == TypeReset:
+		b.forget(f.Stream)
+	case f.Type == TypeHeaders && f.Ended():
+		return b.answer(f.Stream, nil, true)
+	case f.Type == TypeData && b.answered[f.Stream]:
+		if f.Ended() {
+			b.forget(f.Stream)
+			b.conn.Headers(f.Stream, b.form.trailers, true)
+		}
+	case f.Type == TypeData:
+		return b.data(f)
+	}
+	return nil
+}
+
+func (b *backend) data(f Frame) error {
+	message := f.Payload
+	if part, ok := b.partial[f.Stream]; ok {
+		message = append(part, message...)
+	}
+	if !f.Ended() && !Whole(message) {
+		b.partial[f.Stream] = append([]byte(nil), message...)
+		return nil
+	}
+	if len(b.partial) > 0 {
+		delete(b.partial, f.Stream)
+	}
+	return b.answer(f.Stream, message, f.Ended())
+}
+
+// answer sends head and messages, and the trailers if the call has ended. A call without a
+// whole message gets the head and trailers alone, which the client counts as failed.
+func (b *backend) answer(stream uint32, message []byte, ended bool) error {
+	b.conn.Headers(stream, b.head, false)
+	b.head = b.form.head
+	b.after = b.after[:0]
+	if ended {
+		b.after = AppendHeaders(b.after, stream, b.form.trailers, true)
+	} else {
+		b.answered[stream] = true
+	}
+	for n := Answers(message); n > 1; n-- {
+		if err := b.conn.Send(stream, message, false, nil); err != nil {
+			return err
+		}
+	}
+	return b.conn.Send(stream, message, false, b.after)
+}
+
+func (b *backend) forget(stream uint32) {
+	delete(b.partial, stream)
+	delete(b.answered, stream)
+}
+
+// BatchRead has nothing to do.
+func (b *backend) BatchRead() error { return nil }
