@@ -321,7 +321,7 @@ var layers = map[string]layer{
 	},
 	// The worker that comes with the lab.
 	"lab/internal/work": {
-		inside:  []string{"lab/internal/work/workerpb"},
+		inside:  []string{"internal/testkit/alarm", "lab/internal/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "golang.org/x/sys"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},

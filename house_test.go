@@ -34,7 +34,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/broker":     3_053,
 	"lines of code, internal/cgroup":     511,
 	"lines of code, internal/cli":        461,
-	"lines of code, lab":                 27_714,
+	"lines of code, lab":                 28_455,
 	"lines of code, internal/config":     5_353,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_138,
@@ -64,9 +64,9 @@ var ceilings = map[string]int{
 	"lines of code, internal/worker":     6_450,
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
-	"lines of code, scripts":             336,
-	"lines of docs":                      10_093,
-	"lines of tests":                     114_159,
+	"lines of code, scripts":             361,
+	"lines of docs":                      10_101,
+	"lines of tests":                     114_388,
 	"methods of call and attempt":        148,
 }
 

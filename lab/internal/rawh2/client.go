@@ -151,6 +151,7 @@ type clientConn struct {
 	stream uint32 // of the next call
 	head   []byte // of the next call
 	lanes  map[uint32]*lane
+	last   *lane         // whose frame came last; nil if its call has ended
 	append chan struct{} // tells the writer that there is something to write
 	lost   error         // why no more calls can be made
 
@@ -247,6 +248,7 @@ func (c *clientConn) finish(l *lane, failure string) {
 		failure = fmt.Sprintf("stream %d: %s", l.stream, failure)
 	}
 	delete(c.lanes, l.stream)
+	c.last = nil
 	l.failure <- failure
 }
 
@@ -258,7 +260,11 @@ func (c *clientConn) Frame(f Frame) error {
 	if f.Type == TypeGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.lanes[f.Stream]
+	l := c.last // an answer has many frames
+	if l == nil || l.stream != f.Stream {
+		l = c.lanes[f.Stream]
+		c.last = l
+	}
 	switch {
 	case l == nil && f.Type == TypeReset: // the call has ended already
 	case l == nil:
