@@ -103,6 +103,9 @@ func TestGivenUp(t *testing.T) {
 	for _, w := range ways() {
 		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
 			c := client(t, s.options(t, w, method, 1, "hang"))
+			if err := c.Ready(t.Context()); err != nil { // else the end of a dial may be told
+				t.Error(err)
+			}
 			for timeout, text := range map[time.Duration]string{20 * time.Millisecond: "", -time.Second: "deadline"} {
 				a := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(timeout)})
 				if codes.Code(a.Code) != codes.DeadlineExceeded || !strings.Contains(a.Message, text) {
