@@ -90,8 +90,7 @@ func (l *Link) Attach(nc net.Conn) {
 	}
 	d := newStreamDriver(l, nc)
 	l.driver = d
-	go d.readLoop()  // ends when the connection is closed
-	go d.writeLoop() // ends when the link is closed
+	go d.readLoop() // ends when the connection is closed
 	l.shard.markDirty(l)
 }
 

@@ -47,6 +47,8 @@ type Shard struct {
 	done  chan struct{} // closed when the flusher has ended
 	check *lockCheck
 
+	streams sync.Pool // of buffers, for connections that are not sockets
+
 	mu      sync.Mutex
 	now     time.Duration // when the lock was taken
 	pool    *h2.Pool

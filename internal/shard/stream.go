@@ -5,76 +5,114 @@ import (
 	"sync/atomic"
 )
 
-// streamBuffer is the read buffer of a connection that is not a raw socket, and
-// the most that is handed to it in one write: as much as a TLS record holds, so
-// that progress is seen and no write becomes two.
-const streamBuffer = 16 << 10
+const (
+	// streamBuffer is the most that a connection which is not a raw socket hands in or
+	// takes at once: as much as a TLS record holds, so that progress is seen and no write
+	// becomes two.
+	streamBuffer = 16 << 10
+	// idleBuffer is what such a connection has for the beginning of what comes. Its
+	// descriptors cannot be waited for with nothing.
+	idleBuffer = 512
+)
 
 // streamDriver drives a link over any net.Conn (TLS, bytes already sniffed, an
-// in-memory pipe): one goroutine reads and one writes, both outside the lock.
+// in-memory pipe), outside the lock: one goroutine reads, and one writes while there is
+// something to write.
+//
+// Concurrency: writing and half are guarded by the lock.
 type streamDriver struct {
-	link *Link
-	nc   net.Conn
-	work chan struct{} // one token: there is output, or the link has closed
-	half bool          // half-close once the output is gone
+	link    *Link
+	nc      net.Conn
+	writing bool // a goroutine does
+	half    bool // half-close once the output is gone
 
 	written atomic.Uint64
 }
 
-func newStreamDriver(l *Link, nc net.Conn) *streamDriver {
-	return &streamDriver{link: l, nc: nc, work: make(chan struct{}, 1)}
-}
+func newStreamDriver(l *Link, nc net.Conn) *streamDriver { return &streamDriver{link: l, nc: nc} }
 
 func (d *streamDriver) readLoop() {
-	s := d.link.shard
-	buf := make([]byte, streamBuffer)
+	begin := make([]byte, idleBuffer)
 	for {
-		n, err := d.nc.Read(buf)
-		s.Lock()
-		if n > 0 && !d.link.closed {
-			d.link.feed(buf[:n])
+		n, err := d.nc.Read(begin)
+		if !d.took(begin[:n], err) {
+			return
 		}
-		if err != nil {
-			d.link.Close(err)
-		}
-		closed := d.link.closed
-		s.Unlock()
-		if closed {
+		if n == len(begin) && !d.readMuch() {
 			return
 		}
 	}
 }
 
-func (d *streamDriver) writeLoop() {
-	s := d.link.shard
-	for range d.work {
-		for {
-			s.Lock()
-			if d.link.closed {
-				s.Unlock()
-				return
-			}
-			buf, off := d.link.Conn.Take()
-			half := d.half
-			s.Unlock()
-			if buf == nil {
-				if half {
-					d.closeWrite()
-				}
-				break
-			}
-			err := d.write(buf[off:])
-			s.Lock()
-			d.link.Conn.Returned(buf)
-			if err != nil {
-				d.link.writeFailed(err, s.Now())
-				s.Unlock()
-				return
-			}
-			d.link.afterFlush(s.Now())
-			s.Unlock()
+// readMuch reads until there is little.
+func (d *streamDriver) readMuch() (more bool) {
+	buffers := &d.link.shard.streams
+	buf, _ := buffers.Get().(*[streamBuffer]byte)
+	if buf == nil {
+		buf = new([streamBuffer]byte)
+	}
+	defer buffers.Put(buf)
+	for {
+		n, err := d.nc.Read(buf[:])
+		if !d.took(buf[:n], err) {
+			return false
+		}
+		if n <= idleBuffer {
+			return true
 		}
 	}
+}
+
+// took hands in what was read, and reports whether the link is open.
+func (d *streamDriver) took(p []byte, err error) (open bool) {
+	s := d.link.shard
+	s.Lock()
+	defer s.Unlock()
+	if len(p) > 0 && !d.link.closed {
+		d.link.feed(p)
+	}
+	if err != nil {
+		d.link.Close(err)
+	}
+	return !d.link.closed
+}
+
+// writeAll writes until there is nothing left.
+func (d *streamDriver) writeAll() {
+	s := d.link.shard
+	for {
+		s.Lock()
+		buf, off := d.take()
+		half := buf == nil && d.half && !d.link.closed
+		s.Unlock()
+		if half {
+			d.closeWrite()
+		}
+		if buf == nil {
+			return
+		}
+		err := d.write(buf[off:])
+		s.Lock()
+		d.link.Conn.Returned(buf)
+		if err != nil {
+			d.writing = false
+			d.link.writeFailed(err, s.Now())
+			s.Unlock()
+			return
+		}
+		d.link.afterFlush(s.Now())
+		s.Unlock()
+	}
+}
+
+// take takes what is to be written, or nothing: the goroutine ends. The caller holds the
+// lock.
+func (d *streamDriver) take() (buf []byte, off int) {
+	if !d.link.closed {
+		buf, off = d.link.Conn.Take()
+	}
+	d.writing = buf != nil
+	return buf, off
 }
 
 func (d *streamDriver) write(p []byte) error {
@@ -89,10 +127,11 @@ func (d *streamDriver) write(p []byte) error {
 	return nil
 }
 
+// signal has a goroutine write. The caller holds the lock.
 func (d *streamDriver) signal() {
-	select {
-	case d.work <- struct{}{}:
-	default:
+	if !d.writing {
+		d.writing = true
+		go d.writeAll() // ends when all is written, or with the connection
 	}
 }
 
@@ -117,12 +156,8 @@ func (d *streamDriver) finish() {
 
 func (d *streamDriver) close() {
 	go func() { _ = d.nc.Close() }() // TLS may wait for its last record
-	d.signal()
 }
 
-// detach has the writer end. The reader is the one who feeds the engine: it ends
-// when it sees that the link has closed.
-func (d *streamDriver) detach() (net.Conn, error) { //nolint:unparam // that of sockets can fail
-	d.signal()
-	return d.nc, nil
-}
+// detach leaves the connection to others. The reader is the one who feeds the engine: it
+// ends when it sees that the link has closed.
+func (d *streamDriver) detach() (net.Conn, error) { return d.nc, nil } //nolint:unparam // that of sockets can fail
