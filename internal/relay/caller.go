@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -20,6 +21,7 @@ type callerConn struct {
 	local   *h2.Conn // the other end in this process, nil: a socket
 	life    life
 	away    bool              // behind a network that may be lost
+	secure  bool              // over TLS
 	asked   time.Duration     // when it was sent the PING that it has not answered, 0: it has; see absentWatch
 	acked   uint64            // bytes that its machine had acknowledged then
 	held    int               // bytes that wait for it here, see call.count
@@ -46,27 +48,30 @@ type callerSide struct{ st *stand }
 
 // accept takes a caller's connection into the stand's shard.
 func (st *stand) accept(nc net.Conn, from *source) {
+	st.do(func() { st.admit(nc, from) })
+}
+
+func (st *stand) admit(nc net.Conn, from *source) {
+	if st.relay.closing.Load() { // nobody would ever close it
+		st.relay.leaves(from)
+		_ = nc.Close()
+		return
+	}
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	st.do(func() {
-		if st.relay.closing.Load() { // nobody would ever close it
-			st.relay.leaves(from)
-			_ = nc.Close()
-			return
-		}
-		cc.own = st.whoIs(Caller{Address: callerAddress(nc), Door: socketDoor})
-		cc.away = door.Away(nc)
-		door.EndUnheard(nc)
-		cc.begin()
-		now := st.Now()
-		cc.life = st.newLife(now)
-		cc.rests()
-		st.SetTimer(&cc.timer, now+st.relay.settings().Limits.Handshake)
-		cc.link.Attach(nc)
-		if st.draining {
-			cc.leave()
-		}
-	})
+	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Door: socketDoor})
+	cc.away = door.Away(nc)
+	_, cc.secure = nc.(*tls.Conn)
+	door.EndUnheard(nc)
+	cc.begin()
+	now := st.Now()
+	cc.life = st.newLife(now)
+	cc.rests()
+	st.SetTimer(&cc.timer, now+st.relay.settings().Limits.Handshake)
+	cc.link.Attach(nc)
+	if st.draining {
+		cc.leave()
+	}
 }
 
 // begin makes the connection's link and counts it among the stand's callers.
@@ -106,17 +111,22 @@ func (cc *callerConn) ended() {
 	cc.stirs()
 }
 
-// NotHTTP2 has those who speak HTTP/1 served by whoever does that. Whoever speaks
+// NotHTTP2 has those who speak HTTP/1 or TLS served by whoever does that. Whoever speaks
 // neither sees the end of the connection, as RFC 9113 3.4 has it.
 func (cc *callerConn) NotHTTP2(l *shard.Link, first []byte) {
-	kind := door.KindOf(first)
-	if kind == door.HTTP1 && cc.st.relay.settings().HTTP1 != nil {
-		cc.handOver(l, first)
-		return
-	}
-	cc.st.partings[parting{ofCaller, partingForeign}]++
-	if kind == door.TLS {
-		cc.st.relay.warnOfTLS(cc.st.Now())
+	kind, set := door.KindOf(first), cc.st.relay.settings()
+	switch {
+	case kind == door.TLS && set.TLS != nil && !cc.secure:
+		cc.handOver(l, first, startTLS)
+	case kind == door.HTTP1 && cc.mustSecure():
+		l.Conn.Raw([]byte(clearAnswer))
+		cc.st.refused(partingClear, "a caller began without TLS, which this port asks for")
+	case kind == door.HTTP1 && set.HTTP1 != nil:
+		cc.handOver(l, first, set.HTTP1)
+	case kind == door.TLS && !cc.secure:
+		cc.st.refused(partingForeign, "a caller began with TLS; this port speaks HTTP/2 without it")
+	default:
+		cc.st.partings[parting{ofCaller, partingForeign}]++
 	}
 }
 
@@ -127,15 +137,6 @@ func (cc *callerConn) Broken(_ *shard.Link, why *h2.ConnError) {
 	cc.st.parted(ofCaller, cc.own.String(), why)
 	for _, o := range cc.owners() {
 		o.abandoned(cc.st.Now())
-	}
-}
-
-// warnOfTLS says in the log what such a caller cannot be told: all it sees is
-// the end of its connection.
-func (r *Relay) warnOfTLS(now time.Duration) {
-	if unsaid, say := r.sayParting(parting{ofCaller, partingForeign}, now); say {
-		// Not under the shard's lock: whoever reads the log may be slow.
-		go r.settings().Log.Warn("a caller began with TLS; this port speaks HTTP/2 without it", "unsaid", unsaid) // ends with the line
 	}
 }
 
@@ -175,7 +176,14 @@ func (cc *callerConn) sayLeave() {
 // callerSettled is told the settings of a caller (h2.Config). One that was let in
 // last, when the door closed, is told at its greeting that it has to go.
 func callerSettled(conn *h2.Conn) {
-	if cc := conn.Owner.(*callerConn); cc.leaving && !cc.leaveSaid {
+	cc := conn.Owner.(*callerConn)
+	if cc.mustSecure() {
+		cc.st.refused(partingClear, "a caller began without TLS, which this port asks for")
+		conn.GoAway(0, h2.InadequateSecurity, "this port speaks TLS")
+		cc.link.Finish(errClear)
+		return
+	}
+	if cc.leaving && !cc.leaveSaid {
 		cc.sayLeave()
 		cc.st.SetTimer(&cc.timer, cc.st.Now()+finalGoAway)
 	}

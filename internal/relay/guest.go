@@ -32,8 +32,9 @@ type Guest struct {
 	gone    bool
 }
 
-// handOver makes a guest of the connection, whose first bytes are those of HTTP/1.
-func (cc *callerConn) handOver(l *shard.Link, first []byte) {
+// handOver makes a guest of the connection, which begins with first, and has host serve it
+// in a goroutine: until it is closed.
+func (cc *callerConn) handOver(l *shard.Link, first []byte, host func(*Guest)) {
 	nc, err := l.Detach(first)
 	if err != nil {
 		return // the link has ended: there was no descriptor left
@@ -53,7 +54,7 @@ func (cc *callerConn) handOver(l *shard.Link, first []byte) {
 	if st.draining {
 		g.leave()
 	}
-	go st.relay.settings().HTTP1(g) // ends when it is accepted; Close ends it otherwise
+	go host(g) // ends when it is accepted; Close ends it otherwise
 }
 
 // haveRoom reports whether the shard has no more guests than it may, but for those that
@@ -145,9 +146,14 @@ func (g *Guest) end() {
 
 // forget counts the connection out, once.
 func (g *Guest) forget() {
-	if g.gone {
-		return
+	if !g.gone {
+		g.part()
+		g.st.relay.leaves(g.source)
 	}
+}
+
+// part leaves nothing of a guest but its place among the connections of its source.
+func (g *Guest) part() {
 	g.gone = true
 	g.st.StopTimer(&g.timer)
 	g.stirs()
@@ -155,7 +161,6 @@ func (g *Guest) forget() {
 	if g.taken {
 		g.st.takenGuests--
 	}
-	g.st.relay.leaves(g.source)
 }
 
 // endGuests closes all of them, with what they are answering.

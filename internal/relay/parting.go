@@ -18,20 +18,22 @@ const (
 
 // Reasons for which a connection is ended, beside those of h2.Floods.
 const (
-	partingProtocol = "protocol"   // any other breach of HTTP/2
-	partingForeign  = "not_http2"  // the first bytes were no preface
-	partingSilent   = "no_preface" // nothing has begun in time
-	partingIdle     = "idle"       // no call for too long
-	partingAge      = "age"        // as old as it may be
-	partingFull     = "too_many"   // one connection too many
-	partingRoom     = "make_room"  // without a call, to make room for another
-	partingAbsent   = "no_answer"  // it had calls, and did not answer a PING
-	partingLines    = time.Minute  // at most one line in the log for each reason
+	partingProtocol  = "protocol"   // any other breach of HTTP/2
+	partingForeign   = "not_http2"  // the first bytes were no preface
+	partingClear     = "no_tls"     // TLS is asked for, and it began without
+	partingHandshake = "tls"        // its handshake failed, or took too long
+	partingSilent    = "no_preface" // nothing has begun in time
+	partingIdle      = "idle"       // no call for too long
+	partingAge       = "age"        // as old as it may be
+	partingFull      = "too_many"   // one connection too many
+	partingRoom      = "make_room"  // without a call, to make room for another
+	partingAbsent    = "no_answer"  // it had calls, and did not answer a PING
+	partingLines     = time.Minute  // at most one line in the log for each reason
 )
 
 // partingReasons lists every reason, so that the counters are a closed set.
 func partingReasons() []string {
-	return append(h2.Floods(), partingProtocol, partingForeign, partingSilent, partingIdle, partingAge, partingFull, partingRoom, partingAbsent)
+	return append(h2.Floods(), partingProtocol, partingForeign, partingClear, partingHandshake, partingSilent, partingIdle, partingAge, partingFull, partingRoom, partingAbsent)
 }
 
 // partings counts the connections that the relay has ended for what their peer

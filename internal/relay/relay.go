@@ -22,6 +22,7 @@ package relay
 
 import (
 	"context"
+	"crypto/tls"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -59,6 +60,11 @@ type Options struct {
 	BalanceKey   string        // name of the field by which ring_hash places calls, "": none
 	Explain      bool          // answers tell how long the call has waited, and who has served it
 	Limits       Limits
+
+	// TLS is how callers are served who begin with it; nil: they are refused. Without
+	// ClearText all others are, but for those in this process.
+	TLS       *tls.Config
+	ClearText bool
 
 	// Other says who serves a request that is no call, which is any but a POST of
 	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked

@@ -3,20 +3,18 @@ package relay
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -27,26 +25,24 @@ const tlsName = "greeter.test"
 // keyPair makes a certificate and who trusts it.
 func keyPair(t *testing.T) (certificate tls.Certificate, trust *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, trust := testkit.Certificate(t, t.TempDir(), tlsName, time.Now().Add(time.Hour))
+	certificate, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{tlsName}, NotAfter: time.Now().Add(time.Hour)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trust = x509.NewCertPool()
-	trust.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, trust
+	return certificate, trust
 }
 
-// overTLS has the relay serve on a listener of crypto/tls, and returns a caller there.
-func (g *rig) overTLS(t *testing.T) (at string, caller func(http2 bool) *http.Transport) {
+// withTLS has the relay serve TLS on its port.
+func withTLS(t *testing.T) (trust *x509.CertPool, option func(*Options)) {
+	t.Helper()
+	certificate, trust := keyPair(t)
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	return trust, func(o *Options) { o.TLS = config }
+}
+
+// overTLS has the relay serve on a listener of crypto/tls, too.
+func (g *rig) overTLS(t *testing.T) (at string, trust *x509.CertPool) {
 	t.Helper()
 	certificate, trust := keyPair(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,34 +58,49 @@ func (g *rig) overTLS(t *testing.T) (at string, caller func(http2 bool) *http.Tr
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return ln.Addr().String(), func(http2 bool) *http.Transport {
-		protocols := new(http.Protocols)
-		protocols.SetHTTP1(!http2)
-		protocols.SetHTTP2(http2)
-		transport := &http.Transport{
-			Protocols:       protocols,
-			TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: tlsName, MinVersion: tls.VersionTLS13},
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
-			},
-		}
-		t.Cleanup(transport.CloseIdleConnections)
-		return transport
-	}
+	return ln.Addr().String(), trust
 }
 
-// R22: a connection that was accepted elsewhere, by crypto/tls, is a caller's like
-// any other: calls with large bodies both ways, several connections at once, limits
+func tlsCaller(t *testing.T, at string, trust *x509.CertPool, two bool) *http.Transport {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!two)
+	protocols.SetHTTP2(two)
+	transport := &http.Transport{
+		Protocols:       protocols,
+		TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: tlsName, MinVersion: tls.VersionTLS13},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", at)
+		},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// R22: a connection over TLS, of the port or accepted elsewhere by crypto/tls, is a caller's
+// like any other: calls with large bodies both ways, several connections at once, limits
 // and counts; HTTP/1 over it is served, too, and nothing is left.
 func TestConnectionsOfTLS(t *testing.T) {
+	t.Run("of the port", func(t *testing.T) {
+		trust, option := withTLS(t)
+		g := newRig(t, withHTTP1(t), option, func(o *Options) { o.Shards = 2 })
+		serveOverTLS(t, g, g.addr, trust)
+	})
+	t.Run("of others", func(t *testing.T) {
+		g := newRig(t, withHTTP1(t), func(o *Options) { o.Shards = 2 })
+		at, trust := g.overTLS(t)
+		serveOverTLS(t, g, at, trust)
+	})
+}
+
+func serveOverTLS(t *testing.T, g *rig, at string, trust *x509.CertPool) {
+	t.Helper()
 	const messages = 20
-	g := newRig(t, withHTTP1(t), func(o *Options) { o.Shards = 2 })
 	shop := openShop(t, messages)
 	g.Up(g.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
-	_, caller := g.overTLS(t)
 	var calling sync.WaitGroup
 	for range 4 {
-		transport := caller(true)
+		transport := tlsCaller(t, at, trust, true)
 		for range 5 {
 			calling.Go(func() { callOverTLS(t, transport, messages) })
 		}
@@ -98,7 +109,7 @@ func TestConnectionsOfTLS(t *testing.T) {
 	if n := g.connections.Load(); n < 4 {
 		t.Errorf("%d connections are counted, want 4", n)
 	}
-	plain := caller(false)
+	plain := tlsCaller(t, at, trust, false)
 	for range 3 {
 		answer, err := plain.RoundTrip(request1(t, http.MethodGet, "/", nil))
 		if err != nil {
@@ -142,26 +153,95 @@ func callOverTLS(t *testing.T, transport *http.Transport, messages int) {
 	}
 }
 
-// Who connects over TLS and says nothing, or never finishes its handshake, is let go
-// like anybody else, and a drain does not wait for it.
+// Who connects to a port with TLS and says nothing, or never finishes its handshake, is let
+// go like anybody else.
 func TestSilenceOverTLS(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.Limits.Handshake = 50 * time.Millisecond })
-	at, _ := g.overTLS(t)
-	for _, sent := range []string{"", "\x16\x03\x01\x02", "GET / HTTP/1.1\r\n\r\n"} {
-		conn, err := net.Dial("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		if _, err := io.Copy(conn, strings.NewReader(sent)); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadAll(conn); err != nil {
-			t.Errorf("after %q: %v", sent, err)
+	_, option := withTLS(t)
+	for name, option := range map[string]func(*Options){"of the port": option, "of others": func(*Options) {}} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(t, option, func(o *Options) { o.Limits.Handshake = 50 * time.Millisecond })
+			at := g.addr
+			if name == "of others" {
+				at, _ = g.overTLS(t)
+			}
+			for _, sent := range []string{"", "\x16\x03\x01\x02", "GET / HTTP/1.1\r\n\r\n"} {
+				if said := sayAll(t, at, sent); said != "" && !strings.HasPrefix(sent, "GET") {
+					t.Errorf("after %q: %q", sent, said)
+				}
+			}
+			testkit.Eventually(t, soon, "their places", func() bool { return g.connections.Load() == 0 })
+		})
+	}
+}
+
+// sayAll sends bytes, and returns what it gets until the end.
+func sayAll(t *testing.T, at, sent string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.Copy(conn, strings.NewReader(sent)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		t.Errorf("after %q: %v", sent, err)
+	}
+	return string(all)
+}
+
+// Where TLS is asked for, who speaks without it is told so in its own protocol, and serves
+// nobody; where it is not, both are served.
+func TestClearOnAPortWithTLS(t *testing.T) {
+	trust, option := withTLS(t)
+	plain := []string{http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"}
+	g := newRig(t, withHTTP1(t), option)
+	for _, sent := range plain {
+		if said := sayAll(t, g.addr, sent); !strings.Contains(said, "this port speaks TLS") {
+			t.Errorf("after %.10q: %q", sent, said)
 		}
 	}
-	testkit.Eventually(t, soon, "their places", func() bool { return g.connections.Load() == 0 })
+	if n := g.partedFor(partingClear); n != 2 {
+		t.Errorf("%d are counted", n)
+	}
+	both := newRig(t, withHTTP1(t), option, func(o *Options) { o.ClearText = true })
+	shop := openShop(t, 1)
+	both.Up(both.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
+	callOverTLS(t, tlsCaller(t, both.addr, trust, true), 1)
+	if said := sayAll(t, both.addr, "GET / HTTP/1.0\r\n\r\n"); !strings.HasPrefix(said, "HTTP/1.0 200") {
+		t.Errorf("%q", said)
+	}
+	both.caller().Close() // greets
+	if n := both.partedFor(partingClear); n != 0 {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+// A drain waits for no handshake that has begun and goes nowhere; one that ends is told to go.
+func TestDrainDuringHandshakes(t *testing.T) {
+	trust, option := withTLS(t)
+	g := newRig(t, option)
+	conn, err := net.Dial("tcp", g.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte{0x16, 3, 1}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, soon, "the handshake to begin", func() bool { return g.guests() == 1 })
+	secure, err := tls.Dial("tcp", g.addr, &tls.Config{RootCAs: trust, ServerName: tlsName, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secure.Close()
+	g.drain(soon, nil)()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the one that waits: %v", err)
+	}
 }

@@ -141,6 +141,6 @@ func (s *HTTP1) serve(w http.ResponseWriter, r *http.Request) {
 
 // What those are told who ask for something else.
 const (
-	wrongProtocol = "cabrank: this port speaks HTTP/2 without TLS (prior knowledge), as gRPC does\n"
+	wrongProtocol = "cabrank: this port speaks HTTP/2 (without TLS by prior knowledge), as gRPC does\n"
 	noSocket      = "cabrank: no sockets are served at this path, see the key socket.path\n"
 )

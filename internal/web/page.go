@@ -12,14 +12,15 @@ const textPlain = "text/plain; charset=utf-8"
 
 // page is what a person sees who opens the port in a browser or by curl. Its verb is
 // the address that was asked for.
-const page = `Cabrank: this port speaks gRPC, over HTTP/2 without TLS.
+const page = `Cabrank: this port speaks gRPC, over HTTP/2.
 
-With grpcurl, if the workers offer reflection (else add -proto FILE):
+With grpcurl, if the workers offer reflection (else add -proto FILE; over TLS, leave
+-plaintext out):
 
   grpcurl -plaintext %[1]s list
   grpcurl -plaintext -d '{}' %[1]s PACKAGE.SERVICE/METHOD
 
-From code: a channel without TLS ("insecure", "plaintext") to %[1]s.
+From code: a channel to %[1]s, without TLS ("insecure", "plaintext") unless tls is set.
 `
 
 // IsPage reports whether a request is for the page that ServePage answers with.

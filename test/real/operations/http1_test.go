@@ -51,7 +51,7 @@ func TestPageByCurl(t *testing.T) {
 		{[]string{"-I", "--http2-prior-knowledge", "http://" + c.Addr + "/"}, "HTTP/2 200"},
 		{[]string{"--http2", "http://" + c.Addr + "/"}, "grpcurl"}, // asks for an upgrade
 		{[]string{"-i", "-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "HTTP/1.1 505"},
-		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "this port speaks HTTP/2 without TLS"},
+		{[]string{"-d", "{}", "http://" + c.Addr + "/work.Work/Io"}, "this port speaks HTTP/2"},
 	} {
 		if got := ask(want.args...); !strings.Contains(got, want.text) {
 			t.Errorf("curl %v: no %q in %q", want.args, want.text, got)
