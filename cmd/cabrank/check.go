@@ -38,6 +38,9 @@ func newCheckCommand() *cobra.Command {
 			if err := redisAddresses(cfg); err != nil {
 				return cli.UsageError(err)
 			}
+			if err := checkPairs(cfg); err != nil {
+				return err
+			}
 			for _, warning := range cfg.Warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "cabrank: %s\n", warning)
 			}

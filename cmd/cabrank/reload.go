@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/admin"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/relay"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -137,6 +138,10 @@ func (s *service) logRefusal(err error) (first string) {
 
 // apply has all parts go by a configuration, with those first that can refuse it.
 func (s *service) apply(cfg *config.Config) error {
+	var secured relay.Options
+	if err := s.secure(cfg, &secured); err != nil {
+		return err
+	}
 	if s.workers != nil {
 		if err := s.workers.Configure(s.workerSettings(cfg)); err != nil {
 			return err
@@ -154,6 +159,7 @@ func (s *service) apply(cfg *config.Config) error {
 	}
 	options := relayOptions(cfg, log)
 	options.MinReady = s.fewest(options.MinReady)
+	options.TLS, options.ClearText = secured.TLS, secured.ClearText
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
 	if s.sockets != nil {

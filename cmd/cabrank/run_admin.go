@@ -60,6 +60,7 @@ func (s *service) sources() admin.Sources {
 		Workers:     s.workerSamples,
 
 		LinesDropped: s.linesDropped,
+		Expiring:     s.expiring,
 
 		Scale: s.scaleSource(),
 

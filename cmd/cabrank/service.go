@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
@@ -60,6 +62,7 @@ type service struct {
 	failed        chan error         // a part that must not end has ended
 	quit          chan struct{}      // closed when the service ends
 
+	certs        atomic.Pointer[certs.Files] // nil: there never were any. Stored under settings.mu, or at the start
 	settings     settings
 	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured
@@ -148,6 +151,9 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 func (s *service) makeRelay(options relay.Options) error {
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	options.Other = pageOverHTTP2(s.log)
+	if err := s.secure(s.cfg, &options); err != nil {
+		return cli.UsageError(err)
+	}
 	if s.access != nil {
 		options.Access = s.access.log.Call
 	}
@@ -300,6 +306,9 @@ func (s *service) end() {
 	}
 	s.relay.Close()
 	s.http1.Close()
+	if files := s.certs.Load(); files != nil {
+		files.Close()
+	}
 	close(s.orders.ended)
 	s.closeAdmin()
 }

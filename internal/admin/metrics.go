@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -77,7 +78,8 @@ type Sources struct {
 	Rank        func() RankSample
 	Workers     func() []WorkerSample
 
-	LinesDropped func() map[string]uint64 // because nobody read them, by whose they are
+	LinesDropped func() map[string]uint64        // because nobody read them, by whose they are
+	Expiring     func() map[string]time.Duration // for how long certificates are good, by file
 
 	Scale func() ScaleSample
 
@@ -181,6 +183,7 @@ type collector struct {
 	longCalls, callers, decisions  *prometheus.Desc
 	overload                       *prometheus.Desc
 	workerState, restarts, retired *prometheus.Desc
+	expires                        *prometheus.Desc
 	buildInfo                      *prometheus.Desc
 }
 
@@ -221,6 +224,7 @@ func newCollector(sources Sources) *collector {
 		workerState:     desc("worker_state", "1 for the state that a worker is in, 0 for the others.", "worker", "state"),
 		restarts:        desc("worker_restarts_total", "Restarts of a worker by cause.", "worker", "cause"),
 		retired:         desc("worker_retired_total", "Workers of a place that were ended on purpose, by reason.", "worker", "reason"),
+		expires:         desc("tls_certificate_expires_seconds", "For how long a certificate of the port is good from now on; negative if it has expired.", "cert"),
 		buildInfo:       desc("build_info", "Always 1; the labels name the binary.", "version", "commit", "go_version"),
 	}
 }
@@ -232,7 +236,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 		c.mostConnections, c.mostBuffered, c.dropped,
 		c.queueLength, c.inFlight, c.slots, c.usable, c.ghosts, c.suspect, c.pace,
 		c.laneWaiting, c.laneRunning, c.longCalls, c.callers, c.overload, c.decisions,
-		c.workerState, c.restarts, c.retired, c.buildInfo,
+		c.workerState, c.restarts, c.retired, c.expires, c.buildInfo,
 	} {
 		descs <- desc
 	}
@@ -248,6 +252,11 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	if c.sources.LinesDropped != nil {
 		for of, lines := range c.sources.LinesDropped() {
 			out.counter(c.dropped, lines, of)
+		}
+	}
+	if c.sources.Expiring != nil {
+		for file, left := range c.sources.Expiring() {
+			out.gauge(c.expires, left.Seconds(), file)
 		}
 	}
 	if c.sources.QueueLength != nil {

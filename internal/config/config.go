@@ -16,6 +16,8 @@ type Config struct {
 	Log         Log
 	AccessLog   AccessLog
 	Server      Server
+	TLS         []KeyPair // of the port, the first for who names none; empty: no TLS
+	TLSClear    string    // refuse or allow, see ServesClear
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
 	DNS         DNS

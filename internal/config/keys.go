@@ -68,7 +68,7 @@ const (
 
 // Keys returns the table of settings, in the order in which it is shown.
 func Keys() []Key {
-	keys := slices.Concat(doorKeys(), workerKeys(), nameKeys(), timeKeys(), hookKeys(), recycleKeys(),
+	keys := slices.Concat(doorKeys(), tlsKeys(), workerKeys(), nameKeys(), timeKeys(), hookKeys(), recycleKeys(),
 		rankKeys(), callerKeys(), pageKeys(), limitKeys(), socketKeys())
 	for i := range keys {
 		if keys[i].Env == "" {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"time"
+
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/relay"
+)
+
+// secure has the relay serve TLS as a configuration has it. Certificates that cannot be used
+// are an error, unless there are others, which stay.
+func (s *service) secure(cfg *config.Config, options *relay.Options) error {
+	files, wanted := s.certs.Load(), keyPairs(cfg)
+	switch {
+	case len(wanted) == 0:
+		return nil
+	case files != nil:
+		if err := files.Replace(wanted); err != nil {
+			s.log.Warn("certificates cannot be used: those of before stay", "error", err)
+		}
+	default:
+		var err error
+		if files, err = certs.Open(wanted, s.log); err != nil {
+			return faultyPairs(cfg, err)
+		}
+		s.certs.Store(files) // closed when the service ends
+	}
+	options.TLS, options.ClearText = files.Config(), cfg.ServesClear()
+	return nil
+}
+
+// checkPairs refuses the certificates that cabrank run would refuse.
+func checkPairs(cfg *config.Config) error {
+	if err := certs.Check(keyPairs(cfg)); err != nil {
+		return cli.UsageError(faultyPairs(cfg, err))
+	}
+	return nil
+}
+
+func faultyPairs(cfg *config.Config, err error) error {
+	origin, _ := cfg.Written("tls")
+	return config.Faults{{Origin: origin, Key: "tls", What: err.Error()}}
+}
+
+func keyPairs(cfg *config.Config) (pairs []certs.Pair) {
+	for _, p := range cfg.TLS {
+		pairs = append(pairs, certs.Pair(p))
+	}
+	return pairs
+}
+
+// expiring tells for how long certificates are good; nothing without any.
+func (s *service) expiring() map[string]time.Duration {
+	if files := s.certs.Load(); files != nil && len(s.current().TLS) > 0 {
+		return files.Expires()
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+//go:build soak
+
+package languages_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/cabrank/cabrank/examples/go/workpb"
+	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/test/real/harness"
+)
+
+// secured starts cabrank with a certificate for the loopback address.
+func secured(t *testing.T, more string) (c *harness.Cabrank, cert string, trust *x509.CertPool) {
+	t.Helper()
+	folder := t.TempDir()
+	cert, key, trust := testkit.Certificate(t, folder, "port.test", time.Now().Add(time.Hour))
+	config := filepath.Join(folder, "cabrank.yml")
+	text := fmt.Sprintf("tls: [{cert: %s, key: %s}]\n%s", cert, key, more)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c = harness.StartLangCabrankEnv(t, "go", []string{"CABRANK_STREAM_SLOTS=8"}, "--workers", "1", "--slots", "8", "--config", config)
+	return c, cert, trust
+}
+
+// Callers of all languages are served over TLS, and told apart from those without.
+func TestCallersOverTLS(t *testing.T) {
+	c, cert, trust := secured(t, "socket.path: /ws\n")
+	const method = workpb.Work_Io_FullMethodName
+	node := filepath.Join(harness.Root(t), "examples", "node")
+	for name, command := range map[string][]string{
+		"grpcio": {"python3", "-c", "import sys, grpc\n" +
+			"c = grpc.secure_channel(sys.argv[1], grpc.ssl_channel_credentials(open(sys.argv[2], 'rb').read()))\n" +
+			"assert c.unary_unary('" + method + "')(b'', timeout=20) is not None"},
+		"ruby": {"ruby", "-e", "require 'grpc'\n" +
+			"s = GRPC::ClientStub.new(ARGV[0], GRPC::Core::ChannelCredentials.new(File.read(ARGV[1])))\n" +
+			"s.request_response('" + method + "', '', proc { |x| x }, proc { |x| x }, deadline: Time.now + 20)", "--"},
+		"grpc-js": {"node", "-e", "const grpc = require('" + node + "/node_modules/@grpc/grpc-js');\n" +
+			"const [at, ca] = process.argv.slice(1);\n" +
+			"const c = new grpc.Client(at, grpc.credentials.createSsl(require('fs').readFileSync(ca)));\n" +
+			"c.makeUnaryRequest('" + method + "', (x) => x, (x) => x, Buffer.alloc(0), (e) => process.exit(e ? 1 : 0));"},
+		"grpcurl": {filepath.Join(harness.Root(t), ".tools", "grpcurl"), "-max-time", "20", "-cacert", cert,
+			"-import-path", filepath.Join(harness.Root(t), "proto"), "-proto", "cabrank/example/v1/work.proto", c.Addr, strings.TrimPrefix(method, "/")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "grpcurl" {
+				command = append(command, c.Addr, cert)
+			}
+			p := harness.StartLangProcess(t, nil, command)
+			if code := p.ExitCode(harness.LangBound); code != 0 {
+				t.Errorf("status %d: %s", code, p.Output())
+			}
+		})
+	}
+	t.Run("curl", func(t *testing.T) {
+		p := harness.StartProcess(t, nil, "/usr/bin/curl", "--silent", "--show-error", "--cacert", cert, "https://"+c.Addr+"/")
+		if code := p.ExitCode(harness.LangBound); code != 0 || !strings.Contains(p.Output(), "gRPC") {
+			t.Errorf("status %d: %s", code, p.Output())
+		}
+		p = harness.StartProcess(t, nil, "/usr/bin/curl", "--silent", "--include", "http://"+c.Addr+"/")
+		if p.ExitCode(harness.LangBound); !strings.Contains(p.Output(), "this port speaks TLS") {
+			t.Errorf("without TLS: %s", p.Output())
+		}
+	})
+	t.Run("websocket", func(t *testing.T) {
+		dialer := websocket.Dialer{Subprotocols: []string{"juggler.1"}, TLSClientConfig: &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12}}
+		ws, response, err := dialer.Dial("wss://"+c.Addr+"/ws", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		defer ws.Close()
+		if _, text, err := ws.ReadMessage(); err != nil || !strings.Contains(string(text), "welcome") {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+	c.WaitLog(harness.Patience, "a caller began without TLS")
+	c.Stop()
+}
+
+// No call fails while certificates change, the configuration is read again and a new cabrank
+// takes over; who connects gets the new certificate within a second or so.
+func TestCertificatesChangeUnderLoad(t *testing.T) {
+	c, cert, trust := secured(t, "")
+	dial := func(trust *x509.CertPool) *grpc.ClientConn {
+		conn, err := grpc.NewClient(c.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	done := make(chan error, 4)
+	for range cap(done) {
+		client := workpb.NewWorkClient(dial(trust))
+		go func() { // ends with ctx
+			for ctx.Err() == nil {
+				if _, err := client.Io(t.Context(), &workpb.IoRequest{Millis: 5}, grpc.WaitForReady(true)); err != nil {
+					done <- err
+					return
+				}
+				calls.Add(1)
+			}
+			done <- nil
+		}()
+	}
+	more := func() { // calls go on
+		from := calls.Load()
+		testkit.Eventually(t, harness.Patience, "more calls", func() bool { return calls.Load() > from+100 })
+	}
+	more()
+	_, _, fresh := testkit.Certificate(t, filepath.Dir(cert), "port.test", time.Now().Add(2*time.Hour))
+	began := time.Now()
+	testkit.Eventually(t, harness.Patience, "the new certificate", func() bool {
+		conn, err := tls.Dial("tcp", c.Addr, &tls.Config{RootCAs: fresh, ServerName: "port.test", MinVersion: tls.VersionTLS12})
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	t.Logf("a new certificate is served after %v", time.Since(began))
+	more()
+	c.Signal(syscall.SIGHUP)
+	c.WaitLog(harness.Patience, "configuration reloaded")
+	more()
+	cancel()
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if left := c.Metric("cabrank_tls_certificate_expires_seconds", "cert", cert); left < 5400 || left > 7200 {
+		t.Errorf("the certificate is said to expire in %v s", left)
+	}
+	c.Stop()
+}
