@@ -38,7 +38,7 @@ func served(t *testing.T, files *certs.Files, name string) *x509.Certificate {
 	here, there := net.Pipe()
 	defer here.Close()
 	defer there.Close()
-	go func() { _ = tls.Server(there, files.Config()).Handshake() }()                                               // ends with the pipe
+	go func() { _ = tls.Server(there, files.Config()).Handshake() }() // ends with the pipe
 	caller := tls.Client(here, &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err := caller.Handshake(); err != nil {
 		t.Fatal(err)
