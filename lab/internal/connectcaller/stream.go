@@ -2,6 +2,7 @@ package connectcaller
 
 import (
 	"context"
+	"errors"
 
 	"connectrpc.com/connect"
 
@@ -20,12 +21,16 @@ func (c *Client) stream(ctx context.Context, w way, messages [][]byte) traffic.A
 	}
 	c.addTo(conn.RequestHeader())
 	answer, err := c.options.Exchange(connectStream{conn}, messages, cancel)
-	if err != nil {
-		failure := failed(err)
-		answer.Code, answer.Message = failure.Code, failure.Message
-	}
 	_ = conn.CloseResponse() // it has ended
-	answer.Worker = c.worker(conn.ResponseHeader(), conn.ResponseTrailer())
+	if err == nil {
+		answer.Worker = c.worker(conn.ResponseHeader(), conn.ResponseTrailer())
+		return answer
+	}
+	failure := failed(err)
+	answer.Code, answer.Message = failure.Code, failure.Message
+	if inner, ok := errors.AsType[*connect.Error](err); ok { // the head may come yet, of a call that was given up
+		answer.Worker = c.worker(inner.Meta())
+	}
 	return answer
 }
 
