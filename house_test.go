@@ -23,7 +23,7 @@ var ceilings = map[string]int{
 	programBytes:                         17_320_000,
 	"configuration keys":                 124,
 	"lines of README.md":                 317,
-	"lines of code, bench":               413,
+	"lines of code, bench":               416,
 	"lines of code, callee":              1_705,
 	"lines of code, client":              2_302,
 	"lines of code, cmd/cabrank":         7_128,
@@ -34,7 +34,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/broker":     3_053,
 	"lines of code, internal/cgroup":     511,
 	"lines of code, internal/cli":        461,
-	"lines of code, lab":                 28_460,
+	"lines of code, lab":                 28_540,
 	"lines of code, internal/config":     5_473,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_138,
@@ -66,8 +66,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             361,
-	"lines of docs":                      10_165,
-	"lines of tests":                     114_844,
+	"lines of docs":                      10_167,
+	"lines of tests":                     114_872,
 	"methods of call and attempt":        148,
 }
 

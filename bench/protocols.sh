@@ -6,10 +6,13 @@
 #
 #   SCENARIO        all, connect, grpc-connect or grpc-standard: some of the ways
 #   MESSAGE_COUNT   messages of each server stream, 5
+#   CONNECT_PORT    of the server on connect-node, 50051
+#   GRPC_PORT       of the server on grpc-js, 50052
 #   SKIP_BUILD      1: examples/nestjs is built
 #   RESULTS         folder of what comes out, bench/out/protocols-TIME
 #
-# Writes unary-TIME.json, server-stream-TIME.json, summary-TIME.txt and the lab's report.
+# Writes unary-TIME.json, server-stream-TIME.json, summary-TIME.txt, what the servers said in
+# logs/ and the lab's report.
 # Exit status: 1 if more than 1 % of the calls fail, or are slower than p95 100 ms or p99
 # 200 ms (streams 500 and 1000), of those that are not behind Cabrank.
 set -euo pipefail
@@ -25,7 +28,7 @@ LAB=${LAB:-bin/cabrank-lab}
 [ -d examples/nestjs/node_modules ] || fail "examples/nestjs has no packages: npm ci --prefix examples/nestjs"
 [ "${SKIP_BUILD:-0}" = 1 ] || npm run --silent build --prefix examples/nestjs
 
-mode=${1:-all} flags=(--set "messages=${MESSAGE_COUNT:-5}") arms=()
+mode=${1:-all} flags=(--set "messages=${MESSAGE_COUNT:-5}" --set "connect_port=${CONNECT_PORT:-50051}" --set "grpc_port=${GRPC_PORT:-50052}") arms=()
 case $mode in
 all) ;;
 quick) flags+=(--quick) ;;

@@ -220,6 +220,12 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	fmt.Fprintf(stderr, "%s: %s; Ctrl-C ends it and keeps what was measured\n", s.Name, how)
 	progress := &runProgress{loadProgress: newLoadProgress(stderr)}
 	generator := []string{programs.Lab, "agent"}
+	if programs.Logs, err = filepath.Abs(filepath.Join(f.out, "logs")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(programs.Logs, 0o755); err != nil {
+		return cli.UsageError(fmt.Errorf("--out: %w", err))
+	}
 	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
 		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,6 +65,20 @@ func (f folder) remove() {
 	if f.lock != nil {
 		f.lock.Close()
 	}
+}
+
+// log is where a process of an arm writes, beside what is kept for errors.
+func (s *Spec) log(process string) string {
+	if s.Programs.Logs == "" {
+		return ""
+	}
+	name := strings.Map(func(c rune) rune {
+		if c == '/' || c < ' ' {
+			return '-'
+		}
+		return c
+	}, s.Name+", "+process)
+	return filepath.Join(s.Programs.Logs, name+".log")
 }
 
 // file is the path of a file in it.

@@ -36,7 +36,7 @@ type process struct {
 
 // process makes one, in a control group of its own. It is not started.
 func (r *Rig) process(role, name, group string, cores float64, program testbed.Program) (p *process, err error) {
-	program.Keeper = r.keeper
+	program.Keeper, program.Log = r.keeper, r.spec.log(name)
 	p = &process{role: role, name: name, program: program, pods: r.pods}
 	p.group, err = r.newGroup(group, cores)
 	return p, err

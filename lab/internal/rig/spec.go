@@ -74,10 +74,12 @@ type Front struct {
 type Programs struct {
 	Cabrank string // empty: there is none, and no arm can have it in front
 	Lab     string // the program that the lab is: its worker, networks, and who ends what is left
+	Logs    string // a folder for what processes write, which is there; empty: it is not kept
 }
 
 // Spec says what an arm consists of.
 type Spec struct {
+	Name    string   // of the files in Programs.Logs
 	Workers []Worker // at least one that is not Later
 	Front   Front
 	Gateway Gateway

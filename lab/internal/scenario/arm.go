@@ -57,6 +57,8 @@ type Workers struct {
 	Install string   `key:"install"`
 	// Count is how many there are when a block begins.
 	Count int `key:"count,alone" range:"1..100"`
+	// Port is where the first one listens, the others behind it; 0 is one that is free.
+	Port int `key:"port" range:"0..65000"`
 	// Slots is how many calls each runs at a time, Full what it does with more.
 	Slots int  `key:"slots" range:"0..1000000"`
 	Full  Full `key:"full" oneof:"queue|keep|refuse|unlimited"`

@@ -33,6 +33,9 @@ type Program struct {
 	// Network has it begin in a network namespace of its own and, for whom is not root,
 	// in a user namespace where it is.
 	Network bool
+	// Log is a file to which what the end is kept of is appended, mostLog bytes at most;
+	// empty: there is none.
+	Log string
 	// Keeper ends the program if this process dies; nil: nobody does.
 	Keeper *Keeper
 }
@@ -49,6 +52,7 @@ type Child struct {
 	keeper *Keeper
 	out    bytes.Buffer // stdout, if it is an answer
 	err    tail         // stderr
+	log    *log         // nil: there is none
 	ended  chan struct{}
 	stopMe sync.Once
 }
@@ -71,6 +75,15 @@ func Launch(p Program) (*Child, error) {
 	c.cmd.Dir = p.Dir
 	c.cmd.Env = append(os.Environ(), p.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.err, &c.err
+	if p.Log != "" {
+		kept, err := openLog(p.Log)
+		if err != nil {
+			return nil, err
+		}
+		c.log = kept
+		both := io.MultiWriter(&c.err, kept)
+		c.cmd.Stdout, c.cmd.Stderr = both, both
+	}
 	if p.Answer {
 		c.cmd.Stdout = &c.out
 	}
@@ -89,11 +102,13 @@ func Launch(p Program) (*Child, error) {
 		defer end.Close()
 	}
 	if err := c.cmd.Start(); err != nil {
+		c.log.close()
 		return nil, err
 	}
 	p.Keeper.watch(c.PID())
 	go func() { // ends with the process; stop waits for it
 		c.cmd.Wait() //nolint:errcheck // how a killed peer exits does not matter
+		c.log.close()
 		close(c.ended)
 	}()
 	return c, nil

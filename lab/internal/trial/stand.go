@@ -90,15 +90,19 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 	}
 	all := workersAt(arm, load)
 	s := rig.Spec{
-		Programs: programs,
+		Programs: programs, Name: arm.Name,
 		Front: rig.Front{
 			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL, Cores: arm.Front.Cores,
 		},
 		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
 	}
 	for i := range all {
+		port := 0
+		if w.Port > 0 {
+			port = w.Port + i
+		}
 		s.Workers = append(s.Workers, rig.Worker{
-			Name: workerName(i + 1), Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
+			Name: workerName(i + 1), Port: port, Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
 			Later: i >= w.Count,
 		})
 	}
