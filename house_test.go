@@ -20,7 +20,7 @@ import (
 // text of an issue names, in a commit of its own. `go test -run TestHouse -v .` prints
 // the table as it is now.
 var ceilings = map[string]int{
-	programBytes:                         17_320_000,
+	programBytes:                         17_560_000,
 	"configuration keys":                 124,
 	"lines of README.md":                 317,
 	"lines of code, bench":               416,
