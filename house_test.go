@@ -67,7 +67,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             361,
 	"lines of docs":                      10_167,
-	"lines of tests":                     114_872,
+	"lines of tests":                     114_874,
 	"methods of call and attempt":        148,
 }
 
