@@ -45,6 +45,7 @@ type Method struct {
 	stale   int           // runs since the estimates were made
 	decayed time.Duration // when the runs last faded
 	spared  int           // calls that should have been refused, since one of them was let through
+	cut     int           // runs that deadlines have cut since one ended
 	own     ownAnswers
 
 	// What Estimate returns, in nanoseconds; written under the rank's lock.
@@ -96,6 +97,7 @@ func (m *Method) occupancy() time.Duration { return time.Duration(m.mean.Load())
 // observe learns one run.
 func (m *Method) observe(run, now time.Duration) {
 	m.fade(now)
+	m.cut = 0
 	m.runs.add(run)
 	if m.stale++; m.stale >= refreshEvery || m.runs.samples() < 2*refreshEvery {
 		m.estimate()

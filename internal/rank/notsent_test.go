@@ -45,7 +45,4 @@ func TestNotSentLeavesNothing(t *testing.T) {
 	if e := r.Snapshot().Endpoints[0]; e.Paused != 0 || e.InFlight != 0 {
 		t.Errorf("%d slots pause, %d are in use", e.Paused, e.InFlight)
 	}
-	if got := NotSent.String(); got != "not_sent" {
-		t.Errorf("NotSent reads %q", got)
-	}
 }

@@ -84,6 +84,9 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		}
 		until = now + e.lateness.by
 	case Cancelled:
+		if t.Request.late(now) {
+			t.method.cut++
+		}
 		t.method.observeAtLeast(run, now)
 		until, ghost = r.haunt(l, now)
 		had = max(had, until-l.ticket.at)

@@ -107,26 +107,3 @@ const (
 	// after a refusal; nothing is learned of its threads.
 	Lost
 )
-
-// String returns the outcome as a metrics label: lower case, underscores.
-func (o Outcome) String() string {
-	switch o {
-	case OK:
-		return "ok"
-	case Failed:
-		return "failed"
-	case RefusedByWorker:
-		return "refused_by_worker"
-	case Cancelled:
-		return "cancelled"
-	case Faulty:
-		return "faulty"
-	case NotSent:
-		return "not_sent"
-	case MaybeRefused:
-		return "maybe_refused"
-	case Lost:
-		return "lost"
-	}
-	return "outcome_" + strconv.Itoa(int(o))
-}

@@ -68,6 +68,9 @@ func (r *Rank) assess(f *flow, now time.Duration) {
 		l, weight := f.lane, f.account.terms.Weight
 		s.Wait = r.takes(l.before(min(int(float64(f.waiting)*l.weights/weight), l.waiting))) + last.method.usual()
 	}
+	if last.method.name != "" && last.method.cut >= enough { // all are late, and so it is not learned how long they run
+		s.Wait = s.Time
+	}
 }
 
 // ahead estimates how many calls are served before one of the account that
