@@ -12,9 +12,9 @@ import (
 // secure has the relay serve TLS as a configuration has it. Certificates that cannot be used
 // are an error, unless there are others, which stay.
 func (s *service) secure(cfg *config.Config, options *relay.Options) error {
-	files, wanted := s.certs.Load(), keyPairs(cfg)
+	files, wanted := s.certs.Load(), securePort(cfg)
 	switch {
-	case len(wanted) == 0:
+	case len(wanted.Pairs) == 0:
 		return nil
 	case files != nil:
 		if err := files.Replace(wanted); err != nil {
@@ -27,13 +27,13 @@ func (s *service) secure(cfg *config.Config, options *relay.Options) error {
 		}
 		s.certs.Store(files) // closed when the service ends
 	}
-	options.TLS, options.ClearText = files.Config(), cfg.ServesClear()
+	options.TLS, options.ClearText, options.Identity = files.Config(), cfg.ServesClear(), files.Identity
 	return nil
 }
 
 // checkPairs refuses the certificates that cabrank run would refuse.
 func checkPairs(cfg *config.Config) error {
-	if err := certs.Check(keyPairs(cfg)); err != nil {
+	if err := certs.Check(securePort(cfg)); err != nil {
 		return cli.UsageError(faultyPairs(cfg, err))
 	}
 	return nil
@@ -44,11 +44,12 @@ func faultyPairs(cfg *config.Config, err error) error {
 	return config.Faults{{Origin: origin, Key: "tls", What: err.Error()}}
 }
 
-func keyPairs(cfg *config.Config) (pairs []certs.Pair) {
+func securePort(cfg *config.Config) certs.Port {
+	port := certs.Port{Clients: certs.Clients(cfg.TLSClient)}
 	for _, p := range cfg.TLS {
-		pairs = append(pairs, certs.Pair(p))
+		port.Pairs = append(port.Pairs, certs.Pair(p))
 	}
-	return pairs
+	return port
 }
 
 // expiring tells for how long certificates are good; nothing without any.

@@ -61,6 +61,8 @@ type Caller struct {
 	Address string
 	// User is who the caller has proved to be; "" if nobody knows.
 	User string
+	// Certificate is the name by which its connection has shown who it is; "" if it has not.
+	Certificate string
 	// Source names all who share what bounds them with this one: a user, or an address;
 	// "" if nobody knows.
 	Source string

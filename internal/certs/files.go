@@ -14,7 +14,14 @@ import (
 // stayed so for as long: its key may not be written yet.
 const lookEvery = 250 * time.Millisecond
 
-// Files are certificates of which the first is for callers who name none of them.
+// Port says what a port needs for TLS: certificates, of which the first is for callers who
+// name none of them, and what callers show.
+type Port struct {
+	Pairs   []Pair
+	Clients Clients
+}
+
+// Files are those of a port.
 //
 // Life: Open, then Config for every connection, Close.
 // Concurrency: every method may be called from anywhere.
@@ -22,11 +29,12 @@ type Files struct {
 	log     *slog.Logger
 	config  *tls.Config
 	holds   atomic.Pointer[tls.Config] // what Config stands for
+	names   atomic.Pointer[names]      // see Identity
 	quit    chan struct{}
 	looking sync.WaitGroup
 
 	mu    sync.Mutex // a leaf, but for the log
-	pairs []Pair
+	port  Port
 	known []stamp // of the files that were read last
 	seen  []stamp // of those that were looked at last
 }
@@ -38,10 +46,10 @@ type stamp struct {
 
 // Open reads the files, and reads them again when they change, until Close.
 //
-// Errors: one line of the first pair that is wrong.
-func Open(pairs []Pair, log *slog.Logger) (*Files, error) {
+// Errors: one line of the first file that is wrong.
+func Open(port Port, log *slog.Logger) (*Files, error) {
 	f := &Files{log: log, quit: make(chan struct{})}
-	if err := f.Replace(pairs); err != nil {
+	if err := f.Replace(port); err != nil {
 		return nil, err
 	}
 	f.config = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.holds.Load(), nil }}
@@ -50,7 +58,7 @@ func Open(pairs []Pair, log *slog.Logger) (*Files, error) {
 }
 
 // Check reads the files once. Errors: as Open.
-func Check(pairs []Pair) error { return new(Files).load(pairs, nil) }
+func Check(port Port) error { return new(Files).load(port, nil) }
 
 // Config is for tls.Server: it goes by the files as they are at each handshake. Keys of
 // sessions are its own, so that they outlive a change.
@@ -58,23 +66,26 @@ func (f *Files) Config() *tls.Config { return f.config }
 
 // Replace goes by other files from now on; with an error, which is one line, by those of
 // before.
-func (f *Files) Replace(pairs []Pair) error {
+func (f *Files) Replace(port Port) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.load(pairs, stamps(pairs))
+	return f.load(port, port.stamps())
 }
 
 // load reads files of which now was seen before. The caller holds mu.
-func (f *Files) load(pairs []Pair, now []stamp) error {
+func (f *Files) load(port Port, now []stamp) error {
 	next := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	for _, pair := range pairs {
+	for _, pair := range port.Pairs {
 		certificate, err := pair.load(time.Now())
 		if err != nil {
 			return err
 		}
 		next.Certificates = append(next.Certificates, certificate)
 	}
-	f.pairs, f.known, f.seen = pairs, now, now
+	if err := f.ask(next, &port.Clients); err != nil {
+		return err
+	}
+	f.port, f.known, f.seen = port, now, now
 	f.holds.Store(next)
 	return nil
 }
@@ -96,13 +107,13 @@ func (f *Files) look() {
 func (f *Files) lookOnce() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := stamps(f.pairs)
+	now := f.port.stamps()
 	settled := slices.EqualFunc(now, f.seen, same)
 	f.seen = now
 	if !settled || slices.EqualFunc(now, f.known, same) {
 		return
 	}
-	if err := f.load(f.pairs, now); err != nil {
+	if err := f.load(f.port, now); err != nil {
 		f.known = now // said once
 		f.log.Warn("certificates have changed and cannot be used: those of before stay", "error", err)
 		return
@@ -127,7 +138,7 @@ func (f *Files) Expires() map[string]time.Duration {
 	defer f.mu.Unlock()
 	all := map[string]time.Duration{}
 	for i, c := range f.holds.Load().Certificates {
-		all[f.pairs[i].Cert] = time.Until(c.Leaf.NotAfter)
+		all[f.port.Pairs[i].Cert] = time.Until(c.Leaf.NotAfter)
 	}
 	return all
 }
@@ -138,12 +149,14 @@ func (f *Files) Close() {
 	f.looking.Wait()
 }
 
-func stamps(pairs []Pair) (all []stamp) {
-	for _, p := range pairs {
-		for _, name := range []string{p.Cert, p.Key} {
-			info, _ := os.Stat(name) // nil says that it is not there
-			all = append(all, stamp{info})
-		}
+func (p *Port) stamps() (all []stamp) {
+	files := []string{p.Clients.CA}
+	for _, pair := range p.Pairs {
+		files = append(files, pair.Cert, pair.Key)
+	}
+	for _, name := range files {
+		info, _ := os.Stat(name) // nil says that it is not there
+		all = append(all, stamp{info})
 	}
 	return all
 }

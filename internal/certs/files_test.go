@@ -56,7 +56,7 @@ func TestFiles(t *testing.T) {
 	folder, until := t.TempDir(), time.Now().Add(time.Hour)
 	pairs := []certs.Pair{write(t, folder, "a.test", until), write(t, folder, "b.test", until)}
 	var log lines
-	files, err := certs.Open(pairs, slog.New(slog.NewTextHandler(&log, nil)))
+	files, err := certs.Open(certs.Port{Pairs: pairs}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +78,10 @@ func TestFiles(t *testing.T) {
 	if !served(t, files, "b.test").Equal(before) {
 		t.Error("the one of before is gone")
 	}
-	if err := files.Replace([]certs.Pair{pairs[1]}); err == nil {
+	if err := files.Replace(certs.Port{Pairs: pairs[1:]}); err == nil {
 		t.Error("a key that is none is taken")
 	}
-	if err := files.Replace(pairs[:1]); err != nil || served(t, files, "b.test").DNSNames[0] != "a.test" {
+	if err := files.Replace(certs.Port{Pairs: pairs[:1]}); err != nil || served(t, files, "b.test").DNSNames[0] != "a.test" {
 		t.Errorf("others: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestFaults(t *testing.T) {
 		"expired":   {old, "has expired at"},
 		"locked":    {certs.Pair{Cert: locked, Key: a.Key}, "locked"}, // root may read it, and finds nothing
 	} {
-		err := certs.Check([]certs.Pair{a, tc.pair})
+		err := certs.Check(certs.Port{Pairs: []certs.Pair{a, tc.pair}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", what, err, tc.want)
 		}

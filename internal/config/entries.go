@@ -147,8 +147,11 @@ func (k entries[T]) shownParts(entry *T) []string {
 		if text == unset {
 			continue
 		}
-		if items, isList := p.field(entry).(*[]string); isList {
-			text = "[" + joinYAML(*items) + "]"
+		switch value := p.field(entry).(type) {
+		case *[]string:
+			text = "[" + joinYAML(*value) + "]"
+		case *string:
+			text = yamlText(*value)
 		}
 		shown = append(shown, p.name+": "+text)
 	}

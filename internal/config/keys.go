@@ -33,9 +33,12 @@ func (k Key) parts() []partInfo {
 	if !ok {
 		return nil
 	}
-	parts := kind.parts()
+	parts, list := kind.parts(), "[]"
+	if _, one := k.kind.(interface{ single() }); one {
+		list = ""
+	}
 	for i := range parts {
-		parts[i].name = k.Name + "[]." + parts[i].name
+		parts[i].name = k.Name + list + "." + parts[i].name
 	}
 	return parts
 }

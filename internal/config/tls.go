@@ -11,8 +11,18 @@ import (
 // KeyPair is a certificate with its chain and its key, as PEM files.
 type KeyPair struct{ Cert, Key string }
 
-// maxKeyPairs bounds the certificates of the port.
-const maxKeyPairs = 100
+// ClientTrust is what callers show to be who they are: certificates of CA, a file in PEM,
+// whose identity is one of Names.
+type ClientTrust struct {
+	CA       string   // "": nobody is asked for one
+	Names    []string // globs of names in certificates; empty: any
+	Required bool     // who shows none is refused
+}
+
+const (
+	maxKeyPairs    = 100 // certificates of the port
+	maxClientNames = 1000
+)
 
 // The words of tls_clear.
 const (
@@ -28,7 +38,49 @@ func tlsKeys() []Key {
 		{Name: "tls_clear", Default: refuseClear,
 			Applies: ByReload, Help: "whether a port that serves TLS serves callers without it, too",
 			kind: oneOf{words: []string{refuseClear, allowClear}}, field: func(c *Config) any { return &c.TLSClear }},
+		{Name: "tls_client", Default: none,
+			Applies: ByReload, Help: "certificates by which callers over TLS show who they are",
+			kind: clientTrust(), field: func(c *Config) any { return &c.TLSClient }},
 	}
+}
+
+func clientTrust() record[ClientTrust] {
+	return record[ClientTrust]{
+		form: "{ca: FILE, names: [NAME, ...], required: true or false}",
+		table: []part[ClientTrust]{
+			{"ca", none, "who signs them: certificates in a PEM file; read again when it changes", freeText{cleanFile, "a path"},
+				func(t *ClientTrust) any { return &t.CA }},
+			{"names", none, "who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all", list{cleanClientName, "names in which * stands for anything but . and /", maxClientNames},
+				func(t *ClientTrust) any { return &t.Names }},
+			{"required", "false", "whether who shows no certificate is refused", toggle{},
+				func(t *ClientTrust) any { return &t.Required }},
+		},
+		check: func(t *ClientTrust, node *yaml.Node, at *outline) {
+			if t.CA == "" {
+				at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
+			}
+		},
+	}
+}
+
+func cleanClientName(name string) (string, error) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s is no name in a certificate", quote(name))
+	}
+	return name, nil
+}
+
+// clientsFit sees to it that who has to show a certificate cannot come without TLS.
+func (c *Config) clientsFit() *Fault {
+	switch {
+	case c.TLSClient.CA == "":
+		return nil
+	case len(c.TLS) == 0:
+		return c.faultAt("tls_client", "asks callers for certificates, and the port serves no TLS", "with tls")
+	case c.TLSClient.Required && c.ServesClear():
+		return c.faultAt("tls_clear", "lets callers in without the certificate that tls_client requires", refuseClear)
+	}
+	return nil
 }
 
 // ServesClear reports whether callers without TLS are served.
@@ -73,17 +125,17 @@ func (k keyPairs) pair(p *KeyPair, path string, node *yaml.Node, at *outline) {
 		return
 	}
 	before := len(at.faults)
-	at.pairs(node, func(part string) string { return path + "." + part }, func(path, name string, key, value *yaml.Node) {
-		to := map[string]*string{"cert": &p.Cert, "key": &p.Key}[name]
-		if to == nil {
-			at.fault(key, path, "unknown key"+didYouMean("", name, []string{"cert", "key"}), "cert, key")
-		} else if what := storeNode(value, freeText{cleanFile, "a path"}, to); what != "" {
-			at.fault(key, path, what, "a path")
-		}
-	})
+	pairParts().read(p, path, node, at)
 	if len(at.faults) == before && (p.Cert == "" || p.Key == "") {
 		at.fault(node, path, "has no cert, or no key", k.allowed())
 	}
+}
+
+func pairParts() record[KeyPair] {
+	return record[KeyPair]{table: []part[KeyPair]{
+		{"cert", "", "", freeText{cleanFile, "a path"}, func(p *KeyPair) any { return &p.Cert }},
+		{"key", "", "", freeText{cleanFile, "a path"}, func(p *KeyPair) any { return &p.Key }},
+	}}
 }
 
 func cleanFile(path string) (string, error) {

@@ -95,7 +95,7 @@ func (m *Methods) callerOf(who *broker.Caller) *caller {
 
 // told returns a socket in the relay's words.
 func told(who *broker.Caller) relay.Caller {
-	return relay.Caller{Address: who.Address, Identity: who.User, Door: Door}
+	return relay.Caller{Address: who.Address, Identity: who.User, Certificate: who.Certificate, Door: Door}
 }
 
 // Left ends the calls of a socket that has ended.

@@ -59,7 +59,7 @@ func (st *stand) admit(nc net.Conn, from *source) {
 	}
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Door: socketDoor})
+	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Certificate: st.certificate(nc), Door: socketDoor})
 	cc.away = door.Away(nc)
 	_, cc.secure = nc.(*tls.Conn)
 	door.EndUnheard(nc)

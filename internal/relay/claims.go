@@ -4,16 +4,17 @@ import (
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
-// Fields by which a door in this process tells workers who makes a call. No caller
-// over a socket has a say in them: they are taken out of its requests.
+// Fields by which workers are told who makes a call. No caller over a socket has a say in
+// them: they are taken out of its requests.
 const (
 	userName   = "x-cabrank-user"
 	socketName = "x-cabrank-socket"
+	clientName = "x-cabrank-client"
 )
 
 // claims adds all fields of a block to its cuts that a caller has no say in.
 func claims(b *h2.Block, into []cut) []cut {
-	for _, field := range [...]int{fieldUser, fieldSocket} {
+	for _, field := range [...]int{fieldUser, fieldSocket, fieldClient} {
 		w, found := b.Watched(field)
 		switch {
 		case !found:

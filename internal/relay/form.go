@@ -66,7 +66,7 @@ func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
 	f.readHops(cc, b)
 	f.readPlace(cc, b)
 	f.keepHead(cc, b)
-	f.list = b.ListSize + maxAdded + len(w.Address)
+	f.list = b.ListSize + maxAdded + len(w.Address) + 2*len(w.shown)
 	if b.Same != 0 {
 		cc.keep(f, b.Same)
 	}
@@ -294,6 +294,7 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 	if !hasXFF {
 		head = append(head, f.who.xff...)
 	}
+	head = append(head, f.who.shown...)
 	if !hasHops {
 		head = append(head, cc.st.relay.settings().firstHop...)
 	}

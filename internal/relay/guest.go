@@ -24,6 +24,7 @@ type Guest struct {
 
 	st      *stand
 	source  *source
+	shown   string // see Certificate
 	came    time.Duration
 	resting seat         // until it has a request, as the next
 	oldest  place[Guest] // in stand.restingGuests
@@ -41,7 +42,7 @@ func (cc *callerConn) handOver(l *shard.Link, first []byte, host func(*Guest)) {
 	}
 	cc.ended()
 	st := cc.st
-	g := &Guest{Conn: nc, st: st, source: cc.source, came: st.Now()}
+	g := &Guest{Conn: nc, st: st, source: cc.source, shown: cc.own.Certificate, came: st.Now()}
 	g.timer.Owner = g
 	st.guests[g] = struct{}{}
 	if !st.haveRoom() {
@@ -98,6 +99,9 @@ func (g *Guest) Plain() net.Conn {
 	}
 	return g.Conn
 }
+
+// Certificate is the name by which its caller has shown who it is, "" if it has not.
+func (g *Guest) Certificate() string { return g.shown }
 
 // Refused counts the connection as one that did not speak HTTP/2 where it should.
 func (g *Guest) Refused() {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,6 +211,7 @@ func TestMovesAndWaitsAreBounded(t *testing.T) {
 
 // shop is a worker with a process of its own, as far as one can have that here.
 type shop struct {
+	head   atomic.Pointer[http.Header] // of its last call
 	ln     net.Listener
 	server http.Server
 	served chan error
@@ -225,6 +227,7 @@ func openShop(t *testing.T, messages int) *shop {
 	s := &shop{ln: ln, served: make(chan error, 1)}
 	s.server.Protocols = overHTTP2()
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.head.Store(&r.Header)
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/grpc")
 		for range messages {

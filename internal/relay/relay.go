@@ -65,6 +65,9 @@ type Options struct {
 	// ClearText all others are, but for those in this process.
 	TLS       *tls.Config
 	ClearText bool
+	// Identity is who a caller has shown to be by its certificate, "": it has shown none;
+	// nil: nobody is asked. It is called once a connection, under the lock of a shard.
+	Identity func(*tls.ConnectionState) string
 
 	// Other says who serves a request that is no call, which is any but a POST of
 	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 )
 
 // errClear is why a caller's connection ends that began without TLS.
@@ -39,6 +40,17 @@ func startTLS(g *Guest) {
 			g.st.admit(nc, g.source)
 		}
 	})
+}
+
+// certificate is the name by which the caller of a connection has shown who it is.
+func (st *stand) certificate(nc net.Conn) string {
+	secure, over := nc.(*tls.Conn)
+	identity := st.relay.settings().Identity
+	if !over || identity == nil {
+		return ""
+	}
+	state := secure.ConnectionState()
+	return identity(&state)
 }
 
 // handshakeFailed counts a handshake, and says what was wrong with one of those whose peer

@@ -24,13 +24,14 @@ const (
 	fieldTries
 	fieldUser
 	fieldSocket
+	fieldClient
 )
 
 func watchedFields() []string {
 	return []string{
 		":method", ":path", ":status", "content-type", "grpc-timeout",
 		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
-		userName, socketName,
+		userName, socketName, clientName,
 	}
 }
 

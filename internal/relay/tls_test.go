@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -243,5 +244,63 @@ func TestDrainDuringHandshakes(t *testing.T) {
 	g.drain(soon, nil)()
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the one that waits: %v", err)
+	}
+}
+
+// A caller that shows a certificate is known by its name: to workers, who are told, to keys,
+// and to what serves HTTP/1. What others say of themselves is not passed on.
+func TestCertificatesOfCallers(t *testing.T) {
+	trust, option := withTLS(t)
+	cert, key, authority := testkit.Certificate(t, t.TempDir(), "alice.test", time.Now().Add(time.Hour))
+	alice, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guests := make(chan string, 1)
+	g := newRig(t, option, func(o *Options) {
+		o.TLS.ClientCAs, o.TLS.ClientAuth = authority, tls.VerifyClientCertIfGiven
+		o.Identity = func(state *tls.ConnectionState) string {
+			if len(state.VerifiedChains) == 0 {
+				return ""
+			}
+			return state.PeerCertificates[0].DNSNames[0]
+		}
+		o.Keys = Keys{By: ByPeer, Concurrent: 10}
+		o.HTTP1 = func(guest *Guest) {
+			guests <- guest.Certificate()
+			_ = guest.Close()
+		}
+	})
+	shop := openShop(t, 1)
+	g.Up(g.AddEndpoint("w1", 50, true), "tcp", shop.ln.Addr().String())
+	for name, shown := range map[string][]tls.Certificate{"alice.test": {alice}, "": nil} {
+		transport := tlsCaller(t, g.addr, trust, true)
+		transport.TLSClientConfig.Certificates = shown
+		var want []string
+		if name != "" {
+			want = []string{name}
+		}
+		for range 2 { // the second time the block is known
+			r := request1(t, http.MethodPost, hello, bytes.NewReader(hi()))
+			r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "X-Cabrank-Client": {"mallory", "bob"}}
+			answer, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
+			if got := (*shop.head.Load())["X-Cabrank-Client"]; !slices.Equal(got, want) {
+				t.Errorf("the worker is told %q, want %q", got, want)
+			}
+		}
+		one := tlsCaller(t, g.addr, trust, false)
+		one.TLSClientConfig.Certificates = shown
+		_, _ = one.RoundTrip(request1(t, http.MethodGet, "/", nil)) // ends without an answer
+		if got := <-guests; got != name {
+			t.Errorf("over HTTP/1: %q, want %q", got, name)
+		}
+	}
+	if got, want := g.keyNames(), []string{identityKey + "cert:alice.test", "127.0.0.1"}; !slices.Equal(got, want) {
+		t.Errorf("keys %q, want %q", got, want)
 	}
 }

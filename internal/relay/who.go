@@ -7,10 +7,14 @@ import (
 // Caller is who makes calls, as far as the code knows that brings them in. Nobody
 // can say it over a socket.
 type Caller struct {
-	Address  string // where it is, without port, "": not known; told to workers by x-forwarded-for
-	Identity string // who it has shown to be, "": nobody has asked; an account of its own by ByPeer
-	Door     string // by which it came in; a label of the metrics, so that there are few
+	Address     string // where it is, without port, "": not known; told to workers by x-forwarded-for
+	Identity    string // who it has shown to be, "": nobody has asked; an account of its own by ByPeer
+	Certificate string // the name in its certificate, "": it has shown none; told to workers by x-cabrank-client
+	Door        string // by which it came in; a label of the metrics, so that there are few
 }
+
+// byCertificate is before the identity of callers who are known by their certificate alone.
+const byCertificate = "cert:"
 
 // socketDoor is the door of callers whose connection is a socket.
 const socketDoor = "grpc"
@@ -21,6 +25,7 @@ const socketDoor = "grpc"
 type who struct {
 	Caller
 	xff   []byte  // "x-forwarded-for: address", encoded; empty without an address
+	shown []byte  // "x-cabrank-client: name", encoded; empty without a certificate
 	key   []byte  // by ByPeer: the name of its key
 	text  []byte  // and what the configuration calls it
 	calls *uint64 // of its door, in statsTable.doors
@@ -28,7 +33,13 @@ type who struct {
 
 // whoIs prepares what is needed for the calls of a caller. Called under the lock.
 func (st *stand) whoIs(c Caller) who {
+	if c.Identity == "" && c.Certificate != "" {
+		c.Identity = byCertificate + c.Certificate
+	}
 	w := who{Caller: c, calls: st.stats.door(c.Door)}
+	if c.Certificate != "" {
+		w.shown = h2.AppendField(nil, clientName, c.Certificate)
+	}
 	if c.Address != "" {
 		w.xff = h2.AppendField(nil, "x-forwarded-for", c.Address)
 	}

@@ -33,7 +33,7 @@ func (s *session) becomes(identity *Identity) {
 	s.identity = identity
 	s.stranger.Store(identity.isAwaited())
 	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
-	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: identity.User}
+	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: identity.User, Certificate: s.caller.Certificate}
 	s.expires.Store(0)
 	if at := identity.Expires; !at.IsZero() && at.Before(time.Unix(0, endOfClock)) {
 		s.expires.Store(at.UnixNano())

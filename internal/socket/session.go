@@ -87,6 +87,9 @@ type session struct {
 func newSession(server *Server, ws *websocket.Conn, h *hijacker, allows allowed, from *source, identity *Identity) *session {
 	s := &session{source: from, server: server, ws: ws, in: h.in, turns: h.from, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
 	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr().String()), Source: from.key}
+	if shown, ok := s.net.(interface{ Certificate() string }); ok { // relay.Guest
+		s.caller.Certificate = shown.Certificate()
+	}
 	s.changed.L = &s.mu
 	s.account.budget, s.account.turns = &server.budget, [2]chan struct{}{from.turn, server.lane}
 	s.compare.budget = &server.compare

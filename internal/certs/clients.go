@@ -1,0 +1,119 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Clients are callers who show certificates.
+type Clients struct {
+	// CA is a PEM file with the certificates of who signs theirs; "": nobody is asked.
+	CA string
+	// Names are globs of identities, in which * stands for anything but . and /; without
+	// any, every one is let in.
+	Names []string
+	// Required refuses who shows none.
+	Required bool
+}
+
+// mostName bounds an identity: it goes into headers and logs.
+const mostName = 256
+
+// errName refuses a certificate of somebody else.
+var errName = errors.New("the certificate has no name that tls_client.names lists")
+
+// names are those that are let in, one pattern for each glob.
+type names []*regexp.Regexp
+
+// ask has a port ask for certificates, and verify them. Sessions that are resumed are
+// verified anew by crypto/tls, which holds what was shown against ClientCAs of now.
+func (f *Files) ask(port *tls.Config, clients *Clients) error {
+	listed := make(names, len(clients.Names))
+	for i, glob := range clients.Names {
+		listed[i] = regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(glob), `\*`, "[^./]*") + "$")
+	}
+	if clients.CA != "" {
+		authorities, err := authorities(clients.CA)
+		if err != nil {
+			return err
+		}
+		port.ClientCAs, port.ClientAuth = authorities, tls.VerifyClientCertIfGiven
+		if clients.Required {
+			port.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+		port.VerifyConnection = func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) > 0 && listed.of(state.PeerCertificates[0]) == "" {
+				return errName
+			}
+			return nil
+		}
+	}
+	f.names.Store(&listed)
+	return nil
+}
+
+// Identity is who the caller of a connection has shown to be by a certificate that was
+// verified: its first URI, DNS name or email address that is let in. "" if it has shown none,
+// or its name is not let in any more.
+func (f *Files) Identity(state *tls.ConnectionState) string {
+	if len(state.VerifiedChains) == 0 {
+		return ""
+	}
+	return f.names.Load().of(state.PeerCertificates[0])
+}
+
+func (n names) of(certificate *x509.Certificate) string {
+	var all []string
+	for _, uri := range certificate.URIs {
+		all = append(all, uri.String())
+	}
+	all = append(append(all, certificate.DNSNames...), certificate.EmailAddresses...)
+	for _, name := range all {
+		if len(name) <= mostName && !strings.ContainsFunc(name, unprintable) && n.has(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func unprintable(r rune) bool { return r <= ' ' || r > '~' }
+
+func (n names) has(name string) bool {
+	for _, pattern := range n {
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return len(n) == 0
+}
+
+// authorities reads certificates of who signs others.
+//
+// Errors: one line that names the file.
+func authorities(file string) (*x509.CertPool, error) {
+	text, err := read(file)
+	if err != nil {
+		return nil, fmt.Errorf("ca %w", err)
+	}
+	pool, any := x509.NewCertPool(), false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("ca %s: %w", file, err)
+		}
+		pool.AddCert(certificate)
+		any = true
+	}
+	if !any {
+		return nil, fmt.Errorf("ca %s has no certificate in PEM", file)
+	}
+	return pool, nil
+}
