@@ -16,8 +16,9 @@ import (
 // Concurrency: all methods may be called from anywhere.
 type pool struct {
 	relay   *relay.Relay
-	slots   int    // of each endpoint
-	local   bool   // the endpoints are workers of this process
+	slots   int  // of each endpoint
+	local   bool // the endpoints are workers of this process
+	dialTLS health.Dial
 	changed func() // is told when an endpoint comes or goes; it returns at once
 
 	mu        sync.Mutex // guards what follows
@@ -63,7 +64,7 @@ func (p *pool) ask(name string, e *relay.Endpoint, network, address string) {
 	p.mu.Lock()
 	p.asking[name] = cancel
 	p.mu.Unlock()
-	d := health.Describer{Network: network, Address: address, Tell: func(services map[string]bool) {
+	d := health.Describer{Network: network, Address: address, DialTLS: p.dialTLS, Tell: func(services map[string]bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ctx.Err() == nil { // its end and the next Up come in this order, see stopAsking

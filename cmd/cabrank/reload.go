@@ -159,7 +159,7 @@ func (s *service) apply(cfg *config.Config) error {
 	}
 	options := relayOptions(cfg, log)
 	options.MinReady = s.fewest(options.MinReady)
-	options.TLS, options.ClearText, options.Identity = secured.TLS, secured.ClearText, secured.Identity
+	options.TLS, options.ClearText, options.Identity, options.DialTLS = secured.TLS, secured.ClearText, secured.Identity, secured.DialTLS
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
 	if s.sockets != nil {

@@ -12,11 +12,12 @@ import (
 func (s *service) makeUpstreams() (err error) {
 	cfg := s.cfg
 	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false, s.workersChanged)
+	s.outside.dialTLS = s.dialer.Dial
 	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
 		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		Registry: pool, Membership: pool, Activity: pool, Logger: s.log,
+		DialTLS: s.dialer.Dial, Registry: pool, Membership: pool, Activity: pool, Logger: s.log,
 	})
 	return cli.UsageError(err)
 }

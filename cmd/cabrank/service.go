@@ -63,6 +63,7 @@ type service struct {
 	quit          chan struct{}      // closed when the service ends
 
 	certs        atomic.Pointer[certs.Files] // nil: there never were any. Stored under settings.mu, or at the start
+	dialer       *certs.Dialer               // to upstreams over TLS; set at the start
 	settings     settings
 	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured

@@ -19,6 +19,7 @@ type Config struct {
 	TLS         []KeyPair // of the port, the first for who names none; empty: no TLS
 	TLSClear    string    // refuse or allow, see ServesClear
 	TLSClient   ClientTrust
+	UpstreamTLS UpstreamTrust
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
 	DNS         DNS

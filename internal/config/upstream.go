@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// tlsMark is of upstreams that are called over TLS.
+const tlsMark = "tls:"
+
 const (
 	maxUpstreams   = 1000
 	maxNameServers = 8
@@ -16,7 +19,7 @@ const (
 	maxLabel   = 63
 
 	dnsPort         = 53
-	upstreamLegal   = "host:port, unix:/path, dns:name:port or srv:name"
+	upstreamLegal   = "host:port, tls:host:port, unix:/path, dns:name:port or srv:name"
 	nameServerLegal = "ADDRESS or ADDRESS:PORT"
 )
 
@@ -33,7 +36,7 @@ func IsName(upstream string) bool {
 	return strings.HasPrefix(upstream, dnsMark) || strings.HasPrefix(upstream, srvMark)
 }
 
-// cleanUpstream accepts host:port, unix:/path, dns:name:port and srv:name.
+// cleanUpstream accepts host:port, tls:host:port, unix:/path, dns:name:port and srv:name.
 //
 // An address with an @ is refused without being repeated: what stands before
 // it may be a password, and secrets never reach an output.
@@ -50,9 +53,13 @@ func cleanUpstream(address string) (string, error) {
 	if strings.Contains(address, "://") {
 		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
 	}
-	host, port, err := upstreamHostPort(address)
-	if err != nil {
+	plain, secure := strings.CutPrefix(address, tlsMark)
+	host, port, err := upstreamHostPort(plain)
+	switch {
+	case err != nil:
 		return "", err
+	case secure:
+		return tlsMark + joinHostPort(host, port), nil
 	}
 	return joinHostPort(host, port), nil
 }

@@ -11,7 +11,7 @@ import (
 type form uint8
 
 const (
-	// fixed: "host:port" or "unix:/path", an endpoint by itself.
+	// fixed: "host:port", "tls:host:port" or "unix:/path", an endpoint by itself.
 	fixed form = iota
 	// byAddress: "dns:NAME:PORT", the addresses of a name.
 	byAddress
@@ -59,6 +59,9 @@ func parse(text string) (entry, error) {
 func split(address string) (network, target string) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		return "unix", path
+	}
+	if target, secure := strings.CutPrefix(address, "tls:"); secure {
+		return "tls", target
 	}
 	return "tcp", address
 }

@@ -22,7 +22,7 @@ const maxEndpoints = 1000
 // must not call the Roster.
 type Registry interface {
 	// Up says that the endpoint takes calls at this address (network "tcp" or
-	// "unix") from now on.
+	// "unix", or "tls") from now on.
 	Up(name, network, address string)
 	// Down says that it gets no new calls from now on. It comes after every Up.
 	Down(name string)
@@ -61,7 +61,7 @@ type Work struct {
 // more than 0, except DrainTimeout.
 type Options struct {
 	// Upstreams are what is written in the configuration: "host:port",
-	// "unix:/path", "dns:NAME:PORT", "srv:NAME".
+	// "tls:host:port", "unix:/path", "dns:NAME:PORT", "srv:NAME".
 	Upstreams []string
 	// Servers are the name servers, "ip" or "ip:port". None means those of
 	// ResolvConf.
@@ -78,6 +78,9 @@ type Options struct {
 	// HealthInterval is the silence after which an endpoint is asked for its
 	// health; HealthTimeout bounds the question.
 	HealthInterval, HealthTimeout time.Duration
+
+	// DialTLS is health.Options.DialTLS.
+	DialTLS health.Dial
 
 	Registry   Registry
 	Membership Membership

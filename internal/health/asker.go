@@ -17,6 +17,7 @@ package health
 import (
 	"cmp"
 	"context"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -50,10 +51,15 @@ type Work struct {
 	Urgent bool
 }
 
+// Dial connects to "host:port". It ends with ctx.
+type Dial = func(ctx context.Context, address string) (net.Conn, error)
+
 // Options say whom to ask, and how.
 type Options struct {
-	// Network and Address are as net.Dial takes them: "tcp" or "unix".
+	// Network and Address are as net.Dial takes them: "tcp" or "unix"; or "tls".
 	Network, Address string
+	// DialTLS connects where the network is "tls".
+	DialTLS Dial
 	// Interval is the silence after which an endpoint is asked, more than 0.
 	Interval time.Duration
 	// Timeout bounds one question, connecting included, more than 0.
@@ -85,7 +91,7 @@ type rhythm struct{ interval, timeout time.Duration }
 // The connection takes, whatever the environment says, no proxy: gruf-relay sent
 // its own checks to HTTPS_PROXY.
 func Open(o Options) (*Asker, error) {
-	conn, err := connection(o.Network, o.Address, o.Redial, o.Timeout)
+	conn, err := connection(o.Network, o.Address, o.DialTLS, o.Redial, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +101,17 @@ func Open(o Options) (*Asker, error) {
 }
 
 // connection makes one for questions. It connects when the first one is put.
-func connection(network, address string, redial, timeout time.Duration) (*grpc.ClientConn, error) {
+func connection(network, address string, dial Dial, redial, timeout time.Duration) (*grpc.ClientConn, error) {
 	target := "passthrough:///" + address
 	if network == "unix" {
 		target = "unix:" + address
 	}
-	return grpc.NewClient(target,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	var by grpc.DialOption = grpc.EmptyDialOption{}
+	if network == "tls" {
+		by = grpc.WithContextDialer(dial)
+	}
+	return grpc.NewClient(target, by,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // TLS is the dialer's
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
@@ -162,7 +172,7 @@ func (a *Asker) Ask(ctx context.Context) Verdict {
 	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
 	v := judge(answer.GetStatus(), err, working)
 	if !v.Answered && broken(v.Reason) {
-		v.Reason = cmp.Or(a.foreign.reason(limited, a.options.Network, a.options.Address), v.Reason)
+		v.Reason = cmp.Or(a.foreign.reason(limited, &a.options), v.Reason)
 	}
 	v.Asked, v.Doubted = asked, before.Doubtful
 	return v

@@ -31,8 +31,9 @@ const (
 //
 // Life: Describe, which returns when nothing more can be learned or its context ends.
 type Describer struct {
-	// Network and Address are as net.Dial takes them: "tcp" or "unix".
+	// Network, Address and DialTLS are those of Options.
 	Network, Address string
+	DialTLS          Dial
 	// Tell gets what was learned, whenever it has changed: every service that the endpoint
 	// describes, false for those that it calls NOT_SERVING. The map is not changed
 	// afterwards. It is called from the goroutine of Describe.
@@ -48,7 +49,7 @@ func (d *Describer) Describe(ctx context.Context) {
 	if d.every == 0 {
 		d.every = describeEvery
 	}
-	conn, err := connection(d.Network, d.Address, d.every, describeTimeout)
+	conn, err := connection(d.Network, d.Address, d.DialTLS, d.every, describeTimeout)
 	if err != nil {
 		return
 	}

@@ -49,14 +49,35 @@ type foreign struct {
 
 // reason says what is wrong with the endpoint, as was found in the last seconds. It is
 // empty for one that is gone by now, or speaks HTTP/2.
-func (f *foreign) reason(ctx context.Context, network, address string) string {
+func (f *foreign) reason(ctx context.Context, o *Options) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.at.IsZero() || time.Since(f.at) >= foreignEvery {
-		f.found = identify(ctx, network, address)
+		if f.found = ""; o.Network == "tls" {
+			f.found = alertOf(ctx, o)
+		} else {
+			f.found = identify(ctx, o.Network, o.Address)
+		}
 		f.at = time.Now()
 	}
 	return f.found
+}
+
+// alertOf returns what an endpoint over TLS has against us. By TLS 1.3 a handshake ends well
+// before its peer has looked at our certificate, or missed it; which of two errors comes first
+// then is chance.
+func alertOf(ctx context.Context, o *Options) string {
+	conn, err := o.DialTLS(ctx, o.Address)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(foreignTime)) // a connection that has ended says so
+	_, err = conn.Read(make([]byte, 1))
+	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
+		return alert.Error()
+	}
+	return ""
 }
 
 func identify(ctx context.Context, network, address string) string {

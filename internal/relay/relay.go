@@ -25,6 +25,7 @@ import (
 	"crypto/tls"
 	"hash/maphash"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,9 @@ type Options struct {
 	// Identity is who a caller has shown to be by its certificate, "": it has shown none;
 	// nil: nobody is asked. It is called once a connection, under the lock of a shard.
 	Identity func(*tls.ConnectionState) string
+
+	// DialTLS connects to endpoints whose network is "tls"; nil if there are none.
+	DialTLS func(ctx context.Context, address string) (net.Conn, error)
 
 	// Other says who serves a request that is no call, which is any but a POST of
 	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked

@@ -96,8 +96,7 @@ func (u *upstream) newConn() *upstreamConn {
 }
 
 func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: network == "tcp"}}
-	nc, err := d.DialContext(ctx, network, address)
+	nc, err := uc.dial(ctx, network, address)
 	uc.upstream.st.do(func() {
 		if err != nil {
 			uc.link.Close(err)
@@ -105,6 +104,16 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 		}
 		uc.link.Attach(nc)
 	})
+}
+
+func (uc *upstreamConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if network == "tls" {
+		limited, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return uc.upstream.st.relay.settings().DialTLS(limited, address)
+	}
+	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: network == "tcp"}}
+	return d.DialContext(ctx, network, address)
 }
 
 // Expired implements shard.Expirer: nobody has accepted the connection, or who

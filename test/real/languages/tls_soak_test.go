@@ -18,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -150,4 +151,48 @@ func TestCertificatesChangeUnderLoad(t *testing.T) {
 		t.Errorf("the certificate is said to expire in %v s", left)
 	}
 	c.Stop()
+}
+
+// One cabrank calls another over TLS, which knows it by its certificate and tells its workers;
+// without one it does not take part, and says why.
+func TestUpstreamsOverTLS(t *testing.T) {
+	folder, until := t.TempDir(), time.Now().Add(time.Hour)
+	mine, key, _ := testkit.Certificate(t, folder, "edge.test", until)
+	inner, cert, _ := secured(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", mine, filepath.Join(folder, "access.log")))
+	edge := func(more string) *harness.Cabrank {
+		config := filepath.Join(t.TempDir(), "cabrank.yml")
+		text := fmt.Sprintf("upstreams: ['tls:%s']\nupstream_tls: {ca: %s%s}\n", inner.Addr, cert, more)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return harness.StartCabrank(t, "--config", config)
+	}
+	good := edge(fmt.Sprintf(", cert: %s, key: %s", mine, key))
+	conn, err := grpc.NewClient(good.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+		if _, err := workpb.NewWorkClient(conn).Io(ctx, &workpb.IoRequest{Millis: 1}, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	good.Stop()
+	bad := edge("")
+	bad.WaitLog(harness.Patience, "certificate")
+	bad.Stop()
+	inner.Stop()
+	text, err := os.ReadFile(filepath.Join(folder, "access.log"))
+	known := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, workpb.Work_Io_FullMethodName) && strings.Contains(line, `"user":"cert:edge.test"`) {
+			known++
+		}
+	}
+	if err != nil || known != 100 {
+		t.Errorf("%d calls are the edge's, want 100; %v", known, err)
+	}
 }
