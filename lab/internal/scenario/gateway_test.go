@@ -44,8 +44,8 @@ func TestGateway(t *testing.T) {
 	if got := fifty.String(); !strings.Contains(got, "50 calls in all") {
 		t.Error(got)
 	}
-	// Two arms, two rounds, of 5 s and of 1 s, and what is around each.
-	if want := 4*6*time.Second + 8*aroundBlock; s.Estimate() != want {
+	// Two arms, two rounds, of 5 s and of 1 s, and what is around each: a worker and a gateway, which are commands.
+	if want := 4*6*time.Second + 8*1500*time.Millisecond; s.Estimate() != want {
 		t.Errorf("estimate %v, want %v", s.Estimate(), want)
 	}
 }

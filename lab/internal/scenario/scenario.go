@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -162,8 +163,19 @@ func (s *Scenario) Blocks() (n int) {
 	return n
 }
 
-// aroundBlock is about what it takes to start and stop the processes of a block.
-const aroundBlock = 500 * time.Millisecond
+// around is about what it takes to start and stop the processes of a block: programs of
+// others load their libraries first, on the CPU that they have.
+func (a *Arm) around() time.Duration {
+	const each = 500 * time.Millisecond
+	sum := each
+	if len(a.Workers.Command) > 0 {
+		sum += time.Duration(float64(each) / min(cmp.Or(a.Workers.CPU, 1), 1))
+	}
+	if len(a.Gateway.Command) > 0 {
+		sum += each
+	}
+	return sum
+}
 
 // Estimate is about how long the whole takes; what is simulated takes no time.
 func (s *Scenario) Estimate() (sum time.Duration) {
@@ -171,7 +183,7 @@ func (s *Scenario) Estimate() (sum time.Duration) {
 		l := &s.Loads[i]
 		for _, arm := range s.ArmsAt(l) {
 			if s.Arms[arm].Front.Kind != FrontSimulated {
-				sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + aroundBlock)
+				sum += time.Duration(s.RoundsAt(l)) * (l.Expected() + s.Pause + s.Arms[arm].around())
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/stats"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -276,6 +277,18 @@ func TestBuiltin(t *testing.T) {
 			t.Errorf("%s: called %q, about %q, question %q", name, s.Name, s.About, s.Question)
 		}
 		t.Logf("%s: %v, with --quick %v", name, s.Estimate(), s.Quick().Estimate())
+		most := 25 * time.Minute // what a person waits for
+		if name == "protocols" { // which has minutes of somebody else's stages
+			most = time.Hour
+		}
+		if s.Estimate() > most {
+			t.Errorf("%s takes %v, at most %v are allowed", name, s.Estimate(), most)
+		}
+		for _, c := range s.Claims() {
+			if n := s.RoundsAt(s.Load(c.Load)); n < stats.MinPairs {
+				t.Errorf("%s claims something of %s at %s, where %d rounds give no verdict", name, c.Figure, c.Load, n)
+			}
+		}
 	}
 	if _, err := Builtin("conections"); err == nil || !strings.Contains(err.Error(), "did you mean connections?") {
 		t.Errorf("%v", err)

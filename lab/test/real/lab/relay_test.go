@@ -23,7 +23,8 @@ func shortRelay(t *testing.T) (file string) {
 	}
 	short := string(text)
 	for pattern, by := range map[string]string{
-		`stages: .*`: "stages: 1s:10", `rate: \[100, 200\]`: "rate: 20", `duration: 30s`: "duration: 1s", `warmup: 2s`: "warmup: 0s",
+		`stages: .*`: "stages: 1s:10", `(?s)  - rate: 100\n.*?(  - rate: 20)`: "$1", `rate: 200`: "rate: 20", `arms: \[.*`: "",
+		`duration: 12s`: "duration: 1s", `warmup: 1s`: "warmup: 0s",
 		`rounds: .*`: "rounds: 1", `(?s)primary:.*?\n\n`: "", `quick: \{.*`: "", `duration: 5s`: "duration: 1s",
 	} {
 		short = regexp.MustCompile(pattern).ReplaceAllString(short, by)
