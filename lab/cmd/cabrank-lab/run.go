@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -228,7 +229,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	}
 	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
+		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: noise, Tell: progress.tell,
 	})
@@ -259,6 +260,18 @@ func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, for
 		return nil, nil, err
 	}
 	return s.Placed(at), forget, nil
+}
+
+// typed is a command line, with quotes where a shell needs them.
+func typed(words []string) string {
+	text := filepath.Base(words[0])
+	for _, word := range words[1:] {
+		if strings.ContainsAny(word, " '\"$;&|<>()*?") {
+			word = strconv.Quote(word)
+		}
+		text += " " + word
+	}
+	return text
 }
 
 // noise begins to measure what others use.

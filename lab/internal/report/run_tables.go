@@ -212,6 +212,7 @@ func (r Run) method() Section {
 		{"blocks", count(int64(len(run.Blocks)))},
 		{"seed", fmt.Sprint(run.Seed)},
 		{"cabrank", run.Version},
+		{"command", run.Command},
 	}}
 	arms, loads := Table{Columns: columnsOf("arm", "what it is"), PageOnly: true}, Table{Columns: columnsOf("load", "plan"), PageOnly: true}
 	for _, a := range run.Arms {

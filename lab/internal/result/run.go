@@ -31,8 +31,9 @@ type Run struct {
 	Limit float64       `json:"limit,omitempty"`
 	Began time.Time     `json:"began"`
 	Took  time.Duration `json:"took_ns"`
-	// Version is that of cabrank, which measured.
+	// Version is that of cabrank, which measured; Command is what was typed.
 	Version string `json:"version"`
+	Command string `json:"command,omitempty"`
 	// Machine is where, Notes what else the reader should know, LeftOut the arms
 	// and loads that were not measured, and why: a sentence each.
 	Machine []string `json:"machine,omitempty"`

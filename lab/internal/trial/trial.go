@@ -50,8 +50,10 @@ type Options struct {
 	// Kept is the run of the same scenario that is there already: its rounds that are
 	// marked or missing are run again, as further rounds. nil begins a new one.
 	Kept *result.Run
-	// Version is that of cabrank, Machine a sentence or some about where this runs.
+	// Version is that of cabrank, Command what was typed, Machine a sentence or some about
+	// where this runs.
 	Version string
+	Command string
 	Machine []string
 	// Agent is the command of a generator, Hire starts one.
 	Agent []string
@@ -138,7 +140,7 @@ func newRun(o Options) *result.Run {
 	s := o.Scenario
 	r := &result.Run{
 		Scenario: s.Name, About: s.About, Question: s.Question, Text: s.Text, Quick: s.IsQuick,
-		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Machine: o.Machine,
+		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Command: o.Command, Machine: o.Machine,
 		Bars: s.Bars, Columns: s.Columns,
 	}
 	for i := range s.Arms {
