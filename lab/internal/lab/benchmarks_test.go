@@ -1,0 +1,304 @@
+package lab_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+)
+
+var update = flag.Bool("update", false, "trim bench/results/SCENARIO.json, and write docs/benchmarks.md with its pictures from them")
+
+// The page, and what it is made from: one run of each scenario, by its name.
+const (
+	benchmarks = "../../../docs/benchmarks.md"
+	pictures   = "../../../docs/img/bench-"
+	results    = "../../../bench/results/"
+	mostResult = 300_000
+)
+
+// docs/benchmarks.md says what the runs in bench/results say, and nothing else.
+func TestBenchmarks(t *testing.T) {
+	want := map[string][]byte{}
+	page := pageOf(t, want, func(name string) *result.Run {
+		file := results + name + ".json"
+		if _, err := os.Stat(file); err != nil {
+			return nil
+		}
+		r, err := result.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[file] = trimmed(t, r)
+		if len(want[file]) > mostResult {
+			t.Errorf("%s has %d bytes, at most %d are kept", file, len(want[file]), mostResult)
+		}
+		kept := &result.Run{}
+		if err := json.Unmarshal(want[file], kept); err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	})
+	want[benchmarks] = page
+	old, err := filepath.Glob(pictures + "*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range old {
+		if want[name] == nil && (!*update || os.Remove(name) != nil) {
+			t.Errorf("%s is of no run that is kept: run go test ./internal/lab -update", name)
+		}
+	}
+	for name, text := range want {
+		if *update {
+			if err := os.WriteFile(name, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is, err := os.ReadFile(name); err != nil || !bytes.Equal(is, text) {
+			t.Errorf("%s is not what the results say: run go test ./internal/lab -update in lab (%v)", name, err)
+		}
+	}
+}
+
+// Of a run the page has the verdict, figures, a picture, and how to repeat it.
+func TestBenchmarkOfARun(t *testing.T) {
+	r, err := made.Save(t.TempDir(), made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Version, r.Command = "v1.2.3 0123456789ab", `cabrank-lab run relay --arm "a b"`
+	text, svgs := "", map[string][]byte{}
+	part := func(r *result.Run) {
+		text = string(pageOf(t, svgs, func(name string) *result.Run {
+			if name != "relay" {
+				return nil
+			}
+			return r
+		}))
+	}
+	part(r)
+	for _, want := range []string{
+		"\n## relay\n", "**cabrank against round-robin at 80/s: p90 lower by 4", "- cabrank against round-robin at 80/s: p50 lower by 4",
+		"| 80/s | cabrank | 12 | ", "(img/bench-relay-1.svg)", "(img/bench-relay-2.svg)", "2026-11-23 04:05 UTC", "commit 0123456789ab",
+		"2 cores (Imaginary CPU, Linux 6.1, go1.26).", "`cabrank-lab run relay --arm \"a b\"`", "(../bench/results/relay.json)", "- Not measured: envoy:",
+		"\n## policies\n", "No whole run is kept.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if len(svgs) != 2 {
+		t.Errorf("%d pictures", len(svgs))
+	}
+	before := text
+	kept := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(kept, trimmed(t, r), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	validate(t, runSchema, kept)
+	again, err := result.Read(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part(again); text != before {
+		t.Errorf("of the trimmed run the page is another one:\n%s", text)
+	}
+}
+
+// pageOf is the page; run returns what is kept of a scenario, or nil. svgs gets its pictures.
+func pageOf(t *testing.T, svgs map[string][]byte, run func(name string) *result.Run) []byte {
+	t.Helper()
+	b := bytes.NewBufferString(`# Benchmarks
+
+<!-- Made by go test ./internal/lab -update, in lab, from bench/results: do not edit. -->
+
+What whole runs of the lab's scenarios have shown. All of it is made from
+the runs in [bench/results](../bench/results), and a test holds that it is what they say. How they
+are measured is in [lab-method.md](lab-method.md), what figures mean in [lab-results.md](lab-results.md).
+A star is on what is not judged: others used the machine meanwhile, or the callers were the limit.
+`)
+	for _, name := range scenario.Names() {
+		s, err := scenario.Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(b, "\n## %s\n\n", name)
+		if r := run(name); r != nil {
+			writeRun(t, b, r, name, svgs)
+			continue
+		}
+		fmt.Fprintf(b, "%s\n\nNo whole run is kept. It takes about %.0f minutes: `cabrank lab run %s`.\n", s.About+".", s.Estimate().Minutes(), name)
+	}
+	return b.Bytes()
+}
+
+// commitOf is that of a version.
+var commitOf = regexp.MustCompile(`[0-9a-f]{12,40}`)
+
+// writeRun writes what a run has shown; one that may not stand there is a fault.
+func writeRun(t *testing.T, b *bytes.Buffer, r *result.Run, name string, svgs map[string][]byte) {
+	t.Helper()
+	commit := commitOf.FindString(r.Version)
+	if r.Quick || r.Cut || r.Command == "" || commit == "" || len(r.Machine) == 0 {
+		t.Errorf("%s: a run that is kept is whole, with commit (%q), machine (%q) and command (%q)", name, r.Version, r.Machine, r.Command)
+	}
+	shown := *r
+	shown.Columns = columnsOf(r)
+	d := report.Run{Result: &shown}.Document()
+	fmt.Fprintf(b, "%s\n\n", d.Lead)
+	for i, sentence := range d.Answer {
+		if i == 0 {
+			sentence = "**" + sentence + "**"
+		}
+		fmt.Fprintf(b, "%s\n", sentence)
+	}
+	b.WriteString("\n")
+	for _, j := range r.JudgeBars() {
+		d.Words = append(d.Words, j.String()+".")
+	}
+	for _, sentence := range d.Words {
+		fmt.Fprintf(b, "- %s\n", sentence)
+	}
+	for i, p := range picturesOf(&shown, d) {
+		file := fmt.Sprintf("%s%s-%d.svg", pictures, name, i+1)
+		svgs[file] = svg(t, p)
+		fmt.Fprintf(b, "\n![%s](img/%s)\n", strings.NewReplacer("[", "(", "]", ")").Replace(p.Title), filepath.Base(file))
+	}
+	for _, table := range section(d, "Figures").Tables {
+		b.WriteString("\n" + markdown(table))
+	}
+	where := slices.Clone(r.Machine)
+	for _, note := range r.Notes {
+		arm, _, _ := strings.Cut(note, ": ")
+		if r.Place(arm) < 0 { // not how each arm is called, which the scenario says
+			where = append(where, note)
+		}
+	}
+	fmt.Fprintf(b, "\nBegan %s, took %v, commit %s. %s\n`%s`, seed %d; the figures of each block are in [%s.json](../bench/results/%s.json).\n",
+		r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.Took.Round(time.Second), commit, strings.Join(where, " "), r.Command, r.Seed, name, name)
+}
+
+// columnsOf are the figures that the page has of a run: those that its scenario shows or
+// compares, or else those that most have.
+func columnsOf(r *result.Run) (once []string) {
+	names := slices.Clone(r.Columns)
+	if len(names) == 0 {
+		names = []string{"p50", "p95", "total", "errors", "rate", "cpu_all"}
+	}
+	for _, c := range r.Claims {
+		names = append(names, c.Figure)
+	}
+	for _, bar := range r.Bars {
+		names = append(names, bar.Figure)
+	}
+	for _, name := range append(names, "errors") {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
+}
+
+// picturesOf are that of the answer, and one more: errors over several loads, or else what
+// another claim is about.
+func picturesOf(r *result.Run, d report.Document) (all []*report.Picture) {
+	if d.Picture != nil {
+		all = append(all, d.Picture)
+	}
+	for _, p := range section(d, "Errors").Pictures {
+		if p.Rows[0].Kind == "chart" {
+			return append(all, p)
+		}
+	}
+	for i, c := range r.Claims {
+		other := *r
+		other.Claims = slices.Clone(r.Claims)
+		for j := range other.Claims {
+			other.Claims[j].Primary = i == j
+		}
+		p := report.Run{Result: &other}.Document().Picture
+		if c.Figure != r.Claims[0].Figure && p != nil && (d.Picture == nil || p.Title != d.Picture.Title) {
+			return append(all, p)
+		}
+	}
+	return all
+}
+
+func section(d report.Document, heading string) report.Section {
+	for _, s := range d.Sections {
+		if s.Heading == heading {
+			return s
+		}
+	}
+	return report.Section{}
+}
+
+// markdown is a table.
+func markdown(of report.Table) string {
+	var b strings.Builder
+	row := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	var names, rules []string
+	for _, c := range of.Columns {
+		names = append(names, c.Name)
+		rules = append(rules, map[bool]string{false: "---", true: "--:"}[c.Number])
+	}
+	row(names)
+	row(rules)
+	for _, cells := range of.Rows {
+		row(cells)
+	}
+	return b.String()
+}
+
+// trimmed is what is kept of a run: the figures that the page is made from, to five digits,
+// with a line for each block.
+func trimmed(t *testing.T, r *result.Run) []byte {
+	t.Helper()
+	head, keep := *r, columnsOf(r)
+	head.Blocks = []result.Block{}
+	text, err := json.MarshalIndent(head, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, b := range r.Blocks {
+		b.Raw, b.Workers, b.Processes, b.Noise = "", nil, nil, rounded(b.Noise)
+		figures := map[string]float64{}
+		for _, name := range keep {
+			if v, known := b.Figures[name]; known {
+				figures[name] = rounded(v)
+			}
+		}
+		b.Figures = figures
+		line, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(line))
+	}
+	before, found := strings.CutSuffix(string(text), "[]\n}")
+	if !found {
+		t.Fatal("blocks are not what a run ends with")
+	}
+	return []byte(before + "[\n" + strings.Join(lines, ",\n") + "\n]}\n")
+}
+
+// rounded has five digits.
+func rounded(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	return v
+}
