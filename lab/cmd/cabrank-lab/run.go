@@ -264,14 +264,13 @@ func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, for
 
 // typed is a command line, with quotes where a shell needs them.
 func typed(words []string) string {
-	text := filepath.Base(words[0])
-	for _, word := range words[1:] {
+	words = append([]string{filepath.Base(words[0])}, words[1:]...)
+	for i, word := range words {
 		if strings.ContainsAny(word, " '\"$;&|<>()*?") {
-			word = strconv.Quote(word)
+			words[i] = strconv.Quote(word)
 		}
-		text += " " + word
 	}
-	return text
+	return strings.Join(words, " ")
 }
 
 // noise begins to measure what others use.

@@ -3,8 +3,10 @@ package lab_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,9 +20,13 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-var update = flag.Bool("update", false, "trim bench/results/SCENARIO.json, and write docs/benchmarks.md with its pictures from them")
+var (
+	update = flag.Bool("update", false, "write docs/benchmarks.md, with its pictures")
+	from   = flag.String("from", "", "with -update: take runs from `FOLDER`/SCENARIO into bench/results before")
+)
 
 // The page, and what it is made from: one run of each scenario, by its name.
 const (
@@ -33,8 +39,12 @@ const (
 // docs/benchmarks.md says what the runs in bench/results say, and nothing else.
 func TestBenchmarks(t *testing.T) {
 	want := map[string][]byte{}
-	page := pageOf(t, want, func(name string) *result.Run {
-		file := results + name + ".json"
+	page := pageOf(t, want, func(name string) *report.Run {
+		folder, file := results, results+name+".json"
+		if *from != "" && result.File(filepath.Join(*from, name)) != filepath.Join(*from, name) {
+			folder = filepath.Join(*from, name)
+			file = filepath.Join(folder, result.RunFile)
+		}
 		if _, err := os.Stat(file); err != nil {
 			return nil
 		}
@@ -42,15 +52,16 @@ func TestBenchmarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[file] = trimmed(t, r)
-		if len(want[file]) > mostResult {
-			t.Errorf("%s has %d bytes, at most %d are kept", file, len(want[file]), mostResult)
+		kept := trimmed(t, folder, r)
+		all := 0
+		for path, text := range kept {
+			want[results+path] = text
+			all += len(text)
 		}
-		kept := &result.Run{}
-		if err := json.Unmarshal(want[file], kept); err != nil {
-			t.Fatal(err)
+		if all > mostResult {
+			t.Errorf("of %s there are %d bytes, at most %d are kept", name, all, mostResult)
 		}
-		return kept
+		return keptRun(t, name, kept)
 	})
 	want[benchmarks] = page
 	old, err := filepath.Glob(pictures + "*.svg")
@@ -64,7 +75,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 	for name, text := range want {
 		if *update {
-			if err := os.WriteFile(name, text, 0o644); err != nil {
+			if err := result.Replace(name, text); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -76,21 +87,20 @@ func TestBenchmarks(t *testing.T) {
 
 // Of a run the page has the verdict, figures, a picture, and how to repeat it.
 func TestBenchmarkOfARun(t *testing.T) {
-	r, err := made.Save(t.TempDir(), made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1})
+	dir := t.TempDir()
+	r, err := made.Save(dir, made.Options{Arms: []string{"round-robin", "cabrank"}, Tail: "p90", Rates: []int{70, 80}, Rounds: 12, Seconds: 15, Effect: 0.5, Workers: 3, Seed: 1, Pause: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Version, r.Command = "v1.2.3 0123456789ab", `cabrank-lab run relay --arm "a b"`
-	text, svgs := "", map[string][]byte{}
-	part := func(r *result.Run) {
-		text = string(pageOf(t, svgs, func(name string) *result.Run {
-			if name != "relay" {
-				return nil
-			}
-			return r
-		}))
-	}
-	part(r)
+	r.Scenario = "relay"
+	kept, svgs := trimmed(t, dir, r), map[string][]byte{}
+	text := string(pageOf(t, svgs, func(name string) *report.Run {
+		if name != "relay" {
+			return nil
+		}
+		return keptRun(t, name, kept)
+	}))
 	for _, want := range []string{
 		"\n## relay\n", "**cabrank against round-robin at 80/s: p90 lower by 4", "- cabrank against round-robin at 80/s: p50 lower by 4",
 		"| 80/s | cabrank | 12 | ", "(img/bench-relay-1.svg)", "(img/bench-relay-2.svg)", "2026-11-23 04:05 UTC", "commit 0123456789ab",
@@ -104,23 +114,26 @@ func TestBenchmarkOfARun(t *testing.T) {
 	if len(svgs) != 2 {
 		t.Errorf("%d pictures", len(svgs))
 	}
-	before := text
-	kept := filepath.Join(t.TempDir(), "x.json")
-	if err := os.WriteFile(kept, trimmed(t, r), 0o600); err != nil {
-		t.Fatal(err)
+	if !strings.Contains(string(svgs[pictures+"relay-1.svg"]), "worker 1 stopped") {
+		t.Errorf("the picture has not what was done:\n%s", svgs[pictures+"relay-1.svg"])
 	}
-	validate(t, runSchema, kept)
-	again, err := result.Read(kept)
+	for path, text := range kept {
+		if err := result.Replace(filepath.Join(dir, "kept", path), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	validate(t, runSchema, filepath.Join(dir, "kept", "relay.json"))
+	again, err := result.Read(filepath.Join(dir, "kept", "relay.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if part(again); text != before {
-		t.Errorf("of the trimmed run the page is another one:\n%s", text)
+	if again := trimmed(t, filepath.Join(dir, "kept"), again); len(kept) != 3 || !maps.EqualFunc(kept, again, bytes.Equal) {
+		t.Errorf("what is kept of what is kept is something else: %q", slices.Sorted(maps.Keys(again)))
 	}
 }
 
 // pageOf is the page; run returns what is kept of a scenario, or nil. svgs gets its pictures.
-func pageOf(t *testing.T, svgs map[string][]byte, run func(name string) *result.Run) []byte {
+func pageOf(t *testing.T, svgs map[string][]byte, run func(name string) *report.Run) []byte {
 	t.Helper()
 	b := bytes.NewBufferString(`# Benchmarks
 
@@ -138,7 +151,7 @@ A star is on what is not judged: others used the machine meanwhile, or the calle
 		}
 		fmt.Fprintf(b, "\n## %s\n\n", name)
 		if r := run(name); r != nil {
-			writeRun(t, b, r, name, svgs)
+			writeRun(t, b, *r, name, svgs)
 			continue
 		}
 		fmt.Fprintf(b, "%s\n\nNo whole run is kept. It takes about %.0f minutes: `cabrank lab run %s`.\n", s.About+".", s.Estimate().Minutes(), name)
@@ -150,15 +163,16 @@ A star is on what is not judged: others used the machine meanwhile, or the calle
 var commitOf = regexp.MustCompile(`[0-9a-f]{12,40}`)
 
 // writeRun writes what a run has shown; one that may not stand there is a fault.
-func writeRun(t *testing.T, b *bytes.Buffer, r *result.Run, name string, svgs map[string][]byte) {
+func writeRun(t *testing.T, b *bytes.Buffer, of report.Run, name string, svgs map[string][]byte) {
 	t.Helper()
+	r := of.Result
 	commit := commitOf.FindString(r.Version)
-	if r.Quick || r.Cut || r.Command == "" || commit == "" || len(r.Machine) == 0 {
+	if r.Quick || r.Cut || r.Command == "" || commit == "" || strings.Contains(r.Version, "dirty") || len(r.Machine) == 0 {
 		t.Errorf("%s: a run that is kept is whole, with commit (%q), machine (%q) and command (%q)", name, r.Version, r.Machine, r.Command)
 	}
 	shown := *r
 	shown.Columns = columnsOf(r)
-	d := report.Run{Result: &shown}.Document()
+	d := report.Run{Result: &shown, Record: of.Record}.Document()
 	fmt.Fprintf(b, "%s\n\n", d.Lead)
 	for i, sentence := range d.Answer {
 		if i == 0 {
@@ -220,7 +234,13 @@ func picturesOf(r *result.Run, d report.Document) (all []*report.Picture) {
 		all = append(all, d.Picture)
 	}
 	for _, p := range section(d, "Errors").Pictures {
-		if p.Rows[0].Kind == "chart" {
+		points := 0
+		for _, m := range p.Rows[0].Marks {
+			if m.Kind == "dot" && m.Pen == p.Rows[0].Marks[0].Pen {
+				points++
+			}
+		}
+		if points > 2 {
 			return append(all, p)
 		}
 	}
@@ -264,19 +284,26 @@ func markdown(of report.Table) string {
 	return b.String()
 }
 
-// trimmed is what is kept of a run: the figures that the page is made from, to five digits,
-// with a line for each block.
-func trimmed(t *testing.T, r *result.Run) []byte {
+// trimmed is what is kept of a run, by its names in bench/results: the figures that the page
+// is made from, to five digits, with a line for each block; and what became of calls over
+// time, in a block of each arm, where something is done to them at the load that decides.
+func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 	t.Helper()
-	head, keep := *r, columnsOf(r)
+	head, keep, kept := *r, columnsOf(r), map[string][]byte{}
 	head.Blocks = []result.Block{}
 	text, err := json.MarshalIndent(head, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, b := range r.Blocks {
+	over := coursesOf(r)
+	for i, b := range r.Blocks {
+		raw := b.Raw
 		b.Raw, b.Workers, b.Processes, b.Noise = "", nil, nil, rounded(b.Noise)
+		if slices.Contains(over, i) && raw != "" {
+			b.Raw = fmt.Sprintf("%s/%04d.json", r.Scenario, i+1)
+			kept[b.Raw] = course(t, folder, raw)
+		}
 		figures := map[string]float64{}
 		for _, name := range keep {
 			if v, known := b.Figures[name]; known {
@@ -294,7 +321,57 @@ func trimmed(t *testing.T, r *result.Run) []byte {
 	if !found {
 		t.Fatal("blocks are not what a run ends with")
 	}
-	return []byte(before + "[\n" + strings.Join(lines, ",\n") + "\n]}\n")
+	kept[r.Scenario+".json"] = []byte(before + "[\n" + strings.Join(lines, ",\n") + "\n]}\n")
+	return kept
+}
+
+// coursesOf are the blocks of which a page shows what happened over time: the first of each
+// arm that is judged, or the first.
+func coursesOf(r *result.Run) []int {
+	at := map[string]int{}
+	for i := range r.Blocks {
+		b := &r.Blocks[i]
+		if len(r.Claims) == 0 || len(b.Events) == 0 || b.Load != r.Claims[0].Load {
+			continue
+		}
+		if first, is := at[b.Arm]; !is || !r.Blocks[first].Judged() && b.Judged() {
+			at[b.Arm] = i
+		}
+	}
+	return slices.Collect(maps.Values(at))
+}
+
+// course is a record without the workers and the latencies of each interval.
+func course(t *testing.T, folder, raw string) []byte {
+	t.Helper()
+	whole, err := result.ReadRecord(folder, &result.Block{Raw: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole.Timeline.Intervals {
+		whole.Timeline.Intervals[i].Workers, whole.Timeline.Intervals[i].Latencies = traffic.Shares{}, traffic.Coarse{}
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}
+
+// keptRun reads what is kept of a run.
+func keptRun(t *testing.T, name string, kept map[string][]byte) *report.Run {
+	t.Helper()
+	r := &result.Run{}
+	if err := json.Unmarshal(kept[name+".json"], r); err != nil {
+		t.Fatal(err)
+	}
+	return &report.Run{Result: r, Record: func(b *result.Block) (*traffic.Record, error) {
+		var record traffic.Record
+		if b.Raw == "" {
+			return nil, errors.New("it is not kept")
+		}
+		return &record, json.Unmarshal(kept[b.Raw], &record)
+	}}
 }
 
 // rounded has five digits.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -57,8 +58,16 @@ func svg(t *testing.T, p *report.Picture) []byte {
 	d.text("", letter, p.Y)
 	d.legend(p.Legend)
 	left := pictureLeft + letter*p.Room
+	for _, e := range p.Events {
+		d.text("", letter, e.Label)
+	}
+	top := d.y + 6
 	for _, r := range p.Rows {
 		d.row(r, left)
+	}
+	for _, e := range p.Events {
+		from, width := along(left, e.Left), max(along(left, e.Left+e.Width)-along(left, e.Left), 1)
+		d.Paths = slices.Insert(d.Paths, 0, path{"band", fmt.Sprintf("M%d %dh%dV%dh-%dZ", from, top, width, d.y, width)})
 	}
 	d.axis(p, left)
 	d.text("", letter, p.Note)
@@ -117,6 +126,9 @@ func (d *drawing) row(r report.Row, left int) {
 	height := map[string]int{"chart": 240, "strip": 36, "bar": 14}[r.Kind]
 	d.text("name", letter, r.Label)
 	d.y += 6
+	if len(r.Ticks) > 0 {
+		d.y += rowHeight / 2 // half of the highest tick is above
+	}
 	for _, tick := range r.Ticks {
 		y := d.y + height - int(float64(height)*tick.At/100)
 		d.Paths = append(d.Paths, path{"rule", "M" + at(left, y) + "H" + at(pictureRight)})
@@ -132,7 +144,7 @@ func (d *drawing) axis(p *report.Picture, left int) {
 	d.Paths = append(d.Paths, path{"axis", "M" + at(left, d.y) + "H" + at(pictureRight)})
 	free := 0 // names of ticks do not touch
 	for _, tick := range p.Ticks {
-		x, half := left+int(float64(pictureRight-left)*tick.At/100), letter*utf8.RuneCountInString(tick.Label)/2
+		x, half := along(left, tick.At), letter*utf8.RuneCountInString(tick.Label)/2
 		d.Paths = append(d.Paths, path{"axis", "M" + at(x, d.y) + "v4"})
 		if x-half > free {
 			d.Lines = append(d.Lines, textLine{X: x, Y: d.y + 18, Anchor: "middle", Text: tick.Label})
@@ -143,6 +155,9 @@ func (d *drawing) axis(p *report.Picture, left int) {
 	d.text("", letter, p.X)
 }
 
+// along is where on an axis a share in percent is.
+func along(left int, percent float64) int { return left + int(float64(pictureRight-left)*percent/100) }
+
 // at is a place in a path.
 func at(numbers ...int) string { return strings.Trim(fmt.Sprint(numbers), "[]") }
 
@@ -152,6 +167,7 @@ func TestPicture(t *testing.T) {
 		Legend: []report.Key{{Label: "one"}, {Label: strings.Repeat("long ", 20), Dashed: true}},
 		Rows:   []report.Row{{Kind: "chart", Ticks: []report.Tick{{At: 50, Label: "2"}}, Marks: []report.Mark{{Kind: "dot", Path: "M0 0h0"}}}, {Kind: "bar", Label: "x"}},
 		Ticks:  []report.Tick{{At: 0, Label: "0"}, {At: 1, Label: "hidden"}},
+		Events: []report.Event{{Left: 50, Width: 10, Label: "a pause"}},
 	})
 	for xmlText := xml.NewDecoder(bytes.NewReader(text)); ; {
 		if _, err := xmlText.Token(); errors.Is(err, io.EOF) {
@@ -160,7 +176,7 @@ func TestPicture(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 	}
-	for _, want := range []string{"A &lt; B", `class=" line dashed"`, `d="M0 0h0"`, "prefers-color-scheme:dark", ">2</text>"} {
+	for _, want := range []string{"A &lt; B", `class=" line dashed"`, `d="M0 0h0"`, "prefers-color-scheme:dark", ">2</text>", ">a pause</text>", `class="band"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
