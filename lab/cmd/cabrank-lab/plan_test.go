@@ -53,3 +53,11 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+// What was typed can be typed again.
+func TestTyped(t *testing.T) {
+	got := typed([]string{"/usr/bin/cabrank-lab", "run", "languages", "--arm", "ruby x2", "--set", "a=1"})
+	if want := `cabrank-lab run languages --arm "ruby x2" --set a=1`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
