@@ -224,6 +224,8 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	if programs.Logs, err = filepath.Abs(filepath.Join(f.out, "logs")); err != nil {
 		return err
 	}
+	_, err = os.Stat(f.out)
+	isNew := err != nil
 	if err := os.MkdirAll(programs.Logs, 0o755); err != nil {
 		return cli.UsageError(fmt.Errorf("--out: %w", err))
 	}
@@ -235,6 +237,10 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	})
 	progress.clear()
 	if done == nil {
+		if isNew { // with nothing measured nothing is left
+			_ = os.RemoveAll(programs.Logs)
+			_ = os.Remove(f.out)
+		}
 		if ctx.Err() != nil {
 			return err
 		}
