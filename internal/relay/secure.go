@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+
+	"github.com/cabrank/cabrank/internal/shard"
 )
 
 // errClear is why a caller's connection ends that began without TLS.
@@ -25,7 +27,7 @@ func (cc *callerConn) mustSecure() bool {
 // others; it has as long as a preface has.
 func startTLS(g *Guest) {
 	set := g.st.relay.settings()
-	nc := tls.Server(g.Conn, set.TLS)
+	nc := shard.Secure(g.Conn, set.TLS)
 	ctx, cancel := context.WithTimeout(context.Background(), set.Limits.Handshake)
 	err := nc.HandshakeContext(ctx)
 	cancel()

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"path/filepath"
@@ -29,6 +30,7 @@ type transport struct {
 var transports = []transport{
 	{name: "tcp", pair: tcpPair, raw: runtime.GOOS == "linux", half: true},
 	{name: "unix", pair: unixPair, raw: runtime.GOOS == "linux", half: true},
+	{name: "tls", pair: tlsPair, raw: runtime.GOOS == "linux", half: true},
 	{name: "pipe", pair: func(testing.TB) (a, b net.Conn) { return net.Pipe() }},
 	{name: "wrapped", pair: wrappedPair, half: true},
 }
@@ -73,6 +75,24 @@ func wrappedPair(t testing.TB) (ours, theirs net.Conn) {
 	t.Helper()
 	ours, theirs = tcpPair(t)
 	return wrapped{ours, ours.(*net.TCPConn)}, theirs
+}
+
+func tlsPair(t testing.TB) (ours, theirs net.Conn) {
+	t.Helper()
+	below, above := tcpPair(t)
+	cert, key, trust := testkit.Certificate(t, t.TempDir(), "shard.test", time.Now().Add(time.Hour))
+	certificate, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Secure(below, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	client := tls.Client(above, &tls.Config{RootCAs: trust, ServerName: "shard.test", MinVersion: tls.VersionTLS12})
+	done := make(chan error, 1)
+	go func() { done <- server.Handshake() }() // ends with the client's
+	if err := errors.Join(client.Handshake(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	return server, client
 }
 
 // everywhere runs a test over all transports, and over none it leaves

@@ -55,6 +55,7 @@ type Link struct {
 	closed   bool
 	ending   bool   // closes when its output is gone
 	finished bool   // half-closed
+	held     bool   // its driver has output that the engine is rid of
 	broken   bool   // its peer has broken the rules and is not waited for
 	timer    Timer  // end of the linger time; before the end, of the time for a frame
 	moved    uint64 // bytes that the transport had taken when the timer was set
@@ -184,7 +185,7 @@ func (l *Link) Expired(_ *Timer, now time.Duration) {
 
 // afterFlush half-closes a link that is ending and has nothing left to send.
 func (l *Link) afterFlush(now time.Duration) {
-	if l.ending && !l.closed && !l.finished && l.Conn.Idle() {
+	if l.ending && !l.closed && !l.finished && !l.held && l.Conn.Idle() {
 		l.finished = true
 		l.await(now)
 		l.driver.finish()

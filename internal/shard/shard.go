@@ -15,7 +15,7 @@
 //     lock (R23).
 //
 // Three drivers join a Link to its transport: raw sockets (TCP and Unix, on Linux,
-// no system call beyond one read and one send); any other net.Conn (R22), which has
+// no system call beyond one read and one send), with or without TLS (Secure); any other net.Conn (R22), which has
 // goroutines of its own and shares the flusher; and memory, which joins two links of
 // the shard (Join): what one engine writes feeds the other, in the turn.
 package shard
@@ -54,6 +54,8 @@ type Shard struct {
 	pool    *h2.Pool
 	block   h2.Block // scratch for header blocks
 	buf     []byte
+	plain   *[streamBuffer]byte // scratch for what records say; nil: there were none
+	sealed  []byte              // scratch for records
 	links   map[*Link]struct{}
 	dirty   []*Link
 	later   []*Link // dirty, and to go on in the next turn

@@ -38,11 +38,14 @@ type socket struct {
 	most    int  // bytes of its next read
 	ended   bool // the peer has sent its last byte; what there is leads to the end
 	share   share
+	records *records // of TLS; nil: none
+	drained bool     // there is nothing more for them to read, until the poller tells
 }
 
 // newSocket takes over the descriptor of nc; nil if nc is no socket, or there
 // are no descriptors left. Called under the lock.
 func newSocket(l *Link, nc net.Conn) *socket {
+	r, nc, first := recordsOf(nc)
 	var sc syscall.Conn
 	switch nc := nc.(type) {
 	case *net.TCPConn:
@@ -66,6 +69,10 @@ func newSocket(l *Link, nc net.Conn) *socket {
 		return nil
 	}
 	_ = nc.Close() // of the two descriptors ours is left
+	if r != nil {
+		r.read, r.first, d.records = d.readSealed, first, r
+		l.shard.Post(d)
+	}
 	return d
 }
 
@@ -102,6 +109,7 @@ func (d *socket) ready(events uint32) {
 		d.ended = true
 	}
 	if events&(unix.EPOLLIN|pollEnd) != 0 {
+		d.drained = false
 		switch {
 		case d.link.broken:
 			d.leaveUnread()
@@ -140,14 +148,14 @@ func (d *socket) read() {
 	s := d.link.shard
 	bytes, spent, more := 0, time.Duration(0), true
 	for more && bytes < readBytes && spent < readTime && !d.link.broken {
-		most, began := d.most, s.clock()
-		n := d.readOnce()
+		began := s.clock()
+		n, again := d.readOnce()
 		took := s.clock() - began
 		d.learn(n, took)
 		if n >= muchOutput {
 			s.flushMuch()
 		}
-		more = (n == most || d.ended) && !d.link.closed
+		more = again && !d.link.closed
 		bytes, spent = bytes+n, spent+took
 	}
 	d.share.charge(spent)
@@ -186,25 +194,31 @@ func (d *socket) learn(n int, took time.Duration) {
 
 // bound is the most that a read brings.
 func (d *socket) bound() int {
+	if d.records != nil {
+		return streamBuffer
+	}
 	if d.link.caller {
 		return mostOfCaller
 	}
 	return readBuffer
 }
 
-// readOnce reads once and returns how many bytes there were; as many as there was
-// room for mean that there may be more.
-func (d *socket) readOnce() int {
+// readOnce reads once and returns how many bytes there were, and whether there may be
+// more: if as many as there was room for, or the peer's end is behind them.
+func (d *socket) readOnce() (n int, more bool) {
 	l := d.link
 	if l.closed {
-		return 0
+		return 0, false
+	}
+	if d.records != nil {
+		return d.readOpened()
 	}
 	buf := l.shard.buf[:d.most]
 	n, err := sysRead(d.fd, buf)
 	switch {
 	case n > 0:
 		l.feed(buf[:n])
-		return n
+		return n, n == len(buf) || d.ended
 	case err == nil:
 		l.Close(io.EOF)
 	case errors.Is(err, syscall.EAGAIN):
@@ -212,10 +226,15 @@ func (d *socket) readOnce() int {
 	default:
 		l.Close(err)
 	}
-	return 0
+	return 0, false
 }
 
-func (d *socket) progress() uint64 { return d.link.Conn.Accepted() }
+func (d *socket) progress() uint64 {
+	if d.records != nil {
+		return d.records.sent
+	}
+	return d.link.Conn.Accepted()
+}
 
 func (d *socket) flush() {
 	if !d.blocked {
@@ -226,11 +245,10 @@ func (d *socket) flush() {
 // write sends what the socket takes, and has the poller tell when it takes
 // more.
 func (d *socket) write() {
-	c := d.link.Conn
-	for p := c.Output(); len(p) > 0 && !d.link.closed; p = c.Output() {
+	for p := d.output(); len(p) > 0 && !d.link.closed; p = d.output() {
 		n, err := sysWrite(d.fd, p)
 		if n > 0 {
-			c.Sent(n)
+			d.sent(n)
 		}
 		if n == len(p) {
 			continue
@@ -247,9 +265,9 @@ func (d *socket) write() {
 // writeFailed ends the link. What the peer said before it left counts: an
 // answer, or a GOAWAY that tells which calls it has not looked at (R4).
 func (d *socket) writeFailed(err error) {
-	d.most = readBuffer
+	d.most, d.drained = readBuffer, false
 	for range 4 {
-		if d.readOnce() < d.most {
+		if _, more := d.readOnce(); !more {
 			break
 		}
 	}
@@ -257,6 +275,7 @@ func (d *socket) writeFailed(err error) {
 }
 
 func (d *socket) block() {
+	d.keep()
 	if d.blocked {
 		return
 	}
@@ -268,8 +287,9 @@ func (d *socket) block() {
 
 // writeOn goes on when a socket that was full takes more.
 func (d *socket) writeOn() {
+	d.link.held = false
 	d.write()
-	if d.link.closed || len(d.link.Conn.Output()) > 0 {
+	if d.link.closed || d.link.held || len(d.link.Conn.Output()) > 0 {
 		return
 	}
 	d.blocked = false
@@ -280,9 +300,13 @@ func (d *socket) writeOn() {
 	d.link.afterFlush(d.link.shard.Now())
 }
 
-func (d *socket) finish() { _ = unix.Shutdown(d.fd, unix.SHUT_WR) } // the peer may be gone already
+func (d *socket) finish() {
+	d.sayEnd()
+	_ = unix.Shutdown(d.fd, unix.SHUT_WR) // the peer may be gone already
+}
 
 func (d *socket) close() {
+	d.sayEnd()
 	d.poller.remove(d)
 	_ = unix.Close(d.fd) // there is nothing to be done about an error
 }
@@ -294,5 +318,9 @@ func (d *socket) detach() (net.Conn, error) {
 	d.poller.remove(d)
 	file := os.NewFile(uintptr(d.fd), "socket")
 	defer file.Close() // FileConn has made a copy
-	return net.FileConn(file)
+	nc, err := net.FileConn(file)
+	if err == nil && d.records != nil {
+		nc = d.records.give(nc)
+	}
+	return nc, err
 }

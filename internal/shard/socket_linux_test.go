@@ -45,7 +45,7 @@ func TestReadsFitTheirTime(t *testing.T) {
 // R11: what a peer goes on to send when it has broken the rules is not read, it is told
 // why, and it is gone soon.
 func TestBrokenPeersAreNotRead(t *testing.T) {
-	for _, tr := range transports[:2] {
+	for _, tr := range transports[:3] {
 		t.Run(tr.name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
 			h := newHost(t)
@@ -138,7 +138,7 @@ func TestWhoHasUsedUpItsShareWaits(t *testing.T) {
 // A socket that was given away is registered no longer: it stays open, and its events
 // would come under a number that another one may have by then.
 func TestDetachedIsForgotten(t *testing.T) {
-	for _, tr := range transports[:2] {
+	for _, tr := range transports[:3] {
 		t.Run(tr.name, func(t *testing.T) {
 			testkit.CheckLeaks(t)
 			h := newHost(t)
