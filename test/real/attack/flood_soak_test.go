@@ -35,8 +35,17 @@ const (
 // core and one shard, the attacker, the caller and the worker share another one, on
 // which the attacker gets only what the others leave. What is measured is so what the
 // flood does to cabrank.
-func TestFloods(t *testing.T) {
-	c := startPinned(t, "0")
+func TestFloods(t *testing.T) { floodsAgainst(t, startPinned(t, "0"), nil, nil) }
+
+// Over TLS, where bytes do not come by the poller, it is no different.
+func TestFloodsOverTLS(t *testing.T) {
+	config, cert, _ := harness.WithTLS(t, "")
+	floodsAgainst(t, startPinned(t, "0", "--config", config), []string{"-tls"}, []string{"-ca", cert})
+}
+
+// floodsAgainst times a caller beside each flood; both have flags of their own.
+func floodsAgainst(t *testing.T, c *harness.Cabrank, attacker, caller []string) {
+	t.Helper()
 	var table strings.Builder
 	rows := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(rows, "flood\tanswered by\tcalm p50\tp50\tcalm p99\tp99\tratio\tsent\t")
@@ -45,9 +54,9 @@ func TestFloods(t *testing.T) {
 			var calm, loud steadyTimes
 			var sent string
 			for range floodTurns {
-				calm.add(callSteadily(t, c.Addr))
-				attack := flooding(t, c.Addr, f)
-				loud.add(callSteadily(t, c.Addr))
+				calm.add(callSteadily(t, c.Addr, caller...))
+				attack := flooding(t, c.Addr, f, attacker...)
+				loud.add(callSteadily(t, c.Addr, caller...))
 				attack.Signal(syscall.SIGTERM)
 				attack.ExitCode(floodBound)
 				sent = strings.TrimSpace(attack.Output())
@@ -106,18 +115,18 @@ func startPinned(t *testing.T, cores string, flags ...string) *harness.Cabrank {
 
 // flooding starts the attacker, who gets what others leave of its core, and returns
 // when it is at it.
-func flooding(t *testing.T, addr string, f flood) *harness.Process {
+func flooding(t *testing.T, addr string, f flood, flags ...string) *harness.Process {
 	t.Helper()
-	p := beside(t, "chrt", "--idle", "0", "taskset", "-c", "1", self(t), flooderRole, "-addr", addr, "-flood", f.name)
+	p := beside(t, "chrt", append([]string{"--idle", "0", "taskset", "-c", "1", self(t), flooderRole, "-addr", addr, "-flood", f.name}, flags...)...)
 	p.WaitLog(floodBound, floodBegun)
 	return p
 }
 
 // callSteadily calls for a turn.
-func callSteadily(t *testing.T, addr string) (times steadyTimes) {
+func callSteadily(t *testing.T, addr string, flags ...string) (times steadyTimes) {
 	t.Helper()
-	p := beside(t, "taskset", "-c", "1", self(t), steadyRole,
-		"-addr", addr, "-for", floodTurn.String(), "-every", steadyGap.String())
+	p := beside(t, "taskset", append([]string{"-c", "1", self(t), steadyRole,
+		"-addr", addr, "-for", floodTurn.String(), "-every", steadyGap.String()}, flags...)...)
 	p.ExitCode(floodBound)
 	if err := json.Unmarshal([]byte(p.Output()), &times); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package attack_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -158,6 +159,7 @@ type flooder struct {
 	addr  string
 	flood flood
 	conns int64 // at a time
+	tls   bool
 
 	began, sent atomic.Int64 // connections and bytes
 }
@@ -170,6 +172,7 @@ func runFlooder(args []string) error {
 	flags.StringVar(&f.addr, "addr", "", "who is flooded, HOST:PORT")
 	name := flags.String("flood", "", "with what")
 	flags.Int64Var(&f.conns, "conns", 8, "over so many connections at a time")
+	flags.BoolVar(&f.tls, "tls", false, "over TLS")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -205,6 +208,9 @@ func (f *flooder) connection(ctx context.Context) {
 	_ = nc.(*net.TCPConn).SetLinger(0) // its port is free at once
 	leave := context.AfterFunc(ctx, func() { nc.Close() })
 	defer leave()
+	if f.tls {
+		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	}
 	if f.began.Add(1) == f.conns {
 		fmt.Fprintln(os.Stderr, floodBegun)
 	}

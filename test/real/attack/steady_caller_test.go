@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -40,10 +41,18 @@ func runSteady(args []string) error {
 	addr := flags.String("addr", "", "who is called, HOST:PORT")
 	span := flags.Duration("for", time.Second, "for how long")
 	every := flags.Duration("every", 10*time.Millisecond, "between two calls of a kind")
+	ca := flags.String("ca", "", "over TLS, trusting the certificates of this file")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	conn, err := grpc.NewClient(*addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	secret := insecure.NewCredentials()
+	if *ca != "" {
+		var err error
+		if secret, err = credentials.NewClientTLSFromFile(*ca, ""); err != nil {
+			return err
+		}
+	}
+	conn, err := grpc.NewClient(*addr, grpc.WithTransportCredentials(secret))
 	if err != nil {
 		return err
 	}

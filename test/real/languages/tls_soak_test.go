@@ -5,10 +5,9 @@ package languages_test
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/gorilla/websocket"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
@@ -25,23 +23,10 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// secured starts cabrank with a certificate for the loopback address.
-func secured(t *testing.T, more string) (c *harness.Cabrank, cert string, trust *x509.CertPool) {
-	t.Helper()
-	folder := t.TempDir()
-	cert, key, trust := testkit.Certificate(t, folder, "port.test", time.Now().Add(time.Hour))
-	config := filepath.Join(folder, "cabrank.yml")
-	text := fmt.Sprintf("tls: [{cert: %s, key: %s}]\n%s", cert, key, more)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c = harness.StartLangCabrankEnv(t, "go", []string{"CABRANK_STREAM_SLOTS=8"}, "--workers", "1", "--slots", "8", "--config", config)
-	return c, cert, trust
-}
-
 // Callers of all languages are served over TLS, and told apart from those without.
 func TestCallersOverTLS(t *testing.T) {
-	c, cert, trust := secured(t, "socket.path: /ws\n")
+	config, cert, trust := harness.WithTLS(t, "socket.path: /ws\n")
+	c := harness.StartLangCabrankEnv(t, "go", []string{"CABRANK_STREAM_SLOTS=8"}, "--workers", "1", "--slots", "8", "--config", config)
 	const method = workpb.Work_Io_FullMethodName
 	node := filepath.Join(harness.Root(t), "examples", "node")
 	for name, command := range map[string][]string{
@@ -94,43 +79,53 @@ func TestCallersOverTLS(t *testing.T) {
 	c.Stop()
 }
 
-// No call fails while certificates change, the configuration is read again and a new cabrank
-// takes over; who connects gets the new certificate within a second or so.
-func TestCertificatesChangeUnderLoad(t *testing.T) {
-	c, cert, trust := secured(t, "")
-	dial := func(trust *x509.CertPool) *grpc.ClientConn {
-		conn, err := grpc.NewClient(c.Addr, grpc.WithNoProxy(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12})))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		return conn
+// No call and no stream fails while certificates change, the configuration is read again and
+// a new cabrank takes over, over connections that are there; who connects gets the new
+// certificate within a second or so.
+func TestChangesUnderLoadOverTLS(t *testing.T) {
+	config, cert, trust := harness.WithTLS(t, "")
+	freshCert, freshKey, fresh := testkit.Certificate(t, t.TempDir(), "port.test", time.Now().Add(2*time.Hour))
+	text, err := os.ReadFile(freshCert)
+	if err != nil || !trust.AppendCertsFromPEM(text) { // who connects again meets either
+		t.Fatal(err)
 	}
+	m := harness.StartManaged(t, []string{"CABRANK_STREAM_SLOTS=8"}, nil, slices.Concat(
+		[]string{"--config", config, "--transport", "unix", "--workers", "1", "--slots", "8", "--"}, harness.FaultWorker(t))...)
+	m.WaitReady(harness.Patience)
+	upload := strings.Repeat("x", 200_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls atomic.Int64
-	done := make(chan error, 4)
-	for range cap(done) {
-		client := workpb.NewWorkClient(dial(trust))
+	done := make(chan error, 6)
+	for i := range cap(done) {
+		conn := harness.DialTLS(t, m.Addr, trust)
 		go func() { // ends with ctx
-			for ctx.Err() == nil {
-				if _, err := client.Io(t.Context(), &workpb.IoRequest{Millis: 5}, grpc.WaitForReady(true)); err != nil {
+			for err := error(nil); ctx.Err() == nil && err == nil; calls.Add(1) {
+				if i%3 == 0 {
+					err = harness.Upload(t.Context(), conn, upload)
+				} else {
+					_, err = workpb.NewWorkClient(conn).Io(t.Context(), &workpb.IoRequest{Millis: 5})
+				}
+				if err != nil {
 					done <- err
 					return
 				}
-				calls.Add(1)
 			}
 			done <- nil
 		}()
 	}
 	more := func() { // calls go on
 		from := calls.Load()
-		testkit.Eventually(t, harness.Patience, "more calls", func() bool { return calls.Load() > from+100 })
+		testkit.Eventually(t, harness.Patience, "more calls", func() bool { return calls.Load() > from+200 })
 	}
 	more()
-	_, _, fresh := testkit.Certificate(t, filepath.Dir(cert), "port.test", time.Now().Add(2*time.Hour))
+	for _, path := range []string{freshCert, freshKey} {
+		if err := os.Rename(path, filepath.Join(filepath.Dir(cert), filepath.Base(path))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	began := time.Now()
 	testkit.Eventually(t, harness.Patience, "the new certificate", func() bool {
-		conn, err := tls.Dial("tcp", c.Addr, &tls.Config{RootCAs: fresh, ServerName: "port.test", MinVersion: tls.VersionTLS12})
+		conn, err := tls.Dial("tcp", m.Addr, &tls.Config{RootCAs: fresh, ServerName: "port.test", MinVersion: tls.VersionTLS12})
 		if err == nil {
 			conn.Close()
 		}
@@ -138,8 +133,10 @@ func TestCertificatesChangeUnderLoad(t *testing.T) {
 	})
 	t.Logf("a new certificate is served after %v", time.Since(began))
 	more()
-	c.Signal(syscall.SIGHUP)
-	c.WaitLog(harness.Patience, "configuration reloaded")
+	m.SignalTo(m.Main, syscall.SIGHUP)
+	m.WaitLog(harness.Patience, "configuration reloaded")
+	more()
+	m.Upgrade()
 	more()
 	cancel()
 	for range cap(done) {
@@ -147,10 +144,11 @@ func TestCertificatesChangeUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if left := c.Metric("cabrank_tls_certificate_expires_seconds", "cert", cert); left < 5400 || left > 7200 {
+	if left := m.Metric("cabrank_tls_certificate_expires_seconds", "cert", cert); left < 5400 || left > 7200 {
 		t.Errorf("the certificate is said to expire in %v s", left)
 	}
-	c.Stop()
+	t.Logf("%d calls", calls.Load())
+	m.End()
 }
 
 // One cabrank calls another over TLS, which knows it by its certificate and tells its workers;
