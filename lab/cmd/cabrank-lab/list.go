@@ -23,7 +23,7 @@ func newLabListCommand() *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "SCENARIO\tTAKES\tQUICK\tWHAT IT COMPARES")
 			for _, name := range scenario.Names() {
-				s, err := scenario.Builtin(name)
+				s, err := scenario.Builtin(name, nil)
 				if err != nil {
 					return err
 				}

@@ -120,7 +120,7 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	case isFileName(name):
 		s, err = readScenario(name, set)
 	default:
-		s, err = scenario.BuiltinWith(name, set)
+		s, err = scenario.Builtin(name, set)
 	}
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func readScenario(path string, set map[string]string) (*scenario.Scenario, error
 	if err != nil {
 		return nil, err
 	}
-	return scenario.ParseWith(path, text, set)
+	return scenario.Parse(path, text, set)
 }
 
 // labGCPercent keeps this process small beside those that it measures. It has little to

@@ -58,11 +58,6 @@ func (c *Calls) Merge(other *Calls) {
 // Count returns how many calls there were, answered or not.
 func (c *Calls) Count() int64 { return c.Answered.Count() + c.Failed.Count() }
 
-// Summary returns the figures of a report.
-func (c *Calls) Summary() CallsSummary {
-	return CallsSummary{Answered: c.Answered.Summary(), Failed: c.Failed.Summary(), Codes: c.Codes}
-}
-
 // UnmarshalJSON reads what encoding/json has written of Calls.
 //
 // Errors: one line, for histograms that are missing or not ours, and for
@@ -81,15 +76,6 @@ func (c *Calls) UnmarshalJSON(data []byte) error {
 	}
 	*c = Calls(read)
 	return nil
-}
-
-// CallsSummary is what a report tells about calls.
-type CallsSummary struct {
-	// Answered and Failed are the figures of each kind.
-	Answered Summary `json:"answered"`
-	Failed   Summary `json:"failed"`
-	// Codes counts the failed ones by status.
-	Codes Codes `json:"codes"`
 }
 
 // Codes counts failures by the status code of gRPC, 1 to 16; the place of OK

@@ -9,7 +9,7 @@ import (
 
 const (
 	// Bound is the longest duration that is told apart. What took longer is
-	// counted as Bound, and told by AtBound.
+	// counted as Bound.
 	Bound = time.Hour
 
 	// digits is how many significant digits are kept: a quantile is at most
@@ -59,22 +59,6 @@ func (h *Histogram) Min() time.Duration { return time.Duration(h.at(0)) }
 // Max returns the longest duration, at most 0.1 % too high and never above
 // Bound; 0 of nothing.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.at(100)) }
-
-// AtBound returns how many of the durations are Bound, to three digits: calls
-// that took an hour, or nobody knows how much longer. It survives encoding and
-// merging, for it is read from the last bucket that is in use.
-func (h *Histogram) AtBound() int64 {
-	if h.Max() < Bound {
-		return 0
-	}
-	var n int64
-	for _, bar := range h.hdr.Distribution() {
-		if bar.To >= int64(Bound) {
-			n += bar.Count
-		}
-	}
-	return n
-}
 
 // at returns the value at a percentile, in nanoseconds. It is the upper end of
 // its bucket, as HdrHistogram has it, but for percentile 0.

@@ -29,8 +29,8 @@ func TestNothingIsDropped(t *testing.T) {
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, 59 * time.Minute, latency.Bound, latency.Bound + 1, math.MaxInt64} {
 		h.Record(d)
 	}
-	if h.Count() != 7 || h.AtBound() != 3 {
-		t.Errorf("%d calls, %d at the bound, want 7 and 3", h.Count(), h.AtBound())
+	if h.Count() != 7 || h.At(4./7) >= latency.Bound || h.At(5./7) != latency.Bound {
+		t.Errorf("%d calls, want 7, of which 3 are at the bound", h.Count())
 	}
 	if h.Min() != 0 || h.Max() != latency.Bound {
 		t.Errorf("from %v to %v, want 0 to %v", h.Min(), h.Max(), latency.Bound)
@@ -38,14 +38,12 @@ func TestNothingIsDropped(t *testing.T) {
 }
 
 func TestEmpty(t *testing.T) {
-	s := latency.New().Summary()
-	if s.Count != 0 || s.AtBound != 0 || s.Mean != 0 || s.Min != 0 || s.Max != 0 {
-		t.Errorf("of nothing: %+v, want zeros", s)
+	h := latency.New()
+	if h.Count() != 0 || h.Mean() != 0 || h.Min() != 0 || h.Max() != 0 {
+		t.Errorf("of nothing: %d calls, mean %v, from %v to %v, want zeros", h.Count(), h.Mean(), h.Min(), h.Max())
 	}
-	for _, q := range s.Quantiles {
-		if !q.TooFew {
-			t.Errorf("a quantile of nothing: %+v", q)
-		}
+	if q := h.Quantile(0.5); !q.TooFew {
+		t.Errorf("a quantile of nothing: %+v", q)
 	}
 }
 
@@ -143,17 +141,6 @@ func TestTooFew(t *testing.T) {
 		h.Record(time.Millisecond)
 		if q := h.Quantile(tc.share); q.TooFew || q.Value < time.Millisecond {
 			t.Errorf("calls enough: %+v", q)
-		}
-	}
-}
-
-func TestQuantileInWords(t *testing.T) {
-	for want, q := range map[string]latency.Quantile{
-		"12.5ms":                     {Share: 0.99, Value: 12500 * time.Microsecond, Needs: 10_000},
-		"too few calls, needs 10000": {Share: 0.99, TooFew: true, Needs: 10_000},
-	} {
-		if got := q.String(); got != want {
-			t.Errorf("%+v is told as %q, want %q", q, got, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -15,21 +14,13 @@ const callsBeyond = 100
 // statement that there were too few calls to tell.
 type Quantile struct {
 	// Share is which one: 0.99 is p99.
-	Share float64 `json:"share"`
+	Share float64
 	// Value is the duration, at most 0.1 % too high; 0 if TooFew.
-	Value time.Duration `json:"ns"`
+	Value time.Duration
 	// TooFew is true with fewer calls than Needs.
-	TooFew bool `json:"too_few,omitempty"`
+	TooFew bool
 	// Needs is how many calls it takes to tell this quantile.
-	Needs int64 `json:"needs"`
-}
-
-// String returns the duration, or says that it is not known.
-func (q Quantile) String() string {
-	if q.TooFew {
-		return fmt.Sprintf("too few calls, needs %d", q.Needs)
-	}
-	return q.Value.String()
+	Needs int64
 }
 
 // Needs returns how many calls it takes to tell the quantile of a share: so

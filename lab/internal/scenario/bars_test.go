@@ -19,7 +19,7 @@ quick: {loads: [l]}
 `
 
 func TestBars(t *testing.T) {
-	s, err := Parse("x.yml", []byte(rawText))
+	s, err := Parse("x.yml", []byte(rawText), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestBarsRefused(t *testing.T) {
 		{`{"connections": 2}`, `{"connections": 0}`, "0 connections"},
 		{"duration: 1s}", "duration: 1s, timeout: 1s}", "no timeout"},
 	} {
-		_, err := Parse("x.yml", []byte(strings.Replace(rawText, c.old, c.new, 1)))
+		_, err := Parse("x.yml", []byte(strings.Replace(rawText, c.old, c.new, 1)), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.new, err, c.want)
 		}

@@ -34,18 +34,13 @@ func Text(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Builtin returns a scenario that comes with the program.
+// Builtin returns a scenario that comes with the program, with other values: see Parse.
 //
-// Errors: as those of Text.
-func Builtin(name string) (*Scenario, error) { return BuiltinWith(name, nil) }
-
-// BuiltinWith is Builtin with other values: see ParseWith.
-//
-// Errors: as those of Text and ParseWith.
-func BuiltinWith(name string, set map[string]string) (*Scenario, error) {
+// Errors: as those of Text and Parse.
+func Builtin(name string, set map[string]string) (*Scenario, error) {
 	text, err := Text(name)
 	if err != nil {
 		return nil, err
 	}
-	return ParseWith(name+suffix, text, set)
+	return Parse(name+suffix, text, set)
 }

@@ -52,7 +52,7 @@ func TestGateway(t *testing.T) {
 
 // Whoever sets a value asks for more of it, and the text says so.
 func TestValuesAreSet(t *testing.T) {
-	s, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{"iterations": "10000", "most": "5"})
+	s, err := Parse("x.yml", []byte(throughGateway), map[string]string{"iterations": "10000", "most": "5"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestValuesAreSet(t *testing.T) {
 		"iteration": "x.yml: there is no value \"iteration\"; did you mean iterations? There are: iterations, most",
 		"zzz":       "x.yml: there is no value \"zzz\"; there are: iterations, most",
 	} {
-		if _, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{name: "5"}); err == nil || err.Error() != want {
+		if _, err := Parse("x.yml", []byte(throughGateway), map[string]string{name: "5"}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := ParseWith("x.yml", []byte(throughGateway), map[string]string{"most": "-1"}); err == nil || err.Error() != "x.yml: most=-1: want a whole number of up to 9 digits" {
+	if _, err := Parse("x.yml", []byte(throughGateway), map[string]string{"most": "-1"}); err == nil || err.Error() != "x.yml: most=-1: want a whole number of up to 9 digits" {
 		t.Error(err)
 	}
 }
@@ -89,12 +89,12 @@ func TestGatewayFaults(t *testing.T) {
 		if text == throughGateway {
 			t.Fatalf("%q is not in it", c.old)
 		}
-		if _, err := Parse("x.yml", []byte(text)); err == nil || strings.Split(err.Error(), "\n")[0] != c.want {
+		if _, err := Parse("x.yml", []byte(text), nil); err == nil || strings.Split(err.Error(), "\n")[0] != c.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", c.other, err, c.want)
 		}
 	}
 	rest := strings.NewReplacer("http: {path", "#", "http", "#").Replace(throughGateway)
-	if _, err := Parse("x.yml", []byte(rest)); err == nil || !strings.Contains(err.Error(), "it has a gateway, and calls are gRPC") {
+	if _, err := Parse("x.yml", []byte(rest), nil); err == nil || !strings.Contains(err.Error(), "it has a gateway, and calls are gRPC") {
 		t.Error(err)
 	}
 }

@@ -40,14 +40,12 @@ type short struct {
 	Loads    []string      `key:"loads"`
 }
 
-// Parse reads a scenario. name is where the text is from, for errors.
+// Parse reads a scenario. name is where the text is from, for errors. set has other
+// numbers for some of the file's values, by name; they are put before the text of the
+// scenario as a comment.
 //
 // Errors: strictyaml.Faults, a line for each.
-func Parse(name string, text []byte) (*Scenario, error) { return ParseWith(name, text, nil) }
-
-// ParseWith is Parse with other numbers for some of the file's values, by name. They
-// are put before the text of the scenario as a comment.
-func ParseWith(name string, text []byte, set map[string]string) (*Scenario, error) {
+func Parse(name string, text []byte, set map[string]string) (*Scenario, error) {
 	root := strictyaml.Read(name, text)
 	f := file{
 		Scenario: Scenario{Text: string(text), Method: "cabrank.lab.v1.Worker/Work", Data: "{}", WorkerKey: "x-worker", Seed: 1, Rounds: 10},

@@ -43,7 +43,7 @@ func TestTryAndInstallBelongTogether(t *testing.T) {
 name: x
 arms: [{name: a, workers: {command: [true], try: [ruby]}}]
 loads: [{callers: 1, duration: 1s}]
-`))
+`), nil)
 	if want := `x.yml:3: arms[1]: arm "a": try is a command, and install says what to do where it fails: give both or none`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

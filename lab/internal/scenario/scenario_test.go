@@ -84,7 +84,7 @@ quick: {rounds: 3, duration: 2s, warmup: 500ms, loads: [steps 100/s, 5 at once, 
 
 func parsed(t *testing.T, text string) *Scenario {
 	t.Helper()
-	s, err := Parse("x.yml", []byte(text))
+	s, err := Parse("x.yml", []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestFaults(t *testing.T) {
 		if text == good {
 			t.Fatalf("%q is not in the text", c.old)
 		}
-		_, err := Parse("x.yml", []byte(text))
+		_, err := Parse("x.yml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q for %q: %v, want %s", c.other, c.old, err, c.want)
 		}
@@ -214,7 +214,7 @@ func TestFaults(t *testing.T) {
 		"name: a\narms: [{name: b}]": "x.yml: loads: is missing",
 		"&a [*a]":                    "x.yml:1: ",
 	} {
-		if _, err := Parse("x.yml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := Parse("x.yml", []byte(text), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestFaults(t *testing.T) {
 func TestFaultsTogether(t *testing.T) {
 	text := strings.NewReplacer("rounds: 12", "rounds: 0", "full: refuse", "full: refuze", "callers: 60", "callers: sixty", "margin: 5%", "margin: 5").Replace(whole)
 	want := []string{"x.yml:13: rounds: ", "x.yml:20: workers.full: ", "x.yml:41: loads[2].callers: ", "x.yml:64: primary.margin: "}
-	_, err := Parse("x.yml", []byte(text))
+	_, err := Parse("x.yml", []byte(text), nil)
 	if err == nil {
 		t.Fatal("no fault")
 	}
@@ -269,7 +269,7 @@ func TestBurst(t *testing.T) {
 
 func TestBuiltin(t *testing.T) {
 	for _, name := range Names() {
-		s, err := Builtin(name)
+		s, err := Builtin(name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestBuiltin(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Builtin("conections"); err == nil || !strings.Contains(err.Error(), "did you mean connections?") {
+	if _, err := Builtin("conections", nil); err == nil || !strings.Contains(err.Error(), "did you mean connections?") {
 		t.Errorf("%v", err)
 	}
 }
@@ -298,7 +298,7 @@ func TestBuiltin(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse("x.yml", []byte(text))
+		s, err := Parse("x.yml", []byte(text), nil)
 		if err != nil {
 			if n := strings.Count(err.Error(), "\n"); n > 19 {
 				t.Errorf("%d lines: %q", n+1, err)

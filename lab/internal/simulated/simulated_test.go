@@ -45,7 +45,7 @@ loads:
 
 func parsed(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
-	s, err := scenario.Parse("x.yml", []byte(text))
+	s, err := scenario.Parse("x.yml", []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -339,7 +339,7 @@ func TestCalibrationWithoutAnswers(t *testing.T) {
 func silentPair(random *rand.Rand, silent float64) stats.Pair {
 	figure := func() float64 {
 		if random.Float64() < silent {
-			return stats.NoAnswer()
+			return math.Inf(1)
 		}
 		return math.Exp(0.1 * random.NormFloat64())
 	}

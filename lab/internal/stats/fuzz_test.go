@@ -22,7 +22,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	add(0, nil)
 	add(0.05, around(1, 0.02))
-	add(0.5, with(around(0.5, 0.1), stats.Pair{Base: stats.NoAnswer(), Other: 1}, stats.Pair{Other: stats.Unknown()}))
+	add(0.5, with(around(0.5, 0.1), stats.Pair{Base: math.Inf(1), Other: 1}, stats.Pair{Other: stats.Unknown()}))
 	add(0, ratios(1e-300, 1e300, 5e-324, 1, 1, 1, 1, 1, 1, math.MaxFloat64/100))
 	f.Fuzz(func(t *testing.T, margin float64, data []byte) {
 		var pairs []stats.Pair

@@ -23,7 +23,7 @@ type Figure struct {
 	// Name is what it is called: "p99".
 	Name string
 	// Pairs has the figures of all pairs, in any order. None may be left out:
-	// a block without a figure is NoAnswer or Unknown.
+	// a block without a figure is infinite or Unknown.
 	Pairs []Pair
 	// Margin is the change that would not matter, as a share: 0.05 is 5 %.
 	// It has to be stated before measuring. 0 asks for no claim of equality.

@@ -48,9 +48,9 @@ func compare(t *testing.T, f stats.Figure) stats.Comparison {
 }
 
 func TestVerdicts(t *testing.T) {
-	silentOther := stats.Pair{Base: 100, Other: stats.NoAnswer()}
-	silentBase := stats.Pair{Base: stats.NoAnswer(), Other: 100}
-	silentBoth := stats.Pair{Base: stats.NoAnswer(), Other: stats.NoAnswer()}
+	silentOther := stats.Pair{Base: 100, Other: math.Inf(1)}
+	silentBase := stats.Pair{Base: math.Inf(1), Other: 100}
+	silentBoth := stats.Pair{Base: math.Inf(1), Other: math.Inf(1)}
 	unknown := stats.Pair{Base: 100, Other: stats.Unknown()}
 	for _, tc := range []struct {
 		name    string
@@ -107,7 +107,7 @@ func TestVerdicts(t *testing.T) {
 func TestArmsChangePlaces(t *testing.T) {
 	for _, pairs := range [][]stats.Pair{
 		around(0.62, 0.15), around(1, 0.02), ratios(1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
-		with(around(0.5, 0.1), stats.Pair{Base: stats.NoAnswer(), Other: 1}),
+		with(around(0.5, 0.1), stats.Pair{Base: math.Inf(1), Other: 1}),
 		append(around(0.5, 0.1), stats.Pair{Base: 1, Other: stats.Unknown()}),
 	} {
 		swapped := make([]stats.Pair, len(pairs))
@@ -125,7 +125,7 @@ func TestArmsChangePlaces(t *testing.T) {
 }
 
 func TestSilenceIsTold(t *testing.T) {
-	pairs := with(around(1, 0.1), stats.Pair{Base: stats.NoAnswer(), Other: stats.NoAnswer()}, stats.Pair{Base: 1, Other: stats.NoAnswer()})
+	pairs := with(around(1, 0.1), stats.Pair{Base: math.Inf(1), Other: math.Inf(1)}, stats.Pair{Base: 1, Other: math.Inf(1)})
 	c := compare(t, stats.Figure{Name: "p99", Pairs: pairs})
 	if got, want := c.Silence("haproxy", "cabrank"), "haproxy answered no call in 1 of 10 runs, cabrank answered no call in 2 of 10 runs"; got != want {
 		t.Errorf("told %q, want %q", got, want)
@@ -188,7 +188,7 @@ func TestJudgeRefuses(t *testing.T) {
 func TestComparisonAsJSON(t *testing.T) {
 	for name, pairs := range map[string][]stats.Pair{
 		"numbers":  around(0.62, 0.15),
-		"infinite": slices.Repeat([]stats.Pair{{Base: 1, Other: stats.NoAnswer()}}, 10),
+		"infinite": slices.Repeat([]stats.Pair{{Base: 1, Other: math.Inf(1)}}, 10),
 		"unknown":  slices.Repeat([]stats.Pair{{Base: 1, Other: stats.Unknown()}}, 10),
 	} {
 		want := compare(t, stats.Figure{Name: "p99", Pairs: pairs, Margin: 0.05})

@@ -9,16 +9,12 @@ import (
 // Pair is one figure, such as the p99 in seconds, of the two blocks that make
 // a pair. Only the ratio Other/Base is used, so any unit will do.
 //
-// Shape: each figure is a number from 0 up, NoAnswer() or Unknown().
+// Shape: each figure is a number from 0 up, infinity if no call was answered, or Unknown().
 type Pair struct {
 	// Base is the arm that is compared with, Other the one of which something
 	// is said: "p99 lower" means that of Other.
 	Base, Other float64
 }
-
-// NoAnswer is the figure of a block in which no call was answered: its latency
-// is above every number.
-func NoAnswer() float64 { return math.Inf(1) }
 
 // Unknown is the figure of a block that cannot be told, such as the p99 of too
 // few calls.

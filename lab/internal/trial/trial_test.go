@@ -43,7 +43,7 @@ primary: {figure: p50, load: 100/s, base: quick, other: lame}
 
 func parsed(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
-	s, err := scenario.Parse("x.yml", []byte(text))
+	s, err := scenario.Parse("x.yml", []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestLanguages(t *testing.T) {
 func languages(t *testing.T, names []string) {
 	t.Helper()
 	t.Chdir(harness.Root(t))
-	s, err := scenario.Builtin("languages")
+	s, err := scenario.Builtin("languages", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestProtocols(t *testing.T) {
 	protocolsTable(t)
 	t.Chdir(harness.Root(t))
 	harness.Built(t, "examples/nestjs/dist/connect.js", "scripts/install-deps.sh workers")
-	s, err := scenario.Builtin("protocols")
+	s, err := scenario.Builtin("protocols", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

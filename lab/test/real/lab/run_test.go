@@ -173,7 +173,7 @@ func TestListAndShow(t *testing.T) {
 	if code := show.ExitCode(harness.Patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if _, err := scenario.Parse("connections.yml", []byte(show.Output())); err != nil {
+	if _, err := scenario.Parse("connections.yml", []byte(show.Output()), nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // of its arms and loads. A roll gets a quarter of its time: all of it must fit in.
 func shortly(t *testing.T, name string, arms, loads []string) (*result.Run, report.Document) {
 	t.Helper()
-	s, err := scenario.Builtin(name)
+	s, err := scenario.Builtin(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
