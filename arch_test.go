@@ -192,7 +192,7 @@ var layers = map[string]layer{
 	// The lab measures from outside: it starts cabrank as anybody does. Only its
 	// simulations drive a rank (TestLabStaysOutside).
 	"lab/internal/lab":    {inside: []string{"client", "lab/internal/..."}, outside: anything},
-	"lab/cmd/cabrank-lab": {inside: []string{"internal/cli", "internal/worker", "lab/internal/..."}, outside: anything},
+	"lab/cmd/cabrank-lab": {inside: []string{"examples/...", "internal/cli", "internal/worker", "lab/internal/..."}, outside: anything},
 	// What it is made of, from the bottom: time, frames, processes, a worker.
 	"internal/testkit/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"lab/internal/rawh2": {
@@ -301,7 +301,7 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
-	"lab/internal/result/made": {
+	"lab/test/made": {
 		inside:     []string{"lab/internal/latency", "lab/internal/result", "lab/internal/traffic"},
 		documented: true, onlyTests: true,
 	},
@@ -327,13 +327,6 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 	"lab/internal/work/...": {outside: anything},
-	// The workers in other languages that come with the binary.
-	"lab/internal/programs": {inside: []string{"examples/..."}, notStd: []string{"net", "os/exec"}, documented: true},
-	// What a perfect queue would have made of the calls of a block: nothing is called.
-	"lab/internal/ideal": {
-		inside:  []string{"lab/internal/latency", "lab/internal/method", "internal/testkit/oneslot", "lab/internal/traffic", "lab/internal/work/workerpb"},
-		outside: []string{"google.golang.org/protobuf"}, notStd: []string{"net", "os", "os/exec"}, documented: true,
-	},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
 		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
@@ -342,10 +335,11 @@ var layers = map[string]layer{
 	// Runs a scenario: it joins the others, and judges nothing.
 	"lab/internal/trial": {
 		inside: []string{
-			"lab/internal/agent", "lab/internal/caller", "lab/internal/ideal", "lab/internal/result", "lab/internal/rig", "lab/internal/scenario",
-			"lab/internal/stats", "lab/internal/testbed", "lab/internal/traffic",
+			"internal/testkit/oneslot", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
+			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
+			"lab/internal/traffic", "lab/internal/work/workerpb",
 		},
-		documented: true,
+		outside: []string{"google.golang.org/protobuf"}, documented: true,
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"lab/internal/method": {

@@ -19,7 +19,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/lab"
-	"github.com/cabrank/cabrank/lab/internal/programs"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -261,7 +260,7 @@ func place(s *scenario.Scenario, cabrank string) (placed *scenario.Scenario, for
 	if at.Examples, forget, err = rig.TempFolder(); err != nil {
 		return nil, nil, err
 	}
-	if err := programs.Unpack(at.Examples); err != nil {
+	if err := unpack(at.Examples); err != nil {
 		forget()
 		return nil, nil, err
 	}

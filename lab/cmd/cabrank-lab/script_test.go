@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cabrank/cabrank/internal/testkit/script"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 func TestMain(m *testing.M) {

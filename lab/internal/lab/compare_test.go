@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/lab"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // What cannot be compared is refused in one line that names the file.

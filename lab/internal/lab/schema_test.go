@@ -16,8 +16,8 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 const (

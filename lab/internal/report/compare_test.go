@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // TestTwo holds what is said of a run before and one after cabrank became slower.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // A page of a large run stays small, and reading its records takes little memory.

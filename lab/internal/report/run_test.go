@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // madeUp is a run that nobody measured.

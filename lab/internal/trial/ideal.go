@@ -2,11 +2,20 @@ package trial
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/ideal"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/cabrank/cabrank/internal/testkit/oneslot"
+	"github.com/cabrank/cabrank/lab/internal/latency"
+	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
+	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
 )
 
 // against holds a block against a perfect queue for the same calls, where there is one:
@@ -16,14 +25,72 @@ func (t *trial) against(ctx context.Context, c *cell, plan traffic.Plan, b *resu
 	w := c.arm.Workers
 	slots := w.Slots * workersAt(c.arm, c.load)
 	method, data, _ := t.Scenario.CallAt(c.load)
-	if method != ideal.Method || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
+	if method != WorkMethod || w.Program != scenario.ProgramWorker || w.Slow.Worker > 0 || len(c.load.Events) > 0 {
 		return
 	}
-	times, err := ideal.TimesOf(ctx, data, plan.Seed)
+	times, err := TimesOf(ctx, data, plan.Seed)
 	if err != nil {
 		return // then nobody could have called
 	}
-	if best, err := ideal.Queue(plan, times, slots); err == nil {
+	if best, err := idealQueue(plan, times, slots); err == nil {
 		b.Against(r, best)
 	}
+}
+
+// WorkMethod is the one whose calls say how long they take.
+const WorkMethod = "cabrank.lab.v1.Worker/Work"
+
+// Times is how long the call of a number takes at an idle worker.
+type Times func(number uint64) time.Duration
+
+// TimesOf reads the template of the requests, as those who call do, with the seed of
+// their plan.
+//
+// Errors: one line for a template that is none of the method's.
+func TimesOf(ctx context.Context, data string, seed uint64) (Times, error) {
+	m, err := method.FromRegistry(protoregistry.GlobalFiles, WorkMethod)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(data), Seed: seed})
+	if err != nil {
+		return nil, err
+	}
+	return func(number uint64) time.Duration {
+		var request workerpb.WorkRequest
+		if proto.Unmarshal(requests.Messages(number)[0], &request) != nil {
+			return 0 // it was encoded above
+		}
+		return time.Duration((request.GetSleepMs() + request.GetCpuMs()) * float64(time.Millisecond))
+	}, nil
+}
+
+// idealQueue returns how long the counted calls of a plan take in one queue for so many
+// slots, without any cost (M/G/k where arrivals are Poisson).
+//
+// Errors: one line for plans of which that cannot be told: in a closed loop answers decide
+// when calls come, and with deadlines not all calls are served.
+func idealQueue(p traffic.Plan, times Times, slots int) (*latency.Histogram, error) {
+	switch {
+	case !p.Open():
+		return nil, errors.New("a closed loop has no ideal queue: calls come when others are answered")
+	case p.Timeout > 0:
+		return nil, errors.New("calls with a deadline have no ideal queue: which of them are served is a choice")
+	case slots < 1:
+		return nil, fmt.Errorf("%d slots: want at least one", slots)
+	}
+	p.Part, p.Parts = 0, 1 // all of them stand in one line
+	var calls []oneslot.Call
+	var counted []bool
+	for a := range p.Arrivals() {
+		calls = append(calls, oneslot.Call{At: a.Due, Service: times(a.Number)})
+		counted = append(counted, a.Counted)
+	}
+	all := latency.New()
+	for i, took := range oneslot.Ideal(calls, slots) {
+		if counted[i] {
+			all.Record(took)
+		}
+	}
+	return all, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/lab"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/test/made"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 

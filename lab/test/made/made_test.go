@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/result/made"
+	"github.com/cabrank/cabrank/lab/test/made"
 )
 
 // What is made up can be read, and fits together.

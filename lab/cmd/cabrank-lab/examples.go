@@ -1,6 +1,4 @@
-// Package programs has the example programs that come with the lab, so that whoever has
-// the binary alone can run the scenarios that need them.
-package programs
+package main
 
 import (
 	"io/fs"
@@ -11,10 +9,12 @@ import (
 	"github.com/cabrank/cabrank/examples/jobs"
 )
 
-// Unpack writes the programs into a folder, each below its name: jobs/ruby/worker.rb.
+// unpack writes the example programs that come with the lab into a folder, each below its
+// name: jobs/ruby/worker.rb. So whoever has the binary alone can run the scenarios that
+// need them.
 //
 // Errors: those of writing, with the name of the file.
-func Unpack(folder string) error {
+func unpack(folder string) error {
 	for name, files := range map[string]fs.FS{"fibonacci": fibonacci.Files, "jobs": jobs.Files} {
 		if err := os.CopyFS(filepath.Join(folder, name), files); err != nil {
 			return err

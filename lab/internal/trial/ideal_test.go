@@ -1,4 +1,4 @@
-package ideal
+package trial
 
 import (
 	"math"
@@ -26,7 +26,7 @@ func TestErlangC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Queue(p, times, 4)
+	all, err := idealQueue(p, times, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestNobodyWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Queue(p, times, 2)
+	all, err := idealQueue(p, times, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestNoIdeal(t *testing.T) {
 		"a closed loop has no ideal queue":          {Callers: 3, Duration: time.Second},
 		"calls with a deadline have no ideal queue": {Rate: "10", Duration: time.Second, Timeout: time.Second},
 	} {
-		if _, err := Queue(plan(t, o), times, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := idealQueue(plan(t, o), times, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := Queue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0); err == nil {
+	if _, err := idealQueue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0); err == nil {
 		t.Error("no slots")
 	}
 	if _, err := TimesOf(t.Context(), `{"sleep": 1}`, 1); err == nil || !strings.Contains(err.Error(), "sleep") {

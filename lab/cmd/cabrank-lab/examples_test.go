@@ -1,16 +1,14 @@
-package programs_test
+package main
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/cabrank/cabrank/lab/internal/programs"
 )
 
 func TestUnpack(t *testing.T) {
 	folder := t.TempDir()
-	if err := programs.Unpack(folder); err != nil {
+	if err := unpack(folder); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"jobs/jobs.proto", "jobs/ruby/worker.rb", "jobs/python/worker.py", "fibonacci/front.py"} {
@@ -18,7 +16,7 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := programs.Unpack(folder); err == nil {
+	if err := unpack(folder); err == nil {
 		t.Error("files of others were replaced")
 	}
 }
