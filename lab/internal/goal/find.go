@@ -126,7 +126,7 @@ func (s *search) step(ctx context.Context) (more bool, err error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	rate, more := s.levels.next(s.options.First, s.options.Precision)
+	rate, more := s.levels.next(s.options.First)
 	if !more {
 		s.end()
 		return false, nil
@@ -158,15 +158,15 @@ func (s *search) bound() bool {
 // used says which bound does not allow another run, or "".
 func (s *search) used() string {
 	n := len(s.result.Steps)
-	if n >= s.options.MostRuns {
+	if n >= s.options.mostRuns {
 		return fmt.Sprintf("%d runs were made, and no more are allowed", n)
 	}
 	var last time.Duration
 	if n > 0 {
 		last = s.result.Steps[n-1].Took
 	}
-	if time.Since(s.began)+last > s.options.MostTime {
-		return fmt.Sprintf("another run would end after the %v that are allowed", s.options.MostTime)
+	if time.Since(s.began)+last > s.options.mostTime {
+		return fmt.Sprintf("another run would end after the %v that are allowed", s.options.mostTime)
 	}
 	return ""
 }
@@ -214,7 +214,7 @@ func (s *search) note(r *traffic.Record) {
 	if d, by := s.options.needs(); r.Counted < d {
 		s.result.Notes = append(s.result.Notes, fmt.Sprintf(
 			"runs of %v are short for %s: an overload of %s shows after %v; give a longer --duration",
-			r.Counted, by, percent(s.options.Precision), d))
+			r.Counted, by, percent(precision), d))
 	}
 }
 
@@ -249,7 +249,7 @@ func (s *search) broken() {
 	s.result.Outcome = Broken
 	last := s.result.Steps[len(s.result.Steps)-1]
 	s.result.Why = fmt.Sprintf("%v after the run at %s a few calls one by one had %v; before the search %v",
-		s.options.MostRest, rateText(last.Rate), s.after, s.before)
+		mostRest, rateText(last.Rate), s.after, s.before)
 }
 
 // sum fills in what is known, however the search ended.

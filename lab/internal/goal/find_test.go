@@ -209,7 +209,7 @@ func TestFoundRateIsTrue(t *testing.T) {
 			off := math.Abs(middle/c.truth - 1)
 			worst = max(worst, off)
 			mean += (r.Holds/c.truth - 1) / trials
-			if r.Outcome == Found && off <= DefaultPrecision {
+			if r.Outcome == Found && off <= precision {
 				good++
 			}
 		}
@@ -338,13 +338,13 @@ func TestOtherOutcomes(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	o := (&service{run: upTo(1950)}).options(t, 100, "p99<100ms")
-	o.MostRuns = 7
+	o.mostRuns = 7
 	r, _ := find(t, o)
 	if r.Outcome != Bounds || len(r.Steps) != 7 ||
 		r.String() != "holds at 1,600/s (in one run, not confirmed), fails at 3,200/s; the search ended early: 7 runs were made, and no more are allowed" {
 		t.Errorf("%+v", r)
 	}
-	o.MostRuns, o.MostTime = 0, time.Minute
+	o.mostRuns, o.mostTime = 0, time.Minute
 	r, took := find(t, o)
 	if r.Outcome != Bounds || len(r.Steps) != 5 || took > time.Minute || !strings.HasSuffix(r.String(), "another run would end after the 1m0s that are allowed") {
 		t.Errorf("%v after %v, %d runs", r, took, len(r.Steps))
@@ -394,10 +394,6 @@ func TestWhatCannotBeSearched(t *testing.T) {
 		"--find begins with --rate, and 0 is not a rate":        func(o *Options, _ *service) { o.First = 0 },
 		"and NaN is not a rate":                                 func(o *Options, _ *service) { o.First = math.NaN() },
 		"and 2e+06 is not a rate":                               func(o *Options, _ *service) { o.First = 2e6 },
-		"--precision 1%: want 2% to 100%":                       func(o *Options, _ *service) { o.Precision = 0.01 },
-		"--max-runs -1: want 1 to 1000":                         func(o *Options, _ *service) { o.MostRuns = -1 },
-		"--max-time -1s: want 0s to 24h0m0s":                    func(o *Options, _ *service) { o.MostTime = -time.Second },
-		"--max-rest 48h0m0s: want 0s to 24h0m0s":                func(o *Options, _ *service) { o.MostRest = 48 * time.Hour },
 		`--fail "rate>=450": --find looks for the highest rate`: func(o *Options, _ *service) { o.Thresholds = parse(t, "p99<1s", "rate>=450") },
 		"in a closed loop the service sets the rate":            func(_ *Options, s *service) { s.run = closed },
 		"the service answers no call before the search":         func(_ *Options, s *service) { s.probe = dead },
@@ -450,11 +446,10 @@ func TestSearchesEnd(t *testing.T) {
 	for seed := range uint64(2000) {
 		draw := rand.New(rand.NewPCG(seed, 3))
 		var all ladder
-		precision := []float64{0.02, 0.05, 1}[draw.IntN(3)]
 		first := math.Exp(draw.Float64()*18 - 5)
 		chance := [2]float64{draw.Float64(), draw.Float64() / 2}
 		runs := 0
-		for rate, more := all.next(first, precision); more; rate, more = all.next(first, precision) {
+		for rate, more := all.next(first); more; rate, more = all.next(first) {
 			if runs++; runs > 400 || rate > mostRate || rate < min(first, mostRate) {
 				t.Fatalf("seed %d: %d runs, now at %v", seed, runs, rate)
 			}

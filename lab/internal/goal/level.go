@@ -97,7 +97,7 @@ func (all ladder) bracket() (low, high *level) {
 // next returns the rate of the next run, or false when nothing is left to find out.
 // The order: finish what is open, grow, narrow down, and make sure of both ends, the
 // gentle one first.
-func (all ladder) next(first, precision float64) (rate float64, more bool) {
+func (all ladder) next(first float64) (rate float64, more bool) {
 	for _, l := range all {
 		if l.state() == open {
 			return l.rate, true

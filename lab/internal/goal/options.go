@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,20 +12,16 @@ import (
 )
 
 const (
-	// DefaultPrecision is how near the two rates of an answer are.
-	DefaultPrecision = 0.05
-	// DefaultMostRuns is enough to grow a thousandfold and to narrow down to 5 %, with
-	// every rate tried twice: (10 + 4) x 2, and what makes sure.
-	DefaultMostRuns = 40
-	// DefaultMostTime is enough for that with runs of 30 s, and pauses between them.
-	DefaultMostTime = 30 * time.Minute
-	// DefaultMostRest is how long a service may take to recover.
-	DefaultMostRest = 30 * time.Second
-
-	// leastPrecision is above what three digits of a rate tell apart.
-	leastPrecision = 0.02
-	mostRunsBound  = 1000
-	mostTimeBound  = 24 * time.Hour
+	// precision is how near the two rates of an answer are.
+	precision = 0.05
+	// mostRuns is enough to grow a thousandfold and to narrow down to 5 %, with every rate
+	// tried twice: (10 + 4) x 2, and what makes sure.
+	mostRuns = 40
+	// mostTime is enough for that with runs of 30 s, and pauses between them: no run begins
+	// that would end later if it took as long as the one before.
+	mostTime = 30 * time.Minute
+	// mostRest is how long a service may take to recover between two runs.
+	mostRest = 30 * time.Second
 	// mostRate is the highest that traffic.ParseRate reads.
 	mostRate = 1_000_000
 )
@@ -53,47 +50,20 @@ type Options struct {
 	// Told, if given, is called after each run, by the goroutine that searches.
 	Told func(Step, *traffic.Record)
 
-	// Precision is how near the two rates of the answer have to be: 0.05 is 5 %, also
-	// the default.
-	Precision float64
-	// MostRuns bounds the runs, DefaultMostRuns if 0.
-	MostRuns int
-	// MostTime bounds the search, DefaultMostTime if 0: no run begins that would end
-	// later if it took as long as the one before.
-	MostTime time.Duration
-	// MostRest bounds each pause between runs, DefaultMostRest if 0.
-	MostRest time.Duration
+	mostRuns int // other bounds, in tests
+	mostTime time.Duration
 }
 
-// complete fills in defaults, and checks what people have given.
+// complete fills in bounds, and checks what people have given.
 //
 // Errors: one line.
 func (o *Options) complete() error {
-	if o.Precision == 0 {
-		o.Precision = DefaultPrecision
-	}
-	if o.MostRuns == 0 {
-		o.MostRuns = DefaultMostRuns
-	}
-	if o.MostTime == 0 {
-		o.MostTime = DefaultMostTime
-	}
-	if o.MostRest == 0 {
-		o.MostRest = DefaultMostRest
-	}
+	o.mostRuns, o.mostTime = cmp.Or(o.mostRuns, mostRuns), cmp.Or(o.mostTime, mostTime)
 	switch {
 	case len(o.Thresholds) == 0:
 		return errors.New("--find: at which thresholds? give --fail, such as --fail 'p99<100ms'")
 	case !(o.First > 0) || o.First > mostRate:
 		return fmt.Errorf("--find begins with --rate, and %v is not a rate above 0 and up to %d per second", o.First, mostRate)
-	case !(o.Precision >= leastPrecision) || o.Precision > 1:
-		return fmt.Errorf("--precision %v: want %v%% to 100%%", percent(o.Precision), 100*leastPrecision)
-	case o.MostRuns < 1 || o.MostRuns > mostRunsBound:
-		return fmt.Errorf("--max-runs %d: want 1 to %d", o.MostRuns, mostRunsBound)
-	case o.MostTime < 0 || o.MostTime > mostTimeBound:
-		return fmt.Errorf("--max-time %v: want 0s to %v", o.MostTime, mostTimeBound)
-	case o.MostRest < 0 || o.MostRest > mostTimeBound:
-		return fmt.Errorf("--max-rest %v: want 0s to %v", o.MostRest, mostTimeBound)
 	}
 	for _, t := range o.Thresholds {
 		if t.least() {
@@ -112,7 +82,7 @@ func (o *Options) needs() (d time.Duration, by Threshold) {
 		if t.unit != Nanoseconds {
 			continue
 		}
-		if n := time.Duration(min(t.limit/o.Precision, math.MaxInt64/2)); n > d {
+		if n := time.Duration(min(t.limit/precision, math.MaxInt64/2)); n > d {
 			d, by = n, t
 		}
 	}

@@ -69,7 +69,7 @@ func (s *search) recover(ctx context.Context) error {
 			return err
 		}
 		s.after = now
-		left := s.options.MostRest - time.Since(began)
+		left := mostRest - time.Since(began)
 		if left <= 0 {
 			return errBroken
 		}
