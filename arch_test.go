@@ -237,11 +237,6 @@ var layers = map[string]layer{
 		outside: []string{"google.golang.org/grpc/codes"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
-	"lab/internal/socketcaller": {
-		inside:  []string{"client", "lab/internal/httpcaller", "lab/internal/traffic"},
-		outside: []string{"golang.org/x/sync", "google.golang.org/grpc/codes"},
-		notStd:  []string{"os", "os/exec"}, documented: true,
-	},
 	// What was asked of a load. Whoever searches hands in what makes the calls.
 	"lab/internal/goal": {
 		inside: []string{"lab/internal/latency", "lab/internal/traffic"},
@@ -271,25 +266,22 @@ var layers = map[string]layer{
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
 	"lab/internal/proxies": {documented: true},
-	// A network as that of a cluster's node; what runs in it is started by others.
-	"lab/internal/podnet": {
-		inside:     []string{"lab/internal/testbed"},
-		outside:    []string{"github.com/google/nftables", "github.com/vishvananda/netlink", "golang.org/x/sys"},
-		documented: true,
-	},
-	// Control groups; what runs in them is started by others.
-	"lab/internal/quota": {inside: []string{"internal/cgroup"}, notStd: []string{"net", "os/exec"}, documented: true},
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"lab/internal/rig": {
 		inside: []string{
 			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/nameserver", "internal/testkit/ports",
-			"lab/internal/podnet", "lab/internal/proxies", "lab/internal/quota", "lab/internal/result", "lab/internal/testbed",
+			"lab/internal/proxies", "lab/internal/result", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},
 		documented: true,
 	},
-	// Pinned processes, a network of their own, the machine: nothing of what is measured.
-	"lab/internal/testbed": {inside: []string{"lab/internal/measure"}, outside: []string{"github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"}, documented: true},
+	// Pinned processes, control groups and networks of their own, the machine: nothing of
+	// what is measured.
+	"lab/internal/testbed": {
+		inside:     []string{"internal/cgroup", "lab/internal/measure"},
+		outside:    []string{"github.com/google/nftables", "github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"},
+		documented: true,
+	},
 	// The scenarios of cabrank beside other proxies: rounds, bars, report.
 	"lab/internal/peers": {
 		inside:     []string{"lab/internal/latency", "lab/internal/measure", "internal/testkit/oneslot", "lab/internal/proxies", "lab/internal/testbed"},

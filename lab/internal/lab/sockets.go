@@ -9,7 +9,6 @@ import (
 	"github.com/cabrank/cabrank/client"
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/report"
-	"github.com/cabrank/cabrank/lab/internal/socketcaller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -23,8 +22,9 @@ type SocketLoad struct {
 	URI, Args string
 	// Connections is how many sockets calls go over.
 	Connections int
-	// Channel is where events go, in the place of URI; Size is the bytes of their
-	// arguments, Subscribers the sockets that get them.
+	// Channel is where events go, in the place of URI: whoever else publishes there is not
+	// counted. Size is the bytes of their arguments, Subscribers the sockets that get them;
+	// one more publishes.
 	Channel           string
 	Size, Subscribers int
 	// Client is how sockets are opened.
@@ -56,14 +56,14 @@ func (l SocketLoad) Prepare(ctx context.Context) (*PreparedSockets, error) {
 	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
 	p := &PreparedSockets{on: target{what: l.URI, address: address, pids: l.PIDs}}
 	if l.Channel == "" {
-		calls, err := socketcaller.NewCalls(ctx, socketcaller.CallOptions{URL: l.URL, URI: l.URI, Args: l.Args, Sockets: l.Connections, Client: l.Client})
+		calls, err := newSocketCalls(ctx, l)
 		if err != nil {
 			return nil, err
 		}
 		p.client = calls
 	} else {
 		p.on.what = "channel " + l.Channel
-		events, err := socketcaller.NewEvents(ctx, socketcaller.EventOptions{URL: l.URL, Channel: l.Channel, Subscribers: l.Subscribers, Size: l.Size, Client: l.Client})
+		events, err := newSocketEvents(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -77,12 +77,12 @@ func (l SocketLoad) check() error {
 	switch {
 	case (l.URI == "") == (l.Channel == ""):
 		return errors.New("what is the load? give one of --call URI and --channel NAME")
-	case l.Channel == "" && (l.Connections < 1 || l.Connections > socketcaller.MostSockets):
-		return fmt.Errorf("--connections %d: want 1 to %d", l.Connections, socketcaller.MostSockets)
-	case l.Channel != "" && (l.Subscribers < 1 || l.Subscribers > socketcaller.MostSockets):
-		return fmt.Errorf("--subscribers %d: want 1 to %d", l.Subscribers, socketcaller.MostSockets)
-	case l.Channel != "" && (l.Size < socketcaller.LeastSize || l.Size > 1<<20):
-		return fmt.Errorf("--size %d: want %d to %d", l.Size, socketcaller.LeastSize, 1<<20)
+	case l.Channel == "" && (l.Connections < 1 || l.Connections > mostSockets):
+		return fmt.Errorf("--connections %d: want 1 to %d", l.Connections, mostSockets)
+	case l.Channel != "" && (l.Subscribers < 1 || l.Subscribers > mostSockets):
+		return fmt.Errorf("--subscribers %d: want 1 to %d", l.Subscribers, mostSockets)
+	case l.Channel != "" && (l.Size < leastSize || l.Size > 1<<20):
+		return fmt.Errorf("--size %d: want %d to %d", l.Size, leastSize, 1<<20)
 	}
 	return nil
 }

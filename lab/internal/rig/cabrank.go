@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/lab/internal/measure"
-	"github.com/cabrank/cabrank/lab/internal/quota"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
@@ -23,7 +22,7 @@ type cabrankFront struct {
 	config string // its file
 	socket string // by which it is asked
 	// groups are those of the places for workers that it starts.
-	groups []*quota.Group
+	groups []*testbed.Group
 }
 
 // sparePlaces are how many more places for workers there may be than workers from the

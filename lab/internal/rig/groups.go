@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/cabrank/cabrank/internal/cgroup"
-	"github.com/cabrank/cabrank/lab/internal/quota"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // Cores is how many cores the processes of an arm may use in all, before Scale; 0 if no
@@ -37,7 +37,7 @@ func scale(cores, machine float64) float64 {
 // openGroups finds a place for control groups. Where there is none the arm runs without,
 // and that is said if quotas were asked for.
 func (r *Rig) openGroups() {
-	tree, err := quota.Open()
+	tree, err := testbed.OpenGroups()
 	switch {
 	case err == nil:
 		r.tree = tree
@@ -50,7 +50,7 @@ func (r *Rig) openGroups() {
 }
 
 // newGroup makes a control group, or none where that is not allowed.
-func (r *Rig) newGroup(name string, cores float64) (*quota.Group, error) {
+func (r *Rig) newGroup(name string, cores float64) (*testbed.Group, error) {
 	if r.tree == nil {
 		return nil, nil
 	}

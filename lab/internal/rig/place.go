@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/testkit/ports"
-	"github.com/cabrank/cabrank/lab/internal/podnet"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // place is where a worker listens.
@@ -24,9 +24,9 @@ func (p place) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.po
 func (s Spec) places() (workers []place, front place, err error) {
 	if s.Front.Kind == DNAT { // nobody else is in its network
 		for i := range s.Workers {
-			workers = append(workers, place{podnet.Pod(i).String(), s.port()})
+			workers = append(workers, place{testbed.Pod(i).String(), s.port()})
 		}
-		return workers, place{podnet.Service, s.port()}, nil
+		return workers, place{testbed.Service, s.port()}, nil
 	}
 	hosts := make([]string, len(s.Workers))
 	for i := range hosts {

@@ -14,8 +14,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/lab/internal/measure"
-	"github.com/cabrank/cabrank/lab/internal/podnet"
-	"github.com/cabrank/cabrank/lab/internal/quota"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
@@ -26,8 +24,8 @@ type process struct {
 	role    string // as result.Process has it
 	name    string // as people call it
 	program testbed.Program
-	group   *quota.Group // nil if there is none
-	pods    *podnet.Net  // the network that it runs in; nil: that of this process
+	group   *testbed.Group // nil if there is none
+	pods    *testbed.Pods  // the network that it runs in; nil: that of this process
 
 	mu    sync.Mutex // guards what follows
 	child *testbed.Child
@@ -73,7 +71,7 @@ func (p *process) start() error {
 }
 
 // within is a command that runs in a control group and a network, if there are any.
-func within(group *quota.Group, pods *podnet.Net, command []string) []string {
+func within(group *testbed.Group, pods *testbed.Pods, command []string) []string {
 	if pods != nil {
 		command = append(pods.Enter(), command...)
 	}
@@ -211,7 +209,7 @@ func (p *process) usage() result.Process {
 
 // counted puts in what a control group has counted: it also knows what processes have
 // used that ended and for which nobody has waited.
-func counted(u *result.Process, g *quota.Group) {
+func counted(u *result.Process, g *testbed.Group) {
 	if g == nil {
 		return
 	}

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cabrank/cabrank/lab/internal/measure"
-	"github.com/cabrank/cabrank/lab/internal/podnet"
-	"github.com/cabrank/cabrank/lab/internal/quota"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
@@ -26,8 +24,8 @@ type Rig struct {
 	folder    folder
 	files     int // that each process may have open; 0 if it is not known
 	keeper    *testbed.Keeper
-	tree      *quota.Tree // nil where no control groups can be made
-	pods      *podnet.Net // the network that all of it runs in; nil: that of this process
+	tree      *testbed.Tree // nil where no control groups can be made
+	pods      *testbed.Pods // the network that all of it runs in; nil: that of this process
 	places    []place
 	listen    place
 	gatewayAt place

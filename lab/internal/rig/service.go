@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/netip"
 
-	"github.com/cabrank/cabrank/lab/internal/podnet"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // serviceFront is the address of a Service, behind which the kernel chooses.
@@ -20,7 +20,7 @@ func (f *serviceFront) start(ctx context.Context, backends []string) error {
 
 // change is about new connections: those that there are stay where they are.
 func (f *serviceFront) change(_ context.Context, backends []string) error {
-	plan := podnet.Plan{Port: uint16(f.rig.listen.port)}
+	plan := testbed.PodPlan{Port: uint16(f.rig.listen.port)}
 	for _, addr := range backends {
 		pod, err := netip.ParseAddrPort(addr)
 		if err != nil {
@@ -34,7 +34,7 @@ func (f *serviceFront) change(_ context.Context, backends []string) error {
 // openPods makes the network in which all of the arm runs. Where that is not allowed a
 // proxy that balances connections takes the place of the kernel, which is said.
 func (r *Rig) openPods() {
-	pods, err := podnet.Start([]string{r.programs.Lab, PodsCommand})
+	pods, err := testbed.StartPods([]string{r.programs.Lab, PodsCommand})
 	if err == nil {
 		r.pods = pods
 		return
@@ -47,4 +47,4 @@ func (r *Rig) openPods() {
 const PodsCommand = "pods"
 
 // ServePods is the body of the process that holds the network of an arm with DNAT.
-func ServePods(in io.ReadCloser, out io.WriteCloser) error { return podnet.Serve(in, out, ask) }
+func ServePods(in io.ReadCloser, out io.WriteCloser) error { return testbed.ServePods(in, out, ask) }

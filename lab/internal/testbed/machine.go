@@ -1,6 +1,13 @@
 // Package testbed is what every comparison stands on: the machine and what is known of
 // it, a network of its own, a place before others on the processor, and processes that
 // are pinned to cores. It knows nothing of what is measured.
+//
+// OpenGroups finds a place where control groups can be made, of version 1 or 2:
+// Tree.Group makes one, with a quota of CPU time, and Group.Enter is the command by which a
+// process begins in it. StartPods makes a network like that of one node of a cluster:
+// addresses for pods that are not loopback, and a Service, an address behind which the
+// kernel sends each new connection to a pod by chance, as kube-proxy has it do. Where the
+// machine does not allow one of them it says so in a line, with what to do.
 package testbed
 
 import (

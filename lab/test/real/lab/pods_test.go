@@ -15,15 +15,15 @@ import (
 	"testing"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/podnet"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // needPods skips a test where no network namespace with rules of the kernel may be made.
 func needPods(t *testing.T) {
 	t.Helper()
-	pods, err := podnet.Start([]string{harness.LabBinary(t), rig.PodsCommand})
+	pods, err := testbed.StartPods([]string{harness.LabBinary(t), rig.PodsCommand})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -81,21 +81,21 @@ func TestDNAT(t *testing.T) {
 // A plan has room for a thousand pods, and for none.
 func TestManyPods(t *testing.T) {
 	needPods(t)
-	pods, err := podnet.Start([]string{harness.LabBinary(t), rig.PodsCommand})
+	pods, err := testbed.StartPods([]string{harness.LabBinary(t), rig.PodsCommand})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pods.Close()
 	for _, n := range []int{1000, 0, 1, 1000} {
-		plan := podnet.Plan{Port: 8080}
+		plan := testbed.PodPlan{Port: 8080}
 		for i := range n {
-			plan.Pods = append(plan.Pods, podnet.Pod(i))
+			plan.Pods = append(plan.Pods, testbed.Pod(i))
 		}
 		if err := pods.Set(plan); err != nil {
 			t.Errorf("%d pods: %v", n, err)
 		}
 	}
-	if err := pods.Set(podnet.Plan{Port: 8080, Pods: []netip.Addr{netip.IPv6Loopback()}}); err == nil {
+	if err := pods.Set(testbed.PodPlan{Port: 8080, Pods: []netip.Addr{netip.IPv6Loopback()}}); err == nil {
 		t.Error("a pod of IPv6")
 	}
 }

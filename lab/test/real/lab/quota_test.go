@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/quota"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // needGroups skips a test where the machine does not let groups be made.
 func needGroups(t *testing.T) {
 	t.Helper()
-	tree, err := quota.Open()
+	tree, err := testbed.OpenGroups()
 	if err != nil {
 		t.Skip(err)
 	}

@@ -1,4 +1,4 @@
-package podnet
+package testbed
 
 import (
 	"context"
@@ -11,16 +11,14 @@ import (
 	"sync"
 
 	"github.com/vishvananda/netlink"
-
-	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// Serve is the body of the process that holds the network, which it begins in: it brings
+// ServePods is the body of the process that holds the network, which it begins in: it brings
 // that up, and does what is asked for by JSON-RPC on in and out, until in ends. ask finds
 // out whether an address answers.
 //
 // Errors: none; what cannot be done is answered.
-func Serve(in io.ReadCloser, out io.WriteCloser, ask func(ctx context.Context, how, addr string) error) error {
+func ServePods(in io.ReadCloser, out io.WriteCloser, ask func(ctx context.Context, how, addr string) error) error {
 	h := &holder{ask: ask}
 	h.rules, h.broken = bringUp()
 	server := rpc.NewServer()
@@ -40,7 +38,7 @@ type holder struct {
 	rules *rules
 }
 
-func (h *holder) Set(p Plan, _ *bool) error {
+func (h *holder) Set(p PodPlan, _ *bool) error {
 	if h.broken != nil {
 		return h.broken
 	}
@@ -59,7 +57,7 @@ func bringUp() (*rules, error) {
 	if err := alone(); err != nil {
 		return nil, err
 	}
-	if err := testbed.LoopbackUp(); err != nil {
+	if err := LoopbackUp(); err != nil {
 		return nil, fmt.Errorf("bring loopback up: %w", err)
 	}
 	if err := addNode(); err != nil {

@@ -1,4 +1,4 @@
-package podnet
+package testbed
 
 import (
 	"errors"
@@ -11,40 +11,38 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// Net is a network that is there.
+// Pods is a network that is there.
 //
-// Life: Start; ended by Close. Concurrency: any.
-type Net struct {
-	child *testbed.Child
+// Life: StartPods; ended by Close. Concurrency: any.
+type Pods struct {
+	child *Child
 	pods  *rpc.Client
 	enter []string
 }
 
-// Start makes a network. command is the process that holds it, which calls Serve.
+// StartPods makes a network. command is the process that holds it, which calls ServePods.
 //
 // Errors: one line that says why there is none.
-func Start(command []string) (*Net, error) {
+func StartPods(command []string) (*Pods, error) {
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {
 		return nil, fmt.Errorf("%w: install the Debian package util-linux", err)
 	}
-	child, err := testbed.Launch(testbed.Program{Command: command, Talk: true, Network: true})
+	child, err := Launch(Program{Command: command, Talk: true, Network: true})
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) {
 		return nil, fmt.Errorf("no network namespace may be made here (%w): run it as root", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	n := &Net{child: child, pods: jsonrpc.NewClient(ends{child.Out, child.In})}
+	n := &Pods{child: child, pods: jsonrpc.NewClient(ends{child.Out, child.In})}
 	n.enter = []string{nsenter, "--target", strconv.Itoa(child.PID()), "--net"}
 	if os.Getuid() != 0 {
 		n.enter = append(n.enter, "--user", "--preserve-credentials")
 	}
-	if err := n.Set(Plan{}); err != nil {
+	if err := n.Set(PodPlan{}); err != nil {
 		n.Close()
 		return nil, err
 	}
@@ -53,15 +51,15 @@ func Start(command []string) (*Net, error) {
 
 // Enter is what is put before a command that is to run in the network. It becomes the
 // command.
-func (n *Net) Enter() []string { return append(append([]string(nil), n.enter...), "--") }
+func (n *Pods) Enter() []string { return append(append([]string(nil), n.enter...), "--") }
 
 // Set says what is behind the Service from now on.
-func (n *Net) Set(p Plan) error { return n.call("Pods.Set", p) }
+func (n *Pods) Set(p PodPlan) error { return n.call("Pods.Set", p) }
 
 // Ask asks from within whether an address answers.
-func (n *Net) Ask(how, addr string) error { return n.call("Pods.Ask", [2]string{how, addr}) }
+func (n *Pods) Ask(how, addr string) error { return n.call("Pods.Ask", [2]string{how, addr}) }
 
-func (n *Net) call(what string, of any) error {
+func (n *Pods) call(what string, of any) error {
 	err := n.pods.Call(what, of, new(bool))
 	if err != nil && !errors.As(err, new(rpc.ServerError)) {
 		return fmt.Errorf("the network namespace has ended: %w %s", err, strings.TrimSpace(n.child.Said()))
@@ -70,7 +68,7 @@ func (n *Net) call(what string, of any) error {
 }
 
 // Close ends the network, when what was started in it has ended.
-func (n *Net) Close() {
+func (n *Pods) Close() {
 	_ = n.pods.Close() // its input: that ends it
 	<-n.child.Ended()
 }

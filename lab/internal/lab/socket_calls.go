@@ -1,4 +1,4 @@
-package socketcaller
+package lab
 
 import (
 	"bytes"
@@ -13,25 +13,11 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// CallOptions are what to call, and how.
-type CallOptions struct {
-	// URL is "ws://HOST:PORT/PATH", or wss.
-	URL string
-	// URI is the function.
-	URI string
-	// Args is JSON, in which {{.RequestNumber}} is the number of the call.
-	Args string
-	// Sockets is how many there are; calls go over them in turn.
-	Sockets int
-	// Client is how they are opened.
-	Client client.Options
-}
-
-// Calls calls one function.
+// socketCalls calls one function.
 //
-// Life: NewCalls; calls; Close when all have ended.
-type Calls struct {
-	options CallOptions
+// Life: newSocketCalls; calls; Close when all have ended.
+type socketCalls struct {
+	options SocketLoad
 	fixed   json.RawMessage // nil if each call has arguments of its own
 	sockets []*client.Client
 
@@ -39,19 +25,19 @@ type Calls struct {
 }
 
 var (
-	_ traffic.Client  = (*Calls)(nil)
-	_ traffic.Dialer  = (*Calls)(nil)
-	_ traffic.Counter = (*Calls)(nil)
+	_ traffic.Client  = (*socketCalls)(nil)
+	_ traffic.Dialer  = (*socketCalls)(nil)
+	_ traffic.Counter = (*socketCalls)(nil)
 )
 
 // requestNumber is what stands for the number of a call.
 const requestNumber = "{{.RequestNumber}}"
 
-// NewCalls opens the sockets.
+// newSocketCalls opens the sockets.
 //
 // Errors: one line, for options that cannot be, and a server that cannot be reached.
-func NewCalls(ctx context.Context, o CallOptions) (*Calls, error) {
-	c := &Calls{options: o}
+func newSocketCalls(ctx context.Context, o SocketLoad) (*socketCalls, error) {
+	c := &socketCalls{options: o}
 	filled := c.args(0)
 	if !json.Valid(filled) {
 		return nil, fmt.Errorf("the arguments %.80q are no JSON; a text has quotes of its own, such as '\"abc\"'", o.Args)
@@ -60,12 +46,12 @@ func NewCalls(ctx context.Context, o CallOptions) (*Calls, error) {
 		c.fixed = filled
 	}
 	var err error
-	c.sockets, err = open(ctx, o.URL, o.Sockets, o.Client)
+	c.sockets, err = openSockets(ctx, o.URL, o.Connections, o.Client)
 	return c, err
 }
 
 // args are those of a call.
-func (c *Calls) args(number uint64) json.RawMessage {
+func (c *socketCalls) args(number uint64) json.RawMessage {
 	if c.fixed != nil {
 		return c.fixed
 	}
@@ -73,7 +59,7 @@ func (c *Calls) args(number uint64) json.RawMessage {
 }
 
 // Call makes one call.
-func (c *Calls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+func (c *socketCalls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
 	args := c.args(call.Number)
@@ -82,14 +68,14 @@ func (c *Calls) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	answer := traffic.Answer{Received: traffic.Volume{Messages: 1, Bytes: int64(len(result))}}
 	if err != nil {
 		c.count(err)
-		answer = failed(err)
+		answer = socketFailure(err)
 	}
 	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(args))}
 	return answer
 }
 
 // count counts a call that was not answered well.
-func (c *Calls) count(err error) {
+func (c *socketCalls) count(err error) {
 	_, isFunction := errors.AsType[*client.FunctionError](err)
 	_, isLost := errors.AsType[*client.DisconnectedError](err)
 	switch {
@@ -103,10 +89,10 @@ func (c *Calls) count(err error) {
 }
 
 // Opened returns how many connections were opened so far.
-func (c *Calls) Opened() int64 { return opened(c.sockets) }
+func (c *socketCalls) Opened() int64 { return opened(c.sockets) }
 
 // Counts returns the messages so far.
-func (c *Calls) Counts() []traffic.Count {
+func (c *socketCalls) Counts() []traffic.Count {
 	var sum client.Stats
 	for _, s := range c.sockets {
 		n := s.Stats()
@@ -128,7 +114,7 @@ func (c *Calls) Counts() []traffic.Count {
 }
 
 // String says how calls are made.
-func (c *Calls) String() string { return sockets(len(c.sockets), c.sockets[0].Protocol()) }
+func (c *socketCalls) String() string { return sockets(len(c.sockets), c.sockets[0].Protocol()) }
 
 // sockets says what calls go over.
 func sockets(n int, protocol string) string {
@@ -139,4 +125,4 @@ func sockets(n int, protocol string) string {
 }
 
 // Close ends the sockets.
-func (c *Calls) Close() { closeAll(c.sockets) }
+func (c *socketCalls) Close() { closeSockets(c.sockets) }

@@ -1,4 +1,4 @@
-package quota
+package testbed
 
 import (
 	"io/fs"
@@ -41,7 +41,7 @@ func (k *kernel) have() (names []string) {
 func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 	t.Helper()
 	before := k.have()
-	tree, err := open(root, k, os.Getpid())
+	tree, err := openGroups(root, k, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func used(t *testing.T, root fs.FS, k *kernel) (folders []string, one *Group) {
 		t.Errorf("weight: %v", weights)
 	}
 	use, counted := one.Read()
-	if want := (Use{CPU: 2500 * time.Microsecond, Throttled: 3, ThrottledFor: 1500 * time.Microsecond}); use != want || !counted {
+	if want := (GroupUse{CPU: 2500 * time.Microsecond, Throttled: 3, ThrottledFor: 1500 * time.Microsecond}); use != want || !counted {
 		t.Errorf("use %+v (%t), want %+v", use, counted, want)
 	}
 	folders = k.have()
@@ -96,7 +96,7 @@ func TestVersion1(t *testing.T) {
 func TestVersion1Together(t *testing.T) {
 	k := &kernel{folders: map[string]map[string]string{}}
 	k.addFolder("/sys/fs/cgroup/cpu,cpuacct", "1\n", "")
-	tree, err := open(proc(mountsTogether, "4:cpu,cpuacct:/\n"), k, os.Getpid())
+	tree, err := openGroups(proc(mountsTogether, "4:cpu,cpuacct:/\n"), k, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestRefused(t *testing.T) {
 		{"version 1", proc(mountsV1, "1:cpu:/\n"), v1, "no control group can be made here (open /sys/fs/cgroup/cpu: permission denied): run it as root"},
 		{"version 2", proc(mountsV2, "0::/inner\n"), container, "permission denied): run it as root, or behind `systemd-run --user --scope -p Delegate=yes`"},
 	} {
-		_, err := open(tc.root, tc.on, os.Getpid())
+		_, err := openGroups(tc.root, tc.on, os.Getpid())
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", tc.name, err)
 		}
@@ -178,7 +178,7 @@ func TestSweep(t *testing.T) {
 	for _, dir := range []string{dead, dead + "/worker-1", "/sys/fs/cgroup/cpu/" + prefix + "1-abc", "/sys/fs/cgroup/cpu/other"} {
 		k.addFolder(dir, "", "")
 	}
-	tree, err := open(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
+	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestSweep(t *testing.T) {
 func TestQuotaTooSmall(t *testing.T) {
 	k := &kernel{folders: map[string]map[string]string{}}
 	k.addFolder("/sys/fs/cgroup/cpu", "1\n", "")
-	tree, err := open(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
+	tree, err := openGroups(proc(mountsV1, "1:cpu:/\n"), k, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package socketcaller
+package lab
 
 import (
 	"context"
@@ -15,8 +15,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
-
-func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // serve starts a server with the functions of tests.
 func serve(t *testing.T) (url string) {
@@ -63,7 +61,7 @@ func TestFailed(t *testing.T) {
 		{context.Canceled, "1 given up at the end of the load"},
 		{cause, "2 gone"},
 	} {
-		a := failed(tc.err)
+		a := socketFailure(tc.err)
 		if got := fmt.Sprint(a.Code, " ", a.Message); got != tc.want {
 			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
 		}
@@ -72,7 +70,7 @@ func TestFailed(t *testing.T) {
 
 // Calls are counted by how they end, and have arguments of their own.
 func TestCalls(t *testing.T) {
-	c, err := NewCalls(t.Context(), CallOptions{URL: serve(t), URI: "test.delay", Args: `"{{.RequestNumber}}"`, Sockets: 2})
+	c, err := newSocketCalls(t.Context(), SocketLoad{URL: serve(t), URI: "test.delay", Args: `"{{.RequestNumber}}"`, Connections: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +85,7 @@ func TestCalls(t *testing.T) {
 	if got := counts(c); got != "CALL 2, ACK 2, RES 1, EXP 1" || c.Opened() != 2 {
 		t.Errorf("%s, %d opened", got, c.Opened())
 	}
-	if _, err := NewCalls(t.Context(), CallOptions{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Sockets: 50}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := newSocketCalls(t.Context(), SocketLoad{URL: "ws://127.0.0.1:1/", URI: "f", Args: "1", Connections: 50}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -95,7 +93,7 @@ func TestCalls(t *testing.T) {
 // An event is answered when all have it.
 func TestEvents(t *testing.T) {
 	url := serve(t)
-	e, err := NewEvents(t.Context(), EventOptions{URL: url, Channel: "c", Subscribers: 5, Size: 200})
+	e, err := newSocketEvents(t.Context(), SocketLoad{URL: url, Channel: "c", Subscribers: 5, Size: 200})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package podnet
+package testbed
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package quota
+package testbed
 
 import (
 	"crypto/rand"
@@ -25,7 +25,7 @@ const period = 100 * time.Millisecond
 
 // Tree is a place for control groups.
 //
-// Life: Open; ended by Close. Concurrency: one goroutine makes and ends groups; what is
+// Life: OpenGroups; ended by Close. Concurrency: one goroutine makes and ends groups; what is
 // read of them may be read by any.
 type Tree struct {
 	files files
@@ -36,12 +36,12 @@ type Tree struct {
 	made    []*Group
 }
 
-// Open finds a place where this process may make groups with a quota of CPU.
+// OpenGroups finds a place where this process may make groups with a quota of CPU.
 //
 // Errors: one line that says why there is none, and what to do.
-func Open() (*Tree, error) { return open(os.DirFS("/"), machine{}, os.Getpid()) }
+func OpenGroups() (*Tree, error) { return openGroups(os.DirFS("/"), machine{}, os.Getpid()) }
 
-func open(root fs.FS, on files, pid int) (*Tree, error) {
+func openGroups(root fs.FS, on files, pid int) (*Tree, error) {
 	t := &Tree{files: on}
 	above := cgroup.Own(root, "cpu")
 	if len(above) == 0 {

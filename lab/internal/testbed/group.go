@@ -1,4 +1,4 @@
-package quota
+package testbed
 
 import (
 	"errors"
@@ -82,9 +82,9 @@ func (g *Group) Enter() []string {
 	return append(command, "--")
 }
 
-// Use is what the processes of a group have used since it was made, those that have
+// GroupUse is what the processes of a group have used since it was made, those that have
 // ended included.
-type Use struct {
+type GroupUse struct {
 	CPU time.Duration
 	// Throttled is how many periods of 100 ms ended with the quota used up,
 	// ThrottledFor how long processes stood still for it, added up over cores.
@@ -93,7 +93,7 @@ type Use struct {
 }
 
 // Read returns it; counted is false if the CPU is not known.
-func (g *Group) Read() (u Use, counted bool) {
+func (g *Group) Read() (u GroupUse, counted bool) {
 	stat, err := g.tree.files.read(path.Join(g.folders[0], "cpu.stat"))
 	if err != nil {
 		return u, false

@@ -1,4 +1,4 @@
-package podnet
+package testbed
 
 import "net/netip"
 
@@ -15,8 +15,8 @@ const (
 // Pod returns the address of pod i, from 0 on.
 func Pod(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 244, byte(i / 250), byte(1 + i%250)}) }
 
-// Plan is what is behind the Service.
-type Plan struct {
+// PodPlan is what is behind the Service.
+type PodPlan struct {
 	// Port is that of the Service and of all pods.
 	Port uint16 `json:"port"`
 	// Pods are the addresses, of IPv4, of those that get new connections. Connections that

@@ -1,4 +1,4 @@
-package podnet
+package testbed
 
 import (
 	"encoding/binary"
@@ -41,7 +41,7 @@ func newRules() (*rules, error) {
 }
 
 // set puts a plan in the place of the last one, at once.
-func (r *rules) set(p Plan) error {
+func (r *rules) set(p PodPlan) error {
 	if len(p.Pods) > mostPods {
 		return fmt.Errorf("%d pods: want %d at most", len(p.Pods), mostPods)
 	}

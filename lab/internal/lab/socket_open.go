@@ -1,4 +1,4 @@
-package socketcaller
+package lab
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// MostSockets is the most that a load opens.
-	MostSockets = 10_000
+	// mostSockets is the most that a load opens.
+	mostSockets = 10_000
 	// atATime is how many handshakes are under way together.
 	atATime = 32
 )
 
-// open opens n sockets.
+// openSockets opens n sockets.
 //
 // Errors: the first; then none is left open.
-func open(ctx context.Context, url string, n int, o client.Options) ([]*client.Client, error) {
+func openSockets(ctx context.Context, url string, n int, o client.Options) ([]*client.Client, error) {
 	all := make([]*client.Client, n)
 	opening, ctx := errgroup.WithContext(ctx)
 	opening.SetLimit(atATime)
@@ -34,14 +34,14 @@ func open(ctx context.Context, url string, n int, o client.Options) ([]*client.C
 		})
 	}
 	if err := opening.Wait(); err != nil {
-		closeAll(all)
+		closeSockets(all)
 		return nil, err
 	}
 	return all, nil
 }
 
-// closeAll closes sockets, some at a time: each may wait for its server.
-func closeAll(all []*client.Client) {
+// closeSockets closes sockets, some at a time: each may wait for its server.
+func closeSockets(all []*client.Client) {
 	var closing errgroup.Group
 	closing.SetLimit(atATime)
 	for _, c := range all {
@@ -52,9 +52,9 @@ func closeAll(all []*client.Client) {
 	_ = closing.Wait() // closing has no error
 }
 
-// failed is the answer to a request that has ended with an error. Texts have no name and
+// socketFailure is the answer to a request that has ended with an error. Texts have no name and
 // no time in them, which would make each of them another one.
-func failed(err error) traffic.Answer {
+func socketFailure(err error) traffic.Answer {
 	code, text := codes.Unknown, err.Error()
 	refused, isRefused := errors.AsType[*client.RefusedError](err)
 	function, isFunction := errors.AsType[*client.FunctionError](err)

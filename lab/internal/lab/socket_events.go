@@ -1,4 +1,4 @@
-package socketcaller
+package lab
 
 import (
 	"context"
@@ -16,32 +16,18 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// EventOptions are what to publish, and to whom.
-type EventOptions struct {
-	// URL is "ws://HOST:PORT/PATH", or wss.
-	URL string
-	// Channel is where. Whoever else publishes there is not counted.
-	Channel string
-	// Subscribers is how many sockets have subscribed; one more publishes.
-	Subscribers int
-	// Size is the bytes of an event's arguments, LeastSize at least.
-	Size int
-	// Client is how sockets are opened.
-	Client client.Options
-}
-
-// LeastSize is the bytes that the number of an event needs.
-const LeastSize = 32
+// leastSize is the bytes that the number of an event needs.
+const leastSize = 32
 
 // subscribersQueue is what may wait for one of many subscribers, who do nothing else.
 const subscribersQueue = 256 << 10
 
-// Events publishes events. A call of it ends when all subscribers have the event; its
+// socketEvents publishes events. A call of it ends when all subscribers have the event; its
 // first message is when the first of them has it.
 //
-// Life: NewEvents; calls; Close when all have ended.
-type Events struct {
-	options     EventOptions
+// Life: newSocketEvents; calls; Close when all have ended.
+type socketEvents struct {
+	options     SocketLoad
 	run         string // tells its events from those of others
 	pad         string
 	publisher   *client.Client
@@ -65,23 +51,23 @@ type flight struct {
 }
 
 var (
-	_ traffic.Client  = (*Events)(nil)
-	_ traffic.Dialer  = (*Events)(nil)
-	_ traffic.Counter = (*Events)(nil)
+	_ traffic.Client  = (*socketEvents)(nil)
+	_ traffic.Dialer  = (*socketEvents)(nil)
+	_ traffic.Counter = (*socketEvents)(nil)
 )
 
-// NewEvents opens the sockets and subscribes.
+// newSocketEvents opens the sockets and subscribes.
 //
 // Errors: one line, for a server that cannot be reached or does not let subscribe.
-func NewEvents(ctx context.Context, o EventOptions) (*Events, error) {
-	e := &Events{options: o, run: fmt.Sprintf("%08x", uint32(time.Now().UnixNano())), flights: map[uint64]*flight{}}
-	e.pad = strings.Repeat("x", max(o.Size, LeastSize)-LeastSize)
+func newSocketEvents(ctx context.Context, o SocketLoad) (*socketEvents, error) {
+	e := &socketEvents{options: o, run: fmt.Sprintf("%08x", uint32(time.Now().UnixNano())), flights: map[uint64]*flight{}}
+	e.pad = strings.Repeat("x", max(o.Size, leastSize)-leastSize)
 	var err error
 	if e.publisher, err = client.Dial(ctx, o.URL, o.Client); err != nil {
 		return nil, err
 	}
 	o.Client.QueueBytes = subscribersQueue
-	if e.subscribers, err = open(ctx, o.URL, o.Subscribers, o.Client); err != nil {
+	if e.subscribers, err = openSockets(ctx, o.URL, o.Subscribers, o.Client); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -103,12 +89,12 @@ type published struct {
 }
 
 // args has the same number of bytes for each number.
-func (e *Events) args(number uint64) json.RawMessage {
+func (e *socketEvents) args(number uint64) json.RawMessage {
 	return fmt.Appendf(nil, `{"run":%q,"n":%d,"x":%q}`, e.run, number, e.pad)
 }
 
 // take counts what one subscriber gets.
-func (e *Events) take(s *client.Subscription) {
+func (e *socketEvents) take(s *client.Subscription) {
 	next := uint64(0)
 	for event, err := range s.All(context.Background()) {
 		now := time.Now().UnixNano()
@@ -139,7 +125,7 @@ func (e *Events) take(s *client.Subscription) {
 }
 
 // Call publishes one event.
-func (e *Events) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+func (e *socketEvents) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
 	f := &flight{all: make(chan struct{})}
@@ -150,7 +136,7 @@ func (e *Events) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 		err = receipt.Wait(ctx)
 	}
 	if err != nil {
-		return failed(err)
+		return socketFailure(err)
 	}
 	answer := traffic.Answer{Sent: traffic.Volume{Messages: 1, Bytes: int64(len(e.args(number)))}}
 	select {
@@ -170,7 +156,7 @@ func (e *Events) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 }
 
 // post hands an event over; numbers go out in their order.
-func (e *Events) post(ctx context.Context, f *flight) (uint64, *client.Receipt, error) {
+func (e *socketEvents) post(ctx context.Context, f *flight) (uint64, *client.Receipt, error) {
 	e.posting.Lock()
 	defer e.posting.Unlock()
 	number := e.number
@@ -184,17 +170,17 @@ func (e *Events) post(ctx context.Context, f *flight) (uint64, *client.Receipt, 
 }
 
 // land forgets an event.
-func (e *Events) land(number uint64) {
+func (e *socketEvents) land(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.flights, number)
 }
 
 // Opened returns how many connections were opened so far.
-func (e *Events) Opened() int64 { return opened(e.subscribers) + e.publisher.Stats().Connections }
+func (e *socketEvents) Opened() int64 { return opened(e.subscribers) + e.publisher.Stats().Connections }
 
 // Counts returns the messages so far.
-func (e *Events) Counts() []traffic.Count {
+func (e *socketEvents) Counts() []traffic.Count {
 	var dropped int64
 	for _, c := range e.subscribers {
 		dropped += c.Stats().Dropped
@@ -213,15 +199,15 @@ func (e *Events) Counts() []traffic.Count {
 }
 
 // String says how events go.
-func (e *Events) String() string {
+func (e *socketEvents) String() string {
 	return fmt.Sprintf("one publisher, %d subscribers, each with a WebSocket, %s", len(e.subscribers), e.publisher.Protocol())
 }
 
 // Close ends the sockets.
-func (e *Events) Close() {
+func (e *socketEvents) Close() {
 	if e.publisher != nil {
 		e.publisher.Close()
 	}
-	closeAll(e.subscribers)
+	closeSockets(e.subscribers)
 	e.subscribed.Wait()
 }
