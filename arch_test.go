@@ -299,12 +299,11 @@ var layers = map[string]layer{
 	},
 	// What was found, for people, and charts as SVG for docs/img.
 	"lab/internal/report": {inside: []string{"lab/internal/goal", "lab/internal/latency", "lab/internal/result", "lab/internal/stats", "lab/internal/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec"}, documented: true},
-	"lab/internal/plot":   {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	// Command lines: what is started as a process of its own.
 	"lab/cmd/...": {inside: []string{"internal/testkit/oneslot", "lab/internal/..."}, outside: anything},
 	// The pictures are simulated, with the rank itself: nothing is measured.
 	"lab/cmd/rankplot": {
-		inside: []string{"lab/internal/plot", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
+		inside: []string{"lab/internal/report", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
 		notStd: []string{"net", "os/exec"},
 	},
 	// A file becomes a plan; nothing is started.
@@ -401,6 +400,7 @@ var mutable = map[string]string{
 	"internal/config.serviceLink":    "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
+	"lab/internal/report.chartText":  "embedded files; nothing writes to them",
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",
 	"lab/internal/scenario.oneWord":  "a compiled expression",

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
-	"github.com/cabrank/cabrank/lab/internal/plot"
+	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
 const (
@@ -18,15 +18,14 @@ const (
 
 // curve is a line over the load, and what serves the calls of its points.
 type curve struct {
-	plot.Line
+	report.Line
 
 	serve func(calls []ranksim.Call, seed uint64) *ranksim.Result
 }
 
 // perfect is the line of a perfect queue for so many slots.
-func perfect(slots int, l plot.Line) curve {
-	l.Pen = plot.Dashed
-	return curve{l, func(calls []ranksim.Call, _ uint64) *ranksim.Result {
+func perfect(slots int, label string) curve {
+	return curve{level(label), func(calls []ranksim.Call, _ uint64) *ranksim.Result {
 		return ranksim.FirstCome(calls, slots, ranksim.Handlers{})
 	}}
 }
@@ -34,7 +33,7 @@ func perfect(slots int, l plot.Line) curve {
 // overLoad draws a quantile of the time in the system over the load, the mean of so many
 // seeds; full is how many slots are busy at a load of 1. Calls are the same ones at every
 // load, closer together or farther apart.
-func overLoad(c plot.Chart, quantile, full float64, n, seeds int, service ranksim.Service, curves ...curve) plot.Chart {
+func overLoad(c report.Chart, quantile, full float64, n, seeds int, service ranksim.Service, curves ...curve) report.Chart {
 	c.X.Label, c.X.Percent = "load, % of what the workers can do", true
 	first, last := int(100*c.X.From), int(100*c.X.To)
 	for percent := first; percent <= last; percent += 5 {
@@ -66,28 +65,28 @@ func overLoad(c plot.Chart, quantile, full float64, n, seeds int, service ranksi
 
 // policies compares when and by what the worker of a call is chosen: nothing else is no
 // default, but for a queue that is never full.
-func policies(e effort) plot.Chart {
+func policies(e effort) report.Chart {
 	var curves []curve
-	pens := []plot.Pen{plot.Gray, plot.Wine, plot.Green, plot.Purple, plot.Ocher, plot.Accent}
+	pens := []report.Pen{"gray", "wine", "green", "purple", "ocher", "accent"}
 	for i, balance := range []rank.Balance{rank.Random, rank.RoundRobin, rank.P2C, rank.PeakEWMA, rank.LeastRequest, rank.LateBinding} {
 		system := ranksim.System{Rank: rank.Options{QueueLength: endless, Balance: balance}, Workers: ranksim.Alike(slots, ranksim.Worker{Slots: 1})}
-		curves = append(curves, curve{plot.Line{Label: balance.String(), Pen: pens[i]}, func(calls []ranksim.Call, seed uint64) *ranksim.Result {
+		curves = append(curves, curve{named(balance.String(), pens[i]), func(calls []ranksim.Call, seed uint64) *ranksim.Result {
 			system.Seed = seed
 			return ranksim.Run(system, calls)
 		}})
 	}
-	curves = append(curves, perfect(slots, plot.Line{Label: "perfect queue"})) // on top of the line that it meets
-	return overLoad(plot.Chart{
+	curves = append(curves, perfect(slots, "perfect queue")) // on top of the line that it meets
+	return overLoad(report.Chart{
 		Title: "Late binding is as quick as a perfect queue",
-		Y:     plot.Axis{Label: "p99 of the time in the system, ms (log scale)", From: 150, To: 12_000, Log: true, Ticks: []float64{200, 500, 1000, 2000, 5000, 10_000}},
-		X:     plot.Axis{From: 0.5, To: 0.95},
+		Y:     report.Scale{Label: "p99 of the time in the system, ms (log scale)", From: 150, To: 12_000, Log: true, Ticks: []float64{200, 500, 1000, 2000, 5000, 10_000}},
+		X:     report.Scale{From: 0.5, To: 0.95},
 		Note:  "4 workers, one call at a time each. 95 % of the calls take 10 ms, 5 % take 210 ms (both exponential).",
 	}, 0.99, slots, e.calls, e.seeds, ranksim.Mixed(), curves...)
 }
 
 // slowWorker compares the default with late binding that knows no pace, where
 // one worker is much slower than the others.
-func slowWorker(e effort) plot.Chart {
+func slowWorker(e effort) report.Chart {
 	workers := ranksim.Alike(5, ranksim.Worker{Slots: 4})
 	workers[2].Slow = 10
 	const busy = 4.1 * 4 // slots of ordinary speed
@@ -103,13 +102,13 @@ func slowWorker(e effort) plot.Chart {
 		}
 		return run(rank.Options{Choose: rank.LeastLoaded}, calls)
 	}
-	return overLoad(plot.Chart{
+	return overLoad(report.Chart{
 		Title: "One worker that is ten times slower hardly shows",
-		Y:     plot.Axis{Label: "p99.9 of the time in the system, ms", To: 1050, Ticks: []float64{0, 250, 500, 750, 1000}},
-		X:     plot.Axis{From: 0.3, To: 0.9},
+		Y:     report.Scale{Label: "p99.9 of the time in the system, ms", To: 1050, Ticks: []float64{0, 250, 500, 750, 1000}},
+		X:     report.Scale{From: 0.3, To: 0.9},
 		Note:  "5 workers with 4 slots, one of them slow. Calls of 20 ms (exponential), 200 ms at the slow worker.",
 	}, 0.999, busy, e.calls, 1, ranksim.Exponential(usual),
-		curve{plot.Line{Label: "takes any free slot", Pen: plot.Wine, At: 0.38}, plain},
-		curve{plot.Line{Label: "default", Pen: plot.Accent, At: 0.38}, better},
-		perfect(4*4, plot.Line{Label: "the four others alone, a perfect queue", At: 0.38, Below: true}))
+		curve{named("takes any free slot", "wine"), plain},
+		curve{named("default", "accent"), better},
+		perfect(4*4, "the four others alone, a perfect queue"))
 }

@@ -15,7 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cabrank/cabrank/lab/internal/plot"
+	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
 func main() {
@@ -39,7 +39,7 @@ type effort struct {
 type picture struct {
 	name string
 	page string // of docs, that shows it
-	draw func(effort) plot.Chart
+	draw func(effort) report.Chart
 }
 
 func pictures() []picture {
@@ -51,6 +51,20 @@ func pictures() []picture {
 		{"scaling-step.svg", "scaling.md", step},
 		{"scaling-day.svg", "scaling.md", day},
 	}
+}
+
+// named is a line without points.
+func named(label string, pen report.Pen) report.Line {
+	return report.Line{Key: report.Key{Label: label, Pen: pen}}
+}
+
+// level is one that others are held against.
+func level(label string, points ...[2]float64) report.Line {
+	l := report.Line{Key: report.Key{Label: label, Pen: "gray", Dashed: true}}
+	for _, at := range points {
+		l.Add(at[0], at[1])
+	}
+	return l
 }
 
 // run writes all pictures to a folder, which it makes.

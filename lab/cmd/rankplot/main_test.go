@@ -73,7 +73,7 @@ func check(t *testing.T, name string, text []byte) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "polyline" {
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "path" && len(start.Attr) > 0 && strings.Contains(start.Attr[0].Value, " line") {
 			lines++
 		}
 	}

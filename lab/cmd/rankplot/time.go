@@ -6,7 +6,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/ranksim"
-	"github.com/cabrank/cabrank/lab/internal/plot"
+	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
 const (
@@ -43,7 +43,7 @@ func (t *tally) add(calls []ranksim.Call, pick func(i int) bool) {
 }
 
 // line has what is counted in each second, times a factor.
-func (t *tally) line(factor func(second int) float64, l plot.Line) plot.Line {
+func (t *tally) line(factor func(second int) float64, l report.Line) report.Line {
 	for second, n := range t {
 		l.Add(float64(second)+0.5, factor(second)*n)
 	}
@@ -64,12 +64,12 @@ func count(rounds int, draw func(seed uint64) []ranksim.Call, one, other ranksim
 	return all, byOne, byOther
 }
 
-func timeAxis() plot.Axis {
-	return plot.Axis{Label: "time, s", To: shown.Seconds(), Ticks: []float64{0, 10, 20, 30, 40, 50}}
+func timeAxis() report.Scale {
+	return report.Scale{Label: "time, s", To: shown.Seconds(), Ticks: []float64{0, 10, 20, 30, 40, 50}}
 }
 
 // overload compares the default with a plain queue in a burst.
-func overload(e effort) plot.Chart {
+func overload(e effort) report.Chart {
 	const begin, end, ordinary, factor = 5 * time.Second, 35 * time.Second, 0.7, 1.4
 	plain := defaults()
 	plain.Rank.Admit, plain.Rank.Order = rank.BoundedLength, rank.FIFO
@@ -81,23 +81,23 @@ func overload(e effort) plot.Chart {
 		}.Draw()
 	}, defaults(), plain)
 	mean := func(int) float64 { return 1 / float64(e.rounds) }
-	return plot.Chart{
+	return report.Chart{
 		Title: "An overloaded service goes on answering in time",
 		Note:  "Handlers run on when their caller has gone, as in Ruby. Lines go by the moment at which calls came.",
 		X:     timeAxis(),
-		Y:     plot.Axis{Label: "calls per second that are answered within 500 ms", To: 340, Ticks: []float64{0, 100, 200, 300}},
-		Band:  plot.Band{From: begin.Seconds(), To: end.Seconds(), Label: "1.4 times the capacity for 30 s"},
-		Lines: []plot.Line{
-			all.line(mean, plot.Line{Label: "calls that come", Pen: plot.Gray, At: 9, Below: true}),
-			{Label: "capacity", Pen: plot.Dashed, At: 44, Points: []plot.Point{{X: 0, Y: capacity}, {X: shown.Seconds(), Y: capacity}}},
-			late.line(mean, plot.Line{Label: "first come, first served, nothing shed", Pen: plot.Wine, At: 12}),
-			kept.line(mean, plot.Line{Label: "default", Pen: plot.Accent, At: 9, Below: true}),
+		Y:     report.Scale{Label: "calls per second that are answered within 500 ms", To: 340, Ticks: []float64{0, 100, 200, 300}},
+		Band:  report.Event{From: begin.Seconds(), To: end.Seconds(), Label: "1.4 times the capacity for 30 s"},
+		Lines: []report.Line{
+			all.line(mean, named("calls that come", "gray")),
+			level("capacity", [2]float64{0, capacity}, [2]float64{shown.Seconds(), capacity}),
+			late.line(mean, named("first come, first served, nothing shed", "wine")),
+			kept.line(mean, named("default", "accent")),
 		},
 	}
 }
 
 // shares lets a heavy caller begin and end beside a light one.
-func shares(e effort) plot.Chart {
+func shares(e effort) report.Chart {
 	const begin, end = 10 * time.Second, 40 * time.Second
 	apart := defaults()
 	apart.Accounts = make([]rank.Terms, 2)
@@ -113,15 +113,15 @@ func shares(e effort) plot.Chart {
 		})
 	}, apart, defaults())
 	percent := func(second int) float64 { return 100 / max(all[second], 1) }
-	return plot.Chart{
+	return report.Chart{
 		Title: "A caller who asks for too much does not crowd out the others",
 		Note:  "4 workers, one call at a time each. The light caller asks for 30 % of what they can do.",
 		X:     timeAxis(),
-		Y:     plot.Axis{Label: "calls of the light caller that are answered within 1 s, %", To: 115, Ticks: []float64{0, 25, 50, 75, 100}},
-		Band:  plot.Band{From: begin.Seconds(), To: end.Seconds(), Label: "the heavy caller asks for 3 times the capacity"},
-		Lines: []plot.Line{
-			common.line(percent, plot.Line{Label: "one account for both (fair.key: none)", Pen: plot.Wine, At: 14, Below: true}),
-			fair.line(percent, plot.Line{Label: "a share for each caller (default)", Pen: plot.Accent, At: 14, Below: true}),
+		Y:     report.Scale{Label: "calls of the light caller that are answered within 1 s, %", To: 115, Ticks: []float64{0, 25, 50, 75, 100}},
+		Band:  report.Event{From: begin.Seconds(), To: end.Seconds(), Label: "the heavy caller asks for 3 times the capacity"},
+		Lines: []report.Line{
+			common.line(percent, named("one account for both (fair.key: none)", "wine")),
+			fair.line(percent, named("a share for each caller (default)", "accent")),
 		},
 	}
 }
