@@ -335,7 +335,7 @@ var layers = map[string]layer{
 	// What is called, and with which bytes; calls are made by others.
 	"lab/internal/method": {
 		inside:  []string{"internal/schema", "internal/spelling"},
-		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/bufbuild/protocompile", "github.com/go-json-experiment/json"},
 		notStd:  []string{"os/exec", "text/template", "html/template"}, documented: true,
 	},
 

@@ -8,6 +8,6 @@
 // says.
 //
 // A template is cut into JSON documents (template.go), each of which is read once with
-// samples in place of its placeholders, and checked (walk.go). A document without
-// placeholders is encoded then; any other is filled in and read anew for each call.
+// numbers in place of its placeholders, which are looked for in the message (check.go). A
+// document without any is encoded then; any other is filled in and read for each call.
 package method

@@ -5,16 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
-
-	"github.com/cabrank/cabrank/internal/schema"
 )
 
 const (
@@ -162,25 +158,15 @@ func (r *Requests) read(d document) (message, error) {
 	if len(d.inside()) > maxHoles {
 		return message{}, d.faultAt(d.begin, "a request with more than %d placeholders", maxHoles)
 	}
-	sample := d.sample[d.begin:d.end]
-	encoded, err := r.encode(sample)
+	m, err := r.parse(d.sample[d.begin:d.end])
 	if err != nil {
-		fault := schema.Plain(err)
-		offset := -1
-		if found := regexp.MustCompile(`\(line (\d+):(\d+)\): `).FindStringSubmatchIndex(fault); found != nil {
-			line, _ := strconv.Atoi(fault[found[2]:found[3]])
-			column, _ := strconv.Atoi(fault[found[4]:found[5]])
-			offset, fault = d.begin+offsetOf(sample, line, column), fault[found[1]:]
-		}
-		if err := d.check(r.input, r.types, offset, fault); err != nil {
-			return message{}, err
-		}
-		return message{}, d.faultAt(max(offset, d.begin), "%s", schema.OneLine(fault))
+		return message{}, d.fault(err, r.input)
 	}
 	if len(d.inside()) == 0 {
-		return message{ready: encoded}, nil
+		encoded, err := r.encode(m)
+		return message{ready: encoded}, err
 	}
-	return message{template: d}, d.check(r.input, r.types, -1, "")
+	return message{template: d}, d.check(m, r.types)
 }
 
 // offsetOf returns the offset of a line and a column that counts characters.
@@ -197,12 +183,14 @@ func offsetOf(text []byte, line, column int) int {
 	return len(text)
 }
 
-// encode turns JSON into a message as it is sent.
-func (r *Requests) encode(text []byte) ([]byte, error) {
+// parse reads a message from JSON.
+func (r *Requests) parse(text []byte) (*dynamicpb.Message, error) {
 	m := dynamicpb.NewMessage(r.input)
-	if err := (protojson.UnmarshalOptions{Resolver: r.types, RecursionLimit: maxDepth}).Unmarshal(text, m); err != nil {
-		return nil, err
-	}
+	return m, protojson.UnmarshalOptions{Resolver: r.types, RecursionLimit: maxDepth}.Unmarshal(text, m)
+}
+
+// encode returns a message as it is sent.
+func (r *Requests) encode(m *dynamicpb.Message) ([]byte, error) {
 	if !r.JSON {
 		return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	}
@@ -230,11 +218,13 @@ func (r *Requests) Messages(number uint64) [][]byte {
 		if all[i] = m.ready; m.ready != nil {
 			continue
 		}
-		encoded, err := r.encode(m.template.fill(spot{seed: r.Seed, call: number, message: uint64(i)}))
+		filled, err := r.parse(m.template.fill(spot{seed: r.Seed, call: number, message: uint64(i)}))
+		if err == nil {
+			all[i], err = r.encode(filled)
+		}
 		if err != nil {
 			panic("internal error: a request was checked, and is none: " + err.Error()) //nolint:forbidigo // document.check lets no placeholder stand where one of its values could not
 		}
-		all[i] = encoded
 	}
 	return all
 }

@@ -83,16 +83,3 @@ func (t *resolver) FindExtensionByNumber(message protoreflect.FullName, number p
 	}
 	return found, err
 }
-
-// fieldOf returns the field that a name in JSON stands for, or nil.
-func (t *resolver) fieldOf(parent protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
-	if strings.HasPrefix(name, "[") {
-		if found, err := t.FindExtensionByName(protoreflect.FullName(strings.Trim(name, "[]"))); err == nil {
-			return found.TypeDescriptor()
-		}
-	}
-	if field := parent.Fields().ByJSONName(name); field != nil {
-		return field
-	}
-	return parent.Fields().ByTextName(name)
-}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cabrank/cabrank/internal/schema"
@@ -27,13 +26,10 @@ const (
 
 // template is a text with its placeholders found.
 type template struct {
-	name  string // for errors: a flag or a file
-	text  []byte // as it was written
-	holes []hole // in the order of the text
-	// masked and sample are JSON of the same length. In place of each placeholder there is
-	// a number: ones, which tell what stands beside it, or 1e000, which fits wherever a
-	// placeholder does.
-	masked, sample []byte
+	name   string // for errors: a flag or a file
+	text   []byte // as it was written
+	holes  []hole // in the order of the text
+	sample []byte // JSON of the same length, with marks in place of placeholders
 }
 
 // hole is where a placeholder stands.
@@ -66,7 +62,7 @@ func readTemplate(name string, text []byte) (*template, error) {
 	if len(text) > maxTemplateBytes {
 		return nil, fmt.Errorf("%s: has %d bytes, at most %d are allowed", name, len(text), maxTemplateBytes)
 	}
-	t := &template{name: name, text: text, masked: bytes.Clone(text), sample: bytes.Clone(text)}
+	t := &template{name: name, text: text, sample: bytes.Clone(text)}
 	for i := 0; i < len(text); i++ {
 		switch rest := text[i:]; {
 		case bytes.HasPrefix(rest, []byte(`\u`)):
@@ -96,18 +92,17 @@ func (t *template) readHole(begin int) (end int, err error) {
 	}
 	end = begin + len(inside) + 4
 	t.holes = append(t.holes, hole{placeholder: p, begin: begin, end: end})
-	copy(t.masked[begin:end], strings.Repeat("1", end-begin))
-	copy(t.sample[begin:end], "1e"+strings.Repeat("0", end-begin-2))
+	copy(t.sample[begin:end], mark(len(t.holes), end-begin))
 	return end, nil
 }
 
 // isArray reports whether a document is a list.
-func (d document) isArray() bool { return d.masked[d.begin] == '[' }
+func (d document) isArray() bool { return d.sample[d.begin] == '[' }
 
 // cut returns the values that stand side by side in a part of the text, by lines or not,
 // or in the array that it is.
 func (d document) cut(array bool) (all []document, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(d.masked[d.begin:d.end]))
+	decoder := json.NewDecoder(bytes.NewReader(d.sample[d.begin:d.end]))
 	if array {
 		_, _ = decoder.Token() // the bracket
 	}
@@ -129,7 +124,13 @@ func (d document) cut(array bool) (all []document, err error) {
 
 func (d document) notJSON(err error) error {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return d.faultAt(d.begin+int(max(syntax.Offset-1, 0)), "not JSON: %s", schema.OneLine(syntax.Error()))
+		offset := d.begin + int(max(syntax.Offset-1, 0))
+		for _, h := range d.holes {
+			if h.begin < offset && offset <= h.end {
+				return d.faultAt(h.begin, "%s is a number of its own: nothing can stand beside it, but in a text", h.name)
+			}
+		}
+		return d.faultAt(offset, "not JSON: %s", schema.OneLine(syntax.Error()))
 	}
 	return d.faultAt(len(d.text), "not JSON: it ends in the middle of a value")
 }
