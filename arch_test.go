@@ -229,12 +229,7 @@ var layers = map[string]layer{
 	},
 	"lab/internal/connectcaller": {
 		inside:  []string{"lab/internal/caller", "lab/internal/traffic"},
-		outside: []string{"connectrpc.com/connect", "google.golang.org/protobuf/proto"},
-		notStd:  []string{"os", "os/exec"}, documented: true,
-	},
-	"lab/internal/httpcaller": {
-		inside:  []string{"lab/internal/caller", "lab/internal/traffic"},
-		outside: []string{"google.golang.org/grpc/codes"},
+		outside: []string{"connectrpc.com/connect", "google.golang.org/grpc/codes", "google.golang.org/protobuf/proto"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
 	// What was asked of a load. Whoever searches hands in what makes the calls.
@@ -246,11 +241,6 @@ var layers = map[string]layer{
 		outside: []string{"gonum.org/v1/gonum/stat"},
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
-	},
-	// Arms of a scenario that are simulated beside those that run.
-	"lab/internal/simulated": {
-		inside: []string{"lab/internal/...", "internal/rank", "internal/ranksim"}, outside: []string{"google.golang.org/grpc"},
-		notStd: []string{"os", "os/exec"}, documented: true,
 	},
 	// The raw client and its backends.
 	"lab/internal/load": {
@@ -308,7 +298,7 @@ var layers = map[string]layer{
 	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
+		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
 		notStd: []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
 	// The worker that comes with the lab.
@@ -320,17 +310,17 @@ var layers = map[string]layer{
 	"lab/internal/work/...": {outside: anything},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/httpcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.
 	"lab/internal/trial": {
 		inside: []string{
-			"internal/testkit/oneslot", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
+			"internal/rank", "internal/ranksim", "internal/testkit/oneslot", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
 			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
 			"lab/internal/traffic", "lab/internal/work/workerpb",
 		},
-		outside: []string{"google.golang.org/protobuf"}, documented: true,
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"lab/internal/method": {

@@ -22,7 +22,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
-	"github.com/cabrank/cabrank/lab/internal/simulated"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/trial"
 )
@@ -204,7 +203,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 		return err
 	}
 	defer forget()
-	if err := simulated.Check(placed); err != nil {
+	if err := trial.CheckSimulated(placed); err != nil {
 		return cli.UsageError(fmt.Errorf("%s: %w", s.Name, err))
 	}
 	debug.SetGCPercent(labGCPercent)
@@ -228,7 +227,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	if err := os.MkdirAll(programs.Logs, 0o755); err != nil {
 		return cli.UsageError(fmt.Errorf("--out: %w", err))
 	}
-	arms := simulated.New(placed, trial.Rigs(programs, placed), trial.Hire, generator)
+	arms := trial.NewArms(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
 		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),

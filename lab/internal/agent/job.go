@@ -13,7 +13,7 @@ type Job struct {
 	// Target is what is dialed, as caller.Options has it.
 	Target string `json:"target"`
 	// Path is what is asked for in HTTP requests, in place of gRPC calls, and Ready what
-	// is answered when the target can work, as httpcaller.Options has both. What follows
+	// is answered when the target can work, as connectcaller.GatewayOptions has both. What follows
 	// of the method and the connections has no meaning then.
 	Path  string `json:"path,omitempty"`
 	Ready string `json:"ready,omitempty"`

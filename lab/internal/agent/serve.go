@@ -20,7 +20,6 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
-	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
@@ -164,7 +163,7 @@ func (j *Job) any(ctx context.Context) (client, error) {
 	case j.Path == "":
 		return j.client(ctx)
 	}
-	c, err := httpcaller.New(httpcaller.Options{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
+	c, err := connectcaller.NewGateway(connectcaller.GatewayOptions{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
-// Package connectcaller makes calls by Connect, gRPC-Web and gRPC with connect-go, beside
-// package caller, which makes gRPC calls with grpc-go.
+// Package connectcaller makes the calls that net/http carries, beside package caller, which
+// makes gRPC calls with grpc-go: by Connect, gRPC-Web and gRPC with connect-go, and as plain
+// requests to a gateway (Gateway).
 //
 // For returns the client that suits a Way: that of package caller for what is plain gRPC,
 // a Client of this package for all else. Ready asks once whether the server understands

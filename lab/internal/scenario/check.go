@@ -12,7 +12,6 @@ import (
 	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/internal/strictyaml"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
-	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -53,7 +52,7 @@ func (h *HTTP) Check(n strictyaml.Node) {
 		h.Ready = h.Path
 	}
 	for _, path := range []string{h.Path, h.Ready} {
-		if err := httpcaller.Check(path); err != nil {
+		if err := connectcaller.CheckPath(path); err != nil {
 			n.Fault("", err.Error(), "")
 			return
 		}

@@ -83,7 +83,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if err != nil {
 		return nil, err
 	}
-	if _, virtual := stand.(Virtual); !virtual {
+	if _, is := stand.(*virtual); !is { // what others do changes nothing in virtual time
 		b.Noise = noise()
 	}
 	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)

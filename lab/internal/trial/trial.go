@@ -33,9 +33,6 @@ type Stand interface { //nolint:interfacebloat // the life of processes
 	Close()
 }
 
-// Virtual is a Stand in virtual time: what others do on the machine changes nothing.
-type Virtual interface{ Virtual() }
-
 // Starter starts the processes of an arm as they are at a load. When it returns all of
 // them answer.
 //

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/lab/internal/httpcaller"
+	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/test/real/harness"
@@ -38,7 +38,7 @@ func TestGateway(t *testing.T) {
 	for _, kind := range []rig.Kind{rig.None, rig.DNS, rig.Cabrank} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := start(t, fibonacci(t, 2, kind))
-			client, err := httpcaller.New(httpcaller.Options{
+			client, err := connectcaller.NewGateway(connectcaller.GatewayOptions{
 				Address: r.Gateway(), Path: "/fibonacci/random?iterations=100&output=false&fibo_start=500&fibo_end=500", Ready: "/fibonacci",
 			})
 			if err != nil {

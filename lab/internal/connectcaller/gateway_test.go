@@ -1,4 +1,4 @@
-package httpcaller_test
+package connectcaller
 
 import (
 	"context"
@@ -13,18 +13,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/httpcaller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-func TestMain(m *testing.M) { testkit.VerifyMain(m) }
-
-func start(t *testing.T, handle http.HandlerFunc, path string) *httpcaller.Client {
+func startGateway(t *testing.T, handle http.HandlerFunc, path string) *Gateway {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	c, err := httpcaller.New(httpcaller.Options{Address: server.Listener.Addr().String(), Path: path, Ready: "/healthz", Seed: 7})
+	c, err := NewGateway(GatewayOptions{Address: server.Listener.Addr().String(), Path: path, Ready: "/healthz", Seed: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +29,8 @@ func start(t *testing.T, handle http.HandlerFunc, path string) *httpcaller.Clien
 }
 
 // A request carries its number and the seed; its answer names several workers.
-func TestCall(t *testing.T) {
-	c := start(t, func(w http.ResponseWriter, r *http.Request) {
+func TestGatewayCall(t *testing.T) {
+	c := startGateway(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Calls-By-Server", "a=3, b=2,c=x, =0")
 		fmt.Fprint(w, r.URL.String())
 	}, "/fibonacci/random?iterations=5&seed={{.Seed}}-{{.RequestNumber}}")
@@ -51,12 +47,12 @@ func TestCall(t *testing.T) {
 }
 
 // Each status of HTTP has one of gRPC, and the first line is kept.
-func TestFailures(t *testing.T) {
+func TestGatewayFailures(t *testing.T) {
 	for status, want := range map[int]codes.Code{
 		400: codes.InvalidArgument, 404: codes.Unimplemented, 429: codes.ResourceExhausted, 500: codes.Internal,
 		502: codes.Internal, 503: codes.Unavailable, 504: codes.DeadlineExceeded, 302: codes.Unknown,
 	} {
-		c := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		c := startGateway(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(status)
 			fmt.Fprintf(w, "20 of 100 calls failed\n%s", strings.Repeat("x", 1<<20))
@@ -69,9 +65,9 @@ func TestFailures(t *testing.T) {
 }
 
 // A request ends at its deadline, and when the load gives it up.
-func TestCallEnds(t *testing.T) {
+func TestGatewayCallEnds(t *testing.T) {
 	release := make(chan struct{})
-	c := start(t, func(_ http.ResponseWriter, r *http.Request) {
+	c := startGateway(t, func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
@@ -90,9 +86,9 @@ func TestCallEnds(t *testing.T) {
 }
 
 // Ready waits for a gateway that does not work yet, and says what it answers.
-func TestReady(t *testing.T) {
+func TestGatewayReady(t *testing.T) {
 	var asked atomic.Int64
-	c := start(t, func(w http.ResponseWriter, r *http.Request) {
+	c := startGateway(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" || asked.Add(1) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintln(w, "not yet")
@@ -110,14 +106,14 @@ func TestReady(t *testing.T) {
 }
 
 // Nobody is there: every call is UNAVAILABLE with a text that does not differ.
-func TestNobodyThere(t *testing.T) {
+func TestGatewayNobodyThere(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	c, err := httpcaller.New(httpcaller.Options{Address: address, Path: "/?n={{.RequestNumber}}"})
+	c, err := NewGateway(GatewayOptions{Address: address, Path: "/?n={{.RequestNumber}}"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,15 +124,15 @@ func TestNobodyThere(t *testing.T) {
 }
 
 // What cannot be is told before anything is asked for.
-func TestWrongOptions(t *testing.T) {
-	for _, o := range []httpcaller.Options{
+func TestGatewayWrongOptions(t *testing.T) {
+	for _, o := range []GatewayOptions{
 		{Address: "localhost", Path: "/"},
 		{Address: "localhost:1", Path: "fibonacci"},
 		{Address: "localhost:1", Path: "http://elsewhere/"},
 		{Address: "localhost:1", Path: "/a b"},
 		{Address: "localhost:1", Path: "/?n={{.UUID}}"},
 	} {
-		if _, err := httpcaller.New(o); err == nil || strings.Contains(err.Error(), "\n") {
+		if _, err := NewGateway(o); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package simulated
+package trial
 
 import (
 	"math"
@@ -11,10 +11,10 @@ import (
 )
 
 // always is workers whose calls take one time, an echo of 1 ms included.
-func always(d time.Duration, workers int) *stand {
+func always(d time.Duration, workers int) *virtual {
 	took := latency.New()
 	took.Record(d)
-	return &stand{service: &service{echo: time.Millisecond, took: took, top: 1}, workers: workers, slots: 1}
+	return &virtual{service: &service{echo: time.Millisecond, took: took, top: 1}, workers: workers, slots: 1}
 }
 
 // Two slots and calls that come every 10 ms: those of 15 ms do not wait, those of 30 ms
@@ -57,7 +57,7 @@ func TestTheory(t *testing.T) {
 	for i := range 50_000 {
 		exponential.Record(time.Duration(-math.Log1p(-(float64(i)+0.5)/50_000) * float64(mean)))
 	}
-	s := &stand{service: &service{took: exponential, top: 1}, workers: 4, slots: 1}
+	s := &virtual{service: &service{took: exponential, top: 1}, workers: 4, slots: 1}
 	for balance, want := range map[rank.Balance]struct{ mean, p99 float64 }{
 		rank.LateBinding: {1.7455, 6.893}, rank.Random: {5, 5 * math.Log(100)},
 	} {

@@ -1,4 +1,4 @@
-package simulated
+package trial
 
 import (
 	"cmp"
@@ -43,7 +43,7 @@ func balanceOf(policy string) (rank.Balance, error) {
 
 // system is workers behind a policy. Handlers run to their end when their caller has gone,
 // as those of Ruby and of Python's threads do.
-func (s *stand) system(seed uint64) ranksim.System {
+func (s *virtual) system(seed uint64) ranksim.System {
 	system := ranksim.System{Rank: rank.Options{Balance: s.balance}, Seed: seed}
 	worker := ranksim.Worker{Slots: s.slots, RunsOn: true, OnCancel: rank.Hold}
 	if s.balance == rank.LateBinding {
@@ -61,7 +61,7 @@ func (s *stand) system(seed uint64) ranksim.System {
 // ones would have measured.
 //
 // Errors: one line, for a template that is none of the method's.
-func (s *stand) replay(plan traffic.Plan) (*traffic.Record, error) {
+func (s *virtual) replay(plan traffic.Plan) (*traffic.Record, error) {
 	takes, err := s.service.times(context.Background(), plan.Seed)
 	if err != nil {
 		return nil, err

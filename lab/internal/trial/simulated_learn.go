@@ -1,4 +1,4 @@
-package simulated
+package trial
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/trial"
 )
 
 const (
@@ -49,13 +48,13 @@ type service struct {
 }
 
 // times returns how long the call of a number takes, echo included.
-func (s *service) times(ctx context.Context, seed uint64) (trial.Times, error) {
+func (s *service) times(ctx context.Context, seed uint64) (Times, error) {
 	if s.data == "" {
 		return func(number uint64) time.Duration {
 			return s.took.At(s.top * rand.New(rand.NewPCG(seed, number)).Float64())
 		}, nil
 	}
-	work, err := trial.TimesOf(ctx, s.data, seed)
+	work, err := TimesOf(ctx, s.data, seed)
 	return func(number uint64) time.Duration { return work(number) + s.beside }, err
 }
 
@@ -79,7 +78,7 @@ func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 	l := &service{echo: answers.At(0.5)}
 	job := agent.Job{Method: s.Method, Proto: s.Proto, Imports: s.Imports, Data: s.Data, Messages: s.Messages, Metadata: s.Metadata}
 	options := traffic.Options{Callers: slots, Seed: s.Seed}
-	if s.Method == trial.WorkMethod {
+	if s.Method == WorkMethod {
 		l.data, options.Calls = s.Data, knownCalls
 	} else {
 		options.Warmup = a.measured / 5
@@ -93,7 +92,7 @@ func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 }
 
 // call makes a load on a worker.
-func (a *Arms) call(ctx context.Context, worker trial.Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
+func (a *Arms) call(ctx context.Context, worker Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
 	o.Duration = a.measured
 	plan, err := o.Plan()
 	if err != nil {
@@ -133,7 +132,7 @@ func (s *service) read(ctx context.Context, r *traffic.Record, slots int, seed u
 	s.top = 1 - min(float64(slots)/float64(n), mostFailed)
 	what := fmt.Sprintf("the times of one worker: %d calls, %d at a time, with %v for an echo", n, slots, s.echo.Round(10*time.Microsecond))
 	if s.data != "" {
-		work, err := trial.TimesOf(ctx, s.data, seed)
+		work, err := TimesOf(ctx, s.data, seed)
 		if err != nil {
 			return err
 		}
@@ -147,7 +146,7 @@ func (s *service) read(ctx context.Context, r *traffic.Record, slots int, seed u
 
 // beside is what the first calls of a load took longer than their work: the median of what
 // nine quantiles differ by, for at any one of them there may be a step.
-func beside(took *latency.Histogram, work trial.Times) time.Duration {
+func beside(took *latency.Histogram, work Times) time.Duration {
 	known := latency.New()
 	for number := range took.Count() {
 		known.Record(work(uint64(number)))

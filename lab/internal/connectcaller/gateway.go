@@ -1,13 +1,4 @@
-// Package httpcaller makes the calls of a load as HTTP requests to a gateway: a program
-// that makes gRPC calls for each of them, as the front of examples/fibonacci does.
-//
-// Start from New; Ready waits for the gateway, Call makes a request.
-//
-//   - A request is a GET; {{.RequestNumber}} and {{.Seed}} in its path are filled in.
-//   - Its status becomes one of gRPC, 503 UNAVAILABLE for example; the first line of a
-//     failure is its message.
-//   - X-Calls-By-Server, "a=3, b=2", says who has answered the calls behind it.
-package httpcaller
+package connectcaller
 
 import (
 	"bufio"
@@ -33,12 +24,13 @@ const (
 	mostLine = 300
 	// mostWorkers is how many names are read of one answer.
 	mostWorkers = 100
-	// askEvery is how often Ready asks a gateway that does not answer.
-	askEvery = 20 * time.Millisecond
+	// askGatewayEvery is how often Ready asks a gateway that does not answer.
+	askGatewayEvery = 20 * time.Millisecond
 )
 
-// Options are what to ask for.
-type Options struct {
+// GatewayOptions are what to ask a gateway for: a program that makes gRPC calls for each
+// request, as the front of examples/fibonacci does.
+type GatewayOptions struct {
 	// Address is the gateway's, host:port.
 	Address string
 	// Path is what is asked for, with its query.
@@ -49,34 +41,40 @@ type Options struct {
 	Seed uint64
 }
 
-// Client makes requests, each over a connection of its own: so do curl and ab.
+// Gateway makes requests to a gateway, each over a connection of its own: so do curl and
+// ab.
 //
-// Life: New; Ready if wanted; calls; Close when all have ended.
-type Client struct {
+//   - A request is a GET; {{.RequestNumber}} and {{.Seed}} in its path are filled in.
+//   - Its status becomes one of gRPC, 503 UNAVAILABLE for example; the first line of a
+//     failure is its message.
+//   - X-Calls-By-Server, "a=3, b=2", says who has answered the calls behind it.
+//
+// Life: NewGateway; Ready if wanted; calls; Close when all have ended.
+type Gateway struct {
 	caller.Dialer
 
-	options Options
+	options GatewayOptions
 	client  http.Client
 }
 
 var (
-	_ traffic.Client = (*Client)(nil)
-	_ traffic.Dialer = (*Client)(nil)
+	_ traffic.Client = (*Gateway)(nil)
+	_ traffic.Dialer = (*Gateway)(nil)
 )
 
-// New returns a client, which has not asked for anything.
+// NewGateway returns a client, which has not asked for anything.
 //
 // Errors: one line, for an address or a path that cannot be.
-func New(o Options) (*Client, error) {
+func NewGateway(o GatewayOptions) (*Gateway, error) {
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, fmt.Errorf("gateway %.80q: want host:port", o.Address)
 	}
 	for _, path := range []string{o.Path, o.Ready} {
-		if err := Check(path); path != "" && err != nil {
+		if err := CheckPath(path); path != "" && err != nil {
 			return nil, err
 		}
 	}
-	c := &Client{options: o}
+	c := &Gateway{options: o}
 	c.client.Transport = &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, Proxy: nil, DialContext: c.Dial,
 	}
@@ -84,9 +82,9 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Check says in a line what is wrong with a path, or nil.
-func Check(path string) error {
-	filled := Options{Path: path}.path(0)
+// CheckPath says in a line what is wrong with a path, or nil.
+func CheckPath(path string) error {
+	filled := GatewayOptions{Path: path}.path(0)
 	u, err := url.ParseRequestURI(filled)
 	if err != nil || u.Host != "" || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " #") {
 		return fmt.Errorf("path %.120q: want one such as /fibonacci?n={{.RequestNumber}}", path)
@@ -97,7 +95,7 @@ func Check(path string) error {
 	return nil
 }
 
-func (o Options) path(number uint64) string {
+func (o GatewayOptions) path(number uint64) string {
 	return strings.NewReplacer(
 		"{{.RequestNumber}}", strconv.FormatUint(number, 10), "{{.Seed}}", strconv.FormatUint(o.Seed, 10),
 	).Replace(o.Path)
@@ -106,12 +104,12 @@ func (o Options) path(number uint64) string {
 // Ready returns when the gateway answers with 200.
 //
 // Errors: one line with its last answer, when ctx ends.
-func (c *Client) Ready(ctx context.Context) error {
+func (c *Gateway) Ready(ctx context.Context) error {
 	path := c.options.Ready
 	if path == "" {
 		path = c.options.path(0)
 	}
-	again := time.NewTicker(askEvery)
+	again := time.NewTicker(askGatewayEvery)
 	defer again.Stop()
 	var last traffic.Answer
 	for {
@@ -131,31 +129,31 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // String says how calls are made.
-func (c *Client) String() string { return "HTTP requests, each over a connection of its own" }
+func (c *Gateway) String() string { return "HTTP requests, each over a connection of its own" }
 
 // Close ends the connections.
-func (c *Client) Close() { c.client.CloseIdleConnections() }
+func (c *Gateway) Close() { c.client.CloseIdleConnections() }
 
 // Call makes one request.
-func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+func (c *Gateway) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	ctx, cancel := call.Bound(ctx)
 	defer cancel()
 	return c.get(ctx, c.options.path(call.Number))
 }
 
-func (c *Client) get(ctx context.Context, path string) traffic.Answer {
+func (c *Gateway) get(ctx context.Context, path string) traffic.Answer {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.options.Address+path, http.NoBody)
 	if err != nil {
 		return traffic.Answer{Code: uint32(codes.InvalidArgument), Message: err.Error()}
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return failed(ctx, err)
+		return unanswered(ctx, err)
 	}
 	defer response.Body.Close()
 	answer := traffic.Answer{
 		Sent: traffic.Volume{Messages: 1}, Workers: workers(response.Header.Get("X-Calls-By-Server")),
-		Code: uint32(Code(response.StatusCode)),
+		Code: uint32(CodeOf(response.StatusCode)),
 	}
 	body := bufio.NewReaderSize(response.Body, mostLine)
 	if answer.Code != 0 {
@@ -166,13 +164,13 @@ func (c *Client) get(ctx context.Context, path string) traffic.Answer {
 	n, err := io.Copy(io.Discard, body)
 	answer.Received = traffic.Volume{Messages: 1, Bytes: n}
 	if err != nil && answer.Code == 0 {
-		return failed(ctx, err)
+		return unanswered(ctx, err)
 	}
 	return answer
 }
 
-// failed is the answer to a request that was not answered.
-func failed(ctx context.Context, err error) traffic.Answer {
+// unanswered is the answer to a request that was not answered.
+func unanswered(ctx context.Context, err error) traffic.Answer {
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // without the URL, which differs from call to call
 	}
@@ -186,8 +184,8 @@ func failed(ctx context.Context, err error) traffic.Answer {
 	return answer
 }
 
-// Code is the status of gRPC for one of HTTP.
-func Code(status int) codes.Code {
+// CodeOf is the status of gRPC for one of HTTP.
+func CodeOf(status int) codes.Code {
 	switch status {
 	case http.StatusOK, http.StatusNoContent:
 		return codes.OK

@@ -1,4 +1,4 @@
-package simulated
+package trial
 
 import (
 	"context"
@@ -8,26 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/agent"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/trial"
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
-
-// A generator is this program with one word.
-func TestMain(m *testing.M) {
-	if len(os.Args) != 2 || os.Args[1] != "agent" {
-		testkit.VerifyMain(m)
-		return
-	}
-	if err := agent.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
-		panic(err)
-	}
-}
 
 const file = `
 name: sleepers
@@ -43,15 +30,6 @@ loads:
   - {rate: 200, arrivals: poisson, duration: 20s, timeout: 5s}
 `
 
-func parsed(t *testing.T, text string) *scenario.Scenario {
-	t.Helper()
-	s, err := scenario.Parse("x.yml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // alone is a worker in this process, in place of one that is started.
 type alone struct {
 	address string
@@ -66,7 +44,7 @@ func (a *alone) Close()                           { a.closed() }
 
 func (a *alone) Do(context.Context, scenario.Event) (string, error) { return "", nil }
 
-func startAlone(t *testing.T, slots int) trial.Stand {
+func startAlone(t *testing.T, slots int) Stand {
 	t.Helper()
 	w, err := work.New(work.Options{Addr: "127.0.0.1:0", Name: "w", Slots: slots, Full: work.Refuse})
 	if err != nil {
@@ -86,13 +64,13 @@ func startAlone(t *testing.T, slots int) trial.Stand {
 // arms are those of a scenario whose worker is in this process.
 func arms(t *testing.T, s *scenario.Scenario, started *int) *Arms {
 	t.Helper()
-	all := New(s, func(_ context.Context, arm *scenario.Arm, _ *scenario.Load) (trial.Stand, error) {
+	all := NewArms(s, func(_ context.Context, arm *scenario.Arm, _ *scenario.Load) (Stand, error) {
 		*started++
 		if arm.Front.Kind != scenario.FrontNone || arm.Workers.Count != 1 {
 			t.Errorf("started %+v", arm)
 		}
 		return startAlone(t, arm.Workers.Slots), nil
-	}, trial.Hire, []string{os.Args[0], "agent"})
+	}, Hire, []string{os.Args[0], "agent"})
 	all.measured = 500 * time.Millisecond
 	return all
 }
@@ -166,7 +144,7 @@ func simulate(t *testing.T, arms *Arms, s *scenario.Scenario) *traffic.Record {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	good := strings.Replace(file, "METHOD", "a.B/C", 1)
-	if err := Check(parsed(t, good)); err != nil {
+	if err := CheckSimulated(parsed(t, good)); err != nil {
 		t.Error(err)
 	}
 	for _, tc := range []struct{ old, other, want string }{
@@ -175,7 +153,7 @@ func TestCheck(t *testing.T) {
 		{"rate: 200, arrivals: poisson", "callers: 3", "closed loops cannot be simulated"},
 		{"timeout: 5s", "events: [{at: 1s, do: kill, worker: 1}]", "events cannot be simulated"},
 	} {
-		err := Check(parsed(t, strings.Replace(good, tc.old, tc.other, 1)))
+		err := CheckSimulated(parsed(t, strings.Replace(good, tc.old, tc.other, 1)))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", tc.other, err, tc.want)
 		}
@@ -186,9 +164,9 @@ func TestCheck(t *testing.T) {
 func TestTooFewSlots(t *testing.T) {
 	t.Parallel()
 	s := parsed(t, strings.Replace(file, "METHOD", "cabrank.lab.v1.Worker/Work", 1))
-	all := New(s, func(context.Context, *scenario.Arm, *scenario.Load) (trial.Stand, error) {
+	all := NewArms(s, func(context.Context, *scenario.Arm, *scenario.Load) (Stand, error) {
 		return startAlone(t, 1), nil
-	}, trial.Hire, []string{os.Args[0], "agent"})
+	}, Hire, []string{os.Args[0], "agent"})
 	all.measured = 500 * time.Millisecond
 	_, err := all.Start(t.Context(), s.Arm("virtual"), &s.Loads[0])
 	if err == nil || !strings.Contains(err.Error(), "were not answered: ResourceExhausted, ") || !strings.Contains(err.Error(), "has each worker so many slots?") {

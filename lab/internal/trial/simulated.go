@@ -1,4 +1,4 @@
-package simulated
+package trial
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/trial"
 )
 
 // target is where the arm is that is simulated at the moment.
@@ -19,28 +18,28 @@ const target = "simulated"
 
 // Arms starts the arms of one scenario.
 //
-// Life: New for each run. Concurrency: none; trial.Run has one arm at a time.
+// Life: NewArms for each run. Concurrency: none; Run has one arm at a time.
 type Arms struct {
 	scenario *scenario.Scenario
-	start    trial.Starter
-	hire     func(command []string, job agent.Job) (trial.Generator, error)
+	start    Starter
+	hire     func(command []string, job agent.Job) (Generator, error)
 	agent    []string
 	measured time.Duration // how long a worker is called; shorter in tests
 
 	known map[string]*service // by what works
-	now   *stand
+	now   *virtual
 }
 
-// New returns arms that are started and called by what is given, but for those that are
+// NewArms returns arms that are started and called by what is given, but for those that are
 // simulated. agent is the command of a generator.
-func New(s *scenario.Scenario, start trial.Starter, hire func([]string, agent.Job) (trial.Generator, error), agent []string) *Arms {
+func NewArms(s *scenario.Scenario, start Starter, hire func([]string, agent.Job) (Generator, error), agent []string) *Arms {
 	return &Arms{scenario: s, start: start, hire: hire, agent: agent, measured: measureTime, known: map[string]*service{}}
 }
 
-// Check says what of a scenario cannot be simulated.
+// CheckSimulated says what of a scenario cannot be simulated.
 //
 // Errors: one line.
-func Check(s *scenario.Scenario) error {
+func CheckSimulated(s *scenario.Scenario) error {
 	for i := range s.Loads {
 		l := &s.Loads[i]
 		for _, n := range s.ArmsAt(l) {
@@ -64,8 +63,8 @@ func Check(s *scenario.Scenario) error {
 	return nil
 }
 
-// Start is a trial.Starter.
-func (a *Arms) Start(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (trial.Stand, error) {
+// Start is a Starter.
+func (a *Arms) Start(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (Stand, error) {
 	if arm.Front.Kind != scenario.FrontSimulated {
 		return a.start(ctx, arm, load)
 	}
@@ -84,41 +83,38 @@ func (a *Arms) Start(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 	if load.Workers > 0 {
 		workers = load.Workers
 	}
-	a.now = &stand{service: a.known[key], balance: balance, workers: workers, slots: arm.Workers.Slots}
+	a.now = &virtual{service: a.known[key], balance: balance, workers: workers, slots: arm.Workers.Slots}
 	return a.now, nil
 }
 
 // Hire starts a generator; for a simulated arm it is one that calls nobody.
-func (a *Arms) Hire(command []string, job agent.Job) (trial.Generator, error) {
+func (a *Arms) Hire(command []string, job agent.Job) (Generator, error) {
 	if job.Target != target {
 		return a.hire(command, job)
 	}
 	return &generator{stand: a.now, plan: job.Plan}, nil
 }
 
-// stand is an arm that does not run.
-type stand struct {
+// virtual is an arm that does not run.
+type virtual struct {
 	service        *service
 	balance        rank.Balance
 	workers, slots int
 }
 
-func (s *stand) Target() string                   { return target }
-func (s *stand) Caller(command []string) []string { return command }
-func (s *stand) Usage() []result.Process          { return nil }
-func (s *stand) Notes() []string                  { return []string{s.service.about} }
-func (s *stand) Close()                           {}
+func (s *virtual) Target() string                   { return target }
+func (s *virtual) Caller(command []string) []string { return command }
+func (s *virtual) Usage() []result.Process          { return nil }
+func (s *virtual) Notes() []string                  { return []string{s.service.about} }
+func (s *virtual) Close()                           {}
 
-// Virtual implements trial.Virtual.
-func (s *stand) Virtual() {}
-
-func (s *stand) Do(context.Context, scenario.Event) (string, error) {
+func (s *virtual) Do(context.Context, scenario.Event) (string, error) {
 	return "", errors.New("nothing happens to what is simulated")
 }
 
 // generator simulates a load in place of making it.
 type generator struct {
-	stand *stand
+	stand *virtual
 	plan  traffic.Plan
 }
 
