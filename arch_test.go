@@ -260,7 +260,7 @@ var layers = map[string]layer{
 	"lab/internal/rig": {
 		inside: []string{
 			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/nameserver", "internal/testkit/ports",
-			"lab/internal/proxies", "lab/internal/result", "lab/internal/testbed",
+			"lab/internal/proxies", "lab/internal/result", "lab/internal/scenario", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},
 		documented: true,

@@ -37,7 +37,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	spec := f.rig.spec
 	first := spec.Workers[0]
 	if i := slices.IndexFunc(spec.Workers, func(w Worker) bool { return w.Slots != first.Slots }); i >= 0 {
-		return fmt.Errorf("%s has %d slots and %s %d: cabrank has one number for all", first.Name, first.Slots, spec.Workers[i].Name, spec.Workers[i].Slots)
+		return fmt.Errorf("%s has %d slots and %s %d: cabrank has one number for all", workerName(0), first.Slots, workerName(i), spec.Workers[i].Slots)
 	}
 	command := []string{
 		f.rig.programs.Cabrank, "run", "--config", f.config, "--listen", f.target(), "--slots", strconv.Itoa(first.Slots),
@@ -50,7 +50,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	env := spec.Front.Env
 	if spec.Front.Starts {
 		command = append(command, "--workers", strconv.Itoa(f.rig.present()), "--start-port", strconv.Itoa(f.rig.places[0].port))
-		command = append(append(command, spec.Front.Args...), "--")
+		command = append(append(command, spec.Front.Flags...), "--")
 		enter, err := f.enterPlaces(first.CPU)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 		env = append(slices.Clone(env), first.Env...)
 		backends = nil
 	} else {
-		command = append(command, spec.Front.Args...)
+		command = append(command, spec.Front.Flags...)
 	}
 	if err := f.write(backends); err != nil {
 		return err

@@ -1,110 +1,84 @@
 package rig
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 )
 
-// Action is what is done to an arm.
-type Action string
-
-// The actions. While one of them runs callers go on.
-const (
-	// Stop has a worker stand still, with what it has started (SIGSTOP).
-	Stop Action = "stop"
-	// Slow makes a worker slow for a while, or for good if For is 0: SIGUSR1, then
-	// SIGUSR2. Only `cabrank lab worker` knows that.
-	Slow Action = "slow"
-	// Kill ends a worker (SIGKILL), which is started again For later; 0: it is not.
-	Kill Action = "kill"
-	// Add starts a worker that was Later, or was removed, and sends callers to it; the
-	// first of these if no name is given.
-	Add Action = "add"
-	// Remove sends no more callers to a worker, and ends it (SIGTERM) For later.
-	Remove Action = "remove"
-	// Roll replaces all workers, one after the other.
-	Roll Action = "roll"
-)
-
-// Actions lists them.
-func Actions() []string {
-	return []string{string(Add), string(Kill), string(Remove), string(Roll), string(Slow), string(Stop)}
-}
-
-// Event is one action on an arm.
-type Event struct {
-	Do     Action
-	Worker string // by name; empty: all of them, or for Add the next one
-	For    time.Duration
-}
-
-// String says what is done: "worker-2 stopped for 1.5s".
-func (e Event) String() string {
-	who := cmp.Or(e.Worker, "all workers")
-	text := map[Action]string{
-		Roll: "all workers replaced", Stop: who + " stopped", Slow: who + " slow", Kill: who + " killed",
-		Add: cmp.Or(e.Worker, "a worker") + " added", Remove: who + " removed",
+// told says what an event does: "worker-2 stopped for 1.5s".
+func told(e scenario.Event) string {
+	who := "all workers"
+	if e.Worker > 0 {
+		who = workerName(e.Worker - 1)
+	}
+	text := map[scenario.Do]string{
+		scenario.DoRoll: "all workers replaced", scenario.DoStop: who + " stopped", scenario.DoSlow: who + " slow", scenario.DoKill: who + " killed",
+		scenario.DoAdd: "a worker added", scenario.DoRemove: who + " removed",
 	}[e.Do]
 	switch {
-	case e.Do == Kill && e.For > 0:
+	case e.Do == scenario.DoKill && e.For > 0:
 		text += fmt.Sprintf(", started again after %v", e.For)
-	case e.Do == Stop, e.Do == Slow && e.For > 0:
+	case e.Do == scenario.DoStop, e.Do == scenario.DoSlow && e.For > 0:
 		text += fmt.Sprintf(" for %v", e.For)
 	}
-	return cmp.Or(text, fmt.Sprintf("%s %s", e.Do, who))
+	return text
 }
 
-// Do does it, and returns when it is over: a worker that was stopped goes on then.
+// Do does what an event says, and returns when it is over, with what was done; callers go
+// on meanwhile. A worker stands still with what it has started, and is slow for good if For
+// is 0: only `cabrank lab worker` knows that. One that is killed is started again For later,
+// or not; one that is removed gets no more callers, and ends For later. DoAdd starts the
+// next one that was Later, or was removed.
 //
 // Errors: one line; an action that was begun when ctx ends is undone as far as it can be.
-func (r *Rig) Do(ctx context.Context, e Event) error {
-	act := map[Action]func(context.Context, int, time.Duration) error{
-		Stop: r.halt, Slow: r.slow, Kill: r.kill, Add: r.add, Remove: r.remove,
+func (r *Rig) Do(ctx context.Context, e scenario.Event) (did string, err error) {
+	did = told(e)
+	act := map[scenario.Do]func(context.Context, int, time.Duration) error{
+		scenario.DoStop: r.halt, scenario.DoSlow: r.slow, scenario.DoKill: r.kill, scenario.DoAdd: r.add, scenario.DoRemove: r.remove,
 	}[e.Do]
-	if e.Do == Roll {
-		return r.roll(ctx)
+	if e.Do == scenario.DoRoll {
+		return did, r.roll(ctx)
 	}
 	if act == nil {
-		return fmt.Errorf("event %q: there are %s", e.Do, strings.Join(Actions(), ", "))
+		return did, fmt.Errorf("event %q is nothing that is done to workers", e.Do)
 	}
 	meant, err := r.meant(e)
 	if err != nil {
-		return err
+		return did, err
 	}
 	var acting errgroup.Group
 	for _, i := range meant {
 		acting.Go(func() error { return act(ctx, i, e.For) })
 	}
-	return acting.Wait()
+	return did, acting.Wait()
 }
 
 // meant are the workers that an event meets.
-func (r *Rig) meant(e Event) (which []int, err error) {
+func (r *Rig) meant(e scenario.Event) (which []int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var names []string
-	for i, w := range r.spec.Workers {
-		names = append(names, w.Name)
-		if e.Worker == w.Name || e.Worker == "" && r.on[i] == (e.Do != Add) && !r.coming[i] {
+	add := e.Do == scenario.DoAdd
+	for i := range r.spec.Workers {
+		if !add && e.Worker == i+1 || (add || e.Worker == 0) && r.on[i] != add && !r.coming[i] {
 			which = append(which, i)
 		}
 	}
-	switch {
-	case len(which) > 0 && e.Do == Add:
+	switch n := len(r.spec.Workers); {
+	case len(which) > 0 && add:
 		r.coming[which[0]] = true
 		return which[:1], nil
 	case len(which) > 0:
 		return which, nil
-	case e.Worker != "":
-		return nil, fmt.Errorf("no worker is called %q, there are %s", e.Worker, strings.Join(names, ", "))
-	case e.Do == Add:
-		return nil, fmt.Errorf("all %d workers are there: none can be added", len(names))
+	case add:
+		return nil, fmt.Errorf("all %d workers are there: none can be added", n)
+	case e.Worker > 0:
+		return nil, fmt.Errorf("there is no worker %d, but %d", e.Worker, n)
 	default:
 		return nil, fmt.Errorf("no worker is there")
 	}
@@ -127,11 +101,11 @@ func (r *Rig) halt(ctx context.Context, i int, d time.Duration) error {
 		return err
 	}
 	if err := syscall.Kill(-group, syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop %s: %w", r.spec.Workers[i].Name, err)
+		return fmt.Errorf("stop %s: %w", workerName(i), err)
 	}
 	wait(ctx, d)
 	if err := syscall.Kill(-group, syscall.SIGCONT); err != nil {
-		return fmt.Errorf("let %s go on: %w", r.spec.Workers[i].Name, err)
+		return fmt.Errorf("let %s go on: %w", workerName(i), err)
 	}
 	return nil
 }
@@ -143,27 +117,27 @@ func (r *Rig) slow(ctx context.Context, i int, d time.Duration) error {
 		return err
 	}
 	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
-		return fmt.Errorf("slow %s: %w", r.spec.Workers[i].Name, err)
+		return fmt.Errorf("slow %s: %w", workerName(i), err)
 	}
 	if d == 0 {
 		return nil
 	}
 	wait(ctx, d)
 	if now, err := r.group(ctx, i); err != nil || now != pid {
-		return fmt.Errorf("%s has ended meanwhile: only `cabrank lab worker` knows how to be slow", r.spec.Workers[i].Name)
+		return fmt.Errorf("%s has ended meanwhile: only `cabrank lab worker` knows how to be slow", workerName(i))
 	}
 	return syscall.Kill(pid, syscall.SIGUSR2)
 }
 
 // group is the process group of worker i, whoever has started it.
 func (r *Rig) group(ctx context.Context, i int) (int, error) {
-	name := r.spec.Workers[i].Name
+	name := workerName(i)
 	if starter, ok := r.front.(*cabrankFront); ok && r.spec.Front.Starts {
 		pids, err := starter.workers(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if pid, runs := pids[fmt.Sprintf("worker-%d", i+1)]; runs {
+		if pid, runs := pids[name]; runs {
 			return pid, nil // cabrank makes each the leader of a group
 		}
 		return 0, fmt.Errorf("%s does not run", name)

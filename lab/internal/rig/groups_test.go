@@ -1,6 +1,10 @@
 package rig
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cabrank/cabrank/lab/internal/scenario"
+)
 
 func TestScale(t *testing.T) {
 	for _, tc := range []struct {
@@ -18,7 +22,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
 		}
 	}
-	spec := Spec{Workers: []Worker{{CPU: 0.5}, {CPU: 0.25}}, Front: Front{CPU: 1}}
+	spec := Spec{Workers: []Worker{{CPU: 0.5}, {CPU: 0.25}}, Front: scenario.Front{CPU: 1}}
 	if got := spec.Cores(); got != 1.75 {
 		t.Errorf("all of them: %v", got)
 	}

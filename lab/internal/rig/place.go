@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/testkit/ports"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -22,7 +23,7 @@ func (p place) addr() string { return net.JoinHostPort(p.host, strconv.Itoa(p.po
 // places finds some for all workers, and a port for the front. A name stands for
 // addresses and has one port: behind one, workers differ by address.
 func (s Spec) places() (workers []place, front place, err error) {
-	if s.Front.Kind == DNAT { // nobody else is in its network
+	if s.Front.Kind == scenario.FrontDNAT { // nobody else is in its network
 		for i := range s.Workers {
 			workers = append(workers, place{testbed.Pod(i).String(), s.port()})
 		}
@@ -31,12 +32,12 @@ func (s Spec) places() (workers []place, front place, err error) {
 	hosts := make([]string, len(s.Workers))
 	for i := range hosts {
 		hosts[i] = "127.0.0.1"
-		if s.Front.Kind == DNS {
+		if s.Front.Kind == scenario.FrontDNS {
 			hosts[i] = fmt.Sprintf("127.0.%d.%d", i/250, 1+i%250)
 		}
 	}
 	needed := len(hosts) + 1
-	if s.Front.Kind == DNS {
+	if s.Front.Kind == scenario.FrontDNS {
 		needed = 2
 	}
 	first, err := ports.Free(needed, hosts...)
@@ -46,7 +47,7 @@ func (s Spec) places() (workers []place, front place, err error) {
 	front = place{"127.0.0.1", first}
 	for i, host := range hosts {
 		port := first + 1 + i
-		if s.Front.Kind == DNS {
+		if s.Front.Kind == scenario.FrontDNS {
 			port = first + 1
 			if s.Workers[0].Port != 0 {
 				port = s.Workers[0].Port
@@ -69,9 +70,9 @@ func (s Spec) port() int { return cmp.Or(s.Workers[0].Port, podPort) }
 func (w Worker) told(index int, at place) (command, env []string) {
 	command, env = filled(w.Command, w.Env,
 		"{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port),
-		"{index}", strconv.Itoa(index), "{worker}", w.Name, "{slots}", strconv.Itoa(w.Slots))
+		"{index}", strconv.Itoa(index), "{worker}", workerName(index), "{slots}", strconv.Itoa(w.Slots))
 	return command, append(env,
-		"CABRANK_ADDR="+at.addr(), "PORT="+strconv.Itoa(at.port), "CABRANK_WORKER="+w.Name,
+		"CABRANK_ADDR="+at.addr(), "PORT="+strconv.Itoa(at.port), "CABRANK_WORKER="+workerName(index),
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(index),
 		"CABRANK_SLOTS="+strconv.Itoa(w.Slots), "RAILS_MAX_THREADS="+strconv.Itoa(w.Slots),
 	)

@@ -2,28 +2,16 @@ package rig
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/lab/internal/proxies"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// The proxies of others, which must be installed; package proxies has their
+// proxyFront is a proxy of others, which must be installed; package proxies has their
 // configurations.
-const (
-	// HAProxyTCP balances connections.
-	HAProxyTCP Kind = "haproxy-tcp"
-	// HAProxy balances calls, and gives a worker no more of them than it has slots.
-	HAProxy Kind = "haproxy"
-	// Envoy, Nginx and Nghttpx balance calls.
-	Envoy   Kind = "envoy"
-	Nginx   Kind = "nginx"
-	Nghttpx Kind = "nghttpx"
-)
-
-// proxyFront is a proxy of others.
 type proxyFront struct {
 	base
 	proxy  proxies.Proxy
@@ -42,11 +30,11 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 		return err
 	}
 	f.config = proxies.Config{
-		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy, Threads: spec.Front.Threads,
+		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy,
 		Queue: true, Checks: true, Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
 		Control: f.rig.folder.file("proxy.sock"), Members: f.rig.folder.file("members.yaml"),
 	}
-	if f.proxy.Name == string(Nghttpx) {
+	if f.proxy.Name == string(scenario.FrontNghttpx) {
 		port, err := ports.Free(1)
 		if err != nil {
 			return err
@@ -58,7 +46,7 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 		return err
 	}
 	return f.run(ctx, f.proxy.Name, testbed.Program{
-		Command: append(append([]string{path}, args...), spec.Front.Args...), Env: spec.Front.Env, Dir: f.rig.folder.path, Cores: spec.Front.Cores,
+		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: f.rig.folder.path, Cores: spec.Front.Cores,
 	})
 }
 
@@ -70,7 +58,7 @@ func (f *proxyFront) workers(backends []string) (all []proxies.Worker) {
 	for i, w := range f.rig.spec.Workers {
 		addr := f.rig.places[i].addr()
 		all = append(all, proxies.Worker{
-			Name: fmt.Sprintf("worker-%d", i+1), Addr: addr, Slots: w.Slots, Out: !slices.Contains(backends, addr),
+			Name: workerName(i), Addr: addr, Slots: w.Slots, Out: !slices.Contains(backends, addr),
 		})
 	}
 	return all

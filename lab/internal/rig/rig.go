@@ -11,6 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -72,7 +73,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 	}
 	r.files = int(files)
 	r.openGroups()
-	if r.spec.Front.Kind == DNAT {
+	if r.spec.Front.Kind == scenario.FrontDNAT {
 		r.openPods()
 	}
 	if r.places, r.listen, err = r.spec.places(); err != nil {
@@ -87,7 +88,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.front = kinds()[r.spec.Front.Kind](r)
+	r.front = fronts()[r.spec.Front.Kind](r)
 	if err := r.front.start(ctx, r.backends()); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 func (r *Rig) startWorkers(ctx context.Context) error {
 	for i, w := range r.spec.Workers {
 		command, env := w.told(i, r.places[i])
-		p, err := r.process(fmt.Sprintf("worker %d", i+1), w.Name, w.Name, w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir, Cores: w.Cores})
+		p, err := r.process(fmt.Sprintf("worker %d", i+1), workerName(i), workerName(i), w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir, Cores: w.Cores})
 		if err != nil {
 			return err
 		}
@@ -135,8 +136,14 @@ func (r *Rig) present() (n int) {
 	return n
 }
 
-// Target is what callers dial: host:port, or dns://HOST:PORT/name:port.
-func (r *Rig) Target() string { return r.front.target() }
+// Target is what callers dial: host:port, or dns://HOST:PORT/name:port; the gateway, if
+// there is one.
+func (r *Rig) Target() string {
+	if r.gateway != nil {
+		return r.gatewayAt.addr()
+	}
+	return r.front.target()
+}
 
 // Caller returns the command by which a process is started that calls the target, from
 // a command that does not know where that can be reached. It goes before the processes

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/netip"
 
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -40,7 +41,7 @@ func (r *Rig) openPods() {
 		return
 	}
 	r.notes = append(r.notes, fmt.Sprintf("no random DNAT as kube-proxy has it: %v. HAProxy balances connections in its place", err))
-	r.spec.Front.Kind = HAProxyTCP
+	r.spec.Front.Kind = scenario.FrontHAProxyTCP
 }
 
 // PodsCommand is the word behind `cabrank-lab` that has it call ServePods.

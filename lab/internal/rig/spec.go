@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 )
+
+// workerName is what the worker at an index is called, as cabrank calls its own.
+func workerName(index int) string { return fmt.Sprintf("worker-%d", index+1) }
 
 // Worker is one process that answers calls.
 type Worker struct {
-	Name    string   // of events and in errors; empty: worker-1 and so on
 	Command []string // see the package comment for what is replaced in it
 	Env     []string // NAME=VALUE, beside the environment of this process; the same is replaced
 	Dir     string   // where it runs; empty: where this process does
@@ -21,53 +25,21 @@ type Worker struct {
 	Later   bool     // started by the event Add, and not before
 }
 
-// Kind is what stands between callers and workers.
-type Kind string
-
-// The kinds of fronts.
-const (
-	// None has callers call the first worker.
-	None Kind = "none"
-	// DNS has them look up a name that stands for all workers.
-	DNS Kind = "dns"
-	// DNAT has the kernel send each connection to one of them by chance, as kube-proxy
-	// does for a Service; where that is not allowed HAProxyTCP is in its place.
-	DNAT Kind = "dnat"
-	// Cabrank is this program, as anybody starts it.
-	Cabrank Kind = "cabrank"
-)
-
-// kinds lists them for messages, with what starts each.
-func kinds() map[Kind]func(*Rig) front {
-	return map[Kind]func(*Rig) front{
-		None:       newNoFront,
-		DNS:        newNameFront,
-		DNAT:       newServiceFront,
-		Cabrank:    newCabrankFront,
-		HAProxyTCP: newProxyFront,
-		HAProxy:    newProxyFront,
-		Envoy:      newProxyFront,
-		Nginx:      newProxyFront,
-		Nghttpx:    newProxyFront,
+// fronts lists what may stand between callers and workers, with what starts each. Where
+// FrontDNAT is not allowed FrontHAProxyTCP is in its place; FrontCabrank is this program, as
+// anybody starts it.
+func fronts() map[scenario.FrontKind]func(*Rig) front {
+	return map[scenario.FrontKind]func(*Rig) front{
+		scenario.FrontNone:       newNoFront,
+		scenario.FrontDNS:        newNameFront,
+		scenario.FrontDNAT:       newServiceFront,
+		scenario.FrontCabrank:    newCabrankFront,
+		scenario.FrontHAProxyTCP: newProxyFront,
+		scenario.FrontHAProxy:    newProxyFront,
+		scenario.FrontEnvoy:      newProxyFront,
+		scenario.FrontNginx:      newProxyFront,
+		scenario.FrontNghttpx:    newProxyFront,
 	}
-}
-
-// Front is what stands between callers and workers, and how it is set.
-type Front struct {
-	Kind Kind // empty: None
-	// Starts has cabrank start the workers itself. All have one command then.
-	Starts bool
-	// Policy is how it chooses a worker, in its own words, such as LEAST_REQUEST;
-	// empty: as it does when nothing is said.
-	Policy string
-	// Threads is how many of a proxy move calls; 0: 1. Cabrank finds its own number.
-	Threads int
-	// Args are put behind its own; Env is beside the environment of this process.
-	Args, Env []string
-	CPU       float64 // cores that it may use, before Spec.Scale; 0: all
-	Cores     string  // those that it runs on, as taskset counts; empty: all
-	// TTL is for how long a name may be remembered; 0: 1 s.
-	TTL time.Duration
 }
 
 // Programs are the paths of what an arm may start beside its workers.
@@ -81,8 +53,8 @@ type Programs struct {
 type Spec struct {
 	Name    string   // of the files in Programs.Logs
 	Workers []Worker // at least one that is not Later
-	Front   Front
-	Gateway Gateway
+	Front   scenario.Front
+	Gateway scenario.Gateway // its command is empty: there is none
 	// Scale is what all quotas are multiplied with, so that arms fit on the machine; 0:
 	// as this arm alone needs it. Arms that are compared should have the same.
 	Scale    float64
@@ -97,31 +69,27 @@ const readyTime = 30 * time.Second
 // complete returns the spec with what was not said, or what is wrong with it.
 func (s Spec) complete() (Spec, error) {
 	s.Workers = slices.Clone(s.Workers)
-	names := map[string]bool{}
 	for i := range s.Workers {
 		w := &s.Workers[i]
-		w.Name, w.Slots = cmp.Or(w.Name, fmt.Sprintf("worker-%d", i+1)), max(w.Slots, 1)
+		w.Slots = max(w.Slots, 1)
 		switch {
-		case names[w.Name]:
-			return s, fmt.Errorf("two workers are called %q", w.Name)
 		case len(w.Command) == 0:
-			return s, fmt.Errorf("%s has no command", w.Name)
+			return s, fmt.Errorf("%s has no command", workerName(i))
 		case w.CPU < 0:
-			return s, fmt.Errorf("%s: %v cores: want more than 0, or 0 for all", w.Name, w.CPU)
+			return s, fmt.Errorf("%s: %v cores: want more than 0, or 0 for all", workerName(i), w.CPU)
 		}
-		names[w.Name] = true
 	}
 	if !slices.ContainsFunc(s.Workers, func(w Worker) bool { return !w.Later }) {
 		return s, fmt.Errorf("no worker is there from the beginning")
 	}
-	s.Front.Kind, s.Ready = cmp.Or(s.Front.Kind, None), cmp.Or(s.Ready, readyTime)
-	if _, known := kinds()[s.Front.Kind]; !known {
+	s.Front.Kind, s.Ready = cmp.Or(s.Front.Kind, scenario.FrontNone), cmp.Or(s.Ready, readyTime)
+	if _, known := fronts()[s.Front.Kind]; !known {
 		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
 	}
-	if s.Front.Policy != "" && (s.Front.Kind == None || s.Front.Kind == DNS || s.Front.Kind == DNAT) {
+	if s.Front.Policy != "" && slices.Contains([]scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontDNAT}, s.Front.Kind) {
 		return s, fmt.Errorf("front %s has no policies to choose from", s.Front.Kind)
 	}
-	if s.Front.Starts && s.Front.Kind != Cabrank {
+	if s.Front.Starts && s.Front.Kind != scenario.FrontCabrank {
 		return s, fmt.Errorf("front %s cannot start workers, only cabrank can", s.Front.Kind)
 	}
 	if s.Scale == 0 {
@@ -132,7 +100,7 @@ func (s Spec) complete() (Spec, error) {
 
 // Kinds lists the fronts that there are.
 func Kinds() (all []string) {
-	for kind := range kinds() {
+	for kind := range fronts() {
 		all = append(all, string(kind))
 	}
 	slices.Sort(all)

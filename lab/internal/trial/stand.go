@@ -36,32 +36,9 @@ func Rigs(programs rig.Programs, s *scenario.Scenario) Starter {
 		if err != nil {
 			return nil, err
 		}
-		return &stand{r}, nil
+		return r, nil
 	}
 }
-
-// stand is a rig to whom events of a scenario are done.
-type stand struct{ *rig.Rig }
-
-// Target is what callers dial: the gateway, if there is one.
-func (s *stand) Target() string {
-	if gateway := s.Gateway(); gateway != "" {
-		return gateway
-	}
-	return s.Rig.Target()
-}
-
-// Do translates an event.
-func (s *stand) Do(ctx context.Context, e scenario.Event) (did string, err error) {
-	event := rig.Event{Do: rig.Action(e.Do), For: e.For}
-	if e.Worker > 0 && e.Do != scenario.DoAdd && e.Do != scenario.DoRoll {
-		event.Worker = workerName(e.Worker)
-	}
-	return event.String(), s.Rig.Do(ctx, event)
-}
-
-// workerName is what worker n is called, as cabrank calls its own.
-func workerName(n int) string { return fmt.Sprintf("worker-%d", n) }
 
 // tryLimit is how long it may take to find out whether a command can run.
 const tryLimit = 30 * time.Second
@@ -91,10 +68,7 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 	all := workersAt(arm, load)
 	s := rig.Spec{
 		Programs: programs, Name: arm.Name,
-		Front: rig.Front{
-			Kind: rig.Kind(arm.Front.Kind), Policy: arm.Front.Policy, Starts: arm.Front.Starts, Args: arm.Front.Flags, Env: arm.Front.Env, CPU: arm.Front.CPU, TTL: arm.Front.TTL, Cores: arm.Front.Cores,
-		},
-		Gateway: rig.Gateway{Command: arm.Gateway.Command, Dir: arm.Gateway.Dir, Env: arm.Gateway.Env},
+		Front: arm.Front, Gateway: arm.Gateway,
 	}
 	for i := range all {
 		port := 0
@@ -102,7 +76,7 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 			port = w.Port + i
 		}
 		s.Workers = append(s.Workers, rig.Worker{
-			Name: workerName(i + 1), Port: port, Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
+			Port: port, Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
 			Later: i >= w.Count,
 		})
 	}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // fibonacci is an arm of so many Python servers, called by their HTTP front.
-func fibonacci(t testing.TB, n int, kind rig.Kind) rig.Spec {
+func fibonacci(t testing.TB, n int, kind scenario.FrontKind) rig.Spec {
 	t.Helper()
 	root := harness.Root(t)
 	python := harness.Built(t, filepath.Join(root, ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers")
@@ -22,11 +23,11 @@ func fibonacci(t testing.TB, n int, kind rig.Kind) rig.Spec {
 		return []string{python, filepath.Join(root, "examples", "fibonacci", name)}
 	}
 	const quiet = "PYTHONDONTWRITEBYTECODE=1"
-	spec := rig.Spec{Programs: programs(t), Front: rig.Front{Kind: kind}}
+	spec := rig.Spec{Programs: programs(t), Front: scenario.Front{Kind: kind}}
 	for range n {
 		spec.Workers = append(spec.Workers, rig.Worker{Command: program("server.py"), Env: []string{"METRICS_PORT=0", quiet}})
 	}
-	spec.Gateway = rig.Gateway{
+	spec.Gateway = scenario.Gateway{
 		Command: program("front.py"), Env: []string{"TARGET={target}", "GRPC_SERVER_SVC_TYPE=headless", "WORKERS=3", quiet},
 	}
 	return spec
@@ -35,11 +36,11 @@ func fibonacci(t testing.TB, n int, kind rig.Kind) rig.Spec {
 // A gateway calls what callers would call, is told apart in what is used, and ends with
 // the arm.
 func TestGateway(t *testing.T) {
-	for _, kind := range []rig.Kind{rig.None, rig.DNS, rig.Cabrank} {
+	for _, kind := range []scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontCabrank} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := start(t, fibonacci(t, 2, kind))
 			client, err := connectcaller.NewGateway(connectcaller.GatewayOptions{
-				Address: r.Gateway(), Path: "/fibonacci/random?iterations=100&output=false&fibo_start=500&fibo_end=500", Ready: "/fibonacci",
+				Address: r.Target(), Path: "/fibonacci/random?iterations=100&output=false&fibo_start=500&fibo_end=500", Ready: "/fibonacci",
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -50,7 +51,7 @@ func TestGateway(t *testing.T) {
 			}
 			answer := client.Call(t.Context(), traffic.Call{})
 			want := 2
-			if kind == rig.None {
+			if kind == scenario.FrontNone {
 				want = 1
 			}
 			if answer.Code != 0 || len(answer.Workers) != want || answer.Workers["worker-1"] == 0 {
@@ -69,7 +70,7 @@ func TestGateway(t *testing.T) {
 
 // A gateway that cannot start is told in a line, with what it has said.
 func TestGatewayEnds(t *testing.T) {
-	spec := fibonacci(t, 1, rig.None)
+	spec := fibonacci(t, 1, scenario.FrontNone)
 	spec.Gateway.Env = append(spec.Gateway.Env, "WORKERS=many")
 	_, err := rig.Start(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "the gateway has ended before it answered") || !strings.Contains(err.Error(), "WORKERS must be") {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/demo/demopb"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -37,7 +38,7 @@ func hold(args []string) error {
 	cabrank := args[0]
 	worker := rig.Worker{Command: []string{cabrank, "demo", "worker"}}
 	stubborn := rig.Worker{Command: []string{"sh", "-c", "trap '' TERM; " + cabrank + " demo worker & wait; sleep 600"}}
-	r, err := rig.Start(context.Background(), rig.Spec{Programs: rig.Programs{Cabrank: cabrank, Lab: args[1]}, Workers: []rig.Worker{worker, stubborn}, Front: rig.Front{Kind: rig.Cabrank}})
+	r, err := rig.Start(context.Background(), rig.Spec{Programs: rig.Programs{Cabrank: cabrank, Lab: args[1]}, Workers: []rig.Worker{worker, stubborn}, Front: scenario.Front{Kind: scenario.FrontCabrank}})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -51,7 +52,7 @@ func spreadWithin(t *testing.T, r *rig.Rig) map[string]int {
 // no more to those that have gone. The address is one of a cluster.
 func TestDNAT(t *testing.T) {
 	needPods(t)
-	spec := greeters(t, 3, rig.DNAT)
+	spec := greeters(t, 3, scenario.FrontDNAT)
 	spec.Workers[2].Later = true
 	r := start(t, spec)
 	if notes := r.Notes(); len(notes) > 0 || r.Target() != "10.96.0.1:8080" {
@@ -70,11 +71,11 @@ func TestDNAT(t *testing.T) {
 		}
 	}
 	want("worker-1", "worker-2")
-	do(t, r, rig.Event{Do: rig.Add})
+	do(t, r, scenario.Event{Do: scenario.DoAdd})
 	want("worker-1", "worker-2", "worker-3")
-	do(t, r, rig.Event{Do: rig.Remove, Worker: "worker-1"})
+	do(t, r, scenario.Event{Do: scenario.DoRemove, Worker: 1})
 	want("worker-2", "worker-3")
-	do(t, r, rig.Event{Do: rig.Roll})
+	do(t, r, scenario.Event{Do: scenario.DoRoll})
 	want("worker-2", "worker-3")
 }
 
@@ -102,8 +103,8 @@ func TestManyPods(t *testing.T) {
 
 // Where no namespace may be made, HAProxy is in its place and that is said.
 func TestDNATElsewhere(t *testing.T) {
-	need(t, rig.HAProxyTCP)
-	spec := greeters(t, 2, rig.DNAT)
+	need(t, scenario.FrontHAProxyTCP)
+	spec := greeters(t, 2, scenario.FrontDNAT)
 	// A lab that cannot hold the network, as one that may not.
 	refuses := filepath.Join(t.TempDir(), "cabrank-lab")
 	script := "#!/bin/sh\ncase \"$1\" in pods) read line; echo '{\"id\":0,\"error\":\"not allowed\"}';; *) exec " + spec.Programs.Lab + " \"$@\";; esac\n"
@@ -116,7 +117,7 @@ func TestDNATElsewhere(t *testing.T) {
 	if len(notes) != 1 || notes[0] != "no random DNAT as kube-proxy has it: not allowed. HAProxy balances connections in its place" {
 		t.Errorf("notes %q", notes)
 	}
-	awaitSpread(t, r, rig.HAProxyTCP, "worker-1", "worker-2")
+	awaitSpread(t, r, scenario.FrontHAProxyTCP, "worker-1", "worker-2")
 }
 
 // The process that holds a network refuses to do so in one that others use.
@@ -139,7 +140,7 @@ func TestPodsTouchNoOtherNetwork(t *testing.T) {
 // A gateway is where callers are, and so reaches the Service.
 func TestGatewayOfPods(t *testing.T) {
 	needPods(t)
-	spec := greeters(t, 1, rig.DNAT)
+	spec := greeters(t, 1, scenario.FrontDNAT)
 	spec.Gateway.Command = []string{"python3", "-c", `
 import http.server, socket, sys
 host, port = sys.argv[1].rsplit(":", 1)
@@ -147,7 +148,7 @@ socket.create_connection((host, int(port))).close()
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), http.server.SimpleHTTPRequestHandler).serve_forever()
 `, "{target}", "{port}"}
 	r := start(t, spec)
-	command := r.Caller([]string{"python3", "-c", "import socket, sys; h, p = sys.argv[1].rsplit(':', 1); socket.create_connection((h, int(p)))", r.Gateway()})
+	command := r.Caller([]string{"python3", "-c", "import socket, sys; h, p = sys.argv[1].rsplit(':', 1); socket.create_connection((h, int(p)))", r.Target()})
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -33,7 +34,7 @@ func needGroups(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	needGroups(t)
 	before := ourGroups(t)
-	spec := greeters(t, 2, rig.Cabrank)
+	spec := greeters(t, 2, scenario.FrontCabrank)
 	spec.Workers[0].CPU, spec.Scale = 0.4, 0.5
 	spec.Workers[0].Command = []string{"sh", "-c", "(while :; do :; done) & exec " + harness.CabrankBinary(t) + " demo worker"}
 	t.Run("arm", func(t *testing.T) {
@@ -72,14 +73,14 @@ func TestQuotas(t *testing.T) {
 // Workers that cabrank starts have a group each, also new ones.
 func TestQuotasOfCabranksWorkers(t *testing.T) {
 	needGroups(t)
-	spec := greeters(t, 2, rig.Cabrank)
+	spec := greeters(t, 2, scenario.FrontCabrank)
 	spec.Front.Starts = true
 	for i := range spec.Workers {
 		spec.Workers[i].CPU = 0.5
 	}
 	r := start(t, spec)
-	do(t, r, rig.Event{Do: rig.Roll})
-	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-3")
+	do(t, r, scenario.Event{Do: scenario.DoRoll})
+	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-3")
 	used := r.Usage()
 	if roles := rolesOf(used); !slices.Equal(roles, []string{"worker 1", "worker 2", "worker 3", "front", "controller"}) {
 		t.Fatalf("roles %q", roles)

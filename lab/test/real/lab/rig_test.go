@@ -25,14 +25,15 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/proxies"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // greeters is an arm of so many workers of the demo.
-func greeters(t testing.TB, n int, kind rig.Kind) rig.Spec {
+func greeters(t testing.TB, n int, kind scenario.FrontKind) rig.Spec {
 	t.Helper()
 	cabrank := harness.CabrankBinary(t)
-	spec := rig.Spec{Programs: programs(t), Front: rig.Front{Kind: kind}}
+	spec := rig.Spec{Programs: programs(t), Front: scenario.Front{Kind: kind}}
 	for range n {
 		spec.Workers = append(spec.Workers, rig.Worker{Command: []string{cabrank, "demo", "worker"}, Slots: 2})
 	}
@@ -84,13 +85,13 @@ func callOnce(t testing.TB, conn *grpc.ClientConn) string {
 
 // awaitSpread calls until exactly these workers answer, over one connection, or over
 // new ones where connections are what is balanced.
-func awaitSpread(t testing.TB, r *rig.Rig, kind rig.Kind, want ...string) {
+func awaitSpread(t testing.TB, r *rig.Rig, kind scenario.FrontKind, want ...string) {
 	t.Helper()
 	conn := dial(t, r)
 	testkit.Eventually(t, harness.Patience, fmt.Sprintf("answers from %v alone", want), func() bool {
 		who := map[string]bool{}
 		for range 4 * len(want) {
-			if kind == rig.HAProxyTCP {
+			if kind == scenario.FrontHAProxyTCP {
 				conn = dial(t, r)
 			}
 			who[callOnce(t, conn)] = true
@@ -100,7 +101,7 @@ func awaitSpread(t testing.TB, r *rig.Rig, kind rig.Kind, want ...string) {
 }
 
 // need skips a test of a proxy that is not installed; those that measure have it.
-func need(t testing.TB, kind rig.Kind) {
+func need(t testing.TB, kind scenario.FrontKind) {
 	t.Helper()
 	if proxy, other := proxies.Find(string(kind)); other {
 		if _, err := proxy.Look(); err != nil {
@@ -113,17 +114,17 @@ func need(t testing.TB, kind rig.Kind) {
 func TestFronts(t *testing.T) {
 	for _, name := range rig.Kinds() {
 		t.Run(name, func(t *testing.T) {
-			kind := rig.Kind(name)
-			if kind == rig.DNAT {
+			kind := scenario.FrontKind(name)
+			if kind == scenario.FrontDNAT {
 				t.Skip("nobody calls it from here: see TestDNAT")
 			}
 			need(t, kind)
 			want := []string{"worker-1", "worker-2", "worker-3"}
 			roles := []string{"worker 1", "worker 2", "worker 3", "front", "controller"}
-			if kind == rig.None {
+			if kind == scenario.FrontNone {
 				want = want[:1]
 			}
-			if kind == rig.None || kind == rig.DNS {
+			if kind == scenario.FrontNone || kind == scenario.FrontDNS {
 				roles = slices.Delete(roles, 3, 4)
 			}
 			r := start(t, greeters(t, 3, kind))
@@ -151,44 +152,44 @@ func rolesOf(all []result.Process) (roles []string) {
 
 // Cabrank starts workers itself, from the same command.
 func TestCabrankStartsWorkers(t *testing.T) {
-	spec := greeters(t, 2, rig.Cabrank)
+	spec := greeters(t, 2, scenario.FrontCabrank)
 	spec.Front.Starts, spec.Front.Policy = true, "round_robin"
 	r := start(t, spec)
-	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
-	do(t, r, rig.Event{Do: rig.Stop, Worker: "worker-2", For: time.Millisecond})
-	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-2"})
-	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
-	do(t, r, rig.Event{Do: rig.Roll})
-	if err := r.Do(t.Context(), rig.Event{Do: rig.Remove, Worker: "worker-2"}); err == nil {
-		awaitSpread(t, r, rig.Cabrank, callOnce(t, dial(t, r)))
+	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-2")
+	do(t, r, scenario.Event{Do: scenario.DoStop, Worker: 2, For: time.Millisecond})
+	do(t, r, scenario.Event{Do: scenario.DoKill, Worker: 2})
+	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-2")
+	do(t, r, scenario.Event{Do: scenario.DoRoll})
+	if _, err := r.Do(t.Context(), scenario.Event{Do: scenario.DoRemove, Worker: 2}); err == nil {
+		awaitSpread(t, r, scenario.FrontCabrank, callOnce(t, dial(t, r)))
 	}
 }
 
 // Workers come and go while callers go on.
 func TestMembers(t *testing.T) {
-	for _, kind := range []rig.Kind{rig.DNS, rig.Cabrank, rig.HAProxyTCP, rig.HAProxy, rig.Envoy, rig.Nginx, rig.Nghttpx} {
+	for _, kind := range []scenario.FrontKind{scenario.FrontDNS, scenario.FrontCabrank, scenario.FrontHAProxyTCP, scenario.FrontHAProxy, scenario.FrontEnvoy, scenario.FrontNginx, scenario.FrontNghttpx} {
 		t.Run(string(kind), func(t *testing.T) {
 			need(t, kind)
 			spec := greeters(t, 3, kind)
 			spec.Workers[2].Later = true
 			r := start(t, spec)
 			awaitSpread(t, r, kind, "worker-1", "worker-2")
-			do(t, r, rig.Event{Do: rig.Add})
-			if err := r.Do(t.Context(), rig.Event{Do: rig.Add}); err == nil || err.Error() != "all 3 workers are there: none can be added" {
+			do(t, r, scenario.Event{Do: scenario.DoAdd})
+			if _, err := r.Do(t.Context(), scenario.Event{Do: scenario.DoAdd}); err == nil || err.Error() != "all 3 workers are there: none can be added" {
 				t.Errorf("one more: %v", err)
 			}
 			awaitSpread(t, r, kind, "worker-1", "worker-2", "worker-3")
-			do(t, r, rig.Event{Do: rig.Remove, Worker: "worker-2"})
+			do(t, r, scenario.Event{Do: scenario.DoRemove, Worker: 2})
 			awaitSpread(t, r, kind, "worker-1", "worker-3")
-			do(t, r, rig.Event{Do: rig.Roll})
+			do(t, r, scenario.Event{Do: scenario.DoRoll})
 			awaitSpread(t, r, kind, "worker-1", "worker-3")
 		})
 	}
 }
 
-func do(t testing.TB, r *rig.Rig, e rig.Event) {
+func do(t testing.TB, r *rig.Rig, e scenario.Event) {
 	t.Helper()
-	if err := r.Do(t.Context(), e); err != nil {
+	if _, err := r.Do(t.Context(), e); err != nil {
 		t.Fatalf("%v: %v", e, err)
 	}
 }
@@ -196,12 +197,15 @@ func do(t testing.TB, r *rig.Rig, e rig.Event) {
 // A worker that stands still answers when its time is over, and not before.
 func TestStop(t *testing.T) {
 	const still = time.Second
-	r := start(t, greeters(t, 1, rig.None))
+	r := start(t, greeters(t, 1, scenario.FrontNone))
 	conn := dial(t, r)
 	callOnce(t, conn)
 	pid := r.Usage()[0].PID
 	began, over := time.Now(), make(chan error, 1)
-	go func() { over <- r.Do(t.Context(), rig.Event{Do: rig.Stop, For: still}) }()
+	go func() {
+		_, err := r.Do(t.Context(), scenario.Event{Do: scenario.DoStop, For: still})
+		over <- err
+	}()
 	testkit.Eventually(t, harness.Patience, "the worker stands still", func() bool { return harness.StateOf(pid) == 'T' })
 	callOnce(t, conn)
 	if took := time.Since(began); took < still {
@@ -214,10 +218,10 @@ func TestStop(t *testing.T) {
 
 // A worker that was killed is there again when its time has come.
 func TestKill(t *testing.T) {
-	r := start(t, greeters(t, 2, rig.Cabrank))
+	r := start(t, greeters(t, 2, scenario.FrontCabrank))
 	before := r.Usage()
-	do(t, r, rig.Event{Do: rig.Kill, Worker: "worker-1", For: time.Millisecond})
-	awaitSpread(t, r, rig.Cabrank, "worker-1", "worker-2")
+	do(t, r, scenario.Event{Do: scenario.DoKill, Worker: 1, For: time.Millisecond})
+	awaitSpread(t, r, scenario.FrontCabrank, "worker-1", "worker-2")
 	if after := r.Usage(); after[0].PID == before[0].PID || after[1].PID != before[1].PID || after[0].CPU < before[0].CPU {
 		t.Errorf("before %+v, after %+v", before[:2], after[:2])
 	}
@@ -239,12 +243,12 @@ func TestRefusals(t *testing.T) {
 			s.Workers[0].Command, s.Ready = []string{"sleep", "60"}, 300*time.Millisecond
 		}},
 		{"flag", `cabrank has ended before it answered: exit status 2; it wrote: `, func(s *rig.Spec) {
-			s.Front = rig.Front{Kind: rig.Cabrank, Args: []string{"--no-such-flag"}}
+			s.Front = scenario.Front{Kind: scenario.FrontCabrank, Flags: []string{"--no-such-flag"}}
 		}},
 		{"front", "front \"toll\": there are ", func(s *rig.Spec) { s.Front.Kind = "toll" }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			spec := greeters(t, 2, rig.None)
+			spec := greeters(t, 2, scenario.FrontNone)
 			tc.change(&spec)
 			r, err := rig.Start(t.Context(), spec)
 			if err == nil {
@@ -285,7 +289,7 @@ func TestKilledController(t *testing.T) {
 	testkit.Eventually(t, harness.Patience, "all processes of the arm have ended", func() bool {
 		return !slices.ContainsFunc(used, func(p result.Process) bool { return syscall.Kill(-p.PID, 0) == nil })
 	})
-	r, err := rig.Start(t.Context(), greeters(t, 1, rig.None))
+	r, err := rig.Start(t.Context(), greeters(t, 1, scenario.FrontNone))
 	if err != nil {
 		t.Fatal(err)
 	}

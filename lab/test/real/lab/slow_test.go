@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/rig"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -16,7 +16,7 @@ import (
 func TestSlow(t *testing.T) {
 	const slower = 300 * time.Millisecond
 	for _, starts := range []bool{false, true} {
-		spec := greeters(t, 1, rig.Cabrank)
+		spec := greeters(t, 1, scenario.FrontCabrank)
 		spec.Front.Starts = starts
 		spec.Workers[0].Command = []string{spec.Programs.Lab, "worker", "--listen", "{addr}", "--name", "{worker}", "--slots", "{slots}", "--full", "queue", "--slow-by", slower.String()}
 		r := start(t, spec)
@@ -29,9 +29,9 @@ func TestSlow(t *testing.T) {
 			return time.Since(began)
 		}
 		takes()
-		do(t, r, rig.Event{Do: rig.Slow})
+		do(t, r, scenario.Event{Do: scenario.DoSlow})
 		testkit.Eventually(t, harness.Patience, "calls are slow", func() bool { return takes() >= slower })
-		do(t, r, rig.Event{Do: rig.Slow, For: slower}) // two signals at once may change places
+		do(t, r, scenario.Event{Do: scenario.DoSlow, For: slower}) // two signals at once may change places
 		testkit.Eventually(t, harness.Patience, "calls are fast again", func() bool { return takes() < slower })
 	}
 }
