@@ -17,15 +17,11 @@ const probeLength = time.Second
 //
 // Errors: as those of goal.Find, and of o.
 func (p *Prepared) Find(ctx context.Context, o traffic.Options, first float64, thresholds goal.Thresholds, told func(goal.Step)) (goal.Result, error) {
-	return p.target().find(ctx, o, first, thresholds, told)
-}
-
-func (t target) find(ctx context.Context, o traffic.Options, first float64, thresholds goal.Thresholds, told func(goal.Step)) (goal.Result, error) {
 	probe, err := traffic.Options{Callers: 1, Duration: probeLength, Timeout: o.Timeout, Seed: o.Seed}.Plan()
 	if err != nil {
 		return goal.Result{}, err
 	}
-	if _, err := t.run(ctx, probe, nil); err != nil { // the first calls to a service are slow
+	if _, err := p.Run(ctx, probe, nil); err != nil { // the first calls to a service are slow
 		return goal.Result{}, err
 	}
 	return goal.Find(ctx, goal.Options{
@@ -37,11 +33,11 @@ func (t target) find(ctx context.Context, o traffic.Options, first float64, thre
 			if err != nil {
 				return goal.Run{}, err
 			}
-			done, err := t.run(ctx, plan, nil)
+			done, err := p.Run(ctx, plan, nil)
 			return goal.Run{Record: done.Record, Busy: done.Busy}, err
 		},
 		Probe: func(ctx context.Context) (*traffic.Record, error) {
-			done, err := t.run(ctx, probe, nil)
+			done, err := p.Run(ctx, probe, nil)
 			return done.Record, err
 		},
 	})

@@ -60,28 +60,54 @@ type Load struct {
 	PIDs []int
 }
 
-// Prepared is a load that can run: the method is known, its requests are made, and the
-// service answers. Close it when it is of no more use.
+// Prepared is a load that can run: what is called is known, and the service answers. Close
+// it when it is of no more use.
 type Prepared struct {
+	client        traffic.Client
+	what, address string // what is called, and where
+	how           string // how it is called, in a line
+	pids          []int  // who answers
+	close         func()
+}
+
+// String says what is called, and where.
+func (p *Prepared) String() string { return p.what + " at " + p.address }
+
+// Close ends the connections.
+func (p *Prepared) Close() { p.close() }
+
+// Prepare finds the method, makes the requests and connects.
+//
+// Errors: one line that says what and where, and what to do instead.
+func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
+	p := &preparing{load: l}
+	if err := p.prepare(ctx); err != nil {
+		p.close()
+		return nil, err
+	}
+	return &Prepared{
+		client: p.client, what: strings.TrimPrefix(p.method.Path, "/") + l.others(), address: l.Address,
+		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: l.PIDs, close: p.close,
+	}, nil
+}
+
+// others names the further methods.
+func (l Load) others() (text string) {
+	for _, a := range l.Also {
+		text += fmt.Sprintf(", %.3g %% %s", 100*a.Share, a.Method)
+	}
+	return text
+}
+
+// preparing is a load whose method is known, whose requests are made, and which connects.
+type preparing struct {
 	load   Load
 	conn   *grpc.ClientConn // to ask by reflection; nil with files
 	client connectcaller.Caller
 	method *method.Method
 }
 
-// Prepare finds the method, makes the requests and connects.
-//
-// Errors: one line that says what and where, and what to do instead.
-func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
-	p := &Prepared{load: l}
-	if err := p.prepare(ctx); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *Prepared) prepare(ctx context.Context) error {
+func (p *preparing) prepare(ctx context.Context) error {
 	if err := caller.CheckTarget(p.load.Address); err != nil {
 		return err
 	}
@@ -103,7 +129,7 @@ func (p *Prepared) prepare(ctx context.Context) error {
 }
 
 // mix has the further methods called beside the first one.
-func (p *Prepared) mix(ctx context.Context) error {
+func (p *preparing) mix(ctx context.Context) error {
 	m := &mixed{seed: p.load.Plan.Seed}
 	first := 1.0
 	for _, a := range p.load.Also {
@@ -122,7 +148,7 @@ func (p *Prepared) mix(ctx context.Context) error {
 }
 
 // connect makes what calls one method.
-func (p *Prepared) connect(ctx context.Context, name string, data method.Data) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
+func (p *preparing) connect(ctx context.Context, name string, data method.Data) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
 	m, err := p.find(ctx, name)
 	if err != nil {
 		return nil, nil, err
@@ -146,7 +172,7 @@ func (p *Prepared) connect(ctx context.Context, name string, data method.Data) (
 }
 
 // find has a method described.
-func (p *Prepared) find(ctx context.Context, name string) (*method.Method, error) {
+func (p *preparing) find(ctx context.Context, name string) (*method.Method, error) {
 	if len(p.load.Proto.Names) > 0 {
 		return method.FromFiles(ctx, p.load.Proto, name)
 	}
@@ -163,8 +189,8 @@ func (p *Prepared) find(ctx context.Context, name string) (*method.Method, error
 	return method.FromServer(ctx, p.conn, name, answerLimit)
 }
 
-// Close ends the connections.
-func (p *Prepared) Close() {
+// close ends the connections.
+func (p *preparing) close() {
 	if p.client != nil {
 		p.client.Close()
 	}
@@ -179,38 +205,8 @@ func (p *Prepared) Close() {
 //
 // Errors: of the machine. What the service does is a figure.
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
-	return p.target().run(ctx, plan, watch)
-}
-
-// String says what is called, and where.
-func (p *Prepared) String() string { return p.load.Method + p.others() + " at " + p.load.Address }
-
-// others names the further methods.
-func (p *Prepared) others() (text string) {
-	for _, a := range p.load.Also {
-		text += fmt.Sprintf(", %.3g %% %s", 100*a.Share, a.Method)
-	}
-	return text
-}
-
-func (p *Prepared) target() target {
-	return target{
-		client: p.client, what: strings.TrimPrefix(p.method.Path, "/") + p.others(), address: p.load.Address,
-		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: p.load.PIDs,
-	}
-}
-
-// target is what a load is made on, whatever is spoken there.
-type target struct {
-	client        traffic.Client
-	what, address string // what is called, and where
-	how           string // how it is called, in a line
-	pids          []int  // who answers
-}
-
-func (t target) run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
-	load := traffic.New(plan, t.client)
-	service := watchService(t.pids, plan.Warmup)
+	load := traffic.New(plan, p.client)
+	service := watchService(p.pids, plan.Warmup)
 	began, used := time.Now(), usedCPU()
 	done := make(chan struct{})
 	watched := make(chan struct{})
@@ -229,9 +225,9 @@ func (t target) run(ctx context.Context, plan traffic.Plan, watch func(traffic.L
 	}
 	busy := float64(usedCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
-		Method: t.what, Address: t.address, Began: began, Record: record,
+		Method: p.what, Address: p.address, Began: began, Record: record,
 		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
-		Client:  []string{t.how},
+		Client:  []string{p.how},
 		Machine: []string{machine(busy)},
 	}, nil
 }

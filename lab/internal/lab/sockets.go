@@ -7,9 +7,6 @@ import (
 	"strings"
 
 	"github.com/cabrank/cabrank/client"
-	"github.com/cabrank/cabrank/lab/internal/goal"
-	"github.com/cabrank/cabrank/lab/internal/report"
-	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // SocketLoad is a load on a server of WebSockets: calls of one function, or events that
@@ -33,20 +30,10 @@ type SocketLoad struct {
 	PIDs []int
 }
 
-// PreparedSockets is a load whose sockets are open. Close it when it is of no more use.
-type PreparedSockets struct {
-	on     target
-	client interface {
-		traffic.Client
-		fmt.Stringer
-		Close()
-	}
-}
-
 // Prepare opens the sockets. What is called is not tried: nobody may serve it yet.
 //
 // Errors: one line that says what and where.
-func (l SocketLoad) Prepare(ctx context.Context) (*PreparedSockets, error) {
+func (l SocketLoad) Prepare(ctx context.Context) (*Prepared, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -54,22 +41,21 @@ func (l SocketLoad) Prepare(ctx context.Context) (*PreparedSockets, error) {
 		return nil, err
 	}
 	address, _, _ := strings.Cut(l.URL, "?") // a query may have a token in it
-	p := &PreparedSockets{on: target{what: l.URI, address: address, pids: l.PIDs}}
+	p := &Prepared{what: l.URI, address: address, pids: l.PIDs}
 	if l.Channel == "" {
 		calls, err := newSocketCalls(ctx, l)
 		if err != nil {
 			return nil, err
 		}
-		p.client = calls
-	} else {
-		p.on.what = "channel " + l.Channel
-		events, err := newSocketEvents(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		p.client = events
+		p.client, p.how, p.close = calls, calls.String()+".", calls.Close
+		return p, nil
 	}
-	p.on.client, p.on.how = p.client, p.client.String()+"."
+	events, err := newSocketEvents(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	p.what = "channel " + l.Channel
+	p.client, p.how, p.close = events, events.String()+".", events.Close
 	return p, nil
 }
 
@@ -86,19 +72,3 @@ func (l SocketLoad) check() error {
 	}
 	return nil
 }
-
-// Run is Prepared.Run.
-func (p *PreparedSockets) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
-	return p.on.run(ctx, plan, watch)
-}
-
-// Find is Prepared.Find.
-func (p *PreparedSockets) Find(ctx context.Context, o traffic.Options, first float64, thresholds goal.Thresholds, told func(goal.Step)) (goal.Result, error) {
-	return p.on.find(ctx, o, first, thresholds, told)
-}
-
-// String says what is called, and where.
-func (p *PreparedSockets) String() string { return p.on.what + " at " + p.on.address }
-
-// Close ends the sockets.
-func (p *PreparedSockets) Close() { p.client.Close() }

@@ -71,15 +71,15 @@ type Load struct {
 // Claim is what was asked before measuring: how a figure of one arm compares with that
 // of another at a load.
 type Claim struct {
-	Figure string `json:"figure"`
-	Load   string `json:"load"`
+	Figure string `json:"figure" key:"figure,required"`
+	Load   string `json:"load" key:"load,required"`
 	// Base is the arm that is compared with, Other the one of which something is
-	// said.
-	Base  string `json:"base"`
-	Other string `json:"other"`
+	// said: what is told is Other over Base.
+	Base  string `json:"base" key:"base,required"`
+	Other string `json:"other" key:"other,required"`
 	// Margin is the change that would not matter, as a share of 1; 0 asks for no
 	// claim of equality.
-	Margin float64 `json:"margin"`
+	Margin float64 `json:"margin" key:"margin" unit:"%" range:"0%..99%"`
 	// Primary is the one that decides. The others carry a correction.
 	Primary bool `json:"primary"`
 }

@@ -173,8 +173,8 @@ func noSuch(what, name string, all []string) error {
 	return errors.New(strings.Replace(text+"; there are: "+strings.Join(all, ", "), "?; there", "? There", 1))
 }
 
-// check holds a claim against the arms and loads.
-func (c Claim) check(s *Scenario) error {
+// checkClaim holds a claim against the arms and loads.
+func (s *Scenario) checkClaim(c result.Claim) error {
 	load, figures := s.Load(c.Load), names(result.All(), func(f result.Info) string { return f.Name })
 	switch {
 	case !slices.Contains(figures, c.Figure):

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 // Only returns the scenario with some of its arms. Loads at which none of them runs, and
@@ -33,7 +35,7 @@ func (s *Scenario) Only(arms []string) (*Scenario, error) {
 	if len(less.Loads) == 0 {
 		return nil, fmt.Errorf("%s: there is no load for it", strings.Join(arms, ", "))
 	}
-	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c Claim) bool { return !less.has(c) })
+	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c result.Claim) bool { return !less.has(c) })
 	if s.Primary != nil && !less.has(*s.Primary) {
 		less.Primary = nil
 	}

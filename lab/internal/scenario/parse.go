@@ -103,14 +103,14 @@ func (f *file) join(root strictyaml.Node) {
 	shorter := f.loads(root.Err() == nil)
 	right = root.Err() == nil
 	for _, n := range slices.Concat([]strictyaml.Node{f.Primary}, f.Secondary) {
-		var c Claim
+		c := result.Claim{Primary: n == f.Primary}
 		if !n.Given() || !n.Decode(&c) {
 			continue
 		}
-		if err := c.check(s); right && err != nil {
+		if err := s.checkClaim(c); right && err != nil {
 			n.Fault("", err.Error(), "")
 		}
-		if n == f.Primary {
+		if c.Primary {
 			s.Primary = &c
 		} else {
 			s.Secondary = append(s.Secondary, c)

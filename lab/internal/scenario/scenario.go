@@ -49,8 +49,8 @@ type Scenario struct {
 	Loads []Load
 	// Primary decides; nil if nothing is claimed. Secondary are corrected for their
 	// number.
-	Primary   *Claim
-	Secondary []Claim
+	Primary   *result.Claim
+	Secondary []result.Claim
 	// Bars have to be held; a run that misses one fails.
 	Bars []result.Bar `key:"bars" items:"0..100"`
 	// Columns are the figures of the table for a terminal; none: those that people look
@@ -71,26 +71,12 @@ type HTTP struct {
 	Ready string `key:"ready"`
 }
 
-// Claim is a figure to compare between two arms at one load.
-type Claim struct {
-	// Figure is the name of a figure, such as p99; docs/lab-run.md lists them.
-	Figure string `key:"figure,required"`
-	// Load is the name of a load.
-	Load string `key:"load,required"`
-	// Base and Other are names of arms. What is told is Other over Base.
-	Base  string `key:"base,required"`
-	Other string `key:"other,required"`
-	// Margin is the change that would not matter, as a share: 0.05 is 5 %. 0 claims
-	// no equality.
-	Margin float64 `key:"margin" unit:"%" range:"0%..99%"`
-}
-
 // Claims returns all claims, the primary one first.
-func (s *Scenario) Claims() []Claim {
+func (s *Scenario) Claims() []result.Claim {
 	if s.Primary == nil {
 		return slices.Clone(s.Secondary)
 	}
-	return append([]Claim{*s.Primary}, s.Secondary...)
+	return append([]result.Claim{*s.Primary}, s.Secondary...)
 }
 
 // Arm returns the arm of a name, or nil.
@@ -201,4 +187,4 @@ func (s *Scenario) Quick() *Scenario {
 }
 
 // has reports whether all that a claim names is there.
-func (s *Scenario) has(c Claim) bool { return c.check(s) == nil }
+func (s *Scenario) has(c result.Claim) bool { return s.checkClaim(c) == nil }

@@ -138,7 +138,7 @@ func newRun(o Options) *result.Run {
 	r := &result.Run{
 		Scenario: s.Name, About: s.About, Question: s.Question, Text: s.Text, Quick: s.IsQuick,
 		Seed: s.Seed, Rounds: s.Rounds, Limit: s.Limit, Began: time.Now(), Version: o.Version, Command: o.Command, Machine: o.Machine,
-		Bars: s.Bars, Columns: s.Columns,
+		Claims: s.Claims(), Bars: s.Bars, Columns: s.Columns,
 	}
 	for i := range s.Arms {
 		r.Arms = append(r.Arms, result.Arm{Name: s.Arms[i].Name, About: s.Arms[i].About})
@@ -147,11 +147,6 @@ func newRun(o Options) *result.Run {
 		l := &s.Loads[i]
 		x, unit := l.Place()
 		r.Loads = append(r.Loads, result.Load{Name: l.Name, Plan: l.String(), X: x, Unit: unit, Open: l.Open()})
-	}
-	for i, c := range s.Claims() {
-		r.Claims = append(r.Claims, result.Claim{
-			Figure: c.Figure, Load: c.Load, Base: c.Base, Other: c.Other, Margin: c.Margin, Primary: i == 0 && s.Primary != nil,
-		})
 	}
 	return r
 }

@@ -5,6 +5,7 @@ package languages_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,7 +157,8 @@ func TestChangesUnderLoadOverTLS(t *testing.T) {
 func TestUpstreamsOverTLS(t *testing.T) {
 	folder, until := t.TempDir(), time.Now().Add(time.Hour)
 	mine, key, _ := testkit.Certificate(t, folder, "edge.test", until)
-	inner, cert, _ := secured(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", mine, filepath.Join(folder, "access.log")))
+	config, cert, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", mine, filepath.Join(folder, "access.log")))
+	inner := harness.StartLangCabrankEnv(t, "go", nil, "--workers", "1", "--slots", "8", "--config", config)
 	edge := func(more string) *harness.Cabrank {
 		config := filepath.Join(t.TempDir(), "cabrank.yml")
 		text := fmt.Sprintf("upstreams: ['tls:%s']\nupstream_tls: {ca: %s%s}\n", inner.Addr, cert, more)
