@@ -10,6 +10,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/lab"
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 const labCompareHelp = `Set two results beside each other: two runs of one scenario, such as before and after a
@@ -70,7 +71,7 @@ func newLabCompareCommand() *cobra.Command {
 				return cli.UsageError(err)
 			}
 			if out != "" {
-				if err := lab.MakeFolder(out); err != nil {
+				if _, err := result.MakeFolder(out); err != nil {
 					return cli.UsageError(fmt.Errorf("--out: %w", err))
 				}
 			}

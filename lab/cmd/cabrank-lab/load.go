@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/method"
+	"github.com/cabrank/cabrank/lab/internal/result"
 )
 
 const labLoadHelp = `Call one method of any gRPC service by a plan, and say what came of it.
@@ -203,24 +203,15 @@ func readData(given string, stdin io.Reader) (name string, text []byte, err erro
 		return "--data", []byte(given), nil
 	case path == "-":
 		text, err = io.ReadAll(io.LimitReader(stdin, mostData+1))
-		name = "standard input"
-	default:
-		name = path
-		text, err = readFile(path)
+		if err == nil && len(text) > mostData {
+			err = fmt.Errorf("--data %s: more than %d MiB", given, mostData>>20)
+		}
+		return "standard input", text, err
 	}
-	if err == nil && len(text) > mostData {
-		err = fmt.Errorf("--data %s: more than %d MiB", given, mostData>>20)
+	if text, err = result.ReadFile(path, mostData); err != nil {
+		return "", nil, fmt.Errorf("--data: %w", err)
 	}
-	return name, text, err
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--data: %w", err)
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, mostData+1))
+	return path, text, nil
 }
 
 // parseMetadata reads NAME:VALUE pairs.

@@ -13,6 +13,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -88,7 +89,7 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 // make makes the load, or the search.
 func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
 	if f.out != "" {
-		if err := lab.MakeFolder(f.out); err != nil {
+		if _, err := result.MakeFolder(f.out); err != nil {
 			return cli.UsageError(fmt.Errorf("--out: %w", err))
 		}
 	}

@@ -176,12 +176,7 @@ func isFileName(name string) bool {
 }
 
 func readScenario(path string, set map[string]string) (*scenario.Scenario, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostScenario+1))
+	text, err := result.ReadFile(path, mostScenario)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -101,7 +100,7 @@ func exists(path string) bool {
 
 // schemaOf reads what kind of result a file is.
 func schemaOf(path string) (string, error) {
-	text, err := readResult(path)
+	text, err := result.ReadFile(path, mostLoad)
 	if err != nil {
 		return "", err
 	}
@@ -124,23 +123,10 @@ func kindOf(schema string) string {
 	return "a load"
 }
 
-func readResult(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostLoad+1))
-	if err == nil && len(text) > mostLoad {
-		err = fmt.Errorf("%s: more than %d MiB", path, mostLoad>>20)
-	}
-	return text, err
-}
-
 // readLoad reads a load.json.
 func readLoad(path string) (report.Load, error) {
 	var l report.Load
-	text, err := readResult(path)
+	text, err := result.ReadFile(path, mostLoad)
 	if err != nil {
 		return l, err
 	}

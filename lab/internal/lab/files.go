@@ -3,8 +3,6 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -41,19 +39,6 @@ type Result struct {
 
 // ResultSchema names the keys of Result and what they mean.
 const ResultSchema = "cabrank.lab.load/1"
-
-// MakeFolder makes a folder for results, if it is not there, and tries whether a file
-// can be written into it: it is too late for that when a load has run.
-func MakeFolder(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // results are shown to others
-		return err
-	}
-	f, err := os.CreateTemp(folder, ".try.*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
 
 // Save writes the report, the result and the histograms of a load into a folder. Files
 // of the same names are replaced; one that cannot be written leaves the old one.

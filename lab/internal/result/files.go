@@ -55,7 +55,7 @@ func list[T any](of []T) []T {
 // Errors: one line that begins with the file.
 func Read(path string) (*Run, error) {
 	path = File(path)
-	text, err := readFile(path, mostRun)
+	text, err := ReadFile(path, mostRun)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func ReadRecord(folder string, b *Block) (*traffic.Record, error) {
 		return nil, fmt.Errorf("raw record %.80q: want a file beside %s", b.Raw, RunFile)
 	}
 	path := filepath.Join(folder, filepath.FromSlash(b.Raw))
-	text, err := readFile(path, mostRecord)
+	text, err := ReadFile(path, mostRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,10 @@ func ReadRecord(folder string, b *Block) (*traffic.Record, error) {
 	return &r, nil
 }
 
-func readFile(path string, most int64) ([]byte, error) {
+// ReadFile reads a file of so many bytes at most.
+//
+// Errors: one line that has the file in it.
+func ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -150,4 +153,24 @@ func Replace(path string, data []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// MakeFolder makes a folder for results, with those above it, and tries whether a file can
+// be written: it is too late for that when something has run. made are those that were not
+// there, the innermost first.
+func MakeFolder(path string) (made []string, err error) {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil {
+			break
+		}
+		made = append(made, at)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // results are shown to others
+		return made, err
+	}
+	f, err := os.CreateTemp(path, ".try.*")
+	if err != nil {
+		return made, err
+	}
+	return made, errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 			return nil, err
 		}
 	}
-	made, err := makeFolder(filepath.Join(o.Folder, result.RawFolder))
+	made, err := result.MakeFolder(filepath.Join(o.Folder, result.RawFolder))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,9 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 	t.run.Took = t.elapsed()
 	t.run.LeftOut = together(t.run.LeftOut)
 	if len(t.run.Blocks) == 0 {
-		made.remove()
+		for _, path := range made {
+			_ = os.Remove(path) // not empty: it is somebody else's now
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -304,37 +306,5 @@ func (t *trial) left(from int) (sum time.Duration) {
 func (t *trial) note(text string) {
 	if !slices.Contains(t.run.Notes, text) {
 		t.run.Notes = append(t.run.Notes, text)
-	}
-}
-
-// folder remembers what was made, to take it away again.
-type folder struct{ made []string }
-
-// makeFolder makes the folder of the results, with those above it, and tries whether a
-// file can be written: it is too late for that when blocks have run.
-func makeFolder(path string) (f folder, err error) {
-	for at := filepath.Clean(path); !exists(at); at = filepath.Dir(at) {
-		f.made = append(f.made, at)
-	}
-	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // results are shown to others
-		return f, err
-	}
-	try, err := os.CreateTemp(path, ".try.*")
-	if err != nil {
-		f.remove()
-		return f, err
-	}
-	return f, errors.Join(try.Close(), os.Remove(try.Name()))
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// remove takes away what was made, the innermost first, as far as it is empty.
-func (f folder) remove() {
-	for _, path := range f.made {
-		_ = os.Remove(path) // not empty: it is somebody else's now
 	}
 }
