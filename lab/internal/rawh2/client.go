@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -75,7 +76,7 @@ type Client struct {
 }
 
 var (
-	_ traffic.Client = (*Client)(nil)
+	_ traffic.Driver = (*Client)(nil)
 	_ traffic.Dialer = (*Client)(nil)
 )
 
@@ -88,12 +89,17 @@ func NewClient(target, request string) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{target: target, request: r, conns: make([]clientConn, r.Connections), dials: make(chan struct{}, dialsAtOnce)}
+	size := int64(r.Bytes)
+	well := traffic.Answer{
+		Sent:     traffic.Volume{Messages: 1, Bytes: size},
+		Received: traffic.Volume{Messages: int64(r.Answers), Bytes: size * int64(r.Answers)},
+	}
 	c.form.firstHead, c.form.head = Blocks(0,
 		":method", "POST", ":scheme", "http", ":path", "/bench.Echo/Call", ":authority", "bench.example",
 		"content-type", "application/grpc", "user-agent", "grpc-go/1.85.0", "te", "trailers", "grpc-timeout", "5S",
 	)
 	for i := range c.conns {
-		c.conns[i] = clientConn{client: c, number: uint32(i)}
+		c.conns[i] = clientConn{client: c, number: uint32(i), well: well}
 	}
 	return c, nil
 }
@@ -116,62 +122,87 @@ func (c *Client) Close() {
 	}
 }
 
-// Call makes one call. All calls of a load have the same context: when it ends, so do the
-// connections, and with them the calls.
+// Call makes one call.
 func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
-	c.ending.Do(func() { context.AfterFunc(ctx, c.Close) })
-	conn := &c.conns[call.Number%uint64(len(c.conns))]
-	conn.once.Do(conn.open)
-	why := conn.unreached()
-	if why == "" {
-		l := <-conn.room
-		if l == nil {
-			l = &lane{failure: make(chan string, 1)}
-		}
-		conn.start(l, call.Number)
-		why = <-l.failure
-		conn.room <- l
-	}
-	if why != "" {
-		return traffic.Answer{Code: uint32(codes.Unavailable), Message: why}
-	}
-	size := int64(c.request.Bytes)
-	return traffic.Answer{Sent: traffic.Volume{Messages: 1, Bytes: size}, Received: traffic.Volume{Messages: int64(c.request.Answers), Bytes: size * int64(c.request.Answers)}}
+	end := make(single, 1)
+	c.Start(ctx, []traffic.Task{{Call: call, End: end}})
+	return <-end
 }
+
+// single takes the answer of one call.
+type single chan traffic.Answer
+
+// End has no other call.
+func (s single) End(answer *traffic.Answer) (next traffic.Call, more bool) {
+	s <- *answer
+	return next, false
+}
+
+// Start begins calls. All calls of a load have the same context: when it ends, so do the
+// connections, and with them the calls.
+func (c *Client) Start(ctx context.Context, tasks []traffic.Task) {
+	c.ending.Do(func() { context.AfterFunc(ctx, c.Close) })
+	for len(tasks) > 0 {
+		number, n := c.connection(tasks[0]), 1
+		for i := 1; i < len(tasks); i++ {
+			if c.connection(tasks[i]) == number {
+				tasks[n], tasks[i] = tasks[i], tasks[n]
+				n++
+			}
+		}
+		conn := &c.conns[number]
+		if conn.ready.Load() {
+			conn.begin(tasks[:n])
+		} else {
+			first := slices.Clone(tasks[:n])
+			go func() { // ends when the connection is there or has failed
+				conn.once.Do(func() { conn.open(ctx) })
+				conn.begin(first)
+			}()
+		}
+		tasks = tasks[n:]
+	}
+}
+
+// connection is the number of that which a call is made on.
+func (c *Client) connection(t traffic.Task) uint64 { return t.Call.Number % uint64(len(c.conns)) }
 
 // clientConn is one connection with its calls.
 type clientConn struct {
 	client *Client
 	number uint32
 	once   sync.Once
-	broken error      // why it is not open
-	room   chan *lane // a place for each call, nil where there was none yet
-	h2     *Conn      // its mutex guards what follows
+	ready  atomic.Bool // it was opened, or broken says why not
+	broken error
+	h2     *Conn // its mutex guards what follows
 
-	stream uint32 // of the next call
-	head   []byte // of the next call
-	lanes  map[uint32]*lane
-	last   *lane         // whose frame came last; nil if its call has ended
-	append chan struct{} // tells the writer that there is something to write
-	lost   error         // why no more calls can be made
+	stream  uint32 // of the next call, or one before it
+	head    []byte // of the next call
+	lanes   table
+	resting []*lane
+	waiting []traffic.Task // for a lane
+	now     time.Time      // read once for all answers of a batch; zero until then
+	lost    error          // why no more calls can be made
+	well    traffic.Answer // of a call that went well
 
 	good, ended BlockMemo
 }
 
 // lane is a call under way; it is used again for others.
 type lane struct {
+	task    traffic.Task
 	stream  uint32
 	message []byte // with prefix: sent, and expected back
 	got     int    // bytes of DATA that were right so far
 	headed  bool   // the head was right
-	failure chan string
 }
 
 // open dials; calls that come meanwhile wait.
-func (c *clientConn) open() {
+func (c *clientConn) open(ctx context.Context) {
+	defer c.ready.Store(true)
 	c.client.dials <- struct{}{}
 	defer func() { <-c.client.dials }()
-	conn, err := net.Dial("tcp", c.client.target)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.client.target)
 	if err != nil {
 		c.broken = err
 		return
@@ -181,20 +212,60 @@ func (c *clientConn) open() {
 	if len(c.client.conns) > manyConnections {
 		buffer = SmallReadBuffer
 	}
-	c.h2, c.room, c.append = NewConn(conn, true, buffer), make(chan *lane, mostStreams), make(chan struct{}, 1)
-	c.stream, c.head, c.lanes = 1, c.client.form.firstHead, map[uint32]*lane{}
-	for range mostStreams {
-		c.room <- nil
-	}
-	go c.read()  // ends with the connection
-	go c.write() // ends with the reader
+	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, newTable(mostStreams)
+	go c.read() // ends with the connection
 }
 
-func (c *clientConn) unreached() string {
-	if c.broken != nil {
-		return c.broken.Error()
+// begin starts calls and sends them with one write.
+func (c *clientConn) begin(tasks []traffic.Task) {
+	if c.h2 == nil {
+		for _, t := range tasks {
+			c.fail(t, c.broken.Error())
+		}
+		return
 	}
-	return ""
+	err := c.h2.Do(func() (err error) {
+		for _, t := range tasks {
+			err = errors.Join(err, c.start(t))
+		}
+		return err
+	})
+	if err != nil {
+		c.h2.Close() // the reader ends the calls
+	}
+}
+
+// start sends a call if there is a lane for it.
+func (c *clientConn) start(t traffic.Task) error {
+	switch why := c.lost; {
+	case why != nil:
+		c.fail(t, why.Error())
+	case len(c.resting) > 0:
+		l := c.resting[len(c.resting)-1]
+		c.resting = c.resting[:len(c.resting)-1]
+		return c.send(l, t)
+	case c.lanes.used < mostStreams:
+		return c.send(&lane{}, t)
+	default:
+		c.waiting = append(c.waiting, t)
+	}
+	return nil
+}
+
+// send appends a call. An error is the end of the connection, and of all that is on it.
+func (c *clientConn) send(l *lane, t traffic.Task) error {
+	c.stream = c.lanes.next(c.stream)
+	l.task, l.stream, l.got, l.headed = t, c.stream, 0, false
+	c.lanes.put(l)
+	l.message = AppendMessage(l.message[:0], c.client.request.Bytes, c.client.request.Answers, c.number, t.Call.Number)
+	c.h2.Headers(l.stream, c.head, false)
+	c.head = c.client.form.head
+	c.stream += 2
+	err := c.h2.Send(l.stream, l.message, true, nil)
+	if err != nil {
+		c.lost = err
+	}
+	return err
 }
 
 // read takes answers until the connection ends, and with it the calls.
@@ -203,97 +274,95 @@ func (c *clientConn) read() {
 	c.h2.Close()
 	c.h2.mu.Lock()
 	defer c.h2.mu.Unlock()
-	c.lost = fmt.Errorf("connection %d: %w", c.number, err)
-	for _, l := range c.lanes {
-		c.finish(l, c.lost.Error())
+	if c.lost == nil {
+		c.lost = err
 	}
-	close(c.append)
-}
-
-// write writes what calls have appended: of all those that go on at the same moment, as
-// the callers of a batch of answers do, with one write.
-func (c *clientConn) write() {
-	for range c.append {
-		runtime.Gosched()
-		_ = c.h2.Do(func() error { return nil }) // the reader sees the end of the connection
+	c.lost = fmt.Errorf("connection %d: %w", c.number, c.lost)
+	for _, l := range c.lanes.slots {
+		if l != nil {
+			c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
+		}
+	}
+	for _, t := range c.waiting {
+		c.fail(t, c.lost.Error())
 	}
 }
 
-// start appends a call.
-func (c *clientConn) start(l *lane, number uint64) {
-	c.h2.mu.Lock()
-	defer c.h2.mu.Unlock()
-	l.stream, l.got, l.headed = c.stream, 0, false
-	c.lanes[l.stream] = l
-	if c.lost != nil {
-		c.finish(l, c.lost.Error())
-		return
-	}
-	l.message = AppendMessage(l.message[:0], c.client.request.Bytes, c.client.request.Answers, c.number, number)
-	c.h2.Headers(l.stream, c.head, false)
-	c.head = c.client.form.head
-	c.stream += 2
-	if err := c.h2.Send(l.stream, l.message, true, nil); err != nil {
-		c.finish(l, err.Error())
-	}
-	select {
-	case c.append <- struct{}{}:
-	default: // it will be written with what came before
-	}
+// fail ends a call that has no lane any more. Nothing comes behind it.
+func (c *clientConn) fail(t traffic.Task, why string) {
+	t.End.End(&traffic.Answer{Code: uint32(codes.Unavailable), Message: why, Ended: time.Now()})
 }
 
-// finish ends a call, "" meaning well.
-func (c *clientConn) finish(l *lane, failure string) {
+// finish ends a call, "" meaning well, and begins the next one: who has waited goes first.
+func (c *clientConn) finish(l *lane, failure string) error {
+	c.lanes.remove(l)
+	if c.now.IsZero() {
+		c.now = time.Now()
+	}
+	answer := &c.well
 	if failure != "" {
-		failure = fmt.Sprintf("stream %d: %s", l.stream, failure)
+		answer = &traffic.Answer{Code: uint32(codes.Unavailable), Message: fmt.Sprintf("stream %d: %s", l.stream, failure)}
 	}
-	delete(c.lanes, l.stream)
-	c.last = nil
-	l.failure <- failure
+	answer.Ended = c.now
+	t := l.task
+	next, more := t.End.End(answer)
+	t.Call = next
+	if len(c.waiting) > 0 {
+		if more {
+			c.waiting = append(c.waiting, t)
+		}
+		t, more = c.waiting[0], true
+		c.waiting = slices.Delete(c.waiting, 0, 1)
+	}
+	if more {
+		return c.send(l, t)
+	}
+	l.task = traffic.Task{}
+	c.resting = append(c.resting, l)
+	return nil
 }
 
-// BatchRead has nothing to do: callers go on by themselves.
-func (c *clientConn) BatchRead() error { return nil }
+// BatchRead has the next batch read the clock.
+func (c *clientConn) BatchRead() error {
+	c.now = time.Time{}
+	return nil
+}
 
 // Frame checks one frame of an answer.
 func (c *clientConn) Frame(f Frame) error {
 	if f.Type == TypeGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.last // an answer has many frames
-	if l == nil || l.stream != f.Stream {
-		l = c.lanes[f.Stream]
-		c.last = l
-	}
+	l := c.lanes.of(f.Stream)
 	switch {
 	case l == nil && f.Type == TypeReset: // the call has ended already
 	case l == nil:
 		return fmt.Errorf("frame of type %d for stream %d, which has no call", f.Type, f.Stream)
 	case f.Type == TypeReset:
-		c.finish(l, fmt.Sprintf("RST_STREAM % x", f.Payload))
+		return c.finish(l, fmt.Sprintf("RST_STREAM % x", f.Payload))
 	case f.Type == TypeData:
 		return l.check(f)
 	case f.Type == TypeHeaders:
-		c.headers(f, l)
+		return c.headers(f, l)
 	}
 	return nil
 }
 
 // headers takes the head or, with END_STREAM, the trailers of an answer.
-func (c *clientConn) headers(f Frame, l *lane) {
+func (c *clientConn) headers(f Frame, l *lane) error {
 	want := int(c.client.request.Answers) * len(l.message)
 	switch {
 	case !f.Ended(): // a head that is wrong fails the call at its end
 		l.headed = c.good.Holds(f.Payload, ":status", "200", "content-type", "application/grpc")
+		return nil
 	case !l.headed:
-		c.finish(l, "the head is not 200 with application/grpc")
+		return c.finish(l, "the head is not 200 with application/grpc")
 	case !c.ended.Holds(f.Payload, "grpc-status", "0"):
-		c.finish(l, "the trailers have no grpc-status 0")
+		return c.finish(l, "the trailers have no grpc-status 0")
 	case l.got != want:
-		c.finish(l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, want))
-	default:
-		c.finish(l, "")
+		return c.finish(l, fmt.Sprintf("an answer of %d bytes instead of %d", l.got, want))
 	}
+	return c.finish(l, "")
 }
 
 // check compares DATA, cut anywhere, with the message that is expected.

@@ -85,7 +85,9 @@ func calls(t *testing.T, addr, request string, o traffic.Options) *traffic.Recor
 		t.Fatal(err)
 	}
 	defer c.Close()
-	o.Duration = 10 * time.Second
+	if o.Rate == "" {
+		o.Duration = 10 * time.Second
+	}
 	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +105,15 @@ func TestCalls(t *testing.T) {
 	r := calls(t, answers(t, ""), `{"connections": 2, "bytes": 20, "answers": 4}`, traffic.Options{Callers: 300, Calls: 3000})
 	if r.Calls.Answered.Count() != 3000 || r.Opened != 2 || r.Received.Messages != 4*3000 || r.Sent.Bytes != 20*3000 {
 		t.Errorf("%d answered over %d connections, got %+v, sent %+v: %v", r.Calls.Answered.Count(), r.Opened, r.Received, r.Sent, r.Failures)
+	}
+}
+
+// Calls of an open loop begin at their moments, on connections that open meanwhile, and
+// nobody's answer is waited for.
+func TestCallsOfAnOpenLoop(t *testing.T) {
+	r := calls(t, answers(t, ""), `{"connections": 3}`, traffic.Options{Rate: "2000", Calls: 600, Timeout: time.Minute})
+	if r.Calls.Answered.Count() != 600 || r.Lag.Count() != 600 || r.Opened != 3 {
+		t.Errorf("%d answered over %d connections, lags of %d: %v", r.Calls.Answered.Count(), r.Opened, r.Lag.Count(), r.Failures)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 		a, _ := s.draw()
 		l.enter()
 		a.due = 0
-		l.call(context.Background(), l.tallies[0], a)
+		p.call(l.tallies[0], a)
 	}); n != 0 {
 		t.Errorf("a call allocates %v times", n)
 	}
@@ -59,7 +59,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkRecord is the part of it that records.
 func BenchmarkRecord(b *testing.B) {
 	t := newTally(plan(b, Options{Rate: "1000", Duration: time.Minute}))
-	e := &ended{arrival: arrival{counted: true}, ended: time.Millisecond, answer: Answer{Worker: "one"}}
+	e := &ended{arrival: arrival{counted: true}, ended: time.Millisecond, answer: &Answer{Worker: "one"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		t.end(e)

@@ -16,10 +16,10 @@ func (l *Load) callers(ctx, calls context.Context) time.Duration {
 	defer over.Stop()
 	stop := make(chan struct{})
 	var stopped atomic.Bool
-	for i := l.plan.Part; i < l.plan.callers(); i += l.plan.parts() {
+	for i, all := l.plan.Part, l.plan.callers(); i < all; i += l.plan.parts() {
 		c := caller{
-			load: l, index: uint64(i), profile: profile, tally: l.tallies[i%len(l.tallies)],
-			stop: stop, stopped: &stopped,
+			flight: flight{load: l, tally: l.tallies[i%len(l.tallies)]}, index: uint64(i), all: uint64(all), length: length, profile: profile,
+			stop: stop, stopped: &stopped, free: make(chan struct{}, 1),
 		}
 		l.calls.Go(func() { c.run(calls) })
 	}
@@ -39,47 +39,91 @@ func (l *Load) callers(ctx, calls context.Context) time.Duration {
 // caller makes one call after the other while the plan wants it: caller i calls
 // while the level of the plan, rounded to a whole number, is above i.
 type caller struct {
-	load    *Load
-	index   uint64
-	profile Profile
-	tally   *tally
-	stop    <-chan struct{} // closed when no more calls start
-	stopped *atomic.Bool    // the same, cheaper to ask
+	flight // the present call
+
+	index, all uint64        // this caller, and how many there are
+	made       uint64        // calls so far
+	next       time.Duration // when the next one may begin
+	profile    Profile
+	length     time.Duration   // of the profile
+	stop       <-chan struct{} // closed when no more calls start
+	stopped    *atomic.Bool    // the same, cheaper to ask
+	free       chan struct{}   // a Driver has no call of this caller
 }
 
 func (c *caller) run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	<-pause.C
-	next := time.Duration(0)
-	for made := uint64(0); !c.stopped.Load(); made++ {
-		begin, ok := c.profile.nextAbove(float64(c.index)+0.5, next)
+	for {
+		begin, ok := c.profile.nextAbove(c.level(), c.next)
 		if !ok || !c.wait(pause, begin) {
 			return
 		}
-		now := c.load.now()
-		if now >= c.load.plan.Length() {
+		call, ok := c.take(c.load.now())
+		if !ok {
 			return
 		}
-		number, left := c.number(made)
-		if !left {
-			return
+		if driver := c.load.driver; driver != nil {
+			driver.Start(ctx, []Task{{call, c}})
+			<-c.free
+			continue
 		}
-		c.load.enter()
-		answered := c.load.call(ctx, c.tally, arrival{number: number, due: now, counted: now >= c.load.plan.Warmup})
-		next = c.load.now()
-		if answered || !c.load.plan.RetryAtOnce {
-			next += c.load.plan.Think
+		for more := true; more; {
+			answer := c.load.client.Call(ctx, call)
+			now := c.load.now()
+			call, more = c.goOn(&answer, c.load.endOf(&answer, now), now)
 		}
 	}
 }
 
+// level is that of the plan from which on the caller calls.
+func (c *caller) level() float64 { return float64(c.index) + 0.5 }
+
+// take begins a call, unless there is none to make at that moment.
+func (c *caller) take(now time.Duration) (call Call, ok bool) {
+	if c.stopped.Load() || now >= c.length {
+		return call, false
+	}
+	number, left := c.number()
+	if !left {
+		return call, false
+	}
+	c.made++
+	c.load.enter()
+	c.arrival, c.begun = arrival{number: number, due: now, counted: now >= c.load.plan.Warmup}, now
+	return c.begin()
+}
+
+// End is that of a call of a Driver.
+func (c *caller) End(answer *Answer) (next Call, more bool) {
+	at := c.load.endOf(answer, 0)
+	next, more = c.goOn(answer, at, at)
+	if !more {
+		c.free <- struct{}{}
+	}
+	return next, more
+}
+
+// goOn records how and when the call has ended, and takes the next one if that can begin now.
+func (c *caller) goOn(answer *Answer, ended, now time.Duration) (next Call, more bool) {
+	well := c.end(answer, ended)
+	c.next = now
+	if well || !c.load.plan.RetryAtOnce {
+		c.next += c.load.plan.Think
+	}
+	if begin, ok := c.profile.nextAbove(c.level(), c.next); !well || !ok || begin > now {
+		return next, false
+	}
+	return c.take(now)
+}
+
 // number returns that of the caller's next call, and false when all are made. Where
 // their number is given, who is free takes the next one.
-func (c *caller) number(made uint64) (number uint64, left bool) {
+func (c *caller) number() (number uint64, left bool) {
 	plan := &c.load.plan
 	if plan.Calls == 0 {
-		return c.index + made*uint64(plan.callers()), true
+		return c.index + c.made*c.all, true
 	}
 	number = uint64(plan.Part) + (c.load.taken.Add(1)-1)*uint64(plan.parts())
 	return number, number < uint64(plan.Calls)

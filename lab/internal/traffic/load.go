@@ -22,6 +22,7 @@ const mostTallies = 4
 type Load struct {
 	plan   Plan
 	client Client
+	driver Driver // the client, if it is one
 	rest   waiter
 
 	tallies []*tally
@@ -44,6 +45,7 @@ type waiter interface {
 // New returns a load that has not begun.
 func New(plan Plan, client Client) *Load {
 	l := &Load{plan: plan, client: client}
+	l.driver, _ = client.(Driver)
 	for range min(runtime.GOMAXPROCS(0), mostTallies) {
 		l.tallies = append(l.tallies, newTally(plan))
 	}
@@ -141,31 +143,47 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 // now is the time since the load began.
 func (l *Load) now() time.Duration { return time.Since(*l.began.Load()) }
 
-// call makes one call and records it. It reports whether the call was answered well.
-func (l *Load) call(ctx context.Context, t *tally, a arrival) bool {
-	began := *l.began.Load()
-	call := Call{Number: a.number, Due: began.Add(a.due)}
-	if l.plan.Timeout > 0 {
-		call.Deadline = call.Due.Add(l.plan.Timeout)
+// flight is a call that is under way.
+type flight struct {
+	arrival
+
+	load  *Load
+	tally *tally
+	begun time.Duration // since the load began
+}
+
+// begin returns the call, or false if its deadline has passed, which it records.
+func (f *flight) begin() (Call, bool) {
+	call := Call{Number: f.number, Due: f.load.began.Load().Add(f.due)}
+	if timeout := f.load.plan.Timeout; timeout > 0 {
+		if f.begun-f.due >= timeout {
+			f.load.under.Add(-1)
+			f.tally.late(f.arrival, timeout, f.begun-f.due)
+			return call, false
+		}
+		call.Deadline = call.Due.Add(timeout)
 	}
-	e := ended{arrival: a, begun: time.Since(began)}
-	if l.plan.Timeout > 0 && e.begun-a.due >= l.plan.Timeout {
-		l.under.Add(-1)
-		t.late(a, l.plan.Timeout, e.begun-a.due)
-		return false
+	return call, true
+}
+
+// end records how the call has ended, and when. It reports whether it was answered well.
+func (f *flight) end(answer *Answer, at time.Duration) bool {
+	f.load.under.Add(-1)
+	e := ended{arrival: f.arrival, begun: f.begun, ended: at, answer: answer}
+	e.left = answer.Code != 0 && f.load.closing.Load()
+	if !answer.First.IsZero() {
+		e.first = answer.First.Sub(*f.load.began.Load())
 	}
-	e.answer = l.client.Call(ctx, call)
-	e.ended = time.Since(began)
-	if !e.answer.Ended.IsZero() {
-		e.ended = e.answer.Ended.Sub(began)
+	f.tally.end(&e)
+	return answer.Code == 0
+}
+
+// endOf is when a call has ended that has returned now.
+func (l *Load) endOf(answer *Answer, now time.Duration) time.Duration {
+	if answer.Ended.IsZero() {
+		return now
 	}
-	l.under.Add(-1)
-	e.left = e.answer.Code != 0 && l.closing.Load()
-	if !e.answer.First.IsZero() {
-		e.first = e.answer.First.Sub(began)
-	}
-	t.end(&e)
-	return e.answer.Code == 0
+	return answer.Ended.Sub(*l.began.Load())
 }
 
 // enter counts a call as under way.

@@ -15,7 +15,9 @@ type pacer struct {
 	load    *Load
 	ctx     context.Context //nolint:containedctx // of the calls, which live as long as the pacer's goroutines
 	jobs    chan arrival
-	workers int // goroutines that take jobs, at most Plan.Most
+	workers int       // goroutines that take jobs, at most Plan.Most
+	due     []arrival // for a Driver, which has no such goroutines
+	tasks   []Task    // used again
 	unsent  *waiting
 }
 
@@ -28,6 +30,7 @@ func newPacer(calls context.Context, l *Load) *pacer {
 // or recorded as unsent.
 func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 	defer close(p.jobs)
+	defer p.drive()
 	s := newSchedule(p.load.plan)
 	length := p.load.plan.Length()
 	for next, more := s.draw(); ; {
@@ -40,6 +43,7 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 			next, more = s.draw()
 			continue
 		}
+		p.drive()
 		if now >= length && !more {
 			return length, nil
 		}
@@ -64,6 +68,12 @@ func (p *pacer) start(a arrival) {
 		return
 	}
 	p.load.enter()
+	if p.load.driver != nil {
+		if p.due = append(p.due, a); len(p.due) == mostTasks {
+			p.drive()
+		}
+		return
+	}
 	select {
 	case p.jobs <- a:
 	default:
@@ -93,8 +103,16 @@ func (p *pacer) refuse(a arrival) {
 
 // work makes one call after the other until the pacer ends.
 func (p *pacer) work(t *tally, a arrival) {
-	p.load.call(p.ctx, t, a)
+	p.call(t, a)
 	for a := range p.jobs {
-		p.load.call(p.ctx, t, a)
+		p.call(t, a)
+	}
+}
+
+func (p *pacer) call(t *tally, a arrival) {
+	f := flight{load: p.load, tally: t, arrival: a, begun: p.load.now()}
+	if call, ok := f.begin(); ok {
+		answer := p.load.client.Call(p.ctx, call)
+		f.end(&answer, p.load.endOf(&answer, p.load.now()))
 	}
 }

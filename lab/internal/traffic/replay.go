@@ -48,7 +48,7 @@ func NewReplay(p Plan) *Replay { return &Replay{plan: p, tally: newTally(p)} }
 func (r *Replay) End(a Arrival, took time.Duration, answer Answer) {
 	r.tally.end(&ended{
 		arrival: arrival{number: a.Number, due: a.Due, counted: a.Counted},
-		begun:   a.Due, ended: a.Due + took, answer: answer,
+		begun:   a.Due, ended: a.Due + took, answer: &answer,
 	})
 }
 

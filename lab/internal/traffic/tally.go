@@ -49,7 +49,7 @@ type ended struct {
 	arrival
 
 	begun, ended time.Duration
-	answer       Answer
+	answer       *Answer
 	first        time.Duration // of the first message, 0 if there is none
 	left         bool          // open: it was given up when the grace was over
 }
