@@ -46,8 +46,8 @@ BENCH_FLAGS ?=
 # matching REGEXP, as ./dir arguments: nothing here is listed by hand.
 packages = $(shell scripts/test-packages.sh '$(1)' '$(2)')
 
-# labs builds what measures, and no program of ours is: bench/README.md.
-labs = go -C lab build -trimpath -o ../bin/lab/ ./cmd/lab ./cmd/rankplot
+# beside runs a scenario beside other proxies; Envoy is in .deps.
+beside = scripts/install-deps.sh peers && PATH=$$PWD/.deps/envoy:$$PATH bin/cabrank-lab run $(1) --out bench/out/$(1)-$$(date +%F-%H%M%S) $(BENCH_FLAGS)
 
 TOOLS := golangci-lint gotestsum grpcurl interop_client interop_server protoc-gen-go protoc-gen-go-grpc h2spec
 TEST  := .tools/gotestsum --format standard-quiet --
@@ -150,14 +150,12 @@ lab-quick: build lab ## Run one short round of every scenario of the lab, to see
 	@scripts/lab-quick.sh
 
 .PHONY: bench-peers
-bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=-quick tries it.
-	@scripts/install-deps.sh peers
-	@$(labs) && bin/lab/lab peers $(BENCH_FLAGS)
+bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=--quick tries it.
+	@$(call beside,peers)
 
 .PHONY: bench-queue
 bench-queue: build lab ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
-	@scripts/install-deps.sh peers
-	@$(labs) && bin/lab/lab queue $(BENCH_FLAGS)
+	@$(call beside,queue)
 
 .PHONY: bench-socket
 bench-socket: build ## Measure what sockets cost beside the old server: calls, events, memory; 2 minutes.
@@ -170,7 +168,7 @@ bars: ## Hold the simulated rank and number of workers against their ideals, at 
 
 .PHONY: rank-plots
 rank-plots: ## Simulate the pictures of docs/rank.md and docs/scaling.md again; 4 minutes.
-	@$(labs) && bin/lab/rankplot
+	@go -C lab build -trimpath -o ../bin/lab/ ./cmd/rankplot && bin/lab/rankplot
 
 ##@ Housekeeping
 

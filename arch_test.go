@@ -197,11 +197,10 @@ var layers = map[string]layer{
 	"internal/testkit/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"lab/internal/rawh2": {
 		inside:  []string{"lab/internal/traffic"},
-		outside: []string{"golang.org/x/net/http2/hpack", "google.golang.org/grpc/codes"},
+		outside: []string{"golang.org/x/net/http2/hpack", "golang.org/x/sync/errgroup", "google.golang.org/grpc/codes"},
 		notStd:  []string{"os/exec", "net/http"}, documented: true,
 	},
 	"lab/internal/measure": {
-		inside:  []string{"lab/internal/latency"},
 		outside: []string{"github.com/prometheus/procfs", "golang.org/x/sys"},
 		notStd:  []string{"net", "os/exec"}, documented: true,
 	},
@@ -242,14 +241,6 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
 	},
-	// The raw client and its backends.
-	"lab/internal/load": {
-		inside: []string{"internal/testkit/alarm", "lab/internal/latency", "lab/internal/measure", "lab/internal/rawh2"},
-		notStd: []string{"os/exec", "net/http"}, documented: true,
-	},
-	"lab/internal/echo": {
-		inside: []string{"lab/internal/measure", "lab/internal/rawh2"},
-		notStd: []string{"os/exec", "net/http"}, documented: true,
 	},
 	// What listens: ports that are free, names that change.
 	"internal/testkit/ports":      {notStd: []string{"os"}, documented: true},
@@ -272,11 +263,6 @@ var layers = map[string]layer{
 		outside:    []string{"github.com/google/nftables", "github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 		documented: true,
 	},
-	// The scenarios of cabrank beside other proxies: rounds, bars, report.
-	"lab/internal/peers": {
-		inside:     []string{"lab/internal/latency", "lab/internal/measure", "internal/testkit/oneslot", "lab/internal/proxies", "lab/internal/testbed"},
-		documented: true,
-	},
 	// What a run of a scenario has measured, and its files.
 	"lab/internal/result": {
 		inside:  []string{"lab/internal/latency", "lab/internal/traffic"},
@@ -290,7 +276,7 @@ var layers = map[string]layer{
 	// What was found, for people, and charts as SVG for docs/img.
 	"lab/internal/report": {inside: []string{"lab/internal/goal", "lab/internal/latency", "lab/internal/result", "lab/internal/stats", "lab/internal/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec"}, documented: true},
 	// Command lines: what is started as a process of its own.
-	"lab/cmd/...": {inside: []string{"internal/testkit/oneslot", "lab/internal/..."}, outside: anything},
+	"lab/cmd/...": {inside: []string{"lab/internal/..."}, outside: anything},
 	// The pictures are simulated, with the rank itself: nothing is measured.
 	"lab/cmd/rankplot": {
 		inside: []string{"lab/internal/report", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
@@ -496,9 +482,7 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/web", module + "/internal/relay", true},
 		{"lab/internal/lab", module + "/internal/relay", true},
 		{"lab/internal/rawh2", module + "/internal/h2", true},
-		{"lab/internal/load", module + "/lab/internal/peers", true},
-		{"lab/internal/peers", module + "/internal/h2", true},
-		{"lab/cmd/lab", module + "/internal/relay", true},
+		{"lab/cmd/cabrank-lab", module + "/internal/relay", true},
 		{"internal/testkit/oneslot", module + "/lab/internal/measure", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"internal/socket", module + "/internal/relay", true},

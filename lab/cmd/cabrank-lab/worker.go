@@ -21,7 +21,7 @@ func newLabWorkerCommand() *cobra.Command {
 		Name: cmp.Or(os.Getenv("CABRANK_WORKER"), "worker"),
 		Full: work.Unlimited, SlowTimes: 1,
 	}
-	full, echo := string(o.Full), false
+	full, echo := string(o.Full), 0
 	cmd := &cobra.Command{
 		Use:    "worker",
 		Short:  "Serve calls that sleep and use CPU as they ask, at $CABRANK_ADDR",
@@ -30,8 +30,8 @@ func newLabWorkerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			if echo {
-				return rawh2.Echo(ctx, o.Addr)
+			if echo > 0 {
+				return rawh2.Echo(ctx, o.Addr, echo)
 			}
 			o.Full = work.Full(full)
 			w, err := work.New(o)
@@ -58,7 +58,7 @@ func newLabWorkerCommand() *cobra.Command {
 	flags.DurationVar(&o.MaxAge, "max-age", 0, "how old connections get; 0: no limit")
 	flags.BoolVar(&o.Slow, "slow", false, "begin slow")
 	flags.DurationVar(&o.SlowBy, "slow-by", 0, "what a call takes longer while it is slow")
-	flags.BoolVar(&echo, "echo", false, "answer raw clients at the least cost, and do nothing else")
+	flags.IntVar(&echo, "echo", 0, "answer raw clients at the least cost, at so many ports from that of --listen on; nothing else then")
 	flags.Float64Var(&o.SlowTimes, "slow-times", o.SlowTimes, "how many times as long a call takes while it is slow")
 	return cmd
 }

@@ -145,7 +145,7 @@ are measured is in [lab-method.md](lab-method.md), what figures mean in [lab-res
 A star is on what is not judged: others used the machine meanwhile, or the callers were the limit.
 `)
 	for _, name := range scenario.Names() {
-		s, err := scenario.Builtin(name)
+		s, err := scenario.Builtin(name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

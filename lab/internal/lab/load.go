@@ -255,7 +255,7 @@ func machine(busy float64) string {
 func Machine() string { return "The lab ran on " + cores() + "." }
 
 func cores() string {
-	m := testbed.ThisMachine("")
+	m := testbed.ThisMachine()
 	text := fmt.Sprintf("%d cores (%s, %s, %s)", m.Cores, m.CPU, m.Kernel, m.Go)
 	if m.CPU == "" {
 		text = fmt.Sprintf("%d cores (%s/%s, %s)", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, m.Go)

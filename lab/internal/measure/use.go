@@ -1,3 +1,4 @@
+// Package measure reads what processes and the machine have used: CPU and memory.
 package measure
 
 import (
@@ -120,30 +121,14 @@ func Children(pid int, variable string) map[string]int {
 	return found
 }
 
-// Host is what everybody has used.
-type Host struct {
-	Busy           []float64 // seconds of each core
-	Packets, Bytes uint64    // received on loopback in this network namespace
-}
-
-// ReadHost reads the counters of the machine and of this network namespace. A core is
-// busy when it is neither idle nor waits for a disk; what a hypervisor has taken counts.
-func ReadHost() (h Host, err error) {
+// ReadBusy returns for how long the cores of the machine were busy, added up: neither idle
+// nor waiting for a disk. What a hypervisor has taken counts.
+func ReadBusy() (time.Duration, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return h, err
+		return 0, err
 	}
 	stat, err := proc.Stat()
-	if err != nil {
-		return h, err
-	}
-	h.Busy = make([]float64, len(stat.CPU))
-	for core, c := range stat.CPU {
-		if int(core) < len(h.Busy) { // others are off
-			h.Busy[core] = c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal // a guest's time is in User
-		}
-	}
-	dev, err := proc.NetDev()
-	h.Packets, h.Bytes = dev["lo"].RxPackets, dev["lo"].RxBytes
-	return h, err
+	c := stat.CPUTotal // a guest's time is in User
+	return time.Duration((c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal) * float64(time.Second)), err
 }

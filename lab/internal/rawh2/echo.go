@@ -7,24 +7,44 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Echo answers every call with its own message, as often as the message says, and
-// "grpc-status 0", until ctx ends. Health checks are answered so, too: no status is not
-// NOT_SERVING. Connections that are open then are not waited for.
+// "grpc-status 0", until ctx ends: at an address, host:port, and as many ports behind it
+// as makes ports of them. Health checks are answered so, too: no status is not NOT_SERVING.
+// Connections that are open then are not waited for. It is one process for all workers:
+// several on a core cut the batches of what stands before them.
 //
-// Errors: the address cannot be listened on, or the listener broke.
-func Echo(ctx context.Context, addr string) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+// Errors: an address that cannot be listened on, or a listener that broke.
+func Echo(ctx context.Context, addr string, ports int) error {
+	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
 	}
-	unhook := context.AfterFunc(ctx, func() { l.Close() })
-	defer unhook()
+	first, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
 	var f form
 	f.firstHead, f.head = Blocks(0, ":status", "200", "content-type", "application/grpc")
 	_, f.trailers = Blocks(0, "grpc-status", "0") // never the first of a connection
+	serving, ctx := errgroup.WithContext(ctx)
+	for port := first + ports - 1; port >= first; port-- { // who asks at the first finds all
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return err // and the process ends
+		}
+		context.AfterFunc(ctx, func() { l.Close() })
+		serving.Go(func() error { return accept(l, f) })
+	}
+	return serving.Wait()
+}
+
+func accept(l net.Listener, f form) error {
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {

@@ -53,17 +53,17 @@ func TestBackendAnswers(t *testing.T) {
 // dialEcho starts a worker and returns the client's end, greeted.
 func dialEcho(t *testing.T) *http2.Framer {
 	t.Helper()
-	port, err := ports.Free(1)
+	port, err := ports.Free(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	addr, last := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), net.JoinHostPort("127.0.0.1", strconv.Itoa(port+1))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- Echo(ctx, addr) }()
+	go func() { ended <- Echo(ctx, addr, 2) }()
 	var c net.Conn
 	testkit.Eventually(t, 30*time.Second, "it listens", func() bool {
-		c, err = net.Dial("tcp", addr)
+		c, err = net.Dial("tcp", last)
 		return err == nil
 	})
 	t.Cleanup(func() {

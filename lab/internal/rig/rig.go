@@ -98,6 +98,9 @@ func (r *Rig) start(ctx context.Context) (err error) {
 // startWorkers starts those that are there from the beginning, all at once.
 func (r *Rig) startWorkers(ctx context.Context) error {
 	for i, w := range r.spec.Workers {
+		if w.Within {
+			continue
+		}
 		command, env := w.told(i, r.places[i])
 		p, err := r.process(fmt.Sprintf("worker %d", i+1), workerName(i), workerName(i), w.CPU, testbed.Program{Command: command, Env: env, Dir: w.Dir, Cores: w.Cores})
 		if err != nil {
@@ -147,13 +150,14 @@ func (r *Rig) Target() string {
 
 // Caller returns the command by which a process is started that calls the target, from
 // a command that does not know where that can be reached. It goes before the processes
-// of the arm where all want the CPU.
+// of the arm where all want the CPU, unless workers are pinned: who then shares a core
+// with them has answers one by one if it goes first, which costs the front a third more.
 func (r *Rig) Caller(command []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.callers++
 	group, err := r.newGroup(fmt.Sprintf("generator-%d", r.callers), 0)
-	if err == nil && group != nil {
+	if err == nil && group != nil && r.spec.Workers[0].Cores == "" {
 		err = group.Prefer()
 	}
 	if err != nil {

@@ -23,6 +23,7 @@ type Worker struct {
 	Port    int      // 0: chosen
 	Cores   string   // those that it runs on, as taskset counts; empty: all
 	Later   bool     // started by the event Add, and not before
+	Within  bool     // it is in the process of the first one, and no event is about either
 }
 
 // fronts lists what may stand between callers and workers, with what starts each. Where

@@ -49,8 +49,8 @@ func (l *Load) checkRaw(s *Scenario) error {
 		case !a.Client.Raw:
 		case err != nil:
 			return fmt.Errorf("arm %q: %w", a.Name, err)
-		case l.Options.Timeout > 0 || a.Front.Kind == FrontDNS || a.Front.Kind == FrontSimulated:
-			return fmt.Errorf("arm %q: a raw client has no timeout and calls one address", a.Name)
+		case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT || a.Front.Kind == FrontSimulated:
+			return fmt.Errorf("arm %q: a raw client has no timeout and no events, and calls one address; its workers are one process", a.Name)
 		}
 	}
 	return nil

@@ -1,11 +1,9 @@
 package testbed
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,10 +23,8 @@ type Program struct {
 	Cores   string   // those that it is pinned to, as taskset counts them; empty: none
 	Env     []string // beside the environment of this process
 	Command []string
-	// Answer keeps all of stdout for Stop. Otherwise it goes where stderr does, of
-	// which the end is kept.
-	Answer bool
-	// Talk has pipes for stdin and stdout, Child.In and Child.Out.
+	// Talk has pipes for stdin and stdout, Child.In and Child.Out. Otherwise stdout goes
+	// where stderr does, of which the end is kept.
 	Talk bool
 	// Network has it begin in a network namespace of its own and, for whom is not root,
 	// in a user namespace where it is.
@@ -42,7 +38,6 @@ type Program struct {
 
 // Child is a process of a run, in a group of its own.
 type Child struct {
-	Shown string // the command as one would type it
 	// In and Out are there if the program talks: its stdin, and its stdout, which can be
 	// read to its end when the process has ended, until Kill.
 	In  io.WriteCloser
@@ -50,17 +45,10 @@ type Child struct {
 
 	cmd    *exec.Cmd
 	keeper *Keeper
-	out    bytes.Buffer // stdout, if it is an answer
-	err    tail         // stderr
-	log    *log         // nil: there is none
+	err    tail // stderr
+	log    *log // nil: there is none
 	ended  chan struct{}
 	stopMe sync.Once
-}
-
-// Start runs a command in a folder (where no configuration of anybody lies), on some cores (as taskset counts them), with
-// settings beside the environment of this process.
-func Start(dir, cores string, env, command []string) (*Child, error) {
-	return Launch(Program{Dir: dir, Cores: cores, Env: env, Command: command, Answer: true})
 }
 
 // Launch starts a program.
@@ -70,7 +58,6 @@ func Launch(p Program) (*Child, error) {
 		command = append([]string{"taskset", "-c", p.Cores}, command...)
 	}
 	c := &Child{ended: make(chan struct{}), keeper: p.Keeper}
-	c.Shown = strings.Join(append(append([]string(nil), p.Env...), command...), " ")
 	c.cmd = exec.Command(command[0], command[1:]...)
 	c.cmd.Dir = p.Dir
 	c.cmd.Env = append(os.Environ(), p.Env...)
@@ -83,9 +70,6 @@ func Launch(p Program) (*Child, error) {
 		c.log = kept
 		both := io.MultiWriter(&c.err, kept)
 		c.cmd.Stdout, c.cmd.Stderr = both, both
-	}
-	if p.Answer {
-		c.cmd.Stdout = &c.out
 	}
 	c.cmd.WaitDelay = outputTime
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -155,13 +139,12 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	}
 }
 
-// Stop ends the process and what it has started, and returns its output.
-func (c *Child) Stop() []byte {
+// Stop ends the process and what it has started.
+func (c *Child) Stop() {
 	c.stopMe.Do(func() {
 		c.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 		c.End(stopTime)
 	})
-	return c.out.Bytes()
 }
 
 // End gives the process some time to end, and ends it then, with what it has started.

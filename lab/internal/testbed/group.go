@@ -59,13 +59,18 @@ func (g *Group) write(name string, numbers ...int64) error {
 	return g.tree.files.write(path.Join(g.folders[0], name), strings.Trim(fmt.Sprint(numbers), "[]"))
 }
 
+// weigh gives a group so many times the weight of others.
+func (t *Tree) weigh(folder string, times int64) error {
+	if t.v2 {
+		return t.files.write(path.Join(folder, "cpu.weight"), fmt.Sprint(100*times))
+	}
+	return t.files.write(path.Join(folder, "cpu.shares"), fmt.Sprint(1024*times))
+}
+
 // Prefer has the group go before others where all want the CPU, with ten times their
 // weight: who makes the load has machines of its own in the world that is measured.
 func (g *Group) Prefer() error {
-	if g.tree.v2 {
-		return g.write("cpu.weight", 10*100)
-	}
-	return g.write("cpu.shares", 10*1024)
+	return g.tree.weigh(g.folders[0], 10)
 }
 
 // enter is a program of sh that puts itself into groups and becomes a command, so that

@@ -19,21 +19,14 @@ import (
 
 // Machine is where it was measured.
 type Machine struct {
-	CPU      string `json:"cpu"`
-	Cores    int    `json:"cores"`
-	Kernel   string `json:"kernel"`
-	Go       string `json:"go"`
-	Network  string `json:"network"` // private: a namespace of its own; shared
-	Load     string `json:"load_average"`
-	Priority string `json:"priority"` // of all that was run
+	CPU        string
+	Cores      int
+	Kernel, Go string
 }
 
-// ThisMachine describes it as it is now; priority is what RaisePriority has done.
-func ThisMachine(priority string) Machine {
-	return Machine{
-		CPU: cpuModel(), Cores: Cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
-		Network: network(), Load: firstLine("/proc/loadavg"), Priority: priority,
-	}
+// ThisMachine describes it.
+func ThisMachine() Machine {
+	return Machine{CPU: cpuModel(), Cores: Cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version()}
 }
 
 func firstLine(path string) string {

@@ -38,12 +38,9 @@ func (n *Noise) Cores() (cores float64, known bool) {
 // usedByAll is the CPU that everybody has used, and this process with what it has
 // started, also with what has ended.
 func usedByAll() (busy, own time.Duration, known bool) {
-	host, err := measure.ReadHost()
-	if err != nil || len(host.Busy) == 0 {
+	busy, err := measure.ReadBusy()
+	if err != nil {
 		return 0, 0, false
-	}
-	for _, core := range host.Busy {
-		busy += time.Duration(core * float64(time.Second))
 	}
 	use, err := measure.ReadUse(os.Getpid())
 	return busy, use.CPU, err == nil

@@ -1,9 +1,6 @@
 package traffic
 
-import (
-	"context"
-	"sync"
-)
+import "context"
 
 // Driver is a Client that needs no goroutine for a call that is under way: what reads the
 // answers begins the next calls. It is for clients that cost less than a goroutine does.
@@ -35,13 +32,11 @@ const mostTasks = 64
 // paced is a call of an open loop that a Driver makes; it is used again.
 type paced struct{ flight }
 
-var pacedCalls = sync.Pool{New: func() any { return new(paced) }}
-
 // End records the call.
 func (p *paced) End(answer *Answer) (next Call, more bool) {
 	load := p.load
 	p.end(answer, load.endOf(answer, 0))
-	pacedCalls.Put(p)
+	load.spare.Put(p)
 	load.calls.Done()
 	return Call{}, false
 }
@@ -54,7 +49,10 @@ func (p *pacer) drive() {
 	now := p.load.now()
 	tasks := p.tasks[:0]
 	for _, a := range p.due {
-		c := pacedCalls.Get().(*paced) //nolint:forcetypeassert // it has no others
+		c, _ := p.load.spare.Get().(*paced)
+		if c == nil {
+			c = new(paced)
+		}
 		c.flight = flight{load: p.load, tally: p.load.tallies[a.number%uint64(len(p.load.tallies))], arrival: a, begun: now}
 		if call, ok := c.begin(); ok {
 			p.load.calls.Add(1)

@@ -22,7 +22,8 @@ const mostTallies = 4
 type Load struct {
 	plan   Plan
 	client Client
-	driver Driver // the client, if it is one
+	driver Driver    // the client, if it is one
+	spare  sync.Pool // of *paced, for the Driver
 	rest   waiter
 
 	tallies []*tally

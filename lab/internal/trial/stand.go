@@ -77,7 +77,7 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 		}
 		s.Workers = append(s.Workers, rig.Worker{
 			Port: port, Command: command(programs.Lab, w, load, i+1), Env: w.Env, Dir: w.Dir, Slots: w.Slots, CPU: w.CPU, Cores: w.Cores,
-			Later: i >= w.Count,
+			Later: i >= w.Count, Within: i > 0 && w.Program == scenario.ProgramEcho,
 		})
 	}
 	return s
@@ -89,7 +89,7 @@ func command(lab string, w scenario.Workers, load *scenario.Load, number int) []
 		return slices.Clone(w.Command)
 	}
 	if w.Program == scenario.ProgramEcho {
-		return []string{lab, "worker", "--listen", "{addr}", "--echo"}
+		return []string{lab, "worker", "--listen", "{addr}", "--echo", fmt.Sprint(w.Count)}
 	}
 	c := []string{
 		lab, "worker", "--listen", "{addr}", "--name", "{worker}",
