@@ -241,7 +241,6 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"},
 		pure:    true, documented: true,
 	},
-	},
 	// What listens: ports that are free, names that change.
 	"internal/testkit/ports":      {notStd: []string{"os"}, documented: true},
 	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
