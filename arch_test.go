@@ -95,14 +95,14 @@ var layers = map[string]layer{
 
 	// Callers over WebSocket. They know of functions and channels what a broker says.
 	"internal/socket": {
-		inside:     []string{"internal/broker", "internal/watch"},
+		inside:     []string{"internal/auth", "internal/broker", "internal/watch"},
 		outside:    []string{"github.com/go-json-experiment/json/jsontext", "github.com/gorilla/websocket", "google.golang.org/protobuf/encoding/protowire"},
 		notStd:     []string{"os/exec", "syscall"},
 		documented: true,
 	},
-	// Who comes to sockets. It serves nobody, and fetches keys.
+	// Who comes, and what it may do. It serves nobody, and fetches keys.
 	"internal/auth": {
-		inside:     []string{"internal/socket"},
+		inside:     []string{"internal/broker"},
 		outside:    []string{"github.com/go-jose/go-jose/v4"},
 		notStd:     []string{"os", "syscall"},
 		documented: true,
@@ -115,7 +115,7 @@ var layers = map[string]layer{
 	},
 	// Their gRPC methods, called by sockets: it joins the relay and the schema.
 	"internal/methods": {
-		inside:     []string{"internal/broker", "internal/grpcwire", "internal/relay", "internal/schema"},
+		inside:     []string{"internal/broker", "internal/door", "internal/grpcwire", "internal/relay", "internal/schema"},
 		outside:    []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:     []string{"os", "syscall", "os/exec"},
 		documented: true,

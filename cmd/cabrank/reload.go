@@ -142,6 +142,9 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.secure(cfg, &secured); err != nil {
 		return err
 	}
+	if err := s.readKeys(cfg); err != nil {
+		return err
+	}
 	if s.workers != nil {
 		if err := s.workers.Configure(s.workerSettings(cfg)); err != nil {
 			return err

@@ -44,6 +44,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		BalanceKey:   cfg.BalanceKey,
 		MaxHops:      cfg.MaxHops,
 		Explain:      cfg.Explain,
+		Proxies:      cfg.ProxyPrefixes(),
 		Limits: relay.Limits{
 			Connections: openable(cfg, openFiles(), log),
 			Descriptors: lastOfCallers(openFiles()),
@@ -68,7 +69,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 
 // webLimits are those of callers that speak HTTP/1.
 func webLimits(cfg *config.Config) web.Limits {
-	return web.Limits{Head: cfg.Limits.HandshakeTimeout, HeadBytes: int(cfg.MaxHeaderList)}
+	return web.Limits{Head: cfg.Limits.HandshakeTimeout, HeadBytes: int(cfg.MaxHeaderList), Proxies: cfg.ProxyPrefixes()}
 }
 
 // pageOverHTTP2 has the page at / served to who asks for it over HTTP/2. The request is

@@ -33,7 +33,7 @@ func (s *service) openSockets() (err error) {
 	if err != nil {
 		return err
 	}
-	s.sockets, err = running.OpenSockets(running.SocketOptions{Socket: s.cfg.Socket, Beyond: beyond, Log: s.log})
+	s.sockets, err = running.OpenSockets(running.SocketOptions{Socket: s.cfg.Socket, Beyond: beyond, Verifier: s.verifier, Log: s.log})
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/auth"
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
@@ -45,6 +46,7 @@ type service struct {
 	relay         *relay.Relay
 	http1         *web.HTTP1
 	sockets       *running.Sockets // nil without any
+	verifier      *auth.Verifier   // nil if nobody is asked for a token
 	schema        *schema.Schema   // of methods that sockets may call; nil: none
 	door          net.Addr         // where the calls come in
 	probes        *admin.Server
@@ -154,6 +156,9 @@ func (s *service) makeRelay(options relay.Options) error {
 	options.Other = pageOverHTTP2(s.log)
 	if err := s.secure(s.cfg, &options); err != nil {
 		return cli.UsageError(err)
+	}
+	if err := s.openAuth(&options); err != nil {
+		return err
 	}
 	if s.access != nil {
 		options.Access = s.access.log.Call

@@ -62,9 +62,12 @@ func (f *socketServe) run(logTo io.Writer) error {
 	for _, warning := range config.UnknownVariables(os.Environ()) {
 		s.log.Warn("configuration", "warning", warning)
 	}
-	var err error
+	verifier, err := running.OpenAuth(f.socket.Auth, s.log)
+	if err != nil {
+		return log.fail(err)
+	}
 	s.sockets, err = running.OpenSockets(running.SocketOptions{
-		Socket: f.socket, Beyond: f.beyond, WaitingBytes: f.waiting, TestFunctions: f.testFunctions, Log: s.log,
+		Socket: f.socket, Beyond: f.beyond, WaitingBytes: f.waiting, TestFunctions: f.testFunctions, Verifier: verifier, Log: s.log,
 	})
 	if err != nil {
 		return log.fail(err)

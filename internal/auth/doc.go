@@ -1,5 +1,5 @@
 // Package auth holds JSON Web Tokens against keys, and turns what they say into who a
-// socket is and what it may do.
+// caller is and what it may do.
 //
 // Start from Verifier. What it keeps to:
 //

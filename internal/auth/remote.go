@@ -32,6 +32,7 @@ type remote struct {
 	url    string
 	client *http.Client
 	log    *slog.Logger
+	change func() // is told of other keys
 	known  atomic.Pointer[knownKeys]
 
 	turn  chan struct{} // has one element while somebody fetches
@@ -44,8 +45,8 @@ type knownKeys struct {
 	at  time.Time
 }
 
-func newRemote(address string, log *slog.Logger) *remote {
-	return &remote{url: address, log: log, turn: make(chan struct{}, 1), client: &http.Client{
+func newRemote(address string, log *slog.Logger, change func()) *remote {
+	return &remote{url: address, log: log, change: change, turn: make(chan struct{}, 1), client: &http.Client{
 		Timeout: fetchTime,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
@@ -117,6 +118,7 @@ func (r *remote) refresh() {
 		return
 	}
 	r.known.Store(&knownKeys{set, r.tried})
+	r.change()
 }
 
 // fetch returns the keys that are there now. The caller has the turn, or is the first.

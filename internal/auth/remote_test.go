@@ -55,7 +55,7 @@ func (p *publisher) times() int {
 // openPublisher returns the keys of p.
 func openPublisher(t *testing.T, p *publisher, log *slog.Logger) *remote {
 	t.Helper()
-	r := newRemote("https://keys.example/jwks", log)
+	r := newRemote("https://keys.example/jwks", log, func() {})
 	r.client.Transport = p
 	if err := r.open(); err != nil {
 		t.Fatal(err)

@@ -3,11 +3,9 @@ package auth
 import (
 	"slices"
 	"strings"
-
-	"github.com/cabrank/cabrank/internal/socket"
 )
 
-// Rules are the claims that say what a socket may do. A list that is missing (nil) is
+// Rules are the claims that say what a caller may do. A list that is missing (nil) is
 // that of the defaults, and nothing if these have none either.
 type Rules struct {
 	// Call, Publish and Subscribe are globs of URIs and channels (see broker.Matches).
@@ -55,6 +53,6 @@ func quoteGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(text)
 }
 
-func (r Rules) identity(user string) *socket.Identity {
-	return &socket.Identity{User: user, Call: r.Call, Publish: r.Publish, Subscribe: r.Subscribe, Channels: r.Channels}
+func (r Rules) identity(user string) *Identity {
+	return &Identity{User: user, Call: r.Call, Publish: r.Publish, Subscribe: r.Subscribe, Channels: r.Channels}
 }

@@ -3,8 +3,10 @@ package auth
 import (
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -12,8 +14,6 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/json" // which tells keys apart by their case, and refuses those that come twice
 	"github.com/go-jose/go-jose/v4/jwt"
-
-	"github.com/cabrank/cabrank/internal/socket"
 )
 
 const (
@@ -22,11 +22,15 @@ const (
 
 	// mostUserBytes bounds who a client is: it goes into headers of calls.
 	mostUserBytes = 256
+
+	// mostTokenBytes bounds a token.
+	mostTokenBytes = 8 << 10
 )
 
 // What a client is told whose token counts for nothing.
 var (
 	errNone      = errors.New("no token")
+	errLength    = errors.New("the token is longer than 8 KiB")
 	errForm      = errors.New("what came is no signed token")
 	errAlgorithm = errors.New("the token is signed in a way that no key here is for")
 	errKey       = errors.New("the token is signed with a key that is not known here")
@@ -65,38 +69,65 @@ type Options struct {
 //
 // Concurrency: every method may be called from anywhere.
 type Verifier struct {
-	options    Options
+	now   atomic.Pointer[rule]
+	epoch atomic.Uint64
+	turns chan struct{} // has an element for each signature that is looked at: callers can have that cost whatever they like
+}
+
+// rule is options with the keys that they name.
+type rule struct {
+	Options
 	algorithms []jose.SignatureAlgorithm // of all keys
 	find       func(id string) keySet
-	anonymous  *socket.Identity // nil: nobody may be
+	anonymous  *Identity // nil: nobody may be
 }
 
 // New returns a verifier. It fetches the keys if they have a URL.
 //
 // Errors: one line that says what is wrong with the secret or the keys, without them.
 func New(options Options) (*Verifier, error) {
-	v := &Verifier{options: options}
-	if options.Optional {
-		v.anonymous = Rules{}.or(options.Defaults, "").identity("")
-	}
-	if options.URL != "" {
-		source := newRemote(options.URL, options.Log)
-		if err := source.open(); err != nil {
-			return nil, err
-		}
-		v.find, v.algorithms = source.find, publicAlgorithms()
-		return v, nil
-	}
-	set, err := options.set()
-	if err != nil {
+	v := &Verifier{turns: make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))}
+	if err := v.Replace(options); err != nil {
 		return nil, err
-	}
-	v.find = set.find
-	for _, k := range set {
-		v.algorithms = append(v.algorithms, k.algorithms...)
 	}
 	return v, nil
 }
+
+// Replace has other options hold for tokens that come. Keys of the same URL are not
+// fetched for it: they are when they are old.
+//
+// Errors: as New; then those of before hold on.
+func (v *Verifier) Replace(options Options) error {
+	r, before := &rule{Options: options}, v.now.Load()
+	if options.Optional {
+		r.anonymous = Rules{}.or(options.Defaults, "").identity("")
+	}
+	switch {
+	case options.URL != "" && before != nil && before.URL == options.URL:
+		r.find, r.algorithms = before.find, before.algorithms
+	case options.URL != "":
+		source := newRemote(options.URL, options.Log, func() { v.epoch.Add(1) })
+		if err := source.open(); err != nil {
+			return err
+		}
+		r.find, r.algorithms = source.find, publicAlgorithms()
+	default:
+		set, err := options.set()
+		if err != nil {
+			return err
+		}
+		r.find = set.find
+		for _, k := range set {
+			r.algorithms = append(r.algorithms, k.algorithms...)
+		}
+	}
+	v.now.Store(r)
+	v.epoch.Add(1)
+	return nil
+}
+
+// Epoch changes when keys or rules do: what Verify has said before may be wrong now.
+func (v *Verifier) Epoch() uint64 { return v.epoch.Load() }
 
 // set makes keys of what is given.
 func (o *Options) set() (keySet, error) {
@@ -116,14 +147,17 @@ func publicAlgorithms() []jose.SignatureAlgorithm {
 }
 
 // Verify implements socket.Auth.
-func (v *Verifier) Verify(token string) (*socket.Identity, error) {
-	if token == "" {
-		if v.anonymous == nil {
-			return nil, errNone
-		}
-		return v.anonymous, nil
+func (v *Verifier) Verify(token string) (*Identity, error) {
+	r := v.now.Load()
+	switch {
+	case token == "" && r.anonymous == nil:
+		return nil, errNone
+	case token == "":
+		return r.anonymous, nil
+	case len(token) > mostTokenBytes:
+		return nil, errLength
 	}
-	payload, err := v.payload(token)
+	payload, err := v.payload(r, token)
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +168,20 @@ func (v *Verifier) Verify(token string) (*socket.Identity, error) {
 	if err := json.Unmarshal(payload, &claims.Claims); err != nil {
 		return nil, errClaims
 	}
-	if err := v.check(&claims.Claims, time.Now()); err != nil {
+	if err := r.check(&claims.Claims, time.Now()); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(payload, &claims.Rules); err != nil {
 		return nil, errClaims
 	}
-	identity := claims.Rules.or(v.options.Defaults, claims.Subject).identity(claims.Subject)
+	identity := claims.Rules.or(r.Defaults, claims.Subject).identity(claims.Subject)
 	identity.Expires = claims.Expiry.Time().Add(leeway)
 	return identity, nil
 }
 
 // payload returns what a token says if a key here has signed it.
-func (v *Verifier) payload(token string) ([]byte, error) {
-	signed, err := jose.ParseSignedCompact(token, v.algorithms)
+func (v *Verifier) payload(r *rule, token string) ([]byte, error) {
+	signed, err := jose.ParseSignedCompact(token, r.algorithms)
 	if err != nil {
 		if _, ok := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); ok {
 			return nil, errAlgorithm
@@ -155,7 +189,10 @@ func (v *Verifier) payload(token string) ([]byte, error) {
 		return nil, errForm
 	}
 	header := signed.Signatures[0].Protected
-	for _, k := range v.find(header.KeyID) {
+	keys := r.find(header.KeyID) // which may have to be fetched
+	v.turns <- struct{}{}
+	defer func() { <-v.turns }()
+	for _, k := range keys {
 		if !slices.Contains(k.algorithms, jose.SignatureAlgorithm(header.Algorithm)) {
 			continue
 		}
@@ -167,18 +204,18 @@ func (v *Verifier) payload(token string) ([]byte, error) {
 }
 
 // check holds the claims that every token has against the time and the options.
-func (v *Verifier) check(c *jwt.Claims, now time.Time) error {
+func (r *rule) check(c *jwt.Claims, now time.Time) error {
 	switch {
 	case c.Expiry == nil:
 		return errEnd
 	case !isUser(c.Subject):
 		return errUser
-	case v.options.Audience == "" && len(c.Audience) > 0:
+	case r.Audience == "" && len(c.Audience) > 0:
 		return errAudience // RFC 7519, section 4.1.3: who is not in it must refuse
 	}
-	expected := jwt.Expected{Issuer: v.options.Issuer, Time: now}
-	if v.options.Audience != "" {
-		expected.AnyAudience = jwt.Audience{v.options.Audience}
+	expected := jwt.Expected{Issuer: r.Issuer, Time: now}
+	if r.Audience != "" {
+		expected.AnyAudience = jwt.Audience{r.Audience}
 	}
 	switch err := c.ValidateWithLeeway(expected, leeway); {
 	case errors.Is(err, jwt.ErrExpired):

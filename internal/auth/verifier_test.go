@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-
-	"github.com/cabrank/cabrank/internal/socket"
 )
 
 // Every algorithm of a key counts with that key, and with no other one.
@@ -50,8 +48,16 @@ func TestAlgorithmsArePinned(t *testing.T) {
 	}
 }
 
-// What is known to have broken others.
-func TestForgedTokens(t *testing.T) {
+// forgery is a token that counts for nothing by some keys.
+type forgery struct {
+	options Options
+	token   string
+	err     error
+}
+
+// forgeries are what is known to have broken others.
+func forgeries(t testing.TB) map[string]forgery {
+	t.Helper()
 	k := keys()
 	good, _ := json.Marshal(claims(nil))
 	pemRSA, pemEC := public(t, k.rsa), public(t, k.ec)
@@ -72,11 +78,7 @@ func TestForgedTokens(t *testing.T) {
 	rsaKeys, ecKeys, shared := Options{Keys: pemRSA}, Options{Keys: pemEC}, Options{Secret: []byte(secret)}
 	zeros := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256"}`)) + "." + base64.RawURLEncoding.EncodeToString(good) + "." +
 		base64.RawURLEncoding.EncodeToString(make([]byte, 64))
-	for name, tc := range map[string]struct {
-		options Options
-		token   string
-		err     error
-	}{
+	return map[string]forgery{
 		"none":                               {rsaKeys, none("none"), errAlgorithm},
 		"None":                               {shared, none("None"), errAlgorithm},
 		"no algorithm":                       {shared, none(""), errAlgorithm},
@@ -96,6 +98,7 @@ func TestForgedTokens(t *testing.T) {
 		"five parts, which is encrypted":     {rsaKeys, "a.b.c.d.e", errForm},
 		"JSON":                               {shared, `{"payload":"e30","signatures":[{"protected":"e30","signature":""}]}`, errForm},
 		"blanks":                             {shared, " " + forge([]byte(secret), `{"alg":"HS256"}`, string(good)), errForm},
+		"a long one":                         {shared, strings.Repeat("x", mostTokenBytes+1), errLength},
 		"nothing that is a token":            {shared, "secret", errForm},
 		"padding":                            {shared, forge([]byte(secret), `{"alg":"HS256"}`, string(good)) + "=", errForm},
 		"a payload that is none":             {shared, forge([]byte(secret), `{"alg":"HS256"}`, "x"), errClaims},
@@ -107,7 +110,11 @@ func TestForgedTokens(t *testing.T) {
 		"rules that are no list":             {shared, forge([]byte(secret), `{"alg":"HS256"}`, `{"sub":"a","exp":9999999999,"call":"*"}`), errClaims},
 		"rules that are no text":             {shared, forge([]byte(secret), `{"alg":"HS256"}`, `{"sub":"a","exp":9999999999,"channels":[1]}`), errClaims},
 		"a user that breaks a line of a log": {shared, forge([]byte(secret), `{"alg":"HS256"}`, `{"sub":"a\nb","exp":9999999999}`), errUser},
-	} {
+	}
+}
+
+func TestForgedTokens(t *testing.T) {
+	for name, tc := range forgeries(t) {
 		t.Run(name, func(t *testing.T) {
 			if identity, err := verifier(t, tc.options).Verify(tc.token); identity != nil || !errors.Is(err, tc.err) {
 				t.Errorf("%+v, %v, want %v", identity, err, tc.err)
@@ -166,28 +173,28 @@ func TestRulesOfAToken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims   map[string]any
 		defaults Rules
-		want     socket.Identity
+		want     Identity
 	}{
 		"nothing": {},
 		"all": {
 			claims: map[string]any{"call": []string{"a"}, "publish": []string{"b"}, "subscribe": []string{"c"}, "channels": []string{"d"}},
-			want:   socket.Identity{Call: []string{"a"}, Publish: []string{"b"}, Subscribe: []string{"c"}, Channels: []string{"d"}},
+			want:   Identity{Call: []string{"a"}, Publish: []string{"b"}, Subscribe: []string{"c"}, Channels: []string{"d"}},
 		},
 		"defaults": {
 			defaults: defaults,
-			want:     socket.Identity{Call: []string{"shop.*"}, Subscribe: []string{"news", "user.u1.*"}, Channels: []string{"user.u1.mail"}},
+			want:     Identity{Call: []string{"shop.*"}, Subscribe: []string{"news", "user.u1.*"}, Channels: []string{"user.u1.mail"}},
 		},
 		"own ones come first": {
 			claims: map[string]any{"call": []string{}, "subscribe": []string{"{user}"}}, defaults: defaults,
-			want: socket.Identity{Call: []string{}, Subscribe: []string{"{user}"}, Channels: []string{"user.u1.mail"}},
+			want: Identity{Call: []string{}, Subscribe: []string{"{user}"}, Channels: []string{"user.u1.mail"}},
 		},
 		"null is none": {
 			claims: map[string]any{"call": json.RawMessage("null")}, defaults: Rules{Call: []string{"a"}},
-			want: socket.Identity{Call: []string{"a"}},
+			want: Identity{Call: []string{"a"}},
 		},
 		"a user that is a glob": {
 			claims: map[string]any{"sub": `*?[\`}, defaults: defaults,
-			want: socket.Identity{User: `*?[\`, Call: []string{"shop.*"}, Subscribe: []string{"news", `user.\*\?\[\\.*`}, Channels: []string{`user.*?[\.mail`}},
+			want: Identity{User: `*?[\`, Call: []string{"shop.*"}, Subscribe: []string{"news", `user.\*\?\[\\.*`}, Channels: []string{`user.*?[\.mail`}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,6 +231,31 @@ func TestAnonymous(t *testing.T) {
 	}
 	if _, err := verifier(t, options).Verify("x"); !errors.Is(err, errForm) {
 		t.Errorf("a wrong token is none: %v", err)
+	}
+}
+
+// Other keys hold at once; with wrong ones, those of before hold on. Whoever keeps what was
+// said is told.
+func TestOtherKeys(t *testing.T) {
+	other := strings.Repeat("fedcba9876543210", 4)
+	text, _ := json.Marshal(claims(nil))
+	old, fresh := forge([]byte(secret), `{"alg":"HS256"}`, string(text)), forge([]byte(other), `{"alg":"HS256"}`, string(text))
+	v := verifier(t, Options{Secret: []byte(secret)})
+	epoch := v.Epoch()
+	if err := v.Replace(Options{Secret: []byte("short")}); err == nil || v.Epoch() != epoch {
+		t.Errorf("a short secret: %v, epoch %d after %d", err, v.Epoch(), epoch)
+	}
+	if _, err := v.Verify(old); err != nil {
+		t.Error(err)
+	}
+	if err := v.Replace(Options{Secret: []byte(other)}); err != nil || v.Epoch() == epoch {
+		t.Errorf("another secret: %v, epoch %d", err, v.Epoch())
+	}
+	if _, err := v.Verify(old); !errors.Is(err, errKey) {
+		t.Errorf("by the old one: %v", err)
+	}
+	if _, err := v.Verify(fresh); err != nil {
+		t.Errorf("by the new one: %v", err)
 	}
 }
 

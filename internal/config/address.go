@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode"
@@ -33,6 +34,30 @@ func cleanHost(host string) (string, error) {
 		return "", fmt.Errorf("%s is not a host", quote(host))
 	}
 	return host, nil
+}
+
+// cleanNetwork accepts an address or a network, and writes it as a network.
+func cleanNetwork(text string) (string, error) {
+	network, err := netip.ParsePrefix(text)
+	if a, notOne := netip.ParseAddr(text); err != nil && notOne == nil {
+		network, err = netip.PrefixFrom(a.WithZone(""), a.BitLen()), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is neither an address nor a network", quote(text))
+	}
+	const mapped = 96 // bits before an IPv4 address in the form of IPv6
+	if a := network.Addr(); a.Is4In6() && network.Bits() >= mapped {
+		network = netip.PrefixFrom(a.Unmap(), network.Bits()-mapped)
+	}
+	return network.Masked().String(), nil
+}
+
+// ProxyPrefixes returns the proxies in front.
+func (c *Config) ProxyPrefixes() (all []netip.Prefix) {
+	for _, network := range c.Proxies {
+		all = append(all, netip.MustParsePrefix(network)) // by cleanNetwork
+	}
+	return all
 }
 
 // cleanPath accepts the path of a page.

@@ -20,6 +20,7 @@ type Config struct {
 	TLSClear    string    // refuse or allow, see ServesClear
 	TLSClient   ClientTrust
 	UpstreamTLS UpstreamTrust
+	Proxies     []string // networks, see ProxyPrefixes
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
 	DNS         DNS

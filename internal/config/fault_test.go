@@ -15,8 +15,8 @@ func TestFileFaults(t *testing.T) {
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
 		{"unknown key in a section", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port, proxy_timeout, reuse_port"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, access_log, balance, balance_key, buffer_total, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
-			"limits, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, queue, recycle, refusals, replay_bytes, " +
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, access_log, auth, balance, balance_key, buffer_total, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
+			"limits, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, refusals, replay_bytes, " +
 			"retry_budget, server, shards, socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upgrade_workers, upstream_tls, upstreams, warm_up, workers"},
 		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
 		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// SocketAuth says who may open a socket, and what it may do.
+// SocketAuth says who may come, and do what: to sockets, or to all doors.
 type SocketAuth struct {
 	Secret   string // file or env:NAME; empty: none
 	Key      string // file, env:NAME or URL; empty: none
@@ -15,6 +15,7 @@ type SocketAuth struct {
 	Issuer   string
 	Cookie   string
 	Optional bool
+	Doors    string // sockets or all, see AllDoors
 
 	// What who has no such claim may do.
 	Call, Publish, Subscribe []string
@@ -59,6 +60,23 @@ func socketAuthKeys() []Key {
 	}
 }
 
+// The words of auth.doors.
+const (
+	socketDoors = "sockets"
+	allDoors    = "all"
+)
+
+func doorsKey() Key {
+	return Key{
+		Name: "auth.doors", Default: socketDoors,
+		Applies: ByUpgrade, Help: "who is asked for a token, by the keys and rules of socket.auth_...: sockets, or all that can reach a worker",
+		kind: oneOf{words: []string{socketDoors, allDoors}}, field: func(c *Config) any { return &c.Socket.Auth.Doors },
+	}
+}
+
+// AllDoors reports whether calls by HTTP/2 are asked for a token, too.
+func (a SocketAuth) AllDoors() bool { return a.Doors == allDoors }
+
 // authFits sees to it that what is meant to keep callers out does.
 func (c *Config) authFits() *Fault {
 	auth := c.Socket.Auth
@@ -69,6 +87,7 @@ func (c *Config) authFits() *Fault {
 		key   string
 		isSet bool
 	}{
+		{"auth.doors", auth.AllDoors()},
 		{"socket.auth_audience", auth.Audience != ""},
 		{"socket.auth_issuer", auth.Issuer != ""},
 		{"socket.auth_cookie", auth.Cookie != ""},

@@ -162,6 +162,9 @@ func sectionKeys(section string) (keys []Key) {
 // socketsOff warns of keys of sockets where there are none.
 func (c *Config) socketsOff() (idle []idleSetting) {
 	for _, key := range sectionKeys(socketSection) {
+		if c.Socket.Auth.AllDoors() && strings.HasPrefix(key.Name, "socket.auth_") {
+			continue // they are for other callers, too
+		}
 		if key.Name != "socket.path" && key.Name != "socket.redis" && key.Name != "socket.redis_pubsub" { // the variables are also there for other commands
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
@@ -192,7 +195,7 @@ func isOwnHost(host string) bool {
 
 // openCalls warns of a port of which sockets alone are asked for a token.
 func (c *Config) openCalls() []string {
-	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || isOwnHost(c.Server.Host) {
+	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || c.Socket.Auth.AllDoors() || isOwnHost(c.Server.Host) {
 		return nil
 	}
 	key := "socket.auth_secret"

@@ -95,7 +95,11 @@ func (m *Methods) callerOf(who *broker.Caller) *caller {
 
 // told returns a socket in the relay's words.
 func told(who *broker.Caller) relay.Caller {
-	return relay.Caller{Address: who.Address, Identity: who.User, Certificate: who.Certificate, Door: Door}
+	c := relay.Caller{Address: who.Address, Certificate: who.Certificate, Door: Door}
+	if who.User != "" {
+		c.Identity = relay.TokenIdentity(who.User)
+	}
+	return c
 }
 
 // Left ends the calls of a socket that has ended.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/broker"
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/relay"
 )
@@ -18,18 +19,15 @@ func (c *caller) request(who *broker.Caller, path string, left time.Duration, bo
 	return r
 }
 
-// head returns the fields of a call. Those that name the caller cannot come from
-// elsewhere: the relay takes them out of what callers send.
+// head returns the fields of a call. That which names the socket cannot come from
+// elsewhere: the relay takes it out of what callers send. It tells of the user itself.
 func head(who *broker.Caller, path string, left time.Duration) relay.Fields {
 	f := make(relay.Fields, 0, 256+len(path))
 	f = f.Add(":method", "POST").Add(":scheme", "http").Add(":path", path).Add(":authority", Door)
 	f = f.Add("te", "trailers").Add("content-type", "application/grpc").Add("user-agent", "cabrank-socket")
 	f = f.Add("grpc-timeout", string(grpcwire.AppendTimeout(nil, max(left, 1))))
 	if who.ID != "" {
-		f = f.Add("x-cabrank-socket", who.ID)
-	}
-	if who.User != "" {
-		f = f.Add("x-cabrank-user", string(grpcwire.AppendMessage(nil, who.User)))
+		f = f.Add(door.SocketField, who.ID)
 	}
 	return f
 }

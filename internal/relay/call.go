@@ -43,6 +43,7 @@ type course struct {
 	form   *form
 	method *method   // nil until a worker has answered it before
 	health *question // about health; nil: it is no such call
+	check  *check    // of its token, which it waits for, or which has failed
 
 	// A grant on its way from another goroutine; see Granted.
 	grant   rank.Lease
@@ -217,6 +218,7 @@ func (c *call) wait(now time.Duration) {
 // leaveQueue gives up the place of a call that waits. A grant may be on its
 // way already: Run hands it back.
 func (c *call) leaveQueue(now time.Duration) {
+	c.forsake()
 	if c.state == callPausing || c.state == callGathering {
 		c.waitsNoMore()
 	}

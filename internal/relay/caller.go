@@ -22,6 +22,7 @@ type callerConn struct {
 	life    life
 	away    bool              // behind a network that may be lost
 	secure  bool              // over TLS
+	proxied bool              // its peer is one of Options.Proxies
 	asked   time.Duration     // when it was sent the PING that it has not answered, 0: it has; see absentWatch
 	acked   uint64            // bytes that its machine had acknowledged then
 	held    int               // bytes that wait for it here, see call.count
@@ -38,6 +39,7 @@ type callerConn struct {
 	recent    *method     // of its last call: most callers use few
 	form      *form       // of its last call, if the next may have the same
 	key       *key        // of its last call; nil: none yet, or no matter
+	pass      *proof      // of the call that begins; nil: it has shown none yet, or need not
 	leaving   bool        // it has to go
 	leaveSaid bool        // the first GOAWAY is out
 	finalled  bool        // the final GOAWAY is out
@@ -60,6 +62,7 @@ func (st *stand) admit(nc net.Conn, from *source) {
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
 	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Certificate: st.certificate(nc), Door: socketDoor})
+	cc.proxied = st.conf.proxies.Has(cc.own.Address)
 	cc.away = door.Away(nc)
 	_, cc.secure = nc.(*tls.Conn)
 	door.EndUnheard(nc)
@@ -216,7 +219,7 @@ func (cc *callerConn) callEnded() {
 // Accept implements h2.Handler.
 func (h callerSide) Accept(c *h2.Conn, b *h2.Block) *h2.Stream {
 	cc := c.Owner.(*callerConn)
-	w := cc.whose(c.LastPeerStream())
+	w := cc.whose(c.LastPeerStream(), b)
 	if w == nil {
 		return nil
 	}

@@ -1,15 +1,13 @@
 package relay
 
 import (
-	"github.com/cabrank/cabrank/internal/h2"
-)
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 
-// Fields by which workers are told who makes a call. No caller over a socket has a say in
-// them: they are taken out of its requests.
-const (
-	userName   = "x-cabrank-user"
-	socketName = "x-cabrank-socket"
-	clientName = "x-cabrank-client"
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/h2"
 )
 
 // claims adds all fields of a block to its cuts that a caller has no say in.
@@ -21,13 +19,14 @@ func claims(b *h2.Block, into []cut) []cut {
 		case w.Count == 1:
 			into = inOrder(into, cut{field, w})
 		default: // only the last one was noted
-			into = everyClaim(b, field, into)
+			into = everyOne(b, field, into)
 		}
 	}
 	return into
 }
 
-func everyClaim(b *h2.Block, field int, into []cut) []cut {
+// everyOne adds all fields of a name.
+func everyOne(b *h2.Block, field int, into []cut) []cut {
 	wanted := watchedFields()[field]
 	for rest := b.Enc; len(rest) > 0; {
 		name, _, next := h2.NextField(rest)
@@ -37,4 +36,46 @@ func everyClaim(b *h2.Block, field int, into []cut) []cut {
 		rest = next
 	}
 	return into
+}
+
+// unclaimed returns the fields of a block but for those that a caller has no say in.
+func unclaimed(block []byte) ([]h2.Field, error) {
+	fields, err := h2.DecodeFields(block)
+	return slices.DeleteFunc(fields, func(f h2.Field) bool { return door.IsClaim(f.Name) }), err
+}
+
+// addHeader returns the list with what the caller of a door has sent, but for what is of
+// its connection or for the door to say.
+func (f Fields) addHeader(h http.Header) Fields {
+	own := make(map[string]bool)
+	for name := range f.All() {
+		own[name] = true
+	}
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			own[strings.ToLower(strings.TrimSpace(name))] = true
+		}
+	}
+	f = slices.Clip(f)
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		name, values := strings.ToLower(name), h[name]
+		if own[name] || ofDoor(name) {
+			continue
+		}
+		for _, value := range values {
+			f = f.Add(name, value)
+		}
+	}
+	return f
+}
+
+// ofDoor reports whether a field is of a connection (RFC 9110 7.6.1), or says what a door
+// makes of a request, or who makes it.
+func ofDoor(name string) bool {
+	switch name {
+	case "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+		"host", "content-length", "expect":
+		return true
+	}
+	return strings.HasPrefix(name, "grpc-") || strings.HasPrefix(name, "connect-") || door.IsClaim(name)
 }

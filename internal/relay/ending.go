@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -36,6 +37,9 @@ const (
 	endedDraining
 	endedConnect
 	endedNoMethod
+	endedToken
+	endedBarred
+	endedChecks
 	endings // how many there are
 )
 
@@ -76,11 +80,17 @@ func answerOf(r ending) answer {
 		endedDraining:  {"worker_draining", grpcwire.Unavailable, 503, "cabrank: worker draining"},
 		endedConnect:   {"connect", grpcwire.Unimplemented, 501, "cabrank: CONNECT is not served"},
 		endedNoMethod:  {"no_method", grpcwire.Unimplemented, 501, "cabrank: no worker has this method"},
+		endedToken:     {"token", grpcwire.Unauthenticated, 401, "cabrank: no token that counts"},
+		endedBarred:    {"not_allowed", grpcwire.PermissionDenied, 403, "cabrank: the token does not allow this method"},
+		endedChecks:    {"token_checks", grpcwire.ResourceExhausted, 503, "cabrank: too many tokens to look at"},
 	}[r]
 }
 
 // answers holds the ready-made blocks of all endings.
-type answers [endings]struct {
+type answers [endings]readyAnswer
+
+// readyAnswer is an answer with its blocks.
+type readyAnswer struct {
 	answer
 	trailers []byte // gRPC; behind replyHead, if nothing was sent before
 	http     []byte // HEADERS for other callers
@@ -89,18 +99,37 @@ type answers [endings]struct {
 
 func newAnswers() (all answers) {
 	for r := range endings {
-		a := answerOf(r)
-		code := strconv.Itoa(int(a.code))
-		message := string(grpcwire.AppendMessage(nil, a.message))
-		tail := h2.AppendField(nil, "grpc-status", code)
-		tail = h2.AppendField(tail, "grpc-message", message)
-		plain := h2.AppendField(nil, ":status", strconv.Itoa(a.status))
-		plain = h2.AppendField(plain, "content-type", "text/plain; charset=utf-8")
-		plain = h2.AppendField(plain, "content-length", strconv.Itoa(len(a.message)+1))
-		all[r].answer, all[r].trailers = a, tail
-		all[r].http, all[r].body = plain, []byte(a.message+"\n")
+		all[r] = ready(answerOf(r))
 	}
 	return all
+}
+
+func ready(a answer) readyAnswer {
+	tail := h2.AppendField(nil, "grpc-status", strconv.Itoa(int(a.code)))
+	tail = h2.AppendField(tail, "grpc-message", string(grpcwire.AppendMessage(nil, a.message)))
+	plain := h2.AppendField(nil, ":status", strconv.Itoa(a.status))
+	plain = h2.AppendField(plain, "content-type", "text/plain; charset=utf-8")
+	plain = h2.AppendField(plain, "content-length", strconv.Itoa(len(a.message)+1))
+	if a.status == http.StatusUnauthorized {
+		plain = h2.AppendField(plain, "www-authenticate", "Bearer") // RFC 9110 11.6.1
+	}
+	return readyAnswer{a, tail, plain, []byte(a.message + "\n")}
+}
+
+// deniedBecause says what is wrong with a token.
+func deniedBecause(why error) *readyAnswer {
+	a := answerOf(endedToken)
+	a.message += ": " + why.Error()
+	r := ready(a)
+	return &r
+}
+
+// answerOf returns what the call is told.
+func (c *call) answerOf(why ending) *readyAnswer {
+	if why == endedToken && c.check != nil && c.check.denied != nil {
+		return c.check.denied
+	}
+	return &c.st.relay.answers[why]
 }
 
 // endingFor translates the rank's reason.
@@ -140,7 +169,7 @@ func (c *call) fail(why ending, now time.Duration) {
 	}
 	c.leaveQueue(now)
 	c.leaveWorker(outcomeOf(why), now)
-	a := &c.st.relay.answers[why]
+	a := c.answerOf(why)
 	c.code, c.httpStatus = a.code, a.status
 	if c.partAt != 0 {
 		c.partAt = 0
@@ -177,7 +206,7 @@ func outcomeOf(why ending) rank.Outcome {
 // was sent before. It reports whether bytes or trailers of the call are left to
 // be written as the caller's window allows.
 func (c *call) tell(conn *h2.Conn, why ending, now time.Duration) (more bool) {
-	a, behind := &c.st.relay.answers[why], c.postscript(why, now)
+	a, behind := c.answerOf(why), c.postscript(why, now)
 	c.dropPart()
 	switch sent := c.down.SentHead(); {
 	case c.grpc && sent && c.respSent < len(c.resp) && keepsAnswer(why):

@@ -36,6 +36,9 @@ func table() map[ending]row {
 		endedTimeout:        {3, 400, "cabrank: bad grpc-timeout"},
 		endedBuffer:         {8, 503, "cabrank: queue full"},
 		endedNoMethod:       {12, 501, "cabrank: no worker has this method"},
+		endedToken:          {16, 401, "cabrank: no token that counts"},
+		endedBarred:         {7, 403, "cabrank: the token does not allow this method"},
+		endedChecks:         {8, 503, "cabrank: too many tokens to look at"},
 		endedAsideIdle:      {14, 504, "cabrank: reflection idle"},
 		endedLate:           {14, 503, "cabrank: worker refused the call late"},
 		endedCycle:          {9, 508, "cabrank: call cycle"},
@@ -65,8 +68,11 @@ func TestEndingBlocks(t *testing.T) {
 		tokens[a.token] = why
 		tail := []string{"grpc-status", strconv.Itoa(want.code), "grpc-message", want.message}
 		wantBlock(t, a.trailers, tail...)
-		wantBlock(t, a.http, ":status", strconv.Itoa(want.status), "content-type", "text/plain; charset=utf-8",
-			"content-length", strconv.Itoa(len(want.message)+1))
+		plain := []string{":status", strconv.Itoa(want.status), "content-type", "text/plain; charset=utf-8", "content-length", strconv.Itoa(len(want.message) + 1)}
+		if want.status == 401 {
+			plain = append(plain, "www-authenticate", "Bearer") // RFC 9110 11.6.1
+		}
+		wantBlock(t, a.http, plain...)
 		if string(a.body) != want.message+"\n" {
 			t.Errorf("body: got %q", a.body)
 		}

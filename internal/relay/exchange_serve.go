@@ -24,8 +24,8 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Address is the caller's, without port; empty for Unix sockets.
 func (x *Exchange) Address() string { return x.address }
 
-// Head returns the fields of the request.
-func (x *Exchange) Head() ([]h2.Field, error) { return h2.DecodeFields(x.head) }
+// Head returns the fields of the request, but for those by which doors tell who calls.
+func (x *Exchange) Head() ([]h2.Field, error) { return unclaimed(x.head) }
 
 // Ended reports whether the caller has sent its whole request, so that nothing comes
 // that Read has not to return already.
@@ -79,15 +79,15 @@ func (x *Exchange) took(n int) {
 	}
 }
 
-// Trailers returns those of the request once Read has come to the end, nil if there
-// are none.
+// Trailers returns those of the request once Read has come to the end, as Head does; nil
+// if there are none.
 func (x *Exchange) Trailers() (fields []h2.Field, err error) {
 	var block []byte
 	x.st.do(func() { block = x.trailers })
 	if block == nil {
 		return nil, nil
 	}
-	return h2.DecodeFields(block)
+	return unclaimed(block)
 }
 
 // WriteInterim writes a 1xx answer; nothing if there is a final one.

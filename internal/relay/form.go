@@ -25,12 +25,14 @@ type form struct {
 	bodyless bool          // a HEAD request: no answer has content (RFC 9110 9.3.2)
 	connect  bool          // a CONNECT request
 	own      bool          // the path is of a service that gRPC itself defines, R7
+	barred   bool          // what its caller has shown does not allow the method
 	method   *method       // nil until a worker has answered it before
 	policy   *policy       // nil: it is sent once
 	path     []byte        // without its query; kept only while method is nil, or where own is true
 	answer   []byte        // the HEADERS of an answer of cabrank's own to gRPC; nil: replyHead
 	timeout  time.Duration // grpc-timeout, 0: none
 	broken   bool          // grpc-timeout is malformed
+	pass     *proof        // nil: none is needed, or none was found yet
 	hops     int           // cabranks that it has passed, R10
 	circling bool          // they are too many
 	key      *key          // whose calls they are, nil: no matter
@@ -53,7 +55,7 @@ type form struct {
 // formOf returns the form of a request's block for one call, which gives it
 // back with drop.
 func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
-	if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same && f.who == w {
+	if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same && f.who == w && f.pass == cc.pass {
 		if f.method == nil && f.grpc {
 			f.method = cc.methodOf(f.path)
 		}
@@ -67,10 +69,21 @@ func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
 	f.readPlace(cc, b)
 	f.keepHead(cc, b)
 	f.list = b.ListSize + maxAdded + len(w.Address) + 2*len(w.shown)
-	if b.Same != 0 {
+	if cc.st.gate.asks(cc) {
+		f.readPass(cc.pass, b)
+	}
+	if b.Same != 0 && (f.pass != nil || !cc.st.gate.asks(cc)) {
 		cc.keep(f, b.Same)
 	}
 	return f
+}
+
+// readPass keeps what the caller has shown, and whether that is enough for the method.
+func (f *form) readPass(p *proof, b *h2.Block) {
+	if f.pass = p; p != nil {
+		path, _ := b.Watched(fieldPath)
+		f.barred = !p.May(string(nameOf(path.Value)))
+	}
 }
 
 // keep has the connection's next call look at f first.
@@ -235,6 +248,10 @@ func (f *form) cuts(cc *callerConn, b *h2.Block, into []cut) []cut {
 		if !found || !f.rewrites(cc, field) {
 			continue
 		}
+		if field == fieldForwardedFor && f.isBehind(cc) {
+			into = everyOne(b, field, into)
+			continue
+		}
 		into = inOrder(into, cut{field, w})
 	}
 	if cc.local == nil {
@@ -271,7 +288,7 @@ func (f *form) rewrites(cc *callerConn, field int) bool {
 // it, the caller's address is appended to x-forwarded-for, and the call has one
 // hop more. Where grpc-previous-rpc-attempts stands is noted.
 func (f *form) keepHead(cc *callerConn, b *h2.Block) {
-	head := cc.st.Pool().Get(len(b.Enc) + len(f.who.xff) + len(cc.st.relay.settings().firstHop) + 64)
+	head := cc.st.Pool().Get(len(b.Enc) + len(f.who.xff) + len(f.who.shown) + len(cc.st.relay.settings().firstHop) + 64)
 	var room [4]cut
 	from, hasXFF, hasHops := 0, false, false
 	for _, at := range f.cuts(cc, b, room[:0]) {
@@ -281,7 +298,9 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 		case fieldTimeout:
 			f.timeoutAt = len(head)
 		case fieldForwardedFor:
-			head, hasXFF = cc.appendForwarded(head, at.Value, f.who), true
+			if !hasXFF {
+				head, hasXFF = cc.appendForwarded(head, f.forwarded(cc, b, at.Value), f.who), true
+			}
 		case fieldHops:
 			head, hasHops = cc.appendHops(head, f.hops), true
 		case fieldTries:
@@ -294,11 +313,23 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 	if !hasXFF {
 		head = append(head, f.who.xff...)
 	}
-	head = append(head, f.who.shown...)
 	if !hasHops {
 		head = append(head, cc.st.relay.settings().firstHop...)
 	}
-	f.head = head
+	f.head = append(head, f.who.shown...)
+}
+
+// isBehind reports whether the call is of a caller whom a proxy has named.
+func (f *form) isBehind(cc *callerConn) bool { return cc.proxied && f.who.Address != cc.own.Address }
+
+// forwarded returns what x-forwarded-for says in front of the caller. What stands behind
+// it in a proxy's word, which are proxies, is left out: workers find the caller at the end.
+func (f *form) forwarded(cc *callerConn, b *h2.Block, value []byte) []byte {
+	if f.isBehind(cc) {
+		_, before, _ := cc.st.forwarded(b)
+		return []byte(before)
+	}
+	return value
 }
 
 // appendForwarded writes x-forwarded-for with the caller's address added.
@@ -309,7 +340,7 @@ func (cc *callerConn) appendForwarded(head, value []byte, w *who) []byte {
 	}
 	scratch = append(scratch, w.Address...)
 	cc.st.scratch = scratch
-	return h2.AppendFieldBytes(head, "x-forwarded-for", scratch)
+	return h2.AppendFieldBytes(head, forwardedName, scratch)
 }
 
 // way is how a request is served.
@@ -331,13 +362,16 @@ var (
 	pathReflection = []byte("/grpc.reflection.")
 )
 
+// isCheck reports whether the call asks about health once.
+func (f *form) isCheck() bool { return f.own && bytes.Equal(f.path, pathCheck) }
+
 // wayOf tells health and reflection from ordinary calls (R7). A reflection
 // call for which there is no place aside is an ordinary one.
 func (r *Relay) wayOf(f *form) way {
 	switch {
 	case !f.own:
 		return wayCall
-	case bytes.Equal(f.path, pathCheck):
+	case f.isCheck():
 		return wayHealthCheck
 	case bytes.Equal(f.path, pathWatch):
 		return wayHealthWatch

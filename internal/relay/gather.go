@@ -39,6 +39,9 @@ func (c *call) gather(now time.Duration) {
 
 // gathered reports whether there is enough of the request to begin with.
 func (c *call) gathered() bool {
+	if c.check != nil { // whether it may go on is not known yet
+		return false
+	}
 	// Half a window: the rest of it may be owed for padding, and would not come.
 	if c.reqEnd || len(c.req) >= c.down.Window()/2 {
 		return true

@@ -85,7 +85,7 @@ func (c *call) localData(p []byte, now time.Duration) {
 	if conn == nil || c.down.SentHead() {
 		return
 	}
-	if part := p[:min(len(p), maxQuestion-len(c.req))]; len(part) > 0 {
+	if part := p[:max(min(len(p), maxQuestion-len(c.req)), 0)]; len(part) > 0 {
 		c.req = c.st.Pool().Append(c.req, part)
 	}
 	if !c.reqEnd {

@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -67,10 +68,11 @@ func (r *Relay) ServeLocal(c Caller) *Local {
 
 // LocalRequest is how a call begins.
 type LocalRequest struct {
-	Head   Fields  // :method, :scheme, :path, :authority and the rest, as gRPC has it
-	Body   []byte  // the beginning of the request, or all of it; nobody changes it until Sent
-	End    bool    // nothing comes behind Body
-	Caller *Caller // who makes the call, if many share the Local; nil: who it was made for
+	Head   Fields      // :method, :scheme, :path, :authority and the rest, as gRPC has it: the door's own word
+	Header http.Header // what the door's caller has sent: passed on but for what is of its connection, in Head, or for doors to say
+	Body   []byte      // the beginning of the request, or all of it; nobody changes it until Sent
+	End    bool        // nothing comes behind Body
+	Caller *Caller     // who makes the call, if many share the Local; nil: who it was made for
 }
 
 // Open begins a call in c, which is zero or was closed. The request's fields are
@@ -79,6 +81,9 @@ type LocalRequest struct {
 //
 // Errors: ErrTooManyCalls and ErrClosed; c need not be closed then.
 func (l *Local) Open(c *LocalCall, r LocalRequest) error {
+	if len(r.Header) > 0 {
+		r.Head = r.Head.addHeader(r.Header)
+	}
 	l.st.Lock()
 	defer l.st.Unlock()
 	return l.open(c, &r)

@@ -490,35 +490,3 @@ func TestLocalNotTakenByRate(t *testing.T) {
 		second.Close()
 	})
 }
-
-// Who a caller is, only doors in this process can say: fields of that name are taken
-// out of what comes over sockets, however often they are there.
-func TestForgedClaims(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 2)
-		var c LocalCall
-		claim := []string{"x-cabrank-user", "ann", "x-cabrank-socket", "1"}
-		open(t, g.local(Caller{}), &c, LocalRequest{Head: headOf(request(hello, claim...)...), End: true})
-		worker.WantFields(1, end, passedOn(request(hello, claim...))...)
-		c.Close()
-	})
-	g := newRig(t)
-	_, accept := g.worker("w1", 4)
-	caller := g.caller()
-	worker := caller // until it is there
-	for i, forged := range [][]string{
-		{"x-before", "1", "x-cabrank-user", "ann", "x-after", "1"},
-		{"x-before", "1", "x-cabrank-user", "ann", "x-cabrank-user", "bob", "x-after", "1"},
-		{"x-cabrank-user", "a", "x-before", "1", "x-cabrank-socket", "2", "x-cabrank-user", "b", "x-after", "1", "x-cabrank-socket", "3"},
-	} {
-		stream := uint32(1 + 2*i)
-		caller.WriteHeaders(stream, end, request(hello, forged...)...)
-		if i == 0 {
-			worker = accept()
-		}
-		worker.WantFields(stream, end, request(hello, "x-before", "1", "x-after", "1", "x-forwarded-for", "127.0.0.1", "x-cabrank-hops", "1")...)
-		worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
-		caller.WantHeaders(stream, end)
-	}
-}

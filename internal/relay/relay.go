@@ -7,8 +7,8 @@
 //     worker is chosen when a slot is free, never before.
 //  2. Header blocks and DATA frames are passed on as they are; the relay reads
 //     a handful of fields and changes three (grpc-timeout, x-forwarded-for,
-//     x-cabrank-hops). Claims about who calls are taken out of what comes over
-//     sockets (x-cabrank-user, x-cabrank-socket).
+//     x-cabrank-hops). Claims about who calls (door.IsClaim) are taken out of
+//     what comes over sockets.
 //  3. A call that provably has not started on a worker moves to another one
 //     (R1 to R4); any other failure is answered in one place (ending.go).
 //  4. Callers come over sockets, or are code of this process (Local), over a
@@ -72,6 +72,14 @@ type Options struct {
 
 	// DialTLS connects to endpoints whose network is "tls"; nil if there are none.
 	DialTLS func(ctx context.Context, address string) (net.Conn, error)
+
+	// Auth is asked who may make a call that comes over a socket, before it takes a slot, but
+	// for Health/Check; nil: everybody may.
+	Auth Auth
+
+	// Proxies are peers that speak for others: by a connection of theirs the last entry of
+	// x-forwarded-for that is none of them is the caller, of each call.
+	Proxies door.Proxies
 
 	// Other says who serves a request that is no call, which is any but a POST of
 	// gRPC; nil, also for the whole field: it goes to a worker like a call. It is asked

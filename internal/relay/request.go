@@ -52,6 +52,22 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 	if c.form.timeout != 0 {
 		c.deadline = now + c.form.timeout
 	}
+	switch {
+	case st.gate.asks(cc) && c.form.pass == nil && !c.form.isCheck():
+		c.prove(b, now)
+	default:
+		c.admit(now)
+	}
+	st.shed(cc, now)
+}
+
+// admit sends a call on its way whose caller may make it.
+func (c *call) admit(now time.Duration) {
+	st, cc := c.st, c.caller
+	if c.form.barred {
+		c.fail(endedBarred, now)
+		return
+	}
 	switch way := st.relay.wayOf(c.form); {
 	case way == wayHealthCheck && !cc.overdrawn():
 		c.answerHealth(way, now)
@@ -69,7 +85,6 @@ func (c *call) begin(b *h2.Block, end bool, now time.Duration) {
 		}
 		c.gather(now)
 	}
-	st.shed(cc, now)
 }
 
 // take makes the call one of the given form.

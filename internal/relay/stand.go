@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
@@ -30,8 +31,8 @@ const (
 func watchedFields() []string {
 	return []string{
 		":method", ":path", ":status", "content-type", "grpc-timeout",
-		"x-forwarded-for", "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
-		userName, socketName, clientName,
+		forwardedName, "grpc-status", "grpc-message", pushbackName, hopsName, triesName,
+		door.UserField, door.SocketField, door.ClientField,
 	}
 }
 
@@ -58,22 +59,27 @@ type configs struct {
 	down, up h2.Config
 	local    h2.Config // of the end in this process, see Local
 	naming   *naming
+	proxies  door.Proxies
 
 	// Fields of requests that the options name, by their ids, -1: none.
-	fieldKey, fieldBalance int
+	fieldKey, fieldBalance, fieldToken int
 }
 
 func newConfigs(o Options, n *naming) *configs {
 	names := watchedFields()
 	up := h2.NewWatchList(names...)
 	key, balance := fieldID(&names, n.field()), fieldID(&names, o.BalanceKey)
+	token := -1
+	if o.Auth != nil {
+		token = fieldID(&names, "authorization")
+	}
 	base := h2.Config{
 		Watch: up, MaxHeaderList: o.HeaderList, MaxFrame: o.Limits.Frame,
 		// Half of it for new connections once half of the budget is used.
 		Window: o.Limits.Window, WindowPressed: o.Limits.Window / 2, MaxWindow: o.Limits.MaxWindow,
 		ConnWindow: connWindow, OutputHigh: outputHigh,
 	}
-	c := &configs{down: base, up: base, local: base, naming: n, fieldKey: key, fieldBalance: balance}
+	c := &configs{down: base, up: base, local: base, naming: n, proxies: o.Proxies, fieldKey: key, fieldBalance: balance, fieldToken: token}
 	c.down.Server, c.down.MaxStreams, c.down.FrameTime = true, o.MaxStreams, o.Limits.Header
 	// Servers on gRPC's C core 1.51 end the connection, with everybody's calls,
 	// at a -bin field that is not base64 [E] (R12).
@@ -98,6 +104,7 @@ type stand struct {
 	conf  *configs
 
 	callers       map[*callerConn]struct{}
+	people        map[Caller]*who     // who calls by way of a proxy, see known
 	guests        map[*Guest]struct{} // of callers who do not speak HTTP/2
 	restingGuests list[Guest]         // those without a request
 	takenGuests   int                 // those that were taken over
@@ -105,6 +112,7 @@ type stand struct {
 	upstreams     []*upstream         // of endpoints that are not removed, in no order
 	watches       map[*call]struct{}
 	hoard         hoard
+	gate          gate
 	free          *call // ready for their next use
 	freeCount     int
 	made          int // calls that there are, those included
@@ -141,6 +149,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 	st := &stand{
 		Shard: s, relay: r, conf: o.conf, number: len(r.stands),
 		callers:     make(map[*callerConn]struct{}),
+		people:      make(map[Caller]*who),
 		guests:      make(map[*Guest]struct{}),
 		watches:     make(map[*call]struct{}),
 		methods:     make(map[string]*method),
@@ -151,6 +160,7 @@ func newStand(r *Relay, s *shard.Shard) *stand {
 	}
 	st.stalls = newStallWatch(st, o.StallTimeout)
 	st.absents = newAbsentWatch(st)
+	st.gate = newGate(st, o.Auth)
 	st.keys.init(st)
 	return st
 }

@@ -1,6 +1,10 @@
 package relay
 
 import (
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
 )
 
@@ -16,6 +20,16 @@ type Caller struct {
 // byCertificate is before the identity of callers who are known by their certificate alone.
 const byCertificate = "cert:"
 
+// forwardedName is the field that tells workers where a caller is.
+const forwardedName = "x-forwarded-for"
+
+// byToken is before the identity of callers who are known by a token.
+const byToken = "token:"
+
+// TokenIdentity is the identity of a user whom a token has shown. Workers are told who it
+// is by x-cabrank-user.
+func TokenIdentity(user string) string { return byToken + user }
+
 // socketDoor is the door of callers whose connection is a socket.
 const socketDoor = "grpc"
 
@@ -25,7 +39,7 @@ const socketDoor = "grpc"
 type who struct {
 	Caller
 	xff   []byte  // "x-forwarded-for: address", encoded; empty without an address
-	shown []byte  // "x-cabrank-client: name", encoded; empty without a certificate
+	shown []byte  // fields that tell workers who it is, encoded
 	key   []byte  // by ByPeer: the name of its key
 	text  []byte  // and what the configuration calls it
 	calls *uint64 // of its door, in statsTable.doors
@@ -38,10 +52,13 @@ func (st *stand) whoIs(c Caller) who {
 	}
 	w := who{Caller: c, calls: st.stats.door(c.Door)}
 	if c.Certificate != "" {
-		w.shown = h2.AppendField(nil, clientName, c.Certificate)
+		w.shown = h2.AppendField(nil, door.ClientField, c.Certificate)
 	}
 	if c.Address != "" {
-		w.xff = h2.AppendField(nil, "x-forwarded-for", c.Address)
+		w.xff = h2.AppendField(nil, forwardedName, c.Address)
+	}
+	if user, ok := strings.CutPrefix(c.Identity, byToken); ok {
+		w.shown = h2.AppendFieldBytes(w.shown, door.UserField, grpcwire.AppendMessage(nil, user))
 	}
 	n := &st.relay.settings().naming
 	switch {
@@ -69,10 +86,45 @@ func (w *who) String() string {
 	}
 }
 
-// whose returns whose the call is that begins on a stream of the connection; nil if
-// nobody waits for it any more.
-func (cc *callerConn) whose(stream uint32) *who {
-	if cc.local == nil {
+// maxKnown bounds the callers behind proxies that a shard has prepared for. All are
+// forgotten when there are more: those that come again are prepared for again.
+const maxKnown = 4096
+
+// known returns what is needed for the calls of a caller that is one of many on its
+// connection.
+func (st *stand) known(c Caller) *who {
+	w := st.people[c]
+	if w == nil {
+		if len(st.people) >= maxKnown {
+			clear(st.people)
+		}
+		made := st.whoIs(c)
+		w = &made
+		st.people[c] = w
+	}
+	return w
+}
+
+// whose returns whose the call is that begins with a block on a stream of the
+// connection; nil if nobody waits for it any more.
+func (cc *callerConn) whose(stream uint32, b *h2.Block) *who {
+	switch {
+	case cc.st.gate.asks(cc):
+		if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same && cc.st.gate.holds(f.pass) {
+			cc.pass = f.pass
+			return f.who
+		}
+		cc.pass = cc.shown(b)
+		if !cc.proxied {
+			return cc.with(cc.pass, &cc.own)
+		}
+		return cc.with(cc.pass, cc.behind(b))
+	case cc.proxied:
+		if f := cc.form; f != nil && b.Same != 0 && f.same == b.Same {
+			return f.who
+		}
+		return cc.behind(b)
+	case cc.local == nil:
 		return &cc.own
 	}
 	s := cc.local.Stream(stream)
@@ -80,4 +132,30 @@ func (cc *callerConn) whose(stream uint32) *who {
 		return nil // given up before its HEADERS came here
 	}
 	return s.Owner.(*LocalCall).who
+}
+
+// behind returns whose the call of a proxy is: the proxy's own, if it does not say.
+func (cc *callerConn) behind(b *h2.Block) *who {
+	caller, _, ok := cc.st.forwarded(b)
+	if !ok {
+		return &cc.own
+	}
+	return cc.st.known(Caller{Address: caller, Door: cc.own.Door}) // a certificate is the proxy's
+}
+
+// forwarded returns the caller that a proxy has named in a request, and the list of who
+// stands before it.
+func (st *stand) forwarded(b *h2.Block) (caller, before string, ok bool) {
+	w, _ := b.Watched(fieldForwardedFor)
+	list := string(w.Value)
+	if w.Count > 1 { // only the last one was noted
+		list = ""
+		for name, value := range Fields(b.Enc).All() {
+			if name == forwardedName {
+				list += "," + value
+			}
+		}
+		list = list[1:]
+	}
+	return st.conf.proxies.Caller(list)
 }

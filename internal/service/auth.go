@@ -11,20 +11,33 @@ import (
 
 	"github.com/cabrank/cabrank/internal/auth"
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/socket"
 )
 
 // mostKeyBytes bounds a file of keys.
 const mostKeyBytes = 1 << 20
 
-// openAuth reads the keys of tokens; nil if nobody is asked for one.
+// OpenAuth reads the keys of tokens; nil if nobody is asked for one.
 //
 // Errors: one line with the key of the configuration and where it points, without the
 // content.
-func openAuth(c config.SocketAuth, log *slog.Logger) (socket.Auth, error) {
+func OpenAuth(c config.SocketAuth, log *slog.Logger) (*auth.Verifier, error) {
 	if !c.IsOn() {
 		return nil, nil
 	}
+	return withKeys(c, log, auth.New)
+}
+
+// ReadKeys reads the keys again, which may have changed. Errors: as OpenAuth; then those
+// of before hold on.
+func ReadKeys(v *auth.Verifier, c config.SocketAuth, log *slog.Logger) error {
+	_, err := withKeys(c, log, func(o auth.Options) (*auth.Verifier, error) {
+		err := v.Replace(o)
+		return v, err
+	})
+	return err
+}
+
+func withKeys(c config.SocketAuth, log *slog.Logger, take func(auth.Options) (*auth.Verifier, error)) (*auth.Verifier, error) {
 	options := auth.Options{
 		Audience: c.Audience, Issuer: c.Issuer, Optional: c.Optional, Log: log,
 		Defaults: auth.Rules{Call: c.Call, Publish: c.Publish, Subscribe: c.Subscribe},
@@ -42,11 +55,11 @@ func openAuth(c config.SocketAuth, log *slog.Logger) (socket.Auth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	verifier, err := auth.New(options)
+	v, err := take(options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return verifier, nil
+	return v, nil
 }
 
 // readKey returns what a file has, or the variable of env:NAME.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/auth"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/broker/redis"
 	"github.com/cabrank/cabrank/internal/config"
@@ -29,7 +30,9 @@ type SocketOptions struct {
 	WaitingBytes int64
 	// TestFunctions has functions to try, if there is no Redis.
 	TestFunctions bool
-	Log           *slog.Logger
+	// Verifier knows who comes with a token; nil: nobody is asked.
+	Verifier *auth.Verifier
+	Log      *slog.Logger
 }
 
 // joiner is a broker that ends.
@@ -58,9 +61,8 @@ type Sockets struct {
 // OpenSockets connects to the Redis, if there is one, and takes sockets from then on.
 func OpenSockets(o SocketOptions) (*Sockets, error) {
 	options := o.Beyond
-	var err error
-	if options.Auth, err = openAuth(o.Auth, o.Log); err != nil {
-		return nil, err
+	if o.Verifier != nil {
+		options.Auth = o.Verifier
 	}
 	joins, err := openBroker(o)
 	if err != nil {

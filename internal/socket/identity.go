@@ -29,13 +29,13 @@ const endOfClock = math.MaxInt64
 
 // becomes makes the socket one of this identity. Only the goroutine that reads calls it,
 // or who makes s.
-func (s *session) becomes(identity *Identity) {
-	s.identity = identity
-	s.stranger.Store(identity.isAwaited())
-	s.server.directory.rename(s, s.caller.ID, s.caller.User, identity.User)
-	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: identity.User, Certificate: s.caller.Certificate}
+func (s *session) becomes(id *identity) {
+	s.identity = id
+	s.stranger.Store(id.isAwaited())
+	s.server.directory.rename(s, s.caller.ID, s.caller.User, id.User)
+	s.caller = &broker.Caller{ID: s.caller.ID, Address: s.caller.Address, Source: s.caller.Source, User: id.User, Certificate: s.caller.Certificate}
 	s.expires.Store(0)
-	if at := identity.Expires; !at.IsZero() && at.Before(time.Unix(0, endOfClock)) {
+	if at := id.Expires; !at.IsZero() && at.Before(time.Unix(0, endOfClock)) {
 		s.expires.Store(at.UnixNano())
 	}
 }
@@ -52,23 +52,23 @@ func (s *session) authenticate(token string) error {
 		return errNoTokens
 	}
 	s.turns.rest() // keys may have to be fetched
-	identity, err := s.server.verify(token)
+	id, err := s.server.verify(token)
 	s.turns.work()
 	if err != nil {
 		return errToken(err)
 	}
-	if known := s.caller.User; known != "" && known != identity.User {
+	if known := s.caller.User; known != "" && known != id.User {
 		return errToken(errUser)
 	}
 	s.forgetFailed()
 	for topic := range s.topics {
-		if !identity.maySubscribe(topic) && !identity.has(topic) {
+		if !id.MaySubscribe(topic) && !id.has(topic) {
 			s.part(topic)
 			s.server.hub.unsubscribe(topic, s)
 			s.tell(about(Unsub, topic))
 		}
 	}
-	s.becomes(identity)
+	s.becomes(id)
 	s.openChannels()
 	return nil
 }
@@ -100,7 +100,7 @@ func (s *session) expire() {
 }
 
 // isAwaited reports whether the token is to come by a message.
-func (id *Identity) isAwaited() bool { return id != nil && id.awaited }
+func (id *identity) isAwaited() bool { return id != nil && id.awaited }
 
 // awaitToken ends a socket that does not show its token in time.
 func (s *session) awaitToken() {
@@ -120,9 +120,9 @@ func (s *session) end(reason endReason, code int, why string) {
 	s.bye(code, why)
 }
 
-func (id *Identity) hasChannels() bool { return id != nil && len(id.Channels) > 0 }
+func (id *identity) hasChannels() bool { return id != nil && len(id.Channels) > 0 }
 
 // has reports whether a topic is one of the channels of the token.
-func (id *Identity) has(topic broker.Topic) bool {
+func (id *identity) has(topic broker.Topic) bool {
 	return !topic.Pattern && slices.Contains(id.Channels, topic.Name)
 }

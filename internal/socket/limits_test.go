@@ -3,6 +3,7 @@ package socket
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -167,5 +168,29 @@ func TestStalledMessagesMakeRoom(t *testing.T) {
 	}
 	if used := server.Stats().BufferedBytes; used > 8<<20 {
 		t.Errorf("%d bytes are held", used)
+	}
+}
+
+// Where a socket comes from is what its request says: whoever serves it knows of proxies.
+func TestAddressOfASocket(t *testing.T) {
+	b := newScripted()
+	server := New(Options{Broker: b})
+	addresses := []string{"203.0.113.7:0", "[2001:db8::7]:0"}
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr, addresses = addresses[0], addresses[1:]
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { b.leave(); server.Close(); listener.Close() })
+	for i, want := range []struct{ address, source string }{{"203.0.113.7", "203.0.113.7/32"}, {"2001:db8::7", "2001:db8::/64"}} {
+		uri := []string{"a", "b"}[i]
+		c := dial(t, "ws"+strings.TrimPrefix(listener.URL, "http"))
+		c.send(callFrame("1", uri, within))
+		testkit.Eventually(t, within, "the call", func() bool { return strings.Contains(b.list(), "call "+uri) })
+		b.mu.Lock()
+		got := b.calls[uri].Caller
+		b.mu.Unlock()
+		if got.Address != want.address || got.Source != want.source {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
 }

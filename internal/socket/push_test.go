@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/cabrank/cabrank/internal/auth"
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -27,7 +28,7 @@ func startDatabases(t *testing.T, databases [2]int) (first, second *Server, urls
 	t.Helper()
 	knows := tokens{}
 	for _, user := range []string{"a", "b", "c"} {
-		knows[user] = &Identity{User: user, Call: []string{"*"}, Publish: []string{"*"}, Subscribe: []string{"*"}}
+		knows[user] = &auth.Identity{User: user, Call: []string{"*"}, Publish: []string{"*"}, Subscribe: []string{"*"}}
 	}
 	both := &shared{Memory: broker.NewMemory(broker.MemoryOptions{})}
 	var servers [2]*Server

@@ -111,20 +111,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.hasBegun()
 		}
 	}()
-	identity, err := s.identify(r)
+	id, err := s.identify(r)
 	if err != nil {
 		s.refuseToken(w, err)
 		return
 	}
-	if identity != nil && identity.User != "" {
+	if id != nil && id.User != "" {
 		s.sources.leave(from)
-		from = s.sources.of(userKey(identity.User), time.Now())
+		from = s.sources.of(userKey(id.User), time.Now())
 	}
 	if !s.admits(from) {
 		s.refuse(w, refusedSockets)
 		return
 	}
-	made = s.make(w, r, from, identity)
+	made = s.make(w, r, from, id)
 }
 
 // refuse answers a handshake for which there is no place now.
@@ -136,7 +136,7 @@ func (s *Server) refuse(w http.ResponseWriter, why refusal) {
 
 // make makes a socket of a handshake that was admitted. It reports whether it has, and
 // then the handshake counts no more.
-func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, identity *Identity) (made bool) {
+func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, id *identity) (made bool) {
 	defer func() {
 		if !made {
 			s.sources.gone(from)
@@ -153,7 +153,7 @@ func (s *Server) make(w http.ResponseWriter, r *http.Request, from *source, iden
 		ws.Close()
 		return false
 	}
-	session := newSession(s, ws, h, allowedBy(r), from, identity)
+	session := newSession(s, ws, h, r, from, id)
 	if !s.add(session) {
 		session.cancel()
 		s.stats.refused[refusedDrain].Add(1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,7 @@ type session struct {
 	patience *time.Timer // until it has to have shown its token; nil: it need not
 	methods  Methods     // who has had calls of it; nil: nobody
 	topics   map[broker.Topic]struct{}
-	identity *Identity // nil: nobody was asked who it is
+	identity *identity // nil: nobody was asked who it is
 	caller   *broker.Caller
 	rate     *rate // of what it sends; nil: any
 
@@ -84,9 +85,9 @@ type session struct {
 	reason   endReason // the first one
 }
 
-func newSession(server *Server, ws *websocket.Conn, h *hijacker, allows allowed, from *source, identity *Identity) *session {
-	s := &session{source: from, server: server, ws: ws, in: h.in, turns: h.from, net: ws.NetConn(), allows: allows, dialect: dialectOf(ws.Subprotocol())}
-	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(s.net.RemoteAddr().String()), Source: from.key}
+func newSession(server *Server, ws *websocket.Conn, h *hijacker, r *http.Request, from *source, id *identity) *session {
+	s := &session{source: from, server: server, ws: ws, in: h.in, turns: h.from, net: ws.NetConn(), allows: allowedBy(r), dialect: dialectOf(ws.Subprotocol())}
+	s.caller = &broker.Caller{ID: broker.NewID(), Address: hostOf(r.RemoteAddr), Source: from.key}
 	if shown, ok := s.net.(interface{ Certificate() string }); ok { // relay.Guest
 		s.caller.Certificate = shown.Certificate()
 	}
@@ -105,8 +106,8 @@ func newSession(server *Server, ws *websocket.Conn, h *hijacker, allows allowed,
 	if n := server.options.MessagesPerSecond; n > 0 {
 		s.rate = &rate{each: time.Second / time.Duration(n), burst: n}
 	}
-	if identity != nil {
-		s.becomes(identity)
+	if id != nil {
+		s.becomes(id)
 	}
 	ws.SetReadLimit(server.options.ReadLimit)
 	ws.SetPingHandler(s.onPing)

@@ -4,29 +4,24 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/cabrank/cabrank/internal/auth"
 )
 
 // tokenName is the parameter of the query that has a token.
 const tokenName = "token"
 
-// mostTokenBytes bounds a token.
-const mostTokenBytes = 8 << 10
-
-// What is wrong with a token here.
-var (
-	errTokenLength   = errors.New("the token is longer than 8 KiB")
-	errTokenChannels = errors.New("the token has more channels, or longer names, than a socket may have")
-)
+// errTokenChannels is what is wrong with a token here.
+var errTokenChannels = errors.New("the token has more channels, or longer names, than a socket may have")
 
 // tokenOf finds the token of a handshake: in the header, the query, or a cookie of a
 // listed origin; "" if there is none.
 func (s *Server) tokenOf(r *http.Request) string {
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(token)
+	if token := auth.Bearer(r.Header.Get("Authorization")); token != "" {
+		return token
 	}
 	if token := r.URL.Query().Get(tokenName); token != "" {
 		return token
@@ -44,19 +39,19 @@ func (s *Server) tokenOf(r *http.Request) string {
 
 // identify says who asks for a socket. Nobody is asked for a token if there is no Auth;
 // a request that is no handshake is left to whoever refuses it.
-func (s *Server) identify(r *http.Request) (*Identity, error) {
+func (s *Server) identify(r *http.Request) (*identity, error) {
 	switch {
 	case s.options.Auth == nil:
 		return nil, nil
 	case !websocket.IsWebSocketUpgrade(r):
-		return &Identity{}, nil
+		return &identity{Identity: &auth.Identity{}}, nil
 	}
 	token := s.tokenOf(r)
-	identity, err := s.verify(token)
+	id, err := s.verify(token)
 	if err != nil && token == "" && s.mayComeLater(r) {
-		return &Identity{awaited: true, Expires: time.Now().Add(firstTokenTime)}, nil
+		return &identity{&auth.Identity{Expires: time.Now().Add(firstTokenTime)}, true}, nil
 	}
-	return identity, err
+	return id, err
 }
 
 // mayComeLater reports whether the protocol that will be agreed has a message for a token.
@@ -71,23 +66,20 @@ func (s *Server) mayComeLater(r *http.Request) bool {
 }
 
 // verify returns what a token says, if a socket can have it.
-func (s *Server) verify(token string) (*Identity, error) {
-	if len(token) > mostTokenBytes {
-		return nil, errTokenLength
-	}
-	identity, err := s.options.Auth.Verify(token)
+func (s *Server) verify(token string) (*identity, error) {
+	shown, err := s.options.Auth.Verify(token)
 	if err != nil {
 		return nil, err
 	}
-	if len(identity.Channels) > s.options.MaxSubscriptions {
+	if len(shown.Channels) > s.options.MaxSubscriptions {
 		return nil, errTokenChannels
 	}
-	for _, channel := range identity.Channels {
+	for _, channel := range shown.Channels {
 		if len(channel) > s.options.MaxName {
 			return nil, errTokenChannels
 		}
 	}
-	return identity, nil
+	return &identity{Identity: shown}, nil
 }
 
 // refuseToken answers a handshake whose token counts for nothing.

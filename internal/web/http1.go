@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -20,6 +21,9 @@ const answerTime = 10 * time.Second
 type Limits struct {
 	Head      time.Duration // until a request's head has arrived
 	HeadBytes int           // of it, and 4 KiB more
+
+	// Proxies are peers that say by x-forwarded-for whose a request is.
+	Proxies door.Proxies
 }
 
 // HTTP1 serves connections that speak HTTP/1, each for one request.
@@ -65,7 +69,7 @@ func (s *HTTP1) Configure(l Limits) {
 // the other would have its goroutine run as long as they last, ahead of the shards'.
 func (s *HTTP1) server(l Limits) *http.Server {
 	server := &http.Server{
-		Handler:                      http.HandlerFunc(s.serve),
+		Handler:                      behind(l.Proxies, http.HandlerFunc(s.serve)),
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            l.Head,
 		WriteTimeout:                 answerTime,
@@ -84,6 +88,30 @@ func (s *HTTP1) ServeConn(nc net.Conn) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.annex.ServeConn(nc)
+}
+
+// unclaimed returns a request without the fields by which doors tell who calls, and
+// without trailers, as calls of gRPC are passed on.
+func unclaimed(r *http.Request) *http.Request {
+	maps.DeleteFunc(r.Header, func(name string, _ []string) bool { return door.IsClaim(name) })
+	r = r.WithContext(r.Context()) // net/http adds those that come behind the body to the one that it has made
+	r.Trailer = nil
+	return r
+}
+
+// behind has a handler find the caller in place of a proxy as the peer of a request.
+func behind(proxies door.Proxies, h http.Handler) http.Handler {
+	if len(proxies) == 0 {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if peer, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && proxies.Has(peer) {
+			if caller, _, ok := proxies.Caller(strings.Join(r.Header["X-Forwarded-For"], ",")); ok {
+				r.RemoteAddr = remoteAddr(caller)
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Close takes no further connection.
@@ -119,6 +147,7 @@ type connKey struct{}
 
 // serve is the handler of all requests.
 func (s *HTTP1) serve(w http.ResponseWriter, r *http.Request) {
+	r = unclaimed(r)
 	if handler := s.routes[r.URL.Path]; handler != nil {
 		handler.ServeHTTP(w, r)
 		return

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -213,5 +216,50 @@ func TestRoutes(t *testing.T) {
 		if !strings.HasPrefix(got, want.got) {
 			t.Errorf("%s: got %q", path, got)
 		}
+	}
+}
+
+// A proxy says whose a request is, and nobody else does.
+func TestRequestsBehindProxy(t *testing.T) {
+	proxies := door.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
+	for name, c := range map[string]struct {
+		proxies    door.Proxies
+		peer, want string
+		said       []string
+	}{
+		"a browser":          {proxies, "10.0.0.1:4711", "203.0.113.7:0", []string{"1.1.1.1, 203.0.113.7"}},
+		"several fields":     {proxies, "10.0.0.1:4711", "203.0.113.7:0", []string{"1.1.1.1", "203.0.113.7:80, 10.0.0.2"}},
+		"IPv6":               {proxies, "[::ffff:10.0.0.1]:4711", "[2001:db8::7]:0", []string{"[2001:db8::7]:80"}},
+		"nobody":             {proxies, "10.0.0.1:4711", "10.0.0.1:4711", nil},
+		"malformed":          {proxies, "10.0.0.1:4711", "10.0.0.1:4711", []string{"203.0.113.7, x"}},
+		"a liar":             {proxies, "192.0.2.1:4711", "192.0.2.1:4711", []string{"203.0.113.7"}},
+		"a socket":           {proxies, "@", "@", []string{"203.0.113.7"}},
+		"no proxies at all":  {nil, "10.0.0.1:4711", "10.0.0.1:4711", []string{"203.0.113.7"}},
+		"a proxy of proxies": {proxies, "10.0.0.1:4711", "10.0.0.1:4711", []string{"10.0.0.3, 10.0.0.2"}},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/ws", nil)
+		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.peer, c.said
+		got := ""
+		behind(c.proxies, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr })).ServeHTTP(nil, r)
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Nobody over HTTP/1 says who calls, in the head or behind the body.
+func TestForgedClaims(t *testing.T) {
+	for _, name := range []string{"X-Cabrank-User", "x-cabrank-socket", "X-CABRANK-CLIENT"} {
+		seen := make(chan string, 1)
+		s := NewHTTP1(Limits{Head: 5 * time.Second, HeadBytes: 4096}, map[string]http.Handler{"/": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			seen <- fmt.Sprint(r.Header, string(body), err, r.Trailer)
+		})}, quiet())
+		ask(t, s, new(owned), "POST / HTTP/1.1\r\nHost: x\r\n"+name+": ann\r\n"+name+": bob\r\nX-Kept: 1\r\nTrailer: "+name+", X-Sum\r\n"+
+			"Transfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n"+name+": ann\r\nX-Sum: 1\r\n\r\n")
+		if got := <-seen; got != "map[X-Kept:[1]]b<nil> map[]" {
+			t.Errorf("%s: %s", name, got)
+		}
+		s.Close()
 	}
 }

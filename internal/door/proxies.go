@@ -1,0 +1,68 @@
+package door
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// mostForwarded is how many entries of x-forwarded-for are looked at: one for each proxy
+// that a call has come through. Behind that nobody is believed.
+const mostForwarded = 32
+
+// Proxies are peers that are believed when they say whose a request is.
+type Proxies []netip.Prefix
+
+// Has reports whether an address is one of them. What is no address is none.
+func (p Proxies) Has(address string) bool {
+	if len(p) == 0 {
+		return false
+	}
+	a, ok := addressOf(address)
+	return ok && p.has(a)
+}
+
+func (p Proxies) has(a netip.Addr) bool {
+	for _, prefix := range p {
+		if prefix.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// Caller returns the last entry of an x-forwarded-for that is none of them, which is the
+// caller, and what stands before it. It is not ok if there is none, or if an entry behind
+// it is no address: then the peer itself is the caller.
+//
+// Shape: addresses with commas between them, each with a port or without, IPv6 in
+// brackets or not. An IPv4 address in the form of IPv6 is that of IPv4.
+func (p Proxies) Caller(list string) (caller, before string, ok bool) {
+	for range mostForwarded {
+		at := strings.LastIndexByte(list, ',')
+		a, isAddress := addressOf(strings.TrimSpace(list[at+1:]))
+		switch {
+		case !isAddress:
+			return "", "", false
+		case !p.has(a):
+			return a.String(), strings.TrimSpace(list[:max(at, 0)]), true
+		case at < 0:
+			return "", "", false
+		}
+		list = list[:at]
+	}
+	return "", "", false
+}
+
+// addressOf reads an address with a port or without.
+func addressOf(entry string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(entry)
+	if err != nil {
+		var port netip.AddrPort
+		port, err = netip.ParseAddrPort(entry)
+		a = port.Addr()
+	}
+	if inside, bare := strings.CutSuffix(entry, "]"); err != nil && bare {
+		a, err = netip.ParseAddr(strings.TrimPrefix(inside, "["))
+	}
+	return a.Unmap().WithZone(""), err == nil
+}

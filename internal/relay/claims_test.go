@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cabrank/cabrank/internal/h2"
+)
+
+// claimNames are those of which only doors have a word.
+func claimNames() []string { return []string{"x-cabrank-user", "x-cabrank-socket", "x-cabrank-client"} }
+
+// Who a caller is, only doors in this process can say: fields of that name are taken out
+// of what comes over sockets, however often they are there, of calls and of what is passed
+// on, in head and trailers.
+func TestForgedClaims(t *testing.T) {
+	for _, name := range claimNames() {
+		for kind, list := range map[string][]string{"gRPC": request(hello), "HTTP": plain("POST", "/form")} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				g := newRig(t)
+				_, accept := g.worker("w1", 4)
+				caller := g.caller()
+				worker := caller // until it is there
+				for i, forged := range [][]string{
+					{"x-before", "1", name, "ann", "x-after", "1"},
+					{"x-before", "1", name, "ann", name, "bob", "x-after", "1"},
+					{name, "a", "x-before", "1", "x-cabrank-socket", "2", "x-cabrank-user", "b", name, "c", "x-after", "1", "x-cabrank-client", "3"},
+				} {
+					stream := uint32(1 + 2*i)
+					caller.WriteHeaders(stream, noEnd, slices.Concat(list, forged)...)
+					caller.WriteHeaders(stream, end, forged...)
+					if i == 0 {
+						worker = accept()
+					}
+					worker.WantFields(stream, end, forwarded(slices.Concat(list, []string{"x-before", "1", "x-after", "1"}))...)
+					worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
+					caller.WantHeaders(stream, end)
+				}
+			})
+		}
+	}
+}
+
+// A handler sees none of them, wherever they stand.
+func TestForgedClaimsOfExchanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t, site(func(x *Exchange) {
+			_, _ = io.Copy(io.Discard, x)
+			head, _ := x.Head()
+			trailers, _ := x.Trailers()
+			x.answer(fmt.Sprint(fieldsBehind(head), fieldsBehind(trailers)))
+		}))
+		caller := g.pipeCaller()
+		for i, name := range claimNames() {
+			stream := uint32(1 + 2*i)
+			forged := []string{"x-before", "1", name, "ann", name, "bob", "x-after", "2"}
+			caller.WriteHeaders(stream, noEnd, plain("POST", "/site", forged...)...)
+			caller.WriteHeaders(stream, end, forged...)
+			caller.WantHeaders(stream, noEnd)
+			caller.WantDataBytes(stream, []byte("[x-before=1 x-after=2] [x-before=1 x-after=2]"), end)
+		}
+	})
+}
+
+// fieldsBehind returns those that are no pseudo-header fields.
+func fieldsBehind(fields []h2.Field) (texts []string) {
+	for _, f := range fields {
+		if f.Name[0] != ':' {
+			texts = append(texts, f.Name+"="+f.Value)
+		}
+	}
+	return texts
+}
+
+// What a door's own caller has sent goes on, but for what is of its connection and what
+// doors say. The door's word is its own.
+func TestHeaderOfADoor(t *testing.T) {
+	gone := []string{
+		"X-Cabrank-User", "X-Cabrank-Socket", "X-Cabrank-Client", "Grpc-Timeout", "Grpc-Status", "Grpc-Encoding", "Connect-Timeout-Ms", "Connect-Protocol-Version",
+		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Expect",
+		"X-Named", "X-Named-Too", "Content-Type",
+	}
+	sent := http.Header{
+		"Connection": {"close, X-Named", "x-named-too"}, "X-Kept": {"1", "2"}, "Authorization": {"Bearer x"}, "X-Forwarded-For": {"1.1.1.1"},
+		"X-Cabrank-Hops": {"2"}, "Cookie": {"a=1"},
+	}
+	for _, name := range gone {
+		sent[name] = []string{"forged", "twice"}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g := newPipeRig(t)
+		_, worker := g.pipeWorker("w1", 2)
+		var c LocalCall
+		claim := request(hello, "x-cabrank-user", "ann", "x-cabrank-socket", "1", "x-cabrank-client", "it")
+		head := slices.Grow(headOf(claim...), 1<<10)
+		open(t, g.local(Caller{Address: "203.0.113.7"}), &c, LocalRequest{Head: head, Header: sent, End: true})
+		worker.WantFields(1, end, append(claim,
+			"authorization", "Bearer x", "cookie", "a=1", "x-cabrank-hops", "3", "x-forwarded-for", "1.1.1.1, 203.0.113.7", "x-kept", "1", "x-kept", "2")...)
+		c.Close()
+	})
+}
