@@ -186,11 +186,10 @@ func (g *gate) look(k *check) {
 		if g.ofSource[k.source]--; g.ofSource[k.source] == 0 {
 			delete(g.ofSource, k.source)
 		}
-		now, calls := g.st.Now(), k.calls
-		k.calls = nil
+		now := g.st.Now()
 		if err != nil {
 			k.denied = deniedBecause(err)
-			for _, one := range calls {
+			for one, more := k.next(); more; one, more = k.next() {
 				one.call.fail(endedToken, now)
 			}
 			return
@@ -203,10 +202,20 @@ func (g *gate) look(k *check) {
 			p.until = min(p.until, now+time.Until(shown.Until))
 		}
 		g.keep(k.field, p)
-		for _, one := range calls {
+		for one, more := k.next(); more; one, more = k.next() {
 			one.call.proven(p, one.path, now)
 		}
 	})
+}
+
+// next takes one of the calls out of those that wait: what becomes of it may have others
+// leave, which are not waited for then.
+func (k *check) next() (one claimant, more bool) {
+	if len(k.calls) == 0 {
+		return one, false
+	}
+	one, k.calls = k.calls[0], k.calls[1:]
+	return one, true
 }
 
 // proven sends a call on whose token was looked at.
