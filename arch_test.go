@@ -375,6 +375,8 @@ var mutable = map[string]string{
 	"internal/config.serviceLink":    "a compiled expression",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
+	"lab/internal/method.marks":      "a compiled expression",
+	"lab/internal/method.position":   "a compiled expression",
 	"lab/internal/report.chartText":  "embedded files; nothing writes to them",
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",
