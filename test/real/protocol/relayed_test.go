@@ -1,0 +1,175 @@
+//go:build real || soak
+
+package protocol_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// relayedRole as the first argument makes the test binary what Connect's suite takes for a
+// server under test: its own server, with cabrank before it.
+const relayedRole = "relayed"
+
+// Fields of a ServerCompatRequest, of its TLSCreds, and of a ServerCompatResponse.
+const (
+	fieldUseTLS, fieldCreds          = 4, 7
+	fieldCert, fieldKey              = 1, 2
+	fieldHost, fieldPort, fieldTrust = 1, 2, 3
+)
+
+// runRelayed answers as a server under test does: with cabrank, the suite's own server, and
+// a folder for files.
+func runRelayed(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	asked, err := readSized(os.Stdin)
+	if err != nil {
+		return err
+	}
+	var creds message
+	plain := message{}
+	for number, field := range parse(asked) {
+		switch number {
+		case fieldUseTLS:
+		case fieldCreds:
+			creds = parse(field.bytes())
+		default:
+			plain[number] = field
+		}
+	}
+	server := exec.CommandContext(ctx, args[1])
+	server.Stdin, server.Stderr = bytes.NewReader(sized(plain.encode())), os.Stderr
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	defer server.Wait() //nolint:errcheck // it ends with ctx
+	said, err := readSized(out)
+	if err != nil {
+		return err
+	}
+	at := parse(said)
+	config := filepath.Join(args[2], fmt.Sprint(os.Getpid()))
+	text := fmt.Sprintf("upstreams: [%q]\n", net.JoinHostPort(string(at[fieldHost].bytes()), fmt.Sprint(at[fieldPort].number())))
+	if creds != nil {
+		text += fmt.Sprintf("tls: [{cert: %s.crt, key: %s.key}]\n", config, config)
+	}
+	for of, content := range map[string][]byte{".crt": creds[fieldCert].bytes(), ".key": creds[fieldKey].bytes(), ".yml": []byte(text)} {
+		if err := os.WriteFile(config+of, content, 0o600); err != nil {
+			return err
+		}
+	}
+	cabrank := exec.CommandContext(ctx, args[0], "run", "--config", config+".yml", "--listen", "127.0.0.1:0",
+		"--probes", "off", "--metrics", "off", "--control", "off", "--slots", "1000")
+	cabrank.Cancel = func() error { return cabrank.Process.Signal(syscall.SIGTERM) }
+	log, err := cabrank.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cabrank.Start(); err != nil {
+		return err
+	}
+	defer cabrank.Wait() //nolint:errcheck // it ends with ctx
+	host, port, err := listening(log)
+	if err != nil {
+		return err
+	}
+	answer := protowire.AppendString(protowire.AppendTag(nil, fieldHost, protowire.BytesType), host)
+	answer = protowire.AppendVarint(protowire.AppendTag(answer, fieldPort, protowire.VarintType), port)
+	if creds != nil {
+		answer = protowire.AppendBytes(protowire.AppendTag(answer, fieldTrust, protowire.BytesType), creds[fieldCert].bytes())
+	}
+	if _, err := os.Stdout.Write(sized(answer)); err != nil {
+		return err
+	}
+	_, _ = io.Copy(os.Stderr, log) // until cabrank ends, with ctx
+	return nil
+}
+
+// listening is where cabrank says that it listens.
+func listening(log io.Reader) (host string, port uint64, err error) {
+	var line struct{ Msg, Addr string }
+	for decoder := json.NewDecoder(log); line.Msg != "listening"; {
+		if err := decoder.Decode(&line); err != nil {
+			return "", 0, err
+		}
+	}
+	host, text, err := net.SplitHostPort(line.Addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.ParseUint(text, 10, 16)
+	return host, port, err
+}
+
+// message is one of protobuf, by its fields as they are encoded, each at most once.
+type message map[protowire.Number]field
+
+type field struct {
+	tag   []byte
+	value []byte
+}
+
+func parse(p []byte) message {
+	m := message{}
+	for len(p) > 0 {
+		number, kind, n := protowire.ConsumeTag(p)
+		if n < 0 {
+			break
+		}
+		size := protowire.ConsumeFieldValue(number, kind, p[n:])
+		if size < 0 {
+			break
+		}
+		m[number] = field{p[:n], p[n : n+size]}
+		p = p[n+size:]
+	}
+	return m
+}
+
+func (m message) encode() (p []byte) {
+	for _, f := range m {
+		p = append(append(p, f.tag...), f.value...)
+	}
+	return p
+}
+
+func (f field) bytes() []byte {
+	p, _ := protowire.ConsumeBytes(f.value)
+	return p
+}
+
+func (f field) number() uint64 {
+	n, _ := protowire.ConsumeVarint(f.value)
+	return n
+}
+
+// sized puts the length of a message before it, as the suite has it.
+func sized(p []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(p))), p...) }
+
+func readSized(from io.Reader) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(from, size[:]); err != nil {
+		return nil, err
+	}
+	p := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(from, p)
+	return p, err
+}
