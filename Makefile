@@ -154,6 +154,11 @@ lab-quick: build lab ## Run one short round of every scenario of the lab, to see
 bench-peers: build lab ## Measure beside HAProxy, nghttpx, nginx and Envoy, which it installs; BENCH_FLAGS=--quick tries it.
 	@$(call beside,peers)
 
+.PHONY: bench-tls
+bench-tls: build lab ## Measure calls over TLS beside HAProxy, nginx and Envoy that end it; 6 minutes.
+	@scripts/install-deps.sh peers
+	@PATH=$$PWD/.deps/envoy:$$PATH bin/cabrank-lab run tls $(BENCH_FLAGS)
+
 .PHONY: bench-queue
 bench-queue: build lab ## Measure the queue on workers of one slot beside HAProxy, nghttpx and Envoy; half an hour.
 	@$(call beside,queue)

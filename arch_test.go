@@ -242,14 +242,15 @@ var layers = map[string]layer{
 		pure:    true, documented: true,
 	},
 	// What listens: ports that are free, names that change.
-	"internal/testkit/ports":      {notStd: []string{"os"}, documented: true},
-	"internal/testkit/nameserver": {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
+	"internal/testkit/certificate": {notStd: []string{"os"}, documented: true},
+	"internal/testkit/ports":       {notStd: []string{"os"}, documented: true},
+	"internal/testkit/nameserver":  {outside: []string{"github.com/miekg/dns"}, notStd: []string{"os"}, documented: true},
 	// Programs of others, and what they read; they are started by others.
 	"lab/internal/proxies": {documented: true},
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"lab/internal/rig": {
 		inside: []string{
-			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/nameserver", "internal/testkit/ports",
+			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/certificate", "internal/testkit/nameserver", "internal/testkit/ports",
 			"lab/internal/proxies", "lab/internal/result", "lab/internal/scenario", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},
@@ -321,7 +322,7 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 
-	"internal/testkit":        {inside: []string{"internal/testkit/ports"}, outside: anything, onlyTests: true},
+	"internal/testkit":        {inside: []string{"internal/testkit/certificate", "internal/testkit/ports"}, outside: anything, onlyTests: true},
 	"internal/testkit/script": {outside: []string{"github.com/rogpeppe/go-internal"}, onlyTests: true},
 	// Redis, started for tests, and one that says what a test wants.
 	"internal/testkit/fakeredis": {documented: true, onlyTests: true},

@@ -13,6 +13,7 @@ declare -A arms=(
   [relay]="ruby-bare|ruby-cabrank"
   [strategies]="connections, 5 threads|cabrank, 5 threads"
   [simulated]="cabrank|simulated"
+  [tls]="clear|cabrank|haproxy before"
 )
 
 # Scenarios in Python run what they find on PATH.

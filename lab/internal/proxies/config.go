@@ -29,6 +29,8 @@ type Config struct {
 	// Control is a unix socket, or for nghttpx host:port, by which it is told of workers
 	// that come and go; Members is a file with the same meaning. Empty: they do not.
 	Control, Members string
+	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
+	Cert string
 }
 
 // Worker is where calls may go.

@@ -18,6 +18,8 @@ func twoWorkers() Config {
 	}
 }
 
+func secured(c *Config) { c.Cert = "/dir/cert" }
+
 // What a configuration depends on is in it.
 func TestText(t *testing.T) {
 	for _, tc := range []struct {
@@ -43,6 +45,10 @@ func TestText(t *testing.T) {
 		{"nginx", func(c *Config) { c.Policy, c.Connections = "least_conn", 50 }, []string{
 			"least_conn;", "worker_connections 50;", "server 127.0.0.1:8;", "server 127.0.0.1:9 down;", "listen 127.0.0.1:7 http2;",
 		}},
+		{"haproxy-tcp", secured, []string{`bind "127.0.0.1:7" ssl crt "/dir/cert" alpn h2`}},
+		{"haproxy", secured, []string{`bind "127.0.0.1:7" ssl crt "/dir/cert" alpn h2`}},
+		{"nginx", secured, []string{"listen 127.0.0.1:7 http2 ssl;", "ssl_certificate_key /dir/cert;"}},
+		{"envoy", secured, []string{`- {certificate_chain: {filename: "/dir/cert"}, private_key: {filename: "/dir/cert"}}`}},
 		{"nghttpx", func(c *Config) { c.Threads = 2 }, []string{"workers=2"}},
 	} {
 		p, known := Find(tc.name)

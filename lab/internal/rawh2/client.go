@@ -3,11 +3,13 @@ package rawh2
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,9 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
+
+// overTLS is before a target, host:port, that is called so.
+const overTLS = "tls://"
 
 const (
 	// mostStreams is how many calls are under way on a connection: what every proxy
@@ -94,8 +99,12 @@ func NewClient(target, request string) (*Client, error) {
 		Sent:     traffic.Volume{Messages: 1, Bytes: size},
 		Received: traffic.Volume{Messages: int64(r.Answers), Bytes: size * int64(r.Answers)},
 	}
+	scheme := "http"
+	if strings.HasPrefix(target, overTLS) {
+		scheme = "https"
+	}
 	c.form.firstHead, c.form.head = Blocks(0,
-		":method", "POST", ":scheme", "http", ":path", "/bench.Echo/Call", ":authority", "bench.example",
+		":method", "POST", ":scheme", scheme, ":path", "/bench.Echo/Call", ":authority", "bench.example",
 		"content-type", "application/grpc", "user-agent", "grpc-go/1.85.0", "te", "trailers", "grpc-timeout", "5S",
 	)
 	for i := range c.conns {
@@ -202,7 +211,7 @@ func (c *clientConn) open(ctx context.Context) {
 	defer c.ready.Store(true)
 	c.client.dials <- struct{}{}
 	defer func() { <-c.client.dials }()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.client.target)
+	conn, err := dial(ctx, c.client.target)
 	if err != nil {
 		c.broken = err
 		return
@@ -214,6 +223,15 @@ func (c *clientConn) open(ctx context.Context) {
 	}
 	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, newTable(mostStreams)
 	go c.read() // ends with the connection
+}
+
+// dial connects, over TLS with whoever is there if the target says so: what it costs is measured.
+func dial(ctx context.Context, target string) (net.Conn, error) {
+	if addr, secure := strings.CutPrefix(target, overTLS); secure {
+		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", target)
 }
 
 // begin starts calls and sends them with one write.

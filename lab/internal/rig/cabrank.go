@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -103,6 +104,9 @@ func (f *cabrankFront) write(backends []string) error {
 	text := ""
 	if len(backends) > 0 {
 		text = "upstreams: " + string(list) + "\n"
+	}
+	if f.rig.spec.Front.TLS == scenario.TLSItself {
+		text += fmt.Sprintf("tls: [{cert: %[1]q, key: %[1]q}]\n", f.rig.cert())
 	}
 	return os.WriteFile(f.config, []byte(text), 0o600)
 }

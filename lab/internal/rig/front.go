@@ -9,6 +9,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
 	"github.com/cabrank/cabrank/lab/internal/result"
+	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
@@ -51,6 +52,9 @@ func (b *base) stop() {
 func (b *base) run(ctx context.Context, name string, program testbed.Program) (err error) {
 	if b.process, err = b.rig.process("front", name, "front", b.rig.spec.Front.CPU, program); err != nil {
 		return err
+	}
+	if b.rig.spec.Front.TLS == scenario.TLSItself {
+		return b.process.begin(ctx, byConnection, b.target())
 	}
 	return b.process.begin(ctx, byCall, b.target())
 }

@@ -34,6 +34,9 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 		Queue: true, Checks: true, Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
 		Control: f.rig.folder.file("proxy.sock"), Members: f.rig.folder.file("members.yaml"),
 	}
+	if spec.Front.TLS == scenario.TLSItself {
+		f.config.Cert = f.rig.cert()
+	}
 	if f.proxy.Name == string(scenario.FrontNghttpx) {
 		port, err := ports.Free(1)
 		if err != nil {

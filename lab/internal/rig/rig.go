@@ -33,6 +33,8 @@ type Rig struct {
 	front     front
 	workers   []*process // nil if the front starts them
 	gateway   *process   // nil if there is none
+	tls       *process   // before the front; nil if there is none
+	tlsAt     place
 	notes     []string
 
 	changing sync.Mutex // held while the front is told of workers; taken before mu
@@ -89,8 +91,18 @@ func (r *Rig) start(ctx context.Context) (err error) {
 		}
 	}
 	r.front = fronts()[r.spec.Front.Kind](r)
+	if r.spec.Front.TLS != "" {
+		if err := r.makeCert(); err != nil {
+			return err
+		}
+	}
 	if err := r.front.start(ctx, r.backends()); err != nil {
 		return err
+	}
+	if r.spec.Front.TLS == scenario.TLSHAProxy {
+		if err := r.startTLS(ctx); err != nil {
+			return err
+		}
 	}
 	return r.startGateway(ctx)
 }
@@ -139,11 +151,16 @@ func (r *Rig) present() (n int) {
 	return n
 }
 
-// Target is what callers dial: host:port, or dns://HOST:PORT/name:port; the gateway, if
-// there is one.
+// Target is what callers dial: host:port, tls://host:port, or dns://HOST:PORT/name:port; the
+// gateway, if there is one.
 func (r *Rig) Target() string {
-	if r.gateway != nil {
+	switch {
+	case r.gateway != nil:
 		return r.gatewayAt.addr()
+	case r.tls != nil:
+		return "tls://" + r.tlsAt.addr()
+	case r.spec.Front.TLS != "":
+		return "tls://" + r.front.target()
 	}
 	return r.front.target()
 }
@@ -179,6 +196,9 @@ func (r *Rig) Usage() (all []result.Process) {
 		}
 	}
 	all = append(all, r.front.usage()...)
+	if r.tls != nil {
+		all = append(all, r.tls.usage())
+	}
 	if r.gateway != nil {
 		all = append(all, r.gateway.usage())
 	}
@@ -207,6 +227,9 @@ func Between(from, to []result.Process) (used []result.Process) {
 func (r *Rig) Close() {
 	if r.gateway != nil {
 		r.gateway.stop()
+	}
+	if r.tls != nil {
+		r.tls.stop()
 	}
 	if r.front != nil {
 		r.front.stop()

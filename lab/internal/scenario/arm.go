@@ -101,6 +101,13 @@ const (
 	FrontSimulated FrontKind = "simulated"
 )
 
+// Who ends TLS: the front, or a HAProxy that copies bytes to the front, which is a part of it
+// to whoever counts.
+const (
+	TLSItself  = "itself"
+	TLSHAProxy = "haproxy"
+)
+
 // Front is what clients connect to.
 type Front struct {
 	Kind FrontKind `key:"kind,alone" oneof:"none|dns|dnat|cabrank|haproxy-tcp|haproxy|envoy|nginx|nghttpx|simulated"`
@@ -115,6 +122,9 @@ type Front struct {
 	Starts bool `key:"starts"`
 	// CPU is its quota in cores, before it is scaled; 0 is none.
 	CPU float64 `key:"cpu" range:"0..1000"`
+	// TLS is who ends that of raw clients: the front itself, or a HAProxy before it, which
+	// counts as a part of it; empty: they have none.
+	TLS string `key:"tls" oneof:"itself|haproxy"`
 	// TTL is that of the records of the name server, in whole seconds.
 	TTL time.Duration `key:"ttl" range:"0s..24h"`
 	// Cores are those that it runs on, as taskset counts; empty: all.

@@ -46,9 +46,13 @@ func (l *Load) checkRaw(s *Scenario) error {
 		switch {
 		case a.Client.Raw != (a.Workers.Program == ProgramEcho):
 			return fmt.Errorf("arm %q: a raw client and program: %s go together", a.Name, ProgramEcho)
+		case !a.Client.Raw && a.Front.TLS != "":
+			return fmt.Errorf("arm %q: TLS is for raw clients", a.Name)
 		case !a.Client.Raw:
 		case err != nil:
 			return fmt.Errorf("arm %q: %w", a.Name, err)
+		case a.Front.TLS != "" && slices.Contains([]FrontKind{FrontNone, FrontDNAT, FrontNghttpx}, a.Front.Kind):
+			return fmt.Errorf("arm %q: front %s ends no TLS here", a.Name, a.Front.Kind)
 		case l.Options.Timeout > 0 || len(l.Events) > 0 || a.Front.Starts || a.Front.Kind == FrontDNS || a.Front.Kind == FrontDNAT || a.Front.Kind == FrontSimulated:
 			return fmt.Errorf("arm %q: a raw client has no timeout and no events, and calls one address; its workers are one process", a.Name)
 		}
