@@ -60,7 +60,7 @@ func runRelayed(args []string) error {
 	if err := server.Start(); err != nil {
 		return err
 	}
-	defer server.Wait() //nolint:errcheck // it ends with ctx
+	defer server.Wait() // it ends with ctx
 	said, err := readSized(out)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func runRelayed(args []string) error {
 	if err := cabrank.Start(); err != nil {
 		return err
 	}
-	defer cabrank.Wait() //nolint:errcheck // it ends with ctx
+	defer cabrank.Wait() // it ends with ctx
 	host, port, err := listening(log)
 	if err != nil {
 		return err
@@ -105,7 +105,10 @@ func runRelayed(args []string) error {
 
 // listening is where cabrank says that it listens.
 func listening(log io.Reader) (host string, port uint64, err error) {
-	var line struct{ Msg, Addr string }
+	var line struct {
+		Msg  string `json:"msg"`
+		Addr string `json:"addr"`
+	}
 	for decoder := json.NewDecoder(log); line.Msg != "listening"; {
 		if err := decoder.Decode(&line); err != nil {
 			return "", 0, err
