@@ -14,9 +14,12 @@ import (
 // sealedAtOnce is how many bytes the engine has to say are encrypted at a time: two records.
 const sealedAtOnce = 2 * streamBuffer
 
-// errUntaken ends a connection whose peer has crypto/tls answer (to updates of its keys), and
-// takes no answers: twice what the engine has sealed at once is the most that waits for it.
-var errUntaken = errors.New("the peer does not take what TLS has to say")
+// mostHeld is how much may wait to be sent: beyond what was sealed at once there are answers
+// of crypto/tls to a peer that asks for new keys, and does not read.
+const mostHeld = 2 * sealedAtOnce
+
+// errHeld is the reason of a link whose peer has so many answers to read.
+var errHeld = errors.New("answers of TLS that its peer does not read")
 
 // recordsOf returns what is below a connection that Secure has made and that has shaken
 // hands, and the connection below that with the bytes of it that were read.
@@ -54,8 +57,8 @@ func (d *socket) readOpened() (n int, more bool) {
 	switch {
 	case l.closed: // and perhaps another's
 		return n, false
-	case len(d.records.out) > 2*sealedAtOnce:
-		l.Close(errUntaken)
+	case len(d.records.out) > mostHeld:
+		l.Close(errHeld)
 		return n, false
 	case err == nil:
 		return n, true

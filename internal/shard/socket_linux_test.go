@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,6 +41,22 @@ func TestReadsFitTheirTime(t *testing.T) {
 	if d.most != mostOfCaller {
 		t.Errorf("cheap bytes are read %d at a time, not %d", d.most, mostOfCaller)
 	}
+}
+
+// Answers of TLS to a peer that does not read them are bounded.
+func TestAnswersOfTLSAreBounded(t *testing.T) {
+	h := newHost(t)
+	l, p := h.caller(t, transport{name: "tls", pair: tlsPair, raw: true})
+	p.Fragile()
+	h.do(func() {
+		d, _ := l.driver.(*socket)
+		d.blocked, d.records.out = true, make([]byte, mostHeld+1)
+	})
+	request(p, 1, testkit.End, "/sink")
+	if reason := h.awaitEnd(l); !errors.Is(reason, errHeld) {
+		t.Errorf("reason: %v", reason)
+	}
+	p.Close()
 }
 
 // R11: what a peer goes on to send when it has broken the rules is not read, it is told
