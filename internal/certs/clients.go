@@ -100,7 +100,7 @@ func authorities(file string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ca %w", err)
 	}
-	pool, any := x509.NewCertPool(), false
+	pool, found := x509.NewCertPool(), false
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
 			continue
@@ -110,9 +110,9 @@ func authorities(file string) (*x509.CertPool, error) {
 			return nil, fmt.Errorf("ca %s: %w", file, err)
 		}
 		pool.AddCert(certificate)
-		any = true
+		found = true
 	}
-	if !any {
+	if !found {
 		return nil, fmt.Errorf("ca %s has no certificate in PEM", file)
 	}
 	return pool, nil

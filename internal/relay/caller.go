@@ -50,10 +50,11 @@ type callerSide struct{ st *stand }
 
 // accept takes a caller's connection into the stand's shard.
 func (st *stand) accept(nc net.Conn, from *source) {
-	st.do(func() { st.admit(nc, from) })
+	st.do(func() { st.admit(nc, from, "") })
 }
 
-func (st *stand) admit(nc net.Conn, from *source) {
+// admit takes it under the lock; its caller has shown a certificate of a name, "": none.
+func (st *stand) admit(nc net.Conn, from *source, name string) {
 	if st.relay.closing.Load() { // nobody would ever close it
 		st.relay.leaves(from)
 		_ = nc.Close()
@@ -61,7 +62,7 @@ func (st *stand) admit(nc net.Conn, from *source) {
 	}
 	cc := &callerConn{st: st, source: from}
 	cc.timer.Owner = cc
-	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Certificate: st.certificate(nc), Door: socketDoor})
+	cc.own = st.whoIs(Caller{Address: callerAddress(nc), Certificate: name, Door: socketDoor})
 	cc.proxied = st.conf.proxies.Has(cc.own.Address)
 	cc.away = door.Away(nc)
 	_, cc.secure = nc.(*tls.Conn)

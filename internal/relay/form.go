@@ -68,7 +68,7 @@ func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
 	f.readHops(cc, b)
 	f.readPlace(cc, b)
 	f.keepHead(cc, b)
-	f.list = b.ListSize + maxAdded + len(w.Address) + 2*len(w.shown)
+	f.list = b.ListSize + maxAdded + len(w.Address) + w.lists
 	if cc.st.gate.asks(cc) {
 		f.readPass(cc.pass, b)
 	}

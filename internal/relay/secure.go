@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -32,6 +31,10 @@ func startTLS(g *Guest) {
 	err := nc.HandshakeContext(ctx)
 	cancel()
 	g.st.do(func() {
+		name := ""
+		if err == nil {
+			name, err = g.st.shown(nc.ConnectionState())
+		}
 		switch {
 		case g.gone: // and closed
 		case err != nil:
@@ -39,20 +42,28 @@ func startTLS(g *Guest) {
 			g.end()
 		default:
 			g.part()
-			g.st.admit(nc, g.source)
+			g.st.admit(nc, g.source, name)
 		}
 	})
 }
 
-// certificate is the name by which the caller of a connection has shown who it is.
-func (st *stand) certificate(nc net.Conn) string {
-	secure, over := nc.(*tls.Conn)
-	identity := st.relay.settings().Identity
-	if !over || identity == nil {
-		return ""
+// errStranger ends a handshake during which its caller's name was taken out of those that
+// are let in.
+var errStranger = errors.New("the certificate has no name that is let in any more")
+
+// shown is the name by which the caller of a connection has shown who it is, "" if it has
+// shown nothing.
+func (st *stand) shown(state tls.ConnectionState) (name string, err error) {
+	if len(state.PeerCertificates) == 0 {
+		return "", nil
 	}
-	state := secure.ConnectionState()
-	return identity(&state)
+	if identity := st.relay.settings().Identity; identity != nil {
+		name = identity(&state)
+	}
+	if name == "" {
+		err = errStranger
+	}
+	return name, err
 }
 
 // handshakeFailed counts a handshake, and says what was wrong with one of those whose peer

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/h2"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -302,5 +303,47 @@ func TestCertificatesOfCallers(t *testing.T) {
 	}
 	if got, want := g.keyNames(), []string{identityKey + "cert:alice.test", "127.0.0.1"}; !slices.Equal(got, want) {
 		t.Errorf("keys %q, want %q", got, want)
+	}
+}
+
+// What is added to a header list for a certificate is counted, however short its name is; and
+// a caller whose name is taken out in the middle of its handshake is not let in.
+func TestNamesOfCertificates(t *testing.T) {
+	_, option := withTLS(t)
+	cert, key, _ := testkit.Certificate(t, t.TempDir(), "a", time.Now().Add(time.Hour))
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newRig(t, option, func(o *Options) {
+		o.TLS.ClientAuth = tls.RequestClientCert
+		o.Identity = func(*tls.ConnectionState) string { return "" }
+	})
+	for _, name := range []string{"", "a", strings.Repeat("a", 256)} {
+		g.stands[0].do(func() {
+			w := g.stands[0].whoIs(Caller{Certificate: name})
+			fields, err := h2.DecodeFields(w.shown)
+			if err != nil {
+				t.Error(err)
+			}
+			listed := 0
+			for _, f := range fields {
+				listed += len(f.Name) + len(f.Value) + 32
+			}
+			if w.lists != listed {
+				t.Errorf("%q: %d octets are counted, %d are added", name, w.lists, listed)
+			}
+		})
+	}
+	conn, err := tls.Dial("tcp", g.addr, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if n := g.partedFor(partingHandshake); n != 1 {
+		t.Errorf("%d are counted", n)
 	}
 }

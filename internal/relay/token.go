@@ -261,6 +261,7 @@ func (f *form) belongsTo(cc *callerConn, w *who, path string) {
 		return
 	}
 	head := f.head[:len(f.head)-len(f.who.shown)]
+	f.list += w.lists - f.who.lists
 	f.who = w
 	if f.key != nil && cc.st.conf.naming.By == ByPeer {
 		cc.st.keys.drop(f.key)
@@ -270,5 +271,4 @@ func (f *form) belongsTo(cc *callerConn, w *who, path string) {
 		f.lane = cc.st.relay.laneOf([]byte(path), f.key)
 	}
 	f.head = cc.st.Pool().Append(head, w.shown)
-	f.list += 2 * len(w.shown)
 }

@@ -40,6 +40,7 @@ type who struct {
 	Caller
 	xff   []byte  // "x-forwarded-for: address", encoded; empty without an address
 	shown []byte  // fields that tell workers who it is, encoded
+	lists int     // and what they add to a header list (RFC 9113 6.5.2)
 	key   []byte  // by ByPeer: the name of its key
 	text  []byte  // and what the configuration calls it
 	calls *uint64 // of its door, in statsTable.doors
@@ -52,13 +53,13 @@ func (st *stand) whoIs(c Caller) who {
 	}
 	w := who{Caller: c, calls: st.stats.door(c.Door)}
 	if c.Certificate != "" {
-		w.shown = h2.AppendField(nil, door.ClientField, c.Certificate)
+		w.show(door.ClientField, []byte(c.Certificate))
 	}
 	if c.Address != "" {
 		w.xff = h2.AppendField(nil, forwardedName, c.Address)
 	}
 	if user, ok := strings.CutPrefix(c.Identity, byToken); ok {
-		w.shown = h2.AppendFieldBytes(w.shown, door.UserField, grpcwire.AppendMessage(nil, user))
+		w.show(door.UserField, grpcwire.AppendMessage(nil, user))
 	}
 	n := &st.relay.settings().naming
 	switch {
@@ -72,6 +73,12 @@ func (st *stand) whoIs(c Caller) who {
 		w.text, w.key = []byte(unixPeer), []byte(unixPeer)
 	}
 	return w
+}
+
+// show tells workers something of the caller.
+func (w *who) show(name string, value []byte) {
+	w.shown = h2.AppendFieldBytes(w.shown, name, value)
+	w.lists += len(name) + len(value) + 32
 }
 
 // String names the caller in the log.
