@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/health"
@@ -16,15 +17,18 @@ import (
 // Concurrency: all methods may be called from anywhere.
 type pool struct {
 	relay   *relay.Relay
-	slots   int  // of each endpoint
-	local   bool // the endpoints are workers of this process
-	dialTLS health.Dial
+	slots   int    // of each endpoint
+	local   bool   // the endpoints are workers of this process
 	changed func() // is told when an endpoint comes or goes; it returns at once
+	dial    dial   // of endpoints that speak TLS
 
 	mu        sync.Mutex // guards what follows
 	endpoints map[string]*relay.Endpoint
 	asking    map[string]context.CancelFunc // by the name of an endpoint that is up: ends the questions about its services
 }
+
+// dial connects to an endpoint.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newPool(r *relay.Relay, slots int, local bool, changed func()) *pool {
 	return &pool{relay: r, slots: slots, local: local, changed: changed, endpoints: make(map[string]*relay.Endpoint), asking: make(map[string]context.CancelFunc)}
@@ -64,7 +68,7 @@ func (p *pool) ask(name string, e *relay.Endpoint, network, address string) {
 	p.mu.Lock()
 	p.asking[name] = cancel
 	p.mu.Unlock()
-	d := health.Describer{Network: network, Address: address, DialTLS: p.dialTLS, Tell: func(services map[string]bool) {
+	d := health.Describer{Network: network, Address: address, Dial: p.dial, Tell: func(services map[string]bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ctx.Err() == nil { // its end and the next Up come in this order, see stopAsking

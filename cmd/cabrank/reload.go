@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -145,6 +146,9 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.readKeys(cfg); err != nil {
 		return err
 	}
+	if err := s.peers.Replace(certs.Peer(cfg.UpstreamTLS)); err != nil {
+		s.log.Warn("certificates for upstreams cannot be used: those of before stay", "error", err)
+	}
 	if s.workers != nil {
 		if err := s.workers.Configure(s.workerSettings(cfg)); err != nil {
 			return err
@@ -162,7 +166,7 @@ func (s *service) apply(cfg *config.Config) error {
 	}
 	options := relayOptions(cfg, log)
 	options.MinReady = s.fewest(options.MinReady)
-	options.TLS, options.ClearText, options.Identity, options.DialTLS = secured.TLS, secured.ClearText, secured.Identity, secured.DialTLS
+	options.TLS, options.ClearText, options.Identity = secured.TLS, secured.ClearText, secured.Identity
 	s.relay.Reconfigure(options)
 	s.http1.Configure(webLimits(cfg))
 	if s.sockets != nil {

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"net"
+
 	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/health"
@@ -11,15 +15,23 @@ import (
 // some where there were none.
 func (s *service) makeUpstreams() (err error) {
 	cfg := s.cfg
+	if s.peers, err = certs.NewPeers(certs.Peer(cfg.UpstreamTLS), s.log); err != nil {
+		return faulty(cfg, "upstream_tls", err)
+	}
 	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false, s.workersChanged)
-	s.outside.dialTLS = s.dialer.Dial
+	s.outside.dial = s.dial
 	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
 		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
-		DialTLS: s.dialer.Dial, Registry: pool, Membership: pool, Activity: pool, Logger: s.log,
+		Registry: pool, Membership: pool, Activity: pool, Logger: s.log, Dial: s.dial,
 	})
 	return cli.UsageError(err)
+}
+
+// dial connects to an endpoint that speaks TLS.
+func (s *service) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return discover.Dial(ctx, network, address, s.peers.Config)
 }
 
 // elsewhere is the pool of endpoints that someone else runs.

@@ -65,7 +65,7 @@ type service struct {
 	quit          chan struct{}      // closed when the service ends
 
 	certs        atomic.Pointer[certs.Files] // nil: there never were any. Stored under settings.mu, or at the start
-	dialer       *certs.Dialer               // to upstreams over TLS; set at the start
+	peers        *certs.Peers                // of upstreams that speak TLS
 	settings     settings
 	upgrades     upgrades
 	firstWorkers int // with how many a successor begins; 0: as configured
@@ -154,6 +154,7 @@ func (s *service) start(ctx context.Context, out io.Writer) error {
 func (s *service) makeRelay(options relay.Options) error {
 	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
 	options.Other = pageOverHTTP2(s.log)
+	options.Dial = s.dial
 	if err := s.secure(s.cfg, &options); err != nil {
 		return cli.UsageError(err)
 	}

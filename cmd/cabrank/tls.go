@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/certs"
@@ -12,9 +13,6 @@ import (
 // secure has the relay serve TLS as a configuration has it. Certificates that cannot be used
 // are an error, unless there are others, which stay.
 func (s *service) secure(cfg *config.Config, options *relay.Options) error {
-	if err := s.secureUpstreams(cfg, options); err != nil {
-		return err
-	}
 	files, wanted := s.certs.Load(), securePort(cfg)
 	switch {
 	case len(wanted.Pairs) == 0:
@@ -26,7 +24,7 @@ func (s *service) secure(cfg *config.Config, options *relay.Options) error {
 	default:
 		var err error
 		if files, err = certs.Open(wanted, s.log); err != nil {
-			return faultyFiles(cfg, "tls", err)
+			return faulty(cfg, "tls", err)
 		}
 		s.certs.Store(files) // closed when the service ends
 	}
@@ -34,35 +32,21 @@ func (s *service) secure(cfg *config.Config, options *relay.Options) error {
 	return nil
 }
 
-// secureUpstreams has upstreams over TLS called as a configuration has it, as secure does.
-func (s *service) secureUpstreams(cfg *config.Config, options *relay.Options) error {
-	wanted := certs.Upstream(cfg.UpstreamTLS)
-	if s.dialer == nil {
-		var err error
-		if s.dialer, err = certs.NewDialer(wanted, s.log); err != nil {
-			return faultyFiles(cfg, "upstream_tls", err)
-		}
-	} else if err := s.dialer.Replace(wanted); err != nil {
-		s.log.Warn("upstream_tls cannot be used: what it was before stays", "error", err)
-	}
-	options.DialTLS = s.dialer.Dial
-	return nil
-}
-
 // checkPairs refuses the certificates that cabrank run would refuse.
 func checkPairs(cfg *config.Config) error {
-	if _, err := certs.NewDialer(certs.Upstream(cfg.UpstreamTLS), nil); err != nil {
-		return cli.UsageError(faultyFiles(cfg, "upstream_tls", err))
-	}
 	if err := certs.Check(securePort(cfg)); err != nil {
-		return cli.UsageError(faultyFiles(cfg, "tls", err))
+		return faulty(cfg, "tls", err)
+	}
+	if err := certs.Peer(cfg.UpstreamTLS).Check(); err != nil {
+		return faulty(cfg, "upstream_tls", err)
 	}
 	return nil
 }
 
-func faultyFiles(cfg *config.Config, key string, err error) error {
+// faulty says what is wrong with the files of a key.
+func faulty(cfg *config.Config, key string, err error) error {
 	origin, _ := cfg.Written(key)
-	return config.Faults{{Origin: origin, Key: key, What: err.Error()}}
+	return cli.UsageError(config.Faults{{Origin: origin, Key: key, What: err.Error()}})
 }
 
 func securePort(cfg *config.Config) certs.Port {
@@ -75,8 +59,11 @@ func securePort(cfg *config.Config) certs.Port {
 
 // expiring tells for how long certificates are good; nothing without any.
 func (s *service) expiring() map[string]time.Duration {
+	all := s.peers.Expires()
 	if files := s.certs.Load(); files != nil && len(s.current().TLS) > 0 {
-		return files.Expires()
+		of := files.Expires()
+		maps.Copy(of, all)
+		return of
 	}
-	return nil
+	return all
 }

@@ -149,11 +149,15 @@ func (f *Files) Close() {
 	f.looking.Wait()
 }
 
-func (p *Port) stamps() (all []stamp) {
+func (p *Port) stamps() []stamp {
 	files := []string{p.Clients.CA}
 	for _, pair := range p.Pairs {
 		files = append(files, pair.Cert, pair.Key)
 	}
+	return stamps(files...)
+}
+
+func stamps(files ...string) (all []stamp) {
 	for _, name := range files {
 		info, _ := os.Stat(name) // nil says that it is not there
 		all = append(all, stamp{info})

@@ -19,10 +19,10 @@ type Config struct {
 	TLS         []KeyPair // of the port, the first for who names none; empty: no TLS
 	TLSClear    string    // refuse or allow, see ServesClear
 	TLSClient   ClientTrust
-	UpstreamTLS UpstreamTrust
 	Proxies     []string // networks, see ProxyPrefixes
 	Workers     Workers
-	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name"; each once
+	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once
+	UpstreamTLS UpstreamTLS
 	DNS         DNS
 	HealthCheck HealthCheck
 	Hooks       Hooks

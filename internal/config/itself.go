@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // UpstreamItself looks for upstreams that are the port on which this process takes
@@ -19,7 +20,7 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 	}
 	var faults Faults
 	for _, upstream := range c.Upstreams {
-		to, toPort, err := net.SplitHostPort(upstream) // fails for a path, and for a name with its mark
+		to, toPort, err := net.SplitHostPort(strings.TrimPrefix(upstream, tlsMark)) // fails for a path, and for a name with its mark
 		if err != nil || toPort != port || !reaches(to, host, local) {
 			continue
 		}

@@ -106,6 +106,7 @@ func (c *Config) withoutEffect() []string {
 		{!c.Workers.AutoSlots, "workers.slots_max", fixed, "workers.pool_size"},
 		{c.Limits.RatePerKey == 0 && c.Limits.BurstPerKey > 0, "limits.burst_per_key", "limits.rate_per_key is 0", "limits.rate_per_key"},
 		{c.Fair.Key.By == none && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
+		{!c.SecureUpstreams(), "upstream_tls", "no upstream begins with tls:", "upstreams"},
 	}
 	for _, lane := range c.Lanes {
 		path := entryPath("lanes", lane.Name)

@@ -41,9 +41,6 @@ func tlsKeys() []Key {
 		{Name: "tls_client", Default: none,
 			Applies: ByReload, Help: "certificates by which callers over TLS show who they are",
 			kind: clientTrust(), field: func(c *Config) any { return &c.TLSClient }},
-		{Name: "upstream_tls", Default: none,
-			Applies: ByReload, Help: "how upstreams over TLS (tls:HOST:PORT) are verified, and what they are shown; none: by the system's certificates and their host",
-			kind: upstreamTrust(), field: func(c *Config) any { return &c.UpstreamTLS }},
 	}
 }
 
@@ -61,34 +58,6 @@ func clientTrust() record[ClientTrust] {
 		check: func(t *ClientTrust, node *yaml.Node, at *outline) {
 			if t.CA == "" {
 				at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
-			}
-		},
-	}
-}
-
-// UpstreamTrust is how upstreams over TLS are called; files are in PEM.
-type UpstreamTrust struct {
-	CA        string // "": the system's
-	Cert, Key string // "": nothing is shown to them
-	Name      string // "": the host of their address
-}
-
-func upstreamTrust() record[UpstreamTrust] {
-	return record[UpstreamTrust]{
-		form: "{ca: FILE, cert: FILE, key: FILE, name: NAME}",
-		table: []part[UpstreamTrust]{
-			{"ca", none, "who signs their certificates: a PEM file; none: those of the system", freeText{cleanFile, "a path"},
-				func(t *UpstreamTrust) any { return &t.CA }},
-			{"cert", none, "the certificate that they are shown, with its chain: a PEM file", freeText{cleanFile, "a path"},
-				func(t *UpstreamTrust) any { return &t.Cert }},
-			{"key", none, "its key", freeText{cleanFile, "a path"},
-				func(t *UpstreamTrust) any { return &t.Key }},
-			{"name", none, "by which all are asked for (SNI) and verified; none: the host of each", freeText{cleanClientName, "the name of a host"},
-				func(t *UpstreamTrust) any { return &t.Name }},
-		},
-		check: func(t *UpstreamTrust, node *yaml.Node, at *outline) {
-			if (t.Cert == "") != (t.Key == "") {
-				at.fault(node, at.key, "has one of cert and key", "both or none")
 			}
 		},
 	}

@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// tlsMark is of upstreams that are called over TLS.
-const tlsMark = "tls:"
-
 const (
 	maxUpstreams   = 1000
 	maxNameServers = 8
@@ -19,24 +16,27 @@ const (
 	maxLabel   = 63
 
 	dnsPort         = 53
-	upstreamLegal   = "host:port, tls:host:port, unix:/path, dns:name:port or srv:name"
+	upstreamLegal   = "host:port, unix:/path, dns:name:port, srv:name or tls:host:port"
 	nameServerLegal = "ADDRESS or ADDRESS:PORT"
 )
 
 // Marks of upstreams that are looked up: a name that has addresses, and one
-// that has SRV records (RFC 2782).
+// that has SRV records (RFC 2782); and before others of those that speak TLS.
 const (
 	dnsMark = "dns:"
 	srvMark = "srv:"
+	tlsMark = "tls:"
 )
 
 // IsName reports whether an upstream is looked up, so that it may be any number
 // of endpoints.
 func IsName(upstream string) bool {
-	return strings.HasPrefix(upstream, dnsMark) || strings.HasPrefix(upstream, srvMark)
+	name := strings.TrimPrefix(upstream, tlsMark)
+	return strings.HasPrefix(name, dnsMark) || strings.HasPrefix(name, srvMark)
 }
 
-// cleanUpstream accepts host:port, tls:host:port, unix:/path, dns:name:port and srv:name.
+// cleanUpstream accepts host:port, unix:/path, dns:name:port and srv:name, and tls:
+// before what names a host.
 //
 // An address with an @ is refused without being repeated: what stands before
 // it may be a password, and secrets never reach an output.
@@ -47,19 +47,24 @@ func cleanUpstream(address string) (string, error) {
 	if strings.Contains(address, "@") {
 		return "", errors.New("an address with user information (before the @) is refused")
 	}
+	if name, found := strings.CutPrefix(address, tlsMark); found {
+		for _, mark := range []string{tlsMark, srvMark, "unix:"} {
+			if strings.HasPrefix(name, mark) {
+				return "", fmt.Errorf("%s names no host whose certificate could be looked at", quote(address))
+			}
+		}
+		name, err := cleanUpstream(name)
+		return tlsMark + name, err
+	}
 	if IsName(address) {
 		return cleanLookup(address)
 	}
 	if strings.Contains(address, "://") {
 		return "", fmt.Errorf("%s is a URL, not an address", quote(address))
 	}
-	plain, secure := strings.CutPrefix(address, tlsMark)
-	host, port, err := upstreamHostPort(plain)
-	switch {
-	case err != nil:
+	host, port, err := upstreamHostPort(address)
+	if err != nil {
 		return "", err
-	case secure:
-		return tlsMark + joinHostPort(host, port), nil
 	}
 	return joinHostPort(host, port), nil
 }

@@ -116,7 +116,7 @@ func TestWorkerFaults(t *testing.T) {
 	const (
 		percents = "; allowed: 1% to 100%, or 0: never"
 		command  = "; allowed: a program and its arguments, at most 1000 words, or none"
-		names    = "; allowed: host:port, tls:host:port, unix:/path, dns:name:port or srv:name, at most 1000, or none"
+		names    = "; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none"
 		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {metrics_port}"
 	)
 	tests := []struct{ file, want string }{

@@ -58,13 +58,13 @@ func (r *Roster) claims() map[string]claim {
 			add(n.entry.text, serve, n)
 			continue
 		}
-		tier := r.tier(n.targets)
+		tier := r.tier(n)
 		for _, t := range n.targets {
 			w := serve
 			if t.tier != tier {
 				w = standBy
 			}
-			add(t.address.String(), w, n)
+			add(n.entry.endpoint(t), w, n)
 		}
 	}
 	return claims
@@ -73,16 +73,16 @@ func (r *Roster) claims() map[string]claim {
 // tier returns which tier of the targets gets the calls: the lowest of which any
 // endpoint may take calls, as far as is known; if there is none, the lowest (RFC
 // 2782, priority). targets are sorted by it.
-func (r *Roster) tier(targets []target) uint16 {
-	for _, t := range targets {
-		if m, known := r.members[t.address.String()]; !known || m.hopeful {
+func (r *Roster) tier(n *named) uint16 {
+	for _, t := range n.targets {
+		if m, known := r.members[n.entry.endpoint(t)]; !known || m.hopeful {
 			return t.tier
 		}
 	}
-	if len(targets) == 0 {
+	if len(n.targets) == 0 {
 		return 0
 	}
-	return targets[0].tier
+	return n.targets[0].tier
 }
 
 // tiered reports whether it matters to the members of which tier who is well.

@@ -13,7 +13,7 @@ type form uint8
 const (
 	// fixed: "host:port", "tls:host:port" or "unix:/path", an endpoint by itself.
 	fixed form = iota
-	// byAddress: "dns:NAME:PORT", the addresses of a name.
+	// byAddress: "dns:NAME:PORT" or "tls:dns:NAME:PORT", the addresses of a name.
 	byAddress
 	// byService: "srv:NAME", the targets of a service record.
 	byService
@@ -27,6 +27,18 @@ type entry struct {
 	port uint16 // only byAddress
 }
 
+// tlsMark is before what speaks TLS.
+const tlsMark = "tls:"
+
+// endpoint names the endpoint at one of the targets. One that speaks TLS has to show a
+// certificate for the name that was looked up.
+func (e *entry) endpoint(t target) string {
+	if strings.HasPrefix(e.text, tlsMark) {
+		return tlsMark + t.address.String() + "/" + e.name
+	}
+	return t.address.String()
+}
+
 // parse takes an upstream apart. What it refuses package config has refused
 // before, with better words.
 func parse(text string) (entry, error) {
@@ -36,7 +48,7 @@ func parse(text string) (entry, error) {
 		}
 		return entry{text: text, form: byService, name: name}, nil
 	}
-	rest, found := strings.CutPrefix(text, "dns:")
+	rest, found := strings.CutPrefix(strings.TrimPrefix(text, tlsMark), "dns:")
 	if !found {
 		if text == "" {
 			return entry{}, errors.New("an upstream is empty")
@@ -60,8 +72,8 @@ func split(address string) (network, target string) {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		return "unix", path
 	}
-	if target, secure := strings.CutPrefix(address, "tls:"); secure {
-		return "tls", target
+	if at, secure := strings.CutPrefix(address, tlsMark); secure {
+		return secureNetwork, at
 	}
 	return "tcp", address
 }

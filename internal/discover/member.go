@@ -144,7 +144,7 @@ func (m *member) run(ctx context.Context) {
 func (m *member) open() bool {
 	o, times := &m.roster.options, m.roster.times.Load()
 	opened, err := m.roster.open(health.Options{
-		Network: m.network, Address: m.address, DialTLS: m.roster.options.DialTLS,
+		Network: m.network, Address: m.address, Dial: o.Dial,
 		Interval: times.HealthInterval, Timeout: times.HealthTimeout, Redial: maxPause,
 		Work: func() health.Work { return o.Activity.Activity(m.name).Work },
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,8 +22,8 @@ const maxEndpoints = 1000
 // one goroutine, those for different ones overlap. All must return at once and
 // must not call the Roster.
 type Registry interface {
-	// Up says that the endpoint takes calls at this address (network "tcp" or
-	// "unix", or "tls") from now on.
+	// Up says that the endpoint takes calls at this address (network "tcp",
+	// "unix", or one of Dial) from now on.
 	Up(name, network, address string)
 	// Down says that it gets no new calls from now on. It comes after every Up.
 	Down(name string)
@@ -61,7 +62,7 @@ type Work struct {
 // more than 0, except DrainTimeout.
 type Options struct {
 	// Upstreams are what is written in the configuration: "host:port",
-	// "tls:host:port", "unix:/path", "dns:NAME:PORT", "srv:NAME".
+	// "unix:/path", "dns:NAME:PORT", "srv:NAME", "tls:host:port", "tls:dns:NAME:PORT".
 	Upstreams []string
 	// Servers are the name servers, "ip" or "ip:port". None means those of
 	// ResolvConf.
@@ -79,13 +80,13 @@ type Options struct {
 	// health; HealthTimeout bounds the question.
 	HealthInterval, HealthTimeout time.Duration
 
-	// DialTLS is health.Options.DialTLS.
-	DialTLS health.Dial
-
 	Registry   Registry
 	Membership Membership
 	Activity   Activity
 	Logger     *slog.Logger
+
+	// Dial connects to endpoints that speak TLS, by the function Dial.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Roster is all endpoints that someone else runs.

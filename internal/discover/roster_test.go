@@ -105,13 +105,13 @@ type endpoint struct {
 	stopped bool
 }
 
-func listen(t *testing.T, network, address string) *endpoint {
+func listen(t *testing.T, network, address string, options ...grpc.ServerOption) *endpoint {
 	t.Helper()
 	ln, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &endpoint{Listener: ln, checks: health.NewServer(), server: grpc.NewServer(), done: make(chan struct{}), ending: make(chan struct{})}
+	e := &endpoint{Listener: ln, checks: health.NewServer(), server: grpc.NewServer(options...), done: make(chan struct{}), ending: make(chan struct{})}
 	grpc_health_v1.RegisterHealthServer(e.server, e.checks)
 	go func() { // ends with the listener
 		defer close(e.done)

@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,15 +52,12 @@ type Work struct {
 	Urgent bool
 }
 
-// Dial connects to "host:port". It ends with ctx.
-type Dial = func(ctx context.Context, address string) (net.Conn, error)
-
 // Options say whom to ask, and how.
 type Options struct {
-	// Network and Address are as net.Dial takes them: "tcp" or "unix"; or "tls".
+	// Network and Address are as net.Dial takes them: "tcp" or "unix".
 	Network, Address string
-	// DialTLS connects where the network is "tls".
-	DialTLS Dial
+	// Dial connects to endpoints of any other network; nil: there are none.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Interval is the silence after which an endpoint is asked, more than 0.
 	Interval time.Duration
 	// Timeout bounds one question, connecting included, more than 0.
@@ -91,7 +89,7 @@ type rhythm struct{ interval, timeout time.Duration }
 // The connection takes, whatever the environment says, no proxy: gruf-relay sent
 // its own checks to HTTPS_PROXY.
 func Open(o Options) (*Asker, error) {
-	conn, err := connection(o.Network, o.Address, o.DialTLS, o.Redial, o.Timeout)
+	conn, err := connection(&o, o.Redial, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -100,25 +98,31 @@ func Open(o Options) (*Asker, error) {
 	return a, nil
 }
 
+// isDialed reports whether an endpoint is connected to by Options.Dial.
+func (o *Options) isDialed() bool { return o.Network != "tcp" && o.Network != "unix" }
+
 // connection makes one for questions. It connects when the first one is put.
-func connection(network, address string, dial Dial, redial, timeout time.Duration) (*grpc.ClientConn, error) {
-	target := "passthrough:///" + address
-	if network == "unix" {
-		target = "unix:" + address
+func connection(o *Options, redial, timeout time.Duration) (*grpc.ClientConn, error) {
+	target, options := "passthrough:///"+o.Address, []grpc.DialOption(nil)
+	switch {
+	case o.Network == "unix":
+		target = "unix:" + o.Address
+	case o.isDialed():
+		at, host, _ := strings.Cut(o.Address, "/")
+		options = []grpc.DialOption{
+			grpc.WithAuthority(cmp.Or(host, at)),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return o.Dial(ctx, o.Network, o.Address) }),
+		}
 	}
-	var by grpc.DialOption = grpc.EmptyDialOption{}
-	if network == "tls" {
-		by = grpc.WithContextDialer(dial)
-	}
-	return grpc.NewClient(target, by,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // TLS is the dialer's
+	return grpc.NewClient(target, append(options,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: 1.25, Jitter: 0.2, MaxDelay: max(redial, firstRedial)},
 			MinConnectTimeout: timeout,
-		}),
+		}))...,
 	)
 }
 

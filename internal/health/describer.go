@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"maps"
+	"net"
 	"strings"
 	"time"
 
@@ -31,9 +32,9 @@ const (
 //
 // Life: Describe, which returns when nothing more can be learned or its context ends.
 type Describer struct {
-	// Network, Address and DialTLS are those of Options.
+	// Network, Address and Dial are as those of Options.
 	Network, Address string
-	DialTLS          Dial
+	Dial             func(ctx context.Context, network, address string) (net.Conn, error)
 	// Tell gets what was learned, whenever it has changed: every service that the endpoint
 	// describes, false for those that it calls NOT_SERVING. The map is not changed
 	// afterwards. It is called from the goroutine of Describe.
@@ -49,7 +50,7 @@ func (d *Describer) Describe(ctx context.Context) {
 	if d.every == 0 {
 		d.every = describeEvery
 	}
-	conn, err := connection(d.Network, d.Address, d.DialTLS, d.every, describeTimeout)
+	conn, err := connection(&Options{Network: d.Network, Address: d.Address, Dial: d.Dial}, d.every, describeTimeout)
 	if err != nil {
 		return
 	}

@@ -53,29 +53,27 @@ func (f *foreign) reason(ctx context.Context, o *Options) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.at.IsZero() || time.Since(f.at) >= foreignEvery {
-		if f.found = ""; o.Network == "tls" {
-			f.found = alertOf(ctx, o)
+		if f.at = time.Now(); o.isDialed() {
+			f.found = alert(ctx, o)
 		} else {
 			f.found = identify(ctx, o.Network, o.Address)
 		}
-		f.at = time.Now()
 	}
 	return f.found
 }
 
-// alertOf returns what an endpoint over TLS has against us. By TLS 1.3 a handshake ends well
-// before its peer has looked at our certificate, or missed it; which of two errors comes first
-// then is chance.
-func alertOf(ctx context.Context, o *Options) string {
-	conn, err := o.DialTLS(ctx, o.Address)
+// alert returns why an endpoint refuses who connects: TLS 1.3 says so behind the handshake,
+// and what was sent meanwhile may lose it.
+func alert(ctx context.Context, o *Options) string {
+	conn, err := o.Dial(ctx, o.Network, o.Address)
 	if err != nil {
 		return err.Error()
 	}
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(foreignTime)) // a connection that has ended says so
+	_ = conn.SetReadDeadline(time.Now().Add(foreignTime)) // without, it takes as long as the endpoint does
 	_, err = conn.Read(make([]byte, 1))
-	if alert, ok := errors.AsType[*net.OpError](err); ok && alert.Op == "remote error" {
-		return alert.Error()
+	if refusal, ok := errors.AsType[*net.OpError](err); ok && refusal.Op == "remote error" {
+		return refusal.Error()
 	}
 	return ""
 }
@@ -89,7 +87,7 @@ func identify(ctx context.Context, network, address string) string {
 	case strings.HasPrefix(first, "HTTP/1"), strings.HasPrefix(first, "<"): // a page for people, after HTTP/0.9
 		return "it speaks HTTP/1" + wanted
 	case speaksTLS(ctx, network, address):
-		return "it speaks TLS" + wanted
+		return "it speaks TLS" + wanted + ", or tls: before the address of an upstream"
 	case err != nil:
 		return "it takes connections and says nothing" + wanted
 	case first == "":

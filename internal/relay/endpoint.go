@@ -74,7 +74,7 @@ func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.gatherServices()
 }
 
-// Up opens the endpoint at an address ("tcp", "tls" or "unix"). Connections to an
+// Up opens the endpoint at an address ("tcp", "unix", or one of Options.Dial). Connections to an
 // earlier address or process finish their calls and get no new ones.
 func (r *Relay) Up(e *Endpoint, network, address string) {
 	r.each(func(st *stand) { st.upstreamOf(e.slots).move(network, address) })

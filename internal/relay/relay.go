@@ -70,8 +70,8 @@ type Options struct {
 	// nil: nobody is asked. It is called once a connection, under the lock of a shard.
 	Identity func(*tls.ConnectionState) string
 
-	// DialTLS connects to endpoints whose network is "tls"; nil if there are none.
-	DialTLS func(ctx context.Context, address string) (net.Conn, error)
+	// Dial connects to endpoints of other networks than "tcp" and "unix"; nil: there are none.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Auth is asked who may make a call that comes over a socket, before it takes a slot, but
 	// for Health/Check; nil: everybody may.

@@ -52,7 +52,7 @@ func (o *Options) keepFixed(before *Options) {
 	o.Rank.Balance, o.Rank.Choose, o.Rank.Random = before.Rank.Balance, before.Rank.Choose, before.Rank.Random
 	o.SlotsMin, o.SlotsMax = before.SlotsMin, before.SlotsMax
 	o.Log, o.Random, o.Nap = before.Log, before.Random, before.Nap
-	o.Other, o.HTTP1, o.Access, o.Auth = before.Other, before.HTTP1, before.Access, before.Auth
+	o.Other, o.HTTP1, o.Access, o.Auth, o.Dial = before.Other, before.HTTP1, before.Access, before.Auth, before.Dial
 }
 
 // rankSettings returns what of the options the rank takes while it runs.
@@ -63,7 +63,7 @@ func (o *Options) rankSettings() rank.Settings {
 // Reconfigure replaces the options while calls wait and run, but for those that
 // stay as New was given them: Shards, ReplayTotal, Lanes, BalanceKey, the policy of
 // Rank that places calls, SlotsMin and SlotsMax, Log, Random, Nap,
-// Other, HTTP1, Access and Auth.
+// Other, HTTP1, Access, Auth and Dial.
 //
 // No connection ends, no call fails and none is refused that was let in. A call
 // keeps the rule of its method, the time that it may wait and the caller whose it is;

@@ -96,7 +96,14 @@ func (u *upstream) newConn() *upstreamConn {
 }
 
 func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
-	nc, err := uc.dial(ctx, network, address)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: network == "tcp"}}
+	dial := d.DialContext
+	if other := uc.upstream.st.relay.settings().Dial; other != nil && network != "tcp" && network != "unix" {
+		dial = other
+	}
+	nc, err := dial(ctx, network, address)
 	uc.upstream.st.do(func() {
 		if err != nil {
 			uc.link.Close(err)
@@ -104,16 +111,6 @@ func (uc *upstreamConn) connect(ctx context.Context, network, address string) {
 		}
 		uc.link.Attach(nc)
 	})
-}
-
-func (uc *upstreamConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if network == "tls" {
-		limited, cancel := context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
-		return uc.upstream.st.relay.settings().DialTLS(limited, address)
-	}
-	d := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: network == "tcp"}}
-	return d.DialContext(ctx, network, address)
 }
 
 // Expired implements shard.Expirer: nobody has accepted the connection, or who

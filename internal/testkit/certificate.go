@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,4 +27,14 @@ func Certificate(t testing.TB, folder, name string, until time.Time) (cert, key 
 	trust = x509.NewCertPool()
 	trust.AppendCertsFromPEM(certText)
 	return filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key"), trust
+}
+
+// Trust writes a certificate into a folder, as NAME.crt.
+func Trust(t testing.TB, folder, name string, certificate *x509.Certificate) (file string) {
+	t.Helper()
+	file = filepath.Join(folder, name+".crt")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

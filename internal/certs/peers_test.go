@@ -1,0 +1,61 @@
+package certs_test
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/certs"
+)
+
+// Who connects goes by the files as they are at that moment. Those that cannot be used are
+// said once, and what was there before holds; what is wrong at the beginning is one line.
+func TestPeers(t *testing.T) {
+	folder, until := t.TempDir(), time.Now().Add(time.Hour)
+	ca, own := write(t, folder, "ca.test", until), write(t, folder, "own.test", until)
+	var log lines
+	peers, err := certs.NewPeers(certs.Peer{CA: ca.Cert, Cert: own.Cert, Key: own.Key}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := peers.Config("a.test.")
+	if before.ServerName != "a.test" || len(before.Certificates) != 1 || before.NextProtos[0] != "h2" || before.InsecureSkipVerify {
+		t.Errorf("%+v", before)
+	}
+	write(t, folder, "ca.test", until)
+	write(t, folder, "own.test", until.Add(time.Hour))
+	after := peers.Config("a.test")
+	if after.RootCAs.Equal(before.RootCAs) || after.Certificates[0].Leaf.Equal(before.Certificates[0].Leaf) {
+		t.Error("files have changed, and nothing else")
+	}
+	if left := peers.Expires()[own.Cert]; left < 90*time.Minute {
+		t.Errorf("it expires in %v", left)
+	}
+	put(t, own.Key, []byte("half"))
+	for range 3 {
+		if !peers.Config("a.test").RootCAs.Equal(after.RootCAs) {
+			t.Error("what was there before is gone")
+		}
+	}
+	if n := strings.Count(log.text(), "those of before stay"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, log.text())
+	}
+	if err := peers.Replace(certs.Peer{Name: "b.test"}); err != nil || peers.Config("a.test").ServerName != "b.test" || len(peers.Expires()) != 0 {
+		t.Errorf("another: %v", err)
+	}
+	empty := folder + "/empty"
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, p := range map[string]certs.Peer{
+		"ca " + folder + "/no: no such file": {CA: folder + "/no"},
+		"has no certificate in PEM":          {CA: empty},
+		"own.test.key":                       {Cert: own.Cert, Key: own.Key},
+	} {
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
