@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cabrank/cabrank/internal/admin"
-	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/config"
 	"github.com/cabrank/cabrank/internal/discover"
 	"github.com/cabrank/cabrank/internal/relay"
@@ -146,7 +145,7 @@ func (s *service) apply(cfg *config.Config) error {
 	if err := s.readKeys(cfg); err != nil {
 		return err
 	}
-	if err := s.peers.Replace(certs.Peer(cfg.UpstreamTLS)); err != nil {
+	if err := s.peers.Replace(peer(cfg)); err != nil {
 		s.log.Warn("certificates for upstreams cannot be used: those of before stay", "error", err)
 	}
 	if s.workers != nil {

@@ -37,7 +37,7 @@ func checkPairs(cfg *config.Config) error {
 	if err := certs.Check(securePort(cfg)); err != nil {
 		return faulty(cfg, "tls", err)
 	}
-	if err := certs.Peer(cfg.UpstreamTLS).Check(); err != nil {
+	if err := peer(cfg).Check(); err != nil {
 		return faulty(cfg, "upstream_tls", err)
 	}
 	return nil
@@ -49,8 +49,13 @@ func faulty(cfg *config.Config, key string, err error) error {
 	return cli.UsageError(config.Faults{{Origin: origin, Key: key, What: err.Error()}})
 }
 
+func peer(cfg *config.Config) certs.Peer {
+	t := cfg.UpstreamTLS
+	return certs.Peer{CA: t.CA, Cert: t.Cert, Key: t.Key, Name: t.Name}
+}
+
 func securePort(cfg *config.Config) certs.Port {
-	port := certs.Port{Clients: certs.Clients(cfg.TLSClient)}
+	port := certs.Port{Clients: certs.Clients{CA: cfg.TLSClient.CA, Names: cfg.TLSClient.Names, Required: cfg.TLSClient.Required}}
 	for _, p := range cfg.TLS {
 		port.Pairs = append(port.Pairs, certs.Pair(p))
 	}

@@ -18,11 +18,11 @@ type Config struct {
 	Server      Server
 	TLS         []KeyPair // of the port, the first for who names none; empty: no TLS
 	TLSClear    string    // refuse or allow, see ServesClear
-	TLSClient   ClientTrust
-	Proxies     []string // networks, see ProxyPrefixes
+	TLSClient   Trust     // of callers
+	Proxies     []string  // networks, see ProxyPrefixes
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once
-	UpstreamTLS UpstreamTLS
+	UpstreamTLS Trust    // of those with tls:
 	DNS         DNS
 	HealthCheck HealthCheck
 	Hooks       Hooks

@@ -11,12 +11,14 @@ import (
 // KeyPair is a certificate with its chain and its key, as PEM files.
 type KeyPair struct{ Cert, Key string }
 
-// ClientTrust is what callers show to be who they are: certificates of CA, a file in PEM,
-// whose identity is one of Names.
-type ClientTrust struct {
-	CA       string   // "": nobody is asked for one
-	Names    []string // globs of names in certificates; empty: any
-	Required bool     // who shows none is refused
+// Trust is who is known by which certificate, and what is shown. It is one type for all keys
+// of it, each of which has some of its parts: every type would be read by code of its own.
+type Trust struct {
+	CA        string   // who signs certificates, a PEM file; "": for callers nobody is asked, for upstreams the system's
+	Cert, Key string   // what is shown, PEM files
+	Name      string   // that upstreams are known by; "": their host
+	Names     []string // globs of names of callers; empty: any
+	Required  bool     // a caller who shows none is refused
 }
 
 const (
@@ -44,18 +46,18 @@ func tlsKeys() []Key {
 	}
 }
 
-func clientTrust() record[ClientTrust] {
-	return record[ClientTrust]{
+func clientTrust() record[Trust] {
+	return record[Trust]{
 		form: "{ca: FILE, names: [NAME, ...], required: true or false}",
-		table: []part[ClientTrust]{
+		table: []part[Trust]{
 			{"ca", none, "who signs them: certificates in a PEM file; read again when it changes", freeText{cleanFile, "a path"},
-				func(t *ClientTrust) any { return &t.CA }},
+				func(t *Trust) any { return &t.CA }},
 			{"names", none, "who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all", list{cleanClientName, "names in which * stands for anything but . and /", maxClientNames},
-				func(t *ClientTrust) any { return &t.Names }},
+				func(t *Trust) any { return &t.Names }},
 			{"required", "false", "whether who shows no certificate is refused", toggle{},
-				func(t *ClientTrust) any { return &t.Required }},
+				func(t *Trust) any { return &t.Required }},
 		},
-		check: func(t *ClientTrust, node *yaml.Node, at *outline) {
+		check: func(t *Trust, node *yaml.Node, at *outline) {
 			if t.CA == "" {
 				at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
 			}
@@ -125,16 +127,18 @@ func (k keyPairs) pair(p *KeyPair, path string, node *yaml.Node, at *outline) {
 		return
 	}
 	before := len(at.faults)
-	pairParts().read(p, path, node, at)
+	var read Trust
+	pairParts().read(&read, path, node, at)
+	p.Cert, p.Key = read.Cert, read.Key
 	if len(at.faults) == before && (p.Cert == "" || p.Key == "") {
 		at.fault(node, path, "has no cert, or no key", k.allowed())
 	}
 }
 
-func pairParts() record[KeyPair] {
-	return record[KeyPair]{table: []part[KeyPair]{
-		{"cert", "", "", freeText{cleanFile, "a path"}, func(p *KeyPair) any { return &p.Cert }},
-		{"key", "", "", freeText{cleanFile, "a path"}, func(p *KeyPair) any { return &p.Key }},
+func pairParts() record[Trust] {
+	return record[Trust]{table: []part[Trust]{
+		{"cert", "", "", freeText{cleanFile, "a path"}, func(p *Trust) any { return &p.Cert }},
+		{"key", "", "", freeText{cleanFile, "a path"}, func(p *Trust) any { return &p.Key }},
 	}}
 }
 
