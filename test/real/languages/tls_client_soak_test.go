@@ -49,7 +49,8 @@ func TestClientCertificates(t *testing.T) {
 	if err := os.WriteFile(file("ca.pem"), authorities, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, server, _ := secured(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", file("ca.pem"), file("access.log")))
+	config, server, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", file("ca.pem"), file("access.log")))
+	c := harness.StartLangCabrankEnv(t, "go", nil, "--workers", "1", "--slots", "8", "--config", config)
 	const method = workpb.Work_Io_FullMethodName
 	root := harness.Root(t)
 	// Each is given the address, the server's certificate, and what it shows: a certificate and its key.
