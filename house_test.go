@@ -67,7 +67,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
 	"lines of docs":                      10_339,
-	"lines of tests":                     116_731,
+	"lines of tests":                     116_733,
 	"methods of call and attempt":        154,
 }
 
