@@ -66,8 +66,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
-	"lines of docs":                      10_339,
-	"lines of tests":                     116_733,
+	"lines of docs":                      10_345,
+	"lines of tests":                     116_740,
 	"methods of call and attempt":        154,
 }
 
