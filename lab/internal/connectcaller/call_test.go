@@ -222,22 +222,15 @@ func TestReconnects(t *testing.T) {
 }
 
 // A server that ends its connection after each call costs no call: what it has not taken
-// goes over another, but for a stream of which a message was read.
+// goes over another.
 func TestGoAway(t *testing.T) {
 	s := serve(t, func(web *http.Server) { web.SetKeepAlivesEnabled(false) })
 	for _, method := range []string{"Unary", "Server"} {
 		c := client(t, s.options(t, Way{Protocol: Connect}, method, 1, "hello"))
-		lost := 0 // streams of which a message was read already: connect-go keeps none to send again
 		for range 200 {
-			a := c.Call(t.Context(), traffic.Call{})
-			if method == "Server" && strings.Contains(a.Message, "GOAWAY") {
-				lost++
-			} else if a.Code != 0 {
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
 				t.Errorf("%s: %+v", method, a)
 			}
-		}
-		if lost > 20 {
-			t.Errorf("%d of 200 streams are lost", lost)
 		}
 		if c.Opened() < 2 {
 			t.Errorf("%s: %d connections", method, c.Opened())
