@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Peer says how those are known to whom this process connects, and what they are shown.
+// Peer says how the servers that this process connects to are verified, and what it shows them.
 type Peer struct {
 	CA        string // PEM file; "": the roots of the system
 	Cert, Key string // PEM files; "": it shows nothing

@@ -12,7 +12,7 @@ const mostForwarded = 32
 // Proxies are peers that are believed when they say whose a request is.
 type Proxies []netip.Prefix
 
-// Has reports whether an address is one of them. What is no address is none.
+// Has reports whether an address is in one of these networks. Other text is not.
 func (p Proxies) Has(address string) bool {
 	if len(p) == 0 {
 		return false
@@ -30,9 +30,9 @@ func (p Proxies) has(a netip.Addr) bool {
 	return false
 }
 
-// Caller returns the last entry of an x-forwarded-for that is none of them, which is the
-// caller, and what stands before it. It is not ok if there is none, or if an entry behind
-// it is no address: then the peer itself is the caller.
+// Caller returns the caller that an x-forwarded-for names, and the entries before it: the last
+// entry that is not a proxy. It is not ok if all are proxies, or if an entry behind the caller
+// is not an address: then the peer itself is the caller.
 //
 // Shape: addresses with commas between them, each with a port or without, IPv6 in
 // brackets or not. An IPv4 address in the form of IPv6 is that of IPv4.

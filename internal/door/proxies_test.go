@@ -30,7 +30,7 @@ func TestForwardedCaller(t *testing.T) {
 		"nothing behind it":         {"203.0.113.7,", "", ""},
 		"a word":                    {"203.0.113.7, unknown", "", ""},
 		"half an address":           {"203.0.113", "", ""},
-		"a port that is none":       {"203.0.113.7:http", "", ""},
+		"a port without a number":   {"203.0.113.7:http", "", ""},
 		"brackets that do not fit":  {"203.0.113.7, 2001:db9::7]x", "", ""},
 		"an address that has space": {"203.0.113.7 10.0.0.1", "", ""},
 	} {

@@ -82,7 +82,7 @@ func (cc *callerConn) formOf(b *h2.Block, w *who) *form {
 func (f *form) readPass(p *proof, b *h2.Block) {
 	if f.pass = p; p != nil {
 		path, _ := b.Watched(fieldPath)
-		f.barred = !p.May(string(nameOf(path.Value)))
+		f.barred = !p.allows(string(nameOf(path.Value)))
 	}
 }
 
@@ -319,7 +319,7 @@ func (f *form) keepHead(cc *callerConn, b *h2.Block) {
 	f.head = append(head, f.who.shown...)
 }
 
-// isBehind reports whether the call is of a caller whom a proxy has named.
+// isBehind reports whether a proxy has named the caller.
 func (f *form) isBehind(cc *callerConn) bool { return cc.proxied && f.who.Address != cc.own.Address }
 
 // forwarded returns what x-forwarded-for says in front of the caller. What stands behind

@@ -77,8 +77,8 @@ type Options struct {
 	// for Health/Check; nil: everybody may.
 	Auth Auth
 
-	// Proxies are peers that speak for others: by a connection of theirs the last entry of
-	// x-forwarded-for that is none of them is the caller, of each call.
+	// Proxies are peers that call for others: the caller of each call on their connections is
+	// the last entry of x-forwarded-for that is not a proxy.
 	Proxies door.Proxies
 
 	// Other says who serves a request that is no call, which is any but a POST of

@@ -2,6 +2,9 @@ package relay
 
 import (
 	"errors"
+	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
@@ -44,6 +47,20 @@ type Pass struct {
 	User  string                 // who it is, "": it need not say
 	Until time.Time              // when it begins no more calls; zero: never
 	May   func(path string) bool // which methods it may call
+}
+
+// allows reports whether a path may be called: as it was sent, and as a worker may read it,
+// who decodes it and leaves out empty parts and dots.
+func (p *Pass) allows(name string) bool {
+	decoded, err := url.PathUnescape(name)
+	if err != nil || !p.May(name) {
+		return false
+	}
+	read := path.Clean("/" + strings.ReplaceAll(decoded, `\`, "/"))
+	if strings.HasSuffix(decoded, "/") && read != "/" {
+		read += "/"
+	}
+	return read == name || p.May(read)
 }
 
 // proof is a pass that a shard remembers.
@@ -225,7 +242,7 @@ func (c *call) proven(p *proof, path string, now time.Duration) {
 	c.state = callNew
 	c.who = c.caller.with(p, c.who)
 	c.form.belongsTo(c.caller, c.who, path)
-	c.form.pass, c.form.barred = p, !p.May(path)
+	c.form.pass, c.form.barred = p, !p.allows(path)
 	st, cc := c.st, c.caller
 	c.admit(now) // it may be over then
 	st.shed(cc, now)

@@ -321,3 +321,17 @@ func TestLocalNeedsNoToken(t *testing.T) {
 }
 
 var _ Auth = (*tokens)(nil)
+
+// A path has to be allowed as it was sent, and as a worker may read it.
+func TestPathsThatTokensAllow(t *testing.T) {
+	public := &Pass{May: func(path string) bool { return strings.HasPrefix(path, "/public/") }}
+	for name, want := range map[string]bool{
+		"/public/a": true, "/public/": true, "/public/a/": true, "/public//a": true, "/public/a%20b": true, "/public/./a": true,
+		"/admin": false, "/public/../admin": false, "/public/%2e%2E/admin": false, "/public/..%2fadmin": false, `/public/..\admin`: false,
+		"/public/%5c..%5c..%5cadmin": false, "/public/..": false, "//public/a": false, "/public/%zz": false,
+	} {
+		if got := public.allows(name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
