@@ -34,7 +34,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/broker":     3_055,
 	"lines of code, internal/cgroup":     511,
 	"lines of code, internal/cli":        461,
-	"lines of code, lab":                 23_759,
+	"lines of code, lab":                 23_790,
 	"lines of code, internal/config":     5_704,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_212,
@@ -48,7 +48,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/rank":       5_597,
 	"lines of code, internal/ranksim":    1_547,
 	"lines of code, internal/redislink":  606,
-	"lines of code, internal/relay":      10_088,
+	"lines of code, internal/relay":      10_105,
 	"lines of code, internal/scale":      1_002,
 	"lines of code, internal/scalesim":   304,
 	"lines of code, internal/schema":     988,
@@ -66,8 +66,8 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
-	"lines of docs":                      10_345,
-	"lines of tests":                     116_740,
+	"lines of docs":                      10_346,
+	"lines of tests":                     116_747,
 	"methods of call and attempt":        154,
 }
 
