@@ -39,15 +39,24 @@ func (c cells) of(arm, load string) (blocks []*result.Block, marked bool) {
 	return blocks, false
 }
 
-// marked reports whether no block of an arm at a load is judged.
-func (c cells) marked(arm, load string) bool {
-	_, marked := c.of(arm, load)
-	return marked
+// on returns the blocks to look at for a figure: those that are judged on it, or all if none
+// is.
+func (c cells) on(arm, load, figure string) (blocks []*result.Block, marked bool) {
+	all, _ := c.of(arm, load)
+	for _, b := range all {
+		if b.JudgedOn(figure) {
+			blocks = append(blocks, b)
+		}
+	}
+	if len(blocks) == 0 {
+		return all, len(all) > 0
+	}
+	return blocks, false
 }
 
 // spread is what a figure came to in the blocks to look at.
 func (c cells) spread(arm, load, figure string) spread {
-	blocks, _ := c.of(arm, load)
+	blocks, _ := c.on(arm, load, figure)
 	return spreadOf(blocks, figure)
 }
 

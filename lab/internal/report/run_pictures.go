@@ -104,11 +104,14 @@ func (r Run) arms(all cells) (arms []armOf) {
 
 func (a armOf) spread(load, name string) spread { return a.cells.spread(a.arm, load, name) }
 
-func (a armOf) marked(load string) bool { return a.cells.marked(a.arm, load) }
+func (a armOf) marked(load, name string) bool {
+	_, marked := a.cells.on(a.arm, load, name)
+	return marked
+}
 
 // beside is a text on a figure, with a star or errors beside it where that matters.
 func (a armOf) beside(text, load, name string) string {
-	return besideErrors(starred(text, a.marked(load)), name, a.cells.errors(a.arm, load))
+	return besideErrors(starred(text, a.marked(load, name)), name, a.cells.errors(a.arm, load))
 }
 
 // byLoad is one figure over loads: lines through medians, the first one on top; nil if no line
@@ -123,7 +126,7 @@ func byLoad(title string, loads []result.Load, name string, of []armOf) *Picture
 			p := point{x: load.X, y: math.NaN()}
 			if s.number() {
 				known++
-				p.y, p.marked, most = s.middle, o.marked(load.Name), max(most, s.middle)
+				p.y, p.marked, most = s.middle, o.marked(load.Name, name), max(most, s.middle)
 				if finite(s.high) {
 					p.low, p.high, most = s.low, s.high, max(most, s.high)
 				}
@@ -204,7 +207,7 @@ func bars(load, name string, parts []part, of []armOf) *Picture {
 		if len(a.cells[cellKey{a.arm, load}]) == 0 {
 			continue
 		}
-		b, sum := bar{label: a.Label, text: "not known", marked: a.marked(load)}, 0.0
+		b, sum := bar{label: a.Label, text: "not known", marked: a.marked(load, name)}, 0.0
 		if s := a.spread(load, name); s.known > 0 {
 			b.text = a.beside(figureText(name, s.middle), load, name)
 		}

@@ -62,13 +62,20 @@ func figureTables(columns [][]string, keys []cellKey, a, b cells) (all []Table) 
 			right, markedB := b.of(k.arm, k.load)
 			row := []string{k.load, k.arm, fromTo(starred(strconv.Itoa(len(left)), markedA), starred(strconv.Itoa(len(right)), markedB))}
 			for _, name := range shown {
-				row = append(row, fromTo(figureText(name, spreadOf(left, name).middle), figureText(name, spreadOf(right, name).middle)))
+				row = append(row, fromTo(a.cell(k, name), b.cell(k, name)))
 			}
 			t.Add(row...)
 		}
 		all = append(all, t)
 	}
 	return all
+}
+
+// cell is the median of a figure, with a star where the blocks are judged, but not on it.
+func (c cells) cell(k cellKey, name string) string {
+	_, marked := c.of(k.arm, k.load)
+	_, late := c.on(k.arm, k.load, name)
+	return starred(figureText(name, c.spread(k.arm, k.load, name).middle), late && !marked)
 }
 
 // starred marks what is of blocks that are not judged.
@@ -164,8 +171,8 @@ func useOf(blocks []*result.Block, kind string) []string {
 func (r Run) markTable() Table {
 	t := Table{Columns: columnsOf("load", "arm", "#round", "why")}
 	for i := range r.Result.Blocks {
-		if b := &r.Result.Blocks[i]; !b.Judged() {
-			t.Add(b.Load, b.Arm, fmt.Sprint(b.Round), strings.Join(b.Marks, "; "))
+		if b := &r.Result.Blocks[i]; b.Unjudged() != "" {
+			t.Add(b.Load, b.Arm, fmt.Sprint(b.Round), b.Unjudged())
 		}
 	}
 	return t
@@ -193,8 +200,11 @@ func (r Run) blockTable() Table {
 			row = append(row, figureText(name, b.Figure(name)))
 		}
 		judged := "yes"
-		if !b.Judged() {
+		switch {
+		case !b.Judged():
 			judged = "no"
+		case len(b.Late) > 0:
+			judged = "not " + strings.Join(b.Late, ", ")
 		}
 		t.Add(append(row, fmt.Sprintf("%.2f", b.Noise), judged)...)
 	}

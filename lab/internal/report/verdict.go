@@ -77,7 +77,7 @@ func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([
 
 // judgedFigure is the figure of a block as it counts for a verdict.
 func judgedFigure(b *result.Block, name string) float64 {
-	if b == nil || !b.Judged() {
+	if b == nil || !b.JudgedOn(name) {
 		return stats.Unknown()
 	}
 	return b.Figure(name)

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -38,7 +39,9 @@ type Block struct {
 	// Noise is how many cores others than these processes used, on average.
 	Noise float64 `json:"noise"`
 	// Marks says why the block is not judged. It is kept.
-	Marks  []string `json:"marks,omitempty"`
+	Marks []string `json:"marks,omitempty"`
+	// Late names the figures that are not judged: more than a tenth of them is send lag.
+	Late   []string `json:"late,omitempty"`
 	Events []Event  `json:"events,omitempty"`
 }
 
@@ -89,6 +92,27 @@ type Event struct {
 
 // Judged reports whether the block counts for verdicts.
 func (b *Block) Judged() bool { return len(b.Marks) == 0 }
+
+// JudgedOn reports whether it counts for a verdict on a figure.
+func (b *Block) JudgedOn(figure string) bool {
+	return b.Judged() && !slices.Contains(b.Late, figure)
+}
+
+// Whole reports whether a block of the run counts for every claim and bar at its load.
+func (r *Run) Whole(b *Block) bool {
+	late := func(figure, load string) bool { return load == b.Load && !b.JudgedOn(figure) }
+	return b.Judged() &&
+		!slices.ContainsFunc(r.Claims, func(c Claim) bool { return late(c.Figure, c.Load) }) &&
+		!slices.ContainsFunc(r.Bars, func(o Bar) bool { return late(o.Figure, o.Load) })
+}
+
+// Unjudged says why the block is not judged, or on which figures; "" if it is on all.
+func (b *Block) Unjudged() string {
+	if len(b.Late) == 0 {
+		return strings.Join(b.Marks, "; ")
+	}
+	return strings.Join(append(slices.Clone(b.Marks), fmt.Sprintf("a tenth of %s is send lag", strings.Join(b.Late, ", "))), "; ")
+}
 
 // Figure returns a figure as package stats takes it: infinity if it is above every
 // number, NaN if it is not known. It does not look at marks.

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
@@ -30,8 +31,10 @@ type Info struct {
 	Unit Unit
 	// About is what it is, in a few words.
 	About string
-	// Share is that of a quantile: 0.99 of p99; else 0.
+	// Share is that of a quantile: 0.99 of p99, 1 of max; else 0.
 	Share float64
+	// First says that it is of the times to the first message.
+	First bool
 }
 
 // All returns the figures that a block may have, in the order in which people read them.
@@ -43,9 +46,9 @@ func All() []Info {
 		{Name: "p99", Unit: Seconds, Share: 0.99, About: "latency that 99 % of the calls did not exceed"},
 		{Name: "p99.9", Unit: Seconds, Share: 0.999, About: "latency that 99.9 % of the calls did not exceed"},
 		{Name: "mean", Unit: Seconds, About: "mean latency"},
-		{Name: "max", Unit: Seconds, About: "longest latency"},
-		{Name: "first_p50", Unit: Seconds, About: "time to the first message that half of the streams did not exceed"},
-		{Name: "first_p99", Unit: Seconds, About: "time to the first message that 99 % of the streams did not exceed"},
+		{Name: "max", Unit: Seconds, Share: 1, About: "longest latency"},
+		{Name: "first_p50", Unit: Seconds, Share: 0.5, First: true, About: "time to the first message that half of the streams did not exceed"},
+		{Name: "first_p99", Unit: Seconds, Share: 0.99, First: true, About: "time to the first message that 99 % of the streams did not exceed"},
 		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
 		{Name: "lag", Unit: Seconds, About: "how late the callers sent 99 % of the calls of an open loop, at most"},
 		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
@@ -80,7 +83,7 @@ func Known(name string) (Info, bool) {
 
 // Tail reports whether a figure is about the slowest few calls: a quick run has no
 // verdict on it.
-func (f Info) Tail() bool { return f.Share > 0.5 || f.Name == "max" || f.Name == "first_p99" }
+func (f Info) Tail() bool { return f.Share > 0.5 }
 
 // Answers reports whether a figure is about answered calls and leaves failed ones out: it
 // says nothing of an arm without its errors.
@@ -98,16 +101,13 @@ func (f Info) Answers() bool {
 // not to be set beside that of the other: a tenth of the calls beyond a quantile, none for
 // the longest call, and one call in a thousand for all others.
 func (f Info) Spare() float64 {
-	switch {
-	case f.Share > 0:
+	if f.Share > 0 {
 		return (1 - f.Share) / 10
-	case f.Name == "max":
-		return 0
 	}
 	return 0.001
 }
 
-// Measure fills in what follows from the record of the block: Figures, Beyond, Silent,
+// Measure fills in what follows from the record of the block: Figures, Beyond, Late, Silent,
 // Errors and Workers. Processes and Events are there already. workers is how many there
 // are, so that those without any call count in "spread".
 //
@@ -115,7 +115,7 @@ func (f Info) Spare() float64 {
 // included, as it is in the CPU.
 func (b *Block) Measure(r *traffic.Record, workers int) {
 	b.Figures = map[string]float64{"errors": r.FailedShare(), "rate": r.PerSecond(), "connections": float64(r.Opened)}
-	b.Beyond, b.Errors, b.Workers = nil, errorsOf(r), nil
+	b.Beyond, b.Late, b.Errors, b.Workers = nil, nil, errorsOf(r), nil
 	if len(r.Workers) > 0 {
 		b.Workers = maps.Clone(r.Workers)
 		if max(workers, len(r.Workers)) > 1 {
@@ -146,6 +146,9 @@ func (b *Block) Against(r *traffic.Record, ideal *latency.Histogram) {
 	b.Figures["over_ideal_mean"] = float64(all.Mean()) / float64(ideal.Mean())
 	if ours, best := all.Quantile(0.99), ideal.Quantile(0.99); !ours.TooFew && !best.TooFew && best.Value > 0 {
 		b.Figures["over_ideal"] = float64(ours.Value) / float64(best.Value)
+		if r.LateAt(0.99, ours.Value) {
+			b.Late = append(b.Late, "over_ideal")
+		}
 	}
 }
 
@@ -165,15 +168,22 @@ func (b *Block) latencies(r *traffic.Record) {
 	if all.Count() == 0 {
 		return
 	}
-	b.Figures["mean"], b.Figures["max"] = all.Mean().Seconds(), all.Max().Seconds()
+	b.Figures["mean"] = all.Mean().Seconds()
 	for _, f := range All() {
-		if q := all.Quantile(f.Share); f.Share > 0 && !q.TooFew {
-			b.Figures[f.Name] = q.Value.Seconds()
+		from := all
+		if f.First {
+			from = r.First
 		}
-	}
-	for name, share := range map[string]float64{"first_p50": 0.5, "first_p99": 0.99} {
-		if q := r.First.Quantile(share); !q.TooFew {
-			b.Figures[name] = q.Value.Seconds()
+		q := from.Quantile(f.Share)
+		switch {
+		case f.Share == 1:
+			q.Value = from.Max()
+		case f.Share == 0 || q.TooFew:
+			continue
+		}
+		b.Figures[f.Name] = q.Value.Seconds()
+		if r.LateAt(f.Share, q.Value) {
+			b.Late = append(b.Late, f.Name)
 		}
 	}
 }
@@ -263,11 +273,12 @@ func errorsOf(r *traffic.Record) map[string]int64 {
 // tenth of one is what a quiet machine has; from a fifth on p99 of short calls moves.
 const mostNoise = 0.2
 
-// Marks says why a block is not judged, or nothing: the generator may have been the
-// limit (traffic.Record.GeneratorLimits), or others used the machine. busy is the share,
-// 0 to 1, of the busiest core of a generator, noise the cores that others used.
+// Marks says why a block is not judged, or nothing: the generator was too busy, or late on
+// average, or others used the machine. busy is the share, 0 to 1, of the busiest core of a
+// generator, noise the cores that others used. Single figures that it was late for are in
+// Block.Late.
 func Marks(r *traffic.Record, busy, noise float64) (marks []string) {
-	if limit := r.GeneratorLimits(busy); limit != "" {
+	if limit := cmp.Or(traffic.TooBusy(busy), r.LateOnAverage()); limit != "" {
 		marks = append(marks, limit)
 	}
 	if noise > mostNoise {

@@ -139,6 +139,52 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// A generator that is a little late spoils the figures that its lag is a tenth of, and no
+// others. On average late, it spoils them all.
+func TestLateFigures(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		lag       time.Duration
+		lagging   int // of 10,000 calls, of which one in 10 takes 100 ms and the others 1 ms
+		late      []string
+		onAverage bool
+	}{
+		{name: "in time"},
+		{name: "some calls", lag: 300 * time.Microsecond, lagging: 1000, late: []string{"p50", "p90"}},
+		{name: "the slowest", lag: 30 * time.Millisecond, lagging: 20, late: []string{"p99", "max"}},
+		{name: "all", lag: 2 * time.Millisecond, lagging: 10_000, late: []string{"p50", "p90"}, onAverage: true},
+	} {
+		r := record(1)
+		r.Calls, r.Lag = latency.NewCalls(), latency.New()
+		for i := range 10_000 {
+			lag, took := time.Duration(0), time.Millisecond
+			if i < tc.lagging {
+				lag = tc.lag
+			}
+			if i%10 == 0 {
+				took = 100 * time.Millisecond
+			}
+			r.Calls.Answer(took + lag)
+			r.Lag.Record(lag)
+		}
+		b := result.Block{Load: "low"}
+		b.Measure(r, 1)
+		b.Marks = result.Marks(r, 0.1, 0)
+		if !slices.Equal(b.Late, tc.late) || b.Judged() == tc.onAverage {
+			t.Errorf("%s: late for %v, marks %v", tc.name, b.Late, b.Marks)
+		}
+		for _, figure := range []string{"p50", "p95", "rate"} {
+			if b.JudgedOn(figure) != (b.Judged() && !slices.Contains(tc.late, figure)) {
+				t.Errorf("%s: judged on %s: %v", tc.name, figure, b.JudgedOn(figure))
+			}
+			run := &result.Run{Claims: []result.Claim{{Figure: figure, Load: "low"}, {Figure: "p50", Load: "high"}}}
+			if run.Whole(&b) != b.JudgedOn(figure) {
+				t.Errorf("%s: whole %v", tc.name, run.Whole(&b))
+			}
+		}
+	}
+}
+
 func run() *result.Run {
 	return &result.Run{
 		Scenario: "s", Text: "name: s\n", Seed: 1<<53 - 1, Rounds: 10, Began: time.Unix(1795316645, 0).UTC(), Took: time.Minute,

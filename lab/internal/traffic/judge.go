@@ -37,17 +37,33 @@ func (r *Record) GeneratorLimits(busy float64) string {
 		return why
 	}
 	latencies := r.Latency()
-	allowed := func(latency time.Duration) time.Duration { return time.Duration(mostLagShare * float64(latency)) }
 	for _, share := range []float64{0.5, 0.9, 0.95, 0.99, 0.999} {
 		q, lag := latencies.Quantile(share), r.LagAt(share)
-		if most := allowed(q.Value); !q.TooFew && lag > most {
+		if most := mostLag(q.Value); !q.TooFew && lag > most {
 			return fmt.Sprintf("%s: it is %v for the slowest calls, %v is allowed (a tenth of p%g)", SentLate, lag.Round(lagDigits), most.Round(lagDigits), 100*share)
 		}
 	}
-	if lag, most := r.Lag.Mean(), allowed(latencies.Mean()); lag > most {
-		return fmt.Sprintf("%s: it is %v on average, %v is allowed (a tenth of the mean)", SentLate, lag.Round(lagDigits), most.Round(lagDigits))
+	return r.LateOnAverage()
+}
+
+// mostLag is how much of a latency may be send lag.
+func mostLag(latency time.Duration) time.Duration {
+	return time.Duration(mostLagShare * float64(latency))
+}
+
+// LateOnAverage says in a line that the mean latency has more send lag in it than a tenth,
+// or "". Then no figure of the record is judged, those without a latency included.
+func (r *Record) LateOnAverage() string {
+	lag, most := r.Lag.Mean(), mostLag(r.Latency().Mean())
+	if lag <= most {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s: it is %v on average, %v is allowed (a tenth of the mean)", SentLate, lag.Round(lagDigits), most.Round(lagDigits))
+}
+
+// LateAt reports whether a quantile of the latencies has more send lag in it than a tenth.
+func (r *Record) LateAt(share float64, latency time.Duration) bool {
+	return r.LagAt(share) > mostLag(latency)
 }
 
 // SentLate is how GeneratorLimits begins where it speaks of send lag.

@@ -54,7 +54,7 @@ func (t *trial) there(l *scenario.Load, arms []int) (last, whole int) {
 			continue
 		}
 		last = max(last, b.Round)
-		if b.Judged() {
+		if t.run.Whole(b) {
 			judged[b.Round]++
 		}
 	}
