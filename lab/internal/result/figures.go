@@ -202,6 +202,7 @@ func (b *Block) costs(r *traffic.Record) {
 			b.Figures[name] = float64(held[kind])
 		}
 	}
+	cpu["generator"] = max(0, cpu["generator"]-r.Watched) // which no caller would spend
 	for _, p := range b.Processes {
 		if p.Kind() == "front" && held["front"] > 0 {
 			b.Figures["rss_front_grown"] = float64(max(0, p.Grown))

@@ -61,10 +61,11 @@ func TestMeasure(t *testing.T) {
 		},
 		Events: []result.Event{{At: 5 * time.Second}, {At: 2500 * time.Millisecond}},
 	}
+	r.Watched = time.Second / 2 // of the callers' CPU
 	b.Measure(r, 2)
 	want := map[string]float64{
 		"p50": 0.01, "p90": 0.01, "mean": 0.011, "max": 0.02, "errors": 0.1, "rate": 90, "connections": 3,
-		"cpu_generator": 2.0 / 1900, "cpu_workers": 3.0 / 1900, "cpu_all": 5.0 / 1900,
+		"cpu_generator": 1.5 / 1900, "cpu_workers": 3.0 / 1900, "cpu_all": 4.5 / 1900,
 		"rss_workers": 50, "spread": 1, "recovery": 2.5,
 	}
 	for name, v := range want {

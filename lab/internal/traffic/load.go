@@ -74,6 +74,9 @@ func (l *Load) Run(ctx context.Context) (*Record, error) {
 		}
 		defer timer.Close()
 		l.rest = timer
+		if l.driver == nil && l.plan.Rate.Most() <= mostWatched {
+			l.rest = &exact{Alarm: timer}
+		}
 	}
 	calls, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -132,6 +135,9 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 	r.Cut = end < l.plan.Length() && !l.made
 	r.Counted = max(end-l.plan.Warmup, 0)
 	r.MostUnderWay = l.most.Load()
+	if e, is := l.rest.(*exact); is {
+		r.Watched = e.watched
+	}
 	if d, ok := l.client.(Dialer); ok {
 		r.Opened = d.Opened()
 	}

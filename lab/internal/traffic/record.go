@@ -56,6 +56,10 @@ type Record struct {
 	// call that was too late to be sent counts with its age.
 	Lag *latency.Histogram `json:"send_lag"`
 
+	// Watched is the CPU with which the generator looked at the clock, warm-up included, to
+	// send calls at their moments.
+	Watched time.Duration `json:"watched_ns,omitempty"`
+
 	// Came is how many answers came in the counted part, whenever their calls were
 	// due: the throughput.
 	Came int64 `json:"came"`
@@ -167,6 +171,7 @@ func (r *Record) Merge(other *Record) error {
 	r.Opened += other.Opened
 	r.Counts = addCounts(r.Counts, other.Counts, 1)
 	r.MostUnderWay += other.MostUnderWay
+	r.Watched += other.Watched
 	r.Warmup.Calls += other.Warmup.Calls
 	r.Warmup.Failed += other.Warmup.Failed
 	for worker, calls := range other.Workers {
