@@ -291,7 +291,7 @@ func (f *runFlags) tell(done *result.Run, stdout io.Writer) error {
 	}
 	missed := tellBars(done, stdout)
 	fmt.Fprintf(stdout, "\nThe report is %s.\n", file)
-	if done.Cut || slices.ContainsFunc(done.Blocks, func(b result.Block) bool { return !done.Whole(&b) }) {
+	if done.Cut || slices.ContainsFunc(done.Blocks, func(b result.Block) bool { return !b.Judged() }) {
 		fmt.Fprintf(stdout, "The same with --out %s --append runs rounds again that are marked or missing.\n", f.out)
 	}
 	if missed > 0 && !done.Quick {
@@ -358,8 +358,8 @@ func blockLine(g trial.Progress) string {
 		parts = append(parts, fmt.Sprintf("errors %.3g %%", 100*b.Figures["errors"]))
 	}
 	line := fmt.Sprintf("%d/%d %s at %s: %s", g.Block, g.Blocks, g.Arm, g.Load, strings.Join(parts, ", "))
-	if why := b.Unjudged(); why != "" {
-		line += "; not judged: " + why
+	if !b.Judged() {
+		line += "; not judged: " + strings.Join(b.Marks, "; ")
 	}
 	return line
 }

@@ -39,24 +39,22 @@ func (c cells) of(arm, load string) (blocks []*result.Block, marked bool) {
 	return blocks, false
 }
 
-// on returns the blocks to look at for a figure: those that are judged on it, or all if none
-// is.
-func (c cells) on(arm, load, figure string) (blocks []*result.Block, marked bool) {
-	all, _ := c.of(arm, load)
-	for _, b := range all {
-		if b.JudgedOn(figure) {
-			blocks = append(blocks, b)
+// marked reports whether no block of an arm at a load is judged, or half of them have a figure
+// of which more than a tenth may be send lag.
+func (c cells) marked(arm, load, figure string) bool {
+	blocks, marked := c.of(arm, load)
+	late := 0
+	for _, b := range blocks {
+		if b.IsLate(figure) {
+			late++
 		}
 	}
-	if len(blocks) == 0 {
-		return all, len(all) > 0
-	}
-	return blocks, false
+	return marked || 2*late > len(blocks)
 }
 
 // spread is what a figure came to in the blocks to look at.
 func (c cells) spread(arm, load, figure string) spread {
-	blocks, _ := c.on(arm, load, figure)
+	blocks, _ := c.of(arm, load)
 	return spreadOf(blocks, figure)
 }
 

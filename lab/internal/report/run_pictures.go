@@ -104,10 +104,7 @@ func (r Run) arms(all cells) (arms []armOf) {
 
 func (a armOf) spread(load, name string) spread { return a.cells.spread(a.arm, load, name) }
 
-func (a armOf) marked(load, name string) bool {
-	_, marked := a.cells.on(a.arm, load, name)
-	return marked
-}
+func (a armOf) marked(load, name string) bool { return a.cells.marked(a.arm, load, name) }
 
 // beside is a text on a figure, with a star or errors beside it where that matters.
 func (a armOf) beside(text, load, name string) string {

@@ -71,11 +71,10 @@ func figureTables(columns [][]string, keys []cellKey, a, b cells) (all []Table) 
 	return all
 }
 
-// cell is the median of a figure, with a star where the blocks are judged, but not on it.
+// cell is the median of a figure, with a star where it alone is late.
 func (c cells) cell(k cellKey, name string) string {
 	_, marked := c.of(k.arm, k.load)
-	_, late := c.on(k.arm, k.load, name)
-	return starred(figureText(name, c.spread(k.arm, k.load, name).middle), late && !marked)
+	return starred(figureText(name, c.spread(k.arm, k.load, name).middle), !marked && c.marked(k.arm, k.load, name))
 }
 
 // starred marks what is of blocks that are not judged.
@@ -171,8 +170,8 @@ func useOf(blocks []*result.Block, kind string) []string {
 func (r Run) markTable() Table {
 	t := Table{Columns: columnsOf("load", "arm", "#round", "why")}
 	for i := range r.Result.Blocks {
-		if b := &r.Result.Blocks[i]; b.Unjudged() != "" {
-			t.Add(b.Load, b.Arm, fmt.Sprint(b.Round), b.Unjudged())
+		if b := &r.Result.Blocks[i]; !b.Judged() {
+			t.Add(b.Load, b.Arm, fmt.Sprint(b.Round), strings.Join(b.Marks, "; "))
 		}
 	}
 	return t
@@ -200,11 +199,8 @@ func (r Run) blockTable() Table {
 			row = append(row, figureText(name, b.Figure(name)))
 		}
 		judged := "yes"
-		switch {
-		case !b.Judged():
+		if !b.Judged() {
 			judged = "no"
-		case len(b.Late) > 0:
-			judged = "not " + strings.Join(b.Late, ", ")
 		}
 		t.Add(append(row, fmt.Sprintf("%.2f", b.Noise), judged)...)
 	}

@@ -171,6 +171,34 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 }
 
+// A verdict is one without the send lag of either side, too.
+func TestSendLagInVerdicts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		without float64 // share of p90 of round-robin that is no lag
+		want    string
+	}{
+		"a fifth is lag":        {0.8, "cabrank against round-robin at 80/s: p90 lower by 4"},
+		"the difference is lag": {0.5, "cabrank against round-robin at 80/s: p90 43.1 ms and 82.5 ms (medians), with errors of 0.99 % and 0.49 %; no verdict, send lag may be the difference."},
+		"all of it is lag":      {0, "cabrank against round-robin at 80/s: p90 43.1 ms and 82.5 ms (medians), with errors of 0.99 % and 0.49 %; no verdict, send lag may be the difference."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := madeUp(t, decided())
+			r.Result.Claims = r.Result.Claims[:1]
+			for i := range r.Result.Blocks {
+				if b := &r.Result.Blocks[i]; b.Arm == "round-robin" {
+					b.Late = map[string]float64{"p90": tc.without * b.Figure("p90")}
+				}
+			}
+			if got := r.Document().Answer[0]; !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %s\nwant %s", got, tc.want)
+			}
+			if got := cellsOf(r.Result).cell(cellKey{"round-robin", "80/s"}, "p90"); got != "82.5 ms *" {
+				t.Errorf("in tables: %s", got)
+			}
+		})
+	}
+}
+
 // A page has what the issue lists, each in words, too.
 func TestRunPage(t *testing.T) {
 	o := decided()

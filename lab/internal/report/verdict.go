@@ -41,14 +41,47 @@ func toFront[T any](all []T, so func(T) bool) []T {
 //
 // A block that is marked, or missing, makes its pair unknown, and counts against every
 // statement: a verdict from the pairs that are left would be one on what suited.
+// So does send lag that may be the difference: a verdict is withheld if it would be another
+// one without the lag of either side.
 func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([]verdict, error) {
+	comparisons, err := compare(claims, a, b, asMeasured, asMeasured)
+	if err != nil {
+		return nil, err
+	}
+	first, err := compare(claims, a, b, (*result.Block).WithoutLag, asMeasured)
+	if err != nil {
+		return nil, err
+	}
+	second, err := compare(claims, a, b, asMeasured, (*result.Block).WithoutLag)
+	if err != nil {
+		return nil, err
+	}
+	var all []verdict
+	for i, c := range claims {
+		v := verdict{claim: c, comparison: comparisons[i], withheld: why(c.Figure)}
+		if of := v.comparison.Verdict; v.decided() && (of != first[i].Verdict || of != second[i].Verdict) {
+			v.withheld = "send lag may be the difference"
+		}
+		v.look(a, b)
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// reading takes a figure from a block: as it was measured, or without send lag.
+type reading func(b *result.Block, name string) float64
+
+func asMeasured(b *result.Block, name string) float64 { return b.Figure(name) }
+
+// compare judges all claims with the figures of both sides as they are read.
+func compare(claims []result.Claim, a, b cells, base, other reading) ([]stats.Comparison, error) {
 	var figures []stats.Figure
 	for _, c := range claims {
 		f := stats.Figure{Name: figureName(c.Figure), Margin: c.Margin}
 		for round := 1; round <= max(a.rounds(), b.rounds()); round++ {
 			f.Pairs = append(f.Pairs, stats.Pair{
-				Base:  judgedFigure(a.round(c.Base, c.Load, round), c.Figure),
-				Other: judgedFigure(b.round(c.Other, c.Load, round), c.Figure),
+				Base:  base.judged(a.round(c.Base, c.Load, round), c.Figure),
+				Other: other.judged(b.round(c.Other, c.Load, round), c.Figure),
 			})
 		}
 		figures = append(figures, f)
@@ -59,28 +92,18 @@ func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([
 		primary, figures = figures[0], figures[1:]
 	}
 	judgement, err := stats.Judge(primary, figures...)
-	if err != nil {
-		return nil, err
+	if err != nil || !decides {
+		return judgement.Secondary, err
 	}
-	comparisons := judgement.Secondary
-	if decides {
-		comparisons = append([]stats.Comparison{judgement.Primary}, comparisons...)
-	}
-	var all []verdict
-	for i, c := range claims {
-		v := verdict{claim: c, comparison: comparisons[i], withheld: why(c.Figure)}
-		v.look(a, b)
-		all = append(all, v)
-	}
-	return all, nil
+	return append([]stats.Comparison{judgement.Primary}, judgement.Secondary...), nil
 }
 
-// judgedFigure is the figure of a block as it counts for a verdict.
-func judgedFigure(b *result.Block, name string) float64 {
-	if b == nil || !b.JudgedOn(name) {
+// judged is the figure of a block as it counts for a verdict.
+func (read reading) judged(b *result.Block, name string) float64 {
+	if b == nil || !b.Judged() {
 		return stats.Unknown()
 	}
-	return b.Figure(name)
+	return read(b, name)
 }
 
 // look fills in what the blocks of both sides came to, and says no verdict if the errors

@@ -70,7 +70,7 @@ func (r *Run) judge(b Bar) Judgement {
 			continue
 		}
 		rounds++
-		if !ours.JudgedOn(b.Figure) {
+		if !ours.Judged() || ours.IsLate(b.Figure) {
 			j.Marked++
 		}
 		value, lowest := ours.good(b.Figure), ""

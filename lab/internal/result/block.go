@@ -1,7 +1,6 @@
 package result
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -40,9 +39,10 @@ type Block struct {
 	Noise float64 `json:"noise"`
 	// Marks says why the block is not judged. It is kept.
 	Marks []string `json:"marks,omitempty"`
-	// Late names the figures that are not judged: more than a tenth of them is send lag.
-	Late   []string `json:"late,omitempty"`
-	Events []Event  `json:"events,omitempty"`
+	// Late has the figures of which more than a tenth may be send lag, as they would be without
+	// it. A verdict has to hold for them, too.
+	Late   map[string]float64 `json:"late,omitempty"`
+	Events []Event            `json:"events,omitempty"`
 }
 
 // Process is what one process, with its children, has used while the load ran, its
@@ -93,25 +93,23 @@ type Event struct {
 // Judged reports whether the block counts for verdicts.
 func (b *Block) Judged() bool { return len(b.Marks) == 0 }
 
-// JudgedOn reports whether it counts for a verdict on a figure.
-func (b *Block) JudgedOn(figure string) bool {
-	return b.Judged() && !slices.Contains(b.Late, figure)
+// IsLate reports whether more than a tenth of a figure may be send lag.
+func (b *Block) IsLate(figure string) bool {
+	_, late := b.Late[figure]
+	return late
 }
 
-// Whole reports whether a block of the run counts for every claim and bar at its load.
-func (r *Run) Whole(b *Block) bool {
-	late := func(figure, load string) bool { return load == b.Load && !b.JudgedOn(figure) }
-	return b.Judged() &&
-		!slices.ContainsFunc(r.Claims, func(c Claim) bool { return late(c.Figure, c.Load) }) &&
-		!slices.ContainsFunc(r.Bars, func(o Bar) bool { return late(o.Figure, o.Load) })
-}
-
-// Unjudged says why the block is not judged, or on which figures; "" if it is on all.
-func (b *Block) Unjudged() string {
-	if len(b.Late) == 0 {
-		return strings.Join(b.Marks, "; ")
+// WithoutLag is a figure without the send lag that may be in it, where that is more than a
+// tenth; NaN if it may be all of it.
+func (b *Block) WithoutLag(name string) float64 {
+	switch v, late := b.Late[name]; {
+	case !late:
+		return b.Figure(name)
+	case v <= 0:
+		return math.NaN()
+	default:
+		return v
 	}
-	return strings.Join(append(slices.Clone(b.Marks), fmt.Sprintf("a tenth of %s is send lag", strings.Join(b.Late, ", "))), "; ")
 }
 
 // Figure returns a figure as package stats takes it: infinity if it is above every

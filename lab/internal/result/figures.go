@@ -115,7 +115,7 @@ func (f Info) Spare() float64 {
 // included, as it is in the CPU.
 func (b *Block) Measure(r *traffic.Record, workers int) {
 	b.Figures = map[string]float64{"errors": r.FailedShare(), "rate": r.PerSecond(), "connections": float64(r.Opened)}
-	b.Beyond, b.Late, b.Errors, b.Workers = nil, nil, errorsOf(r), nil
+	b.Beyond, b.Late, b.Errors, b.Workers = nil, map[string]float64{}, errorsOf(r), nil
 	if len(r.Workers) > 0 {
 		b.Workers = maps.Clone(r.Workers)
 		if max(workers, len(r.Workers)) > 1 {
@@ -147,7 +147,7 @@ func (b *Block) Against(r *traffic.Record, ideal *latency.Histogram) {
 	if ours, best := all.Quantile(0.99), ideal.Quantile(0.99); !ours.TooFew && !best.TooFew && best.Value > 0 {
 		b.Figures["over_ideal"] = float64(ours.Value) / float64(best.Value)
 		if r.LateAt(0.99, ours.Value) {
-			b.Late = append(b.Late, "over_ideal")
+			b.Late["over_ideal"] = float64(ours.Value-r.LagAt(0.99)) / float64(best.Value)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (b *Block) latencies(r *traffic.Record) {
 		}
 		b.Figures[f.Name] = q.Value.Seconds()
 		if r.LateAt(f.Share, q.Value) {
-			b.Late = append(b.Late, f.Name)
+			b.Late[f.Name] = (q.Value - r.LagAt(f.Share)).Seconds()
 		}
 	}
 }
@@ -276,8 +276,8 @@ const mostNoise = 0.2
 
 // Marks says why a block is not judged, or nothing: the generator was too busy, or late on
 // average, or others used the machine. busy is the share, 0 to 1, of the busiest core of a
-// generator, noise the cores that others used. Single figures that it was late for are in
-// Block.Late.
+// generator, noise the cores that others used. Figures that it may be late for are
+// in Block.Late.
 func Marks(r *traffic.Record, busy, noise float64) (marks []string) {
 	if limit := cmp.Or(traffic.TooBusy(busy), r.LateOnAverage()); limit != "" {
 		marks = append(marks, limit)

@@ -54,7 +54,7 @@ func (t *trial) there(l *scenario.Load, arms []int) (last, whole int) {
 			continue
 		}
 		last = max(last, b.Round)
-		if t.run.Whole(b) {
+		if b.Judged() {
 			judged[b.Round]++
 		}
 	}
