@@ -291,6 +291,7 @@ func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 	t.Helper()
 	head, keep, kept := *r, columnsOf(r), map[string][]byte{}
 	head.Blocks = []result.Block{}
+	head.Command = regexp.MustCompile(`--out \S+`).ReplaceAllString(head.Command, "--out "+r.Scenario) // a folder is nobody's business
 	text, err := json.MarshalIndent(head, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -311,6 +312,9 @@ func trimmed(t *testing.T, folder string, r *result.Run) map[string][]byte {
 			}
 		}
 		b.Figures = figures
+		for name, v := range b.Late {
+			b.Late[name] = rounded(v)
+		}
 		line, err := json.Marshal(b)
 		if err != nil {
 			t.Fatal(err)
