@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestCallersBehindNginx(t *testing.T) {
 			if err := os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls_per_key: 1}\n", proxies), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "8", "--config", config)
+			c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "8", "--drain-timeout", "1s", "--stop-timeout", "1s", "--config", config)
 			nginx := startNginx(t, c.Addr)
 			first, second := dialFrom(t, nginx, "127.0.0.2"), dialFrom(t, nginx, "127.0.0.3")
 			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
@@ -104,6 +105,10 @@ func startNginx(t *testing.T, to string) string {
 		path = harness.Built(t, "/usr/sbin/nginx", "scripts/install-deps.sh workers")
 	}
 	p := harness.StartProcess(t, nil, path, "-p", dir, "-c", file)
+	t.Cleanup(func() { // killed, it would leave its worker
+		p.Signal(syscall.SIGTERM)
+		p.ExitCode(harness.Patience)
+	})
 	p.Wait(harness.Patience, "nginx to listen", func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
