@@ -83,7 +83,7 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.listen, "listen", ":9000", "`HOST:PORT` where callers come in")
-	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler-moving.md)")
+	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler.md)")
 	for _, flag := range config.SocketFlags() {
 		if flag.Name == "path" {
 			flag.Help = "paths of the sockets (default " + defaultPath + ")"

@@ -57,7 +57,7 @@ func (f *socketServe) run(logTo io.Writer) error {
 	defer log.close()
 	s := &socketService{flags: f, log: log.Logger, failed: make(chan error, 4)}
 	if len(f.idle) > 0 {
-		s.log.Warn("keys of the file have no effect here: docs/juggler-moving.md", "keys", strings.Join(f.idle, " "))
+		s.log.Warn("keys of the file have no effect here: docs/juggler.md", "keys", strings.Join(f.idle, " "))
 	}
 	for _, warning := range config.UnknownVariables(os.Environ()) {
 		s.log.Warn("configuration", "warning", warning)

@@ -13,7 +13,7 @@ import (
 
 // What the documents promise of the time of a stop is what it can take: the numbers of
 // docs/kubernetes.md fit into the grace period that is given with them, Kubernetes' own
-// 30 s if none is, and README.md names the longest time with the defaults (R17).
+// 30 s if none is, and the page names the longest time with the defaults (R17).
 func TestDocumentedStopsFit(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {
@@ -37,14 +37,10 @@ func TestDocumentedStopsFit(t *testing.T) {
 	if len(pods) != 2 {
 		t.Errorf("%d pods, want 2", len(pods))
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	usual, longest := stopLimit(configOf(t), false)-7*time.Second, stopLimit(configOf(t), false)
 	promise := "at most " + strconv.Itoa(int(usual.Seconds())) + " s, or " + strconv.Itoa(int(longest.Seconds())) + " s"
-	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), promise) {
-		t.Errorf("README.md does not say %q", promise)
+	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), promise) {
+		t.Errorf("docs/kubernetes.md does not say %q", promise)
 	}
 }
 

@@ -52,7 +52,7 @@ func socketKeys() []Key {
 			Applies: ByReload, Help: "origins of pages that may connect (host: that of the port itself); none is callers that are no page",
 			kind: originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}}, field: func(c *Config) any { return &c.Socket.Origins }},
 		{Name: "socket.redis", Env: "CABRANK_REDIS", Arg: "ADDRESS", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket-redis.md); none: all is in one process",
+			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket.md); none: all is in one process",
 			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.Redis }},
 		{Name: "socket.redis_pubsub", Env: "CABRANK_REDIS_PUBSUB", Arg: "ADDRESS", Default: none,
 			Applies: ByUpgrade, Secret: true, Help: "where events are, if not at socket.redis, which has calls and results then",

@@ -92,7 +92,7 @@ func TestApartBroker(t *testing.T) {
 }
 
 // With TLS, certificates of its own on both sides, a database, and a user who may do no
-// more than docs/socket-redis.md says.
+// more than docs/socket.md says.
 func TestSecureBroker(t *testing.T) {
 	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestSecureBroker(t *testing.T) {
 func startSecure(t *testing.T) (server second, address string) {
 	t.Helper()
 	s, files := redisd.StartTLS(t)
-	addUser(t, s, "me", "socket-redis.md", "cabrank")
+	addUser(t, s, "me", "socket.md", "cabrank")
 	_, port, _ := strings.Cut(s.Address, ":")
 	return second{s}, fmt.Sprintf("rediss://me:secret@localhost:%s/1?cacert=%s&cert=%s&key=%s", port, files.CA, files.Cert, files.Key)
 }
