@@ -19,7 +19,7 @@ change or of two machines, or two loads. A folder means the result that is in it
 Blocks of two runs that have the same seeds are pairs, and there is a verdict from ten
 pairs on. Runs with other seeds, and loads, are shown without a verdict. Runs of other
 scenarios are refused, as are closed loops beside open ones. What two runs can tell, and
-what not: docs/lab-results.md.
+what not: docs/lab-run.md.
 
 --fail is how far B may be from A, such as 'p99<10%' or 'rate>-5%'. It is held by the whole
 interval of the verdict, so that it takes pairs; of two loads by the figures as they are.

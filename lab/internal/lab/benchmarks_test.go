@@ -141,7 +141,7 @@ func pageOf(t *testing.T, svgs map[string][]byte, run func(name string) *report.
 
 What whole runs of the lab's scenarios have shown. All of it is made from
 the runs in [bench/results](../bench/results), and a test holds that it is what they say. How they
-are measured is in [lab-method.md](lab-method.md), what figures mean in [lab-results.md](lab-results.md).
+are measured is in [lab-method.md](lab-method.md), what figures mean in [lab-run.md](lab-run.md).
 A star is on what is not judged: others used the machine meanwhile, or the callers were the limit.
 `)
 	for _, name := range scenario.Names() {

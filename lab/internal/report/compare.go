@@ -122,7 +122,7 @@ func (t Two) Document() Document {
 		Text: []string{"Medians of the blocks, A → B. They are shown, and not tested. With a star all of the blocks are marked and not judged."},
 	})
 	d.add(Section{Heading: "By load", Pictures: t.byLoad(), Text: []string{"Each point is the median of the blocks, and the bar beside it goes from the lowest to the highest."}})
-	d.add(Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-results.md what two runs can tell."}, Files: []File{{"The scenario of both", t.A.Text}}})
+	d.add(Section{Heading: "How it was measured", Text: []string{"docs/lab-method.md explains the method, docs/lab-run.md what two runs can tell."}, Files: []File{{"The scenario of both", t.A.Text}}})
 	return d
 }
 

@@ -235,7 +235,7 @@ func (r Run) method() Section {
 	}
 }
 
-const methodText = "In each round all arms ran once at each load, one at a time, in random order, with the same arrivals and service times. Latency counts from the moment a call was due in an open loop, from its start in a closed one; failed calls are not in it, and those that were not sent or not answered are in it with the age that they had reached. docs/lab-method.md explains the method, docs/lab-results.md this page."
+const methodText = "In each round all arms ran once at each load, one at a time, in random order, with the same arrivals and service times. Latency counts from the moment a call was due in an open loop, from its start in a closed one; failed calls are not in it, and those that were not sent or not answered are in it with the age that they had reached. docs/lab-method.md explains the method, docs/lab-run.md this page."
 
 func took(d time.Duration) string {
 	if d < time.Minute {
