@@ -158,9 +158,9 @@ func (p *progress) event(e admin.Event) {
 		}
 		p.lasting(text + "\n")
 	case e.LimitSeconds > 0: // what is promised stays to be read
-		p.lasting(stepText(e) + fmt.Sprintf(", at most %s\n", brief(time.Duration(e.LimitSeconds*float64(time.Second)))))
+		p.lasting(e.Text() + fmt.Sprintf(", at most %s\n", brief(time.Duration(e.LimitSeconds*float64(time.Second)))))
 	default:
-		p.passing(stepText(e))
+		p.passing(e.Text())
 	}
 }
 
@@ -169,7 +169,7 @@ func cutText(calls int) string {
 	if calls == 1 {
 		return "1 call was cut"
 	}
-	return plural(calls, "call") + " were cut"
+	return cli.Plural(calls, "call") + " were cut"
 }
 
 // lasting writes lines that stay.
@@ -202,23 +202,6 @@ func (p *progress) end() {
 		fmt.Fprintln(p.out)
 		p.open = false
 	}
-}
-
-// stepText is an event in words: "1/4 draining worker-2 (3 calls)".
-func stepText(e admin.Event) string {
-	var words []string
-	if e.Total > 0 {
-		words = append(words, fmt.Sprintf("%d/%d", e.Completed, e.Total))
-	}
-	for _, word := range []string{e.Step, e.Worker} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
-	if e.Note != "" {
-		words = append(words, "("+e.Note+")")
-	}
-	return strings.Join(words, " ")
 }
 
 // completeWorkers offers what can be drained, to shells that ask.

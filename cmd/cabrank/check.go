@@ -1,15 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cabrank/cabrank/internal/cli"
-	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/redislink"
+	"github.com/cabrank/cabrank/internal/service"
 )
 
 const checkHelp = `Check the configuration and print it: every value with the place it comes from.
@@ -32,13 +28,7 @@ func newCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cfg.UpstreamItself(cfg.Server.Addr(), localAddresses()); err != nil {
-				return cli.UsageError(err)
-			}
-			if err := redisAddresses(cfg); err != nil {
-				return cli.UsageError(err)
-			}
-			if err := checkPairs(cfg); err != nil {
+			if err := service.Check(cfg); err != nil {
 				return err
 			}
 			for _, warning := range cfg.Warnings {
@@ -49,30 +39,4 @@ func newCheckCommand() *cobra.Command {
 	}
 	given.addTo(cmd.Flags())
 	return cmd
-}
-
-// redisAddresses refuses the addresses of Redis that cabrank run would refuse, where it
-// uses them.
-func redisAddresses(cfg *config.Config) error {
-	if len(cfg.Socket.Paths) == 0 {
-		return nil
-	}
-	var faults config.Faults
-	refuse := func(key string, err error) {
-		origin, _ := cfg.Written(key)
-		faults = append(faults, config.Fault{Origin: origin, Key: key, What: strings.TrimPrefix(err.Error(), "redis: ")})
-	}
-	calls, events := cfg.Socket.Redis, cfg.Socket.RedisPubSub
-	if calls == "" && events != "" {
-		refuse("socket.redis_pubsub", errors.New("has an address of events, socket.redis has none of calls"))
-	}
-	for _, at := range []struct{ key, address string }{{"socket.redis", calls}, {"socket.redis_pubsub", events}} {
-		if _, err := redislink.ClientOption(at.address); err != nil && at.address != "" {
-			refuse(at.key, err)
-		}
-	}
-	if len(faults) == 0 {
-		return nil
-	}
-	return faults
 }

@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/demo"
@@ -64,5 +68,21 @@ func TestDemoRefusesArguments(t *testing.T) {
 		if status, _, stderr := runDemo(t, args...); status != cli.Usage || stderr == "" {
 			t.Errorf("cabrank demo %v: exit status %d, %q; want 2", args, status, stderr)
 		}
+	}
+}
+
+// A cabrank that refuses the call has answered.
+func TestUnreached(t *testing.T) {
+	for message, want := range map[string]bool{
+		"connection error: desc = \"transport: refused\"": true,
+		"cabrank: shutting down":                          false,
+	} {
+		err := fmt.Errorf("call 1: %w", status.Error(codes.Unavailable, message))
+		if got := unreached(err); got != want {
+			t.Errorf("%s: %v, want %v", message, got, want)
+		}
+	}
+	if unreached(status.Error(codes.Unknown, "")) || unreached(nil) {
+		t.Error("only UNAVAILABLE can mean that nobody is there")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/cabrank/cabrank/internal/service"
 	"github.com/cabrank/cabrank/internal/worker"
 )
 
@@ -21,7 +22,7 @@ func main() {
 	}
 	ctx := context.Background()
 	if len(os.Args) == 1 || os.Args[1] == "run" { // what serves
-		ctx = holdSignals(ctx)
+		ctx = service.HoldSignals(ctx)
 	}
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -54,7 +54,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cli.SetUsage(root, cli.HelpWidth(stdout))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		handover.Refuse(faultsOf(err)) // a successor that did not come to be one
+		handover.Refuse(config.Lines(err)) // a successor that did not come to be one
 	}
 	if err != nil && !cli.IsTold(err) {
 		cli.PrintError(stderr, "cabrank", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/service"
 )
 
 const socketCalleeHelp = `Answer the calls of test.echo, test.reverse, test.delay, test.nothing and test.count, which
@@ -92,10 +93,10 @@ func (f *socketCallee) check() error {
 // run answers calls until a signal comes.
 func (f *socketCallee) run(logTo io.Writer) error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, stopSignals()...)
+	signal.Notify(signals, cli.StopSignals()...)
 	defer signal.Stop(signals)
-	log := openLog(f.log, f.log.SlogLevel(), logTo)
-	defer log.close()
+	log := service.OpenLog(f.log, f.log.SlogLevel(), logTo)
+	defer log.Close()
 	c := callee.New(callee.Options{Redis: f.redis, Workers: f.workers, Log: log.Logger})
 	var options []callee.Option
 	if f.kept {
@@ -112,7 +113,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 		c.HandleCalls(uri, onStream(function), options...)
 	}
 	if err := c.Start(); err != nil {
-		return log.fail(err)
+		return log.Fail(err)
 	}
 	log.Info("taking calls", "workers", f.workers)
 	log.Info("stopping", "signal", (<-signals).String())
@@ -121,7 +122,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	defer cancel()
 	stopped := make(chan struct{})
 	defer close(stopped)
-	go hurry(signals, began, cancel, stopped) // ends with run
+	go cli.Hurry(signals, began, cancel, stopped) // ends with run
 	err := c.Shutdown(ctx)
 	answered := c.Stats().Answered
 	if err != nil {
@@ -130,20 +131,6 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	}
 	log.Info("stopped", "answered", answered, "took", time.Since(began).Round(time.Millisecond))
 	return nil
-}
-
-// hurry ends a stop early when another signal comes.
-func hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, stopped <-chan struct{}) {
-	for last := (echoes{began}); ; {
-		select {
-		case <-again:
-			if !last.isEcho(time.Now()) {
-				cancel()
-			}
-		case <-stopped:
-			return
-		}
-	}
 }
 
 func onStream(f broker.StreamFunction) callee.Handler {

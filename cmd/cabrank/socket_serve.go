@@ -4,22 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/config"
-	"github.com/cabrank/cabrank/internal/socket"
+	"github.com/cabrank/cabrank/internal/service"
 )
 
 const socketServeHelp = `Serve callers over WebSocket. With --redis, or CABRANK_REDIS, which keeps a password out of
 the list of processes, functions are those of callees at that Redis, and servers at one
 Redis have their channels together. Without it all is in one process, with nothing to
 install.
+
+It is a cabrank without workers: status, reload, upgrade and stop find it as they find one
+that has some, in CABRANK_CONTROL if that names a path.
 
 A signal asks to stop: nobody new comes in, sockets without a call leave spread over half
 of --drain-timeout, those with one when it is answered, all others at its end. A second
@@ -43,18 +46,14 @@ const defaultPath = "/ws"
 // socketServe is the flags of cabrank socket serve: those that are keys of cabrank run,
 // too, and its own.
 type socketServe struct {
-	given  flagValues
-	file   string
-	idle   []string // keys of the file that have no effect
-	socket config.Socket
+	given flagValues
+	file  string
+	idle  []string // keys of the file that have no effect
 
-	beyond          socket.Options
-	waiting         int64
-	listen          string
-	metrics, probes string
-	drain           time.Duration
-	testFunctions   bool
-	log             config.Log
+	asked                   service.SocketOptions
+	listen, metrics, probes string
+	drain                   time.Duration
+	log                     config.Log
 }
 
 func newSocketServeCommand() *cobra.Command {
@@ -69,10 +68,13 @@ func newSocketServeCommand() *cobra.Command {
 			if err := f.readOldFile(cmd.Flags()); err != nil {
 				return cli.UsageError(err)
 			}
-			if err := f.load(); err != nil {
-				return cli.UsageError(err)
+			if _, err := f.load(); err != nil {
+				return err
 			}
-			return f.run(cmd.ErrOrStderr())
+			return service.Run(cmd.Context(), service.Options{
+				Build: build(), Load: f.load, Log: func() config.Log { return f.log }, Sockets: f.asked,
+				Stdout: cmd.OutOrStdout(), Stderr: cmd.ErrOrStderr(),
+			})
 		},
 	}
 	f.addTo(cmd)
@@ -90,34 +92,60 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 		}
 		f.given.add(flags, flag)
 	}
-	flags.StringVar(&f.beyond.CloseURI, "close-uri", "", "`URI` that ends the socket of who calls it")
-	flags.BoolVar(&f.testFunctions, "test-functions", false, "answer test.echo, test.reverse, test.delay and test.nothing")
+	flags.StringVar(&f.asked.Beyond.CloseURI, "close-uri", "", "`URI` that ends the socket of who calls it")
+	flags.BoolVar(&f.asked.TestFunctions, "test-functions", false, "answer test.echo, test.reverse, test.delay and test.nothing")
 	flags.StringVar(&f.metrics, "metrics", "off", "`HOST:PORT` of the metrics page, or off")
 	flags.StringVar(&f.probes, "probes", "off", "`HOST:PORT` of the probes, or off")
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop may take")
-	flags.DurationVar(&f.beyond.ReadTimeout, "read-timeout", 30*time.Second, "how long a message may take to come in")
-	flags.DurationVar(&f.beyond.WriteTimeout, "write-timeout", 30*time.Second, "how long a caller may take to read what was sent")
-	flags.Int64Var(&f.beyond.WriteLimit, "write-limit", 0, "most `bytes` of a reply; 0: any")
-	flags.IntVar(&f.beyond.MaxSockets, "max-sockets", 100_000, "most sockets")
-	flags.IntVar(&f.beyond.HandshakesPerSecond, "max-handshakes", 1_000, "most new sockets in a second")
-	flags.IntVar(&f.beyond.MaxName, "max-name", 1_024, "most `bytes` of a URI or channel")
-	flags.Int64Var(&f.waiting, "waiting-total", 64<<20, "most `bytes` of calls that wait for a function")
+	flags.DurationVar(&f.asked.Beyond.ReadTimeout, "read-timeout", 30*time.Second, "how long a message may take to come in")
+	flags.DurationVar(&f.asked.Beyond.WriteTimeout, "write-timeout", 30*time.Second, "how long a caller may take to read what was sent")
+	flags.Int64Var(&f.asked.Beyond.WriteLimit, "write-limit", 0, "most `bytes` of a reply; 0: any")
+	flags.IntVar(&f.asked.Beyond.MaxSockets, "max-sockets", 100_000, "most sockets")
+	flags.IntVar(&f.asked.Beyond.HandshakesPerSecond, "max-handshakes", 1_000, "most new sockets in a second")
+	flags.IntVar(&f.asked.Beyond.MaxName, "max-name", 1_024, "most `bytes` of a URI or channel")
+	flags.Int64Var(&f.asked.WaitingBytes, "waiting-total", 64<<20, "most `bytes` of calls that wait for a function")
 	flags.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.log.Format, "log-format", "auto", "auto, text or json")
 }
 
-// load reads what is a key, and holds the other flags against what they may be.
-func (f *socketServe) load() (err error) {
-	if f.socket, err = config.LoadSocket(f.given, os.Environ()); err != nil {
-		return err
+// load makes a configuration without workers: keys from flags and variables, and the other
+// flags in the place of keys.
+func (f *socketServe) load() (*config.Config, error) {
+	cfg, err := config.LoadSocket(f.given, config.System())
+	if err == nil {
+		err = f.check(&cfg.Socket)
 	}
-	if len(f.socket.Paths) == 0 {
-		f.socket.Paths = []string{defaultPath}
+	if err != nil {
+		return nil, cli.UsageError(err)
 	}
+	if len(cfg.Socket.Paths) == 0 {
+		cfg.Socket.Paths = []string{defaultPath}
+	}
+	_, cfg.Server.Host, cfg.Server.Port = listener(f.listen)
+	cfg.Metrics.Enabled, cfg.Metrics.Host, cfg.Metrics.Port = listener(f.metrics)
+	cfg.Probes.Enabled, cfg.Probes.Host, cfg.Probes.Port = listener(f.probes)
+	cfg.Log, cfg.DrainTimeout = f.log, f.drain
+	cfg.Limits.Connections = f.asked.Beyond.MaxSockets/3*4 + 4 // sockets have three quarters
+	if len(f.idle) > 0 {
+		cfg.Warnings = append(cfg.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(f.idle, " "))
+	}
+	return cfg, nil
+}
+
+// listener is HOST:PORT, which was checked, or off.
+func listener(address string) (on bool, host string, port int) {
+	host, text, err := net.SplitHostPort(address)
+	port, _ = strconv.Atoi(text)
+	return err == nil, host, port
+}
+
+// check holds the flags that are no keys against what they may be.
+func (f *socketServe) check(socket *config.Socket) error {
+	beyond := f.asked.Beyond
 	for name, value := range map[string]int64{
-		"read-timeout": int64(f.beyond.ReadTimeout), "write-timeout": int64(f.beyond.WriteTimeout),
-		"max-sockets": int64(f.beyond.MaxSockets), "max-handshakes": int64(f.beyond.HandshakesPerSecond),
-		"max-name": int64(f.beyond.MaxName), "waiting-total": f.waiting,
+		"read-timeout": int64(beyond.ReadTimeout), "write-timeout": int64(beyond.WriteTimeout),
+		"max-sockets": int64(beyond.MaxSockets), "max-handshakes": int64(beyond.HandshakesPerSecond),
+		"max-name": int64(beyond.MaxName), "waiting-total": f.asked.WaitingBytes,
 	} {
 		if value <= 0 {
 			return fmt.Errorf("--%s must be above 0", name)
@@ -127,9 +155,9 @@ func (f *socketServe) load() (err error) {
 		return err
 	}
 	switch {
-	case f.socket.Redis == "" && f.socket.RedisPubSub != "":
+	case socket.Redis == "" && socket.RedisPubSub != "":
 		return errors.New("--redis-pubsub needs --redis, where calls are")
-	case f.socket.Redis != "" && f.testFunctions:
+	case socket.Redis != "" && f.asked.TestFunctions:
 		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	case f.drain < 0:
 		return errors.New("--drain-timeout must not be below 0")

@@ -115,7 +115,7 @@ func rollParts(roll *admin.RollStatus, on cli.Screen) []string {
 func troubles(s admin.Status, now time.Time, on cli.Screen) []string {
 	var lines []string
 	if roll := s.Roll; roll != nil && !roll.Running && roll.CallsCut > 0 {
-		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last %s cut %s%s", roll.Reason, plural(roll.CallsCut, "call"), ago(roll.Ended, now))))
+		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last %s cut %s%s", roll.Reason, cli.Plural(roll.CallsCut, "call"), ago(roll.Ended, now))))
 	}
 	if roll := s.Roll; roll != nil && !roll.Running && roll.Error != "" {
 		lines = append(lines, on.Paint(cli.Bad, fmt.Sprintf("the last %s stopped%s: %s", roll.Reason, ago(roll.Ended, now), roll.Error)))
@@ -176,7 +176,7 @@ func ghostText(n int) string {
 	if n == 1 {
 		return "1 ghost (a slot held for a caller who has gone)"
 	}
-	return plural(n, "ghost") + " (slots held for callers who have gone)"
+	return cli.Plural(n, "ghost") + " (slots held for callers who have gone)"
 }
 
 func upstreamTable(upstreams []admin.UpstreamStatus, now time.Time) table {
@@ -330,11 +330,4 @@ func counts(of map[string]int) string {
 		parts = append(parts, fmt.Sprintf("%d %s", of[name], name))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "0")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,6 +34,23 @@ type Event struct {
 	Faults []string `json:"faults,omitempty"` // of a configuration that was refused, one line each
 
 	misuse bool // the error is one of the request
+}
+
+// Text is the event in words: "1/4 draining worker-2 (3 calls)".
+func (e Event) Text() string {
+	var words []string
+	if e.Total > 0 {
+		words = append(words, fmt.Sprintf("%d/%d", e.Completed, e.Total))
+	}
+	for _, word := range []string{e.Step, e.Worker} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	if e.Note != "" {
+		words = append(words, "("+e.Note+")")
+	}
+	return strings.Join(words, " ")
 }
 
 // MisuseError says that a request makes no sense here: nothing was begun.

@@ -125,13 +125,21 @@ func isOfWorkers(key Key) bool {
 	return slices.ContainsFunc(socketWorkerKeys(), func(own Key) bool { return own.Name == key.Name })
 }
 
-// LoadSocket returns the settings of cabrank socket serve, of its flags and the
-// environment. Errors: Faults.
-func LoadSocket(given map[string]string, environ []string) (Socket, error) {
+// LoadSocket makes the configuration of cabrank socket serve, which runs no workers: of
+// sockets what its flags and variables say, else the defaults. Errors: Faults.
+func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
+	environ := parseEnviron(sources.Environ)
 	config := &Config{origins: map[string]Origin{}}
+	config.setDefaults(Keys(), sources.machine())
+	config.Workers.settle()
+	config.Workers.MinReady = 0 // of none
 	keys := sectionKeys(socketSection)
-	config.setDefaults(keys, machine{})
-	faults := config.apply(variableSettings(keys, parseEnviron(environ)))
+	for _, key := range Keys() {
+		if key.Name == "control" {
+			keys = append(keys, key)
+		}
+	}
+	faults := config.apply(variableSettings(keys, environ))
 	for _, flag := range SocketFlags() {
 		if argument, isGiven := given[flag.Name]; isGiven {
 			settings, _ := flag.settings(argument) // a fault is that of several keys
@@ -144,9 +152,10 @@ func LoadSocket(given map[string]string, environ []string) (Socket, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return Socket{}, faults
+		return nil, faults
 	}
-	return config.Socket, nil
+	config.Warnings = UnknownVariables(sources.Environ)
+	return config, nil
 }
 
 // sectionKeys returns the keys of a section, in the order of the table.

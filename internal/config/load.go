@@ -39,6 +39,10 @@ func System() Sources {
 	}
 }
 
+func (s Sources) machine() machine {
+	return machine{cpus: max(s.CPUs, 1), procs: max(s.Procs, 1)}
+}
+
 // DefaultFiles are tried in this order when no file is named; the second lets
 // a gruf-relay installation start unchanged.
 func DefaultFiles() []string { return []string{"cabrank.yml", "gruf-relay.yml"} }
@@ -101,7 +105,7 @@ func LoadLog(sources Sources) Log {
 // gather reads all sources. What is wrong in them is left as it was.
 func gather(sources Sources, environ map[string]string) (*Config, Faults) {
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(Keys(), machine{cpus: max(sources.CPUs, 1), procs: max(sources.Procs, 1)})
+	config.setDefaults(Keys(), sources.machine())
 	fromFile, faults := config.readFile(sources, environ)
 	faults = append(faults, config.apply(fromFile)...)
 	faults = append(faults, config.apply(variableSettings(Keys(), environ))...)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -83,4 +84,16 @@ func quote(text string) string {
 		return fmt.Sprintf("%q...", text[:maxQuoted])
 	}
 	return fmt.Sprintf("%q", text)
+}
+
+// Lines is what is wrong with a configuration or a command line, one line each.
+func Lines(err error) (lines []string) {
+	faults, ok := errors.AsType[Faults](err)
+	if !ok {
+		return strings.Split(err.Error(), "\n")
+	}
+	for _, fault := range faults {
+		lines = append(lines, fault.Error())
+	}
+	return lines
 }

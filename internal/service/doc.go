@@ -1,7 +1,6 @@
-// Package service is what a process is made of that serves callers: the parts that
-// cabrank run and cabrank socket serve have both, made from their configuration.
+// Package service is the running process: what `cabrank run` starts, joins and ends, and
+// `cabrank socket serve`, which has sockets alone.
 //
-// Start from Sockets: callers over WebSocket, and the broker that joins them.
-//
-// It opens no listener: who brings the requests has it.
+// Start from Run in service.go, which goes from top to bottom in the order in which things
+// happen: configuration, start or takeover, serving, reload and upgrade, drain, end.
 package service

@@ -21,6 +21,8 @@ const answerTime = 10 * time.Second
 type Limits struct {
 	Head      time.Duration // until a request's head has arrived
 	HeadBytes int           // of it, and 4 KiB more
+	// Alone says that nothing but the routes is served here, over HTTP/2 neither.
+	Alone bool
 
 	// Proxies are peers that say by x-forwarded-for whose a request is.
 	Proxies door.Proxies
@@ -69,9 +71,10 @@ func (s *HTTP1) Configure(l Limits) {
 // the other would have its goroutine run as long as they last, ahead of the shards'.
 func (s *HTTP1) server(l Limits) *http.Server {
 	server := &http.Server{
-		Handler:                      behind(l.Proxies, http.HandlerFunc(s.serve)),
+		Handler:                      behind(l.Proxies, s.handler(l.Alone)),
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            l.Head,
+		ReadTimeout:                  l.Head + answerTime, // else a body that never comes is waited for
 		WriteTimeout:                 answerTime,
 		MaxHeaderBytes:               l.HeadBytes,
 		ConnState:                    tell,
@@ -145,22 +148,29 @@ func tell(nc net.Conn, state http.ConnState) {
 // connKey finds the connection in the context of its requests.
 type connKey struct{}
 
-// serve is the handler of all requests.
-func (s *HTTP1) serve(w http.ResponseWriter, r *http.Request) {
-	r = unclaimed(r)
-	if handler := s.routes[r.URL.Path]; handler != nil {
-		handler.ServeHTTP(w, r)
-		return
-	}
-	if IsPage(r.Method, r.URL.Path) {
-		ServePage(w, r)
-		return
-	}
+// handler is that of all requests.
+func (s *HTTP1) handler(alone bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = unclaimed(r)
+		handler := s.routes[r.URL.Path]
+		switch {
+		case handler != nil:
+			handler.ServeHTTP(w, r)
+		case !alone && IsPage(r.Method, r.URL.Path):
+			ServePage(w, r)
+		default:
+			refuse(w, r, alone)
+		}
+	})
+}
+
+// refuse says what is served here to those who ask for something else.
+func refuse(w http.ResponseWriter, r *http.Request, alone bool) {
 	if v, ok := r.Context().Value(connKey{}).(visitor); ok {
 		v.Refused()
 	}
 	status, text := http.StatusHTTPVersionNotSupported, wrongProtocol
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if alone || strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		status, text = http.StatusNotFound, noSocket
 	}
 	w.Header().Set("Content-Type", textPlain)

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -71,12 +72,15 @@ func TestTokensAtTheDoor(t *testing.T) {
 	}
 	for _, request := range []string{ // that end otherwise
 		"GET /ws?token=" + good + " HTTP/1.1\r\nHost: a\r\n\r\n", "GET /other?token=" + good + " HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /ws?token=" + good + "&%zz HTTP/1.1\r\nHost: a\r\nBad Header: " + good + "\r\n\r\n", "BREW ws?token=" + good + " HTTP/9\r\n\r\n",
+		"GET /ws?token=" + good + "&%zz HTTP/1.1\r\nHost: a\r\nBad Header: " + good + "\r\n\r\n", "BREW /ws?token=" + good + " HTTP/1.1\r\nHost: a\r\n\r\n",
 		"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 9\r\nAuthorization: Bearer " + good + "\r\n\r\n",
 	} {
 		if said := raw(t, address, request); strings.Contains(said, good) || !strings.HasPrefix(said, "HTTP/1.1 4") {
 			t.Errorf("%.20s... is answered by %s", request, said)
 		}
+	}
+	if said := raw(t, address, "BREW ws?token="+good+" HTTP/9\r\n\r\n"); said != "" { // no HTTP/1, and no HTTP/2
+		t.Errorf("HTTP/9 is answered by %s", said)
 	}
 	if n := c.Metric("cabrank_sockets_refused_total", "reason", "token"); n != 9 {
 		t.Errorf("%v were refused", n)
@@ -99,7 +103,10 @@ func raw(t testing.TB, address, request string) string {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "" // the connection has ended
+	case err != nil:
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()

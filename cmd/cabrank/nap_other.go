@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "time"
-
-// nap returns nil: timers have to do.
-func nap() func(time.Duration) { return nil }

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/redislink"
+)
+
+// Check refuses what Run would refuse of a configuration before it opens a port: an upstream
+// that is its own port, an address of Redis, a certificate.
+func Check(cfg *config.Config) error {
+	if err := cfg.UpstreamItself(cfg.Server.Addr(), localAddresses()); err != nil {
+		return cli.UsageError(err)
+	}
+	if err := redisAddresses(cfg); err != nil {
+		return cli.UsageError(err)
+	}
+	if err := certs.Check(securePort(cfg)); err != nil {
+		return faulty(cfg, "tls", err)
+	}
+	if err := peer(cfg).Check(); err != nil {
+		return faulty(cfg, "upstream_tls", err)
+	}
+	return nil
+}
+
+// redisAddresses refuses the addresses of Redis that cabrank run would refuse, where it
+// uses them.
+func redisAddresses(cfg *config.Config) error {
+	if len(cfg.Socket.Paths) == 0 {
+		return nil
+	}
+	var faults config.Faults
+	refuse := func(key string, err error) {
+		origin, _ := cfg.Written(key)
+		faults = append(faults, config.Fault{Origin: origin, Key: key, What: strings.TrimPrefix(err.Error(), "redis: ")})
+	}
+	calls, events := cfg.Socket.Redis, cfg.Socket.RedisPubSub
+	if calls == "" && events != "" {
+		refuse("socket.redis_pubsub", errors.New("has an address of events, socket.redis has none of calls"))
+	}
+	for _, at := range []struct{ key, address string }{{"socket.redis", calls}, {"socket.redis_pubsub", events}} {
+		if _, err := redislink.ClientOption(at.address); err != nil && at.address != "" {
+			refuse(at.key, err)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return faults
+}

@@ -1,0 +1,82 @@
+package service
+
+import (
+	"io/fs"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+// As many connections are taken as fit beside the files that serve them, and
+// the operator is told when that is less than was asked for.
+func TestOpenable(t *testing.T) {
+	for _, test := range []struct {
+		wanted, workers, shards int
+		files                   uint64
+		taken                   int
+		told                    string // part of the line, empty: none
+	}{
+		{20_000, 4, 2, 0, 20_000, ""},
+		{20_000, 4, 2, math.MaxUint64, 20_000, ""},
+		{20_000, 4, 2, 20_096, 20_000, ""},
+		{20_000, 4, 2, 20_000, 19_904, ""},
+		{20_000, 4, 2, 1024, 928, "few connections can be taken"},
+		{20_000, 1000, 64, 1024, leastConnections, "few connections can be taken"},
+		{5, 4, 2, 50, 5, ""},
+	} {
+		var log strings.Builder
+		cfg := &config.Config{Shards: test.shards, Command: []string{"worker"}}
+		cfg.Limits.Connections, cfg.Workers.Count = test.wanted, test.workers
+		if got := openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))); got != test.taken {
+			t.Errorf("%+v: got %d", test, got)
+		}
+		if told := log.Len() > 0; told != (test.told != "") || !strings.Contains(log.String(), test.told) {
+			t.Errorf("%+v: log %q", test, log.String())
+		}
+	}
+	var log strings.Builder
+	cfg, err := config.Load(config.Sources{CPUs: 1, Environ: []string{"CABRANK_LIMITS_CONNECTIONS=20000"}, ReadFile: noFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	openable(cfg, 20_000, slog.New(slog.NewTextHandler(&log, nil)))
+	if !strings.Contains(log.String(), "fewer connections than configured") {
+		t.Errorf("what was asked for cannot be had, and the log says %q", log.String())
+	}
+	if openFiles() < 16 {
+		t.Errorf("%d files may be open", openFiles())
+	}
+}
+
+func noFile(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// A few descriptors are for others than callers, however few there are.
+func TestLastOfCallers(t *testing.T) {
+	for files, want := range map[uint64]int{0: 0, 10: 1, 64: 44, 20_000: 19_980, math.MaxUint64: 0} {
+		if got := lastOfCallers(files); got != want {
+			t.Errorf("%d files: got %d, want %d", files, got, want)
+		}
+	}
+}
+
+// All endpoints count that there may be at a time: workers, those of a roll, and
+// what names may stand for.
+func TestMostEndpoints(t *testing.T) {
+	command := []string{"worker"}
+	for _, test := range []struct {
+		cfg  config.Config
+		want int
+	}{
+		{config.Config{Command: command, Workers: config.Workers{Count: 4, MaxSurge: 1}}, 5},
+		{config.Config{Command: command, Workers: config.Workers{Count: 4, Max: 16, MaxSurge: 1}}, 17},
+		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Count: 4}}, 2},
+		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: config.Workers{Count: 4}}, 5 + 2*endpointsOfName},
+	} {
+		if got := mostEndpoints(&test.cfg); got != test.want {
+			t.Errorf("%+v: got %d, want %d", test.cfg, got, test.want)
+		}
+	}
+}

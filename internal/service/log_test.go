@@ -1,0 +1,101 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+)
+
+// Programs that read gruf-relay's log find the same keys.
+func TestJSONLog(t *testing.T) {
+	var out bytes.Buffer
+	log := newLogger(logFormat(config.Log{Format: "auto"}, &out), slog.LevelWarn, &out) // no terminal: json
+	log.Info("below the level")
+	log.Warn("seen", "worker", "worker-1")
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	if line["level"] != "WARN" || line["msg"] != "seen" || line["worker"] != "worker-1" || line["time"] == nil {
+		t.Errorf("got %v", line)
+	}
+}
+
+func TestTextLog(t *testing.T) {
+	var out bytes.Buffer
+	newLogger("text", slog.LevelDebug, &out).Debug("seen", "n", 1)
+	if !bytes.HasSuffix(out.Bytes(), []byte(" level=DEBUG msg=seen n=1\n")) {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+// Who looks at a terminal gets text, if nothing else was asked for; a file or a
+// pipe gets JSON.
+func TestAutoLogFormat(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	reader, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer pipe.Close()
+	for _, test := range []struct {
+		format string
+		out    *os.File
+		want   string
+	}{
+		{"auto", terminal, "text"}, {"auto", pipe, "json"}, {"json", terminal, "json"}, {"text", pipe, "text"},
+	} {
+		if got := logFormat(config.Log{Format: test.format}, test.out); got != test.want {
+			t.Errorf("%s into %s: got %s, want %s", test.format, test.out.Name(), got, test.want)
+		}
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	failure := errors.New("broken")
+	for want, err := range map[int]error{
+		cli.Done:   nil,
+		cli.Failed: failure,
+		cli.Usage:  fmt.Errorf("outside: %w", cli.UsageError(failure)),
+	} {
+		if got := cli.Status(err); got != want {
+			t.Errorf("%v: exit status %d, want %d", err, got, want)
+		}
+	}
+	if cli.UsageError(nil) != nil {
+		t.Error("a nil error became a fault")
+	}
+}
+
+// An error of several lines has the name of the program before each of them.
+func TestPrintError(t *testing.T) {
+	var out bytes.Buffer
+	cli.PrintError(&out, "cabrank", errors.New("first\nsecond\n")) //nolint:revive // what other packages return may end so
+	if got, want := out.String(), "cabrank: first\ncabrank: second\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Durations have their unit in both forms of the log.
+func TestLogSpellsDurations(t *testing.T) {
+	for format, want := range map[string]string{"json": `,"after":"1.5s"}`, "text": " after=1.5s"} {
+		var out bytes.Buffer
+		newLogger(format, slog.LevelInfo, &out).Info("ready", "after", 1500*time.Millisecond)
+		if !bytes.HasSuffix(out.Bytes(), []byte(want+"\n")) {
+			t.Errorf("%s: got %q, want it to end with %q", format, out.String(), want)
+		}
+	}
+}

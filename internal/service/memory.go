@@ -1,0 +1,108 @@
+package service
+
+import (
+	"io/fs"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/cgroup"
+)
+
+const (
+	// memoryLook is how often the memory of the container is looked at.
+	memoryLook = time.Second
+	// memoryApart is which part of the container is nobody's: what comes between two
+	// looks, and what the kernel counts late.
+	memoryApart = 20
+	// ownMemory is what this process takes without callers: the runtime, metrics,
+	// buffers of shards.
+	ownMemory = 16 << 20
+	// leastOwn is the least limit that the collector is given, however little there
+	// is: below it would do nothing but collect.
+	leastOwn = ownMemory + 8<<20
+	// liveShare is how much of the memory beyond that callers may take: three parts of
+	// live memory to each of garbage, so that the collector need not run all the time.
+	liveNumerator, liveDenominator = 2, 3
+)
+
+// container has this process keep within the memory of its control group: what is
+// left there beside the workers bounds the collector (as GOMEMLIMIT does) and what
+// callers may take. Without a limit nothing is done.
+//
+// Concurrency: belongs to the goroutine of run, after the first look.
+type container struct {
+	root   fs.FS
+	groups *cgroup.Self
+	log    *slog.Logger
+	given  int64 // GOMEMLIMIT of the environment, math.MaxInt64: none
+
+	limitOwn  func(bytes int64)
+	limitUse  func(bytes int64)
+	others    int64 // used by others at the last look
+	own       int64 // the limit in force, 0: none
+	toldLimit int64
+}
+
+func newContainer(root fs.FS, log *slog.Logger, limitUse func(int64)) *container {
+	return &container{
+		root: root, groups: cgroup.Find(root), log: log,
+		given:    debug.SetMemoryLimit(-1),
+		limitOwn: func(bytes int64) { debug.SetMemoryLimit(bytes) },
+		limitUse: limitUse,
+	}
+}
+
+// run looks again and again until quit is closed.
+func (c *container) run(quit <-chan struct{}) {
+	tick := time.NewTicker(memoryLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.look()
+		case <-quit:
+			return
+		}
+	}
+}
+
+// look reads what others use and sets the limits by what that leaves.
+func (c *container) look() {
+	group, limited := c.groups.Memory()
+	if !limited {
+		return
+	}
+	own, known := cgroup.OwnMemory(c.root)
+	if !known {
+		return
+	}
+	others := max(group.Used-own, 0)
+	left := group.Limit - group.Limit/memoryApart - max(others, c.others)
+	c.others = others
+	c.set(min(max(left, leastOwn), c.given), group)
+}
+
+func (c *container) set(own int64, group cgroup.Memory) {
+	if own == c.own {
+		return
+	}
+	c.own = own
+	if c.given == math.MaxInt64 {
+		c.limitOwn(own)
+	}
+	use := (own - ownMemory) / liveDenominator * liveNumerator
+	c.limitUse(use)
+	c.tell(own, use, group)
+}
+
+// tell says once what the limit of the container makes of the others, and again if
+// that changes.
+func (c *container) tell(own, use int64, group cgroup.Memory) {
+	if group.Limit == c.toldLimit {
+		return
+	}
+	c.toldLimit = group.Limit
+	c.log.Info("keeping within the memory of the container", "limit", group.Limit, "own", own, "callers", use)
+}

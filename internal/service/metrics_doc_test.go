@@ -1,0 +1,127 @@
+package service
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/scale"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// docs/metrics.md explains every metric and every fixed value of a label: what
+// an alert is made of must be found by a search.
+func TestMetricsAreDocumented(t *testing.T) {
+	document, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	house := relay.New(relay.Options{Shards: 1, QueueTimeout: time.Second, BufferTotal: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(house.Close)
+	names := metricNames(t, house)
+	for reason := range house.Stats().Refusals {
+		names = append(names, reason)
+	}
+	for _, reasons := range []map[string]uint64{house.Stats().Retries, house.Stats().RetriesDenied, house.Stats().Hedges} {
+		for reason := range reasons {
+			names = append(names, reason)
+		}
+	}
+	for reason := range house.Stats().Partings["caller"] {
+		names = append(names, reason)
+	}
+	for decision := range house.Decisions() {
+		names = append(names, decision)
+	}
+	for _, cause := range worker.Causes() {
+		names = append(names, cause.String())
+	}
+	for _, reason := range worker.Reasons() {
+		names = append(names, reason.String())
+	}
+	for _, reason := range scale.Reasons()[scale.Enough+1:] {
+		names = append(names, reason.String())
+	}
+	names = append(names, upstreamStates()...)
+	names = append(names, "answered", "empty", "failed") // results of lookups
+	for _, name := range append(names, stateNames()...) {
+		if !strings.Contains(string(document), "\n| `"+name+"` |") {
+			t.Errorf("docs/metrics.md has no row for %q", name)
+		}
+	}
+}
+
+// metricNames returns the names of cabrank's own metrics, from the page.
+func metricNames(t *testing.T, house *relay.Relay) []string {
+	t.Helper()
+	slots := func() []admin.SlotSample { return []admin.SlotSample{{Worker: "worker-1"}} }
+	ranked := func() admin.RankSample {
+		return admin.RankSample{Lanes: []admin.LaneSample{{Lane: "default"}}, Decisions: house.Decisions()}
+	}
+	workers := func() []admin.WorkerSample {
+		return []admin.WorkerSample{{Worker: "worker-1", State: "ready", Restarts: map[string]uint64{"exit": 1}, Retired: map[string]uint64{"roll": 1}}}
+	}
+	upstreams := func() []admin.UpstreamSample { return []admin.UpstreamSample{{Worker: "10.0.0.1:1", State: "ready"}} }
+	lookups := func() []admin.LookupSample {
+		return []admin.LookupSample{{Name: "dns:w:1", Addresses: 1, Results: map[string]uint64{"answered": 1}}}
+	}
+	scaled := func() admin.ScaleSample {
+		return admin.ScaleSample{Adapts: true, Decisions: map[string]uint64{"load": 1}}
+	}
+	calls := func() relay.Stats {
+		stats := house.Stats()
+		stats.Methods = append(stats.Methods, relay.MethodStats{
+			Method: "/a.B/C", Codes: map[string]uint64{"OK": 1},
+			Seconds: relay.Histogram{Counts: []uint64{1}}, Wait: relay.Histogram{Counts: []uint64{1}},
+			Work: relay.Histogram{Counts: []uint64{1}},
+		})
+		return stats
+	}
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := admin.ServeMetrics(on, "/metrics",
+		admin.Sources{
+			States: stateNames(), Calls: calls, QueueLength: house.Waiting, Slots: slots, Rank: ranked, Workers: workers,
+			UpstreamStates: upstreamStates(), Upstreams: upstreams, Lookups: lookups, Scale: scaled,
+			LinesDropped: func() map[string]uint64 { return map[string]uint64{"log": 1} },
+		},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	answer, err := http.Get("http://" + server.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (cabrank_\w+) `).FindAllSubmatch(page, -1) {
+		names = append(names, string(m[1]))
+	}
+	if len(slices.Compact(names)) != 37 {
+		t.Fatalf("metrics on the page: %v, want 37", names)
+	}
+	return names
+}

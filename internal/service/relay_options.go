@@ -1,0 +1,183 @@
+package service
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/web"
+)
+
+// replayTotal bounds the request bytes that the process keeps for replays (R3).
+const replayTotal = 16 << 20
+
+func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
+	fewest, most := slotBounds(cfg.Workers)
+	texts, trusted := cfg.RefusalTexts()
+	return relay.Options{
+		SlotsMin:     fewest,
+		SlotsMax:     most,
+		Shards:       cfg.Shards,
+		QueueLength:  cfg.Queue.Length,
+		QueueTimeout: cfg.Queue.Timeout,
+		CallTimeout:  cfg.Server.ProxyTimeout,
+		MinReady:     cfg.Workers.MinReady,
+		Refusals:     texts,
+		TrustTexts:   trusted,
+		ReplayBytes:  int(cfg.ReplayBytes),
+		ReplayTotal:  replayTotal,
+		BufferTotal:  int64(cfg.BufferTotal),
+		AbsorbBytes:  int(cfg.AbsorbBytes),
+		StallTimeout: cfg.StallTimeout,
+		HangTimeout:  cfg.HangTimeout,
+		HeaderList:   uint32(cfg.MaxHeaderList),
+		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
+		Resets:       cfg.Limits.ResetsPerSecond,
+		KeepAlive:    cfg.Limits.KeepAlive,
+		Keys:         relayKeys(cfg),
+		Lanes:        relayLanes(cfg),
+		BalanceKey:   cfg.BalanceKey,
+		MaxHops:      cfg.MaxHops,
+		Explain:      cfg.Explain,
+		Proxies:      cfg.ProxyPrefixes(),
+		Limits: relay.Limits{
+			Connections: openable(cfg, openFiles(), log),
+			Descriptors: lastOfCallers(openFiles()),
+			Handshake:   cfg.Limits.HandshakeTimeout,
+			Header:      cfg.Limits.HeaderTimeout,
+			Window:      int32(cfg.Limits.Window),
+			MaxWindow:   int32(cfg.Limits.MaxWindow),
+			Buffer:      int(cfg.Limits.Buffer),
+			Frame:       uint32(cfg.Limits.FrameSize),
+			Idle:        cfg.Limits.IdleTimeout,
+			Age:         cfg.Limits.ConnectionAge,
+		},
+		Methods:     methodRules(cfg.Methods),
+		RetryBudget: relay.RetryBudget{Ratio: cfg.RetryBudget.Ratio, PerSecond: cfg.RetryBudget.PerSecond},
+		Rank:        rankOptions(cfg),
+		OnCancel:    onCancel(cfg.CancelledSlots()),
+		Log:         log,
+		Random:      rand.Float64,
+		Nap:         nap(),
+	}
+}
+
+// webLimits are those of callers that speak HTTP/1.
+func webLimits(cfg *config.Config) web.Limits {
+	return web.Limits{Head: cfg.Limits.HandshakeTimeout, HeadBytes: int(cfg.MaxHeaderList), Alone: socketsAlone(cfg), Proxies: cfg.ProxyPrefixes()}
+}
+
+// pageOverHTTP2 has the page at / served to who asks for it over HTTP/2. The request is
+// read to its end first: whoever sends more behind an answer is reset.
+func pageOverHTTP2(log *slog.Logger) func(relay.Head) func(*relay.Exchange) {
+	page := &web.Server{Log: log, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			web.ServePage(w, r)
+		}
+	})}
+	return func(head relay.Head) func(*relay.Exchange) {
+		path, _, _ := bytes.Cut(head.Path, []byte("?"))
+		if !web.IsPage(string(head.Method), string(path)) {
+			return nil
+		}
+		return func(x *relay.Exchange) { page.Serve(x) }
+	}
+}
+
+func methodRules(from []config.MethodRule) []relay.MethodRule {
+	rules := make([]relay.MethodRule, len(from))
+	for i, rule := range from {
+		rules[i] = relay.MethodRule{
+			Pattern: rule.Pattern, Idempotent: rule.Idempotent, Retries: rule.Retries,
+			HedgeAfter: rule.HedgeAfter, HedgeAuto: rule.HedgeAuto,
+			OnCancel: onCancel(rule.OnCancel),
+		}
+		for _, name := range rule.RetryOn {
+			if code, known := grpcwire.CodeNamed(name); known {
+				rules[i].RetryOn = append(rules[i].RetryOn, code)
+			}
+		}
+	}
+	return rules
+}
+
+// rankOptions translates the settings of the rank but for the lanes, of which
+// the relay has a part; config has checked their words.
+func rankOptions(cfg *config.Config) rank.Options {
+	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
+	o.Balance, _ = rank.ParseBalance(cfg.Balance)
+	if !cfg.Queue.Shed {
+		o.Admit = rank.BoundedLength
+	}
+	if !cfg.Queue.NewestFirst {
+		o.Order = rank.FIFO
+	}
+	return o
+}
+
+// slotBounds returns between what the slots of an endpoint adapt; 0 and 0 if
+// they are fixed.
+func slotBounds(w config.Workers) (fewest, most int) {
+	if !w.AutoSlots {
+		return 0, 0
+	}
+	return w.SlotsMin, w.SlotsMax
+}
+
+// onCancel translates what becomes of the slot of a call that is cancelled; 0
+// for no word.
+func onCancel(word string) rank.OnCancel {
+	switch word {
+	case "hold":
+		return rank.Hold
+	case "free":
+		return rank.Free
+	case "finish":
+		return rank.Finish
+	default:
+		return 0
+	}
+}
+
+// relayKeys says how callers are told apart and what each may do.
+func relayKeys(cfg *config.Config) relay.Keys {
+	return relay.Keys{
+		By:         keySource(cfg.Fair.Key.By),
+		Metadata:   cfg.Fair.Key.Name,
+		Weights:    cfg.Fair.Weights,
+		Rate:       cfg.Limits.RatePerKey,
+		Burst:      cfg.Limits.KeyBurst(),
+		Concurrent: cfg.Limits.CallsPerKey,
+	}
+}
+
+func keySource(by string) relay.KeySource {
+	switch by {
+	case "peer":
+		return relay.ByPeer
+	case "authority":
+		return relay.ByAuthority
+	case "metadata":
+		return relay.ByMetadata
+	default:
+		return relay.ByNothing
+	}
+}
+
+func relayLanes(cfg *config.Config) []relay.Lane {
+	lanes := make([]relay.Lane, len(cfg.Lanes))
+	for i, rule := range cfg.Lanes {
+		lanes[i] = relay.Lane{
+			LaneOptions: rank.LaneOptions{Name: rule.Name, Priority: rule.Priority, Reserve: rule.Reserve},
+			Methods:     rule.Methods,
+			Keys:        rule.Keys,
+		}
+	}
+	return lanes
+}

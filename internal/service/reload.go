@@ -1,0 +1,236 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// errNoReload is why a service that was given no way to read its configuration
+// again keeps the one that it has.
+var errNoReload = errors.New("the configuration cannot be read again")
+
+// errUpgrading is why nothing is reloaded during an upgrade: the new process has read
+// the configuration already, and would take over without what has changed since.
+var errUpgrading = errors.New("an upgrade is under way, try again when it is over")
+
+// origin is where the configuration of a service comes from, and comes from
+// again when it is reloaded.
+type origin struct {
+	load  func() (*config.Config, error) // from the same flags, variables and file as at the start
+	level *slog.LevelVar                 // of the log
+}
+
+// settings are the configuration of a service as it changes. What it was started
+// with is service.cfg, and holds for all that only an upgrade changes.
+type settings struct {
+	origin origin
+
+	mu    sync.Mutex                    // one reload at a time; guards what follows
+	holds atomic.Pointer[config.Config] // since the last reload; nil: none yet. Read from anywhere
+	wears *config.Config                // what workers were started with that began with the last roll; nil: as the service
+
+	grown atomic.Bool // after an upgrade: the old process is gone, and all workers are wanted
+}
+
+// current returns the configuration that holds now.
+func (s *service) current() *config.Config {
+	if holds := s.settings.holds.Load(); holds != nil {
+		return holds
+	}
+	return s.cfg
+}
+
+// reload reads the configuration again and takes what can be taken while calls
+// run. It tells what else has changed, by what makes that hold.
+//
+// No connection ends and no call fails for it. If anything is wrong with any of
+// it, the error is an *admin.FaultsError and nothing has changed.
+func (s *service) reload() (admin.Reload, error) {
+	s.settings.mu.Lock()
+	defer s.settings.mu.Unlock()
+	if s.upgrades.underWay() {
+		return admin.Reload{}, errUpgrading
+	}
+	loaded, merged, err := s.reread()
+	if err == nil {
+		err = s.othersUpstream(merged)
+	}
+	if err != nil {
+		return admin.Reload{}, refusal(err)
+	}
+	before := s.current()
+	if err := s.apply(merged); err != nil {
+		return admin.Reload{}, refusal(err)
+	}
+	s.settings.holds.Store(merged)
+	s.scaleAsChanged(before, merged)
+	return s.found(before, loaded), nil
+}
+
+// reread returns the configuration as it is written now, and as it can hold.
+func (s *service) reread() (loaded, merged *config.Config, err error) {
+	if s.settings.origin.load == nil {
+		return nil, nil, errNoReload
+	}
+	if loaded, err = s.settings.origin.load(); err != nil {
+		return nil, nil, err
+	}
+	merged, err = config.Merge(s.current(), loaded)
+	return loaded, merged, err
+}
+
+// fileThere is an error if the file that this process has read, if any, has gone. A
+// new process would find none, take all defaults, and then the calls. What is in
+// the file is for that process to judge, which may know more keys.
+func fileThere(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := os.Stat(name); err != nil {
+		return fmt.Errorf("the configuration has gone, a new cabrank would begin with the defaults: %w", err)
+	}
+	return nil
+}
+
+// refusal puts the faults of a configuration into the form that the control tells.
+func refusal(err error) error {
+	return &admin.FaultsError{Reason: "configuration refused, nothing has changed", Faults: config.Lines(err)}
+}
+
+// maxFaultLines bounds what one refused file adds to the log.
+const maxFaultLines = 20
+
+// logRefusal logs why a configuration was refused, and returns the first reason.
+func (s *service) logRefusal(err error) (first string) {
+	faults := []string{err.Error()}
+	if refused, ok := errors.AsType[*admin.FaultsError](err); ok && len(refused.Faults) > 0 {
+		faults = refused.Faults
+	}
+	for _, fault := range faults[:min(len(faults), maxFaultLines)] {
+		s.log.Error("configuration refused, nothing has changed", "error", fault, "faults", len(faults))
+	}
+	return faults[0]
+}
+
+// apply has all parts go by a configuration, with those first that can refuse it.
+func (s *service) apply(cfg *config.Config) error {
+	var secured relay.Options
+	if err := s.secure(cfg, &secured); err != nil {
+		return err
+	}
+	if err := s.readKeys(cfg); err != nil {
+		return err
+	}
+	if err := s.peers.Replace(peer(cfg)); err != nil {
+		s.log.Warn("certificates for upstreams cannot be used: those of before stay", "error", err)
+	}
+	if s.workers != nil {
+		if err := s.workers.Configure(s.workerSettings(cfg)); err != nil {
+			return err
+		}
+	}
+	if err := s.upstreams.Replace(cfg.Upstreams); err != nil {
+		return err
+	}
+	s.upstreams.Configure(discover.Times{
+		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+	})
+	log := s.log
+	if cfg.Limits.Connections == s.current().Limits.Connections {
+		log = slog.New(slog.DiscardHandler) // that there are too few files for them was told at the start
+	}
+	options := relayOptions(cfg, log)
+	options.MinReady = s.fewest(options.MinReady)
+	options.TLS, options.ClearText, options.Identity = secured.TLS, secured.ClearText, secured.Identity
+	s.relay.Reconfigure(options)
+	s.http1.Configure(webLimits(cfg))
+	if s.sockets != nil {
+		s.sockets.Configure(cfg.Socket)
+	}
+	s.boundSockets()
+	if s.access != nil {
+		s.access.log.Choose(accessChoice(cfg.AccessLog))
+	}
+	if s.settings.origin.level != nil {
+		s.settings.origin.level.Set(cfg.Log.SlogLevel())
+	}
+	return nil
+}
+
+// workerSettings are the settings of workers by a configuration, as far as the
+// supervisor does not have them from somewhere else.
+func (s *service) workerSettings(cfg *config.Config) worker.Options {
+	options := s.workerOptions(cfg)
+	options.MinReady = s.fewest(options.MinReady)
+	if s.fewer() && options.MaxSurge == 0 {
+		options.MinReady = min(options.MinReady, s.firstWorkers-1) // one of them goes first
+	}
+	return options
+}
+
+// scaleAsChanged asks for another number of workers if another one is configured.
+// One that was asked for by cabrank scale stays otherwise. A number that adapts
+// moves between its bounds by itself.
+func (s *service) scaleAsChanged(before, now *config.Config) {
+	if s.workers == nil {
+		return
+	}
+	s.autoscale.configure(now.Workers)
+	same := before.Workers.Count == now.Workers.Count && before.Workers.AutoCount == now.Workers.AutoCount
+	if same || now.Workers.AutoCount {
+		return
+	}
+	if err := s.workers.Scale(now.Workers.Count); err != nil {
+		s.log.Warn("the number of workers does not change", "workers", now.Workers.Count, "error", err)
+	}
+}
+
+// found tells what a reload has found, and logs it with the values.
+func (s *service) found(before, loaded *config.Config) admin.Reload {
+	worn := s.settings.wears
+	if worn == nil {
+		worn = s.cfg
+	}
+	for _, warning := range loaded.Warnings {
+		s.log.Warn("configuration", "warning", warning)
+	}
+	changes := config.Diff(before, loaded)
+	applied, restart, upgrade := changes.By(config.ByReload), config.Diff(worn, loaded).By(config.ByRestart), changes.By(config.ByUpgrade)
+	for _, change := range slices.Concat(applied, restart, upgrade) {
+		s.log.Info("configuration changed", "key", change.Key, "old", change.Old, "new", change.New, "holds", holdsWith(change.Applies))
+	}
+	return admin.Reload{
+		Applied: keysOf(applied), NeedsRestart: keysOf(restart), NeedsUpgrade: keysOf(upgrade),
+		Warnings: loaded.Warnings,
+	}
+}
+
+// holdsWith says when a change holds.
+func holdsWith(a config.Applies) string {
+	if a == config.ByReload {
+		return "now"
+	}
+	return "with cabrank " + a.String()
+}
+
+// keysOf names keys; no keys are an empty list and not nothing, for JSON.
+func keysOf(changes config.Changes) []string { return append([]string{}, changes.Keys()...) }
+
+// rolled notes that all workers were started by a configuration: what a reload
+// finds from now on is compared with that.
+func (s *service) rolled(with *config.Config) {
+	s.settings.mu.Lock()
+	defer s.settings.mu.Unlock()
+	s.settings.wears = with
+}

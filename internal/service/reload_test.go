@@ -1,0 +1,235 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/web"
+)
+
+// reloadable is a service without workers whose configuration file is a text that
+// a test changes.
+type reloadable struct {
+	*service
+	t    *testing.T
+	file string // empty: there is none
+	log  bytes.Buffer
+}
+
+func newReloadable(t *testing.T, file string, args ...string) *reloadable {
+	t.Helper()
+	r := &reloadable{t: t, file: file}
+	level := new(slog.LevelVar)
+	load := func() (*config.Config, error) {
+		return config.Load(config.Sources{CPUs: 2, Procs: 2, Command: args, ReadFile: func(name string) ([]byte, error) {
+			if r.file == "" || name != "cabrank.yml" {
+				return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+			}
+			return []byte(r.file), nil
+		}})
+	}
+	cfg, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.service = &service{cfg: cfg, log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: level})), settings: settings{origin: origin{load, level}}, orders: newOrders(nil)}
+	r.relay, r.http1 = relay.New(relayOptions(cfg, r.service.log)), web.NewHTTP1(webLimits(cfg), nil, r.service.log)
+	t.Cleanup(r.relay.Close)
+	t.Cleanup(r.http1.Close)
+	if err := r.makeUpstreams(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *reloadable) want(file, applied, restart, upgrade string) {
+	r.t.Helper()
+	r.file = file
+	found, err := r.reload()
+	if err != nil {
+		r.t.Fatalf("%q: %v", file, err)
+	}
+	for _, list := range []struct {
+		name, want string
+		got        []string
+	}{{"applied", applied, found.Applied}, {"needs restart", restart, found.NeedsRestart}, {"needs upgrade", upgrade, found.NeedsUpgrade}} {
+		if got := strings.Join(list.got, " "); got != list.want || list.got == nil {
+			r.t.Errorf("%q: %s is %q, want %q", file, list.name, got, list.want)
+		}
+	}
+}
+
+func (r *reloadable) refused(file string, want ...string) {
+	r.t.Helper()
+	r.file = file
+	before := r.current()
+	_, err := r.reload()
+	refused, ok := errors.AsType[*admin.FaultsError](err)
+	if !ok || strings.Join(refused.Faults, "\n") != strings.Join(want, "\n") {
+		r.t.Errorf("%q: got %#v", file, err)
+	}
+	if r.current() != before {
+		r.t.Errorf("%q: refused, and something has changed", file)
+	}
+}
+
+// A reload takes what it can and names the rest, until a roll has taken that; what
+// is changed back needs nothing any more.
+func TestReloadNamesWhatHasChanged(t *testing.T) {
+	const start = "upstreams: [127.0.0.1:1]\nworkers.command: [ruby, w.rb]\n"
+	r := newReloadable(t, start)
+	r.want(start, "", "", "")
+	r.want(start+"queue.length: 5\nlog.level: debug\nshards: 1\nworkers.env: {A: s3cret}\n", "queue.length log.level", "workers.env[A]", "shards")
+	if now := r.current(); now.Queue.Length != 5 || now.Shards != 2 || r.cfg.Queue.Length != 1000 {
+		t.Errorf("now %+v", now)
+	}
+	if !r.service.log.Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("the level of the log has not changed")
+	}
+	text := r.log.String()
+	if !strings.Contains(text, `key=queue.length old=1000 new=5 holds=now`) || !strings.Contains(text, `key=shards old=2 new=1 holds="with cabrank upgrade"`) || strings.Contains(text, "s3cret") {
+		t.Errorf("the log has\n%s", text)
+	}
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "log.level", "workers.env[A]", "")
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\nfair: {key: 'metadata:x-tenant', weights: {a: 2}}\n", "fair.key fair.weights", "workers.env[A]", "")
+	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "fair.key fair.weights", "workers.env[A]", "")
+	r.rolled(r.current())
+	r.want(start+"workers.env: {A: s3cret}\n", "queue.length", "", "")
+	r.want("upstreams: [127.0.0.1:2, 127.0.0.1:3]\nworkers.command: [ruby, w.rb]\n", "upstreams", "workers.env[A]", "")
+}
+
+// Nothing changes if anything is wrong, and every fault is told.
+func TestReloadRefusesWhatIsWrong(t *testing.T) {
+	const start = "upstreams: [127.0.0.1:1]\nslots: 2\n"
+	r := newReloadable(t, start)
+	r.refused("queue.length: x\nlog.level: debug\nqueue.lengt: 2\n", "cabrank.yml:3: queue.lengt: unknown key; did you mean queue.length?",
+		`cabrank.yml:1: queue.length: "x" is not a whole number; allowed: 0 to 1000000`)
+	r.refused("", "cabrank.yml: was read at the start and is not there any more; allowed: the file, which may be empty")
+	r.refused("upstreams: [127.0.0.1:1]\nslots: 50\nstream_slots: 20\n",
+		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")
+	r.want(start, "", "", "")
+	r.door = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} // not that of the configuration: it was given
+	r.refused("upstreams: [127.0.0.1:8080, 'localhost:8081']\nslots: 2\n",
+		"cabrank.yml:1: upstreams: localhost:8081 is cabrank itself, which takes calls on 127.0.0.1:8081 (server.port: default); allowed: addresses of others")
+}
+
+// An address that somebody has written and a service manager has opened elsewhere is told;
+// a default is not, nor one that is the same.
+func TestAddressesThatDoNotCount(t *testing.T) {
+	r := newReloadable(t, "upstreams: [127.0.0.1:1]\nserver.port: 9090\nprobes.host: 127.0.0.1\n")
+	on := &handed{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}
+	r.tellIdleAddress(handover.Traffic, r.cfg.Server.Addr(), on)
+	r.tellIdleAddress(handover.Traffic, ":8080", on)
+	r.tellIdleAddress(handover.Metrics, r.cfg.Metrics.Addr(), on)
+	r.tellIdleAddress(handover.Probes, r.cfg.Probes.Addr(), on)
+	r.tellIdleAddress(handover.Control, "/run/c.sock", on)
+	want := []string{
+		`warning="cabrank.yml:2: server.port has no effect: the service manager has opened [::]:8080 in place of :9090"`,
+		`warning="cabrank.yml:3: probes.host has no effect: the service manager has opened [::]:8080 in place of 127.0.0.1:5555"`,
+	}
+	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
+	if len(lines) != len(want) || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {
+		t.Errorf("log:\n%s", r.log.String())
+	}
+}
+
+// handed is a listener that someone else has opened.
+type handed struct{ addr net.Addr }
+
+func (h *handed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (h *handed) Close() error              { return nil }
+func (h *handed) Addr() net.Addr            { return h.addr }
+
+// An upgrade does not begin where the new cabrank would find no file.
+func TestUpgradeNeedsTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "cabrank.yml")
+	if err := fileThere(name); err == nil || !strings.Contains(err.Error(), name) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []string{name, ""} {
+		if err := fileThere(there); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A service that nobody told where its configuration comes from keeps it.
+func TestReloadWithoutAnOrigin(t *testing.T) {
+	s := &service{cfg: &config.Config{}}
+	if _, err := s.reload(); err == nil {
+		t.Error("reloaded from nowhere")
+	}
+}
+
+// During an upgrade nothing is reloaded: the new process has read the file already.
+func TestNoReloadDuringAnUpgrade(t *testing.T) {
+	r := newReloadable(t, "upstreams: [127.0.0.1:1]\n", "--upstream", "127.0.0.1:1")
+	if _, err := r.upgrades.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.reload(); !errors.Is(err, errUpgrading) {
+		t.Errorf("error %v", err)
+	}
+	r.upgrades.done(nil)
+	if _, err := r.reload(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The new side of an upgrade may have less workers than min_ready asks for. Without
+// a surge one of them has to be able to leave.
+func TestFewerWorkersForAnUpgrade(t *testing.T) {
+	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
+		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, MaxSurge: test.surge}}
+		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders(nil)}
+		if got := s.workerSettings(cfg).MinReady; got != test.want {
+			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
+		}
+		s.settings.grown.Store(true)
+		if got := s.workerSettings(cfg).MinReady; got != 3 {
+			t.Errorf("later min ready is %d, want 3", got)
+		}
+	}
+}
+
+// A number that adapts may become as low as workers.min, also if min_ready counts
+// upstreams, too.
+func TestFewestReadyWorkers(t *testing.T) {
+	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, AutoCount: true, Min: 1, Max: 4}}
+	s := &service{cfg: cfg, orders: newOrders(nil)}
+	if got := s.workerSettings(cfg).MinReady; got != 1 {
+		t.Errorf("min ready of workers is %d, want 1", got)
+	}
+}
+
+// What a stop, and a new process of an upgrade, may take at most has the hooks in it
+// that run then.
+func TestStopLimit(t *testing.T) {
+	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: config.Workers{StopTimeout: 5 * time.Second}}
+	if got := stopLimit(cfg, false); got != 36*time.Second+stopSlack {
+		t.Errorf("without a hook: %v", got)
+	}
+	cfg.Hooks.BeforeStop, cfg.Hooks.BeforeStart, cfg.Hooks.Timeout = []string{"true"}, []string{"true"}, time.Minute
+	if got := stopLimit(cfg, true); got != 65*time.Second+stopSlack {
+		t.Errorf("with a hook, at once: %v", got)
+	}
+	cfg.Workers.BootTimeout = 10 * time.Second
+	if got := (&service{cfg: cfg}).bootLimit(); got != 70*time.Second+bootTime {
+		t.Errorf("a new process may boot for %v", got)
+	}
+}

@@ -1,0 +1,136 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// A command that is not there gets the hint that fits how it was written.
+func TestStartHint(t *testing.T) {
+	for _, test := range []struct {
+		command []string
+		err     error
+		want    string
+	}{
+		{config.DefaultCommand(), exec.ErrNotFound, "the workers are gruf's"},
+		{[]string{"ruby worker.rb"}, exec.ErrNotFound, "leave out the quotes"},
+		{[]string{"ruby bin/worker.rb"}, fs.ErrNotExist, "leave out the quotes"},
+		{[]string{"cd", "app"}, exec.ErrNotFound, "not by a shell"},
+		{[]string{"./worker"}, fs.ErrNotExist, ""},
+		{[]string{"./worker"}, fs.ErrPermission, ""},
+		{[]string{"worker"}, nil, ""},
+		{config.DefaultCommand(), &fs.PathError{Op: "open", Path: os.DevNull, Err: fs.ErrNotExist}, ""},
+	} {
+		got := startHint(test.command, test.err)
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%q, %v: %q, want %q", test.command, test.err, got, test.want)
+		}
+	}
+}
+
+// The first line of the log has what was chosen for the user, and never the
+// command, which may hold secrets.
+func TestAnnounce(t *testing.T) {
+	for _, test := range []struct {
+		cfg  config.Config
+		want string
+	}{
+		{config.Config{Command: []string{"w", "--token=plum"}, Workers: config.Workers{Count: 3, PoolSize: 2, Transport: "tcp"}},
+			"msg=starting version=dev workers=3 transport=tcp slots=2\n"},
+		{config.Config{File: "cabrank.yml", Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{PoolSize: 5}},
+			"msg=starting version=dev config=cabrank.yml upstreams=2 slots=5\n"},
+	} {
+		var log bytes.Buffer
+		s := &service{build: admin.Build{Version: "dev"}, cfg: &test.cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
+		s.announce()
+		if got := log.String(); !strings.HasSuffix(got, test.want) {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
+
+// SIGHUP restarts the workers, unless it means that the terminal has gone.
+func TestHangupStopsOnlyWithoutItsTerminal(t *testing.T) {
+	for lost, want := range map[bool]int{false: 0, true: 1} {
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+		ctx, cancel := context.WithCancel(t.Context())
+		s.obey(ctx, syscall.SIGHUP, func() bool { return lost }, &cli.Echoes{})
+		cancel()
+		if got := len(s.orders.stop); got != want {
+			t.Errorf("terminal lost %t: %d stops asked for, want %d", lost, got, want)
+		}
+	}
+}
+
+// A signal that asks for something while the process starts does not end it, and is kept
+// until there is somebody to obey.
+func TestSignalsOfTheStartAreKept(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("under nohup")
+	}
+	ctx := HoldSignals(t.Context())
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	from := heldSignals(ctx)
+	from.lost = func() bool { return true } // so that the signal leaves a trace here
+	s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+	defer s.heed(from)()
+	if got := <-s.orders.stop; got != syscall.SIGHUP {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A second signal is in a hurry; who stops politely waits with the others. The
+// first one is in none, also when cabrank drains by itself, after an upgrade (R17).
+func TestWhoIsInAHurry(t *testing.T) {
+	for _, test := range []struct {
+		asked bool // by somebody before
+		next  os.Signal
+		want  bool
+	}{
+		{true, syscall.SIGTERM, true},
+		{true, syscall.SIGINT, true},
+		{true, stopRequest{now: true}, true},
+		{true, stopRequest{}, false},
+		{false, syscall.SIGTERM, false},
+		{false, stopRequest{now: true}, true},
+		{false, stopRequest{}, false},
+	} {
+		s := &service{log: slog.New(slog.DiscardHandler), orders: newOrders(func() {})}
+		hurry, done, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			s.awaitHurry(test.asked, hurry, done)
+			close(ended)
+		}()
+		s.orders.askToStop(test.next)
+		if test.want {
+			<-hurry
+		} else {
+			testkit.Eventually(t, 20*time.Second, "the request to be seen", func() bool { return len(s.orders.stop) == 0 })
+			close(done)
+		}
+		<-ended
+		select {
+		case <-hurry:
+			if !test.want {
+				t.Errorf("%v is in a hurry (asked before: %t)", test.next, test.asked)
+			}
+		default:
+		}
+	}
+}

@@ -1,0 +1,436 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/auth"
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/door"
+	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/push"
+	"github.com/cabrank/cabrank/internal/relay"
+	"github.com/cabrank/cabrank/internal/schema"
+	"github.com/cabrank/cabrank/internal/sink"
+	"github.com/cabrank/cabrank/internal/web"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// Options are what a process that is to serve is given.
+type Options struct {
+	Build admin.Build
+	// Load makes the configuration, as it is now: a reload asks again. Log says how the log
+	// is wanted where Load fails.
+	Load func() (*config.Config, error)
+	Log  func() config.Log
+	// Sockets has what no key says of them.
+	Sockets SocketOptions
+	// Stdout takes what workers print, Stderr the log.
+	Stdout, Stderr io.Writer
+}
+
+// Run is cabrank run: it serves until a signal, the control or a failure ends it. Whatever
+// it has to say goes through the log, which waits for nobody. Signals that HoldSignals has
+// kept in ctx come first.
+//
+// Errors: they are in the log already, and have the exit status of the process.
+func Run(ctx context.Context, o Options) error {
+	signals := heldSignals(ctx)
+	outliveReaders()
+	// By itself the library of the health checks writes its errors to stderr.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	cfg, err := o.Load()
+	if err != nil {
+		log := OpenLog(o.Log(), slog.LevelInfo, o.Stderr)
+		defer log.Close()
+		return log.Fail(err)
+	}
+	from := origin{load: o.Load, level: new(slog.LevelVar)}
+	from.level.Set(cfg.Log.SlogLevel())
+	log := OpenLog(cfg.Log, from.level, o.Stderr)
+	defer log.Close()
+	for _, warning := range cfg.Warnings {
+		log.Warn("configuration", "warning", warning)
+	}
+	return log.Fail(o.serve(cfg, from, signals, log))
+}
+
+// outliveReaders has a write to a pipe that nobody reads any more fail, where the
+// runtime would end the process. To ignore the signal would be inherited by the
+// workers.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// serve runs the relay as cfg says, which was made from, until one of the signals, the
+// control or a failure ends it.
+func (o Options) serve(cfg *config.Config, from origin, signals held, log *Log) error {
+	// The start can hang, too: in an exec on a file system that does.
+	starting, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	s, err := newService(o, cfg, from, log, newOrders(giveUp))
+	if err != nil {
+		return err
+	}
+	shared := &sharedWriter{to: sink.Whole{To: o.Stdout}}
+	if err := s.openAccess(shared); err != nil {
+		s.failTakeOver(err)
+		return err
+	}
+	defer s.access.close()
+	defer s.heed(signals)()
+	err = s.start(starting, shared)
+	close(s.orders.started)
+	if err != nil {
+		s.failTakeOver(err)
+		if starting.Err() == nil {
+			s.end()
+			return err
+		}
+	} else {
+		go s.tellManager() // ends with the service
+	}
+	var failure error
+	var asked os.Signal
+	select {
+	case <-s.upgrades.over:
+		log.Info("draining, another process has taken over")
+	case asked = <-s.orders.stop:
+		log.Info("stopping", "signal", asked.String(), "calls_in_flight", s.inFlight(), "calls_waiting", s.relay.Waiting())
+	case failure = <-s.failed:
+		log.Error("stopping", "error", failure)
+	}
+	s.stop(asked)
+	log.Info("stopped")
+	if s.socketsAlone() && s.orders.cut.Load() > 0 && failure == nil {
+		return cli.ErrCut
+	}
+	return failure
+}
+
+// adminTime bounds the end of the probe and metrics servers.
+const adminTime = time.Second
+
+// service is one running cabrank: the parts in the order in which they start.
+// They stop in the reverse order, but for the probes, which answer to the last.
+type service struct {
+	cfg *config.Config
+	log *slog.Logger
+
+	// Set before anything is started, never changed.
+	build     admin.Build
+	asked     SocketOptions       // of sockets, beyond the configuration
+	inherited *handover.Inherited // what this process was given: listeners, a predecessor
+	program   string              // path that an upgrade starts; empty: nobody knows it
+	began     time.Time
+	lines     *sink.Sink // of the log
+
+	relay         *relay.Relay
+	http1         *web.HTTP1
+	sockets       *Sockets       // nil without any
+	verifier      *auth.Verifier // nil if nobody is asked for a token
+	schema        *schema.Schema // of methods that sockets may call; nil: none
+	door          net.Addr       // where the calls come in
+	probes        *admin.Server
+	metrics       *admin.Server
+	push          *push.Server  // nil without it
+	control       *admin.Server // nil without a control, as the next
+	controlSocket *admin.ControlListener
+	workers       *worker.Supervisor // nil if only others run endpoints
+	autoscale     *autoscale         // of the workers; nil without them
+	places        *pool              // of the workers
+	access        *access            // log of calls; nil without one
+	scrape        *scraping          // of the workers' metrics pages; nil if nobody shows them
+	upstreams     *discover.Roster   // endpoints that someone else runs, may be none
+	outside       *pool              // of the upstreams
+	failed        chan error         // a part that must not end has ended
+	quit          chan struct{}      // closed when the service ends
+
+	certs        atomic.Pointer[certs.Files] // nil: there never were any. Stored under settings.mu, or at the start
+	peers        *certs.Peers                // of upstreams that speak TLS
+	settings     settings
+	upgrades     upgrades
+	firstWorkers int // with how many a successor begins; 0: as configured
+
+	orders *orders
+}
+
+// newService makes a service, with what this process was given by the one that
+// started it. A predecessor is talked to; nothing is started yet.
+func newService(o Options, cfg *config.Config, from origin, log *Log, asked *orders) (*service, error) {
+	inherited, err := handover.Inherit(log.Logger)
+	if err != nil {
+		return nil, cli.UsageError(err)
+	}
+	program, err := handover.Program()
+	if err != nil { // an upgrade would need it, and the keeper of workers: they say so
+		log.Debug("path of this program is not known", "error", err)
+	}
+	s := &service{
+		build: o.Build, asked: o.Sockets, cfg: cfg, log: log.Logger, lines: log.sink, inherited: inherited, program: program, began: time.Now(),
+		failed: make(chan error, 1), quit: make(chan struct{}),
+		settings: settings{origin: from},
+		upgrades: upgrades{over: make(chan struct{})}, orders: asked,
+	}
+	if err := s.greet(); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// announce says what is about to run, above all what nobody wrote down: the
+// number of usable CPUs, the file that happened to be there. The command is not
+// told, it may hold secrets.
+func (s *service) announce() {
+	told := []any{"version", s.build.Version}
+	if s.cfg.File != "" {
+		told = append(told, "config", s.cfg.File)
+	}
+	if upstreams := len(s.cfg.Upstreams); upstreams > 0 {
+		told = append(told, "upstreams", upstreams)
+	}
+	if len(s.cfg.Command) > 0 {
+		told = append(told, "workers", s.cfg.Workers.Count, "transport", s.cfg.Workers.Transport)
+	}
+	if w := s.cfg.Workers; w.AutoCount {
+		told = append(told, "workers_min", w.Min, "workers_max", w.Max)
+	}
+	if s.cfg.Workers.AutoSlots {
+		told = append(told, "slots", "auto")
+	} else {
+		told = append(told, "slots", s.cfg.Workers.PoolSize)
+	}
+	s.log.Info("starting", told...)
+}
+
+// start opens the door first: calls that come before a worker is ready wait.
+// It gives up when ctx ends.
+func (s *service) start(ctx context.Context, out io.Writer) error {
+	if !s.socketsAlone() {
+		s.announce()
+	}
+	if s.inherited.Predecessor != nil {
+		return s.takeOver(ctx, out)
+	}
+	if err := s.makeRelay(relayOptions(s.cfg, s.log)); err != nil {
+		return err
+	}
+	if err := s.openDoor(); err != nil {
+		return err
+	}
+	if err := s.makeEndpoints(out); err != nil {
+		return err
+	}
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	if err := s.startControl(); err != nil {
+		return err
+	}
+	if err := s.dropRest(); err != nil {
+		return err
+	}
+	return s.startEndpoints(ctx)
+}
+
+// makeRelay makes the relay, which keeps within the memory of the container from
+// then on, and what serves callers of its port that speak HTTP/1.
+func (s *service) makeRelay(options relay.Options) error {
+	options.HTTP1 = func(caller *relay.Guest) { s.http1.ServeConn(caller) }
+	if !s.socketsAlone() {
+		options.Other = pageOverHTTP2(s.log)
+	}
+	options.Dial = s.dial
+	if err := s.secure(s.cfg, &options); err != nil {
+		return cli.UsageError(err)
+	}
+	if err := s.openAuth(&options); err != nil {
+		return err
+	}
+	if s.access != nil {
+		options.Access = s.access.log.Call
+	}
+	s.relay = relay.New(options)
+	err := s.openSockets()
+	s.http1 = web.NewHTTP1(webLimits(s.cfg), s.routes(), s.log)
+	s.boundSockets()
+	s.makeScraping() // it takes part of that memory
+	memory := newContainer(os.DirFS("/"), s.log, s.setMemory)
+	memory.look()
+	go memory.run(s.quit) // ends with the service
+	return err
+}
+
+// openAll opens every listener, of a service whose endpoints are ready.
+func (s *service) openAll() error {
+	if err := s.openDoor(); err != nil {
+		return err
+	}
+	if err := s.startAdmin(); err != nil {
+		return err
+	}
+	if err := s.startControl(); err != nil {
+		return err
+	}
+	return s.dropRest()
+}
+
+func (s *service) startEndpoints(ctx context.Context) error {
+	s.upstreams.Start()
+	if s.workers == nil {
+		return nil
+	}
+	if err := s.startWorkers(ctx); err != nil {
+		return err
+	}
+	go s.autoscale.run(s.quit)
+	if s.scrape != nil {
+		go s.scrape.run(s.quit) //nolint:gosec // it ends with the service, not with its start
+	}
+	return nil
+}
+
+// watch reports a listener that died.
+func (s *service) watch(serve func(net.Listener) error, listener net.Listener) {
+	if err := serve(listener); !errors.Is(err, door.ErrClosed) {
+		s.fail(fmt.Errorf("cannot take connections on %s: %w", listener.Addr(), err))
+	}
+}
+
+func (s *service) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // one reason to stop is enough
+	}
+}
+
+// inFlight counts the calls that have a slot.
+func (s *service) inFlight() int {
+	calls := 0
+	for _, endpoint := range s.relay.Rank().Endpoints {
+		calls += endpoint.InFlight
+	}
+	return calls
+}
+
+// tellManager reports to a service manager, if there is one, until the end: that
+// calls can be served, and twice per interval of its watchdog that all is well.
+func (s *service) tellManager() {
+	if s.inherited.Notifier == nil {
+		return
+	}
+	go s.inherited.Notifier.Watch(s.quit, s.Alive)
+	look := time.NewTicker(readyPoll)
+	defer look.Stop()
+	for !s.Ready() {
+		select {
+		case <-look.C:
+		case <-s.quit:
+			return
+		}
+	}
+	s.inherited.Notifier.Ready()
+}
+
+// stop ends the service in the order of R17. first is the signal that has asked
+// for it, nil if none has; one more skips the waits.
+// One that has handed over, or never took over, has nobody to wait for who
+// might still come, and nobody to tell.
+func (s *service) stop(first os.Signal) {
+	s.orders.stopping.Store(true)
+	s.upgrades.stop()
+	if s.workers != nil {
+		s.workers.Freeze() // a stop wins over a roll
+	}
+	hurry := make(chan struct{})
+	done := make(chan struct{})
+	defer close(done)
+	if first == (stopRequest{now: true}) {
+		close(hurry)
+	} else {
+		go s.awaitHurry(first != nil, hurry, done)
+	}
+	s.relay.StopServing()
+	if s.isPublic() {
+		s.inherited.Notifier.Stopping()
+		select {
+		case <-time.After(s.current().PreStopDelay):
+		case <-hurry:
+		}
+	}
+	began := time.Now()
+	if cut := s.drain(s.current().DrainTimeout, hurry); cut > 0 {
+		s.log.Warn("calls were cut", "calls", cut)
+		s.orders.cut.Store(int64(cut))
+	}
+	s.awaitPredecessor(began, hurry)
+	s.end()
+}
+
+// isPublic reports whether the address of the service is its own: it has opened
+// its door, and has not handed it over.
+func (s *service) isPublic() bool {
+	select {
+	case <-s.upgrades.over:
+		return false
+	default:
+		return s.door != nil
+	}
+}
+
+// end stops whatever was started. The control tells of it to the last.
+func (s *service) end() {
+	close(s.quit)
+	s.upgrades.stop()
+	s.upgrades.wait()
+	if s.upstreams != nil {
+		s.upstreams.Stop()
+	}
+	if s.workers != nil {
+		s.workers.Stop(context.Background())
+	}
+	if s.sockets != nil {
+		s.sockets.Close()
+	}
+	for _, p := range []*pool{s.places, s.outside} {
+		if p != nil {
+			p.stopAll()
+		}
+	}
+	if s.relay != nil { // else the start has failed before
+		s.relay.Close()
+		s.http1.Close()
+	}
+	if files := s.certs.Load(); files != nil {
+		files.Close()
+	}
+	close(s.orders.ended)
+	s.closeAdmin()
+}
+
+// closeAdmin ends the pages that tell of the service, and the control.
+func (s *service) closeAdmin() {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTime)
+	defer cancel()
+	for _, server := range []*admin.Server{s.probes, s.metrics, s.control} {
+		if server != nil {
+			_ = server.Shutdown(ctx) // the time limit is the answer to an error
+		}
+	}
+	if s.push != nil {
+		_ = s.push.Shutdown(ctx) // the same
+	}
+}

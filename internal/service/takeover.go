@@ -1,0 +1,260 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/handover"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// errStopped is why a new process gives up that was asked to stop.
+var errStopped = errors.New("it was asked to stop")
+
+const (
+	// readyPoll is how often a new process looks whether it is ready.
+	readyPoll = 20 * time.Millisecond
+	// bootTime is added to boot_timeout, within which workers are ready or
+	// replaced, and the time of their hook, as the limit for a new process.
+	bootTime = 5 * time.Second
+	// restTime is how long the workers beyond min_ready are waited for at least;
+	// else as long again as the first of them took.
+	restTime = 5 * time.Second
+)
+
+// greet exchanges the first words with the process that this one is to replace,
+// if there is one.
+func (s *service) greet() error {
+	p := s.inherited.Predecessor
+	if p == nil {
+		return nil
+	}
+	if err := p.Greet(s.build.Version, s.bootLimit()); err != nil {
+		p.Fail(err)
+		return err
+	}
+	s.beginWith(p.Workers)
+	return nil
+}
+
+// bootLimit is how long this process may take to be ready to take over.
+func (s *service) bootLimit() time.Duration {
+	limit := s.cfg.Workers.BootTimeout + bootTime
+	if len(s.cfg.Hooks.BeforeStart) > 0 {
+		limit += s.cfg.Hooks.Timeout
+	}
+	return limit
+}
+
+// takeOver starts as the successor of a process that serves (R20): first the
+// workers, then, when enough of them are ready, the listeners.
+func (s *service) takeOver(ctx context.Context, out io.Writer) error {
+	p := s.inherited.Predecessor
+	options := relayOptions(s.cfg, s.log)
+	options.MinReady = s.fewest(options.MinReady)
+	if err := s.makeRelay(options); err != nil {
+		return err
+	}
+	if err := s.makeEndpoints(out); err != nil {
+		return err
+	}
+	if err := s.startEndpoints(ctx); err != nil {
+		return err
+	}
+	if err := s.awaitReady(ctx, p, s.bootLimit()); err != nil {
+		return err
+	}
+	if err := p.Take(s.inherited.Listeners); err != nil {
+		return err
+	}
+	if err := s.openAll(); err != nil {
+		return err
+	}
+	if err := p.Serving(); err != nil {
+		return err
+	}
+	s.log.Info("took over", "predecessor", p.PID, "version_before", p.Program, "after", time.Since(s.began).Round(time.Millisecond).String())
+	go s.growUp(p) // ends with the old process, or with this one
+	return nil
+}
+
+// beginWith has the new process start with fewer workers than configured, while
+// those of the old one need the memory: as many as were asked for by the
+// command, else by upgrade_workers. A number that adapts begins there, too.
+func (s *service) beginWith(asked int) {
+	if asked == 0 {
+		asked = s.cfg.UpgradeWorkers
+	}
+	if w := &s.cfg.Workers; w.AutoCount && asked > 0 {
+		w.Count = min(max(asked, w.Min), w.Max) // it grows by itself as the calls come
+		return
+	}
+	if count := s.cfg.Workers.Count; asked > 0 && asked < count {
+		s.firstWorkers = asked
+	}
+}
+
+// fewest bounds a number of ready workers by how many there are, as long as there
+// are less than configured.
+func (s *service) fewest(ready int) int {
+	if s.fewer() {
+		return min(ready, s.firstWorkers)
+	}
+	return ready
+}
+
+// fewer reports whether there are less workers than configured, because this
+// process is new and the old one has not ended.
+func (s *service) fewer() bool { return s.firstWorkers > 0 && !s.settings.grown.Load() }
+
+// awaitReady returns when calls could be served, and tells the old process of
+// every step. Workers that die one after the other are not waited for.
+func (s *service) awaitReady(ctx context.Context, p *handover.Predecessor, limit time.Duration) error {
+	timer, look := time.NewTimer(limit), time.NewTicker(readyPoll)
+	defer timer.Stop()
+	defer look.Stop()
+	told := make(map[string]bool)
+	for patience := (patience{}); !s.mayTake(&patience, time.Now()); {
+		if err := s.crashing(); err != nil {
+			return err
+		}
+		s.tellReady(p, told)
+		select {
+		case <-look.C:
+		case <-timer.C:
+			return fmt.Errorf("not ready within %v: %s", limit, s.readiness())
+		case <-p.Gone():
+			return p.Lost()
+		case <-ctx.Done():
+			return errStopped
+		case err := <-s.failed:
+			return err
+		}
+	}
+	s.tellReady(p, told)
+	return nil
+}
+
+// patience is since when enough endpoints are ready; zero: they are not.
+type patience struct{ since time.Time }
+
+// mayTake reports whether it is time to take over: enough endpoints are ready
+// (R20), and so are the other workers, unless they take much longer. The old
+// process serves meanwhile, and a few should not have to carry its load.
+func (s *service) mayTake(p *patience, now time.Time) bool {
+	if !s.Ready() {
+		p.since = time.Time{}
+		return false
+	}
+	if p.since.IsZero() {
+		p.since = now
+	}
+	return s.allReady() || now.Sub(p.since) > max(restTime, p.since.Sub(s.began))
+}
+
+// allReady reports whether all workers are that are wanted.
+func (s *service) allReady() bool {
+	if s.workers == nil {
+		return true
+	}
+	ready := 0
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.Ready {
+			ready++
+		}
+	}
+	return ready >= s.workers.Wanted()
+}
+
+// crashing is an error if a worker is in a crash loop and not enough others are
+// ready.
+func (s *service) crashing() error {
+	if s.workers == nil || s.Ready() {
+		return nil
+	}
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.CrashLoop {
+			return fmt.Errorf("%s ends as soon as it is started: %s", w.Name, w.LastExit)
+		}
+	}
+	return nil
+}
+
+// tellReady tells of the workers that have become ready since.
+func (s *service) tellReady(p *handover.Predecessor, told map[string]bool) {
+	if s.workers == nil {
+		return
+	}
+	for _, w := range s.workers.Workers() {
+		if w.State == worker.Ready && !told[w.Name] {
+			told[w.Name] = true
+			p.Tell(handover.Progress{Step: handover.StepWorker, Worker: w.Name, Done: len(told), Total: s.workers.Wanted()})
+		}
+	}
+}
+
+// readiness says how many endpoints are ready, for an error.
+func (s *service) readiness() string {
+	endpoints := s.relay.Rank().Endpoints
+	ready := 0
+	for _, e := range endpoints {
+		if e.Ready {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d of %d endpoints are, min_ready is %d", ready, len(endpoints), s.fewest(s.current().Workers.MinReady))
+}
+
+// growUp goes from the number of workers that an upgrade begins with to the
+// configured one, when the old process has gone.
+func (s *service) growUp(p *handover.Predecessor) {
+	select {
+	case <-p.Gone():
+	case <-s.quit:
+		return
+	}
+	s.log.Info("the old process has ended", "predecessor", p.PID)
+	if s.workers != nil {
+		s.workers.Avoid(nil)
+	}
+	if s.firstWorkers == 0 || s.workers == nil {
+		return
+	}
+	s.settings.mu.Lock()
+	defer s.settings.mu.Unlock()
+	s.settings.grown.Store(true)
+	err := s.apply(s.current())
+	if err = errors.Join(err, s.workers.Scale(s.current().Workers.Count)); err != nil {
+		s.log.Error("workers cannot be added", "error", err)
+	}
+}
+
+// awaitPredecessor lets the old process finish its calls before this one ends,
+// as far as they may take since this one has begun to drain: a service manager
+// kills what is left when the main process of its service ends. hurry, when
+// closed, ends the wait.
+func (s *service) awaitPredecessor(began time.Time, hurry <-chan struct{}) {
+	p := s.inherited.Predecessor
+	if p == nil {
+		return
+	}
+	limit := time.NewTimer(time.Until(began.Add(s.cfg.DrainTimeout + endLimit(s.cfg))))
+	defer limit.Stop()
+	select {
+	case <-p.Gone():
+	case <-limit.C:
+		s.log.Warn("the old process has not ended", "predecessor", p.PID)
+	case <-hurry:
+	}
+}
+
+// failTakeOver tells the old process that this one gives up, as long as it has
+// not taken over.
+func (s *service) failTakeOver(why error) {
+	if p := s.inherited.Predecessor; p != nil {
+		p.Fail(why)
+	}
+}

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"net"
+
+	"github.com/cabrank/cabrank/internal/admin"
+	"github.com/cabrank/cabrank/internal/certs"
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/discover"
+	"github.com/cabrank/cabrank/internal/health"
+)
+
+// makeUpstreams prepares the endpoints that someone else runs; a reload may name
+// some where there were none.
+func (s *service) makeUpstreams() (err error) {
+	cfg := s.cfg
+	if s.peers, err = certs.NewPeers(peer(cfg), s.log); err != nil {
+		return faulty(cfg, "upstream_tls", err)
+	}
+	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false, s.workersChanged)
+	s.outside.dial = s.dial
+	pool := elsewhere{s.outside}
+	s.upstreams, err = discover.New(discover.Options{
+		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,
+		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+		Registry: pool, Membership: pool, Activity: pool, Logger: s.log, Dial: s.dial,
+	})
+	return cli.UsageError(err)
+}
+
+// dial connects to an endpoint that speaks TLS.
+func (s *service) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return discover.Dial(ctx, network, address, s.peers.Config)
+}
+
+// elsewhere is the pool of endpoints that someone else runs.
+type elsewhere struct{ *pool }
+
+// Add implements discover.Membership.
+func (e elsewhere) Add(name string) { e.endpoint(name) }
+
+// Remove implements discover.Membership.
+func (e elsewhere) Remove(name string) { e.remove(name) }
+
+// Activity implements discover.Activity.
+func (e elsewhere) Activity(name string) discover.Work {
+	w := e.pool.Activity(name)
+	return discover.Work{
+		Work:  health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful},
+		Heard: w.Heard, TurnsAway: w.TurnsAway,
+	}
+}
+
+// upstreamSamples tells how the endpoints are that someone else runs.
+func (s *service) upstreamSamples() []admin.UpstreamSample {
+	var samples []admin.UpstreamSample
+	for _, e := range s.upstreams.Endpoints() {
+		samples = append(samples, admin.UpstreamSample{Worker: e.Name, State: e.State.String()})
+	}
+	return samples
+}
+
+// lookupSamples tells what became of the lookups of names.
+func (s *service) lookupSamples() []admin.LookupSample {
+	var samples []admin.LookupSample
+	for _, l := range s.upstreams.Lookups() {
+		samples = append(samples, admin.LookupSample{Name: l.Name, Addresses: l.Addresses, Results: l.Results})
+	}
+	return samples
+}
+
+func upstreamStates() []string {
+	var names []string
+	for _, state := range discover.States() {
+		names = append(names, state.String())
+	}
+	return names
+}

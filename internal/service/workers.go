@@ -1,0 +1,109 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/cabrank/cabrank/internal/cli"
+	"github.com/cabrank/cabrank/internal/config"
+	"github.com/cabrank/cabrank/internal/worker"
+)
+
+// makeEndpoints prepares what the probes and the metrics page will look at.
+func (s *service) makeEndpoints(out io.Writer) error {
+	if err := s.makeUpstreams(); err != nil {
+		return err
+	}
+	if len(s.cfg.Command) > 0 {
+		return s.makeWorkers(out)
+	}
+	return nil
+}
+
+func (s *service) makeWorkers(out io.Writer) error {
+	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true, s.workersChanged)
+	options := s.workerSettings(s.cfg)
+	if s.firstWorkers > 0 {
+		options.Count = s.firstWorkers
+	}
+	options.Output = worker.Output{Writer: out, JSON: logFormat(s.cfg.Log, os.Stderr) == "json"}
+	options.Logger, options.Rank, options.Activity = s.log, pool, pool
+	if s.scrape != nil {
+		options.LastPage = s.scrape.last
+	}
+	if _, err := os.Executable(); err != nil {
+		options.Executable = s.program
+	}
+	workers, err := worker.New(options)
+	if err != nil {
+		return cli.UsageError(err)
+	}
+	if p := s.inherited.Predecessor; p != nil {
+		workers.Avoid(p.Ports)
+	}
+	s.workers, s.places = workers, pool
+	s.autoscale = newAutoscale(s.cfg.Workers, workers, s.relay, os.DirFS("/"), s.log)
+	return nil
+}
+
+// workerOptions translates the settings of workers. A command that a restart has
+// brought wins over the configured one.
+func (s *service) workerOptions(cfg *config.Config) worker.Options {
+	w, command, least := cfg.Workers, cfg.Command, cfg.Workers.Count
+	if w.AutoCount {
+		least = w.Min
+	}
+	if brought := s.orders.command.Load(); brought != nil {
+		command = *brought
+	}
+	most := 0
+	if w.AutoSlots {
+		most = w.SlotsMax
+	}
+	return worker.Options{
+		Count: w.Count, Command: command, Transport: w.Transport,
+		StartPort: w.StartPort, Slots: w.PoolSize, SlotsMost: most, MetricsPath: w.MetricsPath,
+		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
+		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, least), // upstreams may make up for more
+		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
+		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
+		Environment: w.Env, Hooks: worker.Hooks(cfg.Hooks), WarmUp: worker.WarmUp(cfg.WarmUp),
+		Recycle: worker.Recycle{
+			Calls: cfg.Recycle.Calls, Age: cfg.Recycle.Age, Memory: int64(cfg.Recycle.Memory),
+			Cgroup: float64(cfg.Recycle.CgroupPercent) / 100,
+		},
+	}
+}
+
+func (s *service) startWorkers(ctx context.Context) error {
+	err := s.workers.Start(ctx)
+	if hint := startHint(s.cfg.Command, err); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	return cli.UsageError(err)
+}
+
+// startHint says what is most likely wrong with a command that was not found.
+func startHint(command []string, err error) string {
+	file, _ := errors.AsType[*fs.PathError](err)
+	switch {
+	case !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist), file != nil && file.Path == os.DevNull:
+		return ""
+	case worker.IsHook(err):
+		return "hooks are started directly, not by a shell"
+	case slices.Equal(command, config.DefaultCommand()):
+		return "without a command the workers are gruf's; another follows --, as in cabrank run -- python worker.py"
+	case strings.Contains(command[0], " "):
+		return "all of it was taken as the name of one program: leave out the quotes"
+	case errors.Is(err, exec.ErrNotFound):
+		return "the command is started directly, not by a shell"
+	}
+	return ""
+}
