@@ -143,7 +143,7 @@ var layers = map[string]layer{
 		notStd:     []string{"os", "os/exec", "syscall"},
 		documented: true,
 	},
-	"internal/push/...": {outside: anything},
+	"internal/push/...":          {outside: anything},
 	"internal/broker/brokertest": {inside: []string{"internal/broker", "internal/socket", "internal/testkit"}, documented: true, onlyTests: true},
 
 	// Lines about finished calls.

@@ -66,11 +66,8 @@ func TestCallersBehindNginx(t *testing.T) {
 
 			want := func(who string, conn *grpc.ClientConn, code codes.Code, forwarded ...string) {
 				t.Helper()
-				of := ctx
-				for _, address := range forwarded {
-					of = metadata.AppendToOutgoingContext(of, "x-forwarded-for", address)
-				}
-				if err := harness.CallIo(of, conn, "short", 0).Err; status.Code(err) != code {
+				named := metadata.NewOutgoingContext(ctx, metadata.MD{"x-forwarded-for": forwarded})
+				if err := harness.CallIo(named, conn, "short", 0).Err; status.Code(err) != code {
 					t.Errorf("%s: got %v, want %v", who, err, code)
 				}
 			}
@@ -124,7 +121,9 @@ func dialFrom(t *testing.T, to, from string) *grpc.ClientConn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", address) }))
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
