@@ -229,8 +229,8 @@ var layers = map[string]layer{
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 	"lab/internal/connectcaller": {
-		inside:  []string{"lab/internal/caller", "lab/internal/traffic"},
-		outside: []string{"connectrpc.com/connect", "google.golang.org/grpc/codes", "google.golang.org/protobuf/proto"},
+		inside:  []string{"lab/internal/caller", "lab/internal/method", "lab/internal/traffic"},
+		outside: []string{"connectrpc.com/connect", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
 	// What was asked of a load. Whoever searches hands in what makes the calls.

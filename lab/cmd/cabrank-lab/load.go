@@ -135,7 +135,8 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 
 // load reads the command line into a load.
 func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
-	l = lab.Load{Address: address, Method: name, Proto: f.proto, WorkerKey: f.worker, PIDs: f.pids}
+	l = lab.Load{PIDs: f.pids, Calls: connectcaller.Calls{Method: name, Files: f.proto}}
+	l.Target, l.WorkerKey = address, f.worker
 	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
@@ -166,8 +167,9 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if l.Also, err = readAlso(f.also, stdin); err != nil {
 		return l, err
 	}
-	l.Data.Messages = f.messages
-	l.Data.Name, l.Data.Text, err = readData(f.data, stdin)
+	data := &l.Calls.Data
+	data.Messages = f.messages
+	data.Name, data.Text, err = readData(f.data, stdin)
 	return l, err
 }
 

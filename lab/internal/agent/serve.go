@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
@@ -26,9 +24,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	_ "github.com/cabrank/cabrank/lab/internal/work/workerpb" // a method that is known without asking
 )
-
-// answerLimit is how long the target may take to be reached, and to describe itself.
-const answerLimit = 10 * time.Second
 
 // gatewayLimit is how long a gateway may take to begin: interpreters on a busy machine.
 const gatewayLimit = 30 * time.Second
@@ -178,25 +173,18 @@ func (j *Job) any(ctx context.Context) (client, error) {
 
 // client makes a client that can call.
 func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // that of the way
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	ctx, cancel := context.WithTimeout(ctx, connectcaller.AnswerLimit)
 	defer cancel()
-	m, err := j.find(ctx)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := m.Requests(ctx, method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages, JSON: j.Way.JSON()})
-	if err != nil {
-		return nil, err
-	}
 	strategy, err := caller.ParseStrategy(j.Connections)
 	if err != nil {
 		return nil, err
 	}
-	c, err := connectcaller.For(connectcaller.Options{Way: j.Way, Options: caller.Options{
-		Target: j.Target, Method: m.Path, ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
-		Messages: requests.Messages, Strategy: strategy, WorkerKey: j.WorkerKey,
-		Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
-	}})
+	_, c, err := connectcaller.Open(ctx, connectcaller.Options{Way: j.Way, Options: caller.Options{
+		Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
+	}}, connectcaller.Calls{
+		Method: j.Method, Files: method.Files{Names: j.Proto, Imports: j.Imports}, Known: protoregistry.GlobalFiles,
+		Data: method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -205,22 +193,6 @@ func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // 
 		return nil, err
 	}
 	return c, nil
-}
-
-// find has the method described: by files, by this program, or by the target.
-func (j *Job) find(ctx context.Context) (*method.Method, error) {
-	if len(j.Proto) > 0 {
-		return method.FromFiles(ctx, method.Files{Names: j.Proto, Imports: j.Imports}, j.Method)
-	}
-	if m, err := method.FromRegistry(protoregistry.GlobalFiles, j.Method); err == nil {
-		return m, nil
-	}
-	conn, err := grpc.NewClient(j.Target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		return nil, fmt.Errorf("%.80q is no address: %w", j.Target, err)
-	}
-	defer conn.Close()
-	return method.FromServer(ctx, conn, j.Method, answerLimit)
 }
 
 // pairs makes metadata of name:value; nil if there is none.

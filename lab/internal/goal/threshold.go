@@ -49,9 +49,6 @@ type Threshold struct {
 // String returns the threshold as it was written, without spaces.
 func (t Threshold) String() string { return t.text }
 
-// Added reports whether nobody has asked for it (Parse).
-func (t Threshold) Added() bool { return t.added }
-
 // Thresholds are all that a run is held against.
 type Thresholds []Threshold
 

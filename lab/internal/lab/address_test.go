@@ -12,7 +12,9 @@ func TestAddressRefused(t *testing.T) {
 		"http://localhost:50051": `address "http://localhost:50051": want host:port without http://, such as localhost:50051`,
 		"localhost":              `address "localhost" has no port: want host:port, such as localhost:8080, or unix:///path`,
 	} {
-		if _, err := (lab.Load{Address: address}).Prepare(t.Context()); err == nil || err.Error() != want {
+		var l lab.Load
+		l.Target = address
+		if _, err := l.Prepare(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", address, err, want)
 		}
 	}

@@ -4,17 +4,11 @@ package lab
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
@@ -24,37 +18,17 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// answerLimit is how long the service may take to be reached, and to describe itself.
-const answerLimit = 10 * time.Second
-
 // Load is a load on one method of a service that somebody else runs.
 type Load struct {
-	// Address is host:port, unix:///path, or what else grpc-go takes.
-	Address string
-	// Method is package.Service/Method.
-	Method string
-	// Data are the requests: see method.Data.
-	Data method.Data
-	// Also are further methods of the service, each with its share of the calls and
-	// connections of its own.
-	Also []Also
-	// Proto are the files that describe the method; without any the service is asked
-	// by reflection.
-	Proto method.Files
+	// Options are whom to call, and how.
+	connectcaller.Options
+
+	// Calls are those of the first method, and Also further ones of the service, each with
+	// its share of the calls and connections of its own.
+	Calls connectcaller.Calls
+	Also  []Also
 	// Plan is when to call.
 	Plan traffic.Plan
-	// Strategy is how calls share connections.
-	Strategy caller.Strategy
-	// WorkerKey is the header or trailer that names who has answered; empty for none.
-	WorkerKey string
-	// Metadata is sent with each call.
-	Metadata metadata.MD
-	// Credentials are those of TLS; nil means plaintext.
-	Credentials credentials.TransportCredentials
-	// Way is how calls are written, and TLS how those are secured that are not plain gRPC;
-	// nil means plaintext.
-	Way connectcaller.Way
-	TLS *tls.Config
 	// PIDs are the processes that answer, if they are on this machine: what they use
 	// is counted.
 	PIDs []int
@@ -80,14 +54,25 @@ func (p *Prepared) Close() { p.close() }
 //
 // Errors: one line that says what and where, and what to do instead.
 func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
-	p := &preparing{load: l}
-	if err := p.prepare(ctx); err != nil {
-		p.close()
+	if err := caller.CheckTarget(l.Target); err != nil {
+		return nil, err
+	}
+	if err := checkService(l.PIDs); err != nil {
+		return nil, err
+	}
+	m, client, err := l.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectcaller.AnswerLimit)
+	defer cancel()
+	if err := client.Ready(ctx); err != nil {
+		client.Close()
 		return nil, err
 	}
 	return &Prepared{
-		client: p.client, what: strings.TrimPrefix(p.method.Path, "/") + l.others(), address: l.Address,
-		how: p.client.String() + "; " + p.method.Kind.String() + ".", pids: l.PIDs, close: p.close,
+		client: client, what: strings.TrimPrefix(m.Path, "/") + l.others(), address: l.Target,
+		how: client.String() + "; " + m.Kind.String() + ".", pids: l.PIDs, close: client.Close,
 	}, nil
 }
 
@@ -99,104 +84,28 @@ func (l Load) others() (text string) {
 	return text
 }
 
-// preparing is a load whose method is known, whose requests are made, and which connects.
-type preparing struct {
-	load   Load
-	conn   *grpc.ClientConn // to ask by reflection; nil with files
-	client connectcaller.Caller
-	method *method.Method
-}
-
-func (p *preparing) prepare(ctx context.Context) error {
-	if err := caller.CheckTarget(p.load.Address); err != nil {
-		return err
+// open makes the client for all methods, and returns the first of these.
+func (l Load) open(ctx context.Context) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
+	l.Calls.Data.Seed = l.Plan.Seed
+	first, client, err := connectcaller.Open(ctx, l.Options, l.Calls)
+	if err != nil || len(l.Also) == 0 {
+		return first, client, err
 	}
-	if err := checkService(p.load.PIDs); err != nil {
-		return err
+	all, left := &mixed{seed: l.Plan.Seed}, 1.0
+	for _, a := range l.Also {
+		left -= a.Share
 	}
-	var err error
-	if p.method, p.client, err = p.connect(ctx, p.load.Method, p.load.Data); err != nil {
-		return err
-	}
-	if len(p.load.Also) > 0 {
-		if err := p.mix(ctx); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	return p.client.Ready(ctx)
-}
-
-// mix has the further methods called beside the first one.
-func (p *preparing) mix(ctx context.Context) error {
-	m := &mixed{seed: p.load.Plan.Seed}
-	first := 1.0
-	for _, a := range p.load.Also {
-		first -= a.Share
-	}
-	m.add(p.method.Path, first, p.client)
-	p.client = m
-	for _, a := range p.load.Also {
-		method, client, err := p.connect(ctx, a.Method, a.Data)
+	all.add(first.Path, left, client)
+	for _, a := range l.Also {
+		a.Files, a.Data.Seed = l.Calls.Files, l.Plan.Seed
+		m, client, err := connectcaller.Open(ctx, l.Options, a.Calls)
 		if err != nil {
-			return err
+			all.Close()
+			return nil, nil, err
 		}
-		m.add(method.Path, a.Share, client)
+		all.add(m.Path, a.Share, client)
 	}
-	return nil
-}
-
-// connect makes what calls one method.
-func (p *preparing) connect(ctx context.Context, name string, data method.Data) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
-	m, err := p.find(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	l := p.load
-	data.Seed, data.JSON = l.Plan.Seed, l.Way.JSON()
-	requests, err := m.Requests(ctx, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := connectcaller.For(connectcaller.Options{Way: l.Way, TLS: l.TLS, Options: caller.Options{
-		Target: l.Address, Method: m.Path,
-		ClientStreams: m.Kind.CallerStreams(), ServerStreams: m.Kind.ServerStreams(),
-		Messages: requests.Messages, Strategy: l.Strategy, WorkerKey: l.WorkerKey, Metadata: l.Metadata,
-		Credentials: l.Credentials,
-	}})
-	if err != nil {
-		return nil, nil, err
-	}
-	return m, client, nil
-}
-
-// find has a method described.
-func (p *preparing) find(ctx context.Context, name string) (*method.Method, error) {
-	if len(p.load.Proto.Names) > 0 {
-		return method.FromFiles(ctx, p.load.Proto, name)
-	}
-	if p.conn == nil {
-		security := p.load.Credentials
-		if security == nil {
-			security = insecure.NewCredentials()
-		}
-		var err error
-		if p.conn, err = grpc.NewClient(p.load.Address, grpc.WithTransportCredentials(security), grpc.WithNoProxy()); err != nil {
-			return nil, fmt.Errorf("%.80q is no address: %w", p.load.Address, err)
-		}
-	}
-	return method.FromServer(ctx, p.conn, name, answerLimit)
-}
-
-// close ends the connections.
-func (p *preparing) close() {
-	if p.client != nil {
-		p.client.Close()
-	}
-	if p.conn != nil {
-		_ = p.conn.Close()
-	}
+	return first, all, nil
 }
 
 // Run makes the calls of a plan and reports what came of them. watch is called about

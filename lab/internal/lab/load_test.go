@@ -37,7 +37,8 @@ func over(t *testing.T, address, protocol, codec string) Load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Load{Address: address, Method: "a.B/C", Plan: plan, Proto: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}
+	l := Load{Plan: plan, Calls: connectcaller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
+	l.Target = address
 	if l.Way, err = connectcaller.ParseWay(protocol, codec, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 
 // Also is a further method that a load calls.
 type Also struct {
-	Share  float64 // of all calls, above 0 and below 1
-	Method string
-	Data   method.Data
+	connectcaller.Calls
+
+	Share float64 // of all calls, above 0 and below 1
 }
 
 // ParseAlso reads a share, a method and its requests: 20% demo.Jobs/List {"page": 1}.
@@ -32,7 +32,7 @@ func ParseAlso(text string) (a Also, err error) {
 	if !isPercent || err != nil || !(percent > 0 && percent < 100) || name == "" || data == "" {
 		return a, fmt.Errorf("--also %.80q: want a share, a method and its requests, such as '20%% demo.Jobs/List {}'", text)
 	}
-	return Also{Share: percent / 100, Method: name, Data: method.Data{Name: "--also", Text: []byte(data)}}, nil
+	return Also{Share: percent / 100, Calls: connectcaller.Calls{Method: name, Data: method.Data{Name: "--also", Text: []byte(data)}}}, nil
 }
 
 // choice keeps the draw of the method apart from those of its request.

@@ -84,16 +84,6 @@ type Claim struct {
 	Primary bool `json:"primary"`
 }
 
-// Place returns the number of an arm or load of this name, or -1.
-func (r *Run) Place(arm string) int {
-	for i, a := range r.Arms {
-		if a.Name == arm {
-			return i
-		}
-	}
-	return -1
-}
-
 // LoadNamed returns the load of this name; false if there is none.
 func (r *Run) LoadNamed(name string) (Load, bool) {
 	for _, l := range r.Loads {
