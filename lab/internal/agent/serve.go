@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -96,51 +95,20 @@ func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a A
 	case <-pause.C:
 	case <-ctx.Done():
 	}
-	done, told := make(chan struct{}), make(chan struct{})
-	go func() { // ends with the load
-		defer close(told)
-		s.tell(load, done)
-	}()
-	began := time.Now()
-	used, _ := usage()
+	unfollow := traffic.Follow(load.Live, func(live traffic.Live) {
+		_ = s.say(line{Live: &live}) // if nobody reads the input has ended, too
+	})
+	defer unfollow()
+	began, used := time.Now(), measure.OwnCPU()
 	a.Record, err = load.Run(ctx)
 	a.Took, a.Cores = time.Since(began), runtime.GOMAXPROCS(0)
-	after, peak := usage()
-	a.CPU, a.PeakRSS = after-used, peak
-	close(done)
-	<-told
-	return a, err
-}
-
-// tell writes how a load goes, once a second, until it is done.
-func (s *server) tell(load *traffic.Load, done <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			live := load.Live()
-			if s.say(line{Live: &live}) != nil {
-				return // nobody reads: the input has ended, too
-			}
-		case <-done:
-			return
-		}
-	}
-}
-
-// usage is the CPU that this process has used, and the most memory that it held.
-func usage() (cpu time.Duration, peak int64) {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
+	a.CPU = measure.OwnCPU() - used
 	// Not the maximum of rusage: it is that of who has started the process, if that is
 	// larger.
 	if use, err := measure.ReadAlone(os.Getpid()); err == nil {
-		peak = use.PeakRSS
+		a.PeakRSS = use.PeakRSS
 	}
-	return cpu, peak
+	return a, err
 }
 
 // client is one that can call.

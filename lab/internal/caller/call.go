@@ -20,7 +20,7 @@ func (c *Client) Call(ctx context.Context, call traffic.Call) traffic.Answer {
 	if c.options.Metadata != nil {
 		ctx = metadata.NewOutgoingContext(ctx, c.options.Metadata)
 	}
-	if c.options.Strategy != perCall {
+	if c.options.Strategy != PerCall {
 		return c.exchange(ctx, c.conns[call.Number%uint64(len(c.conns))], call)
 	}
 	conn, err := c.open()

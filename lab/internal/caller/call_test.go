@@ -102,10 +102,10 @@ func TestStrategies(t *testing.T) {
 		strategy Strategy
 		conns    int64
 	}{
-		{Single(), 1},
-		{Pool(3), 3},
-		{PerCall(), 100},
-		{RoundRobin(), 1}, // of an address there is only one
+		{Single, 1},
+		{3, 3},
+		{PerCall, 100},
+		{RoundRobin, 1}, // of an address there is only one
 	} {
 		t.Run(tc.strategy.String(), func(t *testing.T) {
 			s := serve(t, "tcp", "127.0.0.1:0", "one")
@@ -141,7 +141,7 @@ func TestUnixSocket(t *testing.T) {
 // The answer of a call with a connection of its own ends before the connection does.
 func TestClosingIsNotInTheLatency(t *testing.T) {
 	s := serve(t, "tcp", "127.0.0.1:0", "one")
-	c := client(t, s, "Echo", func(o *Options) { o.Strategy = PerCall() })
+	c := client(t, s, "Echo", func(o *Options) { o.Strategy = PerCall })
 	if answer := c.Call(t.Context(), traffic.Call{}); answer.Ended.IsZero() || answer.Code != 0 {
 		t.Errorf("%+v", answer)
 	}

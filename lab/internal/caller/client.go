@@ -84,7 +84,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{options: o, desc: grpc.StreamDesc{StreamName: method, ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
 	c.call = []grpc.CallOption{grpc.ForceCodecV2(codec{})}
 	c.with = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.Dialer}), grpc.WithContextDialer(c.dial), grpc.WithNoProxy()}
-	if o.Strategy == roundRobin {
+	if o.Strategy == RoundRobin {
 		c.with = append(c.with, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
 	if err := c.prepare(); err != nil {
@@ -104,7 +104,7 @@ func (c *Client) prepare() error {
 		}
 		c.conns = append(c.conns, conn)
 	}
-	if c.options.Strategy == perCall {
+	if c.options.Strategy == PerCall {
 		c.Close()
 		c.conns = nil
 	}
@@ -156,7 +156,7 @@ func (c *Client) String() string {
 	if secure(c.options.Credentials) {
 		text += " with TLS"
 	}
-	if c.options.Strategy != roundRobin {
+	if c.options.Strategy != RoundRobin {
 		return text
 	}
 	if c.options.DNSInterval > 0 {

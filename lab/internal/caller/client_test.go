@@ -18,7 +18,7 @@ import (
 
 func TestReady(t *testing.T) {
 	s := serve(t, "tcp", "127.0.0.1:0", "one")
-	c := client(t, s, "Echo", func(o *Options) { o.Strategy = Pool(5) })
+	c := client(t, s, "Echo", func(o *Options) { o.Strategy = 5 })
 	if c.Opened() != 0 {
 		t.Errorf("%d connections before Ready", c.Opened())
 	}
@@ -107,8 +107,8 @@ func TestClientInWords(t *testing.T) {
 	s := &server{addr: "127.0.0.1:1"}
 	for want, change := range map[string]func(*Options){
 		"connections single": nil,
-		"connections 7":      func(o *Options) { o.Strategy = Pool(7) },
-		"connections round-robin, DNS asked again every 30s at most (the default)": func(o *Options) { o.Strategy = RoundRobin() },
+		"connections 7":      func(o *Options) { o.Strategy = 7 },
+		"connections round-robin, DNS asked again every 30s at most (the default)": func(o *Options) { o.Strategy = RoundRobin },
 	} {
 		if got := client(t, s, "Echo", change).String(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s, want %s", got, want)
@@ -117,10 +117,10 @@ func TestClientInWords(t *testing.T) {
 }
 
 func TestMostUnderWay(t *testing.T) {
-	if got := Single().MostUnderWay(); got != traffic.DefaultMost {
+	if got := Single.MostUnderWay(); got != traffic.DefaultMost {
 		t.Errorf("on one connection %d", got)
 	}
-	if got := PerCall().MostUnderWay(); got < 1 || got > traffic.DefaultMost {
+	if got := PerCall.MostUnderWay(); got < 1 || got > traffic.DefaultMost {
 		t.Errorf("with a connection for each %d", got)
 	}
 }
@@ -133,7 +133,7 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	second := serve(t, "tcp", "127.0.0.2:"+port, "second")
 	zone := nameserver.StartZone(t, "workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.2")
 	c := client(t, first, "Echo", func(o *Options) {
-		o.Strategy, o.DNSInterval = RoundRobin(), 10*time.Millisecond
+		o.Strategy, o.DNSInterval = RoundRobin, 10*time.Millisecond
 		o.Target = "dns://" + zone.Addr + "/workers.test:" + port
 	})
 	if got := c.String(); !strings.HasSuffix(got, "DNS asked again every 10ms at most") {

@@ -20,35 +20,27 @@ const DefaultDNSInterval = 30 * time.Second
 // mostConnections bounds a pool.
 const mostConnections = 10_000
 
-// Strategy is how calls share connections: so many, in turn, or in another way. The zero
-// value has all calls on one.
+// Strategy is how calls share connections: spread over so many of them, in turn, or in
+// another way.
 type Strategy int
 
 const (
-	perCall    Strategy = -1
-	roundRobin Strategy = -2
+	// Single has all calls on one connection.
+	Single Strategy = 0
+	// PerCall opens a connection for each call, and closes it behind the answer. The call
+	// has waited for the connection; what closing costs is not in its latency.
+	PerCall Strategy = -1
+	// RoundRobin has a connection to each address of a name, and spreads calls over those
+	// in turn, as grpc-go does with the policy round_robin.
+	RoundRobin Strategy = -2
 )
-
-// Single has all calls on one connection.
-func Single() Strategy { return 0 }
-
-// Pool spreads calls over n connections, in turn.
-func Pool(n int) Strategy { return Strategy(n) }
-
-// PerCall opens a connection for each call, and closes it behind the answer. The call
-// has waited for the connection; what closing costs is not in its latency.
-func PerCall() Strategy { return perCall }
-
-// RoundRobin has a connection to each address of a name, and spreads calls over those
-// in turn, as grpc-go does with the policy round_robin.
-func RoundRobin() Strategy { return roundRobin }
 
 // ParseStrategy reads a strategy: single, per-call, round-robin, or the number of
 // connections of a pool, 1 to 10,000.
 //
 // Errors: one line for anything else.
 func ParseStrategy(text string) (Strategy, error) {
-	for _, s := range []Strategy{Single(), perCall, roundRobin} {
+	for _, s := range []Strategy{Single, PerCall, RoundRobin} {
 		if text == s.String() {
 			return s, nil
 		}
@@ -57,7 +49,7 @@ func ParseStrategy(text string) (Strategy, error) {
 	if err != nil || n < 1 || n > mostConnections {
 		return 0, fmt.Errorf("connections %.40q: want single, per-call, round-robin or a number from 1 to %d", text, mostConnections)
 	}
-	return Pool(n), nil
+	return Strategy(n), nil
 }
 
 // UnmarshalText is ParseStrategy.
@@ -69,11 +61,11 @@ func (s *Strategy) UnmarshalText(text []byte) (err error) {
 // String writes the strategy as ParseStrategy reads it.
 func (s Strategy) String() string {
 	switch s {
-	case Single():
+	case Single:
 		return "single"
-	case perCall:
+	case PerCall:
 		return "per-call"
-	case roundRobin:
+	case RoundRobin:
 		return "round-robin"
 	}
 	return strconv.Itoa(int(s))
@@ -82,7 +74,7 @@ func (s Strategy) String() string {
 // Lasting is how many connections live as long as the client: 0 with PerCall, and 1 for
 // each address with RoundRobin.
 func (s Strategy) Lasting() int {
-	if s == perCall {
+	if s == PerCall {
 		return 0
 	}
 	return max(int(s), 1)
@@ -94,7 +86,7 @@ func (s Strategy) Lasting() int {
 func (s Strategy) MostUnderWay() int {
 	const others = 100 // descriptors that are no connection
 	var limit syscall.Rlimit
-	if s != perCall || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+	if s != PerCall || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return traffic.DefaultMost
 	}
 	most := uint64(traffic.DefaultMost) + others
@@ -137,7 +129,7 @@ func CheckTarget(target string) error {
 
 // target completes a target for the strategy: a name is looked up by DNS.
 func (s Strategy) target(target string) string {
-	if s == roundRobin && !strings.Contains(target, ":/") {
+	if s == RoundRobin && !strings.Contains(target, ":/") {
 		return "dns:///" + target
 	}
 	return target

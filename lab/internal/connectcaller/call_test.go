@@ -161,11 +161,11 @@ func TestStrategies(t *testing.T) {
 		version  string
 		conns    int64
 	}{
-		{caller.Single(), two, 1},
-		{caller.Pool(3), two, 3},
-		{caller.PerCall(), two, 101}, // one to ask
-		{caller.Single(), one, 1},
-		{caller.PerCall(), one, 101},
+		{caller.Single, two, 1},
+		{3, two, 3},
+		{caller.PerCall, two, 101}, // one to ask
+		{caller.Single, one, 1},
+		{caller.PerCall, one, 101},
 	} {
 		t.Run(tc.strategy.String()+" "+tc.version, func(t *testing.T) {
 			s := serve(t, nil)

@@ -160,7 +160,7 @@ func (c *Client) add(over connect.HTTPClient) {
 	c.ways = append(c.ways, way{over, connect.NewClient[message, size](over, c.url, with...)})
 }
 
-func (c *Client) perCall() bool { return c.options.Strategy == caller.PerCall() }
+func (c *Client) perCall() bool { return c.options.Strategy == caller.PerCall }
 
 func (c *Client) newLane() *lane {
 	scheme, _, _ := strings.Cut(c.url, ":")

@@ -25,7 +25,7 @@ func TestReady(t *testing.T) {
 	for _, w := range ways()[1:] {
 		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
 			o := s.options(t, w, method, 1, "hello")
-			o.Strategy = caller.Pool(3)
+			o.Strategy = 3
 			c := client(t, o)
 			if err := c.Ready(t.Context()); err != nil || c.Opened() != 3 {
 				t.Errorf("%s, %s: %v, %d connections", w, method, err, c.Opened())
@@ -124,7 +124,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	s := &server{addr: l.Addr().String()}
 	l.Close()
-	for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+	for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
 		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
 			o := s.options(t, Way{Protocol: Connect}, method, 1, "hello")
 			o.Strategy = strategy
@@ -151,7 +151,7 @@ func TestTLS(t *testing.T) {
 	s.tls = made.Client().Transport.(*http.Transport).TLSClientConfig
 	s.tls.NextProtos = nil
 	for _, w := range append(ways()[1:], Way{Protocol: Connect, HTTP: one}) {
-		for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+		for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
 			o := s.options(t, w, "Server", 1, "hello")
 			o.Strategy = strategy
 			c := client(t, o)
@@ -207,7 +207,7 @@ func TestUnixSocket(t *testing.T) {
 		_ = web.Serve(l)
 	}()
 	t.Cleanup(func() { web.Close(); <-done })
-	for _, strategy := range []caller.Strategy{caller.Single(), caller.PerCall()} {
+	for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
 		o := s.options(t, Way{Protocol: GRPCWeb}, "Client", 2, "hello")
 		o.Strategy = strategy
 		if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {

@@ -77,7 +77,7 @@ func (w Way) JSON() bool { return w.Codec == jsonWord }
 //
 // Errors: one line.
 func (w Way) Check(s caller.Strategy) error {
-	if s == caller.RoundRobin() && !w.Plain() {
+	if s == caller.RoundRobin && !w.Plain() {
 		return fmt.Errorf("connections round-robin: grpc-go alone has it, and calls are %s; give single, a number or per-call", w)
 	}
 	return nil

@@ -137,11 +137,7 @@ func readLoad(path string) (report.Load, error) {
 	if r.Record == nil {
 		return l, fmt.Errorf("%s is no result of a load: it has no record", path)
 	}
-	return report.Load{
-		Method: r.Method, Address: r.Address, Began: r.Began, Record: r.Record,
-		Limited: r.Limited, Judgement: r.Judgement, Machine: r.Machine, Client: r.Client,
-		Processes: r.Processes,
-	}, nil
+	return r.Load, nil
 }
 
 // SaveComparison writes the report and the findings into a folder, as Save does.

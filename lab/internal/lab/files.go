@@ -1,16 +1,13 @@
 package lab
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/goal"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/result"
-	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // The files of a load, in one folder.
@@ -23,18 +20,8 @@ const (
 
 // Result is what load.json holds; docs/lab-load.md has its keys.
 type Result struct {
-	Schema  string    `json:"schema"` // ResultSchema
-	Method  string    `json:"method"`
-	Address string    `json:"address"`
-	Began   time.Time `json:"began"`
-	Client  []string  `json:"client"`
-	Machine []string  `json:"machine"`
-	Limited string    `json:"generator_limits,omitempty"`
-	// Judgement is there if there were thresholds.
-	Judgement *goal.Judgement `json:"judgement,omitempty"`
-	Record    *traffic.Record `json:"record"`
-	// Processes are those that answered, as far as they were named.
-	Processes []report.Process `json:"processes,omitempty"`
+	Schema string `json:"schema"` // ResultSchema
+	report.Load
 }
 
 // ResultSchema names the keys of Result and what they mean.
@@ -63,13 +50,7 @@ func Save(folder string, l report.Load) error {
 }
 
 // JSON is what ResultFile has of a load.
-func JSON(l report.Load) ([]byte, error) {
-	return resultOf(Result{
-		Schema: ResultSchema, Method: l.Method, Address: l.Address, Began: l.Began,
-		Client: l.Client, Machine: l.Machine, Limited: l.Limited,
-		Judgement: l.Judgement, Record: l.Record, Processes: l.Processes,
-	})
-}
+func JSON(l report.Load) ([]byte, error) { return resultOf(Result{ResultSchema, l}) }
 
 // SaveSearch writes what a search has found into a folder, as Save does.
 func SaveSearch(folder string, r goal.Result) error {
@@ -90,22 +71,9 @@ func resultOf(v any) ([]byte, error) {
 
 // histogramLog is the histogram log of a load, with a line for each kind of end.
 func histogramLog(l report.Load) ([]byte, error) {
-	var b bytes.Buffer
-	w, err := latency.NewLogWriter(&b, l.Began)
-	if err != nil {
-		return nil, err
-	}
 	r := l.Record
-	for _, kind := range []struct {
-		tag string
-		h   *latency.Histogram
-	}{
-		{"all", r.Latency()}, {"answered", r.Calls.Answered}, {"failed", r.Calls.Failed},
-		{"unsent", r.Unsent.Ages}, {"open", r.Open}, {"first", r.First}, {"lag", r.Lag},
-	} {
-		if err := w.Write(latency.Interval{Tag: kind.tag, Length: r.Counted, Latencies: kind.h}); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), nil
+	return latency.Log(l.Began, r.Counted, []latency.Tagged{
+		{Tag: "all", Latencies: r.Latency()}, {Tag: "answered", Latencies: r.Calls.Answered}, {Tag: "failed", Latencies: r.Calls.Failed},
+		{Tag: "unsent", Latencies: r.Unsent.Ages}, {Tag: "open", Latencies: r.Open}, {Tag: "first", Latencies: r.First}, {Tag: "lag", Latencies: r.Lag},
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -116,43 +117,22 @@ func (l Load) open(ctx context.Context) (*method.Method, connectcaller.Caller, e
 func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffic.Live)) (report.Load, error) {
 	load := traffic.New(plan, p.client)
 	service := watchService(p.pids, plan.Warmup)
-	began, used := time.Now(), usedCPU()
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() { // ends with the load
-		defer close(watched)
-		if watch != nil {
-			follow(load, watch, done)
-		}
-	}()
+	if watch != nil {
+		defer traffic.Follow(load.Live, watch)()
+	}
+	began, used := time.Now(), measure.OwnCPU()
 	record, err := load.Run(ctx)
 	processes := service.end()
-	close(done)
-	<-watched
 	if err != nil {
 		return report.Load{}, err
 	}
-	busy := float64(usedCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
+	busy := float64(measure.OwnCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
 		Method: p.what, Address: p.address, Began: began, Record: record,
 		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,
 		Client:  []string{p.how},
 		Machine: []string{machine(busy)},
 	}, nil
-}
-
-// follow shows how a load goes once a second until it is done.
-func follow(load *traffic.Load, watch func(traffic.Live), done <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			watch(load.Live())
-		case <-done:
-			return
-		}
-	}
 }
 
 // machine describes where the generator ran.

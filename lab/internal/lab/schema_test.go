@@ -149,8 +149,11 @@ func (d described) walk(where string, of reflect.Type, schema map[string]any) {
 	for name := range properties {
 		left[name] = true
 	}
-	for field := range of.Fields() {
+	for _, field := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous || name == "-" {
+			continue
+		}
 		property, is := properties[name].(map[string]any)
 		if about, _ := property["description"].(string); !is || about == "" {
 			d.Errorf("%s.%s is not described", where, name)

@@ -57,6 +57,13 @@ func ReadAlone(pid int) (one Use, err error) {
 	return one, err
 }
 
+// OwnCPU is the user and system time of this process.
+func OwnCPU() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it cannot fail
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // cpuTime reads the CPU clock of another process (clock_getcpuclockid(3)): in
 // nanoseconds, and with the threads that have ended. /proc has ticks.
 func cpuTime(pid int) (time.Duration, error) {

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 )
 
 // Frame types and flags that are used here (RFC 9113, 6).
@@ -84,8 +83,6 @@ type Conn struct {
 	// Owned by Serve.
 	in         []byte
 	begin, end int // unparsed part of in
-
-	received, sent atomic.Uint64 // bytes, counted after each read and write
 
 	mu  sync.Mutex // held while a handler runs, never while reading
 	out []byte
@@ -168,15 +165,10 @@ func (c *Conn) Flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
-	n, err := c.Write(c.out)
-	c.sent.Add(uint64(n))
+	_, err := c.Write(c.out)
 	c.out = c.out[:0]
 	return err
 }
-
-// Bytes returns how many bytes were received and sent so far: what the program
-// reads and writes, without the headers of TCP. Any goroutine may call it.
-func (c *Conn) Bytes() (received, sent uint64) { return c.received.Load(), c.sent.Load() }
 
 // Do runs f between two batches of Serve and writes what f has appended. Any
 // goroutine but the handler's may call it.
@@ -235,7 +227,6 @@ func (c *Conn) fill() error {
 	}
 	n, err := c.Read(c.in[c.end:])
 	c.end += n
-	c.received.Add(uint64(n))
 	return err
 }
 

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-
-	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // notes is a Handler that writes down what it is told.
@@ -182,8 +180,7 @@ func TestSendRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// What is appended between two reads goes out at once, while Serve waits for
-// more, and all bytes are counted in both directions.
+// What is appended between two reads goes out at once, while Serve waits for more.
 func TestDoWritesBetweenBatches(t *testing.T) {
 	var conn *Conn
 	c, fr, ended := serve(t, func(own *Conn) Handler {
@@ -199,14 +196,6 @@ func TestDoWritesBetweenBatches(t *testing.T) {
 	}
 	fr.WritePing(false, [8]byte{})
 	read(t, fr)
-	const (
-		in  = 24 + 9 + 17                // preface, SETTINGS, PING
-		out = 27 + 13 + 9 + (9 + 1) + 17 // SETTINGS, WINDOW_UPDATE, its answer, HEADERS, PING
-	)
-	testkit.Eventually(t, 30*time.Second, "all bytes are counted", func() bool { // a write counts just after it was read
-		received, sent := conn.Bytes()
-		return received == in && sent == out
-	})
 	refused := errors.New("refused")
 	if err := conn.Do(func() error { return refused }); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)

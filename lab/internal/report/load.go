@@ -19,20 +19,21 @@ import (
 
 // Load is what one load has shown of one service.
 type Load struct {
-	Method  string // package.Service/Method
-	Address string
-	Began   time.Time
-	Record  *traffic.Record
-	// Busy is the share, 0 to 1, of the processors that the generator has used.
-	Busy float64
+	Method  string    `json:"method"` // package.Service/Method
+	Address string    `json:"address"`
+	Began   time.Time `json:"began"`
+	// Client and Machine are lines about how and where it was measured.
+	Client  []string `json:"client"`
+	Machine []string `json:"machine"`
 	// Limited says why the generator, not the service, may have set the figures; "".
-	Limited string
+	Limited string `json:"generator_limits,omitempty"`
 	// Judgement is whether thresholds held; nil if there are none.
-	Judgement *goal.Judgement
+	Judgement *goal.Judgement `json:"judgement,omitempty"`
+	Record    *traffic.Record `json:"record"`
 	// Processes are those that answered, as far as they were named.
-	Processes []Process
-	// Machine and Client are lines about where and how it was measured.
-	Machine, Client []string
+	Processes []Process `json:"processes,omitempty"`
+	// Busy is the share, 0 to 1, of the processors that the generator has used.
+	Busy float64 `json:"-"`
 }
 
 // Process is what a process that answers, on this machine, has used for a load, with all

@@ -51,7 +51,7 @@ func Parse(name string, text []byte, set map[string]string) (*Scenario, error) {
 		Scenario: Scenario{Text: string(text), Method: "cabrank.lab.v1.Worker/Work", Data: "{}", WorkerKey: "x-worker", Seed: 1, Rounds: 10},
 		Workers:  Workers{Program: ProgramWorker, Count: 1, Full: FullUnlimited},
 		Front:    Front{Kind: FrontNone},
-		Client:   Client{Connections: caller.Single(), Processes: 1},
+		Client:   Client{Connections: caller.Single, Processes: 1},
 		Short:    short{Rounds: 2},
 	}
 	if root.Err() == nil && !root.Given() {

@@ -102,12 +102,12 @@ func TestParse(t *testing.T) {
 		!slices.Equal(a.Workers.Env, []string{"A=one", "B=2"}) || a.Workers.Slow != (Slow{Worker: 2, By: 200 * time.Millisecond, Times: 1}) {
 		t.Errorf("the first arm: %+v", a)
 	}
-	if a.Client != (Client{Connections: caller.RoundRobin(), Processes: 2, DNSInterval: time.Second}) || a.Front.Kind != FrontDNS {
+	if a.Client != (Client{Connections: caller.RoundRobin, Processes: 2, DNSInterval: time.Second}) || a.Front.Kind != FrontDNS {
 		t.Errorf("the first arm: %+v", a)
 	}
 	b := s.Arms[1]
 	if !b.Optional || b.Workers.Program != ProgramNone || len(b.Workers.Command) != 4 || b.Workers.Count != 2 || !b.Front.Starts ||
-		b.Client.Way != (connectcaller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall() || b.Client.Processes != 2 {
+		b.Client.Way != (connectcaller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall || b.Client.Processes != 2 {
 		t.Errorf("the second arm: %+v", b)
 	}
 	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {

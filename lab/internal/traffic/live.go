@@ -38,6 +38,28 @@ func (l *Load) Live() Live {
 	return live
 }
 
+// Follow tells once a second how a load goes, until the function that it returns is called.
+func Follow(live func() Live, tell func(Live)) (end func()) {
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() { // ends by end
+		defer close(over)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				tell(live())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-over
+	}
+}
+
 // add adds what one tally knows, and the answers that came to it in the last whole interval.
 func (t *tally) add(live *Live, last *Coarse, counted time.Duration) {
 	t.mu.Lock()

@@ -46,8 +46,8 @@ func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 	s, n := t.Scenario, t.generators(c.arm, c.load)
 	method, data, messages := s.CallAt(c.load)
 	crew := &crew{}
-	if c.arm.Client.Connections == caller.PerCall() {
-		plan.Most = min(plan.Most, caller.PerCall().MostUnderWay()) // of each generator
+	if c.arm.Client.Connections == caller.PerCall {
+		plan.Most = min(plan.Most, caller.PerCall.MostUnderWay()) // of each generator
 	}
 	for part := range n {
 		plan.Part, plan.Parts = part, n
@@ -87,7 +87,7 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 	unwatch := context.AfterFunc(ctx, func() { c.each(Generator.Stop) })
 	defer unwatch()
 	c.each(func(g Generator) { g.Begin(at) })
-	watched := c.follow(watch)
+	unfollow := traffic.Follow(c.live, watch)
 	answers := make([]*agent.Answer, len(c.all))
 	errs := make([]error, len(c.all))
 	var wait sync.WaitGroup
@@ -95,7 +95,7 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 		wait.Go(func() { answers[i], errs[i] = p.Wait() })
 	}
 	wait.Wait()
-	watched()
+	unfollow()
 	if err := errors.Join(errs...); err != nil {
 		return nil, 0, errs[firstOf(errs)]
 	}
@@ -123,28 +123,6 @@ func firstOf(errs []error) int {
 		}
 	}
 	return 0
-}
-
-// follow tells once a second how the load goes, until what it returns is called.
-func (c *crew) follow(watch func(traffic.Live)) (end func()) {
-	done, over := make(chan struct{}), make(chan struct{})
-	go func() { // ends by end
-		defer close(over)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				watch(c.live())
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-over
-	}
 }
 
 // live is how all of them go: sums, and the slowest quantiles.

@@ -44,7 +44,7 @@ func demand(a *scenario.Arm, l *scenario.Load, generators int) testbed.Demand {
 	default:
 		d.Listeners = 1
 	}
-	if a.Client.Connections != caller.PerCall() {
+	if a.Client.Connections != caller.PerCall {
 		return d // few
 	}
 	d.Connections = underWay(l)
