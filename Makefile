@@ -174,7 +174,7 @@ bars: ## Hold the simulated rank and number of workers against their ideals, at 
 
 .PHONY: rank-plots
 rank-plots: ## Simulate the pictures of docs/rank.md and docs/scaling.md again; 4 minutes.
-	@go -C lab build -trimpath -o ../bin/lab/ ./cmd/rankplot && bin/lab/rankplot
+	@go -C lab test -count=1 -timeout 1h -run TestPictures ./internal/report -draw
 
 ##@ Housekeeping
 

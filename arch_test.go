@@ -279,11 +279,6 @@ var layers = map[string]layer{
 	"lab/internal/report": {inside: []string{"lab/internal/goal", "lab/internal/latency", "lab/internal/result", "lab/internal/stats", "lab/internal/traffic"}, outside: []string{"google.golang.org/grpc/codes"}, notStd: []string{"net", "os", "os/exec"}, documented: true},
 	// Command lines: what is started as a process of its own.
 	"lab/cmd/...": {inside: []string{"lab/internal/..."}, outside: anything},
-	// The pictures are simulated, with the rank itself: nothing is measured.
-	"lab/cmd/rankplot": {
-		inside: []string{"lab/internal/report", "internal/rank", "internal/ranksim", "internal/scale", "internal/scalesim"},
-		notStd: []string{"net", "os/exec"},
-	},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
 		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
@@ -380,7 +375,6 @@ var mutable = map[string]string{
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
 	"lab/internal/method.marks":      "a compiled expression",
 	"lab/internal/method.position":   "a compiled expression",
-	"lab/internal/report.chartText":  "embedded files; nothing writes to them",
 	"lab/internal/report.pageText":   "embedded files; nothing writes to them",
 	"lab/internal/scenario.files":    "embedded files; nothing writes to them",
 	"lab/internal/scenario.oneWord":  "a compiled expression",
@@ -495,7 +489,6 @@ func TestRefuseImport(t *testing.T) {
 		{"internal/service", module + "/internal/relay", false},
 		{"internal/service", module + "/internal/testkit", true},
 		{"cmd/cabrank", module + "/internal/testkit", true},
-		{"lab/cmd/rankplot", module + "/internal/relay", true},
 		{"examples/go/worker", module + "/examples/go/workpb", false},
 	} {
 		rule, ok := layerOf(tc.dir)

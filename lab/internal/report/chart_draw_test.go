@@ -57,7 +57,7 @@ func (s Scale) axis() axis {
 	}}
 }
 
-//go:embed chart.svg
+//go:embed testdata/chart.svg
 var chartText string
 
 // SVG returns the chart as a file. The same chart gives the same bytes.

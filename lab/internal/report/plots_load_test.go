@@ -1,4 +1,4 @@
-package main
+package report_test
 
 import (
 	"slices"
