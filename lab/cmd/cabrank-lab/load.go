@@ -65,7 +65,6 @@ const labLoadExamples = `  # 500 calls a second for half a minute, whatever the 
   cabrank lab load localhost:8080 demo.Jobs/GetJob --data '{"id": 1}' --rate 500 --duration 30s \
       --protocol connect --codec json --http 1.1 --connections 20 --proto jobs.proto`
 
-// loadFlags are the flags of cabrank lab load.
 type loadFlags struct {
 	loadPlan
 
@@ -173,7 +172,6 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	return l, err
 }
 
-// readAlso reads further methods.
 func readAlso(given []string, stdin io.Reader) (all []lab.Also, err error) {
 	sum := 0.0
 	for _, text := range given {
@@ -216,7 +214,6 @@ func readData(given string, stdin io.Reader) (name string, text []byte, err erro
 	return path, text, nil
 }
 
-// parseMetadata reads NAME:VALUE pairs.
 func parseMetadata(pairs []string) (metadata.MD, error) {
 	md := metadata.MD{}
 	for _, pair := range pairs {

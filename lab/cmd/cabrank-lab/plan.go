@@ -32,7 +32,6 @@ type loadPlan struct {
 	first      float64         // of a search
 }
 
-// prepared is a load that can run.
 type prepared interface {
 	fmt.Stringer
 	// Run makes the calls of a plan; watch is called about once a second.
@@ -86,7 +85,6 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 	return nil
 }
 
-// make makes the load, or the search.
 func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {
 	if f.out != "" {
 		if _, err := result.MakeFolder(f.out); err != nil {
@@ -147,7 +145,6 @@ func (f *loadPlan) run(ctx context.Context, p prepared, plan traffic.Plan, stdou
 	return nil
 }
 
-// printJSON writes what was made into JSON.
 func printJSON(w io.Writer) func(text []byte, err error) error {
 	return func(text []byte, err error) error {
 		if err == nil {

@@ -38,7 +38,6 @@ func (p *loadProgress) show(l traffic.Live) {
 	}
 }
 
-// clear takes away the line that is shown.
 func (p *loadProgress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")

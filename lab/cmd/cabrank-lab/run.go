@@ -56,7 +56,6 @@ const labRunExamples = `  # in a minute
   cabrank lab show connections > mine.yml
   cabrank lab run mine.yml --rounds 20`
 
-// runFlags are the flags of cabrank lab run.
 type runFlags struct {
 	quick  bool
 	out    string
@@ -158,7 +157,6 @@ func (f *runFlags) scenario(cmd *cobra.Command, name string) (s *scenario.Scenar
 	return s, nil
 }
 
-// values reads --set.
 func (f *runFlags) values() (map[string]string, error) {
 	set := map[string]string{}
 	for _, given := range f.set {
@@ -226,7 +224,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	done, err := trial.Run(ctx, trial.Options{
 		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
 		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
-		Noise: noise, Tell: progress.tell,
+		Noise: testbed.StartNoise, Tell: progress.tell,
 	})
 	progress.clear()
 	if done == nil {
@@ -270,15 +268,6 @@ func typed(words []string) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// noise begins to measure what others use.
-func noise() func() float64 {
-	n := testbed.StartNoise()
-	return func() float64 {
-		cores, _ := n.Cores()
-		return cores
-	}
 }
 
 // tell writes the report of a run and prints what came of it, in this order: a reader of

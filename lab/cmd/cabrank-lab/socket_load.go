@@ -37,7 +37,6 @@ const socketLoadExamples = `  # 100 callers, each with a socket, who wait for th
   # 20 events a second to 1,000 subscribers
   cabrank socket load ws://localhost:9000/ws --channel news --subscribers 1000 --rate 20 --duration 10s`
 
-// socketLoad is the flags of cabrank socket load.
 type socketLoad struct {
 	loadPlan
 	lab.SocketLoad

@@ -93,7 +93,6 @@ func (p *Process) Wait() (*Answer, error) {
 	}
 }
 
-// broken says why a generator has not answered.
 func (p *Process) broken(err error) error {
 	p.Close() // then all that it has said is there
 	if said := strings.TrimSpace(p.child.Said()); said != "" {

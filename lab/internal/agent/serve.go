@@ -42,7 +42,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// server is one generator.
 type server struct {
 	in  *json.Decoder
 	mu  sync.Mutex // of out
@@ -111,7 +110,6 @@ func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a A
 	return a, err
 }
 
-// client is one that can call.
 type client interface {
 	traffic.Client
 	fmt.Stringer
@@ -139,7 +137,6 @@ func (j *Job) any(ctx context.Context) (client, error) {
 	return c, nil
 }
 
-// client makes a client that can call.
 func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // that of the way
 	ctx, cancel := context.WithTimeout(ctx, connectcaller.AnswerLimit)
 	defer cancel()

@@ -58,7 +58,6 @@ func (c *Client) unary(ctx context.Context, conn *grpc.ClientConn, call traffic.
 	return answer
 }
 
-// failed is the answer of a call that ended with an error, or well.
 func failed(err error) traffic.Answer {
 	if err == nil {
 		return traffic.Answer{}
@@ -67,7 +66,6 @@ func failed(err error) traffic.Answer {
 	return traffic.Answer{Code: uint32(s.Code()), Message: s.Message()}
 }
 
-// worker reads who has answered.
 func (c *Client) worker(header, trailer metadata.MD) string {
 	if c.options.WorkerKey == "" {
 		return ""
@@ -100,7 +98,6 @@ func (c *Client) stream(ctx context.Context, conn *grpc.ClientConn, call traffic
 	return answer
 }
 
-// grpcStream is a stream of grpc-go.
 type grpcStream struct {
 	grpc.ClientStream
 

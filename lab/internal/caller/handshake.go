@@ -47,5 +47,4 @@ func (d *Dialer) hopeless() bool {
 	return errors.As(*last, &untrusted) || errors.As(*last, &plain) || errors.As(*last, &alert) || errors.Is(*last, io.EOF)
 }
 
-// secure reports whether credentials are those of TLS.
 func secure(c credentials.TransportCredentials) bool { return c.Info().SecurityProtocol == "tls" }

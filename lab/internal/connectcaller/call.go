@@ -54,7 +54,6 @@ func (c *Client) unary(ctx context.Context, w way, encoded []byte) traffic.Answe
 
 func (c *Client) addTo(h http.Header) { maps.Copy(h, c.header) }
 
-// failed is the answer of a call that ended with an error, or well.
 func failed(err error) traffic.Answer {
 	if err == nil {
 		return traffic.Answer{}
@@ -81,7 +80,6 @@ func withoutStream(text string) string {
 	return text
 }
 
-// worker reads who has answered.
 func (c *Client) worker(all ...http.Header) string {
 	if c.options.WorkerKey == "" {
 		return ""

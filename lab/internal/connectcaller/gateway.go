@@ -169,7 +169,6 @@ func (c *Gateway) get(ctx context.Context, path string) traffic.Answer {
 	return answer
 }
 
-// unanswered is the answer to a request that was not answered.
 func unanswered(ctx context.Context, err error) traffic.Answer {
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // without the URL, which differs from call to call

@@ -52,7 +52,6 @@ func (h *held) again(anew func() (io.ReadCloser, error)) bool {
 	return !h.read
 }
 
-// release lets go of the body.
 func (h *held) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -99,7 +99,6 @@ func (l *lane) open(ctx context.Context, host string, spent *http.ClientConn) (*
 	return conn, nil
 }
 
-// close ends the connections.
 func (l *lane) close() {
 	l.lock <- struct{}{}
 	defer func() { <-l.lock }()

@@ -126,7 +126,6 @@ func (o Options) contentType() string {
 	return kind + o.Way.codec()
 }
 
-// judge says from an answer whether the server understands the way.
 func (c *Client) judge(response *http.Response, body []byte) error {
 	o := c.options
 	got, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -156,7 +155,6 @@ func (w Way) hint(status int, got string) string {
 	return "try another protocol"
 }
 
-// understood reports whether an answer is of the protocol.
 func (o Options) understood(status int, got string, body []byte) bool {
 	want := o.contentType()
 	if o.Way.protocol() != Connect {
@@ -172,7 +170,6 @@ func (o Options) understood(status int, got string, body []byte) bool {
 		got == "application/json" && json.Unmarshal(body, &refusal) == nil && refusal.Code != ""
 }
 
-// unreachable says why there was no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	dialed, ok := errors.AsType[*net.OpError](err)
 	version, other := "2", one

@@ -10,7 +10,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// stream makes a call with any number of messages.
 func (c *Client) stream(ctx context.Context, w way, messages [][]byte) traffic.Answer {
 	// A stream that was not read to its end holds its place until its context ends.
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,7 +64,6 @@ func (sentStream) Send([]byte) error { return nil }
 // CloseSend has nothing left to do.
 func (sentStream) CloseSend() error { return nil }
 
-// connectStream is a stream of connect-go.
 type connectStream struct{ conn connect.StreamingClientConn }
 
 // Send sends a message.

@@ -83,10 +83,8 @@ func (w Way) Check(s caller.Strategy) error {
 	return nil
 }
 
-// protocol is the protocol's word.
 func (w Way) protocol() string { return orFirst(w.Protocol, Protocols()) }
 
-// codec is the codec's word.
 func (w Way) codec() string { return orFirst(w.Codec, Codecs()) }
 
 func orFirst(word string, words []string) string {

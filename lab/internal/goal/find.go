@@ -65,7 +65,6 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// search is the state of Find.
 type search struct {
 	options Options
 	began   time.Time
@@ -171,7 +170,6 @@ func (s *search) used() string {
 	return ""
 }
 
-// run makes one run and adds it to its level.
 func (s *search) run(ctx context.Context, rate float64) error {
 	began := time.Now()
 	run, err := s.options.Run(ctx, rate)

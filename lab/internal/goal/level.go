@@ -17,7 +17,6 @@ const (
 	tries = 2
 )
 
-// level is what is known of one rate.
 type level struct {
 	rate                  float64
 	held, missed, limited int // runs
@@ -62,7 +61,6 @@ func (l *level) sure() bool {
 // ladder is what is known of all rates that were tried, in their order.
 type ladder []*level
 
-// at returns the level of a rate.
 func (all *ladder) at(rate float64) *level {
 	i, found := slices.BinarySearchFunc(*all, rate, func(l *level, rate float64) int {
 		switch {

@@ -43,7 +43,6 @@ func (h health) asGoodAs(before health) bool {
 	return h.failed < 1 && h.p50 <= slower*before.p50+slack && h.failed <= before.failed+moreErrors
 }
 
-// probe asks how the service is.
 func (s *search) probe(ctx context.Context) (health, error) {
 	r, err := s.options.Probe(ctx)
 	if err != nil {

@@ -235,7 +235,6 @@ func number(digits, exponent string) (float64, error) {
 	return strconv.ParseFloat(digits+exponent, 64)
 }
 
-// holds compares a measured value with the limit.
 func (t Threshold) holds(value float64) bool {
 	switch t.op {
 	case "<":

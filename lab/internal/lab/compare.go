@@ -123,7 +123,6 @@ func kindOf(schema string) string {
 	return "a load"
 }
 
-// readLoad reads a load.json.
 func readLoad(path string) (report.Load, error) {
 	var l report.Load
 	text, err := result.ReadFile(path, mostLoad)

@@ -135,7 +135,6 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 	}, nil
 }
 
-// machine describes where the generator ran.
 func machine(busy float64) string {
 	return fmt.Sprintf("The generator ran on %s and used %.0f %% of those that it may use.", cores(), 100*busy)
 }

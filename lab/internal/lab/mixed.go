@@ -47,7 +47,6 @@ type mixed struct {
 	all  []*part
 }
 
-// part is one method of a mixture.
 type part struct {
 	connectcaller.Caller
 
@@ -56,7 +55,6 @@ type part struct {
 	answered, failed atomic.Int64
 }
 
-// add has a further method called, or the first.
 func (m *mixed) add(path string, share float64, client connectcaller.Caller) {
 	p := &part{Caller: client, name: strings.TrimPrefix(path, "/"), upTo: share}
 	if len(m.all) == 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
-// service counts what the processes that answer use during a load.
 type service struct {
 	pids  []int
 	began []measure.Use // of each, when the counted part began
@@ -51,7 +50,6 @@ func (s *service) begin() {
 	}
 }
 
-// end returns what they have used.
 func (s *service) end() (all []report.Process) {
 	if s.later == nil || !s.later.Stop() {
 		<-s.read

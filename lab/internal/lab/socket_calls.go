@@ -50,7 +50,6 @@ func newSocketCalls(ctx context.Context, o SocketLoad) (*socketCalls, error) {
 	return c, err
 }
 
-// args are those of a call.
 func (c *socketCalls) args(number uint64) json.RawMessage {
 	if c.fixed != nil {
 		return c.fixed
@@ -74,7 +73,6 @@ func (c *socketCalls) Call(ctx context.Context, call traffic.Call) traffic.Answe
 	return answer
 }
 
-// count counts a call that was not answered well.
 func (c *socketCalls) count(err error) {
 	_, isFunction := errors.AsType[*client.FunctionError](err)
 	_, isLost := errors.AsType[*client.DisconnectedError](err)

@@ -82,7 +82,6 @@ func newSocketEvents(ctx context.Context, o SocketLoad) (*socketEvents, error) {
 	return e, nil
 }
 
-// published is the arguments of an event.
 type published struct {
 	Run    string `json:"run"`
 	Number uint64 `json:"n"`
@@ -93,7 +92,6 @@ func (e *socketEvents) args(number uint64) json.RawMessage {
 	return fmt.Appendf(nil, `{"run":%q,"n":%d,"x":%q}`, e.run, number, e.pad)
 }
 
-// take counts what one subscriber gets.
 func (e *socketEvents) take(s *client.Subscription) {
 	next := uint64(0)
 	for event, err := range s.All(context.Background()) {

@@ -82,7 +82,6 @@ func socketFailure(err error) traffic.Answer {
 	return traffic.Answer{Code: uint32(code), Message: text}
 }
 
-// opened is how many connections were opened so far.
 func opened(all []*client.Client) (n int64) {
 	for _, c := range all {
 		n += c.Stats().Connections

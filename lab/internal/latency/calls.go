@@ -114,7 +114,6 @@ func (c *Codes) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// sum returns how many failures were counted.
 func (c *Codes) sum() (n int64) {
 	for _, of := range c {
 		n += of

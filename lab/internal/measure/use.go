@@ -75,7 +75,6 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// tree returns a process and all its descendants.
 func tree(root int) (all []procfs.Proc, err error) {
 	procs, err := procfs.AllProcs()
 	if err != nil {

@@ -35,7 +35,6 @@ func mark(number, length int) string {
 	return digits + "e" + strings.Repeat("0", length-len(digits)-1)
 }
 
-// marked are the holes of a document by their marks.
 func (d document) marked() map[int]*hole {
 	all := map[int]*hole{}
 	holes := d.inside()
@@ -45,7 +44,6 @@ func (d document) marked() map[int]*hole {
 	return all
 }
 
-// numberOf is the number of a mark.
 func numberOf(text string) int {
 	digits, _, _ := strings.Cut(text, "e")
 	n, _ := strconv.Atoi(digits) // it matches

@@ -167,7 +167,6 @@ func compile(ctx context.Context, names, folders []string, read func(path string
 	return known, nil
 }
 
-// register adds a file and all that it imports.
 func register(known *protoregistry.Files, file protoreflect.FileDescriptor) error {
 	if _, err := known.FindFileByPath(file.Path()); err == nil {
 		return nil

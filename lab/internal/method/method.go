@@ -132,7 +132,6 @@ func kindOf(m protoreflect.MethodDescriptor) (k Kind) {
 	return k
 }
 
-// names returns what descriptors are called.
 func names[D any, S ~string](all interface {
 	Len() int
 	Get(i int) D

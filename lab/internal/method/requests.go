@@ -56,7 +56,6 @@ type call struct {
 	ready    [][]byte // nil if there is a placeholder
 }
 
-// message is one request message.
 type message struct {
 	ready    []byte // nil if there is a placeholder
 	template document
@@ -183,13 +182,11 @@ func offsetOf(text []byte, line, column int) int {
 	return len(text)
 }
 
-// parse reads a message from JSON.
 func (r *Requests) parse(text []byte) (*dynamicpb.Message, error) {
 	m := dynamicpb.NewMessage(r.input)
 	return m, protojson.UnmarshalOptions{Resolver: r.types, RecursionLimit: maxDepth}.Unmarshal(text, m)
 }
 
-// encode returns a message as it is sent.
 func (r *Requests) encode(m *dynamicpb.Message) ([]byte, error) {
 	if !r.JSON {
 		return proto.MarshalOptions{Deterministic: true}.Marshal(m)

@@ -96,7 +96,6 @@ func (s server) ask(ctx context.Context, about func(context.Context, conversatio
 	}
 }
 
-// files returns the file that has a symbol, and all that it imports.
 func (r conversation) files(ctx context.Context, symbol string) (*protoregistry.Files, error) {
 	set, err := r.Files(ctx, symbol)
 	if err != nil {

@@ -96,7 +96,6 @@ func (t *template) readHole(begin int) (end int, err error) {
 	return end, nil
 }
 
-// isArray reports whether a document is a list.
 func (d document) isArray() bool { return d.sample[d.begin] == '[' }
 
 // cut returns the values that stand side by side in a part of the text, by lines or not,

@@ -60,7 +60,6 @@ func strange(r rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(), $", r)
 }
 
-// render fills in a file.
 func render(name string, c Config) (string, error) {
 	if strings.ContainsFunc(c.Policy, strange) {
 		return "", fmt.Errorf("policy %q: want words such as roundrobin, ROUND_ROBIN or least_conn", c.Policy)

@@ -30,15 +30,12 @@ func appendWindowUpdate(b []byte, bytes uint32) []byte {
 }
 
 // Blocks encodes one header list (names and values alternating) twice, for the
-// first use on a connection and for all later ones. With a table of 0 bytes
-// the later block is stateless; with 4096, the default of RFC 9113, it refers
-// to what the first one has put into the dynamic table, as gRPC clients do.
-func Blocks(table uint32, kv ...string) (first, later []byte) {
+// first use on a connection, which sets the dynamic table to 0 bytes, and for all
+// later ones, which are stateless.
+func Blocks(kv ...string) (first, later []byte) {
 	var b bytes.Buffer
 	enc := hpack.NewEncoder(&b)
-	if table != 4096 {
-		enc.SetMaxDynamicTableSize(table)
-	}
+	enc.SetMaxDynamicTableSize(0)
 	encode := func() []byte {
 		b.Reset()
 		for i := 0; i < len(kv); i += 2 {

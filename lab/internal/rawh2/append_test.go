@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Both blocks of a list decode to it, in the order in which they are sent; a
-// stateless one does so at any time, an indexed one is short.
+// Both blocks of a list decode to it, in the order in which they are sent; the
+// later one does so at any time.
 func TestBlocks(t *testing.T) {
 	list := []string{":method", "POST", ":path", "/bench.Echo/Call", "te", "trailers"}
 	decode := func(d *hpack.Decoder, block []byte) (got []string) {
@@ -22,27 +22,22 @@ func TestBlocks(t *testing.T) {
 		}
 		return got
 	}
-	for _, table := range []uint32{0, 4096} {
-		first, later := Blocks(table, list...)
-		d := hpack.NewDecoder(4096, nil)
-		for _, block := range [][]byte{first, later, later} {
-			if got := decode(d, block); !slices.Equal(got, list) {
-				t.Errorf("table %d: block %x is %q", table, block, got)
-			}
+	first, later := Blocks(list...)
+	d := hpack.NewDecoder(4096, nil)
+	for _, block := range [][]byte{first, later, later} {
+		if got := decode(d, block); !slices.Equal(got, list) {
+			t.Errorf("block %x is %q", block, got)
 		}
-		if table == 0 && !slices.Equal(decode(hpack.NewDecoder(4096, nil), later), list) {
-			t.Error("the later block depends on the first one")
-		}
-		if table == 4096 && len(later) != len(list)/2 {
-			t.Errorf("an indexed block has %d bytes, want one per field", len(later))
-		}
+	}
+	if !slices.Equal(decode(hpack.NewDecoder(4096, nil), later), list) {
+		t.Error("the later block depends on the first one")
 	}
 }
 
 func TestBlockMemo(t *testing.T) {
 	var m BlockMemo
-	good, again := Blocks(0, "grpc-status", "0", "x", "y")
-	bad, _ := Blocks(0, "grpc-status", "8")
+	good, again := Blocks("grpc-status", "0", "x", "y")
+	bad, _ := Blocks("grpc-status", "8")
 	for range 3 {
 		for _, block := range [][]byte{good, again} {
 			if !m.Holds(block, "grpc-status", "0") {
@@ -54,7 +49,7 @@ func TestBlockMemo(t *testing.T) {
 		}
 	}
 	for i := range byte(20) {
-		other, _ := Blocks(0, "grpc-status", "0", "n", string('a'+i))
+		other, _ := Blocks("grpc-status", "0", "n", string('a'+i))
 		m.Holds(other, "grpc-status", "0")
 	}
 	if !m.Holds(good, "grpc-status", "0") {

@@ -103,7 +103,7 @@ func NewClient(target, request string) (*Client, error) {
 	if strings.HasPrefix(target, overTLS) {
 		scheme = "https"
 	}
-	c.form.firstHead, c.form.head = Blocks(0,
+	c.form.firstHead, c.form.head = Blocks(
 		":method", "POST", ":scheme", scheme, ":path", "/bench.Echo/Call", ":authority", "bench.example",
 		"content-type", "application/grpc", "user-agent", "grpc-go/1.85.0", "te", "trailers", "grpc-timeout", "5S",
 	)
@@ -173,10 +173,8 @@ func (c *Client) Start(ctx context.Context, tasks []traffic.Task) {
 	}
 }
 
-// connection is the number of that which a call is made on.
 func (c *Client) connection(t traffic.Task) uint64 { return t.Call.Number % uint64(len(c.conns)) }
 
-// clientConn is one connection with its calls.
 type clientConn struct {
 	client *Client
 	number uint32
@@ -185,9 +183,9 @@ type clientConn struct {
 	broken error
 	h2     *Conn // its mutex guards what follows
 
-	stream  uint32 // of the next call, or one before it
-	head    []byte // of the next call
-	lanes   table
+	stream  uint32           // of the next call
+	head    []byte           // of the next call
+	lanes   map[uint32]*lane // those that have a call, by stream
 	resting []*lane
 	waiting []traffic.Task // for a lane
 	now     time.Time      // read once for all answers of a batch; zero until then
@@ -221,7 +219,7 @@ func (c *clientConn) open(ctx context.Context) {
 	if len(c.client.conns) > manyConnections {
 		buffer = SmallReadBuffer
 	}
-	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, newTable(mostStreams)
+	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, make(map[uint32]*lane, mostStreams)
 	go c.read() // ends with the connection
 }
 
@@ -262,7 +260,7 @@ func (c *clientConn) start(t traffic.Task) error {
 		l := c.resting[len(c.resting)-1]
 		c.resting = c.resting[:len(c.resting)-1]
 		return c.send(l, t)
-	case c.lanes.used < mostStreams:
+	case len(c.lanes) < mostStreams:
 		return c.send(&lane{}, t)
 	default:
 		c.waiting = append(c.waiting, t)
@@ -272,9 +270,8 @@ func (c *clientConn) start(t traffic.Task) error {
 
 // send appends a call. An error is the end of the connection, and of all that is on it.
 func (c *clientConn) send(l *lane, t traffic.Task) error {
-	c.stream = c.lanes.next(c.stream)
 	l.task, l.stream, l.got, l.headed = t, c.stream, 0, false
-	c.lanes.put(l)
+	c.lanes[l.stream] = l
 	l.message = AppendMessage(l.message[:0], c.client.request.Bytes, c.client.request.Answers, c.number, t.Call.Number)
 	c.h2.Headers(l.stream, c.head, false)
 	c.head = c.client.form.head
@@ -296,10 +293,8 @@ func (c *clientConn) read() {
 		c.lost = err
 	}
 	c.lost = fmt.Errorf("connection %d: %w", c.number, c.lost)
-	for _, l := range c.lanes.slots {
-		if l != nil {
-			c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
-		}
+	for _, l := range c.lanes {
+		c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
 	}
 	for _, t := range c.waiting {
 		c.fail(t, c.lost.Error())
@@ -313,7 +308,7 @@ func (c *clientConn) fail(t traffic.Task, why string) {
 
 // finish ends a call, "" meaning well, and begins the next one: who has waited goes first.
 func (c *clientConn) finish(l *lane, failure string) error {
-	c.lanes.remove(l)
+	delete(c.lanes, l.stream)
 	if c.now.IsZero() {
 		c.now = time.Now()
 	}
@@ -351,7 +346,7 @@ func (c *clientConn) Frame(f Frame) error {
 	if f.Type == TypeGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.lanes.of(f.Stream)
+	l := c.lanes[f.Stream]
 	switch {
 	case l == nil && f.Type == TypeReset: // the call has ended already
 	case l == nil:

@@ -35,8 +35,8 @@ func (a *answerer) Frame(f Frame) error {
 	case "close":
 		return net.ErrClosed
 	}
-	head, _ := Blocks(0, ":status", status, "content-type", "application/grpc")
-	trailers, _ := Blocks(0, "grpc-status", code)
+	head, _ := Blocks(":status", status, "content-type", "application/grpc")
+	trailers, _ := Blocks("grpc-status", code)
 	if a.wrong != "head" {
 		a.conn.Headers(f.Stream, head, false)
 	}

@@ -30,8 +30,8 @@ func Echo(ctx context.Context, addr string, ports int) error {
 		return err
 	}
 	var f form
-	f.firstHead, f.head = Blocks(0, ":status", "200", "content-type", "application/grpc")
-	_, f.trailers = Blocks(0, "grpc-status", "0") // never the first of a connection
+	f.firstHead, f.head = Blocks(":status", "200", "content-type", "application/grpc")
+	_, f.trailers = Blocks("grpc-status", "0") // never the first of a connection
 	serving, ctx := errgroup.WithContext(ctx)
 	for port := first + ports - 1; port >= first; port-- { // who asks at the first finds all
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -66,7 +66,6 @@ func echo(c net.Conn, f form) {
 	}
 }
 
-// backend answers the calls of one connection.
 type backend struct {
 	conn *Conn
 	form form

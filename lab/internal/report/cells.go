@@ -52,7 +52,6 @@ func (c cells) marked(arm, load, figure string) bool {
 	return marked || 2*late > len(blocks)
 }
 
-// spread is what a figure came to in the blocks to look at.
 func (c cells) spread(arm, load, figure string) spread {
 	blocks, _ := c.of(arm, load)
 	return spreadOf(blocks, figure)
@@ -82,7 +81,6 @@ func besideErrors(text, figure string, errors float64) string {
 	return text
 }
 
-// round returns the block of a round, or nil.
 func (c cells) round(arm, load string, round int) *result.Block {
 	for _, b := range c[cellKey{arm, load}] {
 		if b.Round == round {
@@ -92,7 +90,6 @@ func (c cells) round(arm, load string, round int) *result.Block {
 	return nil
 }
 
-// rounds is the highest round of any block.
 func (c cells) rounds() (most int) {
 	for _, blocks := range c {
 		for _, b := range blocks {

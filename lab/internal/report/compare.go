@@ -43,7 +43,6 @@ func (t Two) Check() error {
 	return nil
 }
 
-// firstDifference finds the first line that is not the same.
 func firstDifference(a, b string) (line int, was, is string) {
 	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for was == is && line < max(len(left), len(right)) {
@@ -52,7 +51,6 @@ func firstDifference(a, b string) (line int, was, is string) {
 	return line, strings.TrimSpace(was), strings.TrimSpace(is)
 }
 
-// common are the cells that both have.
 func (t Two) common() []cellKey { return keysOf(t.A, cellsOf(t.A), cellsOf(t.B)) }
 
 // paired says why the blocks of the two runs are no pairs, or "".
@@ -136,7 +134,6 @@ func whatRan(name string, r *result.Run) string {
 	return text
 }
 
-// arms are one arm in both.
 func (t Two) arms(arm string) []armOf {
 	return []armOf{{Key{"B", accent, false}, arm, cellsOf(t.B)}, {Key{"A", gray, false}, arm, cellsOf(t.A)}}
 }

@@ -78,7 +78,6 @@ func blockOf(l Load) *result.Block {
 	return &b
 }
 
-// figuresBeside is what both came to.
 func figuresBeside(a, b *result.Block) Table {
 	t := Table{Columns: columnsOf("figure", "#A", "#B", "#B / A")}
 	for _, f := range result.All() {
@@ -107,7 +106,6 @@ func errorsBeside(a, b map[string]int64) Table {
 	return t
 }
 
-// sides tells where and how each was measured.
 func (t TwoLoads) sides() Table {
 	table := Table{Columns: columnsOf("", "A", "B"), PageOnly: true, Rows: [][]string{
 		{"method", t.A.Method, t.B.Method}, {"address", t.A.Address, t.B.Address}, {"plan", t.A.Record.Plan, t.B.Record.Plan},
@@ -120,7 +118,6 @@ func (t TwoLoads) sides() Table {
 	return table
 }
 
-// at is one of a list, or "".
 func at(list []string, i int) string {
 	if i >= len(list) {
 		return ""

@@ -61,7 +61,6 @@ func figureName(name string) string {
 	}[name], name)
 }
 
-// aboutFigure is the label of an axis.
 func aboutFigure(name string) string {
 	f, _ := result.Known(name)
 	if f.Unit == result.Seconds || f.Unit == result.Number {
@@ -137,5 +136,4 @@ func spreadOf(blocks []*result.Block, name string) spread {
 	return s
 }
 
-// number reports whether there is a median to draw.
 func (s spread) number() bool { return finite(s.middle) }

@@ -130,7 +130,6 @@ func (l Load) finding() string {
 	return fmt.Sprintf("%s is %s%s. %s", quantileName(q.Share), span(q.Value), errors, text)
 }
 
-// losses tells of calls without an answer.
 func (l Load) losses(lost int64) string {
 	r := l.Record
 	var parts []string
@@ -150,7 +149,6 @@ func (l Load) losses(lost int64) string {
 	return fmt.Sprintf("%s had no answer, %s of those due: %s.", calls(lost), percent(r.FailedShare()), strings.Join(parts, ", "))
 }
 
-// latencies are p50 and p99 over time.
 func (l Load) latencies() *Picture {
 	of := &l.Record.Timeline
 	var highest, middle time.Duration
@@ -195,7 +193,6 @@ func (l Load) latencyText() string {
 	return "From the moment at which a caller made its call. Calls that were not answered are in it with the age that they had reached; failed ones are not."
 }
 
-// thresholds is what was asked for, and what came of it.
 func (l Load) thresholds() Table {
 	t := Table{Columns: columnsOf("threshold", "#measured", "verdict", "")}
 	if l.Judgement == nil {
@@ -211,7 +208,6 @@ func (l Load) thresholds() Table {
 	return t
 }
 
-// quantiles is the table of latencies.
 func (l Load) quantiles() Table {
 	t := Table{Columns: columnsOf("latency", "#all calls")}
 	of := []*latency.Histogram{l.Record.Latency()}
@@ -252,7 +248,6 @@ func (l Load) failures() Table {
 	return t
 }
 
-// counts is what the client has counted.
 func (l Load) counts() Table {
 	t := Table{Columns: columnsOf("from the first call on", "#number")}
 	for _, c := range l.Record.Counts {
@@ -261,7 +256,6 @@ func (l Load) counts() Table {
 	return t
 }
 
-// workers is who has answered.
 func (l Load) workers() Table {
 	shares, sum := l.Record.Workers, int64(0)
 	t := Table{
@@ -284,7 +278,6 @@ func busiest(shares traffic.Shares) []string {
 	})
 }
 
-// service is what the processes that answer have used.
 func (l Load) service() Table {
 	t := Table{
 		Title:   "Of each process with all that it has started: CPU since the counted part began, memory at the end and at most.",
@@ -310,7 +303,6 @@ func (l Load) service() Table {
 	return t
 }
 
-// facts is what was asked for and what was done.
 func (l Load) facts() Table {
 	r := l.Record
 	volume := func(v traffic.Volume) string {

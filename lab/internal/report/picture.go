@@ -278,7 +278,6 @@ func (a axis) at(v float64) float64 {
 	return min(max(math.Round(1000*(v-from)/(to-from))/10, 0), 100)
 }
 
-// places are the ticks with their names.
 func (a axis) places() (all []Tick) {
 	for _, v := range a.ticks {
 		all = append(all, Tick{a.at(v), a.name(v)})

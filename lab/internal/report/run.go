@@ -112,7 +112,6 @@ func (r Run) highest() string {
 	return fmt.Sprintf("Fewer than %v %% errors: %s.", 100*r.Result.Limit, strings.Join(parts, "; "))
 }
 
-// closed says that some loads are closed loops.
 func (r Run) closed() string {
 	var names []string
 	for _, l := range r.Result.Loads {

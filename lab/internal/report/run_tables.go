@@ -114,7 +114,6 @@ func (r Run) errorTable(all cells) Table {
 	return t
 }
 
-// processTable is what the processes of each kind have used, on average over the blocks.
 func (r Run) processTable(all cells) Table {
 	t := Table{
 		Title: "Processes: cores in use, most memory and throttling", PageOnly: true,
@@ -166,7 +165,6 @@ func useOf(blocks []*result.Block, kind string) []string {
 	return cells
 }
 
-// markTable lists the blocks that are not judged.
 func (r Run) markTable() Table {
 	t := Table{Columns: columnsOf("load", "arm", "#round", "why")}
 	for i := range r.Result.Blocks {
@@ -180,7 +178,6 @@ func (r Run) markTable() Table {
 // mostRows bounds the table of all blocks; run.json has every one.
 const mostRows = 500
 
-// blockTable lists all blocks in the order in which they ran.
 func (r Run) blockTable() Table {
 	names := []string{"p50", "p95", "p99", "total", "errors", "rate", "cpu_all", "recovery"}
 	t := Table{Title: "All blocks in the order in which they ran", Columns: columnsOf("#round", "load", "arm"), PageOnly: true}
@@ -207,7 +204,6 @@ func (r Run) blockTable() Table {
 	return t
 }
 
-// method tells how and where it was measured.
 func (r Run) method() Section {
 	run := r.Result
 	t := Table{Columns: columnsOf("", ""), PageOnly: true, Rows: [][]string{

@@ -30,7 +30,6 @@ func count(n int64) string {
 	return digits
 }
 
-// calls writes a number of calls.
 func calls(n int64) string {
 	return plural(int(n), "call")
 }

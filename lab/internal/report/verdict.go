@@ -125,7 +125,6 @@ func (v *verdict) look(base, other cells) {
 	}
 }
 
-// withheld says why there is no verdict on a figure of a run, or "".
 func withheld(r *result.Run, figure string) string {
 	f, _ := result.Known(figure)
 	switch {
@@ -137,12 +136,10 @@ func withheld(r *result.Run, figure string) string {
 	return ""
 }
 
-// shown reports whether a difference is shown.
 func (v verdict) shown() bool {
 	return v.withheld == "" && (v.comparison.Verdict == stats.Lower || v.comparison.Verdict == stats.Higher)
 }
 
-// decided reports whether there is a verdict at all.
 func (v verdict) decided() bool { return v.withheld == "" && v.comparison.Verdict != stats.TooFewPairs }
 
 // said is the verdict without the figure, or why there is none: "too few pairs (2, needs 10)".
@@ -243,7 +240,6 @@ func (d *Document) judged(all []verdict, err error, quick bool, of sides, nothin
 	d.add(Section{Heading: "What was compared", Text: []string{how}, Tables: []Table{verdictTable(all, quick, of)}})
 }
 
-// verdictTable is what was compared.
 func verdictTable(all []verdict, quick bool, of sides) Table {
 	t := Table{Columns: columnsOf("figure", "load", "arm", "#median", "against", "#median", "verdict", "#pairs", "#p", "")}
 	for _, v := range all {

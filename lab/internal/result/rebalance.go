@@ -58,7 +58,6 @@ func foremost(intervals []traffic.Interval, n int) map[string]bool {
 	return first
 }
 
-// added is when the first worker was added, and how many were.
 func (b *Block) added() (first time.Duration, n int) {
 	for _, e := range b.Events {
 		if !strings.HasSuffix(e.Did, "added") || e.Err != "" {

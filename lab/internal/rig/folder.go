@@ -81,5 +81,4 @@ func (s *Spec) log(process string) string {
 	return filepath.Join(s.Programs.Logs, name+".log")
 }
 
-// file is the path of a file in it.
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }

@@ -27,7 +27,6 @@ type front interface {
 	stop()
 }
 
-// base is what fronts have in common.
 type base struct {
 	rig     *Rig
 	process *process // nil if there is none

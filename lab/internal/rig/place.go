@@ -12,7 +12,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// place is where a worker listens.
 type place struct {
 	host string
 	port int

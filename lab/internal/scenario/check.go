@@ -262,7 +262,6 @@ func (l *Load) check(s *Scenario) error {
 	return l.checkWorkers(s)
 }
 
-// checkWorkers holds the events against the workers of each arm.
 func (l *Load) checkWorkers(s *Scenario) error {
 	for _, i := range s.ArmsAt(l) {
 		w := s.Arms[i].Workers

@@ -16,7 +16,6 @@ type Interval struct {
 	Middle *float64
 }
 
-// intervalJSON is how an Interval is written: JSON has no infinity.
 type intervalJSON struct {
 	Low    *float64 `json:"low"`
 	Middle *float64 `json:"middle"`

@@ -28,7 +28,6 @@ func (c Comparison) Words() string {
 	}
 }
 
-// have is how many pairs there are, and how many of them tell something.
 func (c Comparison) have() string {
 	if c.Known == c.Pairs {
 		return strconv.Itoa(c.Pairs)
@@ -107,7 +106,6 @@ func percents(small, large float64) string {
 	return between(number(low, places), number(high, places)) + " %"
 }
 
-// percent says one share.
 func percent(share float64) string {
 	return number(100*share, decimals(100*share)) + " %"
 }

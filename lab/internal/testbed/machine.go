@@ -11,10 +11,11 @@
 package testbed
 
 import (
-	"os"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Machine is where it was measured.
@@ -24,40 +25,22 @@ type Machine struct {
 	Kernel, Go string
 }
 
-// ThisMachine describes it.
+// ThisMachine describes it. Unlike runtime.NumCPU it also sees the cores that this process is
+// not pinned to.
 func ThisMachine() Machine {
-	return Machine{CPU: cpuModel(), Cores: Cores(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version()}
-}
-
-func firstLine(path string) string {
-	b, err := os.ReadFile(path)
+	m := Machine{Go: runtime.Version()}
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return ""
+		return m
 	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return line
-}
-
-// cpuInfo returns the values of one name in /proc/cpuinfo, one per core. Unlike
-// runtime.NumCPU it also sees the cores that this process is not pinned to.
-func cpuInfo(name string) (values []string) {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return nil
+	kernel, _ := proc.SysctlStrings("kernel.osrelease") // without it there is no name
+	m.Kernel = strings.Join(kernel, " ")
+	cores, _ := proc.CPUInfo()
+	var models []string
+	for _, core := range cores {
+		models = append(models, core.ModelName)
 	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			values = append(values, strings.TrimSpace(value))
-		}
-	}
-	return values
-}
-
-// Cores is how many the machine has.
-func Cores() int { return len(cpuInfo("processor")) }
-
-func cpuModel() string {
-	models := cpuInfo("model name")
 	slices.Sort(models)
-	return strings.Join(slices.Compact(models), ", ")
+	m.Cores, m.CPU = len(cores), strings.Join(slices.Compact(models), ", ")
+	return m
 }

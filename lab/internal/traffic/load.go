@@ -147,10 +147,8 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 	return r, nil
 }
 
-// now is the time since the load began.
 func (l *Load) now() time.Duration { return time.Since(*l.began.Load()) }
 
-// flight is a call that is under way.
 type flight struct {
 	arrival
 
@@ -193,7 +191,6 @@ func (l *Load) endOf(answer *Answer, now time.Duration) time.Duration {
 	return answer.Ended.Sub(*l.began.Load())
 }
 
-// enter counts a call as under way.
 func (l *Load) enter() {
 	now := l.under.Add(1)
 	for {

@@ -17,7 +17,6 @@ type Piece struct {
 // area is the sum of the level over the piece, in levels times seconds.
 func (p Piece) area() float64 { return p.Length.Seconds() * (p.From + p.To) / 2 }
 
-// at returns the level at a moment of the piece.
 func (p Piece) at(t time.Duration) float64 {
 	if p.Length <= 0 {
 		return p.To

@@ -9,7 +9,6 @@ import (
 // cost more than the call does.
 const grid = 100 * time.Microsecond
 
-// arrival is a call that is to start.
 type arrival struct {
 	number  uint64
 	due     time.Duration // since the start of the load, a multiple of grid

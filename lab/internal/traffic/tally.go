@@ -54,7 +54,6 @@ type ended struct {
 	left         bool          // open: it was given up when the grace was over
 }
 
-// end records a call that was sent.
 func (t *tally) end(e *ended) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +201,6 @@ func (w *waiting) add(due time.Duration) {
 	w.groups = append(w.groups, group{due, 1})
 }
 
-// total merges all tallies into one record.
 func total(p Plan, tallies []*tally) (*Record, error) {
 	r := newRecord(p)
 	for _, t := range tallies {

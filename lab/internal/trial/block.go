@@ -46,7 +46,6 @@ func (t *trial) tell(p Progress) {
 	}
 }
 
-// measure runs a block from its start to its end.
 func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progress) (*traffic.Record, error) {
 	plan, err := c.load.Plan(c.seed)
 	if err != nil {

@@ -35,7 +35,6 @@ type Generator interface { //nolint:interfacebloat // the life of a process
 // Hire starts generators for Options.Hire, as processes.
 func Hire(command []string, job agent.Job) (Generator, error) { return agent.Start(command, job) }
 
-// crew are the generators of a block.
 type crew struct {
 	all       []Generator
 	processes []result.Process

@@ -2,14 +2,12 @@ package trial
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/cabrank/cabrank/internal/testkit/oneslot"
+	"github.com/cabrank/cabrank/internal/ranksim"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/result"
@@ -32,7 +30,7 @@ func (t *trial) against(ctx context.Context, c *cell, plan traffic.Plan, b *resu
 	if err != nil {
 		return // then nobody could have called
 	}
-	if best, err := idealQueue(plan, times, slots); err == nil {
+	if best := idealQueue(plan, times, slots); best != nil {
 		b.Against(r, best)
 	}
 }
@@ -66,31 +64,25 @@ func TimesOf(ctx context.Context, data string, seed uint64) (Times, error) {
 }
 
 // idealQueue returns how long the counted calls of a plan take in one queue for so many
-// slots, without any cost (M/G/k where arrivals are Poisson).
-//
-// Errors: one line for plans of which that cannot be told: in a closed loop answers decide
-// when calls come, and with deadlines not all calls are served.
-func idealQueue(p traffic.Plan, times Times, slots int) (*latency.Histogram, error) {
-	switch {
-	case !p.Open():
-		return nil, errors.New("a closed loop has no ideal queue: calls come when others are answered")
-	case p.Timeout > 0:
-		return nil, errors.New("calls with a deadline have no ideal queue: which of them are served is a choice")
-	case slots < 1:
-		return nil, fmt.Errorf("%d slots: want at least one", slots)
+// slots, without any cost (M/G/k where arrivals are Poisson); nil for plans of which that
+// cannot be told: in a closed loop answers decide when calls come, and with deadlines not all
+// calls are served.
+func idealQueue(p traffic.Plan, times Times, slots int) *latency.Histogram {
+	if !p.Open() || p.Timeout > 0 || slots < 1 {
+		return nil
 	}
 	p.Part, p.Parts = 0, 1 // all of them stand in one line
-	var calls []oneslot.Call
+	var calls []ranksim.Call
 	var counted []bool
 	for a := range p.Arrivals() {
-		calls = append(calls, oneslot.Call{At: a.Due, Service: times(a.Number)})
+		calls = append(calls, ranksim.Call{Arrives: a.Due, Service: times(a.Number)})
 		counted = append(counted, a.Counted)
 	}
 	all := latency.New()
-	for i, took := range oneslot.Ideal(calls, slots) {
+	for i, r := range ranksim.FirstCome(calls, slots, ranksim.Handlers{}).Records {
 		if counted[i] {
-			all.Record(took)
+			all.Record(r.Sojourn)
 		}
 	}
-	return all, nil
+	return all
 }

@@ -26,10 +26,7 @@ func TestErlangC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := idealQueue(p, times, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := idealQueue(p, times, 4)
 	if mean := all.Mean().Seconds(); math.Abs(mean-0.01746) > 0.0006 {
 		t.Errorf("the mean is %v over %d calls, want 17.46 ms", all.Mean(), all.Count())
 	}
@@ -46,10 +43,7 @@ func TestNobodyWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := idealQueue(p, times, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := idealQueue(p, times, 2)
 	if all.Count() != 200 || all.Max()-all.Min() > 20*time.Microsecond || all.Mean().Round(100*time.Microsecond) != 15*time.Millisecond {
 		t.Errorf("%d calls of %v to %v", all.Count(), all.Min(), all.Max())
 	}
@@ -57,15 +51,15 @@ func TestNobodyWaits(t *testing.T) {
 
 func TestNoIdeal(t *testing.T) {
 	times := func(uint64) time.Duration { return time.Millisecond }
-	for want, o := range map[string]traffic.Options{
-		"a closed loop has no ideal queue":          {Callers: 3, Duration: time.Second},
-		"calls with a deadline have no ideal queue": {Rate: "10", Duration: time.Second, Timeout: time.Second},
+	for why, o := range map[string]traffic.Options{
+		"a closed loop":         {Callers: 3, Duration: time.Second},
+		"calls with a deadline": {Rate: "10", Duration: time.Second, Timeout: time.Second},
 	} {
-		if _, err := idealQueue(plan(t, o), times, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+		if idealQueue(plan(t, o), times, 1) != nil {
+			t.Errorf("%s has an ideal queue", why)
 		}
 	}
-	if _, err := idealQueue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0); err == nil {
+	if idealQueue(plan(t, traffic.Options{Rate: "10", Duration: time.Second}), times, 0) != nil {
 		t.Error("no slots")
 	}
 	if _, err := TimesOf(t.Context(), `{"sleep": 1}`, 1); err == nil || !strings.Contains(err.Error(), "sleep") {

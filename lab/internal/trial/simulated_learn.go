@@ -91,7 +91,6 @@ func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 	return l, err
 }
 
-// call makes a load on a worker.
 func (a *Arms) call(ctx context.Context, worker Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
 	o.Duration = a.measured
 	plan, err := o.Plan()

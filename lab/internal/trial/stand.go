@@ -83,7 +83,6 @@ func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spe
 	return s
 }
 
-// command is that of a worker.
 func command(lab string, w scenario.Workers, load *scenario.Load, number int) []string {
 	if w.Program == scenario.ProgramNone {
 		return slices.Clone(w.Command)

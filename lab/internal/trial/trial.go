@@ -84,7 +84,6 @@ type Progress struct {
 	Done *result.Block
 }
 
-// cell is a block to run.
 type cell struct {
 	arm          *scenario.Arm
 	load         *scenario.Load
@@ -153,7 +152,6 @@ func newRun(o Options) *result.Run {
 	return r
 }
 
-// trial is a run under way.
 type trial struct {
 	Options
 
@@ -225,7 +223,6 @@ func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
 // errEnded says that ctx has ended, and that the run is cut short.
 var errEnded = errors.New("the run was ended")
 
-// blocks runs one after the other.
 func (t *trial) blocks(ctx context.Context) error {
 	for i, c := range t.cells {
 		if t.out[c.arm.Name] != "" {
@@ -281,7 +278,6 @@ func (t *trial) rest(ctx context.Context) {
 	}
 }
 
-// measured reports whether there is a block of an arm.
 func (t *trial) measured(arm string) bool {
 	return slices.ContainsFunc(t.run.Blocks, func(b result.Block) bool { return b.Arm == arm })
 }

@@ -60,7 +60,6 @@ type Options struct {
 	Slow bool
 }
 
-// check names what is wrong.
 func (o Options) check() error {
 	switch {
 	case o.Addr == "":
@@ -206,7 +205,6 @@ func span(key string, ms float64) (time.Duration, error) {
 	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
-// take waits for a slot.
 func (w *Worker) take(ctx context.Context) error {
 	if w.slots == nil {
 		return nil
