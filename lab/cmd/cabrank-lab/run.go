@@ -220,10 +220,9 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	if err := os.MkdirAll(programs.Logs, 0o755); err != nil {
 		return cli.UsageError(fmt.Errorf("--out: %w", err))
 	}
-	arms := trial.NewArms(placed, trial.Rigs(programs, placed), trial.Hire, generator)
 	done, err := trial.Run(ctx, trial.Options{
-		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: arms.Hire,
-		Start: arms.Start, Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
+		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: trial.Hire,
+		Start: trial.Rigs(programs, placed), Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
 		Noise: testbed.StartNoise, Tell: progress.tell,
 	})
 	progress.clear()

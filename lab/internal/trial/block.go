@@ -51,6 +51,9 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if err != nil {
 		return nil, err
 	}
+	if c.arm.Front.Kind == scenario.FrontSimulated {
+		return t.simulate(ctx, c, plan, b)
+	}
 	stand, err := t.Start(ctx, c.arm, c.load)
 	if err != nil {
 		return nil, &startError{err}
@@ -82,9 +85,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 	if err != nil {
 		return nil, err
 	}
-	if _, is := stand.(*virtual); !is { // what others do changes nothing in virtual time
-		b.Noise = noise()
-	}
+	b.Noise = noise()
 	b.Processes = append(crew.processes, rig.Between(before, stand.Usage())...)
 	b.Measure(record, workersAt(c.arm, c.load))
 	t.against(ctx, c, plan, b, record)

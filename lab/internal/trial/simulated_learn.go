@@ -59,17 +59,17 @@ func (s *service) times(ctx context.Context, seed uint64) (Times, error) {
 }
 
 // learn calls one worker of an arm.
-func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (*service, error) {
+func (t *trial) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load) (*service, error) {
 	alone, quiet := *arm, *load
 	alone.Front, alone.Workers.Count = scenario.Front{Kind: scenario.FrontNone}, 1
 	quiet.Workers, quiet.Events = 0, nil
-	worker, err := a.start(ctx, &alone, &quiet)
+	worker, err := t.Start(ctx, &alone, &quiet)
 	if err != nil {
 		return nil, err
 	}
 	defer worker.Close()
-	s, slots := a.scenario, arm.Workers.Slots
-	echoes, err := a.call(ctx, worker, agent.Job{Method: echoMethod, Data: "{}"}, traffic.Options{Callers: 1, Think: echoPause})
+	s, slots := t.Scenario, arm.Workers.Slots
+	echoes, err := t.call(ctx, worker, agent.Job{Method: echoMethod, Data: "{}"}, traffic.Options{Callers: 1, Think: echoPause})
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +81,9 @@ func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 	if s.Method == WorkMethod {
 		l.data, options.Calls = s.Data, knownCalls
 	} else {
-		options.Warmup = a.measured / 5
+		options.Warmup = t.learnTime / 5
 	}
-	r, err := a.call(ctx, worker, job, options)
+	r, err := t.call(ctx, worker, job, options)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +91,14 @@ func (a *Arms) learn(ctx context.Context, arm *scenario.Arm, load *scenario.Load
 	return l, err
 }
 
-func (a *Arms) call(ctx context.Context, worker Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
-	o.Duration = a.measured
+func (t *trial) call(ctx context.Context, worker Stand, job agent.Job, o traffic.Options) (*traffic.Record, error) {
+	o.Duration = t.learnTime
 	plan, err := o.Plan()
 	if err != nil {
 		return nil, err
 	}
 	job.Target, job.Connections, job.Plan = worker.Target(), "single", plan
-	g, err := a.hire(worker.Caller(a.agent), job)
+	g, err := t.Hire(worker.Caller(t.Agent), job)
 	if err != nil {
 		return nil, err
 	}

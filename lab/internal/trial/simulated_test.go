@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/agent"
 	"github.com/cabrank/cabrank/lab/internal/latency"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -61,18 +60,24 @@ func startAlone(t *testing.T, slots int) Stand {
 	}}
 }
 
-// arms are those of a scenario whose worker is in this process.
-func arms(t *testing.T, s *scenario.Scenario, started *int) *Arms {
+// inProcess is a run of a scenario whose worker is in this process.
+func inProcess(s *scenario.Scenario, start Starter) *trial {
+	return &trial{
+		Options: Options{Scenario: s, Start: start, Hire: Hire, Agent: []string{os.Args[0], "agent"}, learnTime: 500 * time.Millisecond},
+		run:     &result.Run{}, known: map[string]*service{},
+	}
+}
+
+// counting starts a worker and counts that.
+func counting(t *testing.T, started *int) Starter {
 	t.Helper()
-	all := NewArms(s, func(_ context.Context, arm *scenario.Arm, _ *scenario.Load) (Stand, error) {
+	return func(_ context.Context, arm *scenario.Arm, _ *scenario.Load) (Stand, error) {
 		*started++
 		if arm.Front.Kind != scenario.FrontNone || arm.Workers.Count != 1 {
 			t.Errorf("started %+v", arm)
 		}
 		return startAlone(t, arm.Workers.Slots), nil
-	}, Hire, []string{os.Args[0], "agent"})
-	all.measured = 500 * time.Millisecond
-	return all
+	}
 }
 
 // An arm that is simulated has the calls of the load, with what their requests ask for;
@@ -80,10 +85,10 @@ func arms(t *testing.T, s *scenario.Scenario, started *int) *Arms {
 func TestSimulatedArm(t *testing.T) {
 	t.Parallel()
 	s, started := parsed(t, strings.Replace(file, "METHOD", "cabrank.lab.v1.Worker/Work", 1)), 0
-	arms := arms(t, s, &started)
+	run := inProcess(s, counting(t, &started))
 	for range 2 {
 		// M/M/4 at a load of 0.5 and a little; a busy machine makes the rest longer.
-		r := simulate(t, arms, s)
+		r := simulate(t, run)
 		if p50 := r.Latency().At(0.5); p50 < 7*time.Millisecond || p50 > 70*time.Millisecond {
 			t.Errorf("p50 %v", p50)
 		}
@@ -98,45 +103,22 @@ func TestAnyService(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(file, "METHOD", "grpc.health.v1.Health/Check", 1)
 	s, started := parsed(t, strings.Replace(text, `'{"sleep_ms": {{exponential 10}}}'`, "'{}'", 1)), 0
-	if r := simulate(t, arms(t, s, &started), s); r.Latency().At(0.5) <= 0 {
+	if r := simulate(t, inProcess(s, counting(t, &started))); r.Latency().At(0.5) <= 0 {
 		t.Errorf("p50 %v", r.Latency().At(0.5))
 	}
 }
 
 // simulate runs the block of the arm.
-func simulate(t *testing.T, arms *Arms, s *scenario.Scenario) *traffic.Record {
+func simulate(t *testing.T, run *trial) *traffic.Record {
 	t.Helper()
-	stand, err := arms.Start(t.Context(), s.Arm("virtual"), &s.Loads[0])
+	c := &cell{arm: run.Scenario.Arm("virtual"), load: &run.Scenario.Loads[0], seed: 7}
+	var b result.Block
+	r, err := run.measure(t.Context(), c, &b, Progress{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stand.Close()
-	plan, err := s.Loads[0].Plan(7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := arms.Hire(nil, agent.Job{Target: stand.Target(), Plan: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if how, err := g.Ready(); err != nil || how == "" || g.PID() != 0 || len(stand.Notes()) != 1 {
-		t.Error(how, err, stand.Notes())
-	}
-	answer, err := g.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := answer.Record
-	if r.FailedShare() > 0.01 || r.Due < 3800 || r.Due > 4200 {
-		t.Errorf("%d calls, %.3f failed, %v", r.Due, r.FailedShare(), stand.Notes())
-	}
-	plan.Part, plan.Parts = 1, 2
-	second, err := arms.Hire(nil, agent.Job{Target: stand.Target(), Plan: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if empty, err := second.Wait(); err != nil || empty.Record.Due != 0 || r.Merge(empty.Record) != nil {
-		t.Errorf("%+v, %v", empty, err)
+	if r.FailedShare() > 0.01 || r.Due < 3800 || r.Due > 4200 || len(run.run.Notes) != 2 || len(b.Processes) != 0 || !b.Judged() {
+		t.Errorf("%d calls, %.3f failed, %v; %+v", r.Due, r.FailedShare(), run.run.Notes, b)
 	}
 	return r
 }
@@ -164,11 +146,8 @@ func TestCheck(t *testing.T) {
 func TestTooFewSlots(t *testing.T) {
 	t.Parallel()
 	s := parsed(t, strings.Replace(file, "METHOD", "cabrank.lab.v1.Worker/Work", 1))
-	all := NewArms(s, func(context.Context, *scenario.Arm, *scenario.Load) (Stand, error) {
-		return startAlone(t, 1), nil
-	}, Hire, []string{os.Args[0], "agent"})
-	all.measured = 500 * time.Millisecond
-	_, err := all.Start(t.Context(), s.Arm("virtual"), &s.Loads[0])
+	run := inProcess(s, func(context.Context, *scenario.Arm, *scenario.Load) (Stand, error) { return startAlone(t, 1), nil })
+	_, err := run.virtual(t.Context(), s.Arm("virtual"), &s.Loads[0])
 	if err == nil || !strings.Contains(err.Error(), "were not answered: ResourceExhausted, ") || !strings.Contains(err.Error(), "has each worker so many slots?") {
 		t.Error(err)
 	}
