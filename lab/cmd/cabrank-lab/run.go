@@ -204,7 +204,6 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	defer stop()
 	context.AfterFunc(ctx, stop)     // a second signal ends it at once
 	files, _ := testbed.RaiseFiles() // what it is not allowed is found by the limits
-	limits := testbed.ReadLimits(files)
 	how := fmt.Sprintf("%d blocks, about %s", s.Blocks(), about(s.Estimate()))
 	if f.more {
 		how = "going on with " + f.out
@@ -222,8 +221,7 @@ func (f *runFlags) run(ctx context.Context, s *scenario.Scenario, stdout, stderr
 	}
 	done, err := trial.Run(ctx, trial.Options{
 		Scenario: placed, Folder: f.out, Kept: f.kept, Version: versionOf(ctx, programs.Cabrank), Command: typed(os.Args), Machine: []string{lab.Machine()}, Agent: generator, Hire: trial.Hire,
-		Start: trial.Rigs(programs, placed), Allow: trial.Allowed(limits), Generators: trial.GeneratorsFor(limits),
-		Noise: testbed.StartNoise, Tell: progress.tell,
+		Start: trial.Rigs(programs, placed), Limits: testbed.ReadLimits(files), Noise: testbed.StartNoise, Tell: progress.tell,
 	})
 	progress.clear()
 	if done == nil {

@@ -30,10 +30,6 @@ type cabrankFront struct {
 // beginning: some come later, and a roll starts new ones beside the old.
 const sparePlaces = 8
 
-func newCabrankFront(r *Rig) front {
-	return &cabrankFront{base: base{rig: r}, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
-}
-
 func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 	spec := f.rig.spec
 	first := spec.Workers[0]

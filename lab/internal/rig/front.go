@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
+	"github.com/cabrank/cabrank/lab/internal/proxies"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -25,6 +26,24 @@ type front interface {
 	usage() []result.Process
 	// stop ends it. It is called once, also if start has failed.
 	stop()
+}
+
+// newFront returns what stands before the workers of an arm, not started.
+func newFront(r *Rig) front {
+	b := base{rig: r}
+	switch kind := r.spec.Front.Kind; kind {
+	case scenario.FrontNone:
+		return &noFront{b}
+	case scenario.FrontDNS:
+		return &nameFront{base: b}
+	case scenario.FrontDNAT:
+		return &serviceFront{b}
+	case scenario.FrontCabrank:
+		return &cabrankFront{base: b, config: r.folder.file("cabrank.yml"), socket: r.folder.file("cabrank.sock")}
+	default:
+		proxy, _ := proxies.Find(string(kind))
+		return &proxyFront{base: b, proxy: proxy}
+	}
 }
 
 type base struct {
@@ -61,8 +80,6 @@ func (b *base) run(ctx context.Context, name string, program testbed.Program) (e
 // noFront is none: callers call the first worker.
 type noFront struct{ base }
 
-func newNoFront(r *Rig) front { return &noFront{base{rig: r}} }
-
 func (f *noFront) start(context.Context, []string) error { return nil }
 func (f *noFront) target() string                        { return f.rig.places[0].addr() }
 
@@ -78,8 +95,6 @@ type nameFront struct {
 	base
 	zone *nameserver.Zone
 }
-
-func newNameFront(r *Rig) front { return &nameFront{base: base{rig: r}} }
 
 func (f *nameFront) start(_ context.Context, backends []string) (err error) {
 	f.zone, err = nameserver.ServeZone(f.records(backends)...)

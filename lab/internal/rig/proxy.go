@@ -18,11 +18,6 @@ type proxyFront struct {
 	config proxies.Config
 }
 
-func newProxyFront(r *Rig) front {
-	p, _ := proxies.Find(string(r.spec.Front.Kind)) // the kinds have the names of proxies
-	return &proxyFront{base: base{rig: r}, proxy: p}
-}
-
 func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	spec := f.rig.spec
 	path, err := f.proxy.Look()

@@ -90,7 +90,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.front = fronts()[r.spec.Front.Kind](r)
+	r.front = newFront(r)
 	if r.spec.Front.TLS != "" {
 		if err := r.makeCert(); err != nil {
 			return err

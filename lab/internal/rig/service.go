@@ -13,8 +13,6 @@ import (
 // serviceFront is the address of a Service, behind which the kernel chooses.
 type serviceFront struct{ base }
 
-func newServiceFront(r *Rig) front { return &serviceFront{base{rig: r}} }
-
 func (f *serviceFront) start(ctx context.Context, backends []string) error {
 	return f.change(ctx, backends)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cabrank/cabrank/lab/internal/proxies"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 )
 
@@ -24,23 +25,6 @@ type Worker struct {
 	Cores   string   // those that it runs on, as taskset counts; empty: all
 	Later   bool     // started by the event Add, and not before
 	Within  bool     // it is in the process of the first one, and no event is about either
-}
-
-// fronts lists what may stand between callers and workers, with what starts each. Where
-// FrontDNAT is not allowed FrontHAProxyTCP is in its place; FrontCabrank is this program, as
-// anybody starts it.
-func fronts() map[scenario.FrontKind]func(*Rig) front {
-	return map[scenario.FrontKind]func(*Rig) front{
-		scenario.FrontNone:       newNoFront,
-		scenario.FrontDNS:        newNameFront,
-		scenario.FrontDNAT:       newServiceFront,
-		scenario.FrontCabrank:    newCabrankFront,
-		scenario.FrontHAProxyTCP: newProxyFront,
-		scenario.FrontHAProxy:    newProxyFront,
-		scenario.FrontEnvoy:      newProxyFront,
-		scenario.FrontNginx:      newProxyFront,
-		scenario.FrontNghttpx:    newProxyFront,
-	}
 }
 
 // Programs are the paths of what an arm may start beside its workers.
@@ -84,7 +68,7 @@ func (s Spec) complete() (Spec, error) {
 		return s, fmt.Errorf("no worker is there from the beginning")
 	}
 	s.Front.Kind, s.Ready = cmp.Or(s.Front.Kind, scenario.FrontNone), cmp.Or(s.Ready, readyTime)
-	if _, known := fronts()[s.Front.Kind]; !known {
+	if !slices.Contains(Kinds(), string(s.Front.Kind)) {
 		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
 	}
 	if s.Front.Policy != "" && slices.Contains([]scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontDNAT}, s.Front.Kind) {
@@ -99,10 +83,14 @@ func (s Spec) complete() (Spec, error) {
 	return s, nil
 }
 
-// Kinds lists the fronts that there are.
+// Kinds lists the fronts that there are. Where FrontDNAT is not allowed FrontHAProxyTCP is in
+// its place.
 func Kinds() (all []string) {
-	for kind := range fronts() {
+	for _, kind := range []scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontDNAT, scenario.FrontCabrank} {
 		all = append(all, string(kind))
+	}
+	for _, proxy := range proxies.All() { // which have the names of the other kinds
+		all = append(all, proxy.Name)
 	}
 	slices.Sort(all)
 	return all

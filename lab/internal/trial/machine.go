@@ -6,26 +6,17 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// Allowed says what a machine with such limits cannot measure, for Options.Allow: where
-// descriptors, ports or places at a listener end, those would be measured.
-func Allowed(limits testbed.Limits) func(*scenario.Arm, *scenario.Load, int) string {
-	return func(a *scenario.Arm, l *scenario.Load, generators int) string {
-		d := demand(a, l, generators)
-		return limits.Refuse(d)
-	}
-}
+// otherFiles are descriptors of a generator that are no connection of a call, amply.
+const otherFiles = 1000
 
-// GeneratorsFor is how many generators the descriptors of a process ask for, for
-// Options.Generators.
-func GeneratorsFor(limits testbed.Limits) func(*scenario.Arm, *scenario.Load) int {
-	const others = 1000 // descriptors that are no connection of a call, amply
-	return func(a *scenario.Arm, l *scenario.Load) int {
-		if limits.Files <= others {
-			return 1
-		}
-		each := int(limits.Files) - others
-		return (demand(a, l, 1).Connections + each - 1) / each
+// generators is how many there are for an arm at a load: as many as are asked for, and as the
+// descriptors of a process ask for.
+func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
+	n := max(a.Client.Processes, l.Processes, 1)
+	if each := int(t.Limits.Files) - otherFiles; each > 0 {
+		n = max(n, (demand(a, l, 1).Connections+each-1)/each)
 	}
+	return n
 }
 
 // demand is what an arm needs of the machine at a load.

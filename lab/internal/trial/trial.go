@@ -15,6 +15,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/stats"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -58,11 +59,9 @@ type Options struct {
 	Hire  func(command []string, job agent.Job) (Generator, error)
 	// Start starts an arm.
 	Start Starter
-	// Allow says in a line why an arm cannot be measured at a load on this machine, with
-	// a number of generators; empty if it can. It may be nil.
-	Allow func(arm *scenario.Arm, load *scenario.Load, generators int) string
-	// Generators is how many generators an arm needs at a load, at least. It may be nil.
-	Generators func(arm *scenario.Arm, load *scenario.Load) int
+	// Limits are those of the machine: what an arm needs beyond them is not measured, for
+	// they would be measured in its place.
+	Limits testbed.Limits
 	// Noise begins to measure what others use; what it returns says how many cores it
 	// was. It may be nil.
 	Noise func() func() float64
@@ -210,23 +209,13 @@ func (t *trial) arrange() (cells []cell) {
 func (t *trial) allowed(l *scenario.Load) (arms []int) {
 	for _, i := range t.Scenario.ArmsAt(l) {
 		a := &t.Scenario.Arms[i]
-		if t.Allow != nil {
-			if why := t.Allow(a, l, t.generators(a, l)); why != "" {
-				t.leaveOut(fmt.Sprintf("%s at %s: %s.", a.Name, l.Name, why))
-				continue
-			}
+		if why := t.Limits.Refuse(demand(a, l, t.generators(a, l))); why != "" {
+			t.leaveOut(fmt.Sprintf("%s at %s: %s.", a.Name, l.Name, why))
+			continue
 		}
 		arms = append(arms, i)
 	}
 	return arms
-}
-
-func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
-	n := max(a.Client.Processes, l.Processes, 1)
-	if t.Generators != nil {
-		n = max(n, t.Generators(a, l))
-	}
-	return n
 }
 
 // errEnded says that ctx has ended, and that the run is cut short.

@@ -185,7 +185,7 @@ func TestRun(t *testing.T) {
 	w := &world{takes: 10 * time.Millisecond}
 	var told []Progress
 	done, folder, err := run(t, w, func(o *Options) {
-		o.Generators = func(_ *scenario.Arm, l *scenario.Load) int { return 1 + len(l.Events) }
+		o.Scenario.Loads[1].Processes = 3
 		o.Tell = func(p Progress) { told = append(told, p) }
 		o.Noise = func() func() float64 { return func() float64 { return 0.5 } }
 	})
@@ -276,9 +276,9 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%s was left: %v", folder, err)
 	}
 	done, _, err = run(t, &world{takes: time.Second}, func(o *Options) {
-		o.Allow = func(*scenario.Arm, *scenario.Load, int) string { return "no ports" }
+		o.Limits.Files = 1
 	})
-	if done != nil || err == nil || !strings.Contains(err.Error(), "nothing can be measured here: quick at 100/s, lame at 100/s, quick at 5 callers: no ports.") {
+	if done != nil || err == nil || !strings.Contains(err.Error(), "nothing can be measured here: quick at 100/s, lame at 100/s, quick at 5 callers: 0 connections need 100 open files") {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
