@@ -95,7 +95,7 @@ func (p *Picture) svg() []byte {
 	}).Parse(chartText))
 	var b bytes.Buffer
 	if err := file.Execute(&b, p); err != nil {
-		panic("internal error: a chart does not fit its template: " + err.Error()) //nolint:forbidigo // the tests fill in every part of it
+		panic("internal error: a chart does not fit its template: " + err.Error())
 	}
 	return b.Bytes()
 }

@@ -11,11 +11,10 @@
 package testbed
 
 import (
+	"os"
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/procfs"
 )
 
 // Machine is where it was measured.
@@ -28,19 +27,33 @@ type Machine struct {
 // ThisMachine describes it. Unlike runtime.NumCPU it also sees the cores that this process is
 // not pinned to.
 func ThisMachine() Machine {
-	m := Machine{Go: runtime.Version()}
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return m
-	}
-	kernel, _ := proc.SysctlStrings("kernel.osrelease") // without it there is no name
-	m.Kernel = strings.Join(kernel, " ")
-	cores, _ := proc.CPUInfo()
-	var models []string
-	for _, core := range cores {
-		models = append(models, core.ModelName)
-	}
+	models := cpuInfo("model name")
 	slices.Sort(models)
-	m.Cores, m.CPU = len(cores), strings.Join(slices.Compact(models), ", ")
-	return m
+	return Machine{
+		CPU: strings.Join(slices.Compact(models), ", "), Cores: len(cpuInfo("processor")),
+		Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
+	}
+}
+
+func firstLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+// cpuInfo returns the values of one name in /proc/cpuinfo, one per core.
+func cpuInfo(name string) (values []string) {
+	b, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			values = append(values, strings.TrimSpace(value))
+		}
+	}
+	return values
 }
