@@ -34,7 +34,7 @@ var ceilings = map[string]int{
 	"lines of code, internal/broker":     3_055,
 	"lines of code, internal/cgroup":     511,
 	"lines of code, internal/cli":        520,
-	"lines of code, lab":                 23_932,
+	"lines of code, lab":                 22_923,
 	"lines of code, internal/config":     5_730,
 	"lines of code, internal/demo":       449,
 	"lines of code, internal/discover":   2_212,
@@ -67,7 +67,7 @@ var ceilings = map[string]int{
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
 	"lines of docs":                      10_346,
-	"lines of tests":                     117_053,
+	"lines of tests":                     117_434,
 	"methods of call and attempt":        154,
 }
 
