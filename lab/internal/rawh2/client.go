@@ -173,8 +173,10 @@ func (c *Client) Start(ctx context.Context, tasks []traffic.Task) {
 	}
 }
 
+// connection is the number of that which a call is made on.
 func (c *Client) connection(t traffic.Task) uint64 { return t.Call.Number % uint64(len(c.conns)) }
 
+// clientConn is one connection with its calls.
 type clientConn struct {
 	client *Client
 	number uint32
@@ -183,9 +185,9 @@ type clientConn struct {
 	broken error
 	h2     *Conn // its mutex guards what follows
 
-	stream  uint32           // of the next call
-	head    []byte           // of the next call
-	lanes   map[uint32]*lane // those that have a call, by stream
+	stream  uint32 // of the next call, or one before it
+	head    []byte // of the next call
+	lanes   table
 	resting []*lane
 	waiting []traffic.Task // for a lane
 	now     time.Time      // read once for all answers of a batch; zero until then
@@ -219,7 +221,7 @@ func (c *clientConn) open(ctx context.Context) {
 	if len(c.client.conns) > manyConnections {
 		buffer = SmallReadBuffer
 	}
-	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, make(map[uint32]*lane, mostStreams)
+	c.h2, c.stream, c.head, c.lanes = NewConn(conn, true, buffer), 1, c.client.form.firstHead, newTable(mostStreams)
 	go c.read() // ends with the connection
 }
 
@@ -260,7 +262,7 @@ func (c *clientConn) start(t traffic.Task) error {
 		l := c.resting[len(c.resting)-1]
 		c.resting = c.resting[:len(c.resting)-1]
 		return c.send(l, t)
-	case len(c.lanes) < mostStreams:
+	case c.lanes.used < mostStreams:
 		return c.send(&lane{}, t)
 	default:
 		c.waiting = append(c.waiting, t)
@@ -270,8 +272,9 @@ func (c *clientConn) start(t traffic.Task) error {
 
 // send appends a call. An error is the end of the connection, and of all that is on it.
 func (c *clientConn) send(l *lane, t traffic.Task) error {
+	c.stream = c.lanes.next(c.stream)
 	l.task, l.stream, l.got, l.headed = t, c.stream, 0, false
-	c.lanes[l.stream] = l
+	c.lanes.put(l)
 	l.message = AppendMessage(l.message[:0], c.client.request.Bytes, c.client.request.Answers, c.number, t.Call.Number)
 	c.h2.Headers(l.stream, c.head, false)
 	c.head = c.client.form.head
@@ -293,8 +296,10 @@ func (c *clientConn) read() {
 		c.lost = err
 	}
 	c.lost = fmt.Errorf("connection %d: %w", c.number, c.lost)
-	for _, l := range c.lanes {
-		c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
+	for _, l := range c.lanes.slots {
+		if l != nil {
+			c.fail(l.task, fmt.Sprintf("stream %d: %v", l.stream, c.lost))
+		}
 	}
 	for _, t := range c.waiting {
 		c.fail(t, c.lost.Error())
@@ -308,7 +313,7 @@ func (c *clientConn) fail(t traffic.Task, why string) {
 
 // finish ends a call, "" meaning well, and begins the next one: who has waited goes first.
 func (c *clientConn) finish(l *lane, failure string) error {
-	delete(c.lanes, l.stream)
+	c.lanes.remove(l)
 	if c.now.IsZero() {
 		c.now = time.Now()
 	}
@@ -346,7 +351,7 @@ func (c *clientConn) Frame(f Frame) error {
 	if f.Type == TypeGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
-	l := c.lanes[f.Stream]
+	l := c.lanes.of(f.Stream)
 	switch {
 	case l == nil && f.Type == TypeReset: // the call has ended already
 	case l == nil:
