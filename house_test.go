@@ -66,7 +66,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
-	"lines of docs":                      10_346,
+	"lines of docs":                      10_388,
 	"lines of tests":                     117_434,
 	"methods of call and attempt":        154,
 }
