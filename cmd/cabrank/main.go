@@ -21,8 +21,13 @@ func main() {
 		os.Exit(worker.RunKeeper(os.Stdin, os.Stdout))
 	}
 	ctx := context.Background()
-	if len(os.Args) == 1 || os.Args[1] == "run" { // what serves
+	if serves(os.Args[1:]) {
 		ctx = service.HoldSignals(ctx)
 	}
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// serves reports whether a command line is that of a process that serves.
+func serves(args []string) bool {
+	return len(args) == 0 || args[0] == "run" || len(args) > 1 && args[0] == "socket" && args[1] == "serve"
 }

@@ -122,7 +122,7 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	defer cancel()
 	stopped := make(chan struct{})
 	defer close(stopped)
-	go cli.Hurry(signals, began, cancel, stopped) // ends with run
+	go hurry(signals, began, cancel, stopped) // ends with run
 	err := c.Shutdown(ctx)
 	answered := c.Stats().Answered
 	if err != nil {
@@ -131,6 +131,21 @@ func (f *socketCallee) run(logTo io.Writer) error {
 	}
 	log.Info("stopped", "answered", answered, "took", time.Since(began).Round(time.Millisecond))
 	return nil
+}
+
+// hurry ends a stop that began at a time early when another signal comes, until it has
+// stopped.
+func hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, stopped <-chan struct{}) {
+	for last := (cli.Echoes{Last: began}); ; {
+		select {
+		case <-again:
+			if !last.IsEcho(time.Now()) {
+				cancel()
+			}
+		case <-stopped:
+			return
+		}
+	}
 }
 
 func onStream(f broker.StreamFunction) callee.Handler {

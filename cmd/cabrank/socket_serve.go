@@ -68,7 +68,7 @@ func newSocketServeCommand() *cobra.Command {
 			if err := f.readOldFile(cmd.Flags()); err != nil {
 				return cli.UsageError(err)
 			}
-			if _, err := f.load(); err != nil {
+			if _, err := f.load(); err != nil { // a wrong flag is told as text, whatever the log is
 				return err
 			}
 			return service.Run(cmd.Context(), service.Options{

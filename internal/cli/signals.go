@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"os"
 	"syscall"
 	"time"
@@ -30,19 +29,4 @@ func (e *Echoes) IsEcho(now time.Time) bool {
 	}
 	e.Last = now
 	return false
-}
-
-// Hurry ends a stop that began at a time early when another signal comes, until it has
-// stopped.
-func Hurry(again <-chan os.Signal, began time.Time, cancel context.CancelFunc, stopped <-chan struct{}) {
-	for last := (Echoes{began}); ; {
-		select {
-		case <-again:
-			if !last.IsEcho(time.Now()) {
-				cancel()
-			}
-		case <-stopped:
-			return
-		}
-	}
 }

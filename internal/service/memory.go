@@ -25,6 +25,13 @@ const (
 	// liveShare is how much of the memory beyond that callers may take: three parts of
 	// live memory to each of garbage, so that the collector need not run all the time.
 	liveNumerator, liveDenominator = 2, 3
+	// Sockets have at most three quarters of the connections, so that calls over HTTP/2
+	// find room however many pages are open.
+	socketsNumerator, socketsDenominator = 3, 4
+	// socketMemory is which part of the memory for callers sockets have at most.
+	socketMemory = 4
+	// pagesMemory is which part of that memory the metrics pages of workers have at most.
+	pagesMemory = 4
 )
 
 // container has this process keep within the memory of its control group: what is
@@ -105,4 +112,26 @@ func (c *container) tell(own, use int64, group cgroup.Memory) {
 	}
 	c.toldLimit = group.Limit
 	c.log.Info("keeping within the memory of the container", "limit", group.Limit, "own", own, "callers", use)
+}
+
+// boundSockets bounds how many sockets there may be by how many connections may be.
+func (s *service) boundSockets() {
+	if s.sockets != nil {
+		s.sockets.SetMost(int(s.relay.Stats().MostConnections * socketsNumerator / socketsDenominator))
+	}
+}
+
+// setMemory tells how many bytes callers may take, of all kinds, and workers' metrics
+// pages.
+func (s *service) setMemory(bytes int64) {
+	if s.scrape != nil {
+		bytes -= s.scrape.store.SetMemory(bytes / pagesMemory)
+	}
+	if s.sockets != nil {
+		waiting := min(int64(s.cfg.Socket.BufferTotal), bytes/socketMemory)
+		s.sockets.SetBuffer(waiting)
+		bytes -= waiting
+	}
+	s.relay.SetMemory(bytes)
+	s.boundSockets()
 }
