@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -24,7 +23,7 @@ func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
 	given := map[string]bool{}
 	flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
 	for _, flag := range config.SocketFlags() {
-		if slices.ContainsFunc(flag.Env, func(name string) bool { return os.Getenv(name) != "" }) {
+		if os.Getenv(flag.Env) != "" {
 			given[flag.Name] = true
 		}
 	}

@@ -121,9 +121,10 @@ func (f *socketServe) load() (*config.Config, error) {
 	if len(cfg.Socket.Paths) == 0 {
 		cfg.Socket.Paths = []string{defaultPath}
 	}
-	_, cfg.Server.Host, cfg.Server.Port = listener(f.listen)
-	cfg.Metrics.Enabled, cfg.Metrics.Host, cfg.Metrics.Port = listener(f.metrics)
-	cfg.Probes.Enabled, cfg.Probes.Host, cfg.Probes.Port = listener(f.probes)
+	cfg.Listen = listener(f.listen)
+	cfg.Metrics.Listener = listener(f.metrics)
+	cfg.Metrics.Path = "/metrics"
+	cfg.Probes = listener(f.probes)
 	cfg.Log, cfg.DrainTimeout = f.log, f.drain
 	cfg.Limits.Connections = f.asked.Beyond.MaxSockets/3*4 + 4 // sockets have three quarters
 	if len(f.idle) > 0 {
@@ -133,10 +134,10 @@ func (f *socketServe) load() (*config.Config, error) {
 }
 
 // listener is HOST:PORT, which was checked, or off.
-func listener(address string) (on bool, host string, port int) {
+func listener(address string) config.Listener {
 	host, text, err := net.SplitHostPort(address)
-	port, _ = strconv.Atoi(text)
-	return err == nil, host, port
+	port, _ := strconv.Atoi(text)
+	return config.Listener{On: err == nil, Host: host, Port: port}
 }
 
 // check holds the flags that are no keys against what they may be.

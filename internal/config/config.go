@@ -15,11 +15,12 @@ import (
 type Config struct {
 	Log         Log
 	AccessLog   AccessLog
-	Server      Server
-	TLS         []KeyPair // of the port, the first for who names none; empty: no TLS
-	TLSClear    string    // refuse or allow, see ServesClear
-	TLSClient   Trust     // of callers
-	Proxies     []string  // networks, see ProxyPrefixes
+	Listen      Listener      // where callers come in
+	CallTimeout time.Duration // 0: none; else it bounds every call
+	TLS         []KeyPair     // of the port, the first for who names none; empty: no TLS
+	TLSClear    string        // refuse or allow, see ServesClear
+	TLSClient   Trust         // of callers
+	Proxies     []string      // networks, see ProxyPrefixes
 	Workers     Workers
 	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once
 	UpstreamTLS Trust    // of those with tls:
@@ -28,7 +29,7 @@ type Config struct {
 	Hooks       Hooks
 	WarmUp      WarmUp
 	Recycle     Recycle
-	Probes      Probes
+	Probes      Listener // of /startup, /readiness and /liveness
 	Metrics     Metrics
 	Socket      Socket
 	Queue       Queue
@@ -100,17 +101,6 @@ func (l Log) SlogLevel() slog.Level {
 	return level
 }
 
-// Server is the door: where callers come in.
-type Server struct {
-	Host         string        // empty: every interface
-	Port         int           // 0: the system chooses
-	ProxyTimeout time.Duration // 0: none; else it bounds every call
-	ReusePort    bool          // SO_REUSEPORT
-}
-
-// Addr returns the address to listen on, for net.Listen.
-func (s Server) Addr() string { return joinHostPort(s.Host, s.Port) }
-
 // Workers describes the child processes.
 type Workers struct {
 	Count       int               // under AutoCount the number to begin with
@@ -171,30 +161,14 @@ type DNS struct {
 	MaxTTL  time.Duration
 }
 
-// Probes is the listener of /startup, /readiness and /liveness.
-type Probes struct {
-	Enabled bool
-	Host    string // empty: every interface
-	Port    int    // 0: the system chooses
-}
-
-// Addr returns the address to listen on, for net.Listen.
-func (p Probes) Addr() string { return joinHostPort(p.Host, p.Port) }
-
-// Metrics is the listener of the metrics page.
+// Metrics is the metrics page.
 type Metrics struct {
-	Enabled  bool
-	Host     string // empty: every interface
-	Port     int    // 0: the system chooses
-	Path     string
-	Interval time.Duration // how often the workers' own pages are read
+	Listener
 
+	Interval  time.Duration     // how often the workers' own pages are read
 	Gauges    map[string]string // sum, max, min, avg, last or each, by name of the gauge, in which * stands for any letters
 	PerWorker bool              // nothing is summed
 }
-
-// Addr returns the address to listen on, for net.Listen.
-func (m Metrics) Addr() string { return joinHostPort(m.Host, m.Port) }
 
 // Queue bounds the calls that wait for a slot.
 type Queue struct {

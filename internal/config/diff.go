@@ -45,7 +45,7 @@ func (c Changes) Keys() []string {
 // Values that may be secrets are not in it.
 func Diff(before, now *Config) Changes {
 	var changes Changes
-	for _, key := range Keys() {
+	for _, key := range ownKeys() {
 		found := key.changes(before, now)
 		for i := range found {
 			found[i].Applies = key.appliesBetween(before, now)

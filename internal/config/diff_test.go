@@ -61,12 +61,12 @@ func TestDiff(t *testing.T) {
 // all else is that of the file.
 func TestMerge(t *testing.T) {
 	running, loaded := two(t, `
-server.port: 7000
+server.port: 7000 # a name of gruf-relay's
 slots: 7
 workers.count: 3
 lanes: {a: {keys: [10.0.0.1]}}
 `, `
-server.port: 7001
+listen: :7001
 slots: auto
 workers.count: 2
 queue.length: 5
@@ -78,20 +78,20 @@ workers.command: other
 		t.Fatal(err)
 	}
 	w := merged.Workers
-	if merged.Server.Port != 7000 || w.PoolSize != 7 || w.AutoSlots || w.Count != 2 || merged.Queue.Length != 5 ||
+	if merged.Listen.Port != 7000 || w.PoolSize != 7 || w.AutoSlots || w.Count != 2 || merged.Queue.Length != 5 ||
 		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != "hold" {
 		t.Errorf("got %+v", merged)
 	}
-	if o := merged.origins; o["server.port"].Line != 2 || o["queue.length"].Line != 5 || o["lanes[b]"] != (Origin{}) || o["lanes[a]"].Line != 5 {
+	if o := merged.origins; o["listen"].Line != 2 || o["queue.length"].Line != 5 || o["lanes[b]"] != (Origin{}) || o["lanes[a]"].Line != 5 {
 		t.Errorf("origins are %v", o)
 	}
 	if got := Diff(running, merged).By(ByUpgrade); len(got) > 0 {
 		t.Errorf("an upgrade seems to have happened: %v", got)
 	}
-	if got, want := Diff(merged, loaded).Keys(), []string{"server.port", "workers.pool_size", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
+	if got, want := Diff(merged, loaded).Keys(), []string{"listen", "workers.pool_size", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("still to be upgraded: %q", got)
 	}
-	if loaded.Server.Port != 7001 || len(loaded.Lanes) != 1 || loaded.Lanes[0].Name != "b" {
+	if loaded.Listen.Port != 7001 || len(loaded.Lanes) != 1 || loaded.Lanes[0].Name != "b" {
 		t.Errorf("the loaded one has changed: %+v", loaded)
 	}
 }

@@ -87,7 +87,8 @@ place it came from and starts nothing.
   a variable that begins with ` + "`CABRANK_`" + ` and is none of Cabrank's, with the one that is meant,
   and an address that a service manager has opened elsewhere.
 - An upstream that is Cabrank's own port is refused.
-- Keys are nested in the file (` + "`server:` over `port:`" + `) or dotted (` + "`server.port:`" + `).
+- Keys are nested in the file (` + "`queue:` over `length:`" + `) or dotted (` + "`queue.length:`" + `). Where a name is both
+  a key and a section, the key alone may stand as its value: ` + "`workers: 4`" + `.
 - Port 0 lets the system choose; the log line ` + "`listening`" + ` has the real address.
 - A name is listened on at one of its addresses: ` + "`localhost:8080`" + ` mostly not on ` + "`::1`" + `. The
   log warns of the others; ` + "`:8080`" + ` is every interface.
@@ -207,8 +208,8 @@ func writeDocument(w io.Writer) {
 	fmt.Fprintf(w, documentHead, showCommand(DefaultCommand()))
 	for _, key := range Keys() {
 		name := "`" + key.Name + "`"
-		for _, alias := range key.Aliases {
-			name += " (also `" + alias + "`)"
+		if len(key.Aliases) > 0 {
+			name += " (also `" + strings.Join(key.Aliases, "`, `") + "`)"
 		}
 		flagName := ""
 		if key.Flag != "" {

@@ -103,7 +103,7 @@ func TestShownRulesCanBeReadBack(t *testing.T) {
 
 // Each entry is shown with the line on which it stands.
 func TestOriginsOfEntries(t *testing.T) {
-	c := mustLoad(t, sources(map[string]string{"cabrank.yml": ruleFile + "\nserver.port: 1\n"}, "CABRANK_LANES={a: {keys: [k]}}"))
+	c := mustLoad(t, sources(map[string]string{"cabrank.yml": ruleFile + "\nlisten: :1\n"}, "CABRANK_LANES={a: {keys: [k]}}"))
 	var got []string
 	for _, value := range c.Values() {
 		if slices.Contains([]string{"fair.weights", "lanes", "methods"}, value.Key) {

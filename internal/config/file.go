@@ -33,7 +33,7 @@ type file struct {
 // parseFile reads YAML into settings. Every line that is not understood is a
 // fault; the rest of the file is still read.
 func parseFile(name string, content []byte) ([]setting, Faults) {
-	return parseTable(name, content, Keys())
+	return parseTable(name, content, allKeys())
 }
 
 // parseTable is parseFile for any table of keys.
@@ -145,10 +145,11 @@ func (f *file) mapping(node *yaml.Node, section string) {
 		if section != "" {
 			path = section + "." + path
 		}
-		if key, known := f.keys[path]; known {
-			f.setting(key, path, name.Line, value)
-		} else if f.sections[path] {
+		key, known := f.keys[path]
+		if f.sections[path] && (!known || value.Kind == yaml.MappingNode || isNull(value)) {
 			f.section(path, name.Line, value)
+		} else if known {
+			f.setting(key, path, name.Line, value)
 		} else if !f.shared(name, path, node.Content[i+1]) {
 			f.unknown(path, section, name.Line)
 		}
@@ -195,6 +196,9 @@ func (f *file) setting(key Key, path string, line int, value *yaml.Node) {
 		return
 	}
 	f.seen[key.Name] = line
+	if f.sections[path] { // of which this is the one value, so that there is no section besides
+		f.seen[path] = line
+	}
 	if _, hasParts := key.kind.(structure); hasParts {
 		if !isNull(value) { // every entry under it is commented out
 			f.settings = append(f.settings, setting{key, raw{node: value}, Origin{File: f.name, Line: line}})
@@ -251,6 +255,10 @@ func (f *file) unknown(path, section string, line int) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
+	if now, had := moved()[path]; had {
+		f.fault(line, path, now, "")
+		return
+	}
 	what := "unknown key" + didYouMean("", path, names)
 	if meant := meantKeys(f.table, path, func(k Key) string { return k.Name }); meant != "" {
 		what = "unknown key; did you mean " + meant + "?"
@@ -281,21 +289,30 @@ func meantKeys(table []Key, name string, call func(Key) string) string {
 	return strings.Join(byEnd, " or ")
 }
 
-// under lists the keys of a section, or of the top level for "".
+// under lists the keys of a section, or of the top level for "": those of the table, or
+// gruf-relay's where there are no others.
 func (f *file) under(section string) string {
-	var names []string
+	within := section
+	if within != "" {
+		within += "."
+	}
+	var own, grufs []string
 	for _, key := range f.table {
-		if parent(key.Name) == section {
-			names = append(names, last(key.Name))
+		rest, below := strings.CutPrefix(key.Name, within)
+		name, _, _ := strings.Cut(rest, ".")
+		switch {
+		case !below:
+		case key.IsGruf:
+			grufs = append(grufs, name)
+		default:
+			own = append(own, name)
 		}
 	}
-	for name := range f.sections {
-		if parent(name) == section {
-			names = append(names, last(name))
-		}
+	if len(own) == 0 {
+		own = grufs
 	}
-	sort.Strings(names)
-	return strings.Join(names, ", ")
+	sort.Strings(own)
+	return strings.Join(slices.Compact(own), ", ")
 }
 
 // parent is the section that a key or a section is in, "" at the top.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/spelling"
@@ -14,90 +13,43 @@ const (
 	ConfigVariable = "CONFIG_PATH"
 )
 
-// Flag describes one command-line flag that sets one or more keys.
+// Flag describes one command-line flag, which sets one key.
 type Flag struct {
 	Name    string // without dashes
 	Arg     string // how --help names the argument
 	Default string // as the argument would be written
 	Help    string
-	Env     []string // the variables that set the same
-	Repeats bool     // given several times, the values are joined with commas
-	Switch  bool     // alone it means true
+	Env     string // the variable that sets the same
+	Repeats bool   // given several times, the values are joined with commas
+	Switch  bool   // alone it means true
 
-	keys []Key
+	key Key
 }
 
 // Flags returns every flag that Load understands, in the order of the table,
 // except --config.
 func Flags() []Flag {
 	var flags []Flag
-	at := map[string]int{}
 	for _, key := range Keys() {
-		if key.Flag == "" {
-			continue
-		}
-		i, known := at[key.Flag]
-		if !known {
-			i = len(flags)
-			at[key.Flag] = i
+		if key.Flag != "" {
 			flags = append(flags, newFlag(key))
 		}
-		flags[i].keys = append(flags[i].keys, key)
-		flags[i].Env = append(flags[i].Env, key.Env)
-	}
-	for i := range flags {
-		flags[i].Default = flags[i].defaultText()
 	}
 	return flags
 }
 
-func newFlag(first Key) Flag {
-	_, repeats := first.kind.(itemized)
-	_, isSwitch := first.kind.(toggle)
-	flag := Flag{Name: first.Flag, Arg: first.Arg, Help: first.Help, Repeats: repeats, Switch: isSwitch && first.Arg == ""}
-	if first.FlagFor != "" {
-		flag.Help = first.FlagFor
+func newFlag(key Key) Flag {
+	_, repeats := key.kind.(itemized)
+	_, isSwitch := key.kind.(toggle)
+	return Flag{
+		Name: key.Flag, Arg: key.Arg, Default: key.Default, Help: key.Help, Env: key.Env,
+		Repeats: repeats, Switch: isSwitch && key.Arg == "", key: key,
 	}
-	return flag
 }
 
-func (f Flag) defaultText() string {
-	if len(f.keys) == 1 {
-		return f.keys[0].Default
-	}
-	var host, port string
-	for _, key := range f.keys {
-		switch last(key.Name) {
-		case "host":
-			host = key.Default
-		case "port":
-			port = key.Default
-		}
-	}
-	return host + ":" + port
-}
-
-// settings turns the flag's argument into settings of its keys.
-func (f Flag) settings(argument string) ([]setting, *Fault) {
-	origin := Origin{Flag: f.Name}
-	if len(f.keys) == 1 {
-		return []setting{{f.keys[0], raw{text: argument}, origin}}, nil
-	}
-	if argument == "off" && last(f.keys[0].Name) == "enabled" {
-		return []setting{{f.keys[0], raw{text: "false"}, origin}}, nil
-	}
-	host, port, err := splitHostPort(argument)
-	if err != nil {
-		section := f.keys[0].section()
-		allowed := f.Arg + ", port 0 to " + strconv.Itoa(maxPort)
-		return nil, &Fault{Origin: origin, Key: section, What: err.Error(), Allowed: allowed}
-	}
-	parts := map[string]string{"enabled": "true", "host": host, "port": strconv.Itoa(port)}
-	var settings []setting
-	for _, key := range f.keys {
-		settings = append(settings, setting{key, raw{text: parts[last(key.Name)]}, origin})
-	}
-	return settings, nil
+// setting turns the flag's argument into a setting of its key.
+func (f Flag) setting(argument string) setting {
+	return setting{f.key, raw{text: argument}, Origin{Flag: f.Name}}
 }
 
 // last returns the part of a key's name after its last dot.
@@ -110,15 +62,9 @@ func flagSettings(given map[string]string) ([]setting, Faults) {
 	known := map[string]bool{ConfigFlag: true}
 	for _, flag := range Flags() {
 		known[flag.Name] = true
-		argument, isGiven := given[flag.Name]
-		if !isGiven {
-			continue
+		if argument, isGiven := given[flag.Name]; isGiven {
+			settings = append(settings, flag.setting(argument))
 		}
-		some, fault := flag.settings(argument)
-		if fault != nil {
-			faults = append(faults, *fault)
-		}
-		settings = append(settings, some...)
 	}
 	for name := range given {
 		if !known[name] {
@@ -141,6 +87,9 @@ func FlagNames() []string {
 // where to set the key if it names one that has no flag, or "" if nothing has a
 // name like it.
 func Suggest(flag string) string {
+	if now := whereMoved(flag); now != "" {
+		return ": it " + now
+	}
 	if key, found := flaglessKey(flag); found {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", key.Name, key.Env)
 	}

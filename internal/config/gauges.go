@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -28,4 +30,43 @@ func cleanGauge(name string) (string, error) {
 		return "", errors.New(quote(name) + " is no name of a metric")
 	}
 	return name, nil
+}
+
+// perWorker is the word for metrics of which none is merged.
+const perWorker = "per_worker"
+
+// gauges is the kind of metrics.gauges, which decides two fields of *Metrics.
+type gauges struct{ mapping[string] }
+
+func (k gauges) set(field any, text string) error {
+	metrics := field.(*Metrics)
+	if metrics.PerWorker = text == perWorker; metrics.PerWorker {
+		text = none
+	}
+	return k.mapping.set(&metrics.Gauges, text)
+}
+
+func (k gauges) setNode(field any, node *yaml.Node, at *outline) {
+	metrics := field.(*Metrics)
+	if metrics.PerWorker = node.Kind == yaml.ScalarNode && node.Value == perWorker; metrics.PerWorker {
+		metrics.Gauges = nil
+		return
+	}
+	k.mapping.setNode(&metrics.Gauges, node, at)
+}
+
+func (k gauges) show(field any) string {
+	if field.(*Metrics).PerWorker {
+		return perWorker
+	}
+	return k.mapping.show(&field.(*Metrics).Gauges)
+}
+
+func (k gauges) lines(field any) []line { return k.mapping.lines(&field.(*Metrics).Gauges) }
+
+func (k gauges) allowed() string { return k.mapping.allowed() + ", or " + perWorker }
+
+func (gauges) take(to, from any) {
+	a, b := to.(*Metrics), from.(*Metrics)
+	a.Gauges, a.PerWorker = b.Gauges, b.PerWorker
 }

@@ -21,7 +21,7 @@ type way struct {
 // none changes by accident.
 func ways() []way {
 	return []way{
-		{"listen", "127.0.0.1:7000", "server.host server.port", "SERVER_HOST SERVER_PORT", "127.0.0.1 7000", "\"\" 8080"},
+		{"listen", "127.0.0.1:7000", "listen", "CABRANK_LISTEN", "127.0.0.1:7000", ":8080"},
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
 		{"workers-min", "2", "workers.min", "CABRANK_WORKERS_MIN", "2", "1"},
 		{"workers-max", "7", "workers.max", "CABRANK_WORKERS_MAX", "7", "none"},
@@ -42,10 +42,10 @@ func ways() []way {
 		{"balance", "p2c", "balance", "CABRANK_BALANCE", "p2c", "late_binding"},
 		{"queue", "7", "queue.length", "CABRANK_QUEUE_LENGTH", "7", "1000"},
 		{"queue-timeout", "7s", "queue.timeout", "CABRANK_QUEUE_TIMEOUT", "7s", "30s"},
-		{"probes", "127.0.0.1:7001", "probes.host probes.port", "CABRANK_PROBES_HOST PROBES_PORT", "127.0.0.1 7001", `"" 5555`},
-		{"probes", "off", "probes.enabled", "PROBES_ENABLED", "false", "true"},
-		{"metrics", "127.0.0.1:7002", "metrics.host metrics.port", "CABRANK_METRICS_HOST METRICS_PORT", "127.0.0.1 7002", `"" 9394`},
-		{"metrics", "off", "metrics.enabled", "METRICS_ENABLED", "false", "true"},
+		{"probes", "127.0.0.1:7001", "probes", "CABRANK_PROBES", "127.0.0.1:7001", ":5555"},
+		{"probes", "off", "probes", "CABRANK_PROBES", "off", ":5555"},
+		{"metrics", "127.0.0.1:7002", "metrics", "CABRANK_METRICS", "127.0.0.1:7002", ":9394"},
+		{"metrics", "off", "metrics", "CABRANK_METRICS", "off", ":9394"},
 		{"socket-path", "/ws,/chat", "socket.path", "CABRANK_SOCKET_PATH", "/ws,/chat", "none"},
 		{"log-level", "warn", "log.level", "LOG_LEVEL", "warn", "info"},
 		{"log-format", "text", "log.format", "LOG_FORMAT", "text", "auto"},

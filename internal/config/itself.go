@@ -24,7 +24,7 @@ func (c *Config) UpstreamItself(door string, local []netip.Addr) error {
 		if err != nil || toPort != port || !reaches(to, host, local) {
 			continue
 		}
-		what := fmt.Sprintf("%s is cabrank itself, which takes calls on %s (server.port: %s)", upstream, door, c.origins["server.port"])
+		what := fmt.Sprintf("%s is cabrank itself, which takes calls on %s (listen: %s)", upstream, door, c.origins["listen"])
 		faults = append(faults, *c.faultAt("upstreams", what, "addresses of others"))
 	}
 	if len(faults) == 0 {

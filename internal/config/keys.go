@@ -10,13 +10,14 @@ type Key struct {
 	Name    string   // dotted, as in the file: "workers.count"
 	Aliases []string // other names that the file may use
 	Env     string   // the variable
-	Flag    string   // without dashes; keys that share a flag are set together by it
+	Flag    string   // without dashes
 	Arg     string   // how --help names the flag's argument
 	Default string   // as it could be written in a file; for a measured one what is measured
 	Help    string   // what it means, one line
-	FlagFor string   // help of a flag that several keys share, on the first of them
 	Applies Applies  // from when on a changed value holds
 	Secret  bool     // the value may hold secrets: it is not repeated when it changes
+	IsGruf  bool     // a name of gruf-relay's alone, see grufKeys
+	Of      string   // of such a name: the key of whose value it is a part
 
 	kind     kind
 	field    func(*Config) any // the pointer that kind sets
@@ -79,6 +80,20 @@ func Keys() []Key {
 		}
 	}
 	return keys
+}
+
+// allKeys returns what can be read: the table, and gruf-relay's names.
+func allKeys() []Key {
+	grufs := grufKeys()
+	for i := range grufs {
+		grufs[i].IsGruf = true
+	}
+	return append(Keys(), grufs...)
+}
+
+// ownKeys are those that have a value of their own.
+func ownKeys() []Key {
+	return slices.DeleteFunc(allKeys(), func(k Key) bool { return k.Of != "" })
 }
 
 // variableOf names the variable of a key that gruf-relay did not have: a.b is

@@ -37,9 +37,6 @@ type Socket struct {
 // with dashes, also the name of the flag of cabrank socket serve.
 const socketSection = "socket"
 
-// off is the word for a listener that is not there.
-const off = "off"
-
 // ownHost is the word for the origin that needs no list.
 const ownHost = "host"
 
@@ -114,9 +111,7 @@ func SocketFlags() []Flag {
 			continue
 		}
 		key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
-		flag := newFlag(key)
-		flag.Default, flag.Env, flag.keys = key.Default, []string{key.Env}, []Key{key}
-		flags = append(flags, flag)
+		flags = append(flags, newFlag(key))
 	}
 	return flags
 }
@@ -130,7 +125,7 @@ func isOfWorkers(key Key) bool {
 func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(Keys(), sources.machine())
+	config.setDefaults(ownKeys(), sources.machine())
 	config.Workers.settle()
 	config.Workers.MinReady = 0 // of none
 	keys := sectionKeys(socketSection)
@@ -142,8 +137,7 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	faults := config.apply(variableSettings(keys, environ))
 	for _, flag := range SocketFlags() {
 		if argument, isGiven := given[flag.Name]; isGiven {
-			settings, _ := flag.settings(argument) // a fault is that of several keys
-			faults = append(faults, config.apply(settings)...)
+			faults = append(faults, config.apply([]setting{flag.setting(argument)})...)
 		}
 	}
 	for _, rule := range []func() *Fault{config.authFits, config.pushIsGuarded} {
@@ -204,14 +198,14 @@ func isOwnHost(host string) bool {
 
 // openCalls warns of a port of which sockets alone are asked for a token.
 func (c *Config) openCalls() []string {
-	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || c.Socket.Auth.AllDoors() || isOwnHost(c.Server.Host) {
+	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || c.Socket.Auth.AllDoors() || isOwnHost(c.Listen.Host) {
 		return nil
 	}
 	key := "socket.auth_secret"
 	if c.Socket.Auth.Secret == "" {
 		key = "socket.auth_key"
 	}
-	return []string{fmt.Sprintf("%s: %s is for sockets alone: calls over gRPC at %s need no token", c.origins[key], key, c.Server.Addr())}
+	return []string{fmt.Sprintf("%s: %s is for sockets alone: calls over gRPC at %s need no token", c.origins[key], key, c.Listen.Addr())}
 }
 
 // cleanPush accepts where applications come in.

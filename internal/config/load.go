@@ -105,10 +105,10 @@ func LoadLog(sources Sources) Log {
 // gather reads all sources. What is wrong in them is left as it was.
 func gather(sources Sources, environ map[string]string) (*Config, Faults) {
 	config := &Config{origins: map[string]Origin{}}
-	config.setDefaults(Keys(), sources.machine())
+	config.setDefaults(ownKeys(), sources.machine())
 	fromFile, faults := config.readFile(sources, environ)
 	faults = append(faults, config.apply(fromFile)...)
-	faults = append(faults, config.apply(variableSettings(Keys(), environ))...)
+	faults = append(faults, config.apply(variableSettings(allKeys(), environ))...)
 	fromFlags, found := flagSettings(sources.Flags)
 	faults = append(faults, found...)
 	faults = append(faults, config.apply(fromFlags)...)
@@ -140,6 +140,9 @@ func (c *Config) apply(settings []setting) Faults {
 			continue
 		}
 		c.origins[s.key.Name] = s.origin
+		if s.key.Of != "" {
+			c.origins[s.key.Of] = s.origin
+		}
 	}
 	return faults
 }

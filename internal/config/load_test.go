@@ -50,14 +50,14 @@ func TestDefaults(t *testing.T) {
 	config := mustLoad(t, sources(nil))
 	want := Config{
 		Log:    Log{"info", "auto"},
-		Server: Server{Port: 8080},
+		Listen: Listener{On: true, Port: 8080},
 		Workers: Workers{
 			Count: 4, Min: 1, PoolSize: 5, SlotsMin: 1, SlotsMax: 200, Transport: "tcp", StartPort: 9000,
 			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, MaxDraining: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
 		},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
-		Probes:      Probes{true, "", 5555},
-		Metrics:     Metrics{Enabled: true, Port: 9394, Path: "/metrics", Interval: 5 * time.Second},
+		Probes:      Listener{On: true, Port: 5555},
+		Metrics:     Metrics{Listener: Listener{On: true, Port: 9394, Path: "/metrics"}, Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: "peer"}},
 		RetryBudget: RetryBudget{0.1, 10},
@@ -65,7 +65,7 @@ func TestDefaults(t *testing.T) {
 		WarmUp:      WarmUp{Timeout: 5 * time.Second},
 		DNS:         DNS{Servers: []string{}, MinTTL: time.Second, MaxTTL: 5 * time.Minute},
 	}
-	if config.Log != want.Log || config.Server != want.Server || !reflect.DeepEqual(config.Workers, want.Workers) ||
+	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
 		!reflect.DeepEqual(config.Metrics, want.Metrics) || config.Queue != want.Queue ||
 		config.Fair.Key != want.Fair.Key || len(config.Fair.Weights)+len(config.Lanes)+len(config.Methods) != 0 || config.RetryBudget != want.RetryBudget {
@@ -136,10 +136,10 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustLoad(t, from)
-			if c.Log != (Log{"warn", "text"}) || c.Server != (Server{"127.0.0.1", 7000, 6 * time.Second, false}) ||
+			if c.Log != (Log{"warn", "text"}) || c.Listen != (Listener{On: true, Host: "127.0.0.1", Port: 7000}) || c.CallTimeout != 6*time.Second ||
 				c.Workers.Count != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.PoolSize != 7 ||
-				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Probes{false, "", 7001}) ||
-				!reflect.DeepEqual(c.Metrics, Metrics{Port: 7002, Path: "/m", Interval: 9 * time.Second}) {
+				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Listener{Port: 7001}) ||
+				!reflect.DeepEqual(c.Metrics, Metrics{Listener: Listener{Port: 7002, Path: "/m"}, Interval: 9 * time.Second}) {
 				t.Errorf("got %+v", c)
 			}
 		})
@@ -149,18 +149,18 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 // Flags win over variables, variables over the file, the file over defaults;
 // and each value knows where it came from.
 func TestPrecedenceAndOrigin(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": "workers:\n  count: 2\n  slots: 3\nqueue:\n  length: 10\nserver:\n  port: 1000\n"},
+	from := sources(map[string]string{"cabrank.yml": "workers:\n  count: 2\n  slots: 3\nqueue:\n  length: 10\nlisten: :1000\n"},
 		"WORKERS_COUNT=5", "CABRANK_QUEUE_LENGTH=20", "CABRANK_DRAIN_TIMEOUT=3s", "WORKERS_POOL_SIZE=")
 	from.Flags = map[string]string{"workers": "6", "listen": "localhost:0", "metrics": "off", "probes": ":7777"}
 	c := mustLoad(t, from)
 	if c.Workers.Count != 6 || c.Workers.PoolSize != 3 || c.Queue.Length != 20 || c.DrainTimeout != 3*time.Second ||
-		c.Server.Addr() != "localhost:0" || c.Metrics.Enabled || c.Probes.Addr() != ":7777" {
+		c.Listen.Addr() != "localhost:0" || c.Metrics.On || c.Probes.Addr() != ":7777" {
 		t.Errorf("got %+v", c)
 	}
 	want := map[string]string{
 		"workers.count": "flag --workers", "workers.pool_size": "cabrank.yml:3", "queue.length": "variable CABRANK_QUEUE_LENGTH",
-		"server.host": "flag --listen", "server.port": "flag --listen", "drain_timeout": "variable CABRANK_DRAIN_TIMEOUT",
-		"metrics.enabled": "flag --metrics", "metrics.port": "default", "probes.port": "flag --probes", "command": "default",
+		"listen": "flag --listen", "drain_timeout": "variable CABRANK_DRAIN_TIMEOUT",
+		"metrics": "flag --metrics", "probes": "flag --probes", "command": "default",
 	}
 	for _, value := range c.Values() {
 		if origin, listed := want[value.Key]; listed && value.Origin.String() != origin {
@@ -207,7 +207,7 @@ func TestWhichFileIsRead(t *testing.T) {
 
 func TestFileForms(t *testing.T) {
 	from := sources(map[string]string{"cabrank.yml": `# every form that a value may have
-server.port: "8081"      # dotted, quoted
+server.proxy_timeout: "81s"  # dotted, quoted
 workers:                 # everything below is commented out
 #  count: 3
 upstreams: [a:1, "[::1]:2", unix:/run/a.sock]
@@ -220,9 +220,9 @@ pre_stop_delay: 1m30s
 metrics: {enabled: off, path: &p /m}
 `})
 	c := mustLoad(t, from)
-	if c.Server.Port != 8081 || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
+	if c.CallTimeout != 81*time.Second || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
 		!slices.Equal(c.Refusals, []string{"busy, very", "full"}) || c.ReplayBytes != KiB || c.BufferTotal != 2*MiB ||
-		c.PreStopDelay != 90*time.Second || c.Metrics.Enabled || c.Metrics.Path != "/m" {
+		c.PreStopDelay != 90*time.Second || c.Metrics.On || c.Metrics.Path != "/m" {
 		t.Errorf("got %+v", c)
 	}
 	if len(c.Command) != 0 {
@@ -260,7 +260,7 @@ slots: auto
 			file.WriteString(value.Key + ": " + value.Value + "\n")
 		}
 	}
-	quoted := strings.NewReplacer(": ::1", `: "::1"`, ": :authority", `: ":authority"`)
+	quoted := strings.NewReplacer(": [::1]:0", `: "[::1]:0"`, ": :authority", `: ":authority"`)
 	second := mustLoad(t, sources(map[string]string{"cabrank.yml": quoted.Replace(file.String())}))
 	for i, value := range second.Values() {
 		if was := first.Values()[i]; was.Value != value.Value {

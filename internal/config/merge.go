@@ -17,7 +17,7 @@ func Merge(running, loaded *Config) (*Config, error) {
 	}
 	merged := *loaded
 	merged.origins = maps.Clone(loaded.origins)
-	for _, key := range Keys() {
+	for _, key := range ownKeys() {
 		if key.appliesBetween(running, loaded) == ByUpgrade {
 			key.take(&merged, running)
 		}

@@ -72,12 +72,12 @@ type listener struct {
 
 // listeners returns those that will be opened on a port that is known before.
 func (c *Config) listeners() []listener {
-	all := []listener{{"server.port", c.Server.Host, c.Server.Port}}
-	if c.Probes.Enabled {
-		all = append(all, listener{"probes.port", c.Probes.Host, c.Probes.Port})
+	all := []listener{{"listen", c.Listen.Host, c.Listen.Port}}
+	if c.Probes.On {
+		all = append(all, listener{"probes", c.Probes.Host, c.Probes.Port})
 	}
-	if c.Metrics.Enabled {
-		all = append(all, listener{"metrics.port", c.Metrics.Host, c.Metrics.Port})
+	if c.Metrics.On {
+		all = append(all, listener{"metrics", c.Metrics.Host, c.Metrics.Port})
 	}
 	if c.Socket.Push != off && len(c.Socket.Paths) > 0 {
 		host, port, _ := splitHostPort(c.Socket.Push) // cleanPush has let it through

@@ -21,6 +21,11 @@ func (c *Config) Values() []Value {
 	for _, key := range Keys() {
 		values = append(values, c.valuesOf(key)...)
 	}
+	for _, key := range ownKeys() {
+		if key.IsGruf && c.IsGiven(key.Name) {
+			values = append(values, c.valuesOf(key)...)
+		}
+	}
 	command := none
 	if len(c.Command) > 0 {
 		command = showCommand(c.Command)

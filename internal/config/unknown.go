@@ -69,7 +69,7 @@ func unknownVariables(environ map[string]string, named ...string) []string {
 	if environ[workerVariable] != "" {
 		known = append(known, workersVariables()...)
 	}
-	for _, key := range Keys() {
+	for _, key := range allKeys() {
 		known = append(known, key.Env)
 	}
 	var warnings []string
@@ -93,6 +93,9 @@ func unknownVariable(name string) string {
 		what = "is one that workers are given"
 	}
 	hint := ""
+	if now := whereMoved(name); now != "" {
+		return "variable " + name + " " + now
+	}
 	if len(name) > maxVariableLength {
 		name = name[:maxVariableLength] + "..."
 	} else if meant := meantVariable(name); meant != "" {
@@ -107,7 +110,7 @@ func unknownVariable(name string) string {
 func meantVariable(name string) string {
 	name = strings.TrimPrefix(name, prefix)
 	variables := map[string]string{"CONFIG": ConfigVariable, ConfigVariable: ConfigVariable}
-	for _, key := range Keys() {
+	for _, key := range allKeys() {
 		for _, as := range append([]string{key.Env, variableOf(key.Name)}, variablesOf(key.Aliases)...) {
 			variables[strings.TrimPrefix(as, prefix)] = key.Env
 		}
@@ -115,7 +118,7 @@ func meantVariable(name string) string {
 	if variable, exact := variables[name]; exact {
 		return variable
 	}
-	if meant := meantKeys(Keys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
+	if meant := meantKeys(allKeys(), strings.ToLower(name), func(k Key) string { return k.Env }); meant != "" {
 		return meant
 	}
 	return variables[spelling.Nearest(name, slices.Sorted(maps.Keys(variables)))]

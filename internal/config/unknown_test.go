@@ -25,7 +25,7 @@ func TestUnknownVariables(t *testing.T) {
 		"CABRANK_WORKERS_POOL_SIZE": "WORKERS_POOL_SIZE",
 		"CABRANK_METRICS_INTERVAL":  "METRICS_INTERVAL",
 		"CABRANK_METRICS_INTERVALL": "METRICS_INTERVAL",
-		"CABRANK_LISTEN":            "SERVER_HOST and SERVER_PORT",
+		"CABRANK_LISTENS":           "CABRANK_LISTEN",
 		"CABRANK_PORT":              "SERVER_PORT or PROBES_PORT or METRICS_PORT",
 		"CABRANK_CONFIG":            ConfigVariable,
 		"CABRANK_SOCKET_REDIS":      "CABRANK_REDIS",
@@ -135,7 +135,7 @@ func TestUpstreamItself(t *testing.T) {
 		from := sources(nil)
 		from.Flags = map[string]string{"upstream": test.upstream}
 		err := mustLoad(t, from).UpstreamItself(test.door, local)
-		want := "flag --upstream: upstreams: " + test.upstream + " is cabrank itself, which takes calls on " + test.door + " (server.port: default); allowed: addresses of others"
+		want := "flag --upstream: upstreams: " + test.upstream + " is cabrank itself, which takes calls on " + test.door + " (listen: default); allowed: addresses of others"
 		if (err != nil) != test.itself || err != nil && err.Error() != want {
 			t.Errorf("%s, upstream %s: %v", test.door, test.upstream, err)
 		}

@@ -33,7 +33,7 @@ recycle: {calls: 1000, age: 24h, memory: 512MiB, cgroup_memory: 90%}
 max_run_time: 1m
 control: run/cabrank.sock
 upgrade_workers: 3
-server.reuse_port: true
+listen: :8080 shared
 upstreams: [DNS-is-a-name:1, "dns:Api.Internal:50051", "dns:api.internal.:50051", "srv:_grpc._tcp.api.internal"]
 dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
 `}))
@@ -54,8 +54,8 @@ dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
 	if want := (Recycle{1000, 24 * time.Hour, 512 * MiB, 90}); c.Recycle != want || c.MaxRunTime != time.Minute {
 		t.Errorf("recycle is %+v, max_run_time %v", c.Recycle, c.MaxRunTime)
 	}
-	if c.Control != "run/cabrank.sock" || c.UpgradeWorkers != 3 || !c.Server.ReusePort {
-		t.Errorf("control is %q, upgrade_workers %d, reuse_port %t", c.Control, c.UpgradeWorkers, c.Server.ReusePort)
+	if c.Control != "run/cabrank.sock" || c.UpgradeWorkers != 3 || !c.Listen.Shared {
+		t.Errorf("control is %q, upgrade_workers %d, shared %t", c.Control, c.UpgradeWorkers, c.Listen.Shared)
 	}
 	if want := []string{"DNS-is-a-name:1", "dns:api.internal:50051", "dns:api.internal.:50051", "srv:_grpc._tcp.api.internal"}; !slices.Equal(c.Upstreams, want) || IsName(want[0]) || !IsName(want[3]) {
 		t.Errorf("upstreams are %q", c.Upstreams)
@@ -130,7 +130,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"workers: {count: 100, start_port: 20000}", "workers.count: 100 workers and 1 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 99, or workers.transport unix"},
 		{"workers: {count: auto, max: 98, max_surge: 3, start_port: 20000}", "workers.max: 98 workers and 3 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 97, or workers.transport unix"},
 		{"workers: {max_surge: 100, start_port: 20000}", "workers.max_surge: 4 workers and 100 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 0 to 99, or workers.transport unix"},
-		{"server.port: 9004", "server.port: 9004 is among the workers' ports 9000 to 9004 (workers.start_port 9000, default); allowed: a port outside them"},
+		{"server.port: 9004", "listen: 9004 is among the workers' ports 9000 to 9004 (workers.start_port 9000, default); allowed: a port outside them"},
 
 		{"workers.command: sh -c 'secret'", `workers.command: has quotes or backslashes, which no shell reads; did you mean a list, as ["program", "an argument"]? allowed` + command[len("; allowed"):]},
 		{"workers.command: []\nhooks.after_ready: ['']", "hooks.after_ready: has no program: its first word is empty" + command},

@@ -13,7 +13,7 @@ import (
 // Check refuses what Run would refuse of a configuration before it opens a port: an upstream
 // that is its own port, an address of Redis, a certificate.
 func Check(cfg *config.Config) error {
-	if err := cfg.UpstreamItself(cfg.Server.Addr(), localAddresses()); err != nil {
+	if err := cfg.UpstreamItself(cfg.Listen.Addr(), localAddresses()); err != nil {
 		return cli.UsageError(err)
 	}
 	if err := redisAddresses(cfg); err != nil {

@@ -19,12 +19,12 @@ import (
 
 // openDoor takes callers from now on: before a worker is ready they wait.
 func (s *service) openDoor() error {
-	server := s.cfg.Server
+	listen := s.cfg.Listen
 	bind := door.Listen
-	if server.ReusePort {
+	if listen.Shared {
 		bind = door.ListenShared
 	}
-	on, origin, err := s.listen(handover.Traffic, "listening", server.Addr(), "--listen", bind)
+	on, origin, err := s.listen(handover.Traffic, "listening", listen.Addr(), "--listen", bind)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *service) openDoor() error {
 	if err := s.othersUpstream(s.cfg); err != nil {
 		return err
 	}
-	if tcp, isTCP := on.(*net.TCPListener); isTCP && server.ReusePort && origin != handover.Activated {
+	if tcp, isTCP := on.(*net.TCPListener); isTCP && listen.Shared && origin != handover.Activated {
 		on = door.Shared{TCPListener: tcp}
 	}
 	go s.watch(s.relay.Serve, on) // ends with the listener
@@ -63,15 +63,11 @@ func (s *service) tellIdleAddress(name, address string, on net.Listener) {
 	if handover.SameAddress(on.Addr(), address) {
 		return
 	}
-	keys := map[string][]string{
-		handover.Traffic: {"server.port", "server.host"}, handover.Probes: {"probes.port", "probes.host"},
-		handover.Metrics: {"metrics.port", "metrics.host"}, handover.Push: {"socket.push"},
-	}
-	for _, key := range keys[name] {
-		if origin, written := s.cfg.Written(key); written {
-			s.log.Warn("configuration", "warning", fmt.Sprintf("%s: %s has no effect: the service manager has opened %s in place of %s", origin, key, on.Addr(), address))
-			return
-		}
+	key := map[string]string{
+		handover.Traffic: "listen", handover.Probes: "probes", handover.Metrics: "metrics", handover.Push: "socket.push",
+	}[name]
+	if origin, written := s.cfg.Written(key); written {
+		s.log.Warn("configuration", "warning", fmt.Sprintf("%s: %s has no effect: the service manager has opened %s in place of %s", origin, key, on.Addr(), address))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // startAdmin opens the probes and the metrics page, where they are wanted.
 func (s *service) startAdmin() error {
-	if s.cfg.Probes.Enabled {
+	if s.cfg.Probes.On {
 		on, _, err := s.listen(handover.Probes, "probes listening", s.cfg.Probes.Addr(), "--probes", door.Listen)
 		if err != nil {
 			return err
@@ -18,7 +18,7 @@ func (s *service) startAdmin() error {
 		s.probes = admin.ServeProbes(on, s, s.log)
 		go s.follow(s.probes) // ends with the server
 	}
-	if s.cfg.Metrics.Enabled {
+	if s.cfg.Metrics.On {
 		on, _, err := s.listen(handover.Metrics, "metrics listening", s.cfg.Metrics.Addr(), "--metrics", door.Listen)
 		if err != nil {
 			return err

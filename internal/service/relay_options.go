@@ -26,7 +26,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		Shards:       cfg.Shards,
 		QueueLength:  cfg.Queue.Length,
 		QueueTimeout: cfg.Queue.Timeout,
-		CallTimeout:  cfg.Server.ProxyTimeout,
+		CallTimeout:  cfg.CallTimeout,
 		MinReady:     cfg.Workers.MinReady,
 		Refusals:     texts,
 		TrustTexts:   trusted,

@@ -122,22 +122,22 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 	r.want(start, "", "", "")
 	r.door = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} // not that of the configuration: it was given
 	r.refused("upstreams: [127.0.0.1:8080, 'localhost:8081']\nslots: 2\n",
-		"cabrank.yml:1: upstreams: localhost:8081 is cabrank itself, which takes calls on 127.0.0.1:8081 (server.port: default); allowed: addresses of others")
+		"cabrank.yml:1: upstreams: localhost:8081 is cabrank itself, which takes calls on 127.0.0.1:8081 (listen: default); allowed: addresses of others")
 }
 
 // An address that somebody has written and a service manager has opened elsewhere is told;
 // a default is not, nor one that is the same.
 func TestAddressesThatDoNotCount(t *testing.T) {
-	r := newReloadable(t, "upstreams: [127.0.0.1:1]\nserver.port: 9090\nprobes.host: 127.0.0.1\n")
+	r := newReloadable(t, "upstreams: [127.0.0.1:1]\nlisten: :9090\nprobes: 127.0.0.1:5555\n")
 	on := &handed{&net.TCPAddr{IP: net.IPv6zero, Port: 8080}}
-	r.tellIdleAddress(handover.Traffic, r.cfg.Server.Addr(), on)
+	r.tellIdleAddress(handover.Traffic, r.cfg.Listen.Addr(), on)
 	r.tellIdleAddress(handover.Traffic, ":8080", on)
 	r.tellIdleAddress(handover.Metrics, r.cfg.Metrics.Addr(), on)
 	r.tellIdleAddress(handover.Probes, r.cfg.Probes.Addr(), on)
 	r.tellIdleAddress(handover.Control, "/run/c.sock", on)
 	want := []string{
-		`warning="cabrank.yml:2: server.port has no effect: the service manager has opened [::]:8080 in place of :9090"`,
-		`warning="cabrank.yml:3: probes.host has no effect: the service manager has opened [::]:8080 in place of 127.0.0.1:5555"`,
+		`warning="cabrank.yml:2: listen has no effect: the service manager has opened [::]:8080 in place of :9090"`,
+		`warning="cabrank.yml:3: probes has no effect: the service manager has opened [::]:8080 in place of 127.0.0.1:5555"`,
 	}
 	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
 	if len(lines) != len(want) || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {

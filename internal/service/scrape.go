@@ -25,7 +25,7 @@ type scraping struct {
 
 // makeScraping prepares it, where there are workers and a metrics page to show it on.
 func (s *service) makeScraping() {
-	if !s.cfg.Metrics.Enabled || len(s.cfg.Command) == 0 {
+	if !s.cfg.Metrics.On || len(s.cfg.Command) == 0 {
 		return
 	}
 	m := &scraping{path: s.cfg.Workers.MetricsPath}

@@ -5,8 +5,6 @@ package operations_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -16,18 +14,14 @@ import (
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
-// server.reuse_port: two on one port; one stops, and callers that never pause
+// listen: HOST:PORT shared: two on one port; one stops, and callers that never pause
 // see nothing of it, neither those that stay nor those that connect anew for every
 // call (R17).
 func TestTwoOnOnePort(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "cabrank.yml")
-	if err := os.WriteFile(file, []byte("server:\n  reuse_port: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	flags := slices.Concat([]string{"--config", file, "--transport", "unix", "--workers", "2", "--slots", "8", "--"}, harness.FaultWorker(t))
-	first := harness.StartCabrank(t, flags...)
+	flags := slices.Concat([]string{"--transport", "unix", "--workers", "2", "--slots", "8", "--"}, harness.FaultWorker(t))
+	first := harness.StartCabrank(t, append([]string{"--listen", "localhost:0 shared"}, flags...)...)
 	first.WaitWorkers(2)
-	second := harness.StartCabrank(t, append([]string{"--listen", first.Addr}, flags...)...)
+	second := harness.StartCabrank(t, append([]string{"--listen", first.Addr + " shared"}, flags...)...)
 	second.WaitWorkers(2)
 	var loads []*harness.Load
 	for range 20 { // connections: the kernel deals them out

@@ -1,0 +1,23 @@
+package config
+
+import "time"
+
+// grufKeys are names of gruf-relay's for parts of what keys here say as a whole, and for
+// what is fixed here. They are read wherever gruf-relay read them, and are on no list but
+// that of docs/gruf-relay.md.
+func grufKeys() []Key {
+	host, port := freeText{cleanHost, hostLegal}, wholeNumber{0, maxPort}
+	return []Key{
+		{Name: "server.host", Env: "SERVER_HOST", Of: "listen", kind: host, field: func(c *Config) any { return &c.Listen.Host }},
+		{Name: "server.port", Env: "SERVER_PORT", Of: "listen", kind: port, field: func(c *Config) any { return &c.Listen.Port }},
+		{Name: "probes.enabled", Env: "PROBES_ENABLED", Of: "probes", kind: toggle{}, field: func(c *Config) any { return &c.Probes.On }},
+		{Name: "probes.port", Env: "PROBES_PORT", Of: "probes", kind: port, field: func(c *Config) any { return &c.Probes.Port }},
+		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Of: "metrics", kind: toggle{}, field: func(c *Config) any { return &c.Metrics.On }},
+		{Name: "metrics.port", Env: "METRICS_PORT", Of: "metrics", kind: port, field: func(c *Config) any { return &c.Metrics.Port }},
+		{Name: "metrics.path", Env: "METRICS_PATH", Of: "metrics",
+			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+		// Every five seconds is often enough for any scraper, and costs a worker nothing.
+		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s", Applies: ByReload,
+			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
+	}
+}

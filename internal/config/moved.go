@@ -1,0 +1,27 @@
+package config
+
+import "strings"
+
+// moved are the names that keys had once, and what has become of each. They are
+// answered with a line, wherever they are written; gruf-relay's are taken.
+func moved() map[string]string {
+	return map[string]string{
+		"server.reuse_port":  "is gone: now listen: HOST:PORT shared",
+		"probes.host":        "is gone: now probes: HOST:PORT",
+		"metrics.host":       "is gone: now metrics: HOST:PORT",
+		"metrics.per_worker": "is gone: now metrics.gauges: per_worker",
+	}
+}
+
+// whereMoved says what has become of the key that a variable or a flag was for, "" if
+// there never was one.
+func whereMoved(name string) string {
+	plain := strings.NewReplacer(".", "_", "-", "_")
+	name = strings.ToLower(plain.Replace(strings.TrimPrefix(name, prefix)))
+	for key, now := range moved() {
+		if plain.Replace(key) == name {
+			return now
+		}
+	}
+	return ""
+}
