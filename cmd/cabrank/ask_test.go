@@ -193,11 +193,11 @@ func TestCommandsThatCutCalls(t *testing.T) {
 
 func TestReloadSaysWhatItFound(t *testing.T) {
 	cabrank := &scripted{events: []admin.Event{{Reload: &admin.Reload{
-		Applied: []string{"queue.length", "lanes"}, NeedsRestart: []string{"workers.pool_size"}, NeedsUpgrade: []string{"shards"}, Warnings: []string{"slow"},
+		Applied: []string{"queue.length", "lanes"}, NeedsRestart: []string{"workers.env"}, NeedsUpgrade: []string{"listen"}, Warnings: []string{"slow"},
 	}}}}
 	_, stdout, _ := says(t.Context(), "reload", "--control", cabrank.listen(t))
-	want := "applied: queue.length, lanes\napplies to workers that start from now on (cabrank restart): workers.pool_size\n" +
-		"needs a new cabrank (cabrank upgrade): shards\nwarning: slow\nreload done in "
+	want := "applied: queue.length, lanes\napplies to workers that start from now on (cabrank restart): workers.env\n" +
+		"needs a new cabrank (cabrank upgrade): listen\nwarning: slow\nreload done in "
 	if !strings.HasPrefix(stdout, want) {
 		t.Errorf("got\n%s\nwant\n%s", stdout, want)
 	}

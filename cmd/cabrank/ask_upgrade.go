@@ -42,7 +42,7 @@ func newUpgradeCommand() *cobra.Command {
 		},
 	}
 	with.addTo(cmd)
-	cmd.Flags().StringVar(&workers, "upgrade-workers", "", "begin with `N` workers on the new side (default upgrade_workers of the configuration)")
+	cmd.Flags().StringVar(&workers, "upgrade-workers", "", "begin with `N` workers on the new side (default: as many as are configured)")
 	return cmd
 }
 

@@ -51,8 +51,7 @@ type Config struct {
 
 	MaxRunTime time.Duration // of CPU that a worker burns for one call; 0: no limit
 
-	Control        string // auto, off, or the path of a unix socket
-	UpgradeWorkers int    // workers of a new cabrank while the old one runs; 0: all
+	Control string // auto, off, or the path of a unix socket
 
 	DrainTimeout         time.Duration
 	PreStopDelay         time.Duration
@@ -62,7 +61,7 @@ type Config struct {
 	MaxHeaderList        Size
 	MaxConcurrentStreams int
 	Limits               Limits
-	Shards               int
+	Shards               int // that share the connections, each served by one CPU at a time
 
 	// Command is what each worker runs, with its placeholders still in place (see
 	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
@@ -103,22 +102,15 @@ func (l Log) SlogLevel() slog.Level {
 
 // Workers describes the child processes.
 type Workers struct {
-	Count       int               // under AutoCount the number to begin with
-	AutoCount   bool              // as many as the calls need, between Min and Max
-	Min         int               // only under AutoCount
-	Max         int               // only under AutoCount; 0: not given
+	Count       Amount            // one that adapts is as many as the calls need
 	Command     []string          // of the file; what holds is Config.Command
 	Env         map[string]string // placeholders are still in place; values may be secrets
-	PoolSize    int               // slots per endpoint, also of upstreams; under AutoSlots the number to begin with
-	AutoSlots   bool              // slots follow the measured latency, between SlotsMin and SlotsMax
-	SlotsMin    int               // only under AutoSlots
-	SlotsMax    int               // only under AutoSlots
+	Slots       Amount            // per endpoint, also of upstreams; those that adapt follow the measured latency
 	Transport   string            // tcp or unix
 	StartPort   int
 	MetricsPath string
 	MinReady    int
 	MaxSurge    int // processes of a roll above Count
-	MaxDraining int
 	BootTimeout time.Duration
 	StopTimeout time.Duration
 }
@@ -234,7 +226,7 @@ func (c *Config) CancelledSlots() string {
 	switch {
 	case c.OnCancel != automatic:
 		return c.OnCancel
-	case c.Workers.AutoSlots:
+	case c.Workers.Slots.Adapts():
 		return "free"
 	}
 	return "hold"

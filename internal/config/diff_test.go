@@ -22,9 +22,9 @@ func TestDiff(t *testing.T) {
 		{"", "", ""},
 		{"queue: {length: 1000}", "# the default, by another way\n", ""},
 		{"", "queue: {length: 50}\nlog.level: debug", "reload queue.length: 1000 to 50\nreload log.level: info to debug"},
-		{"", "shards: 2\nworkers: {count: 2}", "reload workers.count: 4 to 2\nupgrade shards: 4 to 2"},
-		{"", "workers: {count: auto, max: 9}", "reload workers.count: 4 to auto\nreload workers.max: none to 9"},
-		{"slots: 5", "slots: auto", "upgrade workers.pool_size: 5 to auto"},
+		{"", "workers: {count: 2, start_port: 9100}", "reload workers.count: 4 to 2\nupgrade workers.start_port: 9000 to 9100"},
+		{"", "workers: 1-9", "reload workers.count: 4 to 1-9"},
+		{"slots: 5", "slots: auto", "upgrade workers.slots: 5 to 1-200"},
 		{"", "workers.command: [a, secret]", "restart workers.command: (hidden) to (hidden)"},
 		{"workers.command: a", "workers.command: [a]", ""},
 		{"hooks.before_stop: [a, secret]", "", "restart hooks.before_stop: (hidden) to none"},
@@ -78,7 +78,7 @@ workers.command: other
 		t.Fatal(err)
 	}
 	w := merged.Workers
-	if merged.Listen.Port != 7000 || w.PoolSize != 7 || w.AutoSlots || w.Count != 2 || merged.Queue.Length != 5 ||
+	if merged.Listen.Port != 7000 || w.Slots != (Amount{N: 7}) || w.Count.N != 2 || merged.Queue.Length != 5 ||
 		len(merged.Lanes) != 1 || merged.Lanes[0].Name != "a" || merged.Command[0] != "other" || merged.CancelledSlots() != "hold" {
 		t.Errorf("got %+v", merged)
 	}
@@ -88,7 +88,7 @@ workers.command: other
 	if got := Diff(running, merged).By(ByUpgrade); len(got) > 0 {
 		t.Errorf("an upgrade seems to have happened: %v", got)
 	}
-	if got, want := Diff(merged, loaded).Keys(), []string{"listen", "workers.pool_size", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
+	if got, want := Diff(merged, loaded).Keys(), []string{"listen", "workers.slots", "lanes[a]", "lanes[b]"}; strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("still to be upgraded: %q", got)
 	}
 	if loaded.Listen.Port != 7001 || len(loaded.Lanes) != 1 || loaded.Lanes[0].Name != "b" {
@@ -118,7 +118,7 @@ func TestMergeKeepsWorkersApart(t *testing.T) {
 func TestMergeFaults(t *testing.T) {
 	running, loaded := two(t, "slots: 2", "slots: 50\nstream_slots: 100")
 	merged, err := Merge(running, loaded)
-	const want = "cabrank.yml:2: stream_slots: 100 is more than all slots, 8 (workers.count 4 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 8, or auto"
+	const want = "cabrank.yml:2: stream_slots: 100 is more than all slots, 8 (workers.count 4 x workers.slots 2), unless cabrank is upgraded; allowed: 1 to 8, or auto"
 	if merged != nil || err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

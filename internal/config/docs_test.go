@@ -39,7 +39,7 @@ func TestConfigurationDocument(t *testing.T) {
 }
 
 func TestCheckTable(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": "# one value from each source\nworkers:\n  pool_size: 7\n"}, "SERVER_PORT=8081", "CABRANK_REFUSALS=busy")
+	from := sources(map[string]string{"cabrank.yml": "# one value from each source\nworkers:\n  pool_size: 7 # gruf-relay's name\n"}, "SERVER_PORT=8081", "CABRANK_REFUSALS=busy")
 	from.Flags = map[string]string{"metrics": "off", "queue-timeout": "90s"}
 	from.Command = []string{"ruby", "worker.rb", "--bind", "{addr}", "two words"}
 	var table bytes.Buffer
@@ -94,7 +94,8 @@ place it came from and starts nothing.
   log warns of the others; ` + "`:8080`" + ` is every interface.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the
   CPU quota of the control group (v1 or v2) take away, rounded up. The default
-  of ` + "`workers.count`" + ` goes up to 99, that of ` + "`shards`" + ` not above GOMAXPROCS.
+  of ` + "`workers.count`" + ` goes up to 99. As many parts of Cabrank share the connections, each
+  served by one CPU at a time; the variable ` + "`CABRANK_SHARDS`" + ` says otherwise, for benchmarks.
 - The command of the workers follows ` + "`--`" + ` on the command line, or is
   ` + "`workers.command`" + `. Without both it is
   ` + "`%s`" + `, or with

@@ -240,9 +240,9 @@ func TestLaneFaults(t *testing.T) {
 		{"method in two lanes", "lanes:\n  a: {methods: [/a.B/C]}\n  b:\n    methods: [/a.B/C]", `4: lanes[b].methods: "/a.B/C" is also in lanes[a]; allowed: each in one lane`},
 		{"caller in two lanes", "fair.key: authority\nlanes: {a: {keys: [k]}, b: {keys: [k]}}", `2: lanes[b].keys: (hidden) is also in lanes[a]; allowed: each in one lane`},
 		{"all slots", "slots: 2\nlanes:\n  a: {methods: [/a.B/*], reserve: 8}",
-			"3: lanes[a].reserve: 8 leaves no slot for other calls: lanes reserve 8 of 8 (workers.count 4 x workers.pool_size 2); allowed: 0 to 7"},
+			"3: lanes[a].reserve: 8 leaves no slot for other calls: lanes reserve 8 of 8 (workers.count 4 x workers.slots 2); allowed: 0 to 7"},
 		{"all slots together", "slots: 2\nlanes:\n  a: {methods: [/a.B/*], reserve: 5}\n  b: {methods: [/a.C/*], reserve: 3}",
-			"4: lanes[b].reserve: 3 leaves no slot for other calls: lanes reserve 8 of 8 (workers.count 4 x workers.pool_size 2); allowed: 0 to 2"},
+			"4: lanes[b].reserve: 3 leaves no slot for other calls: lanes reserve 8 of 8 (workers.count 4 x workers.slots 2); allowed: 0 to 2"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { wantFault(t, test.file, test.want) })

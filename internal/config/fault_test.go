@@ -19,7 +19,7 @@ func TestFileFaults(t *testing.T) {
 		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: is gone: now listen: HOST:PORT shared"},
 		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, access_log, auth, balance, balance_key, buffer_total, call_timeout, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
 			"limits, listen, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, refusals, replay_bytes, " +
-			"retry_budget, shards, socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upgrade_workers, upstream_tls, upstreams, warm_up, workers"},
+			"retry_budget, socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, workers"},
 		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
 		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",
 			"cabrank.yml:1: x-all: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
@@ -36,10 +36,10 @@ func TestFileFaults(t *testing.T) {
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"text with a sign of YAML", "workers:\n  count: 2\nbalance_key: @x\n", "cabrank.yml:3: is not valid YAML, here or below: text that begins with @, % or ` needs quotes" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
-		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or auto`},
-		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or auto"},
+		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`},
+		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
 		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
-		{"negative slots", "slots: -1", "cabrank.yml:1: workers.pool_size: -1 is out of range; allowed: 1 to 100000, or auto"},
+		{"negative slots", "slots: -1", "cabrank.yml:1: workers.slots: -1 is out of range; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200"},
 		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
 		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a duration; allowed: 0s to 24h`},
 		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: call_timeout: -5s is out of range; allowed: 0s to 24h (0s: none)"},
@@ -64,8 +64,8 @@ func TestFileFaults(t *testing.T) {
 		{"value and section", "metrics: :1\nmetrics: {gauges: none}", "cabrank.yml:2: metrics: is there twice, first on line 1; allowed: one section with all its keys"},
 		{"page with a path", "metrics: ':1/a b'", `cabrank.yml:1: metrics: "/a b" is not a plain path; allowed: HOST:PORT or HOST:PORT/PATH, port 0 to 65535, or off`},
 		{"no value", "server:\n  port:\n", "cabrank.yml:2: server.port: has no value; allowed: 0 to 65535"},
-		{"twice", "slots: 1\nworkers:\n  pool_size: 2", "cabrank.yml:3: workers.pool_size: is set twice, first on line 1; allowed: once"},
-		{"twice by an alias", "workers:\n  pool_size: 2\nslots: 1", "cabrank.yml:3: slots: is workers.pool_size, set twice, first on line 2; allowed: once"},
+		{"twice", "slots: 1\nworkers:\n  pool_size: 2", "cabrank.yml:3: workers.pool_size: is workers.slots, set twice, first on line 1; allowed: once"},
+		{"twice by an alias", "workers:\n  pool_size: 2\nslots: 1", "cabrank.yml:3: slots: is workers.slots, set twice, first on line 2; allowed: once"},
 		{"section twice", "workers:\n  count: 2\nslots: 1\nworkers:\n  min_ready: 1", "cabrank.yml:4: workers: is there twice, first on line 1; allowed: one section with all its keys"},
 		{"section twice, of which one is empty", "fair:\nfair: {key: ip}", "cabrank.yml:2: fair: is there twice, first on line 1; allowed: one section with all its keys"},
 		{"not a mapping", "- a\n- b", "cabrank.yml:1: is not a list of keys; allowed: lines of the form key: value"},
@@ -106,9 +106,9 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000, or auto"},
+		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
 		{"variable", nil, "SERVER_PORT=abc", `variable SERVER_PORT: server.port: "abc" is not a whole number; allowed: 0 to 65535`},
-		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000, or auto`},
+		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`},
 		{"new variable", nil, "CABRANK_WORKERS_MIN_READY=-1", "variable CABRANK_WORKERS_MIN_READY: workers.min_ready: -1 is out of range; allowed: 1 to 1000"},
 		{"listen without port", map[string]string{"listen": "8080"}, "", `flag --listen: listen: "8080" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
 		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: listen: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
@@ -207,9 +207,9 @@ func TestEveryFaultIsReported(t *testing.T) {
 	from := sources(map[string]string{"cabrank.yml": "slots: x\nserver:\n  port: y\n"}, "WORKERS_COUNT=z")
 	from.Flags = map[string]string{"queue": "q"}
 	want := []string{
-		`cabrank.yml:1: workers.pool_size: "x" is not a whole number; allowed: 1 to 100000, or auto`,
+		`cabrank.yml:1: workers.slots: "x" is not a whole number; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200`,
 		`cabrank.yml:3: server.port: "y" is not a whole number; allowed: 0 to 65535`,
-		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000, or auto`,
+		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`,
 		`flag --queue: queue.length: "q" is not a whole number; allowed: 0 to 1000000`,
 	}
 	if got := faultsOf(t, from); !slices.Equal(got, want) {
@@ -246,7 +246,7 @@ func FuzzFile(f *testing.F) {
 	f.Add("upstreams: [a:1, {b: c}, ~]")
 	f.Add(ruleFile)
 	f.Add("methods: &m {/a.B/C: *m, <<: *m, ~: *m, ? [a]: b}\nlanes: *m\nfair: {weights: *m}")
-	f.Add("workers: {command: [a, '{ prot }', \"{\\nport}\"], env: {A: \"{\\nprot}\", B: !!binary c}, count: auto, max: 2}\nhooks: {after_ready: '[a, {b: c}]'}")
+	f.Add("workers: {command: [a, '{ prot }', \"{\\nport}\"], env: {A: \"{\\nprot}\", B: !!binary c}, count: 1-2}\nhooks: {after_ready: '[a, {b: c}]'}")
 	f.Add("upstreams: ['dns:a:1', 'srv:a', 'dns:[::1]:2']\ndns: {servers: ['::1', '1.1.1.1:53']}\nrecycle: {cgroup_memory: 50%}\nwarm_up: {message: AA==, method: /a/b}")
 	f.Add("!!binary a: b\n---\n...\n%")
 	f.Fuzz(func(t *testing.T, content string) {

@@ -33,7 +33,7 @@ type file struct {
 // parseFile reads YAML into settings. Every line that is not understood is a
 // fault; the rest of the file is still read.
 func parseFile(name string, content []byte) ([]setting, Faults) {
-	return parseTable(name, content, allKeys())
+	return parseTable(name, content, fileKeys())
 }
 
 // parseTable is parseFile for any table of keys.
@@ -302,7 +302,7 @@ func (f *file) under(section string) string {
 		name, _, _ := strings.Cut(rest, ".")
 		switch {
 		case !below:
-		case key.IsGruf:
+		case key.Hidden:
 			grufs = append(grufs, name)
 		default:
 			own = append(own, name)

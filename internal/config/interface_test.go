@@ -23,14 +23,12 @@ func ways() []way {
 	return []way{
 		{"listen", "127.0.0.1:7000", "listen", "CABRANK_LISTEN", "127.0.0.1:7000", ":8080"},
 		{"workers", "3", "workers.count", "WORKERS_COUNT", "3", "4"}, // of the four CPUs that sources gives
-		{"workers-min", "2", "workers.min", "CABRANK_WORKERS_MIN", "2", "1"},
-		{"workers-max", "7", "workers.max", "CABRANK_WORKERS_MAX", "7", "none"},
+		{"workers", "2-7", "workers.count", "WORKERS_COUNT", "2-7", "4"},
 		{"control", "/run/c.sock", "control", "CABRANK_CONTROL", "/run/c.sock", "auto"},
 		{"control", "off", "control", "CABRANK_CONTROL", "off", "auto"},
-		{"upgrade-workers", "2", "upgrade_workers", "CABRANK_UPGRADE_WORKERS", "2", "all"},
-		{"slots", "7", "workers.pool_size", "WORKERS_POOL_SIZE", "7", "5"},
+		{"slots", "7", "workers.slots", "WORKERS_POOL_SIZE", "7", "5"},
 		{"slots", "7", "slots", "", "7", ""},
-		{"slots", "auto", "workers.pool_size", "WORKERS_POOL_SIZE", "auto", "5"},
+		{"slots", "auto", "workers.slots", "WORKERS_POOL_SIZE", "1-200", "5"},
 		{"transport", "unix", "workers.transport", "CABRANK_WORKERS_TRANSPORT", "unix", "tcp"},
 		{"start-port", "7100", "workers.start_port", "WORKERS_START_PORT", "7100", "9000"},
 		{"upstream", "a:1,b:2,c:3", "upstreams", "CABRANK_UPSTREAMS", "a:1,b:2,c:3", "none"},
@@ -69,7 +67,7 @@ func TestFlagsKeysAndVariables(t *testing.T) {
 				environ = append(environ, variable+"="+values[i])
 			}
 			if keys[0] == "slots" { // an alias of the file, shown by its key
-				keys[0] = "workers.pool_size"
+				keys[0] = "workers.slots"
 			}
 			wantValues(t, byFlag, keys, values, "flag --"+s.flag)
 			wantValues(t, sources(map[string]string{"cabrank.yml": file.String()}), keys, values, "cabrank.yml:")

@@ -16,7 +16,7 @@ type Key struct {
 	Help    string   // what it means, one line
 	Applies Applies  // from when on a changed value holds
 	Secret  bool     // the value may hold secrets: it is not repeated when it changes
-	IsGruf  bool     // a name of gruf-relay's alone, see grufKeys
+	Hidden  bool     // it is not in the table: see grufKeys and benchKeys
 	Of      string   // of such a name: the key of whose value it is a part
 
 	kind     kind
@@ -82,13 +82,17 @@ func Keys() []Key {
 	return keys
 }
 
-// allKeys returns what can be read: the table, and gruf-relay's names.
-func allKeys() []Key {
-	grufs := grufKeys()
-	for i := range grufs {
-		grufs[i].IsGruf = true
+// fileKeys returns what a file may have: the table, and gruf-relay's names.
+func fileKeys() []Key { return slices.Concat(Keys(), outsideTable(grufKeys())) }
+
+// allKeys returns what can be read.
+func allKeys() []Key { return slices.Concat(fileKeys(), outsideTable(benchKeys())) }
+
+func outsideTable(keys []Key) []Key {
+	for i := range keys {
+		keys[i].Hidden = true
 	}
-	return append(Keys(), grufs...)
+	return keys
 }
 
 // ownKeys are those that have a value of their own.

@@ -26,9 +26,6 @@ func (c *Config) RefusalTexts() (texts []string, trusted bool) {
 	return texts, trusted
 }
 
-// allWorkers is the word for no smaller number of them.
-const allWorkers = "all"
-
 func doorKeys() []Key {
 	return []Key{
 		{Name: "listen", Flag: "listen", Arg: "HOST:PORT", Default: ":8080",
@@ -43,9 +40,6 @@ func doorKeys() []Key {
 		{Name: "control", Flag: "control", Arg: "auto|off|PATH", Default: automatic,
 			Applies: ByUpgrade, Help: "unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory",
 			kind: freeText{cleanControl, controlLegal}, field: func(c *Config) any { return &c.Control }},
-		{Name: "upgrade_workers", Flag: "upgrade-workers", Arg: "N", Default: allWorkers,
-			Applies: ByUpgrade, Help: "workers that a new cabrank starts while the old one still runs; the others follow when that is gone",
-			kind: numberOr{allWorkers, wholeNumber{1, maxWorkers}}, field: func(c *Config) any { return &c.UpgradeWorkers }},
 	}
 }
 
@@ -129,10 +123,6 @@ func limitKeys() []Key {
 		{Name: "limits.resets_per_second", Default: "1000",
 			Applies: ByReload, Help: "calls that one caller's connection may cancel in a second in the long run, twice as many at once; each call that is answered allows one more",
 			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Limits.ResetsPerSecond }},
-		{Name: "shards", Default: "usable CPUs",
-			Applies: ByUpgrade, Help: "parts that share the connections, each served by one CPU at a time",
-			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },
-			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
 	}
 }
 

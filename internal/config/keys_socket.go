@@ -126,7 +126,6 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	environ := parseEnviron(sources.Environ)
 	config := &Config{origins: map[string]Origin{}}
 	config.setDefaults(ownKeys(), sources.machine())
-	config.Workers.settle()
 	config.Workers.MinReady = 0 // of none
 	keys := sectionKeys(socketSection)
 	for _, key := range Keys() {

@@ -78,7 +78,8 @@ func Load(sources Sources) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	config.Workers.settle()
+	config.Workers.Count.settle()
+	config.Workers.Slots.settle()
 	config.Warnings = append(unknownVariables(environ, config.namedVariables()...), append(config.withoutEffect(), config.openCalls()...)...)
 	return config, nil
 }

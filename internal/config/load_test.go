@@ -52,8 +52,8 @@ func TestDefaults(t *testing.T) {
 		Log:    Log{"info", "auto"},
 		Listen: Listener{On: true, Port: 8080},
 		Workers: Workers{
-			Count: 4, Min: 1, PoolSize: 5, SlotsMin: 1, SlotsMax: 200, Transport: "tcp", StartPort: 9000,
-			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, MaxDraining: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
+			Count: Amount{N: 4}, Slots: Amount{N: 5}, Transport: "tcp", StartPort: 9000,
+			MetricsPath: "/metrics", MinReady: 1, MaxSurge: 1, BootTimeout: time.Minute, StopTimeout: 5 * time.Second,
 		},
 		HealthCheck: HealthCheck{5 * time.Second, 5 * time.Second},
 		Probes:      Listener{On: true, Port: 5555},
@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults are %+v, want %+v", config, want)
 	}
 	if !reflect.DeepEqual(config.Hooks, want.Hooks) || !reflect.DeepEqual(config.WarmUp, want.WarmUp) || !reflect.DeepEqual(config.DNS, want.DNS) ||
-		config.Recycle != want.Recycle || config.MaxRunTime != 0 || config.Control != "auto" || config.UpgradeWorkers != 0 {
+		config.Recycle != want.Recycle || config.MaxRunTime != 0 || config.Control != "auto" {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
@@ -104,12 +104,12 @@ func TestMeasuredDefaultsStayWithinTheirRanges(t *testing.T) {
 	from := sources(nil)
 	from.CPUs, from.Procs = 512, 384
 	config := mustLoad(t, from)
-	if config.Workers.Count != maxPortSpan-1 || config.Shards != maxShards {
-		t.Errorf("512 CPUs give %d workers and %d shards", config.Workers.Count, config.Shards)
+	if config.Workers.Count.N != maxPortSpan-1 || config.Shards != maxShards {
+		t.Errorf("512 CPUs give %d workers and %d shards", config.Workers.Count.N, config.Shards)
 	}
 	from.CPUs, from.Procs = 8, 2
-	if config = mustLoad(t, from); config.Workers.Count != 8 || config.Shards != 2 {
-		t.Errorf("8 CPUs with GOMAXPROCS 2 give %d workers and %d shards", config.Workers.Count, config.Shards)
+	if config = mustLoad(t, from); config.Workers.Count.N != 8 || config.Shards != 2 {
+		t.Errorf("8 CPUs with GOMAXPROCS 2 give %d workers and %d shards", config.Workers.Count.N, config.Shards)
 	}
 }
 
@@ -137,7 +137,7 @@ metrics: {enabled: false, port: 7002, path: /m, interval: 9s}
 		t.Run(name, func(t *testing.T) {
 			c := mustLoad(t, from)
 			if c.Log != (Log{"warn", "text"}) || c.Listen != (Listener{On: true, Host: "127.0.0.1", Port: 7000}) || c.CallTimeout != 6*time.Second ||
-				c.Workers.Count != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.PoolSize != 7 ||
+				c.Workers.Count.N != 3 || c.Workers.StartPort != 7100 || c.Workers.MetricsPath != "/w" || c.Workers.Slots.N != 7 ||
 				c.HealthCheck != (HealthCheck{2 * time.Second, time.Second}) || c.Probes != (Listener{Port: 7001}) ||
 				!reflect.DeepEqual(c.Metrics, Metrics{Listener: Listener{Port: 7002, Path: "/m"}, Interval: 9 * time.Second}) {
 				t.Errorf("got %+v", c)
@@ -153,12 +153,12 @@ func TestPrecedenceAndOrigin(t *testing.T) {
 		"WORKERS_COUNT=5", "CABRANK_QUEUE_LENGTH=20", "CABRANK_DRAIN_TIMEOUT=3s", "WORKERS_POOL_SIZE=")
 	from.Flags = map[string]string{"workers": "6", "listen": "localhost:0", "metrics": "off", "probes": ":7777"}
 	c := mustLoad(t, from)
-	if c.Workers.Count != 6 || c.Workers.PoolSize != 3 || c.Queue.Length != 20 || c.DrainTimeout != 3*time.Second ||
+	if c.Workers.Count.N != 6 || c.Workers.Slots.N != 3 || c.Queue.Length != 20 || c.DrainTimeout != 3*time.Second ||
 		c.Listen.Addr() != "localhost:0" || c.Metrics.On || c.Probes.Addr() != ":7777" {
 		t.Errorf("got %+v", c)
 	}
 	want := map[string]string{
-		"workers.count": "flag --workers", "workers.pool_size": "cabrank.yml:3", "queue.length": "variable CABRANK_QUEUE_LENGTH",
+		"workers.count": "flag --workers", "workers.slots": "cabrank.yml:3", "queue.length": "variable CABRANK_QUEUE_LENGTH",
 		"listen": "flag --listen", "drain_timeout": "variable CABRANK_DRAIN_TIMEOUT",
 		"metrics": "flag --metrics", "probes": "flag --probes", "command": "default",
 	}
@@ -198,8 +198,8 @@ func TestWhichFileIsRead(t *testing.T) {
 				test.from.Flags = map[string]string{"config": test.flag}
 			}
 			c := mustLoad(t, test.from)
-			if c.File != test.file || c.Workers.PoolSize != test.slots {
-				t.Errorf("read %q with %d slots, want %q with %d", c.File, c.Workers.PoolSize, test.file, test.slots)
+			if c.File != test.file || c.Workers.Slots.N != test.slots {
+				t.Errorf("read %q with %d slots, want %q with %d", c.File, c.Workers.Slots.N, test.file, test.slots)
 			}
 		})
 	}

@@ -31,7 +31,8 @@ func Merge(running, loaded *Config) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	merged.Workers.settle()
+	merged.Workers.Count.settle()
+	merged.Workers.Slots.settle()
 	return &merged, nil
 }
 
@@ -60,16 +61,6 @@ func (k Key) take(to, from *Config) {
 // covers reports whether an origin is that of the key, or of an entry of it.
 func (k Key) covers(name string) bool {
 	return name == k.Name || len(name) > len(k.Name) && name[:len(k.Name)] == k.Name && name[len(k.Name)] == '['
-}
-
-func (slots) take(to, from any) {
-	a, b := to.(*Workers), from.(*Workers)
-	a.PoolSize, a.AutoSlots = b.PoolSize, b.AutoSlots
-}
-
-func (workerCount) take(to, from any) {
-	a, b := to.(*Workers), from.(*Workers)
-	a.Count, a.AutoCount = b.Count, b.AutoCount
 }
 
 func cloneLanes(lanes []LaneRule) []LaneRule {

@@ -6,10 +6,19 @@ import "strings"
 // answered with a line, wherever they are written; gruf-relay's are taken.
 func moved() map[string]string {
 	return map[string]string{
-		"server.reuse_port":  "is gone: now listen: HOST:PORT shared",
-		"probes.host":        "is gone: now probes: HOST:PORT",
-		"metrics.host":       "is gone: now metrics: HOST:PORT",
-		"metrics.per_worker": "is gone: now metrics.gauges: per_worker",
+		"server.reuse_port":    "is gone: now listen: HOST:PORT shared",
+		"probes.host":          "is gone: now probes: HOST:PORT",
+		"metrics.host":         "is gone: now metrics: HOST:PORT",
+		"metrics.per_worker":   "is gone: now metrics.gauges: per_worker",
+		"shards":               "is gone: now fixed at the usable CPUs",
+		"slots_max":            "is gone: now slots: MIN-MAX",
+		"slots_min":            "is gone: now slots: MIN-MAX",
+		"upgrade_workers":      "is gone: now cabrank upgrade --upgrade-workers N",
+		"workers.max":          "is gone: now workers: MIN-MAX",
+		"workers.max_draining": "is gone: now fixed at 1",
+		"workers.min":          "is gone: now workers: MIN-MAX",
+		"workers.slots_max":    "is gone: now workers.slots: MIN-MAX",
+		"workers.slots_min":    "is gone: now workers.slots: MIN-MAX",
 	}
 }
 

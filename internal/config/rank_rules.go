@@ -10,20 +10,9 @@ import (
 // that number comes about; known is false if that depends on what a name
 // resolves to.
 func (c *Config) allSlots() (count int, reason string, known bool) {
-	endpoints, key, known := c.endpoints(c.Workers.most())
-	each, name := c.Workers.PoolSize, "workers.pool_size"
-	if c.Workers.AutoSlots {
-		each, name = c.Workers.SlotsMax, "workers.slots_max"
-	}
-	return endpoints * each, fmt.Sprintf("%s %d x %s %d", key, endpoints, name, each), known
-}
-
-func (c *Config) slotsGrow() *Fault {
-	if c.Workers.SlotsMin <= c.Workers.SlotsMax {
-		return nil
-	}
-	what := fmt.Sprintf("%d is above workers.slots_max, %d (%s)", c.Workers.SlotsMin, c.Workers.SlotsMax, c.origins["workers.slots_max"])
-	return c.faultAt("workers.slots_min", what, fmt.Sprintf("1 to %d", c.Workers.SlotsMax))
+	endpoints, key, known := c.endpoints(c.Workers.Count.Most())
+	each := c.Workers.Slots.Most()
+	return endpoints * each, fmt.Sprintf("%s %d x workers.slots %d", key, endpoints, each), known
 }
 
 func (c *Config) streamSlotsFit() *Fault {
@@ -99,11 +88,8 @@ func (c *Config) losersCanStop() Faults {
 // make idle. They are no faults: a file may be tried with another policy.
 func (c *Config) withoutEffect() []string {
 	const oneCaller = "fair.key is none, so that all callers are one"
-	fixed := fmt.Sprintf("workers.pool_size is %d and not auto", c.Workers.PoolSize)
 	idle := []idleSetting{
 		{c.Balance != ringHash && c.BalanceKey != "", "balance_key", "only ring_hash uses it, and balance is " + c.Balance, "balance"},
-		{!c.Workers.AutoSlots, "workers.slots_min", fixed, "workers.pool_size"},
-		{!c.Workers.AutoSlots, "workers.slots_max", fixed, "workers.pool_size"},
 		{c.Limits.RatePerKey == 0 && c.Limits.BurstPerKey > 0, "limits.burst_per_key", "limits.rate_per_key is 0", "limits.rate_per_key"},
 		{c.Fair.Key.By == none && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
 		{!c.SecureUpstreams(), "upstream_tls", "no upstream begins with tls:", "upstreams"},

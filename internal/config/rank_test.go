@@ -11,8 +11,8 @@ func TestAutoSlots(t *testing.T) {
 		cancel     string // R5: who can stop frees its slot
 	}{
 		{"slots: auto", "", true, firstAutoSlots, "free"},
-		{"slots: auto\nslots_min: 8", "", true, 8, "free"},
-		{"slots: auto\nslots_max: 3", "", true, 3, "free"},
+		{"slots: 8-200", "", true, 8, "free"},
+		{"slots: auto 1-3", "", true, 3, "free"},
 		{"slots: auto\non_cancel: hold", "", true, firstAutoSlots, "hold"},
 		{"slots: auto", "7", false, 7, "hold"},
 		{"slots: 7", "auto", true, firstAutoSlots, "free"},
@@ -23,8 +23,8 @@ func TestAutoSlots(t *testing.T) {
 			from.Flags = map[string]string{"slots": test.flag}
 		}
 		c := mustLoad(t, from)
-		if w := c.Workers; w.AutoSlots != test.auto || w.PoolSize != test.slots || c.CancelledSlots() != test.cancel {
-			t.Errorf("%q and --slots %q: auto %t, %d slots, %s on cancel", test.file, test.flag, w.AutoSlots, w.PoolSize, c.CancelledSlots())
+		if w := c.Workers; w.Slots.Adapts() != test.auto || w.Slots.N != test.slots || c.CancelledSlots() != test.cancel {
+			t.Errorf("%q and --slots %q: auto %t, %d slots, %s on cancel", test.file, test.flag, w.Slots.Adapts(), w.Slots.N, c.CancelledSlots())
 		}
 	}
 }

@@ -6,8 +6,8 @@ import "fmt"
 func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
-		c.upstreamsDiffer, c.autoHasBounds, c.countGrows, c.enoughWorkers, c.surgeFits, c.upgradeFits, c.ttlGrows,
-		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.slotsGrow, c.streamSlotsFit, c.ringHasKey, c.burstFits, c.authFits, c.pushIsGuarded, c.clientsFit,
+		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits, c.ttlGrows,
+		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.streamSlotsFit, c.ringHasKey, c.burstFits, c.authFits, c.pushIsGuarded, c.clientsFit,
 	} {
 		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)

@@ -22,7 +22,7 @@ func (c *Config) Values() []Value {
 		values = append(values, c.valuesOf(key)...)
 	}
 	for _, key := range ownKeys() {
-		if key.IsGruf && c.IsGiven(key.Name) {
+		if key.Hidden && c.IsGiven(key.Name) {
 			values = append(values, c.valuesOf(key)...)
 		}
 	}

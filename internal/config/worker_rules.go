@@ -13,22 +13,6 @@ const workerMetricsOffset = maxPortSpan
 // there are upstreams and nobody gave a command.
 func (c *Config) RunsWorkers() bool { return len(c.Command) > 0 }
 
-// fewest and most return how many workers there are meant to be, and the key
-// that says so.
-func (w Workers) fewest() (count int, key string) {
-	if w.AutoCount {
-		return w.Min, "workers.min"
-	}
-	return w.Count, "workers.count"
-}
-
-func (w Workers) most() (count int, key string) {
-	if w.AutoCount {
-		return w.Max, "workers.max"
-	}
-	return w.Count, "workers.count"
-}
-
 // places says how many workers there may be at a time, for people.
 func (c *Config) places(workers int) string {
 	if c.Workers.MaxSurge == 0 {
@@ -39,12 +23,12 @@ func (c *Config) places(workers int) string {
 
 // endpoints returns how many there are beside so many workers, and the key that
 // says so; known is false if that depends on what a name resolves to.
-func (c *Config) endpoints(workers int, by string) (count int, key string, known bool) {
+func (c *Config) endpoints(workers int) (count int, key string, known bool) {
 	known = !slices.ContainsFunc(c.Upstreams, IsName)
 	if !c.RunsWorkers() {
 		return len(c.Upstreams), "upstreams", known
 	}
-	return workers + len(c.Upstreams), by, known
+	return workers + len(c.Upstreams), "workers.count", known
 }
 
 func (c *Config) upstreamsDiffer() *Fault {
@@ -58,25 +42,8 @@ func (c *Config) upstreamsDiffer() *Fault {
 	return nil
 }
 
-func (c *Config) autoHasBounds() *Fault {
-	if !c.Workers.AutoCount || c.Workers.Max > 0 {
-		return nil
-	}
-	return c.faultAt("workers.count", "auto needs workers.max, the most workers that the machine has memory for", "workers.max: 1 to 1000 beside it")
-}
-
-func (c *Config) countGrows() *Fault {
-	w := c.Workers
-	if w.Max == 0 || w.Min <= w.Max {
-		return nil
-	}
-	what := fmt.Sprintf("%d is above workers.max, %d (%s)", w.Min, w.Max, c.origins["workers.max"])
-	return c.faultAt("workers.min", what, fmt.Sprintf("1 to %d", w.Max))
-}
-
 func (c *Config) enoughWorkers() *Fault {
-	least, key := c.Workers.fewest()
-	endpoints, key, known := c.endpoints(least, key)
+	endpoints, key, known := c.endpoints(c.Workers.Count.Least())
 	if !known || c.Workers.MinReady <= endpoints {
 		return nil
 	}
@@ -91,31 +58,13 @@ func (c *Config) enoughWorkers() *Fault {
 // surgeFits sees to it that a roll can begin: either with one worker more, or
 // with one less.
 func (c *Config) surgeFits() *Fault {
-	least, key := c.Workers.fewest()
+	least := c.Workers.Count.Least()
 	if !c.RunsWorkers() || c.Workers.MaxSurge > 0 || c.Workers.MinReady < least {
 		return nil
 	}
-	what := fmt.Sprintf("0 lets no roll begin: workers.min_ready %d (%s) is all of %s %d",
-		c.Workers.MinReady, c.origins["workers.min_ready"], key, least)
+	what := fmt.Sprintf("0 lets no roll begin: workers.min_ready %d (%s) is all of workers.count %d",
+		c.Workers.MinReady, c.origins["workers.min_ready"], least)
 	return c.faultAt("workers.max_surge", what, fmt.Sprintf("1 to %d, or less min_ready", maxWorkers))
-}
-
-// upgradeFits sees to it that the new side of an upgrade becomes ready (R20).
-func (c *Config) upgradeFits() *Fault {
-	most, key := c.Workers.most()
-	n := c.UpgradeWorkers
-	switch {
-	case n == 0 || !c.RunsWorkers():
-		return nil
-	case n > most:
-		what := fmt.Sprintf("%d is above %s, %d (%s)", n, key, most, c.origins[key])
-		return c.faultAt("upgrade_workers", what, fmt.Sprintf("1 to %d, or %s", most, allWorkers))
-	case n < c.Workers.MinReady && len(c.Upstreams) == 0:
-		what := fmt.Sprintf("%d can never be ready enough to take over: workers.min_ready is %d (%s)",
-			n, c.Workers.MinReady, c.origins["workers.min_ready"])
-		return c.faultAt("upgrade_workers", what, fmt.Sprintf("%d to %d, or %s", c.Workers.MinReady, most, allWorkers))
-	}
-	return nil
 }
 
 func (c *Config) ttlGrows() *Fault {
@@ -130,10 +79,7 @@ func (c *Config) ttlGrows() *Fault {
 // make idle.
 func (c *Config) workersWithoutEffect() []idleSetting {
 	const noWorkers = "there are upstreams and no command, so that no workers run"
-	fixed, isFixed := "workers.count is not auto", c.RunsWorkers() && !c.Workers.AutoCount
 	idle := []idleSetting{
-		{isFixed, "workers.min", fixed, "workers.count"},
-		{isFixed && c.Workers.Max > 0, "workers.max", fixed, "workers.count"},
 		{c.WarmUp.Method == "" && len(c.WarmUp.Message) > 0, "warm_up.message", "warm_up.method is none", "warm_up.method"},
 	}
 	for _, key := range Keys() {
@@ -150,9 +96,9 @@ func (c *Config) workersWithoutEffect() []idleSetting {
 // isForWorkers reports whether a key is about nothing but workers of our own.
 func isForWorkers(key Key) bool {
 	switch key.Name {
-	case "workers.pool_size", "workers.slots_min", "workers.slots_max", "workers.min_ready": // of upstreams, too
+	case "workers.slots", "workers.min_ready": // of upstreams, too
 		return false
-	case "max_run_time", "hang_timeout", "upgrade_workers":
+	case "max_run_time", "hang_timeout":
 		return true
 	}
 	return slices.Contains([]string{"workers", "hooks", "recycle", "warm_up"}, key.section())
@@ -162,7 +108,7 @@ func isForWorkers(key Key) bool {
 // calls (tcp only), the same plus 100 for their metrics pages. The spares of a
 // roll have ports, too.
 func (c *Config) workerPorts() Faults {
-	most, key := c.Workers.most()
+	most := c.Workers.Count.Most()
 	first, count := c.Workers.StartPort, most+c.Workers.MaxSurge
 	highest := first + workerMetricsOffset + count - 1
 	if highest > maxPort {
@@ -176,7 +122,7 @@ func (c *Config) workerPorts() Faults {
 		if c.Workers.MaxSurge >= maxPortSpan { // no number of workers would fit
 			return Faults{*c.faultAt("workers.max_surge", what, fmt.Sprintf("0 to %d, or workers.transport unix", maxPortSpan-1))}
 		}
-		return Faults{*c.faultAt(key, what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
+		return Faults{*c.faultAt("workers.count", what, fmt.Sprintf("1 to %d, or workers.transport unix", maxPortSpan-c.Workers.MaxSurge))}
 	}
 	var faults Faults
 	for _, l := range c.listeners() {

@@ -12,11 +12,8 @@ import (
 func TestLifeOfWorkers(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `
 workers:
-  count: auto
-  min: 2
-  max: 6
+  count: 2-6
   max_surge: 2
-  max_draining: 3
   command: [ruby, worker.rb, --bind, "{addr}"]
   env: {DATABASE_URL: "postgres://db/{index}", THREADS: 5, EMPTY: ""}
 hooks:
@@ -32,13 +29,12 @@ warm_up:
 recycle: {calls: 1000, age: 24h, memory: 512MiB, cgroup_memory: 90%}
 max_run_time: 1m
 control: run/cabrank.sock
-upgrade_workers: 3
 listen: :8080 shared
 upstreams: [DNS-is-a-name:1, "dns:Api.Internal:50051", "dns:api.internal.:50051", "srv:_grpc._tcp.api.internal"]
 dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
 `}))
 	w := c.Workers
-	if !w.AutoCount || w.Count != 4 || w.Min != 2 || w.Max != 6 || w.MaxSurge != 2 || w.MaxDraining != 3 || w.Env["DATABASE_URL"] != "postgres://db/{index}" || w.Env["THREADS"] != "5" || len(w.Env) != 3 {
+	if w.Count != (Amount{4, 2, 6}) || w.MaxSurge != 2 || w.Env["DATABASE_URL"] != "postgres://db/{index}" || w.Env["THREADS"] != "5" || len(w.Env) != 3 {
 		t.Errorf("workers are %+v", w)
 	}
 	if !slices.Equal(c.Command, []string{"ruby", "worker.rb", "--bind", "{addr}"}) || !c.RunsWorkers() {
@@ -54,8 +50,8 @@ dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
 	if want := (Recycle{1000, 24 * time.Hour, 512 * MiB, 90}); c.Recycle != want || c.MaxRunTime != time.Minute {
 		t.Errorf("recycle is %+v, max_run_time %v", c.Recycle, c.MaxRunTime)
 	}
-	if c.Control != "run/cabrank.sock" || c.UpgradeWorkers != 3 || !c.Listen.Shared {
-		t.Errorf("control is %q, upgrade_workers %d, shared %t", c.Control, c.UpgradeWorkers, c.Listen.Shared)
+	if c.Control != "run/cabrank.sock" || !c.Listen.Shared {
+		t.Errorf("control is %q, shared %t", c.Control, c.Listen.Shared)
 	}
 	if want := []string{"DNS-is-a-name:1", "dns:api.internal:50051", "dns:api.internal.:50051", "srv:_grpc._tcp.api.internal"}; !slices.Equal(c.Upstreams, want) || IsName(want[0]) || !IsName(want[3]) {
 		t.Errorf("upstreams are %q", c.Upstreams)
@@ -97,17 +93,18 @@ func TestCommandOfWorkers(t *testing.T) {
 	}
 }
 
-// With workers: auto there are as many to begin with as without, between the
+// Where the number adapts there are as many to begin with as otherwise, between the
 // bounds.
 func TestAutoWorkers(t *testing.T) {
 	for file, want := range map[string]int{
-		"workers: {count: auto, max: 9}":         4,
-		"workers: {count: auto, max: 3}":         3,
-		"workers: {count: auto, min: 5, max: 9}": 5,
-		"workers: {count: 2, min: 5, max: 9}":    2,
+		"workers: 1-9":                4,
+		"workers: auto 1 - 3":         3,
+		"workers: {count: 5-9}":       5,
+		"workers: 2\nslots: 5-9":      2,
+		"workers: 2\nworkers.env: {}": 2,
 	} {
-		if c := mustLoad(t, sources(map[string]string{"cabrank.yml": file})); c.Workers.Count != want {
-			t.Errorf("%s begins with %d", file, c.Workers.Count)
+		if c := mustLoad(t, sources(map[string]string{"cabrank.yml": file})); c.Workers.Count.N != want {
+			t.Errorf("%s begins with %d", file, c.Workers.Count.N)
 		}
 	}
 }
@@ -120,15 +117,16 @@ func TestWorkerFaults(t *testing.T) {
 		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {metrics_port}"
 	)
 	tests := []struct{ file, want string }{
-		{"workers.count: auto", "workers.count: auto needs workers.max, the most workers that the machine has memory for; allowed: workers.max: 1 to 1000 beside it"},
-		{"workers: {count: auto, max: 3, min: 4}", "workers.min: 4 is above workers.max, 3 (cabrank.yml:1); allowed: 1 to 3"},
-		{"workers: {count: auto, max: 3, min_ready: 2}", "workers.min_ready: 2 can never be ready: workers.min gives 1 (default); allowed: 1 to 1"},
+		{"workers.count: auto", "workers.count: auto needs bounds, as in 2-16: the most are what the machine has memory for; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"workers: 4-3", "workers.count: 4 is above 3; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"workers: 1-", "workers.count: \"\" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"workers: 0-2", "workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"workers.min: 2", "workers.min: is gone: now workers: MIN-MAX"},
+		{"workers: {count: 1-3, min_ready: 2}", "workers.min_ready: 2 can never be ready: workers.count gives 1 (cabrank.yml:1); allowed: 1 to 1"},
 		{"workers: {count: 2, max_surge: 0, min_ready: 2}", "workers.max_surge: 0 lets no roll begin: workers.min_ready 2 (cabrank.yml:1) is all of workers.count 2; allowed: 1 to 1000, or less min_ready"},
 		{"workers: {count: 2, min_ready: 4, command: a}\nupstreams: [a:1]", "workers.min_ready: 4 can never be ready: workers.count gives 3 with the upstreams (cabrank.yml:1); allowed: 1 to 3"},
-		{"upgrade_workers: 5", "upgrade_workers: 5 is above workers.count, 4 (default); allowed: 1 to 4, or all"},
-		{"upgrade_workers: 1\nworkers.min_ready: 2", "upgrade_workers: 1 can never be ready enough to take over: workers.min_ready is 2 (cabrank.yml:2); allowed: 2 to 4, or all"},
 		{"workers: {count: 100, start_port: 20000}", "workers.count: 100 workers and 1 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 99, or workers.transport unix"},
-		{"workers: {count: auto, max: 98, max_surge: 3, start_port: 20000}", "workers.max: 98 workers and 3 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 97, or workers.transport unix"},
+		{"workers: {count: 1-98, max_surge: 3, start_port: 20000}", "workers.count: 98 workers and 3 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 97, or workers.transport unix"},
 		{"workers: {max_surge: 100, start_port: 20000}", "workers.max_surge: 4 workers and 100 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 0 to 99, or workers.transport unix"},
 		{"server.port: 9004", "listen: 9004 is among the workers' ports 9000 to 9004 (workers.start_port 9000, default); allowed: a port outside them"},
 
@@ -151,7 +149,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"workers.env: {1A: b}", "workers.env[1A]: is not the name of a variable; allowed: " + variablesLegal},
 		{"workers.env: {PORT: 1}", "workers.env[PORT]: is set by cabrank; allowed: " + variablesLegal},
 		{"workers.env: {CABRANK_ADDR: 1}", "workers.env[CABRANK_ADDR]: is set by cabrank; allowed: " + variablesLegal},
-		{"workers.env: {RAILS_MAX_THREADS: 1}", "workers.env[RAILS_MAX_THREADS]: is set by cabrank, to workers.pool_size; allowed: " + variablesLegal},
+		{"workers.env: {RAILS_MAX_THREADS: 1}", "workers.env[RAILS_MAX_THREADS]: is set by cabrank, to workers.slots; allowed: " + variablesLegal},
 		{"workers.env: {A: [secret]}", "workers.env[A]: is a list, not one value; allowed: text of at most 32768 bytes"},
 		{"workers.env: {A: }", "workers.env[A]: has no value; allowed: text of at most 32768 bytes"},
 		{`workers.env: {A: "secret\0"}`, "workers.env[A]: has a zero byte; allowed: text of at most 32768 bytes"},
@@ -236,7 +234,7 @@ func TestNamesHaveNoNumber(t *testing.T) {
 
 // What was written and has no effect is pointed out.
 func TestWorkersWithoutEffect(t *testing.T) {
-	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `workers: {count: 4, min: 2, max: 3, env: {A: b}, slots: 2, min_ready: 1}
+	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `workers: {count: 4, env: {A: b}, slots: 2, min_ready: 1}
 hooks: {timeout: 1s}
 recycle: {age: 1h}
 warm_up: {message: AAAA}
@@ -248,8 +246,6 @@ max_run_time: 1m
 	for i, line := range []string{
 		"4: warm_up.message has no effect: warm_up.method is none (default)",
 		"1: workers.count has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
-		"1: workers.min has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
-		"1: workers.max has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"1: workers.env has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"5: dns.min_ttl has no effect: no upstream begins with dns: or srv: (cabrank.yml:6)",
 		"2: hooks.timeout has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
@@ -264,18 +260,6 @@ max_run_time: 1m
 	}
 	if len(c.Warnings) != len(want) {
 		t.Errorf("%d warnings: %q", len(c.Warnings), c.Warnings)
-	}
-}
-
-// With a command, bounds of a number that is fixed are idle.
-func TestIdleBounds(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": "workers: {min: 2, max: 3}\n"})
-	want := []string{
-		"cabrank.yml:1: workers.min has no effect: workers.count is not auto (default)",
-		"cabrank.yml:1: workers.max has no effect: workers.count is not auto (default)",
-	}
-	if c := mustLoad(t, from); !slices.Equal(c.Warnings, want) {
-		t.Errorf("warnings are %q, want %q", c.Warnings, want)
 	}
 }
 
@@ -303,7 +287,7 @@ func TestEveryKeySaysWhenItApplies(t *testing.T) {
 // With one slot in all no slot can be kept from streams, which is told.
 func TestOneSlotIsTold(t *testing.T) {
 	for file, want := range map[string][]string{
-		"workers: {count: 1, pool_size: 1}\n": {"one slot in all (workers.count 1 x workers.pool_size 1): a stream that stays open keeps all other calls waiting"},
+		"workers: {count: 1, pool_size: 1}\n": {"one slot in all (workers.count 1 x workers.slots 1): a stream that stays open keeps all other calls waiting"},
 		"workers: {count: 1, pool_size: 2}\n": nil,
 	} {
 		if c := mustLoad(t, sources(map[string]string{"cabrank.yml": file})); !slices.Equal(c.Warnings, want) {

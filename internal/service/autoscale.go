@@ -35,7 +35,7 @@ type loadTeller interface {
 	Rank() rank.Snapshot
 }
 
-// autoscale keeps as many workers as the calls need (workers.count: auto). It
+// autoscale keeps as many workers as the calls need (workers: MIN-MAX). It
 // gathers what package scale decides by, and does what that says.
 //
 // Concurrency: all methods may be called from anywhere. Lock order: acting, then
@@ -68,7 +68,7 @@ func newAutoscale(w config.Workers, fleet fleet, traffic loadTeller, root fs.FS,
 	a := &autoscale{
 		fleet: fleet, traffic: traffic, log: log, began: time.Now(),
 		machine: newMachine(root), boots: newBoots(),
-		scaler: scale.New(scale.Options{Min: 1, Max: w.Count}, w.Count, w.PoolSize),
+		scaler: scale.New(scale.Options{Min: 1, Max: w.Count.N}, w.Count.N, w.Slots.N),
 		counts: make(map[scale.Reason]uint64), toldAt: make(map[scale.Reason]time.Duration),
 	}
 	a.configure(w)
@@ -80,12 +80,12 @@ func newAutoscale(w config.Workers, fleet fleet, traffic loadTeller, root fs.FS,
 func (a *autoscale) configure(w config.Workers) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.on = w.AutoCount
+	a.on = w.Count.Adapts()
 	if !a.on {
 		a.held = 0
 		return
 	}
-	a.bounds = scale.Options{Min: w.Min, Max: w.Max}
+	a.bounds = scale.Options{Min: w.Count.Min, Max: w.Count.Max}
 	if a.held == 0 {
 		a.scaler.Bound(a.bounds)
 	}

@@ -70,14 +70,14 @@ func (s *scene) pass(a *autoscale, d time.Duration) {
 }
 
 func newScene(w config.Workers) (*scene, *autoscale) {
-	s := &scene{wanted: w.Count, state: worker.Ready, now: time.Now()}
+	s := &scene{wanted: w.Count.N, state: worker.Ready, now: time.Now()}
 	a := newAutoscale(w, s, s, fstest.MapFS{}, slog.New(slog.NewTextHandler(&s.log, nil)))
 	a.began = s.now
 	return s, a
 }
 
 func auto(least, most int) config.Workers {
-	return config.Workers{Count: least, AutoCount: true, Min: least, Max: most, PoolSize: 1}
+	return config.Workers{Count: config.Amount{N: least, Min: least, Max: most}, Slots: config.Amount{N: 1}}
 }
 
 func TestAutoscaleFollowsTheLoad(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAutoscaleHolds(t *testing.T) {
 	if state := a.State(); s.wanted != 2 || !state.Held || state.Max != 20 {
 		t.Errorf("%d workers after scale 2, state %+v", s.wanted, state)
 	}
-	if err := a.Hold(30); err != nil { // beyond workers.max: who asks knows
+	if err := a.Hold(30); err != nil { // beyond the bounds: who asks knows
 		t.Fatal(err)
 	}
 	s.pass(a, time.Minute)
@@ -133,7 +133,7 @@ func TestAutoscaleHolds(t *testing.T) {
 }
 
 func TestAutoscaleIsSwitched(t *testing.T) {
-	s, a := newScene(config.Workers{Count: 3, PoolSize: 1})
+	s, a := newScene(config.Workers{Count: config.Amount{N: 3}, Slots: config.Amount{N: 1}})
 	s.rate = 100
 	s.pass(a, time.Minute)
 	if s.wanted != 3 || a.State() != nil || a.Follow() || a.sample().Adapts {
@@ -150,9 +150,9 @@ func TestAutoscaleIsSwitched(t *testing.T) {
 	a.configure(auto(2, 6))
 	s.pass(a, time.Second)
 	if s.wanted != 6 {
-		t.Errorf("%d workers after workers.max was lowered to 6", s.wanted)
+		t.Errorf("%d workers after the most were lowered to 6", s.wanted)
 	}
-	a.configure(config.Workers{Count: 6, PoolSize: 1})
+	a.configure(config.Workers{Count: config.Amount{N: 6}, Slots: config.Amount{N: 1}})
 	s.rate = 0
 	s.pass(a, time.Hour)
 	if s.wanted != 6 {

@@ -77,7 +77,7 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 func mostEndpoints(cfg *config.Config) int {
 	endpoints := 0
 	if len(cfg.Command) > 0 {
-		endpoints = max(cfg.Workers.Count, cfg.Workers.Max) + cfg.Workers.MaxSurge
+		endpoints = cfg.Workers.Count.Most() + cfg.Workers.MaxSurge
 	}
 	for _, upstream := range cfg.Upstreams {
 		endpoints++

@@ -29,7 +29,7 @@ func TestOpenable(t *testing.T) {
 	} {
 		var log strings.Builder
 		cfg := &config.Config{Shards: test.shards, Command: []string{"worker"}}
-		cfg.Limits.Connections, cfg.Workers.Count = test.wanted, test.workers
+		cfg.Limits.Connections, cfg.Workers.Count.N = test.wanted, test.workers
 		if got := openable(cfg, test.files, slog.New(slog.NewTextHandler(&log, nil))); got != test.taken {
 			t.Errorf("%+v: got %d", test, got)
 		}
@@ -70,10 +70,10 @@ func TestMostEndpoints(t *testing.T) {
 		cfg  config.Config
 		want int
 	}{
-		{config.Config{Command: command, Workers: config.Workers{Count: 4, MaxSurge: 1}}, 5},
-		{config.Config{Command: command, Workers: config.Workers{Count: 4, Max: 16, MaxSurge: 1}}, 17},
-		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Count: 4}}, 2},
-		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: config.Workers{Count: 4}}, 5 + 2*endpointsOfName},
+		{config.Config{Command: command, Workers: config.Workers{Count: config.Amount{N: 4}, MaxSurge: 1}}, 5},
+		{config.Config{Command: command, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 16}, MaxSurge: 1}}, 17},
+		{config.Config{Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Count: config.Amount{N: 4}}}, 2},
+		{config.Config{Upstreams: []string{"a:1", "dns:b:1", "srv:c"}, Command: command, Workers: config.Workers{Count: config.Amount{N: 4}}}, 5 + 2*endpointsOfName},
 	} {
 		if got := mostEndpoints(&test.cfg); got != test.want {
 			t.Errorf("%+v: got %d, want %d", test.cfg, got, test.want)

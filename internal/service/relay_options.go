@@ -18,11 +18,10 @@ import (
 const replayTotal = 16 << 20
 
 func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
-	fewest, most := slotBounds(cfg.Workers)
 	texts, trusted := cfg.RefusalTexts()
 	return relay.Options{
-		SlotsMin:     fewest,
-		SlotsMax:     most,
+		SlotsMin:     cfg.Workers.Slots.Min,
+		SlotsMax:     cfg.Workers.Slots.Max,
 		Shards:       cfg.Shards,
 		QueueLength:  cfg.Queue.Length,
 		QueueTimeout: cfg.Queue.Timeout,
@@ -119,15 +118,6 @@ func rankOptions(cfg *config.Config) rank.Options {
 		o.Order = rank.FIFO
 	}
 	return o
-}
-
-// slotBounds returns between what the slots of an endpoint adapt; 0 and 0 if
-// they are fixed.
-func slotBounds(w config.Workers) (fewest, most int) {
-	if !w.AutoSlots {
-		return 0, 0
-	}
-	return w.SlotsMin, w.SlotsMax
 }
 
 // onCancel translates what becomes of the slot of a call that is cancelled; 0

@@ -187,12 +187,12 @@ func (s *service) scaleAsChanged(before, now *config.Config) {
 		return
 	}
 	s.autoscale.configure(now.Workers)
-	same := before.Workers.Count == now.Workers.Count && before.Workers.AutoCount == now.Workers.AutoCount
-	if same || now.Workers.AutoCount {
+	was, is := before.Workers.Count, now.Workers.Count
+	if was.N == is.N && was.Adapts() == is.Adapts() || is.Adapts() {
 		return
 	}
-	if err := s.workers.Scale(now.Workers.Count); err != nil {
-		s.log.Warn("the number of workers does not change", "workers", now.Workers.Count, "error", err)
+	if err := s.workers.Scale(is.N); err != nil {
+		s.log.Warn("the number of workers does not change", "workers", is.N, "error", err)
 	}
 }
 

@@ -91,15 +91,15 @@ func TestReloadNamesWhatHasChanged(t *testing.T) {
 	const start = "upstreams: [127.0.0.1:1]\nworkers.command: [ruby, w.rb]\n"
 	r := newReloadable(t, start)
 	r.want(start, "", "", "")
-	r.want(start+"queue.length: 5\nlog.level: debug\nshards: 1\nworkers.env: {A: s3cret}\n", "queue.length log.level", "workers.env[A]", "shards")
-	if now := r.current(); now.Queue.Length != 5 || now.Shards != 2 || r.cfg.Queue.Length != 1000 {
+	r.want(start+"queue.length: 5\nlog.level: debug\nworkers.start_port: 9100\nworkers.env: {A: s3cret}\n", "queue.length log.level", "workers.env[A]", "workers.start_port")
+	if now := r.current(); now.Queue.Length != 5 || now.Workers.StartPort != 9000 || r.cfg.Queue.Length != 1000 {
 		t.Errorf("now %+v", now)
 	}
 	if !r.service.log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Error("the level of the log has not changed")
 	}
 	text := r.log.String()
-	if !strings.Contains(text, `key=queue.length old=1000 new=5 holds=now`) || !strings.Contains(text, `key=shards old=2 new=1 holds="with cabrank upgrade"`) || strings.Contains(text, "s3cret") {
+	if !strings.Contains(text, `key=queue.length old=1000 new=5 holds=now`) || !strings.Contains(text, `key=workers.start_port old=9000 new=9100 holds="with cabrank upgrade"`) || strings.Contains(text, "s3cret") {
 		t.Errorf("the log has\n%s", text)
 	}
 	r.want(start+"queue.length: 5\nworkers.env: {A: s3cret}\n", "log.level", "workers.env[A]", "")
@@ -118,7 +118,7 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 		`cabrank.yml:1: queue.length: "x" is not a whole number; allowed: 0 to 1000000`)
 	r.refused("", "cabrank.yml: was read at the start and is not there any more; allowed: the file, which may be empty")
 	r.refused("upstreams: [127.0.0.1:1]\nslots: 50\nstream_slots: 20\n",
-		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.pool_size 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")
+		"cabrank.yml:3: stream_slots: 20 is more than all slots, 2 (upstreams 1 x workers.slots 2), unless cabrank is upgraded; allowed: 1 to 2, or auto")
 	r.want(start, "", "", "")
 	r.door = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} // not that of the configuration: it was given
 	r.refused("upstreams: [127.0.0.1:8080, 'localhost:8081']\nslots: 2\n",
@@ -195,7 +195,7 @@ func TestNoReloadDuringAnUpgrade(t *testing.T) {
 // a surge one of them has to be able to leave.
 func TestFewerWorkersForAnUpgrade(t *testing.T) {
 	for _, test := range []struct{ surge, first, want int }{{1, 0, 3}, {1, 2, 2}, {0, 2, 1}, {0, 1, 0}, {0, 0, 3}} {
-		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, MaxSurge: test.surge}}
+		cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4}, MinReady: 3, MaxSurge: test.surge}}
 		s := &service{cfg: cfg, firstWorkers: test.first, orders: newOrders(nil)}
 		if got := s.workerSettings(cfg).MinReady; got != test.want {
 			t.Errorf("surge %d, %d at first: min ready is %d, want %d", test.surge, test.first, got, test.want)
@@ -207,10 +207,10 @@ func TestFewerWorkersForAnUpgrade(t *testing.T) {
 	}
 }
 
-// A number that adapts may become as low as workers.min, also if min_ready counts
+// A number that adapts may become as low as its bound, also if min_ready counts
 // upstreams, too.
 func TestFewestReadyWorkers(t *testing.T) {
-	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: 4, MinReady: 3, AutoCount: true, Min: 1, Max: 4}}
+	cfg := &config.Config{Command: []string{"w"}, Workers: config.Workers{Count: config.Amount{N: 4, Min: 1, Max: 4}, MinReady: 3}}
 	s := &service{cfg: cfg, orders: newOrders(nil)}
 	if got := s.workerSettings(cfg).MinReady; got != 1 {
 		t.Errorf("min ready of workers is %d, want 1", got)

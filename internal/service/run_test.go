@@ -49,9 +49,9 @@ func TestAnnounce(t *testing.T) {
 		cfg  config.Config
 		want string
 	}{
-		{config.Config{Command: []string{"w", "--token=plum"}, Workers: config.Workers{Count: 3, PoolSize: 2, Transport: "tcp"}},
+		{config.Config{Command: []string{"w", "--token=plum"}, Workers: config.Workers{Count: config.Amount{N: 3}, Slots: config.Amount{N: 2}, Transport: "tcp"}},
 			"msg=starting version=dev workers=3 transport=tcp slots=2\n"},
-		{config.Config{File: "cabrank.yml", Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{PoolSize: 5}},
+		{config.Config{File: "cabrank.yml", Upstreams: []string{"a:1", "b:1"}, Workers: config.Workers{Slots: config.Amount{N: 5}}},
 			"msg=starting version=dev config=cabrank.yml upstreams=2 slots=5\n"},
 	} {
 		var log bytes.Buffer

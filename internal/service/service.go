@@ -203,15 +203,15 @@ func (s *service) announce() {
 		told = append(told, "upstreams", upstreams)
 	}
 	if len(s.cfg.Command) > 0 {
-		told = append(told, "workers", s.cfg.Workers.Count, "transport", s.cfg.Workers.Transport)
+		told = append(told, "workers", s.cfg.Workers.Count.N, "transport", s.cfg.Workers.Transport)
 	}
-	if w := s.cfg.Workers; w.AutoCount {
-		told = append(told, "workers_min", w.Min, "workers_max", w.Max)
+	if count := s.cfg.Workers.Count; count.Adapts() {
+		told = append(told, "workers_min", count.Min, "workers_max", count.Max)
 	}
-	if s.cfg.Workers.AutoSlots {
+	if s.cfg.Workers.Slots.Adapts() {
 		told = append(told, "slots", "auto")
 	} else {
-		told = append(told, "slots", s.cfg.Workers.PoolSize)
+		told = append(told, "slots", s.cfg.Workers.Slots.N)
 	}
 	s.log.Info("starting", told...)
 }

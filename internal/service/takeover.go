@@ -83,16 +83,14 @@ func (s *service) takeOver(ctx context.Context, out io.Writer) error {
 
 // beginWith has the new process start with fewer workers than configured, while
 // those of the old one need the memory: as many as were asked for by the
-// command, else by upgrade_workers. A number that adapts begins there, too.
+// command. A number that adapts begins there, too.
 func (s *service) beginWith(asked int) {
-	if asked == 0 {
-		asked = s.cfg.UpgradeWorkers
-	}
-	if w := &s.cfg.Workers; w.AutoCount && asked > 0 {
-		w.Count = min(max(asked, w.Min), w.Max) // it grows by itself as the calls come
+	count := &s.cfg.Workers.Count
+	if count.Adapts() && asked > 0 {
+		count.N = min(max(asked, count.Min), count.Max) // it grows by itself as the calls come
 		return
 	}
-	if count := s.cfg.Workers.Count; asked > 0 && asked < count {
+	if asked > 0 && asked < count.N {
 		s.firstWorkers = asked
 	}
 }
@@ -227,7 +225,7 @@ func (s *service) growUp(p *handover.Predecessor) {
 	defer s.settings.mu.Unlock()
 	s.settings.grown.Store(true)
 	err := s.apply(s.current())
-	if err = errors.Join(err, s.workers.Scale(s.current().Workers.Count)); err != nil {
+	if err = errors.Join(err, s.workers.Scale(s.current().Workers.Count.N)); err != nil {
 		s.log.Error("workers cannot be added", "error", err)
 	}
 }

@@ -80,7 +80,7 @@ func (s *service) mayUpgrade() error {
 }
 
 func (s *service) upgradeOptions(workers int) handover.Options {
-	if cfg := s.current(); workers == 0 && cfg.UpgradeWorkers == 0 && cfg.Workers.AutoCount && s.workers != nil {
+	if workers == 0 && s.current().Workers.Count.Adapts() && s.workers != nil {
 		workers = s.workers.Wanted() // the load does not begin anew
 	}
 	var ports []int

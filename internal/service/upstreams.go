@@ -18,7 +18,7 @@ func (s *service) makeUpstreams() (err error) {
 	if s.peers, err = certs.NewPeers(peer(cfg), s.log); err != nil {
 		return faulty(cfg, "upstream_tls", err)
 	}
-	s.outside = newPool(s.relay, cfg.Workers.PoolSize, false, s.workersChanged)
+	s.outside = newPool(s.relay, cfg.Workers.Slots.N, false, s.workersChanged)
 	s.outside.dial = s.dial
 	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{

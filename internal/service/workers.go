@@ -28,7 +28,7 @@ func (s *service) makeEndpoints(out io.Writer) error {
 }
 
 func (s *service) makeWorkers(out io.Writer) error {
-	pool := newPool(s.relay, s.cfg.Workers.PoolSize, true, s.workersChanged)
+	pool := newPool(s.relay, s.cfg.Workers.Slots.N, true, s.workersChanged)
 	options := s.workerSettings(s.cfg)
 	if s.firstWorkers > 0 {
 		options.Count = s.firstWorkers
@@ -56,22 +56,15 @@ func (s *service) makeWorkers(out io.Writer) error {
 // workerOptions translates the settings of workers. A command that a restart has
 // brought wins over the configured one.
 func (s *service) workerOptions(cfg *config.Config) worker.Options {
-	w, command, least := cfg.Workers, cfg.Command, cfg.Workers.Count
-	if w.AutoCount {
-		least = w.Min
-	}
+	w, command := cfg.Workers, cfg.Command
 	if brought := s.orders.command.Load(); brought != nil {
 		command = *brought
 	}
-	most := 0
-	if w.AutoSlots {
-		most = w.SlotsMax
-	}
 	return worker.Options{
-		Count: w.Count, Command: command, Transport: w.Transport,
-		StartPort: w.StartPort, Slots: w.PoolSize, SlotsMost: most, MetricsPath: w.MetricsPath,
+		Count: w.Count.N, Command: command, Transport: w.Transport,
+		StartPort: w.StartPort, Slots: w.Slots.N, SlotsMost: w.Slots.Max, MetricsPath: w.MetricsPath,
 		BootTimeout: w.BootTimeout, StopTimeout: w.StopTimeout, DrainTimeout: cfg.DrainTimeout,
-		MaxSurge: w.MaxSurge, MaxDraining: w.MaxDraining, MinReady: min(w.MinReady, least), // upstreams may make up for more
+		MaxSurge: w.MaxSurge, MinReady: min(w.MinReady, w.Count.Least()), // upstreams may make up for more
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
 		Environment: w.Env, Hooks: worker.Hooks(cfg.Hooks), WarmUp: worker.WarmUp(cfg.WarmUp),

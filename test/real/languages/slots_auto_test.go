@@ -33,7 +33,7 @@ func TestNodeSlotsAdapt(t *testing.T) {
 		t.Error("the number of slots was never raised")
 	}
 	if usable < 1 || usable > 200 {
-		t.Errorf("%.0f slots, beyond slots_min and slots_max", usable)
+		t.Errorf("%.0f slots, beyond the bounds of auto", usable)
 	}
 	auto.Stop()
 }

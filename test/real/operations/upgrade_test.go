@@ -242,15 +242,17 @@ func TestStopAfterUpgrade(t *testing.T) {
 	l.Stop()
 }
 
-// --upgrade-workers N begins with N and has all when the old process has gone.
+// cabrank upgrade --upgrade-workers N begins with N and has all when the old process has gone.
 func TestUpgradeWorkers(t *testing.T) {
-	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--upgrade-workers", "1", "--"}, harness.FaultWorker(t))...)
+	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "3", "--"}, harness.FaultWorker(t))...)
 	m.WaitWorkers(3)
 	l := harness.StartLoad(t, m.Addr, 4, harness.ShortWork)
 	held := make(chan harness.Outcome, 1)
 	go func() { held <- harness.CallIo(t.Context(), harness.Dial(t, m.Addr), "held", 2*time.Second) }()
 	l.WaitAnswered(t, "", 10)
-	m.SignalTo(m.Main, syscall.SIGUSR2)
+	if err := m.Control.Run(harness.Patience, "upgrade", "--upgrade-workers", "1"); err != nil {
+		t.Fatal(err)
+	}
 	m.WaitLog(harness.Patience, "took over")
 	until, _, _ := strings.Cut(m.Log(), `"took over"`)
 	if ready := strings.Count(until, `"worker ready"`); ready != 4 {

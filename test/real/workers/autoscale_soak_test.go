@@ -38,7 +38,7 @@ func TestSoakStepOfTheLoad(t *testing.T) {
 	c, o := startScaled(t, strconv.Itoa(best))
 	fixed, fixedHeads := stepTrial(t, c, o, steps)
 	c.Stop()
-	c, o = startScaled(t, "auto", "--workers-max", "16")
+	c, o = startScaled(t, "1-16")
 	auto, autoHeads := stepTrial(t, c, o, steps)
 	t.Logf("fixed at %d: waits p50 %v, p99 %v, max %v; %.0f worker-seconds", best, fixed.wait(0.5), fixed.wait(0.99), fixed.wait(1), fixedHeads.seconds)
 	t.Logf("auto, up to %d: waits p50 %v, p99 %v, max %v; %.0f worker-seconds, %.2f of fixed; %d changes", autoHeads.most,

@@ -14,7 +14,7 @@ import (
 // Workers come with a step of the load before a call fails, and a load that stays
 // the same keeps them. That they go again takes five minutes: the soak waits.
 func TestWorkersFollowTheLoad(t *testing.T) {
-	c := harness.StartControlled(t, harness.FaultWorker(t, "-boot", "300ms"), "--workers", "auto", "--workers-max", "4", "--slots", "2")
+	c := harness.StartControlled(t, harness.FaultWorker(t, "-boot", "300ms"), "--workers", "1-4", "--slots", "2")
 	if out := c.Must("scale", "1"); out == "" {
 		t.Error("cabrank scale 1 said nothing")
 	}
@@ -49,7 +49,7 @@ func TestWorkersFollowTheLoad(t *testing.T) {
 
 // After an upgrade (R20) the load is what it was, and so is the number of workers.
 func TestUpgradeKeepsTheNumberOfWorkers(t *testing.T) {
-	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "auto", "--workers-max", "4", "--"}, harness.FaultWorker(t))...)
+	m := harness.StartManaged(t, nil, nil, slices.Concat([]string{"--transport", "unix", "--workers", "1-4", "--"}, harness.FaultWorker(t))...)
 	for _, n := range []string{"3", "auto"} {
 		if err := m.Control.Run(harness.Patience, "scale", n); err != nil {
 			t.Fatal(err)

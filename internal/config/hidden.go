@@ -21,3 +21,13 @@ func grufKeys() []Key {
 			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
 	}
 }
+
+// benchKeys have a variable alone: benchmarks compare by them, and nobody else needs to.
+func benchKeys() []Key {
+	return []Key{
+		// More parts than CPUs gain nothing, and fewer leave CPUs idle.
+		{Name: "shards", Env: "CABRANK_SHARDS", Default: "usable CPUs", Applies: ByUpgrade,
+			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },
+			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
+	}
+}

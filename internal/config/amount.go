@@ -1,0 +1,92 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Amount is a number that is fixed, or one that adapts between bounds.
+type Amount struct {
+	N        int // of one that adapts the number to begin with
+	Min, Max int // 0: it is fixed
+}
+
+// Adapts reports whether the number changes by itself.
+func (a Amount) Adapts() bool { return a.Max > 0 }
+
+// Most returns the highest that it can be.
+func (a Amount) Most() int { return max(a.N, a.Max) }
+
+// Least returns the lowest that it can be.
+func (a Amount) Least() int {
+	if a.Adapts() {
+		return a.Min
+	}
+	return a.N
+}
+
+// firstAutoSlots is where slots that adapt begin: few enough for any worker,
+// and so many more can be had within a second.
+const firstAutoSlots = 5
+
+// amount is the kind of *Amount fields: a number, or two with a dash between them.
+type amount struct {
+	number wholeNumber
+	auto   string // the bounds that auto stands for; "": it needs some
+	first  int    // where one begins that adapts; 0: at the number of before
+}
+
+func (k amount) set(field any, text string) error {
+	a := field.(*Amount)
+	bounds, isAuto := strings.CutPrefix(text, automatic)
+	if bounds = strings.TrimSpace(bounds); isAuto && bounds == "" {
+		bounds = k.auto
+	}
+	low, high, two := strings.Cut(bounds, "-")
+	switch {
+	case isAuto && !two:
+		return errors.New("auto needs bounds, as in 2-16: the most are what the machine has memory for")
+	case !two || low == "":
+		if err := k.number.set(&a.N, text); err != nil {
+			return err
+		}
+		a.Min, a.Max = 0, 0
+		return nil
+	}
+	least, most := 0, 0
+	if err := cmp.Or(k.number.set(&least, strings.TrimSpace(low)), k.number.set(&most, strings.TrimSpace(high))); err != nil {
+		return err
+	}
+	if least > most {
+		return fmt.Errorf("%d is above %d", least, most)
+	}
+	a.Min, a.Max = least, most
+	if k.first > 0 {
+		a.N = k.first
+	}
+	return nil
+}
+
+// settle brings the number to begin with between its bounds.
+func (a *Amount) settle() {
+	if a.Adapts() {
+		a.N = min(max(a.N, a.Min), a.Max)
+	}
+}
+
+func (k amount) show(field any) string {
+	if a := field.(*Amount); a.Adapts() {
+		return fmt.Sprintf("%d-%d", a.Min, a.Max)
+	}
+	return k.number.show(&field.(*Amount).N)
+}
+
+func (k amount) allowed() string {
+	text := k.number.allowed() + ", or two of them as in 2-16"
+	if k.auto != "" {
+		text += ", or auto: " + k.auto
+	}
+	return text
+}
