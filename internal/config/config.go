@@ -121,29 +121,12 @@ type HealthCheck struct {
 	Timeout  time.Duration
 }
 
-// Hooks are commands around the life of each worker, with their placeholders
-// still in place (see Placeholders); an empty one is none.
-type Hooks struct {
-	BeforeStart []string
-	AfterReady  []string
-	BeforeStop  []string
-	Timeout     time.Duration // of each run
-}
-
-// WarmUp is the call that a worker must answer before it gets others.
-type WarmUp struct {
-	Method  string // "/package.Service/Method"; empty: none
-	Message []byte // serialized, without the prefix of gRPC
-	Timeout time.Duration
-}
-
 // Recycle says when a worker is replaced by a fresh one although it serves. Zero
 // values mean never.
 type Recycle struct {
-	Calls         int           // served
-	Age           time.Duration // of the process
-	Memory        Size          // resident, of the worker's processes
-	CgroupPercent int           // of the control group's memory limit, 1 to 100
+	Calls  int           // served
+	Age    time.Duration // of the process
+	Memory MemoryLimit
 }
 
 // DNS says how the names among the upstreams are looked up.

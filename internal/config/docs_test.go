@@ -151,7 +151,7 @@ connection ends for it and no call fails.
   their calls have ` + "`drain_timeout`" + ` to end. Whether there are workers at all
   (upstreams and no command) only an upgrade changes.
 - The log has each change with the old and the new value, but for those that may be
-  secrets: commands, ` + "`workers.env`, `warm_up.message`, `socket.redis`, `socket.redis_pubsub`" + `,
+  secrets: commands, ` + "`workers.env`, `hooks`, `warm_up`, `socket.redis`, `socket.redis_pubsub`" + `,
   ` + "`socket.push_token`, `socket.auth_secret`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
 `
 

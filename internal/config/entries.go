@@ -97,6 +97,10 @@ func (k entries[T]) part(entry *T, path, name string, key, value *yaml.Node, at 
 }
 
 func (k entries[T]) unknown(path, name string, key *yaml.Node, at *outline) {
+	if now := whereMoved(path); now != "" {
+		at.fault(key, path, now, "")
+		return
+	}
 	if hint := didYouMean("", name, k.partNames()); hint != "" {
 		at.fault(key, path, "unknown key"+hint, "")
 		return

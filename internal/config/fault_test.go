@@ -247,7 +247,7 @@ func FuzzFile(f *testing.F) {
 	f.Add(ruleFile)
 	f.Add("methods: &m {/a.B/C: *m, <<: *m, ~: *m, ? [a]: b}\nlanes: *m\nfair: {weights: *m}")
 	f.Add("workers: {command: [a, '{ prot }', \"{\\nport}\"], env: {A: \"{\\nprot}\", B: !!binary c}, count: 1-2}\nhooks: {after_ready: '[a, {b: c}]'}")
-	f.Add("upstreams: ['dns:a:1', 'srv:a', 'dns:[::1]:2']\ndns: {servers: ['::1', '1.1.1.1:53']}\nrecycle: {cgroup_memory: 50%}\nwarm_up: {message: AA==, method: /a/b}")
+	f.Add("upstreams: ['dns:a:1', 'srv:a', 'dns:[::1]:2']\ndns: {servers: ['::1', '1.1.1.1:53']}\nrecycle: {memory: 50%}\nwarm_up: {message: AA==, method: /a/b}")
 	f.Add("!!binary a: b\n---\n...\n%")
 	f.Fuzz(func(t *testing.T, content string) {
 		c, err := Load(sources(map[string]string{"cabrank.yml": content}))
@@ -280,9 +280,9 @@ func TestFaultsRepeatNoSecret(t *testing.T) {
 		{file: "workers.command: [a, *" + secret + "]", key: "is not valid YAML"},
 		{file: "workers.command: [a, &" + secret + " [*" + secret + "]]", key: "workers.command"},
 		{env: "CABRANK_WORKERS_COMMAND=[a, *" + secret + "]", key: "workers.command"},
-		{env: "CABRANK_HOOKS_BEFORE_STOP=a " + secret + "{worker", key: ""},
-		{file: "hooks.before_start: [a, '" + secret + "{Worker}']", key: "hooks.before_start"},
-		{file: "workers: {transport: unix}\nhooks.after_ready: a " + secret + "{host}", key: "workers.transport"},
+		{env: "CABRANK_HOOKS={before_stop: [a, '" + secret + "{worker']}", key: ""},
+		{file: "hooks: {before_start: [a, '" + secret + "{Worker}']}", key: "hooks.before_start"},
+		{file: "workers: {transport: unix}\nhooks: {after_ready: [a, '" + secret + "{host}']}", key: "workers.transport"},
 		{file: "workers.env: {A: *" + secret + "}", key: "is not valid YAML"},
 		{file: "workers.env: {A: [" + secret + "]}", key: "workers.env[A]"},
 		{file: "workers.env: {A=" + secret + ": }", key: "workers.env"},
@@ -290,7 +290,7 @@ func TestFaultsRepeatNoSecret(t *testing.T) {
 		{file: "workers.env: ['A=" + secret + "']", key: "workers.env"},
 		{env: "CABRANK_WORKERS_ENV={A: *" + secret + "}", key: "workers.env"},
 		{env: "CABRANK_WORKERS_ENV=" + secret, key: "workers.env"},
-		{file: "warm_up.message: " + secret + "?", key: "warm_up.message"},
+		{file: "warm_up: {method: /a.B/C, message: '" + secret + "?'}", key: "warm_up.message"},
 		{file: "fair.key: metadata:authorization\nfair.weights: {" + secret + ": 0}", key: "fair.weights"},
 		{file: "fair.key: metadata:authorization\nfair.weights: {" + secret + ": 1, " + secret + ": 2}", key: "fair.weights"},
 		{file: "fair.key: metadata:authorization\nfair.weights: {' " + secret + "': 1}", key: "fair.weights"},

@@ -255,7 +255,7 @@ func (f *file) unknown(path, section string, line int) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	if now, had := moved()[path]; had {
+	if now := whereMoved(path); now != "" {
 		f.fault(line, path, now, "")
 		return
 	}

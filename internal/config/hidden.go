@@ -16,6 +16,9 @@ func grufKeys() []Key {
 		{Name: "metrics.port", Env: "METRICS_PORT", Of: "metrics", kind: port, field: func(c *Config) any { return &c.Metrics.Port }},
 		{Name: "metrics.path", Env: "METRICS_PATH", Of: "metrics",
 			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+		// Who has not answered a question in five seconds is sick, or its machine is.
+		{Name: "health_check.timeout", Env: "HEALTH_CHECK_TIMEOUT", Default: "5s", Applies: ByReload,
+			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Timeout }},
 		// Every five seconds is often enough for any scraper, and costs a worker nothing.
 		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s", Applies: ByReload,
 			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},

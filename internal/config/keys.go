@@ -35,7 +35,7 @@ func (k Key) parts() []partInfo {
 		return nil
 	}
 	parts, list := kind.parts(), "[]"
-	if _, one := k.kind.(interface{ single() }); one {
+	if k.isSingle() {
 		list = ""
 	}
 	for i := range parts {
@@ -43,6 +43,9 @@ func (k Key) parts() []partInfo {
 	}
 	return parts
 }
+
+// isSingle reports whether the key has parts and no entries.
+func (k Key) isSingle() bool { _, one := k.kind.(interface{ single() }); return one }
 
 // section returns the part of the name before the dot, or "".
 func (k Key) section() string {

@@ -163,7 +163,7 @@ func (c *Config) applyParts(parts structure, s setting) Faults {
 	if len(at.faults) > 0 {
 		return at.faults
 	}
-	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return strings.HasPrefix(key, s.key.Name+"[") })
+	maps.DeleteFunc(c.origins, func(key string, _ Origin) bool { return s.key.covers(key) })
 	maps.Copy(c.origins, at.places)
 	c.origins[s.key.Name] = s.origin
 	return nil

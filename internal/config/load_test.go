@@ -61,8 +61,6 @@ func TestDefaults(t *testing.T) {
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: "peer"}},
 		RetryBudget: RetryBudget{0.1, 10},
-		Hooks:       Hooks{Timeout: 30 * time.Second},
-		WarmUp:      WarmUp{Timeout: 5 * time.Second},
 		DNS:         DNS{Servers: []string{}, MinTTL: time.Second, MaxTTL: 5 * time.Minute},
 	}
 	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"reflect"
+	"strings"
 )
 
 // Merge returns what holds in a cabrank that runs with running once it has
@@ -60,7 +61,9 @@ func (k Key) take(to, from *Config) {
 
 // covers reports whether an origin is that of the key, or of an entry of it.
 func (k Key) covers(name string) bool {
-	return name == k.Name || len(name) > len(k.Name) && name[:len(k.Name)] == k.Name && name[len(k.Name)] == '['
+	rest, found := strings.CutPrefix(name, k.Name)
+	_, hasParts := k.kind.(structure)
+	return found && (rest == "" || rest[0] == '[' || rest[0] == '.' && hasParts)
 }
 
 func cloneLanes(lanes []LaneRule) []LaneRule {

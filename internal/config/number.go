@@ -69,36 +69,20 @@ func (k numberOr) show(field any) string {
 
 func (k numberOr) allowed() string { return k.number.allowed() + ", or " + k.word }
 
-// percent is the kind of *int fields that hold a share, written as "90%". Zero
-// is allowed, and written without a sign.
-type percent struct {
-	min, max int
-	zero     string // what zero means
-}
-
-func (k percent) set(field any, text string) error {
+// wholePercent reads a share that is written as "90%".
+func wholePercent(text string) (int, error) {
 	digits, signed := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
 	if share, parse := strconv.ParseFloat(text, 64); err != nil && parse == nil && share > 0 && share < 1 {
-		return fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
+		return 0, fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is not a share in whole percent", quote(text))
-	case n != 0 && !signed:
-		return fmt.Errorf("%s has no sign; did you mean %d%%?", quote(text), n)
-	case n != 0 && (n < k.min || n > k.max):
-		return fmt.Errorf("%d%% is out of range", n)
+		return 0, fmt.Errorf("%s is not a share in whole percent", quote(text))
+	case !signed:
+		return 0, fmt.Errorf("%s has no sign; did you mean %d%%?", quote(text), n)
+	case n < 1 || n > 100:
+		return 0, fmt.Errorf("%d%% is out of range", n)
 	}
-	*field.(*int) = n
-	return nil
+	return n, nil
 }
-
-func (k percent) show(field any) string {
-	if n := *field.(*int); n != 0 {
-		return strconv.Itoa(n) + "%"
-	}
-	return "0"
-}
-
-func (k percent) allowed() string { return fmt.Sprintf("%d%% to %d%%, or 0: %s", k.min, k.max, k.zero) }

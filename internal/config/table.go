@@ -44,7 +44,11 @@ func (c *Config) valuesOf(key Key) []Value {
 	}
 	values := make([]Value, len(entries))
 	for i, entry := range entries {
-		values[i] = Value{key.Name, entry.text, c.origins[entryPath(key.Name, entry.name)]}
+		path := entryPath(key.Name, entry.name)
+		if key.isSingle() {
+			path = key.Name + "." + entry.name
+		}
+		values[i] = Value{key.Name, entry.text, c.origins[path]}
 	}
 	return values
 }

@@ -79,9 +79,7 @@ func (c *Config) ttlGrows() *Fault {
 // make idle.
 func (c *Config) workersWithoutEffect() []idleSetting {
 	const noWorkers = "there are upstreams and no command, so that no workers run"
-	idle := []idleSetting{
-		{c.WarmUp.Method == "" && len(c.WarmUp.Message) > 0, "warm_up.message", "warm_up.method is none", "warm_up.method"},
-	}
+	var idle []idleSetting
 	for _, key := range Keys() {
 		if isForWorkers(key) && !c.RunsWorkers() {
 			idle = append(idle, idleSetting{true, key.Name, noWorkers, "upstreams"})
@@ -98,10 +96,10 @@ func isForWorkers(key Key) bool {
 	switch key.Name {
 	case "workers.slots", "workers.min_ready": // of upstreams, too
 		return false
-	case "max_run_time", "hang_timeout":
+	case "max_run_time", "hang_timeout", "hooks", "warm_up":
 		return true
 	}
-	return slices.Contains([]string{"workers", "hooks", "recycle", "warm_up"}, key.section())
+	return slices.Contains([]string{"workers", "recycle"}, key.section())
 }
 
 // workerPorts checks the ports that workers are given: start_port and up for

@@ -19,14 +19,12 @@ workers:
 hooks:
   before_start: bin/prepare {worker} {index}
   after_ready: ["sh", "-c", "echo ${port} {port}"]
-  timeout: 3s
 warm_up:
   method: /shop.Catalog/Warm
   message: |
     CgNi
     b28=
-  timeout: 2s
-recycle: {calls: 1000, age: 24h, memory: 512MiB, cgroup_memory: 90%}
+recycle: {calls: 1000, age: 24h, memory: 512MiB}
 max_run_time: 1m
 control: run/cabrank.sock
 listen: :8080 shared
@@ -41,13 +39,13 @@ dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
 		t.Errorf("command is %q", c.Command)
 	}
 	h := c.Hooks
-	if !slices.Equal(h.BeforeStart, []string{"bin/prepare", "{worker}", "{index}"}) || len(h.AfterReady) != 3 || h.BeforeStop != nil || h.Timeout != 3*time.Second {
+	if !slices.Equal(h.BeforeStart, []string{"bin/prepare", "{worker}", "{index}"}) || len(h.AfterReady) != 3 || h.BeforeStop != nil {
 		t.Errorf("hooks are %+v", h)
 	}
-	if c.WarmUp.Method != "/shop.Catalog/Warm" || string(c.WarmUp.Message) != "\n\x03boo" || c.WarmUp.Timeout != 2*time.Second {
+	if c.WarmUp.Method != "/shop.Catalog/Warm" || string(c.WarmUp.Message) != "\n\x03boo" {
 		t.Errorf("warm-up is %+v", c.WarmUp)
 	}
-	if want := (Recycle{1000, 24 * time.Hour, 512 * MiB, 90}); c.Recycle != want || c.MaxRunTime != time.Minute {
+	if want := (Recycle{1000, 24 * time.Hour, MemoryLimit{Bytes: 512 * MiB}}); c.Recycle != want || c.MaxRunTime != time.Minute {
 		t.Errorf("recycle is %+v, max_run_time %v", c.Recycle, c.MaxRunTime)
 	}
 	if c.Control != "run/cabrank.sock" || !c.Listen.Shared {
@@ -111,7 +109,7 @@ func TestAutoWorkers(t *testing.T) {
 
 func TestWorkerFaults(t *testing.T) {
 	const (
-		percents = "; allowed: 1% to 100%, or 0: never"
+		percents = "; allowed: 1% to 100% of the container's limit, 1MiB to 1024GiB, or 0: never"
 		command  = "; allowed: a program and its arguments, at most 1000 words, or none"
 		names    = "; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none"
 		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {metrics_port}"
@@ -131,20 +129,23 @@ func TestWorkerFaults(t *testing.T) {
 		{"server.port: 9004", "listen: 9004 is among the workers' ports 9000 to 9004 (workers.start_port 9000, default); allowed: a port outside them"},
 
 		{"workers.command: sh -c 'secret'", `workers.command: has quotes or backslashes, which no shell reads; did you mean a list, as ["program", "an argument"]? allowed` + command[len("; allowed"):]},
-		{"workers.command: []\nhooks.after_ready: ['']", "hooks.after_ready: has no program: its first word is empty" + command},
+		{"workers.command: []\nhooks: {after_ready: ['']}", "hooks.after_ready: has no program: its first word is empty" + command},
 		{"workers.command: ' '", "workers.command: is empty" + command},
-		{`hooks.before_stop: ["a\0b"]`, "hooks.before_stop: has a zero byte, which no argument can have" + command},
+		{`hooks: {before_stop: ["a\0b"]}`, "hooks.before_stop: has a zero byte, which no argument can have" + command},
 		{"workers.command: [a, {b: c}]", "workers.command: has an item that is not plain text" + command},
-		{"hooks.timeout: 0s", "hooks.timeout: 0s is out of range; allowed: 100ms to 1h"},
+		{"hooks.timeout: 5s", "hooks.timeout: is gone: now fixed at workers.boot_timeout"},
+		{"hooks: {timeout: 5s}", "hooks.timeout: is gone: now fixed at workers.boot_timeout"},
+		{"hooks.before_stop: a", "hooks.before_stop: is gone: now hooks: {before_stop: ...}"},
+		{"hooks: {before: a}", "hooks.before: unknown key; allowed: before_start, after_ready, before_stop"},
 		{"workers.command: a {prot} {host", `workers.command: {prot} in word 2 is no placeholder; did you mean {port}? ` + words},
 		{"workers.command: [a, '--bind={Addr}']", `workers.command: {Addr} in word 2 is no placeholder; did you mean {addr}? ` + words},
 		{"workers.command: a {metric_port}", `workers.command: {metric_port} in word 2 is no placeholder; did you mean {metrics_port}? ` + words},
 		{"workers: {transport: unix, env: {A: '{metrics_port}'}}", ""},
-		{"hooks.after_ready: a { hostname }", ""},
-		{"hooks.after_ready: [a, '{ hostname }']", `hooks.after_ready: { hostname } in word 2 is no placeholder; did you mean {host}? ` + words},
+		{"hooks: {after_ready: 'a { hostname }'}", ""},
+		{"hooks: {after_ready: [a, '{ hostname }']}", `hooks.after_ready: { hostname } in word 2 is no placeholder; did you mean {host}? ` + words},
 		{"workers.env: {A: 'secret {wroker} {x}'}", `workers.env[A]: {wroker} is no placeholder; did you mean {worker}? ` + words},
 		{"workers: {transport: unix, env: {A: 'secret {port}'}}", "workers.transport: a unix socket has no {port}, which workers.env[A] asks for; allowed: {addr} in its place, or transport tcp"},
-		{"workers: {transport: unix}\nhooks.before_stop: a {host}:1", `workers.transport: a unix socket has no {host}, which hooks.before_stop, word 2 asks for; allowed: {addr} in its place, or transport tcp`},
+		{"workers: {transport: unix}\nhooks: {before_stop: 'a {host}:1'}", `workers.transport: a unix socket has no {host}, which hooks.before_stop, word 2 asks for; allowed: {addr} in its place, or transport tcp`},
 
 		{"workers.env: {1A: b}", "workers.env[1A]: is not the name of a variable; allowed: " + variablesLegal},
 		{"workers.env: {PORT: 1}", "workers.env[PORT]: is set by cabrank; allowed: " + variablesLegal},
@@ -156,15 +157,17 @@ func TestWorkerFaults(t *testing.T) {
 		{"workers.env: {A: " + strings.Repeat("x", maxVariable+1) + "}", "workers.env[A]: has 32769 bytes; allowed: text of at most 32768 bytes"},
 		{"workers.env: secret", "workers.env: has no entries of the form NAME: value; allowed: " + variablesLegal + ", at most 200, or none"},
 
-		{"warm_up.method: shop.Catalog/Warm", `warm_up.method: "shop.Catalog/Warm" is not a method; did you mean /shop.Catalog/Warm? allowed: /package.Service/Method, or none`},
-		{"warm_up.method: /shop.Catalog/*", `warm_up.method: "/shop.Catalog/*" is all methods of a service, not one; allowed: /package.Service/Method, or none`},
-		{"warm_up.message: secret", "warm_up.message: is not base64; allowed: base64 of at most 64KiB, or none"},
-		{"warm_up.message: " + strings.Repeat("AAAA", 22000), "warm_up.message: has 66000 bytes; allowed: base64 of at most 64KiB, or none"},
-		{"recycle.cgroup_memory: 0.9", `recycle.cgroup_memory: "0.9" is not a share in percent; did you mean 90%?` + strings.Replace(percents, ";", "", 1)},
-		{"recycle.cgroup_memory: 90", `recycle.cgroup_memory: "90" has no sign; did you mean 90%?` + strings.Replace(percents, ";", "", 1)},
-		{"recycle.cgroup_memory: 101%", "recycle.cgroup_memory: 101% is out of range" + percents},
-		{"recycle.cgroup_memory: most", `recycle.cgroup_memory: "most" is not a share in whole percent` + percents},
-		{"recycle.memory: 1KiB", "recycle.memory: 1KiB is out of range; allowed: 1MiB to 1024GiB, or 0: never"},
+		{"warm_up: {method: shop.Catalog/Warm}", `warm_up.method: "shop.Catalog/Warm" is not a method; did you mean /shop.Catalog/Warm? allowed: /package.Service/Method, or none`},
+		{"warm_up: {method: /shop.Catalog/*}", `warm_up.method: "/shop.Catalog/*" is all methods of a service, not one; allowed: /package.Service/Method, or none`},
+		{"warm_up: {message: AAAA}", "warm_up: has a message for no method; allowed: a method beside it"},
+		{"warm_up: {message: secret}", "warm_up.message: is not base64; allowed: base64 of at most 64KiB, or none"},
+		{"warm_up: {message: " + strings.Repeat("AAAA", 22000) + "}", "warm_up.message: has 66000 bytes; allowed: base64 of at most 64KiB, or none"},
+		{"recycle.cgroup_memory: 90%", "recycle.cgroup_memory: is gone: now recycle.memory, as in 90%"},
+		{"recycle.memory: 0.9", `recycle.memory: "0.9" is not a share in percent; did you mean 90%?` + strings.Replace(percents, ";", "", 1)},
+		{"recycle.memory: 90", "recycle.memory: 90 is out of range" + percents},
+		{"recycle.memory: 101%", "recycle.memory: 101% is out of range" + percents},
+		{"recycle.memory: 0.5%", `recycle.memory: "0.5%" is not a share in whole percent` + percents},
+		{"recycle.memory: 1KiB", "recycle.memory: 1KiB is out of range" + percents},
 		{"recycle.age: 1ms", "recycle.age: 1ms is out of range; allowed: 1s to 8760h, or 0s: never"},
 
 		{"control: on", `control: "on" is not the path of a socket; allowed: auto, off, or the path of a unix socket, with a /`},
@@ -235,21 +238,20 @@ func TestNamesHaveNoNumber(t *testing.T) {
 // What was written and has no effect is pointed out.
 func TestWorkersWithoutEffect(t *testing.T) {
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": `workers: {count: 4, env: {A: b}, slots: 2, min_ready: 1}
-hooks: {timeout: 1s}
+hooks: {after_ready: a}
 recycle: {age: 1h}
-warm_up: {message: AAAA}
+warm_up: {method: /a.B/C}
 dns: {min_ttl: 2s}
 upstreams: [a:1]
 max_run_time: 1m
 `}))
 	var want []string
 	for i, line := range []string{
-		"4: warm_up.message has no effect: warm_up.method is none (default)",
 		"1: workers.count has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"1: workers.env has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"5: dns.min_ttl has no effect: no upstream begins with dns: or srv: (cabrank.yml:6)",
-		"2: hooks.timeout has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
-		"4: warm_up.message has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
+		"2: hooks has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
+		"4: warm_up has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"3: recycle.age has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"7: max_run_time has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 	} {

@@ -26,7 +26,7 @@ func stopLimit(cfg *config.Config, now bool) time.Duration {
 // endLimit is how long workers without calls may take to end.
 func endLimit(cfg *config.Config) time.Duration {
 	if len(cfg.Hooks.BeforeStop) > 0 {
-		return cfg.Hooks.Timeout + cfg.Workers.StopTimeout
+		return cfg.Workers.BootTimeout + cfg.Workers.StopTimeout
 	}
 	return cfg.Workers.StopTimeout
 }

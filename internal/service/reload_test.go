@@ -220,16 +220,15 @@ func TestFewestReadyWorkers(t *testing.T) {
 // What a stop, and a new process of an upgrade, may take at most has the hooks in it
 // that run then.
 func TestStopLimit(t *testing.T) {
-	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: config.Workers{StopTimeout: 5 * time.Second}}
+	cfg := &config.Config{PreStopDelay: time.Second, DrainTimeout: 30 * time.Second, Workers: config.Workers{StopTimeout: 5 * time.Second, BootTimeout: time.Minute}}
 	if got := stopLimit(cfg, false); got != 36*time.Second+stopSlack {
 		t.Errorf("without a hook: %v", got)
 	}
-	cfg.Hooks.BeforeStop, cfg.Hooks.BeforeStart, cfg.Hooks.Timeout = []string{"true"}, []string{"true"}, time.Minute
+	cfg.Hooks.BeforeStop, cfg.Hooks.BeforeStart = []string{"true"}, []string{"true"}
 	if got := stopLimit(cfg, true); got != 65*time.Second+stopSlack {
 		t.Errorf("with a hook, at once: %v", got)
 	}
-	cfg.Workers.BootTimeout = 10 * time.Second
-	if got := (&service{cfg: cfg}).bootLimit(); got != 70*time.Second+bootTime {
+	if got := (&service{cfg: cfg}).bootLimit(); got != 2*time.Minute+bootTime {
 		t.Errorf("a new process may boot for %v", got)
 	}
 }

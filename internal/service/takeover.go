@@ -44,7 +44,7 @@ func (s *service) greet() error {
 func (s *service) bootLimit() time.Duration {
 	limit := s.cfg.Workers.BootTimeout + bootTime
 	if len(s.cfg.Hooks.BeforeStart) > 0 {
-		limit += s.cfg.Hooks.Timeout
+		limit += s.cfg.Workers.BootTimeout // of the hook
 	}
 	return limit
 }

@@ -67,10 +67,14 @@ func (s *service) workerOptions(cfg *config.Config) worker.Options {
 		MaxSurge: w.MaxSurge, MinReady: min(w.MinReady, w.Count.Least()), // upstreams may make up for more
 		HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		HangTimeout: cfg.HangTimeout, MaxRunTime: cfg.MaxRunTime,
-		Environment: w.Env, Hooks: worker.Hooks(cfg.Hooks), WarmUp: worker.WarmUp(cfg.WarmUp),
+		Environment: w.Env,
+		Hooks: worker.Hooks{
+			BeforeStart: cfg.Hooks.BeforeStart, AfterReady: cfg.Hooks.AfterReady, BeforeStop: cfg.Hooks.BeforeStop, Timeout: w.BootTimeout,
+		},
+		WarmUp: worker.WarmUp{Method: cfg.WarmUp.Method, Message: cfg.WarmUp.Message, Timeout: w.BootTimeout},
 		Recycle: worker.Recycle{
-			Calls: cfg.Recycle.Calls, Age: cfg.Recycle.Age, Memory: int64(cfg.Recycle.Memory),
-			Cgroup: float64(cfg.Recycle.CgroupPercent) / 100,
+			Calls: cfg.Recycle.Calls, Age: cfg.Recycle.Age, Memory: int64(cfg.Recycle.Memory.Bytes),
+			Cgroup: float64(cfg.Recycle.Memory.Percent) / 100,
 		},
 	}
 }

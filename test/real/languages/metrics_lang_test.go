@@ -40,7 +40,7 @@ func countedWorkers(t *testing.T, shared string) map[string]counted {
 			command: []string{python, filepath.Join(scripts, "counted_worker.py")},
 			env: []string{
 				"CABRANK_WORKERS_ENV={PROMETHEUS_MULTIPROC_DIR: '" + shared + "/{worker}'}",
-				`CABRANK_HOOKS_BEFORE_START=["sh", "-c", "rm -rf \"$0\" && mkdir -p \"$0\"", "` + shared + `/{worker}"]`,
+				`CABRANK_HOOKS={before_start: ["sh", "-c", "rm -rf \"$0\" && mkdir -p \"$0\"", "` + shared + `/{worker}"]}`,
 				"PYTHONDONTWRITEBYTECODE=1",
 			},
 			calls: "work_calls_total", seconds: "work_seconds",

@@ -48,7 +48,7 @@ func stopMoments(t *testing.T) []stopMoment {
 		{name: "boot", worker: harness.FaultWorker(t, "-boot", "200ms")},
 		{name: "health check", worker: harness.FaultWorker(t), env: []string{"HEALTH_CHECK_INTERVAL=10ms"}, begin: whenReady},
 		{name: "hooks", worker: harness.FaultWorker(t), env: []string{
-			"CABRANK_HOOKS_BEFORE_START=sleep 0.2", "CABRANK_HOOKS_AFTER_READY=sleep 1000", "CABRANK_HOOKS_BEFORE_STOP=sleep 0.2",
+			"CABRANK_HOOKS={before_start: sleep 0.2, after_ready: sleep 1000, before_stop: sleep 0.2}",
 		}},
 		{name: "crash loop", worker: []string{"sh", "-c", "exit 3"}},
 		{name: "load", worker: harness.FaultWorker(t), begin: underLoad},

@@ -73,7 +73,7 @@ func TestNothingIsLeftAfterKill9During(t *testing.T) {
 	}{
 		{"roll", "restart", nil, harness.FaultWorkerRole},
 		{"upgrade", "upgrade", nil, harness.FaultWorkerRole},
-		{"hook", "restart", []string{"CABRANK_HOOKS_BEFORE_STOP=sleep 1000"}, "sleep 1000"},
+		{"hook", "restart", []string{"CABRANK_HOOKS={before_stop: sleep 1000}"}, "sleep 1000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			runtime := harness.ShortTempDir(t)
