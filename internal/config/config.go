@@ -36,16 +36,12 @@ type Config struct {
 	Fair        Fair
 	Lanes       []LaneRule   // in the order in which they are written
 	Methods     []MethodRule // whole names first
-	RetryBudget RetryBudget
 
-	Balance    string // late_binding, random, round_robin, least_request, p2c, peak_ewma or ring_hash
-	BalanceKey string // lower case name of a header, or ":authority"; what ring_hash hashes
-	OnCancel   string // auto, hold, free or finish (R5); see CancelledSlots
-	MaxHops    int    // services that a call may have come through (R10)
-	Explain    bool   // response trailers that tell of the queue and the worker
+	Balance  Balance
+	OnCancel string // auto, hold, free or finish (R5); see CancelledSlots
+	Explain  bool   // response trailers that tell of the queue and the worker
 
 	StreamSlots  int           // slots of all endpoints that long streams may hold (R8); 0: auto
-	AbsorbBytes  Size          // of an answer that its caller does not read yet (R9)
 	StallTimeout time.Duration // of a caller that moves no byte while others wait (R9); 0: never
 	HangTimeout  time.Duration // of a worker that is silent with calls in flight (R6); 0: never
 
@@ -53,15 +49,13 @@ type Config struct {
 
 	Control string // auto, off, or the path of a unix socket
 
-	DrainTimeout         time.Duration
-	PreStopDelay         time.Duration
-	Refusals             []string // grpc-message texts of a worker without a free thread (R1)
-	ReplayBytes          Size     // per call (R3)
-	BufferTotal          Size     // per process (R11)
-	MaxHeaderList        Size
-	MaxConcurrentStreams int
-	Limits               Limits
-	Shards               int // that share the connections, each served by one CPU at a time
+	DrainTimeout time.Duration
+	PreStopDelay time.Duration
+	Refusals     []string // grpc-message texts of a worker without a free thread (R1)
+	ReplayBytes  Size     // per call (R3)
+	BufferTotal  Size     // per process (R11)
+	Limits       Limits
+	Shards       int // that share the connections, each served by one CPU at a time
 
 	// Command is what each worker runs, with its placeholders still in place (see
 	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
@@ -149,8 +143,8 @@ type Metrics struct {
 type Queue struct {
 	Length      int           // 0: nobody waits
 	Timeout     time.Duration // bounds every wait (R10)
-	Shed        bool          // refuse what cannot end before its deadline (R16)
-	NewestFirst bool          // the newest call first while calls come too fast
+	Shed        bool          // refuse what cannot end before its deadline (R16); always, but for benchmarks
+	NewestFirst bool          // the newest call first while calls come too fast; always, but for benchmarks
 }
 
 // Fair says who shares the slots, and how.
@@ -159,43 +153,24 @@ type Fair struct {
 	Weights map[string]float64 // by the value of Key; 1 for all others
 }
 
-// RetryBudget bounds the retries and hedges of all methods together: a share of
-// the calls, and a number per second that is always there.
-type RetryBudget struct {
-	Ratio     float64 // 0 to 1
-	PerSecond float64
-}
-
 // Limits bounds callers' connections, and what each of them may do.
 type Limits struct {
-	Connections      int           // at a time
-	HandshakeTimeout time.Duration // until a connection has begun to speak HTTP/2
-	HeaderTimeout    time.Duration // for a header block that has begun; 0: for ever
-	IdleTimeout      time.Duration // without a call; 0: never ends
-	ConnectionAge    time.Duration // 0: no limit
-	FrameSize        Size          // RFC 9113 4.2
-	Window           Size          // of a call that waits (R11)
-	MaxWindow        Size          // of a call that runs (R11)
-	Buffer           Size          // of all calls of a connection (R11)
-	KeepAlive        time.Duration // silence of an endpoint elsewhere until it is asked (R15); 0: never
-	ResetsPerSecond  int
+	Connections   int           // at a time
+	IdleTimeout   time.Duration // without a call; 0: never ends
+	ConnectionAge time.Duration // 0: no limit
 
 	// What all calls of one key (Fair.Key) may do together.
-	RatePerKey  float64 // calls started per second; 0: no limit
-	BurstPerKey int     // calls started at once under RatePerKey; 0: auto, see KeyBurst
-	CallsPerKey int     // calls that run or wait at a time; 0: no limit
+	CallsPerSecond float64 // started; 0: no limit
+	Calls          int     // that run or wait at a time; 0: no limit
 }
 
-// KeyBurst returns the calls that one key may start at once: BurstPerKey or, if
-// that is auto, those of one second. It is 0 if there is no limit.
+// KeyBurst returns the calls that one key may start at once: those of one second. It is
+// 0 if there is no limit.
 func (l Limits) KeyBurst() int {
-	switch {
-	case l.RatePerKey == 0:
+	if l.CallsPerSecond == 0 {
 		return 0
-	case l.BurstPerKey > 0:
-		return l.BurstPerKey
 	}
-	return max(1, int(l.RatePerKey))
+	return max(1, int(l.CallsPerSecond))
 }
 
 // IsGiven reports whether a source has a value for a key, by its name in the file.

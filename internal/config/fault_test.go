@@ -14,12 +14,12 @@ func TestFileFaults(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"unknown key, near one", "server:\n  prot: 1", "cabrank.yml:2: server.prot: unknown key; did you mean server.port?"},
 		{"unknown section, near one", "severs:\n  port: 1", "cabrank.yml:1: severs: unknown key; did you mean server?"},
-		{"unknown key in a section", "queue:\n  colour: red", "cabrank.yml:2: queue.colour: unknown key; allowed: length, newest_first, shed, timeout"},
+		{"unknown key in a section", "queue:\n  colour: red", "cabrank.yml:2: queue.colour: unknown key; allowed: length, timeout"},
 		{"in a section of gruf-relay's", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port"},
-		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: is gone: now listen: HOST:PORT shared"},
-		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: absorb_bytes, access_log, auth, balance, balance_key, buffer_total, call_timeout, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
-			"limits, listen, log, max_concurrent_streams, max_header_list, max_hops, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, refusals, replay_bytes, " +
-			"retry_budget, socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, workers"},
+		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: now listen: HOST:PORT shared"},
+		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: access_log, auth, balance, buffer_total, call_timeout, control, dns, drain_timeout, explain, fair, hang_timeout, health_check, hooks, lanes, " +
+			"limits, listen, log, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, refusals, replay_bytes, " +
+			"socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, workers"},
 		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
 		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",
 			"cabrank.yml:1: x-all: unknown key, in which nothing can be kept for aliases; allowed: the anchor (&name) where its value is used first"},
@@ -34,7 +34,7 @@ func TestFileFaults(t *testing.T) {
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"tab on the first line", "\tworkers:\n  count: 2", "cabrank.yml:1: is not valid YAML, here or below: a line begins with a tab" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
-		{"text with a sign of YAML", "workers:\n  count: 2\nbalance_key: @x\n", "cabrank.yml:3: is not valid YAML, here or below: text that begins with @, % or ` needs quotes" +
+		{"text with a sign of YAML", "workers:\n  count: 2\nbalance: @x\n", "cabrank.yml:3: is not valid YAML, here or below: text that begins with @, % or ` needs quotes" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`},
 		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
@@ -43,8 +43,8 @@ func TestFileFaults(t *testing.T) {
 		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
 		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a duration; allowed: 0s to 24h`},
 		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: call_timeout: -5s is out of range; allowed: 0s to 24h (0s: none)"},
-		{"so little that it makes no sense", "limits:\n  keepalive: 1s", "cabrank.yml:2: limits.keepalive: 1s is out of range; allowed: 10s to 24h, or 0s: never"},
-		{"frame that none may be shorter than", "limits: {frame_size: 8KiB}", "cabrank.yml:1: limits.frame_size: 8KiB is out of range; allowed: 16KiB to 1MiB"},
+		{"so little that it makes no sense", "limits:\n  idle_timeout: 1ms", "cabrank.yml:2: limits.idle_timeout: 1ms is out of range; allowed: 1s to 720h, or 0s: for ever"},
+		{"a bound that is fixed now", "limits: {frame_size: 8KiB}", "cabrank.yml:1: limits.frame_size: is gone: now fixed at 16KiB"},
 		{"no connections", "limits: {connections: 0}", "cabrank.yml:1: limits.connections: 0 is out of range; allowed: 1 to 1000000"},
 		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: 0s is out of range; allowed: 100ms to 1h"},
 		{"not a size", "replay_bytes: 1kb", `cabrank.yml:1: replay_bytes: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 0 to 16MiB`},
@@ -60,7 +60,7 @@ func TestFileFaults(t *testing.T) {
 		{"path without slash", "metrics: {path: metrics}", `cabrank.yml:1: metrics.path: "metrics" does not begin with /; allowed: a path that begins with /`},
 		{"list for one value", "server: {port: [1, 2]}", "cabrank.yml:1: server.port: is a list, not one value; allowed: 0 to 65535"},
 		{"section for a value", "server:\n  port:\n    a: 1", "cabrank.yml:2: server.port: is a section, not a value; allowed: 0 to 65535"},
-		{"value for a section", "queue: 8080", "cabrank.yml:1: queue: is a section, not a value; allowed: keys under it: length, newest_first, shed, timeout"},
+		{"value for a section", "queue: 8080", "cabrank.yml:1: queue: is a section, not a value; allowed: keys under it: length, timeout"},
 		{"value and section", "metrics: :1\nmetrics: {gauges: none}", "cabrank.yml:2: metrics: is there twice, first on line 1; allowed: one section with all its keys"},
 		{"page with a path", "metrics: ':1/a b'", `cabrank.yml:1: metrics: "/a b" is not a plain path; allowed: HOST:PORT or HOST:PORT/PATH, port 0 to 65535, or off`},
 		{"no value", "server:\n  port:\n", "cabrank.yml:2: server.port: has no value; allowed: 0 to 65535"},
@@ -160,19 +160,12 @@ func TestContradictions(t *testing.T) {
 			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers and 1 more in a roll: the last metrics port would be 65634; allowed: 1 to 65431"}},
 		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
 			[]string{"flag --workers: workers.count: 101 workers and 1 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 99, or workers.transport unix"}},
-		{"window above its end", nil, "CABRANK_LIMITS_WINDOW=1MiB", nil, nil},
-		{"buffer below the window", map[string]string{"config": "c.yml"}, "CABRANK_LIMITS_WINDOW=256KiB", nil, // R11
-			[]string{"c.yml:2: limits.buffer_per_connection: 128KiB for all calls of a connection is below limits.window, 256KiB for one that waits (variable CABRANK_LIMITS_WINDOW); allowed: 256KiB to 16GiB"}},
 		{"replay above the total", nil, "CABRANK_BUFFER_TOTAL=1MiB", nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			from := sources(map[string]string{"c.yml": "limits:\n  buffer_per_connection: 128KiB\n"}, test.env)
+			from := sources(nil, test.env)
 			from.Flags, from.Command = test.flags, test.command
-			if test.name == "window above its end" {
-				from.Environ = append(from.Environ, "CABRANK_LIMITS_MAX_WINDOW=512KiB")
-				test.want = []string{"variable CABRANK_LIMITS_WINDOW: limits.window: 1MiB for a call that waits is above limits.max_window, 512KiB for one that runs (variable CABRANK_LIMITS_MAX_WINDOW); allowed: 16KiB to 512KiB"}
-			}
 			if test.want == nil {
 				from.Environ = append(from.Environ, "CABRANK_REPLAY_BYTES=2MiB")
 				test.want = []string{"variable CABRANK_REPLAY_BYTES: replay_bytes: 2MiB for one call is above buffer_total, 1MiB for all (variable CABRANK_BUFFER_TOTAL); allowed: 0 to 1MiB"}

@@ -88,7 +88,7 @@ func FlagNames() []string {
 // name like it.
 func Suggest(flag string) string {
 	if now := whereMoved(flag); now != "" {
-		return ": it " + now
+		return ": " + now
 	}
 	if key, found := flaglessKey(flag); found {
 		return fmt.Sprintf("; %s has no flag: set it in the file or by the variable %s", key.Name, key.Env)

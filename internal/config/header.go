@@ -13,35 +13,6 @@ const maxHeaderName = 100
 // authorityField is the one pseudo header that says who calls whom.
 const authorityField = ":authority"
 
-// headerName is the kind of *string fields that name a header or metadata key,
-// or are empty.
-type headerName struct{}
-
-func (k headerName) set(field any, text string) error {
-	switch text {
-	case none:
-		text = ""
-	case authorityField:
-	default:
-		if err := checkHeaderName(text); err != nil {
-			return err
-		}
-	}
-	*field.(*string) = text
-	return nil
-}
-
-func (k headerName) show(field any) string {
-	if name := *field.(*string); name != "" {
-		return name
-	}
-	return none
-}
-
-func (k headerName) allowed() string {
-	return "a header or metadata key in lower case, " + authorityField + ", or " + none
-}
-
 // checkHeaderName accepts a name that callers may send and that says something
 // about the call: a token (RFC 9110 5.6.2) in lower case (RFC 9113 8.2.1) that
 // belongs neither to gRPC nor to the connection (RFC 9113 8.2.2).

@@ -28,6 +28,11 @@ func grufKeys() []Key {
 // benchKeys have a variable alone: benchmarks compare by them, and nobody else needs to.
 func benchKeys() []Key {
 	return []Key{
+		// Without either calls are served in their order, and for callers who have gone.
+		{Name: "queue.shed", Env: "CABRANK_QUEUE_SHED", Default: "true", Applies: ByReload,
+			kind: toggle{}, field: func(c *Config) any { return &c.Queue.Shed }},
+		{Name: "queue.newest_first", Env: "CABRANK_QUEUE_NEWEST_FIRST", Default: "true", Applies: ByReload,
+			kind: toggle{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
 		// More parts than CPUs gain nothing, and fewer leave CPUs idle.
 		{Name: "shards", Env: "CABRANK_SHARDS", Default: "usable CPUs", Applies: ByUpgrade,
 			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },

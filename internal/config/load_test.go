@@ -60,13 +60,12 @@ func TestDefaults(t *testing.T) {
 		Metrics:     Metrics{Listener: Listener{On: true, Port: 9394, Path: "/metrics"}, Interval: 5 * time.Second},
 		Queue:       Queue{1000, 30 * time.Second, true, true},
 		Fair:        Fair{Key: CallerKey{By: "peer"}},
-		RetryBudget: RetryBudget{0.1, 10},
 		DNS:         DNS{Servers: []string{}, MinTTL: time.Second, MaxTTL: 5 * time.Minute},
 	}
 	if config.Log != want.Log || config.Listen != want.Listen || config.CallTimeout != 0 || !reflect.DeepEqual(config.Workers, want.Workers) ||
 		config.HealthCheck != want.HealthCheck || config.Probes != want.Probes ||
 		!reflect.DeepEqual(config.Metrics, want.Metrics) || config.Queue != want.Queue ||
-		config.Fair.Key != want.Fair.Key || len(config.Fair.Weights)+len(config.Lanes)+len(config.Methods) != 0 || config.RetryBudget != want.RetryBudget {
+		config.Fair.Key != want.Fair.Key || len(config.Fair.Weights)+len(config.Lanes)+len(config.Methods) != 0 {
 		t.Errorf("defaults are %+v, want %+v", config, want)
 	}
 	if !reflect.DeepEqual(config.Hooks, want.Hooks) || !reflect.DeepEqual(config.WarmUp, want.WarmUp) || !reflect.DeepEqual(config.DNS, want.DNS) ||
@@ -74,16 +73,15 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
-		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.MaxHeaderList != 64*KiB ||
-		config.MaxConcurrentStreams != 250 || config.Shards != 4 || len(config.Upstreams) != 0 {
+		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
 	}
-	if config.Balance != "late_binding" || config.BalanceKey != "" || config.OnCancel != "auto" || config.CancelledSlots() != "hold" ||
-		config.StreamSlots != 0 || config.AbsorbBytes != MiB || config.StallTimeout != time.Minute ||
-		config.HangTimeout != 30*time.Second || config.MaxHops != 8 || config.Explain {
+	if config.Balance != (Balance{Policy: "late_binding"}) || config.OnCancel != "auto" || config.CancelledSlots() != "hold" ||
+		config.StreamSlots != 0 || config.StallTimeout != time.Minute ||
+		config.HangTimeout != 30*time.Second || config.Explain {
 		t.Errorf("defaults are %+v", config)
 	}
-	if l := config.Limits; l.RatePerKey != 0 || l.BurstPerKey != 0 || l.KeyBurst() != 0 || l.CallsPerKey != 0 {
+	if l := config.Limits; l.CallsPerSecond != 0 || l.KeyBurst() != 0 || l.Calls != 0 {
 		t.Errorf("limits per key are %+v", l)
 	}
 	// R1: the refusals of Ruby and Python.
@@ -243,11 +241,10 @@ func TestShownValuesCanBeReadBack(t *testing.T) {
 	from := sources(nil)
 	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
 	from.ReadFile = sources(map[string]string{"cabrank.yml": `refusals: ['busy, very', full]
-balance: ring_hash
-balance_key: ':authority'
+balance: ring_hash::authority
 fair.key: metadata:x-tenant
 stream_slots: 4
-limits: {rate_per_key: 0.5, burst_per_key: 3}
+limits: {calls_per_second: 0.5, calls: 3}
 replay_bytes: 1023
 slots: auto
 `}).ReadFile
@@ -258,7 +255,7 @@ slots: auto
 			file.WriteString(value.Key + ": " + value.Value + "\n")
 		}
 	}
-	quoted := strings.NewReplacer(": [::1]:0", `: "[::1]:0"`, ": :authority", `: ":authority"`)
+	quoted := strings.NewReplacer(": [::1]:0", `: "[::1]:0"`)
 	second := mustLoad(t, sources(map[string]string{"cabrank.yml": quoted.Replace(file.String())}))
 	for i, value := range second.Values() {
 		if was := first.Values()[i]; was.Value != value.Value {

@@ -48,7 +48,7 @@ func methodRules() entries[MethodRule] {
 		table: []part[MethodRule]{
 			{"idempotent", "false", "whether a call may run more than once, so that it can be retried and hedged", toggle{},
 				func(r *MethodRule) any { return &r.Idempotent }},
-			{"retries", "0", "attempts after a first one that failed, within retry_budget", wholeNumber{0, 5},
+			{"retries", "0", "attempts after a first one that failed; of all calls together a tenth, and 10 a second", wholeNumber{0, 5},
 				func(r *MethodRule) any { return &r.Retries }},
 			{"retry_on", unavailable, "the failures that are tried again", list{cleanCode, codesLegal, len(statusCodes())},
 				func(r *MethodRule) any { return &r.RetryOn }},
@@ -131,8 +131,14 @@ func (k methodName) set(field any, text string) error {
 	return nil
 }
 
-func (k methodName) show(field any) string { return headerName{}.show(field) }
-func (k methodName) allowed() string       { return "/package.Service/Method, or " + none }
+func (k methodName) show(field any) string {
+	if name := *field.(*string); name != "" {
+		return name
+	}
+	return none
+}
+
+func (k methodName) allowed() string { return "/package.Service/Method, or " + none }
 
 // isPattern knows /SERVICE/METHOD by its form: gRPC itself does not say of
 // which characters names consist, so all that can stand in a path are taken.

@@ -9,22 +9,43 @@ import (
 // answered with a line, wherever they are written; gruf-relay's are taken.
 func moved() map[string]string {
 	return map[string]string{
-		"server.reuse_port":     "is gone: now listen: HOST:PORT shared",
-		"hooks.timeout":         "is gone: now fixed at workers.boot_timeout",
-		"probes.host":           "is gone: now probes: HOST:PORT",
-		"metrics.host":          "is gone: now metrics: HOST:PORT",
-		"metrics.per_worker":    "is gone: now metrics.gauges: per_worker",
-		"recycle.cgroup_memory": "is gone: now recycle.memory, as in 90%",
-		"shards":                "is gone: now fixed at the usable CPUs",
-		"slots_max":             "is gone: now slots: MIN-MAX",
-		"slots_min":             "is gone: now slots: MIN-MAX",
-		"upgrade_workers":       "is gone: now cabrank upgrade --upgrade-workers N",
-		"warm_up.timeout":       "is gone: now fixed at workers.boot_timeout",
-		"workers.max":           "is gone: now workers: MIN-MAX",
-		"workers.max_draining":  "is gone: now fixed at 1",
-		"workers.min":           "is gone: now workers: MIN-MAX",
-		"workers.slots_max":     "is gone: now workers.slots: MIN-MAX",
-		"workers.slots_min":     "is gone: now workers.slots: MIN-MAX",
+		"absorb_bytes":                 "now fixed at 1MiB",
+		"balance_key":                  "now balance: ring_hash:NAME",
+		"hooks.timeout":                "now fixed at workers.boot_timeout",
+		"limits.buffer_per_connection": "now fixed at 16MiB",
+		"limits.burst_per_key":         "now fixed at the calls of one second",
+		"limits.calls_per_key":         "now limits.calls",
+		"limits.frame_size":            "now fixed at 16KiB",
+		"limits.handshake_timeout":     "now fixed at 5s",
+		"limits.header_timeout":        "now fixed at 10s",
+		"limits.keepalive":             "now fixed at 5m",
+		"limits.max_window":            "now fixed at 1MiB",
+		"limits.rate_per_key":          "now limits.calls_per_second",
+		"limits.resets_per_second":     "now fixed at 1000",
+		"limits.window":                "now fixed at 64KiB",
+		"max_concurrent_streams":       "now fixed at 250",
+		"max_header_list":              "now fixed at 64KiB",
+		"max_hops":                     "now fixed at 16",
+		"metrics.host":                 "now metrics: HOST:PORT",
+		"metrics.per_worker":           "now metrics.gauges: per_worker",
+		"probes.host":                  "now probes: HOST:PORT",
+		"queue.newest_first":           "now fixed at true",
+		"queue.shed":                   "now fixed at true",
+		"recycle.cgroup_memory":        "now recycle.memory, as in 90%",
+		"retry_budget":                 "now fixed at a tenth of all calls and 10 a second",
+		"retry_budget.per_second":      "now fixed at 10",
+		"retry_budget.ratio":           "now fixed at 0.1",
+		"server.reuse_port":            "now listen: HOST:PORT shared",
+		"shards":                       "now fixed at the usable CPUs",
+		"slots_max":                    "now slots: MIN-MAX",
+		"slots_min":                    "now slots: MIN-MAX",
+		"upgrade_workers":              "now cabrank upgrade --upgrade-workers N",
+		"warm_up.timeout":              "now fixed at workers.boot_timeout",
+		"workers.max":                  "now workers: MIN-MAX",
+		"workers.max_draining":         "now fixed at 1",
+		"workers.min":                  "now workers: MIN-MAX",
+		"workers.slots_max":            "now workers.slots: MIN-MAX",
+		"workers.slots_min":            "now workers.slots: MIN-MAX",
 	}
 }
 
@@ -35,13 +56,16 @@ func whereMoved(name string) string {
 	name = strings.ToLower(plain.Replace(strings.TrimPrefix(name, prefix)))
 	for key, now := range moved() {
 		if plain.Replace(key) == name {
+			if strings.HasPrefix(now, "now fixed") {
+				return "is gone: " + now
+			}
 			return now
 		}
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
 			if key.isSingle() && plain.Replace(part.name) == name {
-				return fmt.Sprintf("is gone: now %s: {%s: ...}", key.Name, last(part.name))
+				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.name))
 			}
 		}
 	}

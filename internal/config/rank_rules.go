@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -22,28 +21,6 @@ func (c *Config) streamSlotsFit() *Fault {
 	}
 	what := fmt.Sprintf("%d is more than all slots, %d (%s)", c.StreamSlots, all, reason)
 	return c.faultAt("stream_slots", what, fmt.Sprintf("1 to %d, or %s", all, automatic))
-}
-
-func (c *Config) ringHasKey() *Fault {
-	if c.Balance != ringHash || c.BalanceKey != "" {
-		return nil
-	}
-	return c.faultAt("balance", "ring_hash needs balance_key, what it hashes", "balance_key: a header or metadata key")
-}
-
-// shortestBurst is the part of a second whose calls one caller must be able to
-// start at once: below it a rate is a gap between calls, and refuses callers
-// who are far slower on average.
-const shortestBurst = 0.01
-
-func (c *Config) burstFits() *Fault {
-	least := int(math.Ceil(c.Limits.RatePerKey * shortestBurst))
-	if c.Limits.BurstPerKey == 0 || c.Limits.BurstPerKey >= least {
-		return nil
-	}
-	what := fmt.Sprintf("%d is less than limits.rate_per_key, %s a second (%s), brings in 10ms",
-		c.Limits.BurstPerKey, showDecimal(c.Limits.RatePerKey), c.origins["limits.rate_per_key"])
-	return c.faultAt("limits.burst_per_key", what, fmt.Sprintf("%d to 1000000, or %s", least, automatic))
 }
 
 // reservesFit sees to it that calls in no lane can be served.
@@ -89,20 +66,12 @@ func (c *Config) losersCanStop() Faults {
 func (c *Config) withoutEffect() []string {
 	const oneCaller = "fair.key is none, so that all callers are one"
 	idle := []idleSetting{
-		{c.Balance != ringHash && c.BalanceKey != "", "balance_key", "only ring_hash uses it, and balance is " + c.Balance, "balance"},
-		{c.Limits.RatePerKey == 0 && c.Limits.BurstPerKey > 0, "limits.burst_per_key", "limits.rate_per_key is 0", "limits.rate_per_key"},
 		{c.Fair.Key.By == none && len(c.Fair.Weights) > 0, "fair.weights", oneCaller, "fair.key"},
 		{!c.SecureUpstreams(), "upstream_tls", "no upstream begins with tls:", "upstreams"},
 	}
 	for _, lane := range c.Lanes {
 		path := entryPath("lanes", lane.Name)
 		idle = append(idle, idleSetting{c.Fair.Key.By == none && len(lane.Keys) > 0, path + ".keys", oneCaller, "fair.key"})
-	}
-	spent := c.RetryBudget == RetryBudget{}
-	for _, rule := range c.Methods {
-		path := entryPath("methods", rule.Pattern)
-		idle = append(idle, idleSetting{spent && rule.Retries > 0, path + ".retries", "retry_budget is 0", "retry_budget.ratio"},
-			idleSetting{spent && rule.Hedged(), path + ".hedge_after", "retry_budget is 0", "retry_budget.ratio"})
 	}
 	return append(c.warningsOf(slices.Concat(idle, c.workersWithoutEffect(), c.socketsOff())), c.oneSlot()...)
 }

@@ -45,10 +45,9 @@ func TestKeyBurst(t *testing.T) {
 		file string
 		want int
 	}{
-		{"limits.rate_per_key: 20", 20},
-		{"limits.rate_per_key: 0.5", 1},
-		{"limits.rate_per_key: 20\nlimits.burst_per_key: 3", 3},
-		{"limits.burst_per_key: 3", 0},
+		{"limits.calls_per_second: 20", 20},
+		{"limits.calls_per_second: 0.5", 1},
+		{"limits.calls: 3", 0},
 	} {
 		c := mustLoad(t, sources(map[string]string{"cabrank.yml": test.file}))
 		if got := c.Limits.KeyBurst(); got != test.want {

@@ -7,7 +7,7 @@ func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
 		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits, c.ttlGrows,
-		c.replayFits, c.absorbFits, c.windowGrows, c.windowFits, c.streamSlotsFit, c.ringHasKey, c.burstFits, c.authFits, c.pushIsGuarded, c.clientsFit,
+		c.replayFits, c.streamSlotsFit, c.authFits, c.pushIsGuarded, c.clientsFit,
 	} {
 		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)
@@ -33,34 +33,6 @@ func (c *Config) replayFits() *Fault {
 	}
 	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.ReplayBytes, c.BufferTotal, c.origins["buffer_total"])
 	return c.faultAt("replay_bytes", what, "0 to "+c.BufferTotal.String())
-}
-
-func (c *Config) absorbFits() *Fault {
-	if c.AbsorbBytes <= c.BufferTotal {
-		return nil
-	}
-	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.AbsorbBytes, c.BufferTotal, c.origins["buffer_total"])
-	return c.faultAt("absorb_bytes", what, "0 to "+c.BufferTotal.String())
-}
-
-func (c *Config) windowGrows() *Fault {
-	if c.Limits.Window <= c.Limits.MaxWindow {
-		return nil
-	}
-	what := fmt.Sprintf("%v for a call that waits is above limits.max_window, %v for one that runs (%s)",
-		c.Limits.Window, c.Limits.MaxWindow, c.origins["limits.max_window"])
-	return c.faultAt("limits.window", what, "16KiB to "+c.Limits.MaxWindow.String())
-}
-
-// windowFits sees to it that one call alone, sending what it may before it has a
-// slot, is not refused for it (R11).
-func (c *Config) windowFits() *Fault {
-	if c.Limits.Window <= c.Limits.Buffer {
-		return nil
-	}
-	what := fmt.Sprintf("%v for all calls of a connection is below limits.window, %v for one that waits (%s)",
-		c.Limits.Buffer, c.Limits.Window, c.origins["limits.window"])
-	return c.faultAt("limits.buffer_per_connection", what, c.Limits.Window.String()+" to 16GiB")
 }
 
 // listener is one of cabrank's own listeners.

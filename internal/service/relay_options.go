@@ -32,33 +32,33 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		ReplayBytes:  int(cfg.ReplayBytes),
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
-		AbsorbBytes:  int(cfg.AbsorbBytes),
+		AbsorbBytes:  absorbBytes,
 		StallTimeout: cfg.StallTimeout,
 		HangTimeout:  cfg.HangTimeout,
-		HeaderList:   uint32(cfg.MaxHeaderList),
-		MaxStreams:   uint32(cfg.MaxConcurrentStreams),
-		Resets:       cfg.Limits.ResetsPerSecond,
-		KeepAlive:    cfg.Limits.KeepAlive,
+		HeaderList:   headerList,
+		MaxStreams:   callsAtOnce,
+		Resets:       resetsPerSecond,
+		KeepAlive:    keepAlive,
 		Keys:         relayKeys(cfg),
 		Lanes:        relayLanes(cfg),
-		BalanceKey:   cfg.BalanceKey,
-		MaxHops:      cfg.MaxHops,
+		BalanceKey:   cfg.Balance.Key,
+		MaxHops:      mostHops,
 		Explain:      cfg.Explain,
 		Proxies:      cfg.ProxyPrefixes(),
 		Limits: relay.Limits{
 			Connections: openable(cfg, openFiles(), log),
 			Descriptors: lastOfCallers(openFiles()),
-			Handshake:   cfg.Limits.HandshakeTimeout,
-			Header:      cfg.Limits.HeaderTimeout,
-			Window:      int32(cfg.Limits.Window),
-			MaxWindow:   int32(cfg.Limits.MaxWindow),
-			Buffer:      int(cfg.Limits.Buffer),
-			Frame:       uint32(cfg.Limits.FrameSize),
+			Handshake:   handshakeTime,
+			Header:      headerTime,
+			Window:      waitingWindow,
+			MaxWindow:   runningWindow,
+			Buffer:      connectionBytes,
+			Frame:       frameSize,
 			Idle:        cfg.Limits.IdleTimeout,
 			Age:         cfg.Limits.ConnectionAge,
 		},
 		Methods:     methodRules(cfg.Methods),
-		RetryBudget: relay.RetryBudget{Ratio: cfg.RetryBudget.Ratio, PerSecond: cfg.RetryBudget.PerSecond},
+		RetryBudget: relay.RetryBudget{Ratio: retryShare, PerSecond: retryPerSecond},
 		Rank:        rankOptions(cfg),
 		OnCancel:    onCancel(cfg.CancelledSlots()),
 		Log:         log,
@@ -69,7 +69,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 
 // webLimits are those of callers that speak HTTP/1.
 func webLimits(cfg *config.Config) web.Limits {
-	return web.Limits{Head: cfg.Limits.HandshakeTimeout, HeadBytes: int(cfg.MaxHeaderList), Alone: socketsAlone(cfg), Proxies: cfg.ProxyPrefixes()}
+	return web.Limits{Head: handshakeTime, HeadBytes: headerList, Alone: socketsAlone(cfg), Proxies: cfg.ProxyPrefixes()}
 }
 
 // pageOverHTTP2 has the page at / served to who asks for it over HTTP/2. The request is
@@ -110,7 +110,7 @@ func methodRules(from []config.MethodRule) []relay.MethodRule {
 // the relay has a part; config has checked their words.
 func rankOptions(cfg *config.Config) rank.Options {
 	o := rank.Options{QueueLength: cfg.Queue.Length, StreamSlots: cfg.StreamSlots}
-	o.Balance, _ = rank.ParseBalance(cfg.Balance)
+	o.Balance, _ = rank.ParseBalance(cfg.Balance.Policy)
 	if !cfg.Queue.Shed {
 		o.Admit = rank.BoundedLength
 	}
@@ -141,9 +141,9 @@ func relayKeys(cfg *config.Config) relay.Keys {
 		By:         keySource(cfg.Fair.Key.By),
 		Metadata:   cfg.Fair.Key.Name,
 		Weights:    cfg.Fair.Weights,
-		Rate:       cfg.Limits.RatePerKey,
+		Rate:       cfg.Limits.CallsPerSecond,
 		Burst:      cfg.Limits.KeyBurst(),
-		Concurrent: cfg.Limits.CallsPerKey,
+		Concurrent: cfg.Limits.Calls,
 	}
 }
 

@@ -47,14 +47,13 @@ func (f *chaosFile) write(text string) error { return os.WriteFile(f.path, []byt
 // vary changes settings that no call of the run may notice.
 func (f *chaosFile) vary(random *rand.Rand) error {
 	return f.write(f.base + fmt.Sprintf(`
-queue: {length: %d, timeout: %ds, newest_first: %t}
-absorb_bytes: %dKiB
-retry_budget: {ratio: 0.%d, per_second: %d}
+queue: {length: %d, timeout: %ds}
+stall_timeout: %ds
 lanes:
   chat: {methods: [/cabrank.example.v1.Work/Chat], priority: %d}
-limits: {calls_per_key: %d}
+limits: {calls: %d}
 explain: %t
-`, 500+random.IntN(1000), 20+random.IntN(20), random.IntN(2) == 0, 64+random.IntN(1000), 1+random.IntN(9), 20+random.IntN(80),
+`, 500+random.IntN(1000), 20+random.IntN(20), 60+random.IntN(60),
 		random.IntN(3), 1000+random.IntN(1000), random.IntN(2) == 0))
 }
 

@@ -51,7 +51,7 @@ func TestCallersBehindNginx(t *testing.T) {
 				proxies = "[127.0.0.1]"
 			}
 			config := filepath.Join(t.TempDir(), "cabrank.yml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls_per_key: 1}\n", proxies), 0o600); err != nil {
+			if err := os.WriteFile(config, fmt.Appendf(nil, "proxies: %s\nfair: {key: peer}\nlimits: {calls: 1}\n", proxies), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--slots", "8", "--drain-timeout", "1s", "--stop-timeout", "1s", "--config", config)

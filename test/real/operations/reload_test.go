@@ -137,13 +137,13 @@ func wholeStream(ctx context.Context, client workpb.WorkClient) error {
 
 const reloadFile = `
 workers: {count: %d, slots: 4, transport: unix}
-queue: {length: %d, newest_first: %t}
+queue: {length: %d}
 log.level: %s
 explain: %t
 methods:
   /cabrank.example.v1.Work/Cpu: {idempotent: true, retries: %d}
 fair: {key: "%s", weights: {127.0.0.1: %d}}
-limits: {calls_per_key: %d, idle_timeout: %dm, window: %dKiB}
+limits: {calls: %d, idle_timeout: %dm}
 buffer_total: %dMiB
 `
 
@@ -166,7 +166,7 @@ func TestReloadsLoseNoCallAndNoConnection(t *testing.T) {
 		if explain {
 			level = "debug"
 		}
-		r.reload(fmt.Sprintf(reloadFile, workers, 100+i, explain, level, explain, i%4, key, 1+i, 1000+i, 10+i, 16<<(i%3), 8<<(i%2)), workers)
+		r.reload(fmt.Sprintf(reloadFile, workers, 100+i, level, explain, i%4, key, 1+i, 1000+i, 10+i, 8<<(i%2)), workers)
 		if got := explained(t, client); got != explain {
 			t.Errorf("reload %d: answers explain themselves: %t, want %t", i, got, explain)
 		}

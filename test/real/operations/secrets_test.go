@@ -107,7 +107,7 @@ func sendMalformed(t *testing.T, addr string) {
 		{"te", plantedToken},
 		{"authorization", plantedToken + "\n"},
 		{"Upper-" + plantedToken, "1"},
-		{"x-large", strings.Repeat(plantedToken, 5000)}, // more than max_header_list
+		{"x-large", strings.Repeat(plantedToken, 5000)}, // more than the 64 KiB of a header list
 	} {
 		caller.WriteHeaders(uint32(2*i+1), testkit.End, ":method", "POST", ":scheme", "http", ":path", "/no.Such/Method",
 			":authority", addr, "content-type", "application/grpc", "te", "trailers", field[0], field[1])

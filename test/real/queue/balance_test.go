@@ -16,10 +16,10 @@ import (
 // two meet at a worker (R21: they share everything but the choice).
 func TestBalancePolicies(t *testing.T) {
 	const calls = 100
-	for _, policy := range []string{"late_binding", "random", "round_robin", "least_request", "p2c", "peak_ewma", "ring_hash"} {
+	for _, policy := range []string{"late_binding", "random", "round_robin", "least_request", "p2c", "peak_ewma", "ring_hash:x-user"} {
 		t.Run(policy, func(t *testing.T) {
 			s := startOneSlots(t, 2, oneSlotOptions{
-				flags: []string{"--balance", policy}, env: []string{"CABRANK_BALANCE_KEY=x-user"},
+				flags: []string{"--balance", policy},
 			})
 			trial := oneslot.Trial{Calls: constant(calls, 10*time.Millisecond, 5*time.Millisecond, oneslot.Call{})}
 			for i := range trial.Calls {
@@ -47,7 +47,7 @@ func TestBalancePolicies(t *testing.T) {
 func TestRingHashKeepsUsersTogether(t *testing.T) {
 	const users, rounds = 8, 10
 	s := startOneSlots(t, 3, oneSlotOptions{
-		flags: []string{"--balance", "ring_hash"}, env: []string{"CABRANK_BALANCE_KEY=x-user"},
+		flags: []string{"--balance", "ring_hash:x-user"},
 	})
 	trial := oneslot.Trial{Calls: constant(users*rounds, 25*time.Millisecond, time.Millisecond, oneslot.Call{})}
 	for i := range trial.Calls {

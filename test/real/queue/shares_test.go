@@ -122,7 +122,7 @@ func TestReservedLaneIsAnsweredUnderFullLoad(t *testing.T) {
 // A caller may have so many calls at a time; others have their own.
 func TestCallsPerKey(t *testing.T) {
 	s := startOneSlots(t, 4, oneSlotOptions{
-		env: []string{"CABRANK_FAIR_KEY=metadata:x-tenant", "CABRANK_LIMITS_CALLS_PER_KEY=2"},
+		env: []string{"CABRANK_FAIR_KEY=metadata:x-tenant", "CABRANK_LIMITS_CALLS=2"},
 	})
 	greedy := constant(5, 50*time.Millisecond, 2*time.Second, oneslot.Call{Metadata: []string{"x-tenant", "greedy"}})
 	modest := constant(2, 50*time.Millisecond, time.Millisecond, oneslot.Call{Metadata: []string{"x-tenant", "modest"}})

@@ -225,11 +225,10 @@ func TestSocketsBesideCalls(t *testing.T) {
 	c.Stop()
 }
 
-// A handshake that does not come to its end ends in limits.handshake_timeout, and a path
+// A handshake that does not come to its end ends in 5 s, and a path
 // without sockets says what is missing.
 func TestHalfHandshakes(t *testing.T) {
-	c := harness.StartCabrankEnv(t, []string{"CABRANK_LIMITS_HANDSHAKE_TIMEOUT=300ms"},
-		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
+	c := harness.StartCabrank(t, slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
 	for _, half := range []string{"", "GET /ws HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"} {
 		conn, err := net.Dial("tcp", c.Addr)
 		if err != nil {
