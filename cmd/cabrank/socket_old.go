@@ -27,9 +27,6 @@ func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
 			given[flag.Name] = true
 		}
 	}
-	if given["redis"] || given["redis-pubsub"] {
-		given["redis"], given["redis-pubsub"] = true, true
-	}
 	for name, value := range old.Flags {
 		if given[name] {
 			continue

@@ -92,6 +92,12 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 		}
 		f.given.add(flags, flag)
 	}
+	flags.BoolVar(&f.asked.Beyond.AllowEmptySubprotocol, "allow-empty-subprotocol", false, "serve callers that do not ask for juggler.0, too")
+	flags.DurationVar(&f.asked.Beyond.Ping, "ping", 30*time.Second, "silence after which a caller is pinged; half as much again ends it")
+	flags.IntVar(&f.asked.Beyond.MaxCalls, "max-calls", 1000, "most calls of a socket at a time")
+	flags.IntVar(&f.asked.Beyond.MaxSubscriptions, "max-subscriptions", 1000, "most subscriptions of a socket")
+	flags.IntVar(&f.asked.Beyond.QueueBytes, "queue-bytes", 256<<10, "most `bytes` of events that wait for one socket; the oldest are dropped")
+	flags.Int64Var(&f.asked.Beyond.BufferTotal, "buffer-total", 64<<20, "`bytes` by which the process may grow for all that waits for sockets")
 	flags.StringVar(&f.asked.Beyond.CloseURI, "close-uri", "", "`URI` that ends the socket of who calls it")
 	flags.BoolVar(&f.asked.TestFunctions, "test-functions", false, "answer test.echo, test.reverse, test.delay and test.nothing")
 	flags.StringVar(&f.metrics, "metrics", "off", "`HOST:PORT` of the metrics page, or off")
@@ -147,6 +153,8 @@ func (f *socketServe) check(socket *config.Socket) error {
 		"read-timeout": int64(beyond.ReadTimeout), "write-timeout": int64(beyond.WriteTimeout),
 		"max-sockets": int64(beyond.MaxSockets), "max-handshakes": int64(beyond.HandshakesPerSecond),
 		"max-name": int64(beyond.MaxName), "waiting-total": f.asked.WaitingBytes,
+		"ping": int64(beyond.Ping), "max-calls": int64(beyond.MaxCalls), "max-subscriptions": int64(beyond.MaxSubscriptions),
+		"queue-bytes": int64(beyond.QueueBytes), "buffer-total": beyond.BufferTotal,
 	} {
 		if value <= 0 {
 			return fmt.Errorf("--%s must be above 0", name)
@@ -156,9 +164,7 @@ func (f *socketServe) check(socket *config.Socket) error {
 		return err
 	}
 	switch {
-	case socket.Redis == "" && socket.RedisPubSub != "":
-		return errors.New("--redis-pubsub needs --redis, where calls are")
-	case socket.Redis != "" && f.asked.TestFunctions:
+	case socket.Redis.Calls != "" && f.asked.TestFunctions:
 		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
 	case f.drain < 0:
 		return errors.New("--drain-timeout must not be below 0")

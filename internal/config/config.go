@@ -75,9 +75,8 @@ type Config struct {
 
 // AccessLog is what is written of finished calls.
 type AccessLog struct {
-	Path  string        // of the file, or stdout, or none
-	Share float64       // of the calls that end well and are not slow
-	Slow  time.Duration // from which on they are; 0: never
+	Path   string  // of the file, or stdout, or none
+	Sample float64 // share of the calls that end well and are not slow
 }
 
 // Log says what is logged and how.
@@ -126,8 +125,6 @@ type Recycle struct {
 // DNS says how the names among the upstreams are looked up.
 type DNS struct {
 	Servers []string // "address:port"; empty: those of the system
-	MinTTL  time.Duration
-	MaxTTL  time.Duration
 }
 
 // Metrics is the metrics page.

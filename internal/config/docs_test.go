@@ -107,7 +107,7 @@ place it came from and starts nothing.
   name, ` + "`{slots}`" + ` for the calls that it gets at a time, ` + "`{metrics_port}`" + ` for the port
   where its metrics page is asked for. What is nearly one of these, such as ` + "`{prot}`" + `, is
   refused.
-- The values of ` + "`workers.env`, `socket.redis`, `socket.redis_pubsub`, `socket.push_token`" + `
+- The values of ` + "`workers.env`, `socket.redis`, `socket.push_token`" + `
   and ` + "`socket.auth_secret`" + ` are shown nowhere.
 
 [examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
@@ -151,7 +151,7 @@ connection ends for it and no call fails.
   their calls have ` + "`drain_timeout`" + ` to end. Whether there are workers at all
   (upstreams and no command) only an upgrade changes.
 - The log has each change with the old and the new value, but for those that may be
-  secrets: commands, ` + "`workers.env`, `hooks`, `warm_up`, `socket.redis`, `socket.redis_pubsub`" + `,
+  secrets: commands, ` + "`workers.env`, `hooks`, `warm_up`, `socket.redis`" + `,
   ` + "`socket.push_token`, `socket.auth_secret`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
 `
 

@@ -16,6 +16,9 @@ func grufKeys() []Key {
 		{Name: "metrics.port", Env: "METRICS_PORT", Of: "metrics", kind: port, field: func(c *Config) any { return &c.Metrics.Port }},
 		{Name: "metrics.path", Env: "METRICS_PATH", Of: "metrics",
 			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+		// Workers that serve calls are not asked, and one that is silent for longer is missed.
+		{Name: "health_check.interval", Env: "HEALTH_CHECK_INTERVAL", Default: "5s", Applies: ByReload,
+			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Interval }},
 		// Who has not answered a question in five seconds is sick, or its machine is.
 		{Name: "health_check.timeout", Env: "HEALTH_CHECK_TIMEOUT", Default: "5s", Applies: ByReload,
 			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Timeout }},

@@ -48,7 +48,7 @@ func pageKeys() []Key {
 		{Name: "probes", Flag: "probes", Arg: "HOST:PORT|off", Default: ":5555",
 			Applies: ByUpgrade, Help: "where /startup, /readiness and /liveness answer",
 			kind: listenAt{mayBeOff: true}, field: func(c *Config) any { return &c.Probes }},
-		{Name: "metrics", Flag: "metrics", Arg: "HOST:PORT|off", Default: ":9394",
+		{Name: "metrics", Aliases: []string{"metrics.listen"}, Flag: "metrics", Arg: "HOST:PORT|off", Default: ":9394",
 			Applies: ByUpgrade, Help: "where the metrics page answers, at /metrics if no path is given",
 			kind: listenAt{mayBeOff: true, path: "/metrics"}, field: func(c *Config) any { return &c.Metrics.Listener }},
 		{Name: "metrics.gauges", Default: none,
@@ -61,15 +61,12 @@ func pageKeys() []Key {
 			Applies: ByUpgrade, Help: "form of the lines; auto is text on a terminal, else json",
 			kind:  oneOf{[]string{"auto", "text", "json"}, map[string]string{"pretty": "text"}}, // gruf-relay's word
 			field: func(c *Config) any { return &c.Log.Format }},
-		{Name: "access_log.path", Default: none,
+		{Name: "access_log.path", Aliases: []string{"access_log"}, Default: none,
 			Applies: ByUpgrade, Help: "file for a line of JSON about each finished call, opened anew on SIGUSR1 or when it was renamed; or stdout",
 			kind: freeText{cleanLogPath, "a path with a /, stdout, or none"}, field: func(c *Config) any { return &c.AccessLog.Path }},
-		{Name: "access_log.share", Default: "1",
-			Applies: ByReload, Help: "share of the calls that end well and are not slow; those with errors are always written",
-			kind: decimal{min: 0, max: 1}, field: func(c *Config) any { return &c.AccessLog.Share }},
-		{Name: "access_log.slow", Default: "0s",
-			Applies: ByReload, Help: "time from which on calls are slow, and always written",
-			kind: duration{time.Millisecond, 24 * time.Hour, never}, field: func(c *Config) any { return &c.AccessLog.Slow }},
+		{Name: "access_log.sample", Default: "1",
+			Applies: ByReload, Help: "share of the calls that end well and within a second; all others are always written",
+			kind: decimal{min: 0, max: 1}, field: func(c *Config) any { return &c.AccessLog.Sample }},
 	}
 }
 
@@ -101,11 +98,5 @@ func nameKeys() []Key {
 		{Name: "dns.servers", Default: none,
 			Applies: ByUpgrade, Help: "name servers for upstreams that are names; none is those of the system",
 			kind: list{cleanNameServer, nameServerLegal, maxNameServers}, field: func(c *Config) any { return &c.DNS.Servers }},
-		{Name: "dns.min_ttl", Default: "1s",
-			Applies: ByUpgrade, Help: "shortest time for which an answer is kept, whatever it says",
-			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.DNS.MinTTL }},
-		{Name: "dns.max_ttl", Default: "5m",
-			Applies: ByUpgrade, Help: "longest time for which an answer is kept, whatever it says",
-			kind: duration{min: 100 * time.Millisecond, max: 24 * time.Hour}, field: func(c *Config) any { return &c.DNS.MaxTTL }},
 	}
 }

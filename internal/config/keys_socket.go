@@ -6,31 +6,23 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 )
 
 // Socket is callers over WebSocket: those of cabrank socket serve, and of cabrank run
 // on the port of its calls.
 type Socket struct {
-	Paths                 []string // empty: no sockets in cabrank run
-	Origins               []string // "none" is who sends none; empty: the host itself
-	Redis                 string   // empty: all is in one process; may hold a password
-	RedisPubSub           string   // of events; empty: that of Redis
-	AllowEmptySubprotocol bool
-	Ping                  time.Duration
-	ReadLimit             Size
-	MaxCalls              int
-	MaxSubscriptions      int
-	QueueBytes            Size
-	BufferTotal           Size
-	CallCap               int // 0: any number
-	MessageRate           int // of a socket, a second; 0: any
-	Auth                  SocketAuth
-	Methods               []string // of workers that may be called: patterns as in methods; empty: none
-	Descriptors           []string // files that describe them; empty: workers do by reflection
-	Push                  string   // HOST:PORT, or off
-	PushToken             string   // file or env:NAME; empty: none is needed
+	Paths       []string // empty: no sockets in cabrank run
+	Origins     []string // "none" is who sends none; empty: the host itself
+	Redis       Redis
+	ReadLimit   Size
+	CallCap     int // 0: any number
+	MessageRate int // of a socket, a second; 0: any
+	Auth        SocketAuth
+	Methods     []string // of workers that may be called: patterns as in methods; empty: none
+	Descriptors []string // files that describe them; empty: workers do by reflection
+	Push        string   // HOST:PORT, or off
+	PushToken   string   // file or env:NAME; empty: none is needed
 }
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
@@ -50,31 +42,10 @@ func socketKeys() []Key {
 			kind: originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}}, field: func(c *Config) any { return &c.Socket.Origins }},
 		{Name: "socket.redis", Env: "CABRANK_REDIS", Arg: "ADDRESS", Default: none,
 			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket.md); none: all is in one process",
-			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.Redis }},
-		{Name: "socket.redis_pubsub", Env: "CABRANK_REDIS_PUBSUB", Arg: "ADDRESS", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "where events are, if not at socket.redis, which has calls and results then",
-			kind: secretText{"an address"}, field: func(c *Config) any { return &c.Socket.RedisPubSub }},
-		{Name: "socket.allow_empty_subprotocol", Default: "false",
-			Applies: ByUpgrade, Help: "whether callers are served that do not ask for juggler.0, too",
-			kind: toggle{}, field: func(c *Config) any { return &c.Socket.AllowEmptySubprotocol }},
-		{Name: "socket.ping", Arg: "TIME", Default: "30s",
-			Applies: ByUpgrade, Help: "silence after which a caller is pinged; half as much again ends it",
-			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Socket.Ping }},
+			kind: redisAddresses{}, field: func(c *Config) any { return &c.Socket.Redis }},
 		{Name: "socket.read_limit", Arg: "BYTES", Default: "1MiB",
 			Applies: ByUpgrade, Help: "most bytes of a message that comes in",
 			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.ReadLimit }},
-		{Name: "socket.max_calls", Arg: "N", Default: "1000",
-			Applies: ByUpgrade, Help: "most calls of a socket at a time",
-			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Socket.MaxCalls }},
-		{Name: "socket.max_subscriptions", Arg: "N", Default: "1000",
-			Applies: ByUpgrade, Help: "most subscriptions of a socket",
-			kind: wholeNumber{1, 1_000_000}, field: func(c *Config) any { return &c.Socket.MaxSubscriptions }},
-		{Name: "socket.queue_bytes", Arg: "BYTES", Default: "256KiB",
-			Applies: ByUpgrade, Help: "most bytes of events that wait for one socket; the oldest are dropped",
-			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.QueueBytes }},
-		{Name: "socket.buffer_total", Arg: "BYTES", Default: "64MiB",
-			Applies: ByUpgrade, Help: "bytes by which the process may grow for all that waits for sockets",
-			kind: byteSize{min: 1, max: 64 * GiB}, field: func(c *Config) any { return &c.Socket.BufferTotal }},
 		{Name: "socket.call_cap", Arg: "N", Default: "0",
 			Applies: ByUpgrade, Help: "most calls that wait for one URI (0: any number)",
 			kind: wholeNumber{0, 1_000_000_000}, field: func(c *Config) any { return &c.Socket.CallCap }},
@@ -167,7 +138,7 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 		if c.Socket.Auth.AllDoors() && strings.HasPrefix(key.Name, "socket.auth_") {
 			continue // they are for other callers, too
 		}
-		if key.Name != "socket.path" && key.Name != "socket.redis" && key.Name != "socket.redis_pubsub" { // the variables are also there for other commands
+		if key.Name != "socket.path" && key.Name != "socket.redis" { // the variable is also there for other commands
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
 	}

@@ -27,7 +27,7 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		return OldSocket{}, Faults{{Origin: Origin{Flag: ConfigFlag}, What: what, Allowed: "a readable YAML file"}}
 	}
 	settings, faults := parseTable(name, content, oldSocketKeys())
-	old := OldSocket{Flags: map[string]string{}}
+	old, both := OldSocket{Flags: map[string]string{}}, map[string]string{}
 	for _, s := range settings {
 		field := s.key.field(nil)
 		if err := s.value.store(s.key.kind, field); err != nil {
@@ -37,6 +37,9 @@ func LoadOldSocket(name string, readFile func(string) ([]byte, error)) (OldSocke
 		switch text := s.oldText(field); {
 		case s.key.Flag == "":
 			old.Idle = append(old.Idle, s.key.Name)
+		case s.key.Name == "redis.caller.addr" || s.key.Name == "redis.pubsub.addr":
+			both[s.key.Name] = text
+			old.Flags[s.key.Flag] = both["redis.caller.addr"] + " " + both["redis.pubsub.addr"]
 		case text != "":
 			old.Flags[s.key.Flag] = text
 		}
@@ -98,7 +101,7 @@ func oldSocketKeys() []Key {
 	}{
 		{"redis.addr", "redis", address},
 		{"redis.caller.addr", "redis", address},
-		{"redis.pubsub.addr", "redis-pubsub", address},
+		{"redis.pubsub.addr", "redis", address}, // behind that of calls
 		{"caller_broker.blocking_timeout", "", oldDuration{}},
 		{"caller_broker.call_cap", "call-cap", wholeNumber{0, 1_000_000_000}},
 		{"server.addr", "listen", text},

@@ -18,7 +18,7 @@ func TestOldSocket(t *testing.T) {
 		"":                                {"redis": ":6379"},
 		"# nothing\nserver:\nredis:\n":    {"redis": ":6379"},
 		"redis: {addr: 'redis://:p@h:1'}": {"redis": "redis://:p@h:1"},
-		"redis: {caller: {addr: 'a:1', max_idle: 3}, pubsub: {addr: 'b:2'}}": {"redis": "a:1", "redis-pubsub": "b:2"},
+		"redis: {caller: {addr: 'a:1', max_idle: 3}, pubsub: {addr: 'b:2'}}": {"redis": "a:1 b:2"},
 		"caller_broker: {blocking_timeout: 10s, call_cap: 7}":                {"redis": ":6379", "call-cap": "7"},
 		"server: {addr: ':8000', paths: [/ws, /other], close_uri: bye}": {
 			"redis": ":6379", "listen": ":8000", "path": "/ws, /other", "close-uri": "bye"},

@@ -6,7 +6,7 @@ import "fmt"
 func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
-		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits, c.ttlGrows,
+		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits,
 		c.replayFits, c.streamSlotsFit, c.authFits, c.pushIsGuarded, c.clientsFit,
 	} {
 		if fault := rule(); fault != nil {

@@ -67,14 +67,6 @@ func (c *Config) surgeFits() *Fault {
 	return c.faultAt("workers.max_surge", what, fmt.Sprintf("1 to %d, or less min_ready", maxWorkers))
 }
 
-func (c *Config) ttlGrows() *Fault {
-	if c.DNS.MinTTL <= c.DNS.MaxTTL {
-		return nil
-	}
-	what := fmt.Sprintf("%s is above dns.max_ttl, %s (%s)", showDuration(c.DNS.MinTTL), showDuration(c.DNS.MaxTTL), c.origins["dns.max_ttl"])
-	return c.faultAt("dns.min_ttl", what, "100ms to "+showDuration(c.DNS.MaxTTL))
-}
-
 // workersWithoutEffect are the settings of workers, and of names, that others
 // make idle.
 func (c *Config) workersWithoutEffect() []idleSetting {

@@ -29,7 +29,7 @@ max_run_time: 1m
 control: run/cabrank.sock
 listen: :8080 shared
 upstreams: [DNS-is-a-name:1, "dns:Api.Internal:50051", "dns:api.internal.:50051", "srv:_grpc._tcp.api.internal"]
-dns: {servers: [10.0.0.2, "[::1]:5353", "::1"], min_ttl: 5s, max_ttl: 1m}
+dns: {servers: [10.0.0.2, "[::1]:5353", "::1"]}
 `}))
 	w := c.Workers
 	if w.Count != (Amount{4, 2, 6}) || w.MaxSurge != 2 || w.Env["DATABASE_URL"] != "postgres://db/{index}" || w.Env["THREADS"] != "5" || len(w.Env) != 3 {
@@ -180,7 +180,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"upstreams: 'srv:a:1'", `upstreams: "srv:a:1" has a port, and SRV records have their own` + names},
 		{"upstreams: 'srv:" + strings.Repeat("x", 64) + "'", `upstreams: "` + strings.Repeat("x", 60) + `"... is not a name that can be looked up` + names},
 		{"dns.servers: [ns.example.com]", `dns.servers: "ns.example.com" is not the address of a name server; allowed: ADDRESS or ADDRESS:PORT, at most 8, or none`},
-		{"dns: {min_ttl: 10m}", "dns.min_ttl: 10m is above dns.max_ttl, 5m (default); allowed: 100ms to 5m"},
+		{"dns: {min_ttl: 10m}", "dns.min_ttl: is gone: now fixed at 1s"},
 	}
 	for _, test := range tests {
 		t.Run(test.file[:min(len(test.file), 60)], func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestWorkersWithoutEffect(t *testing.T) {
 hooks: {after_ready: a}
 recycle: {age: 1h}
 warm_up: {method: /a.B/C}
-dns: {min_ttl: 2s}
+dns: {servers: [10.0.0.2]}
 upstreams: [a:1]
 max_run_time: 1m
 `}))
@@ -249,7 +249,7 @@ max_run_time: 1m
 	for i, line := range []string{
 		"1: workers.count has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"1: workers.env has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
-		"5: dns.min_ttl has no effect: no upstream begins with dns: or srv: (cabrank.yml:6)",
+		"5: dns.servers has no effect: no upstream begins with dns: or srv: (cabrank.yml:6)",
 		"2: hooks has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"4: warm_up has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",
 		"3: recycle.age has no effect: there are upstreams and no command, so that no workers run (cabrank.yml:6)",

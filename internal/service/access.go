@@ -38,7 +38,7 @@ func (s *service) openAccess(stdout *sharedWriter) error {
 }
 
 func accessChoice(settings config.AccessLog) accesslog.Choice {
-	return accesslog.Choice{Share: settings.Share, Slow: settings.Slow}
+	return accesslog.Choice{Share: settings.Sample, Slow: slowCall}
 }
 
 // reopen has the next line go to the file that has the name then.

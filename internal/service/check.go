@@ -1,7 +1,6 @@
 package service
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/cabrank/cabrank/internal/certs"
@@ -39,13 +38,9 @@ func redisAddresses(cfg *config.Config) error {
 		origin, _ := cfg.Written(key)
 		faults = append(faults, config.Fault{Origin: origin, Key: key, What: strings.TrimPrefix(err.Error(), "redis: ")})
 	}
-	calls, events := cfg.Socket.Redis, cfg.Socket.RedisPubSub
-	if calls == "" && events != "" {
-		refuse("socket.redis_pubsub", errors.New("has an address of events, socket.redis has none of calls"))
-	}
-	for _, at := range []struct{ key, address string }{{"socket.redis", calls}, {"socket.redis_pubsub", events}} {
-		if _, err := redislink.ClientOption(at.address); err != nil && at.address != "" {
-			refuse(at.key, err)
+	for _, address := range []string{cfg.Socket.Redis.Calls, cfg.Socket.Redis.Events} {
+		if _, err := redislink.ClientOption(address); err != nil && address != "" {
+			refuse("socket.redis", err)
 		}
 	}
 	if len(faults) == 0 {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -128,7 +129,7 @@ func (s *service) setMemory(bytes int64) {
 		bytes -= s.scrape.store.SetMemory(bytes / pagesMemory)
 	}
 	if s.sockets != nil {
-		waiting := min(int64(s.cfg.Socket.BufferTotal), bytes/socketMemory)
+		waiting := min(cmp.Or(s.asked.Beyond.BufferTotal, socketBytes), bytes/socketMemory)
 		s.sockets.SetBuffer(waiting)
 		bytes -= waiting
 	}

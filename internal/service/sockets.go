@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -23,7 +22,8 @@ const functionsAtOnce = 64
 type SocketOptions struct {
 	config.Socket
 
-	// Beyond are bounds that are no keys; what the keys say is put in.
+	// Beyond are bounds that are no keys, of which a zero stands for the usual one; what
+	// the keys say is put in.
 	Beyond socket.Options
 	// WaitingBytes is the most memory of calls that wait for a function of this
 	// process: 64 MiB if zero.
@@ -74,9 +74,7 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 	options.AuthCookie, options.MessagesPerSecond = o.Auth.Cookie, o.MessageRate
 	options.Log = o.Log
 	options.Broker, options.Origins = joins, originsOf(o.Origins)
-	options.AllowEmptySubprotocol, options.Ping = o.AllowEmptySubprotocol, o.Ping
-	options.ReadLimit, options.QueueBytes, options.BufferTotal = int64(o.ReadLimit), int(o.QueueBytes), int64(o.BufferTotal)
-	options.MaxCalls, options.MaxSubscriptions = o.MaxCalls, o.MaxSubscriptions
+	options.ReadLimit = int64(o.ReadLimit)
 	s := &Sockets{paths: o.Paths, broker: joins, server: socket.New(options)}
 	if err := s.openPush(o.Socket); err != nil {
 		s.Close()
@@ -86,11 +84,8 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 }
 
 func openBroker(o SocketOptions) (joiner, error) {
-	if o.Redis == "" && o.RedisPubSub != "" {
-		return nil, errors.New("redis_pubsub has an address of events, redis has none of calls")
-	}
-	if o.Redis != "" {
-		return redis.Open(redis.Options{Address: o.Redis, Events: o.RedisPubSub, CallCap: o.CallCap, Log: o.Log})
+	if o.Redis.Calls != "" {
+		return redis.Open(redis.Options{Address: o.Redis.Calls, Events: o.Redis.Events, CallCap: o.CallCap, Log: o.Log})
 	}
 	waiting := o.WaitingBytes
 	if waiting == 0 {

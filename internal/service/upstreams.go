@@ -22,7 +22,7 @@ func (s *service) makeUpstreams() (err error) {
 	s.outside.dial = s.dial
 	pool := elsewhere{s.outside}
 	s.upstreams, err = discover.New(discover.Options{
-		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: cfg.DNS.MinTTL, MaxTTL: cfg.DNS.MaxTTL,
+		Upstreams: cfg.Upstreams, Servers: cfg.DNS.Servers, MinTTL: leastTTL, MaxTTL: mostTTL,
 		DrainTimeout: cfg.DrainTimeout, HealthInterval: cfg.HealthCheck.Interval, HealthTimeout: cfg.HealthCheck.Timeout,
 		Registry: pool, Membership: pool, Activity: pool, Logger: s.log, Dial: s.dial,
 	})

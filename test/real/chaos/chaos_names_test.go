@@ -56,7 +56,7 @@ func startChaosNames(t *testing.T, ledger string) *chaosNames {
 
 // config is what the configuration says of the upstreams.
 func (n *chaosNames) config() string {
-	return fmt.Sprintf("upstreams: ['dns:%s.:%d']\ndns: {servers: ['%s'], min_ttl: 1s}\n", chaosName, n.port, n.zone.Addr)
+	return fmt.Sprintf("upstreams: ['dns:%s.:%d']\ndns: {servers: ['%s']}\n", chaosName, n.port, n.zone.Addr)
 }
 
 // change has the name stand for both upstreams, or for the other one alone, and

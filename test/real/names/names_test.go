@@ -48,7 +48,7 @@ func (c *crew) at(last int) string { return fmt.Sprintf("127.0.0.%d:%d", last, c
 // startNamed starts cabrank over upstreams that a zone tells.
 func startNamed(t *testing.T, z *nameserver.Zone, args ...string) *harness.Cabrank {
 	t.Helper()
-	return harness.StartCabrankEnv(t, []string{"CABRANK_DNS_SERVERS=" + z.Addr, "CABRANK_DNS_MIN_TTL=200ms"}, args...)
+	return harness.StartCabrankEnv(t, []string{"CABRANK_DNS_SERVERS=" + z.Addr}, args...)
 }
 
 // Endpoints come and go with the answers for their name, and no call notices:

@@ -21,7 +21,7 @@ import (
 func TestAccessLog(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "calls.log"), filepath.Join(dir, "cabrank.yml")
-	if err := os.WriteFile(file, []byte("access_log: {path: "+path+"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("access_log: "+path+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := harness.StartFault(t, harness.FaultWorker(t), "--config", file, "--workers", "1", "--slots", "1")

@@ -137,7 +137,7 @@ func TestUpgradeTellsFaults(t *testing.T) {
 	file.replace("workers: {count: two}\nlog: {colour: red}\n")
 	wantNoUpgrade(t, m, "cabrank: the new process refuses what it was started with, nothing has changed\n",
 		"cabrank: "+file.path()+":1: workers.count: ", "cabrank: "+file.path()+":2: log.colour: ")
-	file.replace("access_log: {path: /nowhere/calls.log}\n")
+	file.replace("access_log: /nowhere/calls.log\n")
 	wantNoUpgrade(t, m, "access log: open /nowhere/calls.log: no such file or directory")
 	file.replace("workers: {count: 2}\n")
 	m.InstallText([]byte("#!/bin/sh\nexec " + harness.CabrankBinary(t) + " --no-such \"$@\"\n"))

@@ -91,7 +91,7 @@ func TestSystemdUnit(t *testing.T) {
 	h.run("systemctl", "restart", "cabrank")
 	enough()
 	h.run("cp", "-r", home+"/examples/ruby", "/srv/shop")
-	h.configure("[cabrank, demo, worker, --work, 20ms]", "[ruby, /srv/shop/worker.rb]\naccess_log: {path: /var/log/cabrank/calls.log}")
+	h.configure("[cabrank, demo, worker, --work, 20ms]", "[ruby, /srv/shop/worker.rb]\naccess_log: /var/log/cabrank/calls.log")
 	h.run("systemctl", "restart", "cabrank")
 	h.run("ruby", "/srv/shop/client.rb", "localhost:8080")
 	h.run("cabrank", "stop") // the log is written by then

@@ -146,10 +146,9 @@ func TestServeStops(t *testing.T) {
 // Mistakes end with one line and 2, before anything is opened.
 func TestServeMistakes(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--redis-pubsub localhost:1": "--redis-pubsub needs --redis, where calls are",
 		"--config nowhere.yml":       `cannot read "nowhere.yml"`,
 		"--path ws":                  `flag --path: socket.path: "ws" does not begin with /`,
-		"--ping 0s":                  "flag --ping: socket.ping: 0s is out of range; allowed: 10ms to 1h",
+		"--ping 0s":                  "--ping must be above 0",
 		"--log-level loud":           "--log-level loud: debug, info, warn and error are possible",
 		"--listen localhost":         `--listen "localhost": want HOST:PORT`,
 		"--metrics :99999":           `--metrics ":99999": want HOST:PORT`,
