@@ -108,7 +108,7 @@ place it came from and starts nothing.
   where its metrics page is asked for. What is nearly one of these, such as ` + "`{prot}`" + `, is
   refused.
 - The values of ` + "`workers.env`, `socket.redis`, `socket.push_token`" + `
-  and ` + "`socket.auth_secret`" + ` are shown nowhere.
+  and the ` + "`secret` of `auth`" + ` are shown nowhere.
 
 [examples/cabrank.yml](../examples/cabrank.yml) has every key, with a word on what it
 is for.
@@ -152,7 +152,7 @@ connection ends for it and no call fails.
   (upstreams and no command) only an upgrade changes.
 - The log has each change with the old and the new value, but for those that may be
   secrets: commands, ` + "`workers.env`, `hooks`, `warm_up`, `socket.redis`" + `,
-  ` + "`socket.push_token`, `socket.auth_secret`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
+  ` + "`socket.push_token`, the `secret` of `auth`" + `, the names under ` + "`fair.weights`" + ` and in ` + "`keys`" + `.
 `
 
 const documentRules = `

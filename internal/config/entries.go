@@ -155,7 +155,9 @@ func (k entries[T]) shownParts(entry *T) []string {
 		case *[]string:
 			text = "[" + joinYAML(*value) + "]"
 		case *string:
-			text = yamlText(*value)
+			if _, secret := p.kind.(secretText); !secret {
+				text = yamlText(*value)
+			}
 		}
 		shown = append(shown, p.name+": "+text)
 	}

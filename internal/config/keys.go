@@ -76,7 +76,7 @@ const (
 // Keys returns the table of settings, in the order in which it is shown.
 func Keys() []Key {
 	keys := slices.Concat(doorKeys(), tlsKeys(), workerKeys(), nameKeys(), timeKeys(), hookKeys(), recycleKeys(),
-		rankKeys(), callerKeys(), pageKeys(), limitKeys(), socketKeys(), []Key{doorsKey()})
+		rankKeys(), callerKeys(), pageKeys(), limitKeys(), socketKeys(), []Key{authKey()})
 	for i := range keys {
 		if keys[i].Env == "" {
 			keys[i].Env = variableOf(keys[i].Name)

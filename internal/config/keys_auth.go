@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // SocketAuth says who may come, and do what: to sockets, or to all doors.
@@ -24,86 +26,73 @@ type SocketAuth struct {
 // IsOn reports whether anybody is asked for a token.
 func (a SocketAuth) IsOn() bool { return a.Secret != "" || a.Key != "" }
 
-// authKey are the keys of which one is needed for all others.
-const authKey = "socket.auth_key or socket.auth_secret"
-
-func socketAuthKeys() []Key {
-	globs := list{cleanGlob, "globs, with {user} for who it is", 1000}
-	return []Key{
-		{Name: "socket.auth_secret", Arg: "FILE", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "file with the secret with which tokens are signed, never the secret itself; env:NAME: it is in that variable",
-			kind: secretText{"a file, or env:NAME"}, field: func(c *Config) any { return &c.Socket.Auth.Secret }},
-		{Name: "socket.auth_key", Arg: "FILE", Default: none,
-			Applies: ByUpgrade, Help: "file with the public keys of tokens, PEM or a JWK set; env:NAME: they are in that variable; https://...: a JWK set is there",
-			kind: optionalText{cleanSource, "a file, env:NAME or https://..."}, field: func(c *Config) any { return &c.Socket.Auth.Key }},
-		{Name: "socket.auth_audience", Arg: "NAME", Default: none,
-			Applies: ByUpgrade, Help: "what tokens have to be for (aud); none: those that are for nobody in particular",
-			kind: optionalText{cleanLine, "a text"}, field: func(c *Config) any { return &c.Socket.Auth.Audience }},
-		{Name: "socket.auth_issuer", Arg: "NAME", Default: none,
-			Applies: ByUpgrade, Help: "who has to have made tokens (iss); none: anybody who has the key",
-			kind: optionalText{cleanLine, "a text"}, field: func(c *Config) any { return &c.Socket.Auth.Issuer }},
-		{Name: "socket.auth_cookie", Arg: "NAME", Default: none,
-			Applies: ByUpgrade, Help: "cookie that has the token of a page of socket.origin",
-			kind: optionalText{cleanCookie, "a name of a cookie"}, field: func(c *Config) any { return &c.Socket.Auth.Cookie }},
-		{Name: "socket.auth_optional", Default: "false",
-			Applies: ByUpgrade, Help: "whether callers without a token are let in, too",
-			kind: toggle{}, field: func(c *Config) any { return &c.Socket.Auth.Optional }},
-		{Name: "socket.auth_call", Arg: "GLOBS", Default: none,
-			Applies: ByUpgrade, Help: "URIs that may be called by who has no claim call",
-			kind: globs, field: func(c *Config) any { return &c.Socket.Auth.Call }},
-		{Name: "socket.auth_publish", Arg: "GLOBS", Default: none,
-			Applies: ByUpgrade, Help: "channels in which may publish who has no claim publish",
-			kind: globs, field: func(c *Config) any { return &c.Socket.Auth.Publish }},
-		{Name: "socket.auth_subscribe", Arg: "GLOBS", Default: none,
-			Applies: ByUpgrade, Help: "channels to which may subscribe who has no claim subscribe",
-			kind: globs, field: func(c *Config) any { return &c.Socket.Auth.Subscribe }},
-	}
-}
-
-// The words of auth.doors.
+// The words of auth's doors.
 const (
 	socketDoors = "sockets"
 	allDoors    = "all"
 )
 
-func doorsKey() Key {
+func authKey() Key {
 	return Key{
-		Name: "auth.doors", Default: socketDoors,
-		Applies: ByUpgrade, Help: "who is asked for a token, by the keys and rules of socket.auth_...: sockets, or all that can reach a worker",
-		kind: oneOf{words: []string{socketDoors, allDoors}}, field: func(c *Config) any { return &c.Socket.Auth.Doors },
+		Name: "auth", Default: none,
+		Applies: ByUpgrade, Help: "by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked",
+		kind: authRules(), field: func(c *Config) any { return &c.Socket.Auth },
+	}
+}
+
+func authRules() record[SocketAuth] {
+	globs := list{cleanGlob, "globs, with {user} for who it is", 1000}
+	return record[SocketAuth]{
+		form: "{key: FILE, ...}",
+		table: []part[SocketAuth]{
+			{"secret", none, "file with the secret with which tokens are signed, never the secret itself; env:NAME: it is in that variable", secretText{"a file, or env:NAME"},
+				func(a *SocketAuth) any { return &a.Secret }},
+			{"key", none, "file with the public keys of tokens, PEM or a JWK set; env:NAME: they are in that variable; https://...: a JWK set is there", optionalText{cleanSource, "a file, env:NAME or https://..."},
+				func(a *SocketAuth) any { return &a.Key }},
+			{"audience", none, "what tokens have to be for (aud); none: those that are for nobody in particular", optionalText{cleanLine, "a text"},
+				func(a *SocketAuth) any { return &a.Audience }},
+			{"issuer", none, "who has to have made tokens (iss); none: anybody who has the key", optionalText{cleanLine, "a text"},
+				func(a *SocketAuth) any { return &a.Issuer }},
+			{"cookie", none, "cookie that has the token of a page of socket.origin", optionalText{cleanCookie, "a name of a cookie"},
+				func(a *SocketAuth) any { return &a.Cookie }},
+			{"optional", "false", "whether callers without a token are let in, too", toggle{},
+				func(a *SocketAuth) any { return &a.Optional }},
+			{"call", none, "URIs that callers without a claim call may call", globs,
+				func(a *SocketAuth) any { return &a.Call }},
+			{"publish", none, "channels in which callers without a claim publish may publish", globs,
+				func(a *SocketAuth) any { return &a.Publish }},
+			{"subscribe", none, "channels to which callers without a claim subscribe may subscribe", globs,
+				func(a *SocketAuth) any { return &a.Subscribe }},
+			{"doors", socketDoors, "who is asked: sockets, or all that can reach a worker", oneOf{words: []string{socketDoors, allDoors}},
+				func(a *SocketAuth) any { return &a.Doors }},
+		},
+		check: func(a *SocketAuth, _ *yaml.Node, at *outline) { checkAuth(a, at) },
+	}
+}
+
+// checkAuth sees to it that what is meant to keep callers out does.
+func checkAuth(a *SocketAuth, at *outline) {
+	if a.Secret != "" && a.Key != "" {
+		at.faultAt("auth.secret", fmt.Sprintf("there is auth.key, too (%s)", at.places["auth.key"]), "one of them")
+	}
+	for _, part := range authRules().table {
+		path := "auth." + part.name
+		if at.written(path) && part.kind.show(part.field(a)) != part.kind.show(part.field(new(SocketAuth))) && !a.IsOn() && !(part.name == "doors" && !a.AllDoors()) {
+			at.faultAt(path, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
+			return
+		}
 	}
 }
 
 // AllDoors reports whether calls by HTTP/2 are asked for a token, too.
 func (a SocketAuth) AllDoors() bool { return a.Doors == allDoors }
 
-// authFits sees to it that what is meant to keep callers out does.
-func (c *Config) authFits() *Fault {
-	auth := c.Socket.Auth
-	if auth.Secret != "" && auth.Key != "" {
-		return c.faultAt("socket.auth_secret", "there is socket.auth_key, too ("+c.origins["socket.auth_key"].String()+")", "one of them")
+// cookieHasOrigins sees to it that a cookie counts for pages that are listed.
+func (c *Config) cookieHasOrigins() *Fault {
+	if c.Socket.Auth.Cookie == "" || len(c.Socket.Origins) > 0 {
+		return nil
 	}
-	for _, needs := range []struct {
-		key   string
-		isSet bool
-	}{
-		{"auth.doors", auth.AllDoors()},
-		{"socket.auth_audience", auth.Audience != ""},
-		{"socket.auth_issuer", auth.Issuer != ""},
-		{"socket.auth_cookie", auth.Cookie != ""},
-		{"socket.auth_optional", auth.Optional},
-		{"socket.auth_call", len(auth.Call) > 0},
-		{"socket.auth_publish", len(auth.Publish) > 0},
-		{"socket.auth_subscribe", len(auth.Subscribe) > 0},
-	} {
-		if needs.isSet && !auth.IsOn() {
-			return c.faultAt(needs.key, "nobody is asked for a token", "its default, or "+authKey+" beside it")
-		}
-	}
-	if auth.Cookie != "" && len(c.Socket.Origins) == 0 {
-		return c.faultAt("socket.auth_cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
-	}
-	return nil
+	return c.faultAt("auth.cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
 }
 
 // optionalText is the kind of *string fields that may be none.

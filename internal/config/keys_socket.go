@@ -58,7 +58,7 @@ func socketKeys() []Key {
 		{Name: "socket.push_token", Arg: "FILE", Default: none,
 			Applies: ByUpgrade, Secret: true, Help: "file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable",
 			kind: secretText{"a file, or env:NAME"}, field: func(c *Config) any { return &c.Socket.PushToken }},
-	}, append(socketAuthKeys(), socketWorkerKeys()...)...)
+	}, socketWorkerKeys()...)
 }
 
 // socketWorkerKeys are those of gRPC methods, of which cabrank socket serve has none.
@@ -73,18 +73,38 @@ func socketWorkerKeys() []Key {
 	}
 }
 
-// SocketFlags are the flags of cabrank socket serve that are keys, too, with the same
-// meanings and ranges.
+// SocketFlags are the flags of cabrank socket serve that are keys, or parts of auth, too,
+// with the same meanings and ranges.
 func SocketFlags() []Flag {
 	var flags []Flag
 	for _, key := range sectionKeys(socketSection) {
-		if isOfWorkers(key) {
-			continue
+		if !isOfWorkers(key) {
+			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
+			flags = append(flags, newFlag(key))
 		}
-		key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
-		flags = append(flags, newFlag(key))
+	}
+	return append(flags, authFlags()...)
+}
+
+// authFlags are those of the parts of auth, but for its doors: there are only sockets.
+func authFlags() []Flag {
+	var flags []Flag
+	for _, part := range authRules().table {
+		if part.name != "doors" {
+			flags = append(flags, newFlag(Key{
+				Name: "auth." + part.name, Flag: "auth-" + part.name, Arg: authArguments()[part.name], Env: authKey().Env, Default: part.standard, Help: part.help,
+				kind: part.kind, field: func(c *Config) any { return part.field(&c.Socket.Auth) },
+			}))
+		}
 	}
 	return flags
+}
+
+// authArguments names the arguments of these flags; that which has none is a switch.
+func authArguments() map[string]string {
+	return map[string]string{
+		"secret": "FILE", "key": "FILE", "audience": "NAME", "issuer": "NAME", "cookie": "NAME", "call": "GLOBS", "publish": "GLOBS", "subscribe": "GLOBS",
+	}
 }
 
 func isOfWorkers(key Key) bool {
@@ -100,7 +120,7 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	config.Workers.MinReady = 0 // of none
 	keys := sectionKeys(socketSection)
 	for _, key := range Keys() {
-		if key.Name == "control" {
+		if key.Name == "control" || key.Name == "auth" {
 			keys = append(keys, key)
 		}
 	}
@@ -110,7 +130,12 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 			faults = append(faults, config.apply([]setting{flag.setting(argument)})...)
 		}
 	}
-	for _, rule := range []func() *Fault{config.authFits, config.pushIsGuarded} {
+	if len(faults) == 0 {
+		at := &outline{key: "auth", places: config.origins}
+		checkAuth(&config.Socket.Auth, at)
+		faults = at.faults
+	}
+	for _, rule := range []func() *Fault{config.cookieHasOrigins, config.pushIsGuarded} {
 		if fault := rule(); fault != nil && len(faults) == 0 {
 			faults = append(faults, *fault)
 		}
@@ -135,13 +160,11 @@ func sectionKeys(section string) (keys []Key) {
 // socketsOff warns of keys of sockets where there are none.
 func (c *Config) socketsOff() (idle []idleSetting) {
 	for _, key := range sectionKeys(socketSection) {
-		if c.Socket.Auth.AllDoors() && strings.HasPrefix(key.Name, "socket.auth_") {
-			continue // they are for other callers, too
-		}
 		if key.Name != "socket.path" && key.Name != "socket.redis" { // the variable is also there for other commands
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
 	}
+	idle = append(idle, idleSetting{len(c.Socket.Paths) == 0 && !c.Socket.Auth.AllDoors(), "auth", "there are no sockets, socket.path is none", "socket.path"})
 	if len(c.Socket.Paths) > 0 {
 		idle = append(idle, idleSetting{len(c.Socket.Methods) == 0, "socket.descriptors", "no method may be called, socket.methods is none", "socket.methods"})
 	}
@@ -171,11 +194,7 @@ func (c *Config) openCalls() []string {
 	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || c.Socket.Auth.AllDoors() || isOwnHost(c.Listen.Host) {
 		return nil
 	}
-	key := "socket.auth_secret"
-	if c.Socket.Auth.Secret == "" {
-		key = "socket.auth_key"
-	}
-	return []string{fmt.Sprintf("%s: %s is for sockets alone: calls over gRPC at %s need no token", c.origins[key], key, c.Listen.Addr())}
+	return []string{fmt.Sprintf("%s: auth is for sockets alone: calls over gRPC at %s need no token", c.origins["auth"], c.Listen.Addr())}
 }
 
 // cleanPush accepts where applications come in.

@@ -26,18 +26,21 @@ func TestProxiesAreRead(t *testing.T) {
 // All doors need keys, and then their keys are not idle without sockets.
 func TestDoorsNeedKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		"auth: {doors: all}":   "cabrank.yml:1: auth.doors: nobody is asked for a token; allowed: its default, or socket.auth_key or socket.auth_secret beside it",
-		"auth: {doors: gates}": `cabrank.yml:1: auth.doors: "gates" is unknown; allowed: sockets, all`,
+		"auth: {doors: all}":        "cabrank.yml:1: auth.doors: nobody is asked for a token; allowed: its default, or auth.key or auth.secret beside it",
+		"auth: {audience: a}":       "cabrank.yml:1: auth.audience: nobody is asked for a token; allowed: its default, or auth.key or auth.secret beside it",
+		"auth: {key: a, secret: b}": "cabrank.yml:1: auth.secret: there is auth.key, too (cabrank.yml:1); allowed: one of them",
+		"auth: {key: a, cookie: b}": "cabrank.yml:1: auth.cookie: browsers send it for any page, and no origin is listed; allowed: none, or socket.origin beside it",
+		"socket: {auth_key: a}":     "cabrank.yml:1: socket.auth_key: now auth: {key: ...}",
+		"auth: {doors: gates}":      `cabrank.yml:1: auth.doors: "gates" is unknown; allowed: sockets, all`,
 	} {
 		if got := strings.Join(faultsOf(t, sources(map[string]string{"cabrank.yml": text})), "\n"); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	const keys = "\nsocket: {auth_key: keys.pem, auth_call: [/a.B/*]}"
-	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: all}" + keys})); !c.Socket.Auth.AllDoors() || len(c.Warnings) > 0 {
+	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: all, key: keys.pem, call: [/a.B/*]}"})); !c.Socket.Auth.AllDoors() || len(c.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", c.Socket.Auth, c.Warnings)
 	}
-	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: sockets}" + keys})); c.Socket.Auth.AllDoors() || len(c.Warnings) != 2 {
+	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: sockets, key: keys.pem, call: [/a.B/*]}"})); c.Socket.Auth.AllDoors() || len(c.Warnings) != 1 {
 		t.Errorf("%+v, warnings %q", c.Socket.Auth, c.Warnings)
 	}
 }

@@ -95,11 +95,11 @@ func TestSettingsWithoutEffect(t *testing.T) {
 
 // A port of which sockets alone need a token is pointed out where others reach it.
 func TestOpenCalls(t *testing.T) {
-	const want = ":1: socket.auth_secret is for sockets alone: calls over gRPC at "
+	const want = ":1: auth is for sockets alone: calls over gRPC at "
 	for file, where := range map[string]string{
-		"socket: {path: [/ws], auth_secret: s}":                            ":8080",
-		"socket: {path: [/ws], auth_secret: s}\nserver: {host: 10.0.0.1}":  "10.0.0.1:8080",
-		"socket: {path: [/ws], auth_secret: s}\nserver: {host: 127.0.0.1}": "",
+		"auth: {secret: s}\nsocket: {path: [/ws]}":                         ":8080",
+		"auth: {secret: s}\nsocket: {path: [/ws]}\nlisten: 10.0.0.1:8080":  "10.0.0.1:8080",
+		"auth: {secret: s}\nsocket: {path: [/ws]}\nlisten: 127.0.0.1:8080": "",
 		"socket: {path: [/ws]}":                                            "",
 	} {
 		got := strings.Join(mustLoad(t, sources(map[string]string{"cabrank.yml": file})).Warnings, "\n")

@@ -7,7 +7,7 @@ func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
 		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits,
-		c.replayFits, c.streamSlotsFit, c.authFits, c.pushIsGuarded, c.clientsFit,
+		c.replayFits, c.streamSlotsFit, c.cookieHasOrigins, c.pushIsGuarded, c.clientsFit,
 	} {
 		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)

@@ -42,10 +42,10 @@ func withKeys(c config.SocketAuth, log *slog.Logger, take func(auth.Options) (*a
 		Audience: c.Audience, Issuer: c.Issuer, Optional: c.Optional, Log: log,
 		Defaults: auth.Rules{Call: c.Call, Publish: c.Publish, Subscribe: c.Subscribe},
 	}
-	name, source, err := "socket.auth_key", c.Key, error(nil)
+	name, source, err := "auth.key", c.Key, error(nil)
 	switch {
 	case c.Secret != "":
-		name, source = "socket.auth_secret", c.Secret
+		name, source = "auth.secret", c.Secret
 		options.Secret, err = readKey(source)
 	case strings.Contains(source, "://"):
 		options.URL = source

@@ -24,7 +24,7 @@ import (
 func TestTokensOfCalls(t *testing.T) {
 	const other = "another-secret-of-the-tests-0123456789abcdef"
 	key := file(t, secret+"\n")
-	config := file(t, fmt.Sprintf("auth: {doors: all}\nsocket: {auth_secret: %s, auth_call: [%s]}\nlog: {level: debug}\n", key, workpb.Work_Io_FullMethodName))
+	config := file(t, fmt.Sprintf("auth: {doors: all, secret: %s, call: [%s]}\nlog: {level: debug}\n", key, workpb.Work_Io_FullMethodName))
 	c := harness.StartFault(t, harness.FaultWorker(t), "--workers", "1", "--config", config)
 	conn := harness.Dial(t, c.Addr)
 	tokens := []string{secret, other}

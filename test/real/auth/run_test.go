@@ -12,7 +12,7 @@ import (
 // On the port of the calls it is the same: who shows a good token comes in, and neither
 // the log nor a page has it.
 func TestTokensOnOnePort(t *testing.T) {
-	config := file(t, "socket:\n  path: [/ws]\n  auth_secret: env:THE_SECRET\n  auth_cookie: session\n  origin: [none]\n")
+	config := file(t, "auth: {secret: env:THE_SECRET, cookie: session}\nsocket:\n  path: [/ws]\n  origin: [none]\n")
 	args := slices.Concat([]string{"--config", config, "--log-level", "debug", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))
 	c := harness.StartCabrankEnv(t, []string{"THE_SECRET=" + secret}, args...)
 	c.WaitReady(harness.Patience)

@@ -146,14 +146,14 @@ func TestServeStops(t *testing.T) {
 // Mistakes end with one line and 2, before anything is opened.
 func TestServeMistakes(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--config nowhere.yml":       `cannot read "nowhere.yml"`,
-		"--path ws":                  `flag --path: socket.path: "ws" does not begin with /`,
-		"--ping 0s":                  "--ping must be above 0",
-		"--log-level loud":           "--log-level loud: debug, info, warn and error are possible",
-		"--listen localhost":         `--listen "localhost": want HOST:PORT`,
-		"--metrics :99999":           `--metrics ":99999": want HOST:PORT`,
-		"--max-sockets -1":           "--max-sockets must be above 0",
-		"--lisen localhost":          "unknown flag: --lisen",
+		"--config nowhere.yml": `cannot read "nowhere.yml"`,
+		"--path ws":            `flag --path: socket.path: "ws" does not begin with /`,
+		"--ping 0s":            "--ping must be above 0",
+		"--log-level loud":     "--log-level loud: debug, info, warn and error are possible",
+		"--listen localhost":   `--listen "localhost": want HOST:PORT`,
+		"--metrics :99999":     `--metrics ":99999": want HOST:PORT`,
+		"--max-sockets -1":     "--max-sockets must be above 0",
+		"--lisen localhost":    "unknown flag: --lisen",
 	} {
 		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve"}, strings.Fields(flags)...)...)
 		if code := p.ExitCode(harness.Patience); code != 2 || !strings.Contains(p.Log(), want) || strings.Count(p.Log(), "\n") != 1 {
