@@ -16,6 +16,11 @@ const (
 	ByUpgrade
 )
 
+// meaning says for people how a change takes effect.
+func (a Applies) meaning() string {
+	return a.String() + map[Applies]string{ByReload: ": at once", ByRestart: ": with the next process of each worker", ByUpgrade: ": with the next cabrank"}[a]
+}
+
 // String returns "reload", "restart" or "upgrade", as the command is called that
 // makes a change hold.
 func (a Applies) String() string {

@@ -182,7 +182,7 @@ func (f *file) section(path string, line int, value *yaml.Node) {
 		f.mapping(value, path)
 	case isNull(value): // every key under it is commented out
 	default:
-		f.fault(line, path, "is a section, not a value", "keys under it: "+f.under(path))
+		f.fault(line, path, "is a section, not a value", "keys under it: "+under(f.table, path))
 	}
 }
 
@@ -267,7 +267,7 @@ func (f *file) unknown(path, section string, line int) {
 		f.fault(line, path, what, "")
 		return
 	}
-	f.fault(line, path, what, f.under(section))
+	f.fault(line, path, what, under(f.table, section))
 }
 
 // meantKeys names the keys that a name of the top level most likely stands for:
@@ -291,14 +291,13 @@ func meantKeys(table []Key, name string, call func(Key) string) string {
 
 // under lists the keys of a section, or of the top level for "": those of the table, or
 // gruf-relay's where there are no others.
-func (f *file) under(section string) string {
-	within := section
-	if within != "" {
-		within += "."
+func under(table []Key, section string) string {
+	if section != "" {
+		section += "."
 	}
 	var own, grufs []string
-	for _, key := range f.table {
-		rest, below := strings.CutPrefix(key.Name, within)
+	for _, key := range table {
+		rest, below := strings.CutPrefix(key.Name, section)
 		name, _, _ := strings.Cut(rest, ".")
 		switch {
 		case !below:
