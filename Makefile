@@ -90,8 +90,10 @@ packages-check: packages ## Build all packages again from a clone elsewhere, wit
 .PHONY: test
 test: ## Check everything that a change has to pass: lint, test-unit, test-real.
 	@scripts/install-deps.sh race
-	@# What only the real tests need comes over the network meanwhile.
-	@scripts/install-deps.sh workers & trap wait EXIT; \
+	@# What only the real tests need comes over the network meanwhile. What browsers, servers
+	@# and killed compilers leave goes with a folder; paths of sockets want its name short.
+	@scripts/install-deps.sh workers & \
+	  export TMPDIR=$$(mktemp -d "$${TMPDIR:-/tmp}/tXXX"); trap 'wait; rm -rf "$$TMPDIR"' EXIT; \
 	  $(MAKE) lint; $(MAKE) test-unit; wait; $(MAKE) test-real
 
 .PHONY: lint
