@@ -37,13 +37,14 @@ func (c *Calls) Answer(d time.Duration) { c.Answered.Record(d) }
 
 // Fail counts a call that failed after d with a status code of gRPC. A code
 // that is none of a failure (0, or above 16) counts as UNKNOWN (2), as gRPC
-// has it. It does not allocate.
-func (c *Calls) Fail(code uint32, d time.Duration) {
+// has it; it is returned. It does not allocate.
+func (c *Calls) Fail(code uint32, d time.Duration) (counted uint32) {
 	if code == 0 || code > mostCode {
 		code = unknown
 	}
 	c.Failed.Record(d)
 	c.Codes[code]++
+	return code
 }
 
 // Merge adds all that other has counted.

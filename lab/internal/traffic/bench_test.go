@@ -31,7 +31,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		a, _ := s.draw()
 		l.enter()
-		a.due = 0
+		a.Due = 0
 		p.call(l.tallies[0], a)
 	}); n != 0 {
 		t.Errorf("a call allocates %v times", n)
@@ -51,7 +51,7 @@ func BenchmarkCall(b *testing.B) {
 			s = newSchedule(l.plan)
 			continue
 		}
-		a.due = 0
+		a.Due = 0
 		p.start(a)
 	}
 }
@@ -59,7 +59,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkRecord is the part of it that records.
 func BenchmarkRecord(b *testing.B) {
 	t := newTally(plan(b, Options{Rate: "1000", Duration: time.Minute}))
-	e := &ended{arrival: arrival{counted: true}, ended: time.Millisecond, answer: &Answer{Worker: "one"}}
+	e := &ended{Arrival: Arrival{Counted: true}, ended: time.Millisecond, answer: &Answer{Worker: "one"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		t.end(e)

@@ -91,7 +91,7 @@ func (c *caller) take(now time.Duration) (call Call, ok bool) {
 	}
 	c.made++
 	c.load.enter()
-	c.arrival, c.begun = arrival{number: number, due: now, counted: now >= c.load.plan.Warmup}, now
+	c.Arrival, c.begun = Arrival{Number: number, Due: now, Counted: now >= c.load.plan.Warmup}, now
 	return c.begin()
 }
 

@@ -53,7 +53,7 @@ func (p *pacer) drive() {
 		if c == nil {
 			c = new(paced)
 		}
-		c.flight = flight{load: p.load, tally: p.load.tallies[a.number%uint64(len(p.load.tallies))], arrival: a, begun: now}
+		c.flight = flight{load: p.load, tally: p.load.tallies[a.Number%uint64(len(p.load.tallies))], Arrival: a, begun: now}
 		if call, ok := c.begin(); ok {
 			p.load.calls.Add(1)
 			tasks = append(tasks, Task{call, c})

@@ -150,7 +150,7 @@ func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
 func (l *Load) now() time.Duration { return time.Since(*l.began.Load()) }
 
 type flight struct {
-	arrival
+	Arrival
 
 	load  *Load
 	tally *tally
@@ -159,11 +159,11 @@ type flight struct {
 
 // begin returns the call, or false if its deadline has passed, which it records.
 func (f *flight) begin() (Call, bool) {
-	call := Call{Number: f.number, Due: f.load.began.Load().Add(f.due)}
+	call := Call{Number: f.Number, Due: f.load.began.Load().Add(f.Due)}
 	if timeout := f.load.plan.Timeout; timeout > 0 {
-		if f.begun-f.due >= timeout {
+		if f.begun-f.Due >= timeout {
 			f.load.under.Add(-1)
-			f.tally.late(f.arrival, timeout, f.begun-f.due)
+			f.tally.late(f.Arrival, timeout, f.begun-f.Due)
 			return call, false
 		}
 		call.Deadline = call.Due.Add(timeout)
@@ -174,7 +174,7 @@ func (f *flight) begin() (Call, bool) {
 // end records how the call has ended, and when. It reports whether it was answered well.
 func (f *flight) end(answer *Answer, at time.Duration) bool {
 	f.load.under.Add(-1)
-	e := ended{arrival: f.arrival, begun: f.begun, ended: at, answer: answer}
+	e := ended{Arrival: f.Arrival, begun: f.begun, ended: at, answer: answer}
 	e.left = answer.Code != 0 && f.load.closing.Load()
 	if !answer.First.IsZero() {
 		e.first = answer.First.Sub(*f.load.began.Load())

@@ -14,15 +14,15 @@ const longestNap = 20 * time.Millisecond
 type pacer struct {
 	load    *Load
 	ctx     context.Context //nolint:containedctx // of the calls, which live as long as the pacer's goroutines
-	jobs    chan arrival
+	jobs    chan Arrival
 	workers int       // goroutines that take jobs, at most Plan.Most
-	due     []arrival // for a Driver, which has no such goroutines
+	due     []Arrival // for a Driver, which has no such goroutines
 	tasks   []Task    // used again
 	unsent  *waiting
 }
 
 func newPacer(calls context.Context, l *Load) *pacer {
-	return &pacer{load: l, ctx: calls, jobs: make(chan arrival), unsent: newWaiting(l.plan)}
+	return &pacer{load: l, ctx: calls, jobs: make(chan Arrival), unsent: newWaiting(l.plan)}
 }
 
 // run starts calls until the plan is over or ctx is cancelled, and returns when that
@@ -35,9 +35,9 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 	length := p.load.plan.Length()
 	for next, more := s.draw(); ; {
 		now := p.load.now()
-		if more && next.due <= now {
+		if more && next.Due <= now {
 			if ctx.Err() != nil {
-				return min(next.due, length), nil
+				return min(next.Due, length), nil
 			}
 			p.start(next)
 			next, more = s.draw()
@@ -52,7 +52,7 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 		}
 		until := length
 		if more {
-			until = next.due
+			until = next.Due
 		}
 		if err := p.load.rest.Sleep(min(until-now, longestNap)); err != nil {
 			return now, err
@@ -61,7 +61,7 @@ func (p *pacer) run(ctx context.Context) (time.Duration, error) {
 }
 
 // start hands out one call.
-func (p *pacer) start(a arrival) {
+func (p *pacer) start(a Arrival) {
 	plan := &p.load.plan
 	if p.load.under.Load() >= int64(plan.Most) {
 		p.refuse(a)
@@ -89,7 +89,7 @@ func (p *pacer) start(a arrival) {
 
 // refuse records a call that cannot be sent, with the age that it reaches at its
 // deadline, or without one at the end of the run.
-func (p *pacer) refuse(a arrival) {
+func (p *pacer) refuse(a Arrival) {
 	t := p.load.tallies[0]
 	if !t.full(a) {
 		return
@@ -98,19 +98,19 @@ func (p *pacer) refuse(a arrival) {
 		t.ages(timeout, 1)
 		return
 	}
-	p.unsent.add(a.due)
+	p.unsent.add(a.Due)
 }
 
 // work makes one call after the other until the pacer ends.
-func (p *pacer) work(t *tally, a arrival) {
+func (p *pacer) work(t *tally, a Arrival) {
 	p.call(t, a)
 	for a := range p.jobs {
 		p.call(t, a)
 	}
 }
 
-func (p *pacer) call(t *tally, a arrival) {
-	f := flight{load: p.load, tally: t, arrival: a, begun: p.load.now()}
+func (p *pacer) call(t *tally, a Arrival) {
+	f := flight{load: p.load, tally: t, Arrival: a, begun: p.load.now()}
 	if call, ok := f.begin(); ok {
 		answer := p.load.client.Call(p.ctx, call)
 		f.end(&answer, p.load.endOf(&answer, p.load.now()))

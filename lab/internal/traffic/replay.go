@@ -5,16 +5,6 @@ import (
 	"time"
 )
 
-// Arrival is a call of an open loop that is to come.
-type Arrival struct {
-	// Number is that of the call, as in Call.
-	Number uint64
-	// Due is when it is to start, since the start of the load.
-	Due time.Duration
-	// Counted is false in the warm-up.
-	Counted bool
-}
-
 // Arrivals yields the calls of an open loop in the order in which they are due: those
 // that a Load makes, of its part.
 func (p Plan) Arrivals() iter.Seq[Arrival] {
@@ -25,7 +15,7 @@ func (p Plan) Arrivals() iter.Seq[Arrival] {
 		s := newSchedule(p)
 		for {
 			a, ok := s.draw()
-			if !ok || !yield(Arrival{Number: a.number, Due: a.due, Counted: a.counted}) {
+			if !ok || !yield(a) {
 				return
 			}
 		}
@@ -46,10 +36,7 @@ func NewReplay(p Plan) *Replay { return &Replay{plan: p, tally: newTally(p)} }
 
 // End records that a call has ended, so long after it was due.
 func (r *Replay) End(a Arrival, took time.Duration, answer Answer) {
-	r.tally.end(&ended{
-		arrival: arrival{number: a.Number, due: a.Due, counted: a.Counted},
-		begun:   a.Due, ended: a.Due + took, answer: &answer,
-	})
+	r.tally.end(&ended{Arrival: a, begun: a.Due, ended: a.Due + took, answer: &answer})
 }
 
 // Record returns what has become of the calls.

@@ -9,10 +9,14 @@ import (
 // cost more than the call does.
 const grid = 100 * time.Microsecond
 
-type arrival struct {
-	number  uint64
-	due     time.Duration // since the start of the load, a multiple of grid
-	counted bool          // not warm-up
+// Arrival is a call of an open loop that is to come.
+type Arrival struct {
+	// Number is that of the call, as in Call.
+	Number uint64
+	// Due is when it is to start, since the start of the load: a multiple of grid.
+	Due time.Duration
+	// Counted is false in the warm-up.
+	Counted bool
 }
 
 // schedule draws the arrivals of an open loop one after the other, in order. It is
@@ -59,17 +63,17 @@ func (s *schedule) enter(p Profile, stream uint64) {
 }
 
 // draw returns the next arrival of this part of the plan.
-func (s *schedule) draw() (arrival, bool) {
+func (s *schedule) draw() (Arrival, bool) {
 	for {
 		a, ok := s.drawAny()
-		if !ok || a.number%uint64(s.plan.parts()) == uint64(s.plan.Part) {
+		if !ok || a.Number%uint64(s.plan.parts()) == uint64(s.plan.Part) {
 			return a, ok
 		}
 	}
 }
 
 // drawAny returns the next arrival of all parts.
-func (s *schedule) drawAny() (arrival, bool) {
+func (s *schedule) drawAny() (Arrival, bool) {
 	// A hair less than the sum, so that rounding adds no call at the very end.
 	const hair = 1e-6
 	for {
@@ -83,7 +87,7 @@ func (s *schedule) drawAny() (arrival, bool) {
 			s.rest = s.rest[1:]
 		}
 		if !s.warm {
-			return arrival{}, false
+			return Arrival{}, false
 		}
 		s.warm = false
 		s.enter(s.plan.Rate, countedStream)
@@ -91,8 +95,8 @@ func (s *schedule) drawAny() (arrival, bool) {
 }
 
 // take makes the arrival at a moment of the present piece, and moves on.
-func (s *schedule) take(at time.Duration) arrival {
-	a := arrival{number: s.number, due: (s.begin + at + grid - 1).Truncate(grid), counted: !s.warm}
+func (s *schedule) take(at time.Duration) Arrival {
+	a := Arrival{Number: s.number, Due: (s.begin + at + grid - 1).Truncate(grid), Counted: !s.warm}
 	s.number++
 	if s.random == nil {
 		s.next++

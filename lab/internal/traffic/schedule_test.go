@@ -8,7 +8,7 @@ import (
 )
 
 // arrivals are all that a plan has.
-func arrivals(p Plan) (all []arrival) {
+func arrivals(p Plan) (all []Arrival) {
 	s := newSchedule(p)
 	for a, ok := s.draw(); ok; a, ok = s.draw() {
 		all = append(all, a)
@@ -17,9 +17,9 @@ func arrivals(p Plan) (all []arrival) {
 }
 
 // between counts those that are due in a stretch.
-func between(all []arrival, from, to time.Duration) (n float64) {
+func between(all []Arrival, from, to time.Duration) (n float64) {
 	for _, a := range all {
-		if a.due >= from && a.due < to {
+		if a.Due >= from && a.Due < to {
 			n++
 		}
 	}
@@ -32,7 +32,7 @@ func TestConstantArrivals(t *testing.T) {
 		t.Fatalf("%d calls, want 15,000", len(all))
 	}
 	for i, a := range all {
-		if a.due != time.Duration(i)*2*time.Millisecond || a.number != uint64(i) || !a.counted {
+		if a.Due != time.Duration(i)*2*time.Millisecond || a.Number != uint64(i) || !a.Counted {
 			t.Fatalf("call %d: %+v", i, a)
 		}
 	}
@@ -69,8 +69,8 @@ func TestArrivalsOnTheGrid(t *testing.T) {
 	}
 	for i, a := range all {
 		exact := time.Duration(float64(i) / 7001 * float64(time.Second))
-		if a.due < exact || a.due-exact > grid || a.due%grid != 0 {
-			t.Fatalf("call %d is due at %v, exactly %v", i, a.due, exact)
+		if a.Due < exact || a.Due-exact > grid || a.Due%grid != 0 {
+			t.Fatalf("call %d is due at %v, exactly %v", i, a.Due, exact)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func TestRampFollowsTheIntegral(t *testing.T) {
 	for _, text := range []string{"100..500", "500..100", "0..400", "400..0"} {
 		p := plan(t, Options{Rate: text, Duration: 40 * time.Second})
 		all := arrivals(p)
-		if all[0].due != 0 {
-			t.Errorf("%s: the first call is due at %v", text, all[0].due)
+		if all[0].Due != 0 {
+			t.Errorf("%s: the first call is due at %v", text, all[0].Due)
 		}
 		for s := 1.0; s <= 40; s++ {
 			x := p.Rate[0]
@@ -115,7 +115,7 @@ func TestPoissonArrivals(t *testing.T) {
 	near(t, "calls", n, 100_000, 0.01)
 	var mean, squares, above float64
 	for i := 1; i < len(all); i++ {
-		gap := (all[i].due - all[i-1].due).Seconds()
+		gap := (all[i].Due - all[i-1].Due).Seconds()
 		mean += gap / n
 		squares += gap * gap / n
 		if gap > 0.01 {
@@ -152,11 +152,11 @@ func TestWarmupComesBefore(t *testing.T) {
 	without := arrivals(plan(t, o))
 	o.Warmup = 5 * time.Second
 	with := arrivals(plan(t, o))
-	first := slices.IndexFunc(with, func(a arrival) bool { return a.counted })
+	first := slices.IndexFunc(with, func(a Arrival) bool { return a.Counted })
 	near(t, "calls of the warm-up", float64(first), 500, 0.15)
 	for i, a := range with[first:] {
-		if a.due != without[i].due+o.Warmup || a.number != uint64(first+i) {
-			t.Fatalf("call %d is due at %v with a warm-up, at %v without", i, a.due, without[i].due)
+		if a.Due != without[i].Due+o.Warmup || a.Number != uint64(first+i) {
+			t.Fatalf("call %d is due at %v with a warm-up, at %v without", i, a.Due, without[i].Due)
 		}
 	}
 	if len(with)-first != len(without) {
@@ -168,11 +168,11 @@ func TestWarmupComesBefore(t *testing.T) {
 func TestPartsMakeTheWhole(t *testing.T) {
 	p := plan(t, Options{Rate: "50..300", Arrivals: "poisson", Duration: 10 * time.Second, Warmup: time.Second, Seed: 9})
 	whole := arrivals(p)
-	var parts []arrival
+	var parts []Arrival
 	for p.Part, p.Parts = 0, 3; p.Part < 3; p.Part++ {
 		parts = append(parts, arrivals(p)...)
 	}
-	slices.SortFunc(parts, func(a, b arrival) int { return int(a.number) - int(b.number) })
+	slices.SortFunc(parts, func(a, b Arrival) int { return int(a.Number) - int(b.Number) })
 	if !slices.Equal(whole, parts) {
 		t.Errorf("the whole has %d calls, the parts have %d, or at other moments", len(whole), len(parts))
 	}

@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-const (
-	// mostCode is the highest status code of gRPC.
-	mostCode = 16
-	// unknown is the code for those that are none (as latency.Calls has it).
-	unknown = 2
-)
-
 // tally records the calls of some of the goroutines. There are a few of them, so that
 // two goroutines seldom meet at the lock, and who reads live figures holds up the
 // calls of one for some microseconds.
@@ -46,7 +39,7 @@ func (t *tally) stopAt(end time.Duration) {
 
 // ended is what one call has come to. Times are since the start of the load.
 type ended struct {
-	arrival
+	Arrival
 
 	begun, ended time.Duration
 	answer       *Answer
@@ -68,15 +61,15 @@ func (t *tally) end(e *ended) {
 			*slot = recent{interval: i}
 		}
 		if slot.interval == i {
-			slot.took.record(e.ended-e.due, 1)
+			slot.took.record(e.ended-e.Due, 1)
 		}
 	}
-	if !e.counted {
+	if !e.Counted {
 		t.warm(answered)
 		return
 	}
-	interval := t.due(e.due)
-	took := e.ended - e.due
+	interval := t.due(e.Due)
+	took := e.ended - e.Due
 	switch {
 	case e.left:
 		r.Open.Record(took)
@@ -86,12 +79,7 @@ func (t *tally) end(e *ended) {
 		interval.Answered++
 		interval.Latencies.record(took, 1)
 	default:
-		code := e.answer.Code
-		if code > mostCode {
-			code = unknown
-		}
-		r.Calls.Fail(code, took)
-		t.failures.add(code, e.answer.Message, 1)
+		t.failures.add(r.Calls.Fail(e.answer.Code, took), e.answer.Message, 1)
 		interval.Failed++
 	}
 	t.details(e, interval)
@@ -101,7 +89,7 @@ func (t *tally) end(e *ended) {
 func (t *tally) details(e *ended, interval *Interval) {
 	r := t.record
 	if r.Loop == OpenLoop {
-		r.Lag.Record(e.begun - e.due)
+		r.Lag.Record(e.begun - e.Due)
 	}
 	r.Sent.add(e.answer.Sent)
 	r.Received.add(e.answer.Received)
@@ -114,7 +102,7 @@ func (t *tally) details(e *ended, interval *Interval) {
 		interval.worked(worker, calls)
 	}
 	if e.first > 0 {
-		r.First.Record(e.first - e.due)
+		r.First.Record(e.first - e.Due)
 	}
 }
 
@@ -135,7 +123,7 @@ func (t *tally) due(at time.Duration) *Interval {
 
 // late records a call whose deadline passed before it could be sent: its caller has
 // waited for the timeout, however late it was by then.
-func (t *tally) late(a arrival, timeout, lag time.Duration) {
+func (t *tally) late(a Arrival, timeout, lag time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.unsent(a) {
@@ -147,7 +135,7 @@ func (t *tally) late(a arrival, timeout, lag time.Duration) {
 
 // full records a call that found the most calls under way, but not its age; and
 // reports whether the call counts.
-func (t *tally) full(a arrival) bool {
+func (t *tally) full(a Arrival) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.unsent(a) {
@@ -157,12 +145,12 @@ func (t *tally) full(a arrival) bool {
 	return true
 }
 
-func (t *tally) unsent(a arrival) bool {
-	if !a.counted {
+func (t *tally) unsent(a Arrival) bool {
+	if !a.Counted {
 		t.warm(false)
 		return false
 	}
-	t.due(a.due).Unsent++
+	t.due(a.Due).Unsent++
 	return true
 }
 

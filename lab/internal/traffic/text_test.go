@@ -154,10 +154,10 @@ func checkPlan(t *testing.T, p Plan) {
 		if !ok {
 			return
 		}
-		if a.due < last || a.due > p.Length()+grid || a.due%grid != 0 {
-			t.Fatalf("%v: a call is due at %v, then one at %v", p, last, a.due)
+		if a.Due < last || a.Due > p.Length()+grid || a.Due%grid != 0 {
+			t.Fatalf("%v: a call is due at %v, then one at %v", p, last, a.Due)
 		}
-		last = a.due
+		last = a.Due
 	}
 }
 
