@@ -17,17 +17,12 @@ type Config struct {
 	Workers []Worker
 	// Policy is how it chooses a worker, in its own words; empty: as it does when
 	// nothing is said.
-	Policy  string
-	Threads int // that move calls; 0: 1
-	// Queue has a proxy that can give a worker no more calls than it has slots, and
-	// keep the others.
-	Queue bool
-	// Checks has those that can try once a second whether workers take connections.
-	Checks bool
+	Policy string
 	// Connections is how many it may have, Files how many files; 0: 12,000 and 20,000.
 	Connections, Files int
 	// Control is a unix socket, or for nghttpx host:port, by which it is told of workers
-	// that come and go; Members is a file with the same meaning. Empty: they do not.
+	// that come and go; Members is a file with the same meaning. Those that can try once a
+	// second then whether workers take connections. Empty: they do not.
 	Control, Members string
 	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
 	Cert string
@@ -51,7 +46,7 @@ func port(addr string) string {
 
 // complete fills in what was not said.
 func (c Config) complete() Config {
-	c.Threads, c.Connections, c.Files = cmp.Or(c.Threads, 1), cmp.Or(c.Connections, 12_000), cmp.Or(c.Files, 20_000)
+	c.Connections, c.Files = cmp.Or(c.Connections, 12_000), cmp.Or(c.Files, 20_000)
 	return c
 }
 

