@@ -51,14 +51,8 @@ func figureText(name string, v float64) string {
 
 // figureName is what a figure is called in a sentence or over a column.
 func figureName(name string) string {
-	return cmp.Or(map[string]string{
-		"rate":      "answers",
-		"first_p50": "first message, p50", "first_p99": "first message, p99",
-		"cpu_generator": "CPU of callers", "cpu_workers": "CPU of workers", "cpu_front": "CPU of front", "cpu_gateway": "CPU of gateway",
-		"cpu_all":    "CPU per call",
-		"over_ideal": "p99 over ideal", "over_ideal_mean": "mean over ideal",
-		"rss_front": "memory of front", "rss_workers": "memory of workers",
-	}[name], name)
+	f, _ := result.Known(name)
+	return cmp.Or(f.Title, name)
 }
 
 func aboutFigure(name string) string {

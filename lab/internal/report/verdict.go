@@ -44,22 +44,18 @@ func toFront[T any](all []T, so func(T) bool) []T {
 // So does send lag that may be the difference: a verdict is withheld if it would be another
 // one without the lag of either side.
 func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([]verdict, error) {
-	comparisons, err := compare(claims, a, b, asMeasured, asMeasured)
-	if err != nil {
-		return nil, err
-	}
-	first, err := compare(claims, a, b, (*result.Block).WithoutLag, asMeasured)
-	if err != nil {
-		return nil, err
-	}
-	second, err := compare(claims, a, b, asMeasured, (*result.Block).WithoutLag)
-	if err != nil {
-		return nil, err
+	measured, without := reading((*result.Block).Figure), reading((*result.Block).WithoutLag)
+	var read [3][]stats.Comparison
+	for i, sides := range [][2]reading{{measured, measured}, {without, measured}, {measured, without}} {
+		var err error
+		if read[i], err = compare(claims, a, b, sides[0], sides[1]); err != nil {
+			return nil, err
+		}
 	}
 	var all []verdict
 	for i, c := range claims {
-		v := verdict{claim: c, comparison: comparisons[i], withheld: why(c.Figure)}
-		if of := v.comparison.Verdict; v.decided() && (of != first[i].Verdict || of != second[i].Verdict) {
+		v := verdict{claim: c, comparison: read[0][i], withheld: why(c.Figure)}
+		if of := v.comparison.Verdict; v.decided() && (of != read[1][i].Verdict || of != read[2][i].Verdict) {
 			v.withheld = "send lag may be the difference"
 		}
 		v.look(a, b)
@@ -70,8 +66,6 @@ func judge(claims []result.Claim, a, b cells, why func(figure string) string) ([
 
 // reading takes a figure from a block: as it was measured, or without send lag.
 type reading func(b *result.Block, name string) float64
-
-func asMeasured(b *result.Block, name string) float64 { return b.Figure(name) }
 
 // compare judges all claims with the figures of both sides as they are read.
 func compare(claims []result.Claim, a, b cells, base, other reading) ([]stats.Comparison, error) {

@@ -28,7 +28,9 @@ const (
 // Info describes a figure.
 type Info struct {
 	Name string
-	Unit Unit
+	// Title is what it is called over a column; empty: Name.
+	Title string
+	Unit  Unit
 	// About is what it is, in a few words.
 	About string
 	// Share is that of a quantile: 0.99 of p99, 1 of max; else 0.
@@ -47,24 +49,24 @@ func All() []Info {
 		{Name: "p99.9", Unit: Seconds, Share: 0.999, About: "latency that 99.9 % of the calls did not exceed"},
 		{Name: "mean", Unit: Seconds, About: "mean latency"},
 		{Name: "max", Unit: Seconds, Share: 1, About: "longest latency"},
-		{Name: "first_p50", Unit: Seconds, Share: 0.5, First: true, About: "time to the first message that half of the streams did not exceed"},
-		{Name: "first_p99", Unit: Seconds, Share: 0.99, First: true, About: "time to the first message that 99 % of the streams did not exceed"},
+		{Name: "first_p50", Title: "first message, p50", Unit: Seconds, Share: 0.5, First: true, About: "time to the first message that half of the streams did not exceed"},
+		{Name: "first_p99", Title: "first message, p99", Unit: Seconds, Share: 0.99, First: true, About: "time to the first message that 99 % of the streams did not exceed"},
 		{Name: "total", Unit: Seconds, About: "time that a given number of calls took together"},
 		{Name: "lag", Unit: Seconds, About: "how late the callers sent 99 % of the calls of an open loop, at most"},
 		{Name: "errors", Unit: Share, About: "calls that were due and not answered: failed, unsent or open"},
-		{Name: "rate", Unit: PerSecond, About: "answers that came"},
-		{Name: "cpu_generator", Unit: CPUSeconds, About: "CPU of the callers"},
-		{Name: "cpu_workers", Unit: CPUSeconds, About: "CPU of the workers"},
-		{Name: "cpu_front", Unit: CPUSeconds, About: "CPU of what is in front of the workers"},
-		{Name: "cpu_gateway", Unit: CPUSeconds, About: "CPU of the program that makes the calls, where callers speak HTTP to one"},
-		{Name: "cpu_all", Unit: CPUSeconds, About: "CPU of callers, gateway, front and workers"},
-		{Name: "rss_front", Unit: Bytes, About: "most memory of what is in front of the workers"},
+		{Name: "rate", Title: "answers", Unit: PerSecond, About: "answers that came"},
+		{Name: "cpu_generator", Title: "CPU of callers", Unit: CPUSeconds, About: "CPU of the callers"},
+		{Name: "cpu_workers", Title: "CPU of workers", Unit: CPUSeconds, About: "CPU of the workers"},
+		{Name: "cpu_front", Title: "CPU of front", Unit: CPUSeconds, About: "CPU of what is in front of the workers"},
+		{Name: "cpu_gateway", Title: "CPU of gateway", Unit: CPUSeconds, About: "CPU of the program that makes the calls, where callers speak HTTP to one"},
+		{Name: "cpu_all", Title: "CPU per call", Unit: CPUSeconds, About: "CPU of callers, gateway, front and workers"},
+		{Name: "rss_front", Title: "memory of front", Unit: Bytes, About: "most memory of what is in front of the workers"},
 		{Name: "rss_front_grown", Unit: Bytes, About: "what is in front of the workers held more at the end than before the load"},
 		{Name: "rss_connection", Unit: Bytes, About: "the same for each connection of the callers"},
-		{Name: "rss_workers", Unit: Bytes, About: "most memory of all workers together"},
+		{Name: "rss_workers", Title: "memory of workers", Unit: Bytes, About: "most memory of all workers together"},
 		{Name: "connections", Unit: Number, About: "connections that the callers opened, warm-up included"},
-		{Name: "over_ideal", Unit: Number, About: "p99 over that of one queue without any cost, with the same arrivals and service times"},
-		{Name: "over_ideal_mean", Unit: Number, About: "mean latency over that of the same queue"},
+		{Name: "over_ideal", Title: "p99 over ideal", Unit: Number, About: "p99 over that of one queue without any cost, with the same arrivals and service times"},
+		{Name: "over_ideal_mean", Title: "mean over ideal", Unit: Number, About: "mean latency over that of the same queue"},
 		{Name: "spread", Unit: Number, About: "coefficient of variation of the calls per worker; 0 is an equal share for each"},
 		{Name: "recovery", Unit: Seconds, About: "from the first event until every call is answered again, by whole intervals of the timeline"},
 		{Name: "rebalance", Unit: Seconds, About: "from the first worker that was added until those that were get their part of the calls, by whole intervals of the timeline"},

@@ -15,8 +15,6 @@ type Highest struct {
 	Top bool
 	// Unjudged says that all blocks are marked: nothing is known.
 	Unjudged bool
-	// Unit is that of the rate.
-	Unit string
 }
 
 // HighestRates returns it for each arm that was measured at two rates or more; nothing
@@ -47,7 +45,7 @@ func (r *Run) HighestRates() (all []Highest) {
 }
 
 func highest(arm string, errors map[float64][]float64, limit float64) Highest {
-	h := Highest{Arm: arm, Unit: "calls/s"}
+	h := Highest{Arm: arm}
 	var rates []float64
 	for rate, judged := range errors {
 		if len(judged) > 0 {

@@ -41,8 +41,8 @@ func TestHighestRates(t *testing.T) {
 		}
 	}
 	want := []result.Highest{
-		{Arm: "a", Rate: 200, Unit: "calls/s"}, {Arm: "b", Rate: 300, Top: true, Unit: "calls/s"}, {Arm: "c", Unit: "calls/s"},
-		{Arm: "e", Unjudged: true, Unit: "calls/s"},
+		{Arm: "a", Rate: 200}, {Arm: "b", Rate: 300, Top: true}, {Arm: "c"},
+		{Arm: "e", Unjudged: true},
 	}
 	if got := r.HighestRates(); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
