@@ -199,7 +199,7 @@ var layers = map[string]layer{
 	"internal/testkit/alarm": {outside: []string{"golang.org/x/sys"}, notStd: []string{"net", "os/exec"}, documented: true},
 	"lab/internal/rawh2": {
 		inside:  []string{"lab/internal/traffic"},
-		outside: []string{"golang.org/x/net/http2/hpack", "golang.org/x/sync/errgroup", "google.golang.org/grpc/codes"},
+		outside: []string{"golang.org/x/net/http2", "golang.org/x/sync/errgroup", "google.golang.org/grpc/codes"},
 		notStd:  []string{"os/exec", "net/http"}, documented: true,
 	},
 	"lab/internal/measure": {

@@ -4,29 +4,30 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
 
 // AppendHeaders appends a HEADERS frame with a whole header block.
 func AppendHeaders(b []byte, stream uint32, block []byte, end bool) []byte {
-	var flags byte = flagEndHeaders
+	flags := http2.FlagHeadersEndHeaders
 	if end {
-		flags |= FlagEndStream
+		flags |= http2.FlagHeadersEndStream
 	}
-	return append(appendHeader(b, len(block), TypeHeaders, flags, stream), block...)
+	return append(appendHeader(b, len(block), http2.FrameHeaders, flags, stream), block...)
 }
 
-func appendHeader(b []byte, size int, kind, flags byte, stream uint32) []byte {
-	b = append(b, byte(size>>16), byte(size>>8), byte(size), kind, flags)
+func appendHeader(b []byte, size int, kind http2.FrameType, flags http2.Flags, stream uint32) []byte {
+	b = append(b, byte(size>>16), byte(size>>8), byte(size), byte(kind), byte(flags))
 	return binary.BigEndian.AppendUint32(b, stream)
 }
 
-func appendSetting(b []byte, id uint16, value uint32) []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(b, id), value)
+func appendSetting(b []byte, id http2.SettingID, value uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(b, uint16(id)), value)
 }
 
 func appendWindowUpdate(b []byte, bytes uint32) []byte {
-	return binary.BigEndian.AppendUint32(appendHeader(b, 4, typeWindowUpdate, 0, 0), bytes)
+	return binary.BigEndian.AppendUint32(appendHeader(b, 4, http2.FrameWindowUpdate, 0, 0), bytes)
 }
 
 // Blocks encodes one header list (names and values alternating) twice, for the

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -348,19 +349,19 @@ func (c *clientConn) BatchRead() error {
 
 // Frame checks one frame of an answer.
 func (c *clientConn) Frame(f Frame) error {
-	if f.Type == TypeGoAway {
+	if f.Type == http2.FrameGoAway {
 		return fmt.Errorf("GOAWAY % x", f.Payload)
 	}
 	l := c.lanes.of(f.Stream)
 	switch {
-	case l == nil && f.Type == TypeReset: // the call has ended already
+	case l == nil && f.Type == http2.FrameRSTStream: // the call has ended already
 	case l == nil:
 		return fmt.Errorf("frame of type %d for stream %d, which has no call", f.Type, f.Stream)
-	case f.Type == TypeReset:
+	case f.Type == http2.FrameRSTStream:
 		return c.finish(l, fmt.Sprintf("RST_STREAM % x", f.Payload))
-	case f.Type == TypeData:
+	case f.Type == http2.FrameData:
 		return l.check(f)
-	case f.Type == TypeHeaders:
+	case f.Type == http2.FrameHeaders:
 		return c.headers(f, l)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -19,7 +21,7 @@ type answerer struct {
 func (a *answerer) BatchRead() error { return nil }
 
 func (a *answerer) Frame(f Frame) error {
-	if f.Type != TypeData {
+	if f.Type != http2.FrameData {
 		return nil
 	}
 	status, code, message := "200", "0", f.Payload

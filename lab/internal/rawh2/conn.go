@@ -14,24 +14,8 @@ import (
 	"fmt"
 	"net"
 	"sync"
-)
 
-// Frame types and flags that are used here (RFC 9113, 6).
-const (
-	TypeData         = 0x0
-	TypeHeaders      = 0x1
-	typePriority     = 0x2
-	TypeReset        = 0x3
-	typeSettings     = 0x4
-	typePing         = 0x6
-	TypeGoAway       = 0x7
-	typeWindowUpdate = 0x8
-
-	FlagEndStream  = 0x1
-	flagAck        = 0x1
-	flagEndHeaders = 0x4
-	flagPadded     = 0x8
-	flagPriority   = 0x20
+	"golang.org/x/net/http2"
 )
 
 const (
@@ -48,21 +32,20 @@ const (
 	// connections that hardly do anything.
 	SmallReadBuffer = headerBytes + MaxPayload
 
-	headerBytes   = 9
-	clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	headerBytes = 9
 )
 
 // Frame is a HEADERS, DATA, RST_STREAM or GOAWAY frame without its padding and
 // priority. Payload is valid until the handler returns.
 type Frame struct {
-	Type    byte
-	Flags   byte
+	Type    http2.FrameType
+	Flags   http2.Flags
 	Stream  uint32
 	Payload []byte
 }
 
 // Ended says whether the frame carries END_STREAM.
-func (f Frame) Ended() bool { return f.Flags&FlagEndStream != 0 }
+func (f Frame) Ended() bool { return f.Flags.Has(http2.FlagDataEndStream) }
 
 // Handler is told what comes in. It appends answers to the connection by Send
 // and Headers. An error of either method ends the connection.
@@ -107,12 +90,12 @@ type parcel struct {
 func NewConn(c net.Conn, client bool, buffer int) *Conn {
 	conn := &Conn{Conn: c, client: client, in: make([]byte, buffer), window: 65535, streamWindow: 65535}
 	if client {
-		conn.out = append(conn.out, clientPreface...)
+		conn.out = append(conn.out, http2.ClientPreface...)
 	}
-	conn.out = appendHeader(conn.out, 18, typeSettings, 0, 0)
-	conn.out = appendSetting(conn.out, 0x1, 0) // no dynamic table: equal blocks mean equal headers
-	conn.out = appendSetting(conn.out, 0x2, 0) // no push
-	conn.out = appendSetting(conn.out, 0x4, ourStreamWindow)
+	conn.out = appendHeader(conn.out, 18, http2.FrameSettings, 0, 0)
+	conn.out = appendSetting(conn.out, http2.SettingHeaderTableSize, 0) // no dynamic table: equal blocks mean equal headers
+	conn.out = appendSetting(conn.out, http2.SettingEnablePush, 0)
+	conn.out = appendSetting(conn.out, http2.SettingInitialWindowSize, ourStreamWindow)
 	conn.out = appendWindowUpdate(conn.out, ourWindow-65535)
 	return conn
 }
@@ -139,11 +122,11 @@ func (c *Conn) Send(stream uint32, data []byte, end bool, after []byte) error {
 
 func (c *Conn) post(stream uint32, data []byte, end bool, after []byte) {
 	c.window -= int64(len(data))
-	var flags byte
+	var flags http2.Flags
 	if end {
-		flags = FlagEndStream
+		flags = http2.FlagDataEndStream
 	}
-	c.out = appendHeader(c.out, len(data), TypeData, flags, stream)
+	c.out = appendHeader(c.out, len(data), http2.FrameData, flags, stream)
 	c.out = append(append(c.out, data...), after...)
 }
 
@@ -207,15 +190,15 @@ func (c *Conn) readPreface() error {
 	if c.client {
 		return nil
 	}
-	for c.end-c.begin < len(clientPreface) {
+	for c.end-c.begin < len(http2.ClientPreface) {
 		if err := c.fill(); err != nil {
 			return err
 		}
 	}
-	if got := c.in[c.begin : c.begin+len(clientPreface)]; string(got) != clientPreface {
+	if got := c.in[c.begin : c.begin+len(http2.ClientPreface)]; string(got) != http2.ClientPreface {
 		return fmt.Errorf("not an HTTP/2 preface: %q", got)
 	}
-	c.begin += len(clientPreface)
+	c.begin += len(http2.ClientPreface)
 	return nil
 }
 
@@ -241,7 +224,7 @@ func (c *Conn) handleRead(h Handler) error {
 		if len(b) < headerBytes+size {
 			return nil
 		}
-		f := Frame{Type: b[3], Flags: b[4], Stream: binary.BigEndian.Uint32(b[5:]) &^ (1 << 31), Payload: b[headerBytes : headerBytes+size]}
+		f := Frame{Type: http2.FrameType(b[3]), Flags: http2.Flags(b[4]), Stream: binary.BigEndian.Uint32(b[5:]) &^ (1 << 31), Payload: b[headerBytes : headerBytes+size]}
 		c.begin += headerBytes + size
 		if err := c.handle(f, h); err != nil {
 			return err
@@ -252,35 +235,34 @@ func (c *Conn) handleRead(h Handler) error {
 
 func (c *Conn) handle(f Frame, h Handler) error {
 	switch f.Type {
-	case TypeData:
+	case http2.FrameData:
 		c.credit(len(f.Payload))
 		if err := f.unpad(); err != nil {
 			return err
 		}
 		return h.Frame(f)
-	case TypeHeaders:
-		if f.Flags&flagEndHeaders == 0 {
+	case http2.FrameHeaders:
+		if !f.Flags.Has(http2.FlagHeadersEndHeaders) {
 			return fmt.Errorf("stream %d: a header block in several frames", f.Stream)
 		}
 		if err := f.unpad(); err != nil {
 			return err
 		}
 		return h.Frame(f)
-	case TypeReset, TypeGoAway:
+	case http2.FrameRSTStream, http2.FrameGoAway:
 		return h.Frame(f)
-	case typeSettings:
+	case http2.FrameSettings:
 		return c.settings(f)
-	case typePing:
-		if f.Flags&flagAck == 0 {
-			c.out = append(appendHeader(c.out, len(f.Payload), typePing, flagAck, 0), f.Payload...)
+	case http2.FramePing:
+		if !f.Flags.Has(http2.FlagPingAck) {
+			c.out = append(appendHeader(c.out, len(f.Payload), http2.FramePing, http2.FlagPingAck, 0), f.Payload...)
 		}
-	case typeWindowUpdate:
+	case http2.FrameWindowUpdate:
 		if f.Stream == 0 && len(f.Payload) == 4 {
 			c.window += int64(binary.BigEndian.Uint32(f.Payload))
 			c.postWaiting()
 		}
-	case typePriority:
-	default: // RFC 9113, 4.1: unknown types are ignored
+	default: // PRIORITY; and RFC 9113, 4.1: unknown types are ignored
 	}
 	return nil
 }
@@ -295,15 +277,15 @@ func (c *Conn) credit(n int) {
 }
 
 func (c *Conn) settings(f Frame) error {
-	if f.Flags&flagAck != 0 {
+	if f.Flags.Has(http2.FlagSettingsAck) {
 		return nil
 	}
 	for b := f.Payload; len(b) >= 6; b = b[6:] {
-		if binary.BigEndian.Uint16(b) == 0x4 {
+		if http2.SettingID(binary.BigEndian.Uint16(b)) == http2.SettingInitialWindowSize {
 			c.streamWindow = int64(binary.BigEndian.Uint32(b[2:]))
 		}
 	}
-	c.out = appendHeader(c.out, 0, typeSettings, flagAck, 0)
+	c.out = appendHeader(c.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	return nil
 }
 
@@ -311,10 +293,10 @@ func (c *Conn) settings(f Frame) error {
 func (f *Frame) unpad() error {
 	b := f.Payload
 	pad := 0
-	if f.Flags&flagPadded != 0 && len(b) > 0 {
+	if f.Flags.Has(http2.FlagDataPadded) && len(b) > 0 {
 		pad, b = int(b[0]), b[1:]
 	}
-	if f.Type == TypeHeaders && f.Flags&flagPriority != 0 && len(b) >= 5 {
+	if f.Type == http2.FrameHeaders && f.Flags.Has(http2.FlagHeadersPriority) && len(b) >= 5 {
 		b = b[5:]
 	}
 	if pad > len(b) {

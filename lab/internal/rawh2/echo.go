@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -80,16 +81,16 @@ type backend struct {
 // ended: a proxy may cut DATA anywhere and end the stream in an empty frame.
 func (b *backend) Frame(f Frame) error {
 	switch {
-	case f.Type == TypeReset:
+	case f.Type == http2.FrameRSTStream:
 		b.forget(f.Stream)
-	case f.Type == TypeHeaders && f.Ended():
+	case f.Type == http2.FrameHeaders && f.Ended():
 		return b.answer(f.Stream, nil, true)
-	case f.Type == TypeData && b.answered[f.Stream]:
+	case f.Type == http2.FrameData && b.answered[f.Stream]:
 		if f.Ended() {
 			b.forget(f.Stream)
 			b.conn.Headers(f.Stream, b.form.trailers, true)
 		}
-	case f.Type == TypeData:
+	case f.Type == http2.FrameData:
 		return b.data(f)
 	}
 	return nil
