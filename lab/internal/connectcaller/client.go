@@ -58,9 +58,9 @@ type Client struct {
 
 	options   Options
 	host, url string
-	header    http.Header // of each call
-	transport *http.Transport
-	ways      []way // in turn
+	header    http.Header     // of each call
+	transport *http.Transport // of HTTP/2 it opens connections, and keeps none
+	ways      []way           // in turn
 }
 
 // way is what calls go through: a connection of HTTP/2, all of HTTP/1.1, or, with a
@@ -101,13 +101,13 @@ func New(o Options) (*Client, error) {
 		return c.Dial(ctx, network, address)
 	})
 	switch {
-	case c.perCall():
-		c.add(ownLane{})
+	case o.Strategy == caller.PerCall:
+		c.add(connector(c.connect))
 	case o.Way.HTTP == one:
 		c.add(pool{c.transport})
 	default:
 		for range o.Strategy.Lasting() {
-			c.add(c.newLane())
+			c.add(newLane(c.connect))
 		}
 	}
 	return c, nil
@@ -160,11 +160,13 @@ func (c *Client) add(over connect.HTTPClient) {
 	c.ways = append(c.ways, way{over, connect.NewClient[message, size](over, c.url, with...)})
 }
 
-func (c *Client) perCall() bool { return c.options.Strategy == caller.PerCall }
-
-func (c *Client) newLane() *lane {
+func (c *Client) connect(ctx context.Context) (*http.ClientConn, error) {
 	scheme, _, _ := strings.Cut(c.url, ":")
-	return newLane(c.transport, scheme)
+	host := c.host
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = net.JoinHostPort(host, "80") // of a Unix socket
+	}
+	return c.transport.NewClientConn(ctx, scheme, host)
 }
 
 // String describes how the client calls.

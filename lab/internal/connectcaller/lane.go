@@ -2,7 +2,6 @@ package connectcaller
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -22,8 +21,7 @@ const mostTries = 7
 // Life: made by newLane; requests; close.
 // Concurrency: any number of goroutines send requests.
 type lane struct {
-	transport *http.Transport // opens connections, and keeps none
-	scheme    string
+	connect connector
 
 	lock   chan struct{} // of what follows: it has room for one, who holds it
 	conn   *http.ClientConn
@@ -33,9 +31,10 @@ type lane struct {
 
 var _ connect.HTTPClient = (*lane)(nil)
 
-func newLane(transport *http.Transport, scheme string) *lane {
-	return &lane{transport: transport, scheme: scheme, lock: make(chan struct{}, 1)}
-}
+// connector opens a connection.
+type connector func(ctx context.Context) (*http.ClientConn, error)
+
+func newLane(connect connector) *lane { return &lane{connect: connect, lock: make(chan struct{}, 1)} }
 
 // Do sends a request. Where a connection ends before it takes the request, another one does,
 // unless a part of the request is gone.
@@ -45,7 +44,7 @@ func (l *lane) Do(r *http.Request) (*http.Response, error) {
 	var conn *http.ClientConn
 	for try := 1; ; try++ {
 		var err error
-		if conn, err = l.open(r.Context(), r.URL.Host, conn); err != nil {
+		if conn, err = l.open(r.Context(), conn); err != nil {
 			return nil, err
 		}
 		sent := r.WithContext(r.Context())
@@ -74,7 +73,7 @@ func isUnsent(err error) bool {
 
 // open returns the connection, a new one if there is none that takes requests: spent is one
 // that does not, nil if none is known.
-func (l *lane) open(ctx context.Context, host string, spent *http.ClientConn) (*http.ClientConn, error) {
+func (l *lane) open(ctx context.Context, spent *http.ClientConn) (*http.ClientConn, error) {
 	select {
 	case l.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -87,10 +86,7 @@ func (l *lane) open(ctx context.Context, host string, spent *http.ClientConn) (*
 	case l.conn != nil && l.conn != spent && l.conn.Err() == nil:
 		return l.conn, nil
 	}
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		host = net.JoinHostPort(host, "80") // of a Unix socket
-	}
-	conn, err := l.transport.NewClientConn(ctx, l.scheme, host)
+	conn, err := l.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +106,10 @@ func (l *lane) close() {
 	}
 }
 
-// laneKey is the key under which the context of a call has its lane, if it has its own.
-type laneKey struct{}
-
-// ownLane sends each request over the lane in its context.
-type ownLane struct{}
-
-func (ownLane) Do(r *http.Request) (*http.Response, error) {
-	l, ok := r.Context().Value(laneKey{}).(*lane)
-	if !ok {
-		return nil, errors.New("internal error: a call without its connection")
-	}
+// Do sends a request over a lane of its own, which lives as long as its context.
+func (c connector) Do(r *http.Request) (*http.Response, error) {
+	l := newLane(c)
+	context.AfterFunc(r.Context(), l.close)
 	return l.Do(r)
 }
 

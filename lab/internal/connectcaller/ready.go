@@ -34,7 +34,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	err := c.ready(ctx, c.ways[0])
 	for _, w := range c.ways[1:] {
 		if l, ok := w.over.(*lane); ok && err == nil {
-			if _, err = l.open(ctx, c.host, nil); err != nil {
+			if _, err = l.open(ctx, nil); err != nil {
 				err = c.unreachable(ctx, err)
 			}
 		}
@@ -71,17 +71,14 @@ func (c *Client) ready(ctx context.Context, w way) error {
 
 // ask sends one request that is refused.
 func (c *Client) ask(ctx context.Context, w way) error {
+	ctx, cancel := context.WithCancel(ctx) // and with it a connection of its own
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("is no address: %w", err)
 	}
 	c.addTo(request.Header)
 	c.options.question(request.Header)
-	if c.perCall() {
-		l := c.newLane()
-		defer l.close()
-		request = request.WithContext(context.WithValue(ctx, laneKey{}, l))
-	}
 	response, err := w.over.Do(request)
 	if err != nil {
 		return c.unreachable(ctx, err)
