@@ -202,10 +202,6 @@ var layers = map[string]layer{
 		outside: []string{"golang.org/x/net/http2", "golang.org/x/sync/errgroup", "google.golang.org/grpc/codes"},
 		notStd:  []string{"os/exec", "net/http"}, documented: true,
 	},
-	"lab/internal/measure": {
-		outside: []string{"github.com/prometheus/procfs", "golang.org/x/sys"},
-		notStd:  []string{"net", "os/exec"}, documented: true,
-	},
 	"internal/testkit/oneslot": {
 		inside:  []string{"internal/testkit/alarm"},
 		outside: []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"},
@@ -252,7 +248,7 @@ var layers = map[string]layer{
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"lab/internal/rig": {
 		inside: []string{
-			"internal/cgroup", "internal/health", "lab/internal/measure", "internal/testkit/certificate", "internal/testkit/nameserver", "internal/testkit/ports",
+			"internal/cgroup", "internal/health", "internal/testkit/certificate", "internal/testkit/nameserver", "internal/testkit/ports",
 			"lab/internal/proxies", "lab/internal/result", "lab/internal/scenario", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},
@@ -261,7 +257,7 @@ var layers = map[string]layer{
 	// Pinned processes, control groups and networks of their own, the machine: nothing of
 	// what is measured.
 	"lab/internal/testbed": {
-		inside:     []string{"internal/cgroup", "lab/internal/measure"},
+		inside:     []string{"internal/cgroup"},
 		outside:    []string{"github.com/google/nftables", "github.com/prometheus/procfs", "github.com/vishvananda/netlink", "golang.org/x/sys"},
 		documented: true,
 	},
@@ -286,14 +282,13 @@ var layers = map[string]layer{
 	},
 	// The worker that comes with the lab.
 	"lab/internal/work": {
-		inside:  []string{"internal/testkit/alarm", "lab/internal/work/workerpb"},
-		outside: []string{"google.golang.org/grpc", "golang.org/x/sys"},
+		inside:  []string{"internal/testkit/alarm"},
+		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sys"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},
-	"lab/internal/work/...": {outside: anything},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/measure", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work/workerpb"},
+		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.
@@ -301,7 +296,7 @@ var layers = map[string]layer{
 		inside: []string{
 			"internal/rank", "internal/ranksim", "lab/internal/agent", "lab/internal/caller", "lab/internal/latency", "lab/internal/method",
 			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
-			"lab/internal/traffic", "lab/internal/work/workerpb",
+			"lab/internal/traffic", "lab/internal/work",
 		},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
@@ -481,7 +476,7 @@ func TestRefuseImport(t *testing.T) {
 		{"lab/internal/lab", module + "/internal/relay", true},
 		{"lab/internal/rawh2", module + "/internal/h2", true},
 		{"lab/cmd/cabrank-lab", module + "/internal/relay", true},
-		{"internal/testkit/oneslot", module + "/lab/internal/measure", true},
+		{"internal/testkit/oneslot", module + "/lab/internal/testbed", true},
 		{"internal/worker", module + "/internal/rank", true},
 		{"internal/socket", module + "/internal/relay", true},
 		{"internal/broker", module + "/internal/socket", true},

@@ -17,11 +17,11 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	_ "github.com/cabrank/cabrank/lab/internal/work/workerpb" // a method that is known without asking
+	_ "github.com/cabrank/cabrank/lab/internal/work" // a method that is known without asking
 )
 
 // gatewayLimit is how long a gateway may take to begin: interpreters on a busy machine.
@@ -98,13 +98,13 @@ func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a A
 		_ = s.say(line{Live: &live}) // if nobody reads the input has ended, too
 	})
 	defer unfollow()
-	began, used := time.Now(), measure.OwnCPU()
+	began, used := time.Now(), testbed.OwnCPU()
 	a.Record, err = load.Run(ctx)
 	a.Took, a.Cores = time.Since(began), runtime.GOMAXPROCS(0)
-	a.CPU = measure.OwnCPU() - used
+	a.CPU = testbed.OwnCPU() - used
 	// Not the maximum of rusage: it is that of who has started the process, if that is
 	// larger.
-	if use, err := measure.ReadAlone(os.Getpid()); err == nil {
+	if use, err := testbed.ReadAlone(os.Getpid()); err == nil {
 		a.PeakRSS = use.PeakRSS
 	}
 	return a, err

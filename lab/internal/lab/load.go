@@ -12,7 +12,6 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/connectcaller"
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -120,13 +119,13 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 	if watch != nil {
 		defer traffic.Follow(load.Live, watch)()
 	}
-	began, used := time.Now(), measure.OwnCPU()
+	began, used := time.Now(), testbed.OwnCPU()
 	record, err := load.Run(ctx)
 	processes := service.end()
 	if err != nil {
 		return report.Load{}, err
 	}
-	busy := float64(measure.OwnCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
+	busy := float64(testbed.OwnCPU()-used) / float64(time.Since(began)) / float64(runtime.GOMAXPROCS(0))
 	return report.Load{
 		Method: p.what, Address: p.address, Began: began, Record: record,
 		Busy: busy, Limited: record.GeneratorLimits(busy), Processes: processes,

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/report"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 type service struct {
 	pids  []int
-	began []measure.Use // of each, when the counted part began
+	began []testbed.Use // of each, when the counted part began
 	later *time.Timer   // which reads them
 	read  chan struct{} // closed when it has
 }
@@ -20,7 +20,7 @@ type service struct {
 // Errors: one line that names the first that cannot be read.
 func checkService(pids []int) error {
 	for _, pid := range pids {
-		if _, err := measure.ReadUse(pid); err != nil {
+		if _, err := testbed.ReadUse(pid); err != nil {
 			return fmt.Errorf("--pid %d: %w", pid, err)
 		}
 	}
@@ -29,7 +29,7 @@ func checkService(pids []int) error {
 
 // watchService begins to count when the warm-up is over.
 func watchService(pids []int, warmup time.Duration) *service {
-	s := &service{pids: pids, began: make([]measure.Use, len(pids)), read: make(chan struct{})}
+	s := &service{pids: pids, began: make([]testbed.Use, len(pids)), read: make(chan struct{})}
 	s.begin() // what is known if the load is cut short in its warm-up
 	if warmup == 0 {
 		close(s.read)
@@ -44,7 +44,7 @@ func watchService(pids []int, warmup time.Duration) *service {
 
 func (s *service) begin() {
 	for i, pid := range s.pids {
-		if use, err := measure.ReadUse(pid); err == nil { // else it is seen at the end
+		if use, err := testbed.ReadUse(pid); err == nil { // else it is seen at the end
 			s.began[i] = use
 		}
 	}
@@ -55,8 +55,8 @@ func (s *service) end() (all []report.Process) {
 		<-s.read
 	}
 	for i, pid := range s.pids {
-		p := report.Process{PID: pid, Name: measure.ReadName(pid)}
-		use, err := measure.ReadUse(pid)
+		p := report.Process{PID: pid, Name: testbed.ReadName(pid)}
+		use, err := testbed.ReadUse(pid)
 		if err != nil {
 			p.Ended = true
 		} else {

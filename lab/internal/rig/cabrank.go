@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -201,11 +200,11 @@ func (f *cabrankFront) usage() (all []result.Process) {
 	if f.process == nil || !f.rig.spec.Front.Starts {
 		return f.base.usage()
 	}
-	running := measure.Children(f.process.now().PID(), "CABRANK_WORKER_INDEX")
+	running := testbed.Children(f.process.now().PID(), "CABRANK_WORKER_INDEX")
 	for i := range len(f.rig.spec.Workers) + sparePlaces {
 		u := result.Process{Role: fmt.Sprintf("worker %d", i+1), PID: running[strconv.Itoa(i)]}
 		if u.PID > 0 {
-			use, _ := measure.ReadUse(u.PID) // it may be ending
+			use, _ := testbed.ReadUse(u.PID) // it may be ending
 			u.CPU, u.RSS, u.PeakRSS = use.CPU, use.RSS, use.PeakRSS
 		}
 		if len(f.groups) > 0 {
@@ -216,7 +215,7 @@ func (f *cabrankFront) usage() (all []result.Process) {
 		}
 	}
 	front := result.Process{Role: "front", PID: f.process.now().PID()}
-	alone, _ := measure.ReadAlone(front.PID) // it may have ended
+	alone, _ := testbed.ReadAlone(front.PID) // it may have ended
 	front.CPU, front.RSS, front.PeakRSS = alone.CPU, alone.RSS, alone.PeakRSS
 	counted(&front, f.process.group)
 	return append(all, front)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
@@ -198,7 +197,7 @@ func (p *process) usage() result.Process {
 			_, cpu := p.child.Exit()
 			u.CPU += cpu
 		default:
-			use, _ := measure.ReadUse(u.PID) // it is about to end, or this is not Linux
+			use, _ := testbed.ReadUse(u.PID) // it is about to end, or this is not Linux
 			u.CPU += use.CPU
 			u.RSS, u.PeakRSS = use.RSS, use.PeakRSS
 		}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cabrank/cabrank/lab/internal/measure"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -202,7 +201,7 @@ func (r *Rig) Usage() (all []result.Process) {
 	if r.gateway != nil {
 		all = append(all, r.gateway.usage())
 	}
-	if own, err := measure.ReadAlone(os.Getpid()); err == nil {
+	if own, err := testbed.ReadAlone(os.Getpid()); err == nil {
 		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
 	}
 	return all

@@ -1,6 +1,6 @@
 // Package testbed is what every comparison stands on: the machine and what is known of
 // it, a network of its own, a place before others on the processor, and processes that
-// are pinned to cores. It knows nothing of what is measured.
+// are pinned to cores, with what they use. It knows nothing of what is measured.
 //
 // OpenGroups finds a place where control groups can be made, of version 1 or 2:
 // Tree.Group makes one, with a quota of CPU time, and Group.Enter is the command by which a

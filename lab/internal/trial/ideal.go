@@ -13,7 +13,7 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
-	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
+	"github.com/cabrank/cabrank/lab/internal/work"
 )
 
 // against holds a block against a perfect queue for the same calls, where there is one:
@@ -55,7 +55,7 @@ func TimesOf(ctx context.Context, data string, seed uint64) (Times, error) {
 		return nil, err
 	}
 	return func(number uint64) time.Duration {
-		var request workerpb.WorkRequest
+		var request work.WorkRequest
 		if proto.Unmarshal(requests.Messages(number)[0], &request) != nil {
 			return 0 // it was encoded above
 		}

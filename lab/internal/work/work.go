@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/testkit/alarm"
-	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
 )
 
 // NameKey is the header in which an answer has the name of its worker.
@@ -78,7 +77,7 @@ func (o Options) check() error {
 //
 // Life: New, one Serve.
 type Worker struct {
-	workerpb.UnimplementedWorkerServer
+	UnimplementedWorkerServer
 
 	options Options
 	slots   chan struct{} // nil without
@@ -127,7 +126,7 @@ func (w *Worker) Serve(ctx context.Context, ready func(net.Addr)) error {
 		options = append(options, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: w.options.MaxAge}))
 	}
 	server, checks := grpc.NewServer(options...), health.NewServer()
-	workerpb.RegisterWorkerServer(server, w)
+	RegisterWorkerServer(server, w)
 	healthpb.RegisterHealthServer(server, checks)
 	reflection.Register(server)
 	unhook := context.AfterFunc(ctx, func() {
@@ -151,7 +150,7 @@ const (
 )
 
 // Work does what the request says.
-func (w *Worker) Work(ctx context.Context, r *workerpb.WorkRequest) (*workerpb.WorkReply, error) {
+func (w *Worker) Work(ctx context.Context, r *WorkRequest) (*WorkReply, error) {
 	sleep, err := span("sleep_ms", r.GetSleepMs())
 	if err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ func (w *Worker) Work(ctx context.Context, r *workerpb.WorkRequest) (*workerpb.W
 	if sleep > 0 {
 		w.pause(min(sleep, longest)) // to the end: a thread would, too
 	}
-	return &workerpb.WorkReply{Message: r.GetMessage(), Worker: w.options.Name}, nil
+	return &WorkReply{Message: r.GetMessage(), Worker: w.options.Name}, nil
 }
 
 // mostExact is how many calls sleep exactly, each with a descriptor.

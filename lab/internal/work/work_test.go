@@ -15,13 +15,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
 )
 
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
 // start serves until the test ends.
-func start(t *testing.T, o Options) (*Worker, workerpb.WorkerClient) {
+func start(t *testing.T, o Options) (*Worker, WorkerClient) {
 	t.Helper()
 	o.Addr, o.Name = "127.0.0.1:0", "w7"
 	w, err := New(o)
@@ -42,11 +41,11 @@ func start(t *testing.T, o Options) (*Worker, workerpb.WorkerClient) {
 			t.Error(err)
 		}
 	})
-	return w, workerpb.NewWorkerClient(conn)
+	return w, NewWorkerClient(conn)
 }
 
 // took makes one call.
-func took(t *testing.T, c workerpb.WorkerClient, r *workerpb.WorkRequest) time.Duration {
+func took(t *testing.T, c WorkerClient, r *WorkRequest) time.Duration {
 	t.Helper()
 	began := time.Now()
 	if _, err := c.Work(t.Context(), r); err != nil {
@@ -58,19 +57,19 @@ func took(t *testing.T, c workerpb.WorkerClient, r *workerpb.WorkRequest) time.D
 func TestWork(t *testing.T) {
 	w, c := start(t, Options{Full: Unlimited, SlowBy: 50 * time.Millisecond, SlowTimes: 3})
 	var header metadata.MD
-	reply, err := c.Work(t.Context(), &workerpb.WorkRequest{Message: "hi"}, grpc.Header(&header))
+	reply, err := c.Work(t.Context(), &WorkRequest{Message: "hi"}, grpc.Header(&header))
 	if err != nil || reply.GetMessage() != "hi" || reply.GetWorker() != "w7" || header.Get(NameKey)[0] != "w7" {
 		t.Fatalf("%v, %v, %v", reply, header, err)
 	}
-	if d := took(t, c, &workerpb.WorkRequest{SleepMs: 20, CpuMs: 10}); d < 30*time.Millisecond {
+	if d := took(t, c, &WorkRequest{SleepMs: 20, CpuMs: 10}); d < 30*time.Millisecond {
 		t.Errorf("20 ms of sleep and 10 ms of CPU took %v", d)
 	}
 	w.SetSlow(true)
-	if d := took(t, c, &workerpb.WorkRequest{SleepMs: 20}); d < 110*time.Millisecond {
+	if d := took(t, c, &WorkRequest{SleepMs: 20}); d < 110*time.Millisecond {
 		t.Errorf("three times 20 ms and 50 ms took %v", d)
 	}
 	w.SetSlow(false)
-	for _, r := range []*workerpb.WorkRequest{{SleepMs: -1}, {CpuMs: 1e9}} {
+	for _, r := range []*WorkRequest{{SleepMs: -1}, {CpuMs: 1e9}} {
 		if _, err := c.Work(t.Context(), r); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v", r, err)
 		}
@@ -87,7 +86,7 @@ func TestFull(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			wait.Go(func() {
-				_, err := c.Work(t.Context(), &workerpb.WorkRequest{SleepMs: float64(takes.Milliseconds())})
+				_, err := c.Work(t.Context(), &WorkRequest{SleepMs: float64(takes.Milliseconds())})
 				mu.Lock()
 				defer mu.Unlock()
 				if status.Code(err) == codes.ResourceExhausted {
@@ -110,7 +109,7 @@ func TestDeadlineInQueue(t *testing.T) {
 	w.slots <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Work(ctx, &workerpb.WorkRequest{}); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := c.Work(ctx, &WorkRequest{}); status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
 	<-w.slots
@@ -122,11 +121,11 @@ func TestKeep(t *testing.T) {
 	w.slots <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // time to get there
 	defer cancel()
-	if _, err := c.Work(ctx, &workerpb.WorkRequest{SleepMs: 1000}); status.Code(err) != codes.DeadlineExceeded {
+	if _, err := c.Work(ctx, &WorkRequest{SleepMs: 1000}); status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
 	<-w.slots
-	if d := took(t, c, &workerpb.WorkRequest{}); d < 50*time.Millisecond {
+	if d := took(t, c, &WorkRequest{}); d < 50*time.Millisecond {
 		t.Errorf("the next call took %v, behind one of a second", d)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
-	"github.com/cabrank/cabrank/lab/internal/work/workerpb"
+	"github.com/cabrank/cabrank/lab/internal/work"
 	"github.com/cabrank/cabrank/test/real/harness"
 )
 
@@ -20,10 +20,10 @@ func TestSlow(t *testing.T) {
 		spec.Front.Starts = starts
 		spec.Workers[0].Command = []string{spec.Programs.Lab, "worker", "--listen", "{addr}", "--name", "{worker}", "--slots", "{slots}", "--full", "queue", "--slow-by", slower.String()}
 		r := start(t, spec)
-		client := workerpb.NewWorkerClient(dial(t, r))
+		client := work.NewWorkerClient(dial(t, r))
 		takes := func() time.Duration {
 			began := time.Now()
-			if _, err := client.Work(t.Context(), &workerpb.WorkRequest{}); err != nil {
+			if _, err := client.Work(t.Context(), &work.WorkRequest{}); err != nil {
 				t.Fatal(err)
 			}
 			return time.Since(began)

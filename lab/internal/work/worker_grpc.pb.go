@@ -4,7 +4,7 @@
 // - protoc             v7.35.1
 // source: cabrank/lab/v1/worker.proto
 
-package workerpb
+package work
 
 import (
 	context "context"

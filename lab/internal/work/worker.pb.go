@@ -4,7 +4,7 @@
 // 	protoc        v7.35.1
 // source: cabrank/lab/v1/worker.proto
 
-package workerpb
+package work
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -150,7 +150,7 @@ const file_cabrank_lab_v1_worker_proto_rawDesc = "" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker2H\n" +
 	"\x06Worker\x12>\n" +
-	"\x04Work\x12\x1b.cabrank.lab.v1.WorkRequest\x1a\x19.cabrank.lab.v1.WorkReplyB7Z5github.com/cabrank/cabrank/lab/internal/work/workerpbb\x06proto3"
+	"\x04Work\x12\x1b.cabrank.lab.v1.WorkRequest\x1a\x19.cabrank.lab.v1.WorkReplyB.Z,github.com/cabrank/cabrank/lab/internal/workb\x06proto3"
 
 var (
 	file_cabrank_lab_v1_worker_proto_rawDescOnce sync.Once

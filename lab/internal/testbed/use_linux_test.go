@@ -1,4 +1,4 @@
-package measure
+package testbed
 
 import (
 	"os"

@@ -1,8 +1,8 @@
-// Package measure reads what processes and the machine have used: CPU and memory.
-package measure
+package testbed
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -137,4 +137,32 @@ func ReadBusy() (time.Duration, error) {
 	stat, err := proc.Stat()
 	c := stat.CPUTotal // a guest's time is in User
 	return time.Duration((c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal) * float64(time.Second)), err
+}
+
+// StartNoise begins to measure how much of the machine others use than this process and all
+// that it has started, and what a hypervisor takes. What it returns tells how many cores that
+// were on average since then; 0 if it cannot be known. Time is counted in ticks of 10 ms for
+// each core: it takes a second to tell a tenth of a core.
+func StartNoise() (cores func() float64) {
+	began := time.Now()
+	busyThen, ownThen, knownThen := usedByAll()
+	return func() float64 {
+		busy, own, known := usedByAll()
+		lasted := time.Since(began)
+		if !known || !knownThen || lasted <= 0 {
+			return 0
+		}
+		return max(0, ((busy-busyThen)-(own-ownThen)).Seconds()/lasted.Seconds())
+	}
+}
+
+// usedByAll is the CPU that everybody has used, and this process with what it has
+// started, also with what has ended.
+func usedByAll() (busy, own time.Duration, known bool) {
+	busy, err := ReadBusy()
+	if err != nil {
+		return 0, 0, false
+	}
+	use, err := ReadUse(os.Getpid())
+	return busy, use.CPU, err == nil
 }
