@@ -36,7 +36,7 @@ func (f *cabrankFront) start(ctx context.Context, backends []string) error {
 		return fmt.Errorf("%s has %d slots and %s %d: cabrank has one number for all", workerName(0), first.Slots, workerName(i), spec.Workers[i].Slots)
 	}
 	command := []string{
-		f.rig.programs.Cabrank, "run", "--config", f.config, "--listen", f.target(), "--slots", strconv.Itoa(first.Slots),
+		f.rig.spec.Programs.Cabrank, "run", "--config", f.config, "--listen", f.target(), "--slots", strconv.Itoa(first.Slots),
 		"--control", f.socket,
 		"--probes", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "warn", "--log-format", "text",
 	}
@@ -131,7 +131,7 @@ func (f *cabrankFront) roll(ctx context.Context) error {
 // ask runs a command that reaches it over its control socket.
 func (f *cabrankFront) ask(ctx context.Context, command string, args ...string) (string, error) {
 	line := append([]string{command, "--control", f.socket}, args...)
-	out, err := exec.CommandContext(ctx, f.rig.programs.Cabrank, line...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, f.rig.spec.Programs.Cabrank, line...).CombinedOutput()
 	if err != nil {
 		text := strings.TrimSpace(string(out))
 		return "", fmt.Errorf("cabrank %s: %w: %s", command, err, text[strings.LastIndexByte(text, '\n')+1:])

@@ -20,7 +20,6 @@ import (
 // which workers there are.
 type Rig struct {
 	spec      Spec
-	programs  Programs
 	folder    folder
 	files     int // that each process may have open; 0 if it is not known
 	keeper    *testbed.Keeper
@@ -47,11 +46,8 @@ type Rig struct {
 //
 // Errors: one line that says what to do; nothing is left then.
 func Start(ctx context.Context, spec Spec) (*Rig, error) {
-	spec, err := spec.complete()
-	if err != nil {
-		return nil, err
-	}
-	r := &Rig{spec: spec, programs: spec.Programs}
+	spec = spec.complete()
+	r := &Rig{spec: spec}
 	limited, cancel := context.WithTimeout(ctx, spec.Ready)
 	defer cancel()
 	if err := r.start(limited); err != nil {
@@ -65,7 +61,7 @@ func (r *Rig) start(ctx context.Context) (err error) {
 	if r.folder, err = makeFolder(); err != nil {
 		return err
 	}
-	if r.keeper, err = testbed.StartKeeper(r.programs.Lab); err != nil {
+	if r.keeper, err = testbed.StartKeeper(r.spec.Programs.Lab); err != nil {
 		return err
 	}
 	files, err := testbed.RaiseFiles()

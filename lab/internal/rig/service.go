@@ -33,7 +33,7 @@ func (f *serviceFront) change(_ context.Context, backends []string) error {
 // openPods makes the network in which all of the arm runs. Where that is not allowed a
 // proxy that balances connections takes the place of the kernel, which is said.
 func (r *Rig) openPods() {
-	pods, err := testbed.StartPods([]string{r.programs.Lab, PodsCommand})
+	pods, err := testbed.StartPods([]string{r.spec.Programs.Lab, PodsCommand})
 	if err == nil {
 		r.pods = pods
 		return

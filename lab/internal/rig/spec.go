@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/proxies"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 )
 
@@ -51,47 +49,15 @@ type Spec struct {
 // readyTime is what Ready is when nothing is said: interpreters on a busy machine.
 const readyTime = 30 * time.Second
 
-// complete returns the spec with what was not said, or what is wrong with it.
-func (s Spec) complete() (Spec, error) {
+// complete returns the spec with what was not said.
+func (s Spec) complete() Spec {
 	s.Workers = slices.Clone(s.Workers)
 	for i := range s.Workers {
-		w := &s.Workers[i]
-		w.Slots = max(w.Slots, 1)
-		switch {
-		case len(w.Command) == 0:
-			return s, fmt.Errorf("%s has no command", workerName(i))
-		case w.CPU < 0:
-			return s, fmt.Errorf("%s: %v cores: want more than 0, or 0 for all", workerName(i), w.CPU)
-		}
-	}
-	if !slices.ContainsFunc(s.Workers, func(w Worker) bool { return !w.Later }) {
-		return s, fmt.Errorf("no worker is there from the beginning")
+		s.Workers[i].Slots = max(s.Workers[i].Slots, 1)
 	}
 	s.Front.Kind, s.Ready = cmp.Or(s.Front.Kind, scenario.FrontNone), cmp.Or(s.Ready, readyTime)
-	if !slices.Contains(Kinds(), string(s.Front.Kind)) {
-		return s, fmt.Errorf("front %q: there are %s", s.Front.Kind, strings.Join(Kinds(), ", "))
-	}
-	if s.Front.Policy != "" && slices.Contains([]scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontDNAT}, s.Front.Kind) {
-		return s, fmt.Errorf("front %s has no policies to choose from", s.Front.Kind)
-	}
-	if s.Front.Starts && s.Front.Kind != scenario.FrontCabrank {
-		return s, fmt.Errorf("front %s cannot start workers, only cabrank can", s.Front.Kind)
-	}
 	if s.Scale == 0 {
 		s.Scale = Scale(s.Cores())
 	}
-	return s, nil
-}
-
-// Kinds lists the fronts that there are. Where FrontDNAT is not allowed FrontHAProxyTCP is in
-// its place.
-func Kinds() (all []string) {
-	for _, kind := range []scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontDNAT, scenario.FrontCabrank} {
-		all = append(all, string(kind))
-	}
-	for _, proxy := range proxies.All() { // which have the names of the other kinds
-		all = append(all, proxy.Name)
-	}
-	slices.Sort(all)
-	return all
+	return s
 }

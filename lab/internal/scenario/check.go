@@ -103,8 +103,14 @@ func (f *Front) UnmarshalStrict(n strictyaml.Node) {
 	if n.Alone() {
 		*f = Front{}
 	}
-	if n.Decode((*plain)(f)) && f.Kind != FrontCabrank && (f.Starts || len(f.Flags)+len(f.Env) > 0) {
+	if !n.Decode((*plain)(f)) {
+		return
+	}
+	if f.Kind != FrontCabrank && (f.Starts || len(f.Flags)+len(f.Env) > 0) {
 		n.Fault("", "starts, flags and env are for the front cabrank, not for "+string(f.Kind), "")
+	}
+	if f.Policy != "" && slices.Contains([]FrontKind{FrontNone, FrontDNS, FrontDNAT}, f.Kind) {
+		n.Fault("policy", "the front "+string(f.Kind)+" has no policies to choose from", "")
 	}
 }
 

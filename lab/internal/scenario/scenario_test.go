@@ -191,6 +191,7 @@ func TestFaults(t *testing.T) {
 		{"    optional: true", "    optional: maybe", `x.yml:30: arms[2].optional: "maybe" is neither true nor false; allowed: true or false`},
 		{"dir: examples", "max_age: 1s", `arm "other": max_age, lag and slow are for program: worker`},
 		{"kind: cabrank", "kind: nginx", `arms[2].front: starts, flags and env are for the front cabrank, not for nginx`},
+		{"kind: cabrank", "kind: dns", `arms[2].front.policy: the front dns has no policies to choose from`},
 		{"slow: {worker: 2, by: 200ms}", "slow: {worker: 4, by: 200ms}", `arm "as it is": worker 4 is slow, and there are 3`},
 		{"  slots: 5", "  slots: 0", `full: refuse is for workers with slots; give slots`},
 		{`metadata: ["a: b"]`, "metadata: [{a: b}]", `x.yml:10: metadata[1]: is a list or has keys; allowed: text`},
