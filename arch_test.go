@@ -298,7 +298,7 @@ var layers = map[string]layer{
 			"lab/internal/result", "lab/internal/rig", "lab/internal/scenario", "lab/internal/stats", "lab/internal/testbed",
 			"lab/internal/traffic", "lab/internal/work",
 		},
-		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
+		outside: []string{"golang.org/x/sync/errgroup", "google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// What is called, and with which bytes; calls are made by others.
 	"lab/internal/method": {

@@ -88,12 +88,7 @@ func (s *server) do(ctx context.Context, job Job) error {
 
 // run makes the calls from a moment on.
 func (s *server) run(ctx context.Context, load *traffic.Load, at time.Time) (a Answer, err error) {
-	pause := time.NewTimer(time.Until(at))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-	}
+	_ = testbed.Wait(ctx, time.Until(at))
 	unfollow := traffic.Follow(load.Live, func(live traffic.Live) {
 		_ = s.say(line{Live: &live}) // if nobody reads the input has ended, too
 	})

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // told says what an event does: "worker-2 stopped for 1.5s".
@@ -84,16 +85,6 @@ func (r *Rig) meant(e scenario.Event) (which []int, err error) {
 	}
 }
 
-// wait returns when the time is over or ctx is.
-func wait(ctx context.Context, d time.Duration) {
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-late.C:
-	case <-ctx.Done():
-	}
-}
-
 // halt has worker i stand still for a while.
 func (r *Rig) halt(ctx context.Context, i int, d time.Duration) error {
 	group, err := r.group(ctx, i)
@@ -103,7 +94,7 @@ func (r *Rig) halt(ctx context.Context, i int, d time.Duration) error {
 	if err := syscall.Kill(-group, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("stop %s: %w", workerName(i), err)
 	}
-	wait(ctx, d)
+	_ = testbed.Wait(ctx, d)
 	if err := syscall.Kill(-group, syscall.SIGCONT); err != nil {
 		return fmt.Errorf("let %s go on: %w", workerName(i), err)
 	}
@@ -122,7 +113,7 @@ func (r *Rig) slow(ctx context.Context, i int, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	wait(ctx, d)
+	_ = testbed.Wait(ctx, d)
 	if now, err := r.group(ctx, i); err != nil || now != pid {
 		return fmt.Errorf("%s has ended meanwhile: only `cabrank lab worker` knows how to be slow", workerName(i))
 	}
@@ -166,9 +157,8 @@ func (r *Rig) kill(ctx context.Context, i int, again time.Duration) error {
 	if again == 0 {
 		return nil
 	}
-	wait(ctx, again)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := testbed.Wait(ctx, again); err != nil {
+		return err
 	}
 	return r.begin(ctx, i)
 }
@@ -198,7 +188,7 @@ func (r *Rig) remove(ctx context.Context, i int, later time.Duration) error {
 	if err := r.send(ctx, i, false); err != nil {
 		return err
 	}
-	wait(ctx, later)
+	_ = testbed.Wait(ctx, later)
 	if r.workers != nil {
 		r.workers[i].stop()
 	}

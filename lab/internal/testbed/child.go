@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -192,4 +193,16 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.b)
+}
+
+// Wait returns after a time, or when ctx ends, with its error.
+func Wait(ctx context.Context, d time.Duration) error {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

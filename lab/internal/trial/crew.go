@@ -2,10 +2,10 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cabrank/cabrank/lab/internal/agent"
 	"github.com/cabrank/cabrank/lab/internal/caller"
@@ -40,36 +40,45 @@ type crew struct {
 	processes []result.Process
 }
 
-// hire starts the generators and waits until each can begin.
+// hire starts the generators of a block and waits until each can begin.
 func (t *trial) hire(c *cell, stand Stand, plan traffic.Plan) (*crew, error) {
 	s, n := t.Scenario, t.generators(c.arm, c.load)
 	method, data, messages := s.CallAt(c.load)
-	crew := &crew{}
+	var jobs []agent.Job
 	if c.arm.Client.Connections == caller.PerCall {
 		plan.Most = min(plan.Most, caller.PerCall.MostUnderWay()) // of each generator
 	}
 	for part := range n {
 		plan.Part, plan.Parts = part, n
-		p, err := t.Hire(pinned(c.arm.Client.Cores, stand.Caller(t.Agent)), agent.Job{
+		jobs = append(jobs, agent.Job{
 			Target: stand.Target(), Method: method, Proto: s.Proto, Imports: s.Imports, Raw: c.arm.Client.Raw, Data: data, Messages: messages,
 			Path: s.HTTP.Path, Ready: s.HTTP.Ready, Metadata: s.Metadata, WorkerKey: s.WorkerKey, Connections: c.arm.Client.Connections.String(),
 			DNSInterval: c.arm.Client.DNSInterval, Way: c.arm.Client.Way, Plan: plan,
 		})
+	}
+	return t.crew(stand, c.arm.Client.Cores, jobs, func(how string) { t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how)) })
+}
+
+// crew starts a generator for each job and waits until each can begin, and has said how.
+func (t *trial) crew(stand Stand, cores string, jobs []agent.Job, said func(how string)) (*crew, error) {
+	c := &crew{}
+	for _, job := range jobs {
+		p, err := t.Hire(pinned(cores, stand.Caller(t.Agent)), job)
 		if err != nil {
-			crew.close()
+			c.close()
 			return nil, err
 		}
-		crew.all = append(crew.all, p)
+		c.all = append(c.all, p)
 	}
-	for _, p := range crew.all {
+	for _, p := range c.all {
 		how, err := p.Ready()
 		if err != nil {
-			crew.close()
+			c.close()
 			return nil, err
 		}
-		t.note(fmt.Sprintf("%s: %s.", c.arm.Name, how))
+		said(how)
 	}
-	return crew, nil
+	return c, nil
 }
 
 // pinned is a command that runs on some cores, all if there are none.
@@ -88,15 +97,17 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 	c.each(func(g Generator) { g.Begin(at) })
 	unfollow := traffic.Follow(c.live, watch)
 	answers := make([]*agent.Answer, len(c.all))
-	errs := make([]error, len(c.all))
-	var wait sync.WaitGroup
+	var waiting errgroup.Group
 	for i, p := range c.all {
-		wait.Go(func() { answers[i], errs[i] = p.Wait() })
+		waiting.Go(func() (err error) {
+			answers[i], err = p.Wait()
+			return err
+		})
 	}
-	wait.Wait()
+	err = waiting.Wait()
 	unfollow()
-	if err := errors.Join(errs...); err != nil {
-		return nil, 0, errs[firstOf(errs)]
+	if err != nil {
+		return nil, 0, err
 	}
 	for i, a := range answers {
 		c.processes = append(c.processes, result.Process{
@@ -112,16 +123,6 @@ func (c *crew) run(ctx context.Context, at time.Time, watch func(traffic.Live)) 
 		}
 	}
 	return whole, busy, nil
-}
-
-// firstOf is the place of the first error.
-func firstOf(errs []error) int {
-	for i, err := range errs {
-		if err != nil {
-			return i
-		}
-	}
-	return 0
 }
 
 // live is how all of them go: sums, and the slowest quantiles.

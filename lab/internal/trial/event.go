@@ -7,6 +7,7 @@ import (
 
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
+	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
 // disturbance does the events of a load.
@@ -33,11 +34,7 @@ func disturb(ctx context.Context, stand Stand, events []scenario.Event, from tim
 }
 
 func (d *disturbance) do(ctx context.Context, i int, stand Stand, e scenario.Event, from time.Time) {
-	at := time.NewTimer(time.Until(from.Add(e.At)))
-	defer at.Stop()
-	select {
-	case <-at.C:
-	case <-ctx.Done():
+	if testbed.Wait(ctx, time.Until(from.Add(e.At))) != nil {
 		return
 	}
 	began := time.Now()

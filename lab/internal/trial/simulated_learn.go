@@ -98,21 +98,16 @@ func (t *trial) call(ctx context.Context, worker Stand, job agent.Job, o traffic
 		return nil, err
 	}
 	job.Target, job.Connections, job.Plan = worker.Target(), "single", plan
-	g, err := t.Hire(worker.Caller(t.Agent), job)
+	crew, err := t.crew(worker, "", []agent.Job{job}, func(string) {})
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
-	defer context.AfterFunc(ctx, g.Stop)()
-	if _, err := g.Ready(); err != nil {
-		return nil, err
-	}
-	g.Begin(time.Now())
-	answer, err := g.Wait()
+	defer crew.close()
+	r, _, err := crew.run(ctx, time.Now(), func(traffic.Live) {})
 	if err != nil {
 		return nil, err
 	}
-	return answer.Record, context.Cause(ctx)
+	return r, context.Cause(ctx)
 }
 
 // read finds out the times from a load of as many callers as there are slots.

@@ -239,7 +239,7 @@ func (t *trial) blocks(ctx context.Context) error {
 			return fmt.Errorf("%s at %s: %w", c.arm.Name, c.load.Name, err)
 		}
 		t.took[c.key()] = time.Since(began)
-		t.rest(ctx)
+		_ = testbed.Wait(ctx, t.Scenario.Pause)
 	}
 	t.cells = slices.DeleteFunc(t.cells, func(c cell) bool { return t.out[c.arm.Name] != "" })
 	return nil
@@ -260,19 +260,6 @@ func (t *trial) settle(ctx context.Context, c *cell, err error) error {
 		return nil
 	default:
 		return err
-	}
-}
-
-// rest is the pause between two blocks.
-func (t *trial) rest(ctx context.Context) {
-	if t.Scenario.Pause <= 0 {
-		return
-	}
-	pause := time.NewTimer(t.Scenario.Pause)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
 	}
 }
 
