@@ -1,15 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/caller"
@@ -89,14 +87,13 @@ func newLabLoadCommand() *cobra.Command {
 			if err != nil {
 				return cli.UsageError(err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			p, err := l.Prepare(ctx)
-			if err != nil {
-				return cli.UsageError(f.tls.Explain(err))
-			}
-			defer p.Close()
-			return f.make(ctx, p, l.Plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.prepared(cmd, l.Plan, func(ctx context.Context) (*lab.Prepared, error) {
+				p, err := l.Prepare(ctx)
+				if err != nil {
+					err = f.tls.Explain(err)
+				}
+				return p, err
+			})
 		},
 	}
 	f.addTo(cmd)
@@ -151,8 +148,8 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if l.Plan, err = f.Plan(); err != nil {
 		return l, err
 	}
-	if l.Metadata, err = parseMetadata(f.metadata); err != nil {
-		return l, err
+	if l.Metadata, err = caller.ParseMetadata(f.metadata); err != nil {
+		return l, fmt.Errorf("--%w", err)
 	}
 	if l.Credentials, err = f.tls.Credentials(); err != nil {
 		return l, err
@@ -212,20 +209,4 @@ func readData(given string, stdin io.Reader) (name string, text []byte, err erro
 		return "", nil, fmt.Errorf("--data: %w", err)
 	}
 	return path, text, nil
-}
-
-func parseMetadata(pairs []string) (metadata.MD, error) {
-	md := metadata.MD{}
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, ":")
-		name = strings.ToLower(strings.TrimSpace(name))
-		switch {
-		case !ok || name == "":
-			return nil, fmt.Errorf("--metadata %.80q: want NAME:VALUE", pair)
-		case strings.HasPrefix(name, "grpc-"):
-			return nil, fmt.Errorf("--metadata %.80q: names that begin with grpc- are gRPC's own", pair)
-		}
-		md.Append(name, strings.TrimSpace(value))
-	}
-	return md, nil
 }

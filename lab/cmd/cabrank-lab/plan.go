@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/cabrank/cabrank/internal/cli"
@@ -83,6 +86,18 @@ func (f *loadPlan) readGoal(p traffic.Plan) (err error) {
 	}
 	f.first = p.Rate[0].From
 	return nil
+}
+
+// prepared makes the load, which ends with the first signal.
+func (f *loadPlan) prepared(cmd *cobra.Command, plan traffic.Plan, prepare func(context.Context) (*lab.Prepared, error)) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	p, err := prepare(ctx)
+	if err != nil {
+		return cli.UsageError(err)
+	}
+	defer p.Close()
+	return f.make(ctx, p, plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
 func (f *loadPlan) make(ctx context.Context, p prepared, plan traffic.Plan, stdout, stderr io.Writer) error {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,14 +69,7 @@ func newSocketLoadCommand() *cobra.Command {
 			}
 			f.Client.NoReconnect = false // a load goes on
 			f.PIDs = f.pids
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			p, err := f.Prepare(ctx)
-			if err != nil {
-				return cli.UsageError(err)
-			}
-			defer p.Close()
-			return f.make(ctx, p, plan, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return f.prepared(cmd, plan, f.Prepare)
 		},
 	}
 	f.addTo(cmd)

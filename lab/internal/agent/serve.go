@@ -8,11 +8,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
@@ -133,37 +131,19 @@ func (j *Job) any(ctx context.Context) (client, error) {
 }
 
 func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // that of the way
-	ctx, cancel := context.WithTimeout(ctx, connectcaller.AnswerLimit)
-	defer cancel()
 	strategy, err := caller.ParseStrategy(j.Connections)
 	if err != nil {
 		return nil, err
 	}
+	metadata, err := caller.ParseMetadata(j.Metadata)
+	if err != nil {
+		return nil, err
+	}
 	_, c, err := connectcaller.Open(ctx, connectcaller.Options{Way: j.Way, Options: caller.Options{
-		Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: pairs(j.Metadata), DNSInterval: j.DNSInterval,
+		Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: metadata, DNSInterval: j.DNSInterval,
 	}}, connectcaller.Calls{
 		Method: j.Method, Files: method.Files{Names: j.Proto, Imports: j.Imports}, Known: protoregistry.GlobalFiles,
 		Data: method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages},
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Ready(ctx); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// pairs makes metadata of name:value; nil if there is none.
-func pairs(all []string) metadata.MD {
-	if len(all) == 0 {
-		return nil
-	}
-	md := metadata.MD{}
-	for _, pair := range all {
-		name, value, _ := strings.Cut(pair, ":")
-		md.Append(strings.TrimSpace(name), strings.TrimSpace(value))
-	}
-	return md
+	return c, err
 }

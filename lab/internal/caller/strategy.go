@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -133,4 +134,22 @@ func (s Strategy) target(target string) string {
 		return "dns:///" + target
 	}
 	return target
+}
+
+// ParseMetadata reads NAME:VALUE pairs; nil if there are none.
+//
+// Errors: one line.
+func ParseMetadata(pairs []string) (md metadata.MD, err error) {
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, ":")
+		name = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !ok || name == "":
+			return nil, fmt.Errorf("metadata %.80q: want NAME:VALUE", pair)
+		case strings.HasPrefix(name, "grpc-"):
+			return nil, fmt.Errorf("metadata %.80q: names that begin with grpc- are gRPC's own", pair)
+		}
+		md = metadata.Join(md, metadata.Pairs(name, strings.TrimSpace(value)))
+	}
+	return md, nil
 }

@@ -26,8 +26,8 @@ type Calls struct {
 	Data method.Data
 }
 
-// Open finds the method, makes its requests, and returns the client for them: what o says of
-// method and messages is filled in. No connection stays open: see Caller.Ready.
+// Open finds the method, makes its requests, and returns the client for them when it can call:
+// what o says of method and messages is filled in.
 //
 // Errors: one line that says what and where, and what to do instead.
 func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, error) { //nolint:ireturn // one of two
@@ -52,7 +52,16 @@ func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, erro
 	o.Method, o.Messages = m.Path, requests.Messages
 	o.ClientStreams, o.ServerStreams = m.Kind.CallerStreams(), m.Kind.ServerStreams()
 	client, err := For(o)
-	return m, client, err
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, AnswerLimit)
+	defer cancel()
+	if err := client.Ready(ctx); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return m, client, nil
 }
 
 func (c Calls) find(ctx context.Context, server *grpc.ClientConn) (*method.Method, error) {

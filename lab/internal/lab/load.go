@@ -64,12 +64,6 @@ func (l Load) Prepare(ctx context.Context) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectcaller.AnswerLimit)
-	defer cancel()
-	if err := client.Ready(ctx); err != nil {
-		client.Close()
-		return nil, err
-	}
 	return &Prepared{
 		client: client, what: strings.TrimPrefix(m.Path, "/") + l.others(), address: l.Target,
 		how: client.String() + "; " + m.Kind.String() + ".", pids: l.PIDs, close: client.Close,

@@ -99,15 +99,6 @@ func (m *mixed) Opened() (n int64) {
 	return n
 }
 
-func (m *mixed) Ready(ctx context.Context) error {
-	for _, p := range m.all {
-		if err := p.Ready(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (m *mixed) Close() {
 	for _, p := range m.all {
 		p.Close()

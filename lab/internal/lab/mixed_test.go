@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -24,13 +23,6 @@ func (f fixed) Call(context.Context, traffic.Call) traffic.Answer {
 }
 func (f fixed) Opened() int64 { return 2 }
 func (f fixed) Close()        { *f.closed++ }
-
-func (f fixed) Ready(context.Context) error {
-	if f.code > 7 {
-		return errors.New("nobody listens")
-	}
-	return nil
-}
 
 // Methods have their shares of the calls, the same ones at the second time.
 func TestMixed(t *testing.T) {
@@ -57,7 +49,7 @@ func TestMixed(t *testing.T) {
 			t.Errorf("%s: %.3f of the calls, want %.1f", c.Name, share, want[c.Name])
 		}
 	}
-	if m.Opened() != 6 || m.Ready(t.Context()) == nil {
+	if m.Opened() != 6 {
 		t.Errorf("%d connections", m.Opened())
 	}
 	if m.Close(); closed != 3 {
