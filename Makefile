@@ -25,7 +25,7 @@ LAB_TAGS   := grpcnotrace
 ROOT := github.com/cabrank/cabrank
 HOT  := $(addprefix $(ROOT)/,callee client) $(addprefix $(ROOT)/internal/,accesslog auth broker/... door grpcwire h2 methods \
   rank redislink relay schema shard sink socket watch web) \
-  $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller connectcaller lab latency rawh2 traffic) \
+  $(ROOT)/internal/testkit/alarm $(addprefix $(ROOT)/lab/internal/,caller lab latency rawh2 traffic) \
   github.com/HdrHistogram/... github.com/go-json-experiment/json/... github.com/gorilla/websocket github.com/redis/... google.golang.org/protobuf/... \
   golang.org/x/net/http/... golang.org/x/net/http2/hpack golang.org/x/net/idna golang.org/x/sys/... golang.org/x/text/...
 GCFLAGS := -gcflags=all=-l $(patsubst %,-gcflags=%=,std $(HOT))

@@ -220,12 +220,7 @@ var layers = map[string]layer{
 		notStd:  []string{"net", "os", "syscall"}, documented: true,
 	},
 	"lab/internal/caller": {
-		inside:  []string{"lab/internal/traffic"},
-		outside: []string{"google.golang.org/grpc"},
-		notStd:  []string{"os/exec"}, documented: true,
-	},
-	"lab/internal/connectcaller": {
-		inside:  []string{"lab/internal/caller", "lab/internal/method", "lab/internal/traffic"},
+		inside:  []string{"lab/internal/method", "lab/internal/traffic"},
 		outside: []string{"connectrpc.com/connect", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		notStd:  []string{"os", "os/exec"}, documented: true,
 	},
@@ -277,7 +272,7 @@ var layers = map[string]layer{
 	"lab/cmd/...": {inside: []string{"lab/internal/..."}, outside: anything},
 	// A file becomes a plan; nothing is started.
 	"lab/internal/scenario": {
-		inside: []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
+		inside: []string{"lab/internal/caller", "lab/internal/rawh2", "lab/internal/result", "lab/internal/traffic", "internal/spelling", "internal/strictyaml"},
 		notStd: []string{"net", "os", "os/exec"}, pure: true, documented: true,
 	},
 	// The worker that comes with the lab.
@@ -288,7 +283,7 @@ var layers = map[string]layer{
 	},
 	// A generator as a process of its own: it knows no scenario.
 	"lab/internal/agent": {
-		inside:  []string{"lab/internal/caller", "lab/internal/connectcaller", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work"},
+		inside:  []string{"lab/internal/caller", "lab/internal/method", "lab/internal/rawh2", "lab/internal/testbed", "lab/internal/traffic", "lab/internal/work"},
 		outside: []string{"google.golang.org/grpc", "google.golang.org/protobuf"}, documented: true,
 	},
 	// Runs a scenario: it joins the others, and judges nothing.

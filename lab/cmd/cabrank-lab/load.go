@@ -11,7 +11,6 @@ import (
 
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/lab"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/result"
@@ -120,7 +119,7 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.proto.Imports, "import-path", nil, "`folder` in which --proto and its imports are looked up")
 	f.addPlanTo(flags)
 	flags.StringVar(&f.connections, "connections", "single", "single, a number, per-call, or round-robin over the addresses of a name")
-	flags.StringVar(&f.protocol, "protocol", connectcaller.GRPC, strings.Join(connectcaller.Protocols(), ", "))
+	flags.StringVar(&f.protocol, "protocol", caller.GRPC, strings.Join(caller.Protocols(), ", "))
 	flags.StringVar(&f.codec, "codec", "", "how messages are written: proto (default) or json")
 	flags.StringVar(&f.http, "http", "", "version of HTTP: 2 (default), or 1.1 with connect and grpc-web")
 	f.tls.AddTo(flags)
@@ -131,12 +130,12 @@ func (f *loadFlags) addTo(cmd *cobra.Command) {
 
 // load reads the command line into a load.
 func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err error) {
-	l = lab.Load{PIDs: f.pids, Calls: connectcaller.Calls{Method: name, Files: f.proto}}
+	l = lab.Load{PIDs: f.pids, Calls: caller.Calls{Method: name, Files: f.proto}}
 	l.Target, l.WorkerKey = address, f.worker
 	if l.Strategy, err = caller.ParseStrategy(f.connections); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
-	if l.Way, err = connectcaller.ParseWay(f.protocol, f.codec, f.http); err != nil {
+	if l.Way, err = caller.ParseWay(f.protocol, f.codec, f.http); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
 	if err := l.Way.Check(l.Strategy); err != nil {

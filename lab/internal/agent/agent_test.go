@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 	"github.com/cabrank/cabrank/lab/internal/work"
 )
@@ -113,7 +113,7 @@ func TestServe(t *testing.T) {
 // Who does not speak the protocol of the job is told, and not called.
 func TestServeTellsOfAnotherProtocol(t *testing.T) {
 	j := job(t, worker(t), traffic.Options{Rate: "200", Duration: time.Second})
-	j.Way.Protocol = connectcaller.Connect
+	j.Way.Protocol = caller.Connect
 	g := serve(t, j)
 	if a := g.next(t).Answer; a == nil || !strings.Contains(a.Error, "does not speak Connect") {
 		t.Errorf("%+v", a)

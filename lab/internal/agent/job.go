@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -13,7 +13,7 @@ type Job struct {
 	// Target is what is dialed, as caller.Options has it.
 	Target string `json:"target"`
 	// Path is what is asked for in HTTP requests, in place of gRPC calls, and Ready what
-	// is answered when the target can work, as connectcaller.GatewayOptions has both. What follows
+	// is answered when the target can work, as caller.GatewayOptions has both. What follows
 	// of the method and the connections has no meaning then.
 	Path  string `json:"path,omitempty"`
 	Ready string `json:"ready,omitempty"`
@@ -37,7 +37,7 @@ type Job struct {
 	Connections string        `json:"connections"`
 	DNSInterval time.Duration `json:"dns_interval_ns,omitempty"`
 	// Way is how calls are written.
-	Way connectcaller.Way `json:"way,omitzero"`
+	Way caller.Way `json:"way,omitzero"`
 	// Plan is the whole plan; its Part is what this generator does.
 	Plan traffic.Plan `json:"plan"`
 }

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/rawh2"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -117,7 +116,7 @@ func (j *Job) any(ctx context.Context) (client, error) {
 	case j.Path == "":
 		return j.client(ctx)
 	}
-	c, err := connectcaller.NewGateway(connectcaller.GatewayOptions{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
+	c, err := caller.NewGateway(caller.GatewayOptions{Address: j.Target, Path: j.Path, Ready: j.Ready, Seed: j.Plan.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +138,9 @@ func (j *Job) client(ctx context.Context) (client, error) { //nolint:ireturn // 
 	if err != nil {
 		return nil, err
 	}
-	_, c, err := connectcaller.Open(ctx, connectcaller.Options{Way: j.Way, Options: caller.Options{
-		Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: metadata, DNSInterval: j.DNSInterval,
-	}}, connectcaller.Calls{
+	_, c, err := caller.Open(ctx, caller.Options{
+		Way: j.Way, Target: j.Target, Strategy: strategy, WorkerKey: j.WorkerKey, Metadata: metadata, DNSInterval: j.DNSInterval,
+	}, caller.Calls{
 		Method: j.Method, Files: method.Files{Names: j.Proto, Imports: j.Imports}, Known: protoregistry.GlobalFiles,
 		Data: method.Data{Name: "data", Text: []byte(j.Data), Seed: j.Plan.Seed, Messages: j.Messages},
 	})

@@ -1,9 +1,12 @@
 package caller
 
 import (
-	"bytes"
 	"context"
+	"io"
+	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,103 +17,168 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-// messages are n messages of some bytes each.
-func messages(n, size int) func(uint64) [][]byte {
-	var all [][]byte
-	for range n {
-		all = append(all, bytes.Repeat([]byte("x"), size))
-	}
-	return func(uint64) [][]byte { return all }
-}
-
-// Each kind of call ends well, and what went over is counted.
-func TestKinds(t *testing.T) {
-	s := serve(t, "tcp", "127.0.0.1:0", "one")
+// Each way has the answers that grpc-go has, of the same server, in each kind of call.
+func TestWaysAgree(t *testing.T) {
+	s := serve(t, nil)
+	big := strings.Repeat("x", 4096)
 	for _, tc := range []struct {
-		method                   string
-		clientStreams, serverToo bool
-		messages, size           int
-		sent, received           traffic.Volume
+		method   string
+		messages int
+		value    string
+		code     codes.Code
+		received int64
+		worker   string
 	}{
-		{"Echo", false, false, 1, 5, traffic.Volume{Messages: 1, Bytes: 5}, traffic.Volume{Messages: 1, Bytes: 5}},
-		{"Echo", false, false, 1, 0, traffic.Volume{Messages: 1}, traffic.Volume{Messages: 1}},
-		{"Trailer", false, false, 1, 5, traffic.Volume{Messages: 1, Bytes: 5}, traffic.Volume{Messages: 1, Bytes: 5}},
-		{"Count", false, true, 1, 7, traffic.Volume{Messages: 1, Bytes: 7}, traffic.Volume{Messages: 3, Bytes: 21}},
-		{"Sum", true, false, 4, 10, traffic.Volume{Messages: 4, Bytes: 40}, traffic.Volume{Messages: 1, Bytes: 8}},
-		{"Sum", true, false, 0, 0, traffic.Volume{}, traffic.Volume{Messages: 1, Bytes: 8}},
-		{"Each", true, true, 1, 10, traffic.Volume{Messages: 1, Bytes: 10}, traffic.Volume{Messages: 1, Bytes: 10}},
-		// More than all windows hold, in both directions at a time.
-		{"Each", true, true, 300, 4096, traffic.Volume{Messages: 300, Bytes: 300 * 4096}, traffic.Volume{Messages: 300, Bytes: 300 * 4096}},
+		{"Unary", 1, "hello", codes.OK, 1, "one"},
+		{"Unary", 1, "", codes.OK, 1, "one"},
+		{"Unary", 1, "fail", codes.ResourceExhausted, 0, "two"},
+		{"Server", 1, "hello", codes.OK, 3, "one"},
+		{"Server", 1, "fail", codes.ResourceExhausted, 0, "one"},
+		{"Server", 1, "late", codes.ResourceExhausted, 3, "one"},
+		{"Client", 4, "hello", codes.OK, 1, "one"},
+		{"Client", 0, "", codes.OK, 1, "one"},
+		{"Client", 1, "fail", codes.ResourceExhausted, 0, "two"},
+		{"Bidi", 1, "hello", codes.OK, 1, "one"},
+		{"Bidi", 0, "", codes.OK, 0, "one"},
+		{"Bidi", 300, big, codes.OK, 300, "one"}, // more than all windows hold, both ways
+		{"Bidi", 300, "fail", codes.ResourceExhausted, 0, "one"},
+		{"Bidi", 1, "late", codes.ResourceExhausted, 1, "one"},
 	} {
-		c := client(t, s, tc.method, func(o *Options) {
-			o.ClientStreams, o.ServerStreams, o.Messages = tc.clientStreams, tc.serverToo, messages(tc.messages, tc.size)
-		})
-		before := time.Now()
-		answer := c.Call(t.Context(), traffic.Call{Deadline: before.Add(time.Minute)})
-		if answer.Code != 0 || answer.Worker != "one" || answer.Sent != tc.sent || answer.Received != tc.received {
-			t.Errorf("%s: %+v", tc.method, answer)
-		}
-		if tc.serverToo != answer.First.After(before) {
-			t.Errorf("%s: the first message came at %v, after %v", tc.method, answer.First, before)
-		}
-	}
-}
-
-// A failure has its code and its text, in each kind of call.
-func TestFailures(t *testing.T) {
-	s := serve(t, "tcp", "127.0.0.1:0", "one")
-	for _, streams := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
-		for _, tc := range []struct {
-			method  string
-			timeout time.Duration
-			code    codes.Code
-			text    string
-		}{
-			{"Fail", time.Minute, codes.ResourceExhausted, "no thread is free"},
-			{"Refuse", time.Minute, codes.PermissionDenied, "not you"},
-			{"Hang", 20 * time.Millisecond, codes.DeadlineExceeded, ""},
-			{"Echo", -time.Second, codes.DeadlineExceeded, "deadline"},
-		} {
-			c := client(t, s, tc.method, func(o *Options) {
-				o.ClientStreams, o.ServerStreams = streams[0], streams[1]
-				if streams[0] {
-					o.Messages = messages(300, 4096) // so that sending does not end by itself
-				}
-			})
-			answer := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(tc.timeout)})
-			if codes.Code(answer.Code) != tc.code || !strings.Contains(answer.Message, tc.text) {
-				t.Errorf("%s, streams %v: %+v", tc.method, streams, answer)
+		for _, w := range ways() {
+			o := s.options(t, w, tc.method, tc.messages, tc.value)
+			before := time.Now()
+			a := client(t, o).Call(t.Context(), traffic.Call{Deadline: before.Add(time.Minute)})
+			what := w.String() + ", " + tc.method + " " + tc.value[:min(len(tc.value), 9)]
+			if codes.Code(a.Code) != tc.code || a.Received.Messages != tc.received || a.Worker != tc.worker {
+				t.Errorf("%s: %+v", what, a)
+			}
+			if tc.code != codes.OK && a.Message != "no thread is free" {
+				t.Errorf("%s: %q", what, a.Message)
+			}
+			var each int64
+			if tc.messages > 0 {
+				each = int64(len(o.Messages(0)[0]))
+			}
+			if tc.code == codes.OK && (a.Sent != traffic.Volume{Messages: int64(tc.messages), Bytes: int64(tc.messages) * each}) {
+				t.Errorf("%s: sent %+v", what, a.Sent)
+			}
+			if tc.messages > 0 && a.Received.Bytes != a.Received.Messages*each {
+				t.Errorf("%s: received %+v, each %d", what, a.Received, each)
+			}
+			if got := a.First.After(before); got != (o.ServerStreams && tc.received > 0) {
+				t.Errorf("%s: the first message came at %v", what, a.First)
 			}
 		}
-		c := client(t, s, "Hang", func(o *Options) { o.ClientStreams, o.ServerStreams = streams[0], streams[1] })
-		ctx, cancel := context.WithCancel(t.Context())
-		before := s.calls.Load()
-		go func() {
-			testkit.Eventually(t, 30*time.Second, "the call to arrive", func() bool { return s.calls.Load() > before })
-			cancel()
-		}()
-		if answer := c.Call(ctx, traffic.Call{}); codes.Code(answer.Code) != codes.Canceled {
-			t.Errorf("given up, streams %v: %+v", streams, answer)
+	}
+}
+
+// Over HTTP/1.1 all works but what streams both ways, which is refused.
+func TestHTTP1(t *testing.T) {
+	s := serve(t, nil)
+	for _, protocol := range []string{Connect, GRPCWeb} {
+		w := Way{Protocol: protocol, HTTP: one}
+		for method, want := range map[string]traffic.Volume{
+			"Unary": {Messages: 1, Bytes: 7}, "Server": {Messages: 3, Bytes: 21}, "Client": {Messages: 1, Bytes: 7},
+		} {
+			c := client(t, s.options(t, w, method, 1, "hello"))
+			if err := c.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 || a.Received != want || c.Opened() != 1 {
+				t.Errorf("%s, %s: %+v over %d connections", protocol, method, a, c.Opened())
+			}
+		}
+		want := "/test.Service/Bidi streams both ways, which needs HTTP/2: leave http 1.1 out"
+		if _, err := New(s.options(t, w, "Bidi", 1, "hello")); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
 
-// A load over each strategy: every call is answered, and the connections that it
-// opens are counted as the server counts them.
+// A call that is given up, by its deadline or by the caller, has the code of that in each
+// way; the deadline is sent.
+func TestGivenUp(t *testing.T) {
+	s := serve(t, nil)
+	for _, w := range ways() {
+		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+			c := client(t, s.options(t, w, method, 1, "hang"))
+			if err := c.Ready(t.Context()); err != nil { // else the end of a dial may be told
+				t.Error(err)
+			}
+			for timeout, text := range map[time.Duration]string{20 * time.Millisecond: "", -time.Second: "deadline"} {
+				a := c.Call(t.Context(), traffic.Call{Deadline: time.Now().Add(timeout)})
+				if codes.Code(a.Code) != codes.DeadlineExceeded || !strings.Contains(a.Message, text) {
+					t.Errorf("%s, %s, %v: %+v", w, method, timeout, a)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			before := s.calls.Load()
+			go func() {
+				testkit.Eventually(t, 30*time.Second, "the call to arrive", func() bool { return s.calls.Load() > before })
+				cancel()
+			}()
+			if a := c.Call(ctx, traffic.Call{Deadline: time.Now().Add(time.Minute)}); codes.Code(a.Code) != codes.Canceled {
+				t.Errorf("%s, %s, given up: %+v", w, method, a)
+			}
+			sent := s.header()
+			if sent.Get("Grpc-Timeout")+sent.Get("Connect-Timeout-Ms") == "" {
+				t.Errorf("%s, %s: no deadline in %v", w, method, sent)
+			}
+		}
+	}
+}
+
+// Metadata goes with each call, binary values as gRPC writes them, and no answer is
+// compressed.
+func TestMetadata(t *testing.T) {
+	s := serve(t, nil)
+	for _, w := range ways() {
+		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
+			o := s.options(t, w, method, 1, "hello")
+			o.Metadata = metadata.Pairs("a", "b", "a", "c", "d-bin", "\x00\xff")
+			if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {
+				t.Errorf("%s, %s: %+v", w, method, a)
+			}
+			h := s.header()
+			if got := strings.Join(h.Values("A"), ","); got != "b,c" || h.Get("D-Bin") != "AP8" {
+				t.Errorf("%s, %s: %v", w, method, h)
+			}
+			for _, name := range []string{"Accept-Encoding", "Grpc-Accept-Encoding", "Connect-Accept-Encoding"} {
+				if strings.Contains(h.Get(name), "gzip") {
+					t.Errorf("%s, %s: %s is %s", w, method, name, h.Get(name))
+				}
+			}
+		}
+	}
+}
+
+// A load by each strategy: every call is answered with what was sent, and connections are
+// counted as the server counts them.
 func TestStrategies(t *testing.T) {
 	for _, tc := range []struct {
 		strategy Strategy
+		version  string
 		conns    int64
 	}{
-		{Single, 1},
-		{3, 3},
-		{PerCall, 100},
-		{RoundRobin, 1}, // of an address there is only one
+		{Single, two, 1},
+		{3, two, 3},
+		{PerCall, two, 101}, // one to ask
+		{Single, one, 1},
+		{PerCall, one, 101},
 	} {
-		t.Run(tc.strategy.String(), func(t *testing.T) {
-			s := serve(t, "tcp", "127.0.0.1:0", "one")
-			c := client(t, s, "Echo", func(o *Options) { o.Strategy = tc.strategy })
-			plan, err := traffic.Options{Rate: "1000", Duration: 100 * time.Millisecond, Timeout: 20 * time.Second, Grace: 30 * time.Second, Most: c.options.Strategy.MostUnderWay()}.Plan()
+		t.Run(tc.strategy.String()+" "+tc.version, func(t *testing.T) {
+			s := serve(t, nil)
+			w, err := ParseWay(Connect, protoWord, tc.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := s.options(t, w, "Unary", 1, "hello")
+			o.Strategy = tc.strategy
+			c := client(t, o)
+			if err := c.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			plan, err := traffic.Options{Rate: "1000", Duration: 100 * time.Millisecond, Timeout: 20 * time.Second, Grace: 30 * time.Second, Most: tc.strategy.MostUnderWay()}.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,31 +186,88 @@ func TestStrategies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 500 || r.Received.Bytes != 500 {
+			if r.Calls.Answered.Count() != 100 || r.Workers["one"] != 100 || r.Sent.Bytes != 700 || r.Received.Bytes != 700 {
 				t.Errorf("%d answered, %v, %+v, %v", r.Calls.Answered.Count(), r.Workers, r.Received, r.Failures)
 			}
-			if r.Opened != tc.conns || s.conns.Load() != tc.conns {
-				t.Errorf("%d connections opened, %d accepted, want %d", r.Opened, s.conns.Load(), tc.conns)
+			if c.Opened() != tc.conns || s.conns.Load() != tc.conns {
+				t.Errorf("%d connections opened, %d accepted, want %d", c.Opened(), s.conns.Load(), tc.conns)
 			}
 		})
 	}
 }
 
-// Calls over a Unix socket, and metadata.
-func TestUnixSocket(t *testing.T) {
-	path := t.TempDir() + "/s"
-	s := serve(t, "unix", path, "one")
-	c := client(t, s, "Echo", func(o *Options) { o.Target, o.Metadata = "unix://"+path, metadata.Pairs("a", "b") })
-	if answer := c.Call(t.Context(), traffic.Call{}); answer.Code != 0 || c.Opened() != 1 {
-		t.Errorf("%+v, %d connections", answer, c.Opened())
+// Where the connection has ended, the next call opens another.
+func TestReconnects(t *testing.T) {
+	var all sync.Map
+	s := serve(t, func(web *http.Server) {
+		count := web.ConnState
+		web.ConnState = func(conn net.Conn, state http.ConnState) {
+			count(conn, state)
+			all.Store(conn, nil)
+		}
+	})
+	c := client(t, s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello"))
+	if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
+		t.Fatalf("%+v", a)
+	}
+	all.Range(func(conn, _ any) bool {
+		conn.(net.Conn).Close()
+		return true
+	})
+	testkit.Eventually(t, 30*time.Second, "a call to be answered", func() bool { return c.Call(t.Context(), traffic.Call{}).Code == 0 })
+	if c.Opened() != 2 {
+		t.Errorf("%d connections", c.Opened())
 	}
 }
 
-// The answer of a call with a connection of its own ends before the connection does.
-func TestClosingIsNotInTheLatency(t *testing.T) {
-	s := serve(t, "tcp", "127.0.0.1:0", "one")
-	c := client(t, s, "Echo", func(o *Options) { o.Strategy = PerCall })
-	if answer := c.Call(t.Context(), traffic.Call{}); answer.Ended.IsZero() || answer.Code != 0 {
-		t.Errorf("%+v", answer)
+// A server that ends its connection after each call costs no call: what it has not taken
+// goes over another.
+func TestGoAway(t *testing.T) {
+	s := serve(t, func(web *http.Server) { web.SetKeepAlivesEnabled(false) })
+	for _, method := range []string{"Unary", "Server"} {
+		c := client(t, s.options(t, Way{Protocol: Connect}, method, 1, "hello"))
+		for range 200 {
+			if a := c.Call(t.Context(), traffic.Call{}); a.Code != 0 {
+				t.Errorf("%s: %+v", method, a)
+			}
+		}
+		if c.Opened() < 2 {
+			t.Errorf("%s: %d connections", method, c.Opened())
+		}
 	}
+}
+
+// A body is sent again where nothing of it was read, or where it can be made anew; and it
+// is closed once all is over.
+func TestHeldBody(t *testing.T) {
+	closed := 0
+	body := func() io.ReadCloser { return closing{strings.NewReader("x"), &closed} }
+	h := &held{ReadCloser: body()}
+	h.Close()
+	if !h.again(nil) || closed != 0 {
+		t.Errorf("unread: closed %d times", closed)
+	}
+	if text, err := io.ReadAll(h); string(text) != "x" || err != nil || h.again(nil) {
+		t.Errorf("%q, %v, and it is sent again", text, err)
+	}
+	if !h.again(func() (io.ReadCloser, error) { return body(), nil }) {
+		t.Error("it is not made anew")
+	}
+	h.Close()
+	h.release()
+	if closed != 1 {
+		t.Errorf("closed %d times", closed)
+	}
+}
+
+// closing counts how often it is closed.
+type closing struct {
+	io.Reader
+
+	n *int
+}
+
+func (c closing) Close() error {
+	*c.n++
+	return nil
 }

@@ -2,17 +2,19 @@ package caller
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -20,120 +22,171 @@ import (
 // No test leaves a goroutine or a listener behind.
 func TestMain(m *testing.M) { testkit.VerifyMain(m) }
 
-// server is a real grpc-go server. Its methods, of any service:
+// text is what all methods take and return.
+type text = wrapperspb.StringValue
+
+// server has connect-go's handlers, which serve all three protocols. Its methods are those
+// of service test.Service, Unary, Server, Client and Bidi. What they do stands in the first
+// message:
 //
-//	Echo     answers with the last message
-//	Count    answers one message with three
-//	Sum      answers all messages with one, of 8 bytes
-//	Each     answers each message at once
-//	Trailer  as Echo, and names the worker in a trailer
-//	Fail     fails with RESOURCE_EXHAUSTED
-//	Hang     waits until the call is given up
-//	Refuse   ends with OK or an error before it reads, by what the first message says
+//	fail   they fail with RESOURCE_EXHAUSTED
+//	hang   they wait until the call is given up
+//	late   they send what they have to, and fail
+//
+// Otherwise Unary and Client answer with the last message, Server three times with its own,
+// and Bidi each message at once.
 type server struct {
-	grpc  *grpc.Server
 	addr  string
+	tls   *tls.Config  // for callers; nil without
 	conns atomic.Int64 // accepted
-	calls atomic.Int64
+	calls atomic.Int64 // that a handler has seen
+	last  atomic.Value // http.Header of the last
 }
 
-// countingListener counts what it accepts.
-type countingListener struct {
-	net.Listener
-
-	n *atomic.Int64
-}
-
-func (l countingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.n.Add(1)
-	}
-	return conn, err
-}
-
-// serve starts a server that calls itself name, until the test ends.
-func serve(t testing.TB, network, addr, name string) *server {
+// serve starts a server until the test ends.
+func serve(t testing.TB, change func(*http.Server)) *server {
 	t.Helper()
-	l, err := net.Listen(network, addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{addr: l.Addr().String()}
-	s.grpc = grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		s.calls.Add(1)
-		method, _ := grpc.MethodFromServerStream(stream)
-		if method == "/test.Service/Trailer" {
-			stream.SetTrailer(metadata.Pairs("worker", name))
-			method = "/test.Service/Echo"
-		} else {
-			stream.SetHeader(metadata.Pairs("worker", name))
+	web := &http.Server{Handler: s.handlers(), Protocols: &http.Protocols{}, ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
 		}
-		return handle(method, stream)
-	}))
+	}}
+	web.Protocols.SetHTTP1(true)
+	web.Protocols.SetUnencryptedHTTP2(true)
+	if change != nil {
+		change(web)
+	}
+	if web.TLSConfig != nil {
+		l = tls.NewListener(l, web.TLSConfig)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.grpc.Serve(countingListener{l, &s.conns})
+		_ = web.Serve(l)
 	}()
-	t.Cleanup(func() { s.grpc.Stop(); <-done })
+	t.Cleanup(func() { web.Close(); <-done })
 	return s
 }
 
-func handle(method string, stream grpc.ServerStream) error {
-	switch method {
-	case "/test.Service/Fail":
-		return status.Error(codes.ResourceExhausted, "no thread is free")
-	case "/test.Service/Hang":
-		<-stream.Context().Done()
-		return status.FromContextError(stream.Context().Err()).Err()
-	case "/test.Service/Refuse":
-		return status.Error(codes.PermissionDenied, "not you")
-	}
-	var size int
-	for n := 0; ; n++ {
-		err := stream.RecvMsg(&size)
-		if errors.Is(err, io.EOF) {
-			return finish(method, stream, n, size)
-		}
-		if err != nil {
-			return err
-		}
-		if method == "/test.Service/Each" {
-			if err := stream.SendMsg(make([]byte, size)); err != nil {
+func (s *server) handlers() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/test.Service/Unary", connect.NewUnaryHandler("/test.Service/Unary", func(ctx context.Context, r *connect.Request[text]) (*connect.Response[text], error) {
+		s.seen(r.Header())
+		response := connect.NewResponse(r.Msg)
+		response.Header().Set("Worker", "one")
+		return response, s.do(ctx, r.Msg)
+	}))
+	mux.Handle("/test.Service/Server", connect.NewServerStreamHandler("/test.Service/Server", func(ctx context.Context, r *connect.Request[text], out *connect.ServerStream[text]) error {
+		s.seen(r.Header())
+		out.ResponseTrailer().Set("Worker", "one")
+		if r.Msg.GetValue() != "late" {
+			if err := s.do(ctx, r.Msg); err != nil {
 				return err
 			}
 		}
-	}
+		for range 3 {
+			if err := out.Send(r.Msg); err != nil {
+				return err
+			}
+		}
+		return s.do(ctx, r.Msg)
+	}))
+	mux.Handle("/test.Service/Client", connect.NewClientStreamHandler("/test.Service/Client", func(ctx context.Context, in *connect.ClientStream[text]) (*connect.Response[text], error) {
+		s.seen(in.RequestHeader())
+		last := &text{}
+		for in.Receive() {
+			last = proto.CloneOf(in.Msg())
+			if err := s.do(ctx, last); err != nil {
+				return nil, err
+			}
+		}
+		response := connect.NewResponse(last)
+		response.Trailer().Set("Worker", "one")
+		return response, in.Err()
+	}))
+	mux.Handle("/test.Service/Bidi", connect.NewBidiStreamHandler("/test.Service/Bidi", func(ctx context.Context, both *connect.BidiStream[text, text]) error {
+		s.seen(both.RequestHeader())
+		both.ResponseHeader().Set("Worker", "one")
+		for {
+			m, err := both.Receive()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil && m.GetValue() != "late" {
+				err = s.do(ctx, m)
+			}
+			if err == nil {
+				err = both.Send(m)
+			}
+			if err == nil {
+				err = s.do(ctx, m)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}))
+	return mux
 }
 
-// finish answers what is answered at the end of the messages.
-func finish(method string, stream grpc.ServerStream, n, size int) error {
-	switch method {
-	case "/test.Service/Echo":
-		return stream.SendMsg(make([]byte, size))
-	case "/test.Service/Sum":
-		return stream.SendMsg(fmt.Appendf(nil, "%08d", n))
-	case "/test.Service/Count":
-		for range 3 {
-			if err := stream.SendMsg(make([]byte, size)); err != nil {
-				return err
-			}
+func (s *server) seen(h http.Header) {
+	s.calls.Add(1)
+	s.last.Store(h.Clone())
+}
+
+// do does what a message says.
+func (s *server) do(ctx context.Context, m *text) error {
+	switch m.GetValue() {
+	case "fail", "late":
+		err := connect.NewError(connect.CodeResourceExhausted, errors.New("no thread is free"))
+		err.Meta().Set("Worker", "two")
+		detail, wrong := connect.NewErrorDetail(durationpb.New(1))
+		if wrong != nil {
+			return wrong
 		}
+		err.AddDetail(detail)
+		return err
+	case "hang":
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	return nil
 }
 
-// client returns one of a method of the server, until the test ends.
-func client(t testing.TB, s *server, method string, change func(*Options)) *Client {
+// messages are n messages with a text.
+func messages(t testing.TB, w Way, n int, value string) func(uint64) [][]byte {
 	t.Helper()
-	o := Options{
-		Target: s.addr, Method: "/test.Service/" + method, WorkerKey: "worker",
-		Messages: func(uint64) [][]byte { return [][]byte{[]byte("12345")} },
+	one, err := proto.Marshal(&text{Value: value})
+	if w.JSON() {
+		one, err = protojson.Marshal(&text{Value: value})
 	}
-	if change != nil {
-		change(&o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var all [][]byte
+	for range n {
+		all = append(all, one)
+	}
+	return func(uint64) [][]byte { return all }
+}
+
+// options are those of a method of the server with so many messages of a text.
+func (s *server) options(t testing.TB, w Way, method string, n int, value string) Options {
+	t.Helper()
+	return Options{
+		Way: w, TLS: s.tls, Target: s.addr, Method: "/test.Service/" + method, WorkerKey: "worker", Messages: messages(t, w, n, value),
+		ClientStreams: method == "Client" || method == "Bidi", ServerStreams: method == "Server" || method == "Bidi",
+	}
+}
+
+// client returns one that calls, until the test ends.
+func client(t testing.TB, o Options) Caller {
+	t.Helper()
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -142,9 +195,18 @@ func client(t testing.TB, s *server, method string, change func(*Options)) *Clie
 	return c
 }
 
-// cancelled is a context that has ended.
-func cancelled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
+// ways are all that there are over HTTP/2.
+func ways() []Way {
+	return []Way{
+		{},
+		{Codec: jsonWord},
+		{Protocol: Connect}, {Protocol: Connect, Codec: jsonWord},
+		{Protocol: GRPCWeb}, {Protocol: GRPCWeb, Codec: jsonWord},
+	}
+}
+
+// header is that of the last call.
+func (s *server) header() http.Header {
+	h, _ := s.last.Load().(http.Header)
+	return h
 }

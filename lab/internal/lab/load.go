@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/report"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -21,11 +20,11 @@ import (
 // Load is a load on one method of a service that somebody else runs.
 type Load struct {
 	// Options are whom to call, and how.
-	connectcaller.Options
+	caller.Options
 
 	// Calls are those of the first method, and Also further ones of the service, each with
 	// its share of the calls and connections of its own.
-	Calls connectcaller.Calls
+	Calls caller.Calls
 	Also  []Also
 	// Plan is when to call.
 	Plan traffic.Plan
@@ -79,9 +78,9 @@ func (l Load) others() (text string) {
 }
 
 // open makes the client for all methods, and returns the first of these.
-func (l Load) open(ctx context.Context) (*method.Method, connectcaller.Caller, error) { //nolint:ireturn // that of the way
+func (l Load) open(ctx context.Context) (*method.Method, caller.Caller, error) { //nolint:ireturn // that of the way
 	l.Calls.Data.Seed = l.Plan.Seed
-	first, client, err := connectcaller.Open(ctx, l.Options, l.Calls)
+	first, client, err := caller.Open(ctx, l.Options, l.Calls)
 	if err != nil || len(l.Also) == 0 {
 		return first, client, err
 	}
@@ -92,7 +91,7 @@ func (l Load) open(ctx context.Context) (*method.Method, connectcaller.Caller, e
 	all.add(first.Path, left, client)
 	for _, a := range l.Also {
 		a.Files, a.Data.Seed = l.Calls.Files, l.Plan.Seed
-		m, client, err := connectcaller.Open(ctx, l.Options, a.Calls)
+		m, client, err := caller.Open(ctx, l.Options, a.Calls)
 		if err != nil {
 			all.Close()
 			return nil, nil, err

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/cabrank/cabrank/internal/testkit"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -37,9 +37,9 @@ func over(t *testing.T, address, protocol, codec string) Load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Load{Plan: plan, Calls: connectcaller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
+	l := Load{Plan: plan, Calls: caller.Calls{Method: "a.B/C", Files: method.Files{Names: []string{file}}, Data: method.Data{Name: "--data", Text: []byte(`"{{.RequestNumber}}"`)}}}
 	l.Target = address
-	if l.Way, err = connectcaller.ParseWay(protocol, codec, ""); err != nil {
+	if l.Way, err = caller.ParseWay(protocol, codec, ""); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -55,8 +55,8 @@ func TestLoadByProtocol(t *testing.T) {
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	t.Cleanup(server.Close)
-	for _, protocol := range connectcaller.Protocols() {
-		for _, codec := range connectcaller.Codecs() {
+	for _, protocol := range caller.Protocols() {
+		for _, codec := range caller.Codecs() {
 			l := over(t, server.Listener.Addr().String(), protocol, codec)
 			p, err := l.Prepare(t.Context())
 			if err != nil {
@@ -94,7 +94,7 @@ func TestLoadOfOnlyGRPC(t *testing.T) {
 	}))
 	go func() { _ = server.Serve(listener) }() // ends with Stop
 	t.Cleanup(server.Stop)
-	_, err = over(t, listener.Addr().String(), connectcaller.Connect, "").Prepare(t.Context())
+	_, err = over(t, listener.Addr().String(), caller.Connect, "").Prepare(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "does not speak Connect") || calls.Load() != 0 {
 		t.Errorf("%v, %d calls", err, calls.Load())
 	}

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/method"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // Also is a further method that a load calls.
 type Also struct {
-	connectcaller.Calls
+	caller.Calls
 
 	Share float64 // of all calls, above 0 and below 1
 }
@@ -32,7 +32,7 @@ func ParseAlso(text string) (a Also, err error) {
 	if !isPercent || err != nil || !(percent > 0 && percent < 100) || name == "" || data == "" {
 		return a, fmt.Errorf("--also %.80q: want a share, a method and its requests, such as '20%% demo.Jobs/List {}'", text)
 	}
-	return Also{Share: percent / 100, Calls: connectcaller.Calls{Method: name, Data: method.Data{Name: "--also", Text: []byte(data)}}}, nil
+	return Also{Share: percent / 100, Calls: caller.Calls{Method: name, Data: method.Data{Name: "--also", Text: []byte(data)}}}, nil
 }
 
 // choice keeps the draw of the method apart from those of its request.
@@ -41,21 +41,21 @@ const choice = 0x6d69786564
 // mixed calls several methods. Which one a call is for depends on its number and the seed
 // alone, as its request does.
 type mixed struct {
-	connectcaller.Caller // of the first method, which has what the others leave
+	caller.Caller // of the first method, which has what the others leave
 
 	seed uint64
 	all  []*part
 }
 
 type part struct {
-	connectcaller.Caller
+	caller.Caller
 
 	name             string
 	upTo             float64 // the sum of the shares up to its own
 	answered, failed atomic.Int64
 }
 
-func (m *mixed) add(path string, share float64, client connectcaller.Caller) {
+func (m *mixed) add(path string, share float64, client caller.Caller) {
 	p := &part{Caller: client, name: strings.TrimPrefix(path, "/"), upTo: share}
 	if len(m.all) == 0 {
 		m.Caller = client

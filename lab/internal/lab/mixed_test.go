@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
 // fixed is a client whose calls all end with one code.
 type fixed struct {
-	connectcaller.Caller
+	caller.Caller
 
 	code   uint32
 	closed *int

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/cabrank/cabrank/client"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -63,7 +63,7 @@ func socketFailure(err error) traffic.Answer {
 	switch {
 	case isRefused:
 		text = fmt.Sprintf("NACK %d %s", refused.Code, refused.Message)
-		if code = connectcaller.CodeOf(refused.Code); code == codes.Unknown || code == codes.Internal {
+		if code = caller.CodeOf(refused.Code); code == codes.Unknown || code == codes.Internal {
 			code = codes.Unavailable // what a server of sockets says with 500
 		}
 	case isFunction:

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 )
 
 // Arm is one way to do it.
@@ -146,7 +145,7 @@ type Client struct {
 	// Cores are those that generators run on, as taskset counts; empty: all.
 	Cores string `key:"cores"`
 	// Way is how calls are written.
-	Way connectcaller.Way `key:",inline"`
+	Way caller.Way `key:",inline"`
 }
 
 // Gateway is a program that makes the gRPC calls for callers who speak HTTP to it. It is

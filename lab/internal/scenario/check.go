@@ -11,7 +11,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/spelling"
 	"github.com/cabrank/cabrank/internal/strictyaml"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -52,7 +52,7 @@ func (h *HTTP) Check(n strictyaml.Node) {
 		h.Ready = h.Path
 	}
 	for _, path := range []string{h.Path, h.Ready} {
-		if err := connectcaller.CheckPath(path); err != nil {
+		if err := caller.CheckPath(path); err != nil {
 			n.Fault("", err.Error(), "")
 			return
 		}
@@ -117,7 +117,7 @@ func (f *Front) UnmarshalStrict(n strictyaml.Node) {
 // Check looks at how calls are written.
 func (c *Client) Check(n strictyaml.Node) {
 	var err error
-	if c.Way, err = connectcaller.ParseWay(c.Way.Protocol, c.Way.Codec, c.Way.HTTP); err != nil {
+	if c.Way, err = caller.ParseWay(c.Way.Protocol, c.Way.Codec, c.Way.HTTP); err != nil {
 		n.Fault("", err.Error(), "")
 	}
 }

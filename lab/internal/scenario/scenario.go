@@ -64,7 +64,7 @@ type Scenario struct {
 
 // HTTP is what callers ask a gateway for.
 type HTTP struct {
-	// Path is what is asked for, with its query: see connectcaller.Gateway. It is empty
+	// Path is what is asked for, with its query: see caller.Gateway. It is empty
 	// if calls are gRPC.
 	Path string `key:"path,alone"`
 	// Ready is answered with 200 when the gateway can work.

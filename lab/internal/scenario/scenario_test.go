@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/caller"
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
 	"github.com/cabrank/cabrank/lab/internal/stats"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
@@ -107,7 +106,7 @@ func TestParse(t *testing.T) {
 	}
 	b := s.Arms[1]
 	if !b.Optional || b.Workers.Program != ProgramNone || len(b.Workers.Command) != 4 || b.Workers.Count != 2 || !b.Front.Starts ||
-		b.Client.Way != (connectcaller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall || b.Client.Processes != 2 {
+		b.Client.Way != (caller.Way{Protocol: "connect", Codec: "json", HTTP: "1.1"}) || b.Front.CPU != 1.5 || b.Client.Connections != caller.PerCall || b.Client.Processes != 2 {
 		t.Errorf("the second arm: %+v", b)
 	}
 	if got := strings.Join(loadNames(s.Loads), ", "); got != "steps 100/s, steps 30000/m, 60 callers, 10 at once, stages 30s:30,1m:60,20s:0" {

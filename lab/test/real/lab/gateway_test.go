@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cabrank/cabrank/lab/internal/connectcaller"
+	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/rig"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -39,7 +39,7 @@ func TestGateway(t *testing.T) {
 	for _, kind := range []scenario.FrontKind{scenario.FrontNone, scenario.FrontDNS, scenario.FrontCabrank} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := start(t, fibonacci(t, 2, kind))
-			client, err := connectcaller.NewGateway(connectcaller.GatewayOptions{
+			client, err := caller.NewGateway(caller.GatewayOptions{
 				Address: r.Target(), Path: "/fibonacci/random?iterations=100&output=false&fibo_start=500&fibo_end=500", Ready: "/fibonacci",
 			})
 			if err != nil {

@@ -1,9 +1,7 @@
-package connectcaller
+package caller
 
 import (
 	"testing"
-
-	"github.com/cabrank/cabrank/lab/internal/caller"
 )
 
 func TestParseWay(t *testing.T) {
@@ -36,7 +34,7 @@ func TestNewRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		`target "dns:///a:1": want host:port or unix:///path for calls by Connect`:                                            func(o *Options) { o.Target = "dns:///a:1" },
 		`target "a": want host:port or unix:///path for calls by Connect`:                                                     func(o *Options) { o.Target = "a" },
-		`connections round-robin: grpc-go alone has it, and calls are Connect over HTTP/2; give single, a number or per-call`: func(o *Options) { o.Strategy = caller.RoundRobin },
+		`connections round-robin: grpc-go alone has it, and calls are Connect over HTTP/2; give single, a number or per-call`: func(o *Options) { o.Strategy = RoundRobin },
 		`internal error: a caller without messages`:                                                                           func(o *Options) { o.Messages = nil },
 	} {
 		o := s.options(t, Way{Protocol: Connect}, "Unary", 1, "hello")

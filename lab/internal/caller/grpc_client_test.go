@@ -16,9 +16,9 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
-func TestReady(t *testing.T) {
-	s := serve(t, "tcp", "127.0.0.1:0", "one")
-	c := client(t, s, "Echo", func(o *Options) { o.Strategy = 5 })
+func TestGRPCReady(t *testing.T) {
+	s := serveGRPC(t, "tcp", "127.0.0.1:0", "one")
+	c := grpcClientOf(t, s, "Echo", func(o *Options) { o.Strategy = 5 })
 	if c.Opened() != 0 {
 		t.Errorf("%d connections before Ready", c.Opened())
 	}
@@ -28,14 +28,14 @@ func TestReady(t *testing.T) {
 }
 
 // Who cannot be reached is told in one line, and calls fail at once.
-func TestUnreachable(t *testing.T) {
+func TestGRPCUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
 	l.Close()
-	c := client(t, &server{addr: addr}, "Echo", nil)
+	c := grpcClientOf(t, &grpcServer{addr: addr}, "Echo", nil)
 	if answer := c.Call(t.Context(), traffic.Call{}); codes.Code(answer.Code) != codes.Unavailable || c.Opened() != 0 {
 		t.Errorf("%+v, %d opened", answer, c.Opened())
 	}
@@ -75,7 +75,7 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestGRPCNewRefuses(t *testing.T) {
 	all := func(uint64) [][]byte { return nil }
 	for want, o := range map[string]Options{
 		`method "": want /package.Service/Method`:      {Target: "a:1", Messages: all},
@@ -104,13 +104,13 @@ func TestParseStrategy(t *testing.T) {
 }
 
 func TestClientInWords(t *testing.T) {
-	s := &server{addr: "127.0.0.1:1"}
+	s := &grpcServer{addr: "127.0.0.1:1"}
 	for want, change := range map[string]func(*Options){
 		"connections single": nil,
 		"connections 7":      func(o *Options) { o.Strategy = 7 },
 		"connections round-robin, DNS asked again every 30s at most (the default)": func(o *Options) { o.Strategy = RoundRobin },
 	} {
-		if got := client(t, s, "Echo", change).String(); !strings.HasSuffix(got, want) {
+		if got := grpcClientOf(t, s, "Echo", change).String(); !strings.HasSuffix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -128,11 +128,11 @@ func TestMostUnderWay(t *testing.T) {
 // Round robin over a name: calls are spread evenly over its addresses, and when a
 // connection ends the name is asked again, so that a new server gets its part.
 func TestRoundRobinOverDNS(t *testing.T) {
-	first := serve(t, "tcp", "127.0.0.1:0", "first")
+	first := serveGRPC(t, "tcp", "127.0.0.1:0", "first")
 	_, port, _ := net.SplitHostPort(first.addr)
-	second := serve(t, "tcp", "127.0.0.2:"+port, "second")
+	second := serveGRPC(t, "tcp", "127.0.0.2:"+port, "second")
 	zone := nameserver.StartZone(t, "workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.2")
-	c := client(t, first, "Echo", func(o *Options) {
+	c := grpcClientOf(t, first, "Echo", func(o *Options) {
 		o.Strategy, o.DNSInterval = RoundRobin, 10*time.Millisecond
 		o.Target = "dns://" + zone.Addr + "/workers.test:" + port
 	})
@@ -154,16 +154,16 @@ func TestRoundRobinOverDNS(t *testing.T) {
 	if seen["first"] != 50 || seen["second"] != 50 {
 		t.Errorf("shares %v", seen)
 	}
-	serve(t, "tcp", "127.0.0.3:"+port, "third")
+	serveGRPC(t, "tcp", "127.0.0.3:"+port, "third")
 	zone.Say("workers.test. 1 IN A 127.0.0.1", "workers.test. 1 IN A 127.0.0.3")
 	second.grpc.Stop()
-	testkit.Eventually(t, 20*time.Second, "the third server to answer", func() bool { return call() == "third" })
+	testkit.Eventually(t, 20*time.Second, "the third grpcServer to answer", func() bool { return call() == "third" })
 }
 
 // A server without TLS fails callers with it at once, not when their time is over.
 func TestReadyTellsThatThereIsNoTLS(t *testing.T) {
-	s := serve(t, "tcp", "127.0.0.1:0", "a")
-	c := client(t, s, "Echo", func(o *Options) { o.Credentials = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}) })
+	s := serveGRPC(t, "tcp", "127.0.0.1:0", "a")
+	c := grpcClientOf(t, s, "Echo", func(o *Options) { o.Credentials = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}) })
 	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "TLS handshake") {
 		t.Errorf("got %v", err)
 	}

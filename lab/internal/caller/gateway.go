@@ -1,4 +1,4 @@
-package connectcaller
+package caller
 
 import (
 	"bufio"
@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -51,7 +50,7 @@ type GatewayOptions struct {
 //
 // Life: NewGateway; Ready if wanted; calls; Close when all have ended.
 type Gateway struct {
-	caller.Dialer
+	Dialer
 
 	options GatewayOptions
 	client  http.Client

@@ -1,4 +1,4 @@
-package connectcaller
+package caller
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, erro
 	}
 	o.Method, o.Messages = m.Path, requests.Messages
 	o.ClientStreams, o.ServerStreams = m.Kind.CallerStreams(), m.Kind.ServerStreams()
-	client, err := For(o)
+	client, err := New(o)
 	if err != nil {
 		return nil, nil, err
 	}

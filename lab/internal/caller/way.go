@@ -1,12 +1,10 @@
-package connectcaller
+package caller
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/cabrank/cabrank/lab/internal/caller"
 )
 
 // The words of a Way, the first being that of the zero value.
@@ -76,8 +74,8 @@ func (w Way) JSON() bool { return w.Codec == jsonWord }
 // Check holds the way against how calls share connections.
 //
 // Errors: one line.
-func (w Way) Check(s caller.Strategy) error {
-	if s == caller.RoundRobin && !w.Plain() {
+func (w Way) Check(s Strategy) error {
+	if s == RoundRobin && !w.Plain() {
 		return fmt.Errorf("connections round-robin: grpc-go alone has it, and calls are %s; give single, a number or per-call", w)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package connectcaller
+package caller
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 //
 // Errors: one line: nobody listens until ctx ends; the server does not understand the
 // way; it does not have the method.
-func (c *Client) Ready(ctx context.Context) error {
+func (c *connectClient) Ready(ctx context.Context) error {
 	err := c.ready(ctx, c.ways[0])
 	for _, w := range c.ways[1:] {
 		if l, ok := w.over.(*lane); ok && err == nil {
@@ -46,7 +46,7 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // ready asks, again while nobody listens.
-func (c *Client) ready(ctx context.Context, w way) error {
+func (c *connectClient) ready(ctx context.Context, w way) error {
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
 	var last error
@@ -70,7 +70,7 @@ func (c *Client) ready(ctx context.Context, w way) error {
 }
 
 // ask sends one request that is refused.
-func (c *Client) ask(ctx context.Context, w way) error {
+func (c *connectClient) ask(ctx context.Context, w way) error {
 	ctx, cancel := context.WithCancel(ctx) // and with it a connection of its own
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, http.NoBody)
@@ -123,7 +123,7 @@ func (o Options) contentType() string {
 	return kind + o.Way.codec()
 }
 
-func (c *Client) judge(response *http.Response, body []byte) error {
+func (c *connectClient) judge(response *http.Response, body []byte) error {
 	o := c.options
 	got, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
@@ -167,7 +167,7 @@ func (o Options) understood(status int, got string, body []byte) bool {
 		got == "application/json" && json.Unmarshal(body, &refusal) == nil && refusal.Code != ""
 }
 
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func (c *connectClient) unreachable(ctx context.Context, err error) error {
 	dialed, ok := errors.AsType[*net.OpError](err)
 	version, other := "2", one
 	if c.options.Way.HTTP == one {

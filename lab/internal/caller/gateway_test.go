@@ -1,4 +1,4 @@
-package connectcaller
+package caller
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package connectcaller
+package caller
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/traffic"
 )
 
@@ -124,7 +123,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	s := &server{addr: l.Addr().String()}
 	l.Close()
-	for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
+	for _, strategy := range []Strategy{Single, PerCall} {
 		for _, method := range []string{"Unary", "Server", "Client", "Bidi"} {
 			o := s.options(t, Way{Protocol: Connect}, method, 1, "hello")
 			o.Strategy = strategy
@@ -151,7 +150,7 @@ func TestTLS(t *testing.T) {
 	s.tls = made.Client().Transport.(*http.Transport).TLSClientConfig
 	s.tls.NextProtos = nil
 	for _, w := range append(ways()[1:], Way{Protocol: Connect, HTTP: one}) {
-		for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
+		for _, strategy := range []Strategy{Single, PerCall} {
 			o := s.options(t, w, "Server", 1, "hello")
 			o.Strategy = strategy
 			c := client(t, o)
@@ -207,7 +206,7 @@ func TestUnixSocket(t *testing.T) {
 		_ = web.Serve(l)
 	}()
 	t.Cleanup(func() { web.Close(); <-done })
-	for _, strategy := range []caller.Strategy{caller.Single, caller.PerCall} {
+	for _, strategy := range []Strategy{Single, PerCall} {
 		o := s.options(t, Way{Protocol: GRPCWeb}, "Client", 2, "hello")
 		o.Strategy = strategy
 		if a := client(t, o).Call(t.Context(), traffic.Call{}); a.Code != 0 {

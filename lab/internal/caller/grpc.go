@@ -1,0 +1,295 @@
+package caller
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver/dns"
+	"google.golang.org/grpc/status"
+
+	"github.com/cabrank/cabrank/lab/internal/traffic"
+)
+
+// grpcClient calls one method.
+//
+// Life: New; Ready if wanted; calls; Close when all have ended.
+type grpcClient struct {
+	Dialer
+
+	options Options
+	desc    grpc.StreamDesc
+	call    []grpc.CallOption
+	with    []grpc.DialOption
+	conns   []*grpc.ClientConn // none with PerCall
+}
+
+func newGRPC(o Options) (*grpcClient, error) {
+	if o.Credentials == nil {
+		o.Credentials = insecure.NewCredentials()
+	}
+	if o.DNSInterval > 0 {
+		dns.SetMinResolutionInterval(o.DNSInterval)
+	}
+	c := &grpcClient{options: o, desc: grpc.StreamDesc{ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
+	c.call = []grpc.CallOption{grpc.ForceCodecV2(grpcCodec{})}
+	c.with = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.Dialer}), grpc.WithContextDialer(c.dial), grpc.WithNoProxy()}
+	if o.Strategy == RoundRobin {
+		c.with = append(c.with, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
+	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare makes the connections that live as long as the client. With one for each
+// call it makes one all the same, so that a wrong target is told at once.
+func (c *grpcClient) prepare() error {
+	for range max(c.options.Strategy.Lasting(), 1) {
+		conn, err := c.open()
+		if err != nil {
+			c.Close()
+			return fmt.Errorf("target %.80q: %w", c.options.Target, err)
+		}
+		c.conns = append(c.conns, conn)
+	}
+	if c.options.Strategy == PerCall {
+		c.Close()
+		c.conns = nil
+	}
+	return nil
+}
+
+func (c *grpcClient) open() (*grpc.ClientConn, error) {
+	return grpc.NewClient(c.options.Strategy.target(c.options.Target), c.with...)
+}
+
+// Ready opens the connections that live as long as the client, and returns when all can
+// be used. Otherwise the first calls open them, and wait for that.
+//
+// Errors: one line that says why the last connection failed: when ctx ends, or at once
+// where another attempt would fail for the same reason.
+func (c *grpcClient) Ready(ctx context.Context) error {
+	for _, conn := range c.conns {
+		conn.Connect()
+	}
+	for _, conn := range c.conns {
+		for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+			if state == connectivity.TransientFailure && c.hopeless() {
+				return c.unreachable(nil)
+			}
+			if !conn.WaitForStateChange(ctx, state) {
+				return c.unreachable(ctx.Err())
+			}
+			if state == connectivity.Idle {
+				conn.Connect()
+			}
+		}
+	}
+	return nil
+}
+
+func (c *grpcClient) unreachable(err error) error {
+	switch last := c.last.Load(); {
+	case last != nil:
+		err = *last
+	case c.opened.Load() > 0:
+		err = errors.New("connections were opened and came to nothing")
+	}
+	return fmt.Errorf("target %.80q cannot be reached: %w", c.options.Target, err)
+}
+
+// String describes how the client calls.
+func (c *grpcClient) String() string {
+	text := "grpc-go " + grpc.Version + ", connections " + c.options.Strategy.String()
+	if secure(c.options.Credentials) {
+		text += " with TLS"
+	}
+	if c.options.Strategy != RoundRobin {
+		return text
+	}
+	if c.options.DNSInterval > 0 {
+		return fmt.Sprintf("%s, DNS asked again every %v at most", text, c.options.DNSInterval)
+	}
+	return fmt.Sprintf("%s, DNS asked again every %v at most (the default)", text, DefaultDNSInterval)
+}
+
+// Close ends all connections. Nobody may call any more.
+func (c *grpcClient) Close() {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+}
+
+// Call makes one call.
+func (c *grpcClient) Call(ctx context.Context, call traffic.Call) traffic.Answer {
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
+	if c.options.Metadata != nil {
+		ctx = metadata.NewOutgoingContext(ctx, c.options.Metadata)
+	}
+	if c.options.Strategy != PerCall {
+		return c.exchange(ctx, c.conns[call.Number%uint64(len(c.conns))], call)
+	}
+	conn, err := c.open()
+	if err != nil {
+		return failedGRPC(err)
+	}
+	answer := c.exchange(ctx, conn, call)
+	answer.Ended = time.Now()
+	conn.Close()
+	return answer
+}
+
+func (c *grpcClient) exchange(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
+	if c.options.ClientStreams || c.options.ServerStreams {
+		return c.stream(ctx, conn, call)
+	}
+	return c.unary(ctx, conn, call)
+}
+
+func (c *grpcClient) unary(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
+	message := c.options.Messages(call.Number)[0]
+	options := c.call
+	var header, trailer metadata.MD
+	if c.options.WorkerKey != "" {
+		options = append(slices.Clip(options), grpc.Header(&header), grpc.Trailer(&trailer))
+	}
+	var size int
+	err := conn.Invoke(ctx, c.options.Method, message, &size, options...)
+	answer := failedGRPC(err)
+	if err == nil {
+		answer.Received = traffic.Volume{Messages: 1, Bytes: int64(size)}
+	}
+	answer.Sent = traffic.Volume{Messages: 1, Bytes: int64(len(message))}
+	answer.Worker = c.options.worker(strings.ToLower, header, trailer)
+	return answer
+}
+
+func failedGRPC(err error) traffic.Answer {
+	if err == nil {
+		return traffic.Answer{}
+	}
+	s := status.Convert(err)
+	return traffic.Answer{Code: uint32(s.Code()), Message: s.Message()}
+}
+
+func (c *grpcClient) stream(ctx context.Context, conn *grpc.ClientConn, call traffic.Call) traffic.Answer {
+	// A stream that was not read to its end holds its place until its context ends.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, &c.desc, c.options.Method, c.call...)
+	if err != nil {
+		return failedGRPC(err)
+	}
+	answer, err := c.options.Exchange(&grpcStream{ClientStream: stream, many: c.options.ServerStreams}, c.options.Messages(call.Number), cancel)
+	if err != nil {
+		failure := failedGRPC(err)
+		answer.Code, answer.Message = failure.Code, failure.Message
+	}
+	if c.options.WorkerKey != "" {
+		header, _ := stream.Header() // an error is that of the call, which has ended
+		answer.Worker = c.options.worker(strings.ToLower, header, stream.Trailer())
+	}
+	return answer
+}
+
+type grpcStream struct {
+	grpc.ClientStream
+
+	many, over bool
+}
+
+// Send sends a message.
+func (s *grpcStream) Send(message []byte) error { return s.SendMsg(message) }
+
+// Receive reads the size of an answer.
+func (s *grpcStream) Receive() (size int, err error) {
+	if s.over {
+		return 0, io.EOF
+	}
+	err = s.RecvMsg(&size)
+	s.over = !s.many // behind a single answer grpc-go has read the status, too
+	return size, err
+}
+
+// grpcCodec sends bytes as they are, and counts those of answers. It is registered
+// nowhere.
+//
+// Shape: a request is a []byte, an answer an *int.
+type grpcCodec struct{}
+
+var _ encoding.CodecV2 = grpcCodec{}
+
+func (grpcCodec) Marshal(v any) (mem.BufferSlice, error) {
+	message, ok := v.([]byte)
+	if !ok {
+		return nil, fmt.Errorf("internal error: a request of the type %T", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(message)}, nil
+}
+
+func (grpcCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	size, ok := v.(*int)
+	if !ok {
+		return fmt.Errorf("internal error: an answer of the type %T", v)
+	}
+	*size = data.Len()
+	return nil
+}
+
+// Name makes the content type application/grpc, as grpc-go sends it without a grpcCodec
+// of the user's.
+func (grpcCodec) Name() string { return "" }
+
+// watched are credentials that keep why a handshake failed: grpc-go has it in a text
+// alone, of a call.
+type watched struct {
+	credentials.TransportCredentials
+
+	dialer *Dialer
+}
+
+// ClientHandshake is that of the credentials.
+func (w watched) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		err = fmt.Errorf("TLS handshake: %w", err)
+		w.dialer.last.Store(&err)
+	}
+	return conn, info, err
+}
+
+// Clone copies the credentials and watches the copy.
+func (w watched) Clone() credentials.TransportCredentials {
+	return watched{w.TransportCredentials.Clone(), w.dialer}
+}
+
+// hopeless reports whether the last connection failed for a reason that will be the same
+// at the next attempt: one side does not speak TLS, or one does not trust the other.
+func (d *Dialer) hopeless() bool {
+	last := d.last.Load()
+	if last == nil {
+		return false
+	}
+	var untrusted *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	var alert tls.AlertError
+	return errors.As(*last, &untrusted) || errors.As(*last, &plain) || errors.As(*last, &alert) || errors.Is(*last, io.EOF)
+}
+
+func secure(c credentials.TransportCredentials) bool { return c.Info().SecurityProtocol == "tls" }
