@@ -8,13 +8,20 @@ package proxies
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"text/template"
+	"time"
 )
 
 // Proxy is one of them.
@@ -162,3 +169,134 @@ func nghttpxArgs(config string, c Config) []string {
 }
 
 func nghttpxBackend(w Worker) string { return host(w.Addr) + "," + port(w.Addr) + ";/;proto=h2" }
+
+//go:embed files
+var files embed.FS
+
+// Config is what the configuration of a proxy depends on.
+type Config struct {
+	Listen  string // host:port
+	Workers []Worker
+	// Policy is how it chooses a worker, in its own words; empty: as it does when
+	// nothing is said.
+	Policy string
+	// Connections is how many it may have, Files how many files; 0: 12,000 and 20,000.
+	Connections, Files int
+	// Control is a unix socket, or for nghttpx host:port, by which it is told of workers
+	// that come and go; Members is a file with the same meaning. Those that can try once a
+	// second then whether workers take connections. Empty: they do not.
+	Control, Members string
+	// Cert is a file with a certificate and its key, by which it ends TLS; empty: it does not.
+	Cert string
+}
+
+// Worker is where calls may go.
+type Worker struct {
+	Name  string // a word
+	Addr  string // host:port
+	Slots int
+	Out   bool // it gets none now
+}
+
+func host(addr string) string {
+	return addr[:strings.LastIndexByte(addr, ':')]
+}
+
+func port(addr string) string {
+	return addr[strings.LastIndexByte(addr, ':')+1:]
+}
+
+// complete fills in what was not said.
+func (c Config) complete() Config {
+	c.Connections, c.Files = cmp.Or(c.Connections, 12_000), cmp.Or(c.Files, 20_000)
+	return c
+}
+
+// strange reports whether a policy could be more than that in a configuration.
+func strange(r rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-(), $", r)
+}
+
+func render(name string, c Config) (string, error) {
+	if strings.ContainsFunc(c.Policy, strange) {
+		return "", fmt.Errorf("policy %q: want words such as roundrobin, ROUND_ROBIN or least_conn", c.Policy)
+	}
+	file, err := template.New(name).Funcs(template.FuncMap{"host": host, "port": port}).ParseFS(files, "files/"+name)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	err = file.Execute(&text, c.complete())
+	return text.String(), err
+}
+
+// changeTime bounds how long a proxy may take to be told.
+const changeTime = 5 * time.Second
+
+// changeHAProxy asks over its socket, a line for each worker (management.txt, "set
+// server"): what may get calls is ready, the others are under maintenance.
+func changeHAProxy(ctx context.Context, _ string, _ int, c Config) error {
+	for _, w := range c.Workers {
+		state := "ready"
+		if w.Out {
+			state = "maint"
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", c.Control)
+		if err != nil {
+			return err
+		}
+		_ = conn.SetDeadline(time.Now().Add(changeTime)) // of an open connection
+		_, err = fmt.Fprintf(conn, "set server workers/%s state %s\n", w.Name, state)
+		answer, readErr := io.ReadAll(io.LimitReader(conn, 4096))
+		conn.Close()
+		switch said := strings.TrimSpace(string(answer)); {
+		case err != nil:
+			return err
+		case readErr != nil:
+			return readErr
+		case said != "":
+			return fmt.Errorf("it says %q", said)
+		}
+	}
+	return nil
+}
+
+// changeEnvoy puts another file in the place of that which it watches.
+func changeEnvoy(_ context.Context, _ string, _ int, c Config) error { return writeMembers(c) }
+
+// changeNginx writes the configuration anew and has it read: new worker processes serve
+// new connections, the old ones finish the calls that they have.
+func changeNginx(_ context.Context, folder string, pid int, c Config) error {
+	nginx, _ := Find("nginx")
+	if _, err := nginx.Write(folder, c); err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGHUP)
+}
+
+// changeNghttpx posts its backends (nghttpx(1), "POST /api/v1beta1/backendconfig").
+func changeNghttpx(ctx context.Context, _ string, _ int, c Config) error {
+	var lines strings.Builder
+	for _, w := range c.Workers {
+		if !w.Out {
+			fmt.Fprintf(&lines, "backend=%s\n", nghttpxBackend(w))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.Control+"/api/v1beta1/backendconfig", strings.NewReader(lines.String()))
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy of the environment
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4096)) // for people
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it says %s: %s", answer.Status, said)
+	}
+	return nil
+}

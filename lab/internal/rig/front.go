@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
+	"github.com/cabrank/cabrank/internal/testkit/ports"
 	"github.com/cabrank/cabrank/lab/internal/proxies"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
@@ -126,3 +129,98 @@ func (f *nameFront) stop() {
 		f.zone.Close()
 	}
 }
+
+// proxyFront is a proxy of others, which must be installed; package proxies has their
+// configurations.
+type proxyFront struct {
+	base
+	proxy  proxies.Proxy
+	config proxies.Config
+}
+
+func (f *proxyFront) start(ctx context.Context, backends []string) error {
+	spec := f.rig.spec
+	path, err := f.proxy.Look()
+	if err != nil {
+		return err
+	}
+	f.config = proxies.Config{
+		Listen: f.target(), Workers: f.workers(backends), Policy: spec.Front.Policy,
+		Connections: max(0, f.rig.files/2-spareFiles), Files: f.rig.files,
+		Control: f.rig.folder.file("proxy.sock"), Members: f.rig.folder.file("members.yaml"),
+	}
+	if spec.Front.TLS == scenario.TLSItself {
+		f.config.Cert = f.rig.cert()
+	}
+	if f.proxy.Name == string(scenario.FrontNghttpx) {
+		port, err := ports.Free(1)
+		if err != nil {
+			return err
+		}
+		f.config.Control = place{"127.0.0.1", port}.addr()
+	}
+	args, err := f.proxy.Write(f.rig.folder.path, f.config)
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, f.proxy.Name, testbed.Program{
+		Command: append(append([]string{path}, args...), spec.Front.Flags...), Env: spec.Front.Env, Dir: f.rig.folder.path, Cores: spec.Front.Cores,
+	})
+}
+
+// spareFiles is what a proxy opens beside connections, amply.
+const spareFiles = 200
+
+// workers are all that there may be; those are out that get no calls now.
+func (f *proxyFront) workers(backends []string) (all []proxies.Worker) {
+	for i, w := range f.rig.spec.Workers {
+		addr := f.rig.places[i].addr()
+		all = append(all, proxies.Worker{
+			Name: workerName(i), Addr: addr, Slots: w.Slots, Out: !slices.Contains(backends, addr),
+		})
+	}
+	return all
+}
+
+func (f *proxyFront) change(ctx context.Context, backends []string) error {
+	f.config.Workers = f.workers(backends)
+	return f.proxy.Change(ctx, f.rig.folder.path, f.process.now().PID(), f.config)
+}
+
+// serviceFront is the address of a Service, behind which the kernel chooses.
+type serviceFront struct{ base }
+
+func (f *serviceFront) start(ctx context.Context, backends []string) error {
+	return f.change(ctx, backends)
+}
+
+// change is about new connections: those that there are stay where they are.
+func (f *serviceFront) change(_ context.Context, backends []string) error {
+	plan := testbed.PodPlan{Port: uint16(f.rig.listen.port)}
+	for _, addr := range backends {
+		pod, err := netip.ParseAddrPort(addr)
+		if err != nil {
+			return err
+		}
+		plan.Pods = append(plan.Pods, pod.Addr())
+	}
+	return f.rig.pods.Set(plan)
+}
+
+// openPods makes the network in which all of the arm runs. Where that is not allowed a
+// proxy that balances connections takes the place of the kernel, which is said.
+func (r *Rig) openPods() {
+	pods, err := testbed.StartPods([]string{r.spec.Programs.Lab, PodsCommand})
+	if err == nil {
+		r.pods = pods
+		return
+	}
+	r.notes = append(r.notes, fmt.Sprintf("no random DNAT as kube-proxy has it: %v. HAProxy balances connections in its place", err))
+	r.spec.Front.Kind = scenario.FrontHAProxyTCP
+}
+
+// PodsCommand is the word behind `cabrank-lab` that has it call ServePods.
+const PodsCommand = "pods"
+
+// ServePods is the body of the process that holds the network of an arm with DNAT.
+func ServePods(in io.ReadCloser, out io.WriteCloser) error { return testbed.ServePods(in, out, ask) }

@@ -2,7 +2,9 @@ package scenario
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/result"
@@ -188,3 +190,76 @@ func (s *Scenario) Quick() *Scenario {
 
 // has reports whether all that a claim names is there.
 func (s *Scenario) has(c result.Claim) bool { return s.checkClaim(c) == nil }
+
+// Only returns the scenario with some of its arms. Loads at which none of them runs, and
+// claims on others, are left out.
+//
+// Errors: an arm that there is not; no load is left.
+func (s *Scenario) Only(arms []string) (*Scenario, error) {
+	less := *s
+	less.Arms, less.Loads = nil, nil
+	for _, name := range arms {
+		if s.Arm(name) == nil {
+			return nil, noSuch("arm", name, armNames(s))
+		}
+	}
+	for _, a := range s.Arms {
+		if slices.Contains(arms, a.Name) {
+			less.Arms = append(less.Arms, a)
+		}
+	}
+	for _, l := range s.Loads {
+		all := len(l.Arms) == 0
+		l.Arms = slices.DeleteFunc(slices.Clone(l.Arms), func(name string) bool { return less.Arm(name) == nil })
+		if all || len(l.Arms) > 0 {
+			less.Loads = append(less.Loads, l)
+		}
+	}
+	if len(less.Loads) == 0 {
+		return nil, fmt.Errorf("%s: there is no load for it", strings.Join(arms, ", "))
+	}
+	less.Secondary = slices.DeleteFunc(slices.Clone(s.Secondary), func(c result.Claim) bool { return !less.has(c) })
+	if s.Primary != nil && !less.has(*s.Primary) {
+		less.Primary = nil
+	}
+	less.keepBars()
+	return &less, nil
+}
+
+// examples stands in a file for the folder with the programs that come with the lab.
+const examples = "{examples}"
+
+// Places are what a file cannot know.
+type Places struct {
+	// Examples is the folder for {examples}: programs that come with the lab.
+	Examples string
+	// Cabrank is the program for {cabrank}: this one.
+	Cabrank string
+}
+
+// NeedsExamples reports whether {examples} stands anywhere in the file.
+func (s *Scenario) NeedsExamples() bool { return strings.Contains(s.Text, examples) }
+
+// Placed returns the scenario with the places filled in: in commands and what is tried
+// before them, in their folders and environment, in the flags of fronts, and in the
+// names of .proto files and of their folders.
+func (s *Scenario) Placed(p Places) *Scenario {
+	fill := strings.NewReplacer(examples, p.Examples, "{cabrank}", p.Cabrank)
+	each := func(texts []string) (filled []string) {
+		for _, text := range texts {
+			filled = append(filled, fill.Replace(text))
+		}
+		return filled
+	}
+	placed := *s
+	placed.Proto, placed.Imports, placed.Arms = each(s.Proto), each(s.Imports), nil
+	for _, a := range s.Arms {
+		w := &a.Workers
+		w.Command, w.Try, w.Env, w.Dir = each(w.Command), each(w.Try), each(w.Env), fill.Replace(w.Dir)
+		a.Front.Flags, a.Front.Env = each(a.Front.Flags), each(a.Front.Env)
+		g := &a.Gateway
+		g.Command, g.Env, g.Dir = each(g.Command), each(g.Env), fill.Replace(g.Dir)
+		placed.Arms = append(placed.Arms, a)
+	}
+	return &placed
+}

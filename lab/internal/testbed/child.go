@@ -1,7 +1,9 @@
 package testbed
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -204,5 +206,83 @@ func Wait(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Keeper ends processes when the one that started them dies, by whatever: SIGKILL
+// leaves nobody else to do it. It is the process `cabrank-lab keeper`.
+//
+// Life: StartKeeper; ended by Close. Concurrency: any.
+type Keeper struct {
+	mu    sync.Mutex
+	child *Child
+}
+
+// StartKeeper starts one; lab is the path of the program.
+func StartKeeper(lab string) (*Keeper, error) {
+	child, err := Launch(Program{Command: []string{lab, "keeper"}, Talk: true})
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{child: child}
+	if _, err := bufio.NewReader(child.Out).ReadString('\n'); err != nil { // it ignores signals from here on
+		k.Close()
+		return nil, fmt.Errorf("%s keeper has ended: %w", lab, err)
+	}
+	return k, nil
+}
+
+// watch has the keeper end a process group, and forget one that was ended.
+func (k *Keeper) watch(group int)  { k.say("add", group) }
+func (k *Keeper) forget(group int) { k.say("del", group) }
+
+func (k *Keeper) say(verb string, group int) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fmt.Fprintln(k.child.In, verb, group)
+}
+
+// Close ends the keeper, and with it what it has not been told to forget.
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	k.child.In.Close()
+	k.mu.Unlock()
+	<-k.child.Ended()
+	k.child.Out.Close()
+}
+
+// mostLog bounds what one process leaves in a file.
+const mostLog = 1 << 20
+
+// log is a file that takes so much and then no more.
+//
+// Concurrency: one goroutine writes.
+type log struct {
+	file *os.File
+	left int
+}
+
+func openLog(name string) (*log, error) {
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &log{file, mostLog}, nil
+}
+
+// Write never fails: a process does not end for a disk that is full.
+func (l *log) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	_, _ = l.file.Write(p[:n])
+	return len(p), nil
+}
+
+func (l *log) close() {
+	if l != nil {
+		_ = l.file.Close()
 	}
 }

@@ -1,9 +1,12 @@
 package traffic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/latency"
@@ -234,4 +237,106 @@ func (r *Record) check() error {
 		return fmt.Errorf("a timeline of %d intervals, at most %d are read", n, mostIntervals)
 	}
 	return nil
+}
+
+const (
+	// mostTexts is how many texts of failures are told apart. Texts may hold
+	// addresses and numbers, so that each may be new.
+	mostTexts = 20
+	// mostText is how many bytes of a text are kept.
+	mostText = 200
+	// otherTexts stands for those above mostTexts.
+	otherTexts = "(other messages)"
+)
+
+// Failure is one way to fail. The sum of all is the number of failed calls.
+type Failure struct {
+	Code    uint32 `json:"code"`
+	Message string `json:"message"`
+	Calls   int64  `json:"calls"`
+}
+
+// failures counts by code and text.
+type failures map[Failure]int64 // keys without Calls
+
+func (f failures) add(code uint32, message string, calls int64) {
+	if len(message) > mostText {
+		message = message[:mostText]
+	}
+	key := Failure{Code: code, Message: message}
+	if _, known := f[key]; !known && len(f) >= mostTexts {
+		key.Message = otherTexts
+	}
+	f[key] += calls
+}
+
+// list is sorted: the most frequent first.
+func (f failures) list() []Failure {
+	all := []Failure{}
+	for key, calls := range f {
+		key.Calls = calls
+		all = append(all, key)
+	}
+	sort.Slice(all, func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message)) < 0
+	})
+	return all
+}
+
+// collect is the reverse of list.
+func collect(all []Failure) failures {
+	f := failures{}
+	for _, one := range all {
+		f.add(one.Code, one.Message, one.Calls)
+	}
+	return f
+}
+
+const (
+	// mostWorkers is how many workers are told apart. Their names come from
+	// answers, so that anything may be in them.
+	mostWorkers = 1000
+	// mostWorkersByTime is the same for each interval of a timeline, of which there
+	// are many.
+	mostWorkersByTime = 100
+	// mostName is how many bytes of a name are kept.
+	mostName = 200
+	// Others counts for the workers above those.
+	Others = "(others)"
+)
+
+// Shares is how many calls each worker has answered, by name. Calls whose worker is
+// not known are not in it.
+type Shares map[string]int64
+
+// add counts calls of a worker, with at most so many workers told apart.
+func (s Shares) add(worker string, calls int64, most int) {
+	if len(worker) > mostName {
+		worker = worker[:mostName]
+	}
+	if _, known := s[worker]; !known && len(s) >= most {
+		worker = Others
+	}
+	s[worker] += calls
+}
+
+// Variation is the coefficient of variation of the shares: their standard deviation
+// over their mean, 0 when all are equal. workers is how many there are, so that those
+// without any call count; it is ignored if fewer than those seen. 0 of nothing.
+func (s Shares) Variation(workers int) float64 {
+	n := float64(max(workers, len(s)))
+	var sum, squares float64
+	for _, calls := range s {
+		sum += float64(calls)
+	}
+	if sum == 0 {
+		return 0
+	}
+	mean := sum / n
+	for _, calls := range s {
+		squares += (float64(calls) - mean) * (float64(calls) - mean)
+	}
+	squares += (n - float64(len(s))) * mean * mean
+	return math.Sqrt(squares/n) / mean
 }
