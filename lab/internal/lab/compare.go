@@ -39,11 +39,7 @@ type Comparison interface {
 // Errors: one line that says which file is wrong, or why the two may not be compared.
 func Compare(a, b string) (Comparison, error) {
 	a, b = resultFile(a), resultFile(b)
-	left, err := schemaOf(a)
-	if err != nil {
-		return nil, err
-	}
-	right, err := schemaOf(b)
+	left, right, err := both(a, b, schemaOf)
 	if err != nil {
 		return nil, err
 	}
@@ -57,27 +53,29 @@ func Compare(a, b string) (Comparison, error) {
 }
 
 func compareRuns(a, b string) (Comparison, error) {
-	t := report.Two{NameA: a, NameB: b}
-	var err error
-	if t.A, err = result.Read(a); err != nil {
+	left, right, err := both(a, b, result.Read)
+	if err != nil {
 		return nil, err
 	}
-	if t.B, err = result.Read(b); err != nil {
-		return nil, err
-	}
+	t := report.Two{NameA: a, NameB: b, A: left, B: right}
 	return t, t.Check()
 }
 
 func compareLoads(a, b string) (Comparison, error) {
-	t := report.TwoLoads{NameA: a, NameB: b}
-	var err error
-	if t.A, err = readLoad(a); err != nil {
+	left, right, err := both(a, b, readLoad)
+	if err != nil {
 		return nil, err
 	}
-	if t.B, err = readLoad(b); err != nil {
-		return nil, err
-	}
+	t := report.TwoLoads{NameA: a, NameB: b, A: left, B: right}
 	return t, t.Check()
+}
+
+// both reads two files.
+func both[T any](a, b string, read func(path string) (T, error)) (left, right T, err error) {
+	if left, err = read(a); err == nil {
+		right, err = read(b)
+	}
+	return left, right, err
 }
 
 // resultFile is the result that a path means: in a folder the run, or else the load.

@@ -80,16 +80,7 @@ func compare(claims []result.Claim, a, b cells, base, other reading) ([]stats.Co
 		}
 		figures = append(figures, f)
 	}
-	var primary stats.Figure // stays empty, and unused, without a primary claim
-	decides := len(claims) > 0 && claims[0].Primary
-	if decides {
-		primary, figures = figures[0], figures[1:]
-	}
-	judgement, err := stats.Judge(primary, figures...)
-	if err != nil || !decides {
-		return judgement.Secondary, err
-	}
-	return append([]stats.Comparison{judgement.Primary}, judgement.Secondary...), nil
+	return stats.Judge(len(claims) > 0 && claims[0].Primary, figures...)
 }
 
 // judged is the figure of a block as it counts for a verdict.

@@ -237,11 +237,11 @@ func TestCalibrationOfFamilies(t *testing.T) {
 					family[i].Pairs = append(family[i].Pairs, stats.Pair{Base: 1, Other: math.Exp(effect + 0.1*noise)})
 				}
 			}
-			j, err := stats.Judge(stats.Figure{}, family...)
+			j, err := stats.Judge(false, family...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return slices.ContainsFunc(j.Secondary[world.differ:], differs)
+			return slices.ContainsFunc(j[world.differ:], differs)
 		})
 		table(t, world.name, got)
 		within(t, world.name, got, 0, 5.5) // 5 %, and what the number of trials leaves open
@@ -279,11 +279,11 @@ func TestCalibrationOfEqualFamilies(t *testing.T) {
 		for i := range family {
 			family[i] = stats.Figure{Pairs: m.pairs(random, tenPairs), Margin: margin}
 		}
-		j, err := stats.Judge(stats.Figure{}, family...)
+		j, err := stats.Judge(false, family...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(j.Secondary, func(c stats.Comparison) bool { return c.Verdict == stats.AboutEqual })
+		return slices.ContainsFunc(j, func(c stats.Comparison) bool { return c.Verdict == stats.AboutEqual })
 	})
 	table(t, "8 secondary figures at the margin", "at least one called equal")
 	table(t, "noise of a pair 3 %", got)

@@ -7,8 +7,8 @@
 // of each arm, make a pair: they had the same arrivals and ran close together,
 // in random order (Plan). What counts is the ratio of the two figures.
 //
-//   - Judge takes the pairs of one primary figure, which decides, and of
-//     secondary ones, which are corrected for their number (Holm).
+//   - Judge takes the pairs of figures: of a primary one, which decides, and of
+//     others, which are corrected for their number (Holm).
 //   - The interval is Student's t on the logarithms of the ratios. Where a
 //     figure is infinite or unknown it is made of order statistics.
 //   - With fewer than MinPairs pairs there is no verdict.

@@ -32,11 +32,11 @@ func FuzzJudge(f *testing.F) {
 				Other: math.Float64frombits(binary.LittleEndian.Uint64(data[8:])),
 			})
 		}
-		j, err := stats.Judge(stats.Figure{Name: "p99", Pairs: pairs, Margin: margin})
+		j, err := stats.Judge(true, stats.Figure{Name: "p99", Pairs: pairs, Margin: margin})
 		if err != nil {
 			return
 		}
-		c := j.Primary
+		c := j[0]
 		if !(c.Ratio.Low >= 0 && c.Ratio.Low <= c.Ratio.High) {
 			t.Errorf("the ratio is from %v to %v", c.Ratio.Low, c.Ratio.High)
 		}

@@ -86,27 +86,23 @@ type Comparison struct {
 	OtherSilent int `json:"other_silent"`
 }
 
-// Judgement is what is said of two arms.
-type Judgement struct {
-	// Primary decides.
-	Primary Comparison `json:"primary"`
-	// Secondary are the other figures, in the order in which they were given.
-	Secondary []Comparison `json:"secondary"`
-}
-
-// Judge compares two arms. The primary figure was chosen before measuring and
-// is tested by itself. The secondary ones are a family: their errors are
-// corrected for how many were asked for, those with too few pairs included.
+// Judge compares two arms. The first figure was chosen before measuring and is tested by
+// itself if it is the primary one. All others are a family: their errors are corrected for
+// how many were asked for, those with too few pairs included.
 //
 // Errors: one line that names the figure and the pair, for a negative figure
 // and for a margin that is no share.
-func Judge(primary Figure, secondary ...Figure) (Judgement, error) {
-	first, err := family(primary)
-	if err != nil {
-		return Judgement{}, err
+func Judge(primary bool, figures ...Figure) ([]Comparison, error) {
+	first := 0
+	if primary {
+		first = 1
 	}
-	others, err := family(secondary...)
-	return Judgement{Primary: first[0], Secondary: others}, err
+	alone, err := family(figures[:first]...)
+	if err != nil {
+		return nil, err
+	}
+	others, err := family(figures[first:]...)
+	return append(alone, others...), err
 }
 
 // family compares figures that share the error Alpha.

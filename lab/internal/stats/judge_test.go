@@ -40,11 +40,11 @@ func with(pairs []stats.Pair, last ...stats.Pair) []stats.Pair {
 
 func compare(t *testing.T, f stats.Figure) stats.Comparison {
 	t.Helper()
-	j, err := stats.Judge(f)
+	j, err := stats.Judge(true, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j.Primary
+	return j[0]
 }
 
 func TestVerdicts(t *testing.T) {
@@ -145,12 +145,12 @@ func TestSecondaryFiguresAreCorrected(t *testing.T) {
 		{Name: "mean", Pairs: around(1, 0.1)},
 		{Name: "p99.9", Pairs: alone[:9]},
 	}
-	j, err := stats.Judge(primary, others...)
+	j, err := stats.Judge(true, append([]stats.Figure{primary}, others...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Primary.Verdict != stats.Lower || j.Primary.Confidence != 0.95 {
-		t.Errorf("primary: %+v, want lower with 0.95", j.Primary)
+	if j[0].Verdict != stats.Lower || j[0].Confidence != 0.95 {
+		t.Errorf("primary: %+v, want lower with 0.95", j[0])
 	}
 	for i, want := range []struct {
 		verdict    stats.Verdict
@@ -161,7 +161,7 @@ func TestSecondaryFiguresAreCorrected(t *testing.T) {
 		{stats.NoDifference, 1 - 0.05/3},
 		{stats.TooFewPairs, 0},
 	} {
-		got := j.Secondary[i]
+		got := j[i+1]
 		if got.Verdict != want.verdict || math.Abs(got.Confidence-want.confidence) > 1e-12 {
 			t.Errorf("%s: %s with %v, want %s with %v", got.Figure, got.Verdict, got.Confidence, want.verdict, want.confidence)
 		}
@@ -176,10 +176,10 @@ func TestJudgeRefuses(t *testing.T) {
 		"p99: the margin is NaN: must be from 0 to 1":      {Name: "p99", Margin: math.NaN()},
 		"p99: the margin is +Inf: must be from 0 to 1":     {Name: "p99", Margin: math.Inf(1)},
 	} {
-		if _, err := stats.Judge(f); err == nil || err.Error() != want {
+		if _, err := stats.Judge(true, f); err == nil || err.Error() != want {
 			t.Errorf("primary: error %v, want %s", err, want)
 		}
-		if _, err := stats.Judge(stats.Figure{}, f); err == nil || err.Error() != want {
+		if _, err := stats.Judge(false, stats.Figure{}, f); err == nil || err.Error() != want {
 			t.Errorf("secondary: error %v, want %s", err, want)
 		}
 	}

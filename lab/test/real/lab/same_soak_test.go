@@ -49,15 +49,15 @@ func TestSameArms(t *testing.T) {
 				pairs[b.Round-1].Other = b.Figure("p50")
 			}
 		}
-		judged, err := stats.Judge(stats.Figure{Name: "p50", Pairs: pairs})
+		judged, err := stats.Judge(true, stats.Figure{Name: "p50", Pairs: pairs})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("trial %d: %s", i+1, judged.Primary.Words())
-		if v := judged.Primary.Verdict; v == stats.Lower || v == stats.Higher {
+		t.Logf("trial %d: %s", i+1, judged[0].Words())
+		if v := judged[0].Verdict; v == stats.Lower || v == stats.Higher {
 			wrong++
 		} else if v == stats.TooFewPairs {
-			t.Errorf("trial %d: %d of %d pairs are known", i+1, judged.Primary.Known, len(pairs))
+			t.Errorf("trial %d: %d of %d pairs are known", i+1, judged[0].Known, len(pairs))
 		}
 		if said := run.Output(); !strings.Contains(said, "b against a at 800/s") {
 			t.Errorf("%s", said)
