@@ -36,7 +36,7 @@ type layer struct {
 // it. Imports go one way, from the top of this list to the bottom:
 //
 //	cmd/cabrank → service → admin → relay → shard → h2
-//	                                      → door, grpcwire, rank
+//	                                      → door, grpcwire, health, rank
 //
 // A package that is not on the list fails the test: whoever adds one decides
 // here what it may know. An entry may wait for its package.
@@ -88,7 +88,7 @@ var layers = map[string]layer{
 		documented: true,
 	},
 	"internal/relay": {
-		inside:     []string{"internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/rank"},
+		inside:     []string{"internal/door", "internal/h2", "internal/shard", "internal/grpcwire", "internal/health", "internal/rank"},
 		notStd:     []string{"os/exec"},
 		documented: true,
 	},
@@ -155,10 +155,11 @@ var layers = map[string]layer{
 	"internal/sink": {notStd: []string{"net", "os", "syscall"}, documented: true},
 
 	// Around it. worker and rank do not know each other: service joins them.
-	// Both ask endpoints how they are by health.
-	"internal/worker":   {inside: []string{"internal/health", "internal/cgroup", "internal/sink"}, outside: anything},
-	"internal/discover": {inside: []string{"internal/health"}, outside: anything},
-	"internal/health":   {inside: []string{"internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
+	"internal/worker":   {inside: []string{"internal/health", "internal/health/check", "internal/cgroup", "internal/sink"}, outside: anything},
+	"internal/discover": {inside: []string{"internal/health", "internal/health/check"}, outside: anything},
+	// The judge of endpoints, for relay, worker and discover, and who asks them how they are.
+	"internal/health":       {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
+	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
 		inside:  []string{"internal/cgroup", "internal/spelling"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
@@ -243,7 +244,7 @@ var layers = map[string]layer{
 	// The processes of an arm. It starts cabrank, and asks whether workers answer as cabrank does.
 	"lab/internal/rig": {
 		inside: []string{
-			"internal/cgroup", "internal/health", "internal/testkit/certificate", "internal/testkit/nameserver", "internal/testkit/ports",
+			"internal/cgroup", "internal/health", "internal/health/check", "internal/testkit/certificate", "internal/testkit/nameserver", "internal/testkit/ports",
 			"lab/internal/proxies", "lab/internal/result", "lab/internal/scenario", "lab/internal/testbed",
 		},
 		outside:    []string{"golang.org/x/sync/errgroup", "golang.org/x/sys"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 )
 
 const (
@@ -27,23 +28,23 @@ const (
 	leave               // end the calls that run and go
 )
 
-// asker is health.Asker and its connection, for tests to replace.
+// asker is check.Asker and its connection, for tests to replace.
 type asker interface {
 	Line() line
 	Configure(interval, timeout time.Duration)
-	Due(last health.Verdict) bool
-	Ask(ctx context.Context) health.Verdict
+	Due(last health.Answer) bool
+	Ask(ctx context.Context) health.Answer
 	Close()
 }
 
 // lane is the asker of the real world.
-type lane struct{ *health.Asker }
+type lane struct{ *check.Asker }
 
 // Line implements asker.
 func (l lane) Line() line { return l.Conn() }
 
-func openLane(o health.Options) (asker, error) {
-	a, err := health.Open(o)
+func openLane(o check.Options) (asker, error) {
+	a, err := check.Open(o)
 	return lane{a}, err
 }
 
@@ -69,24 +70,23 @@ type member struct {
 	reason  string
 
 	contacts chan contact
-	answers  chan health.Verdict
+	answers  chan health.Answer
 	helpers  sync.WaitGroup
 
-	lane     asker
-	rhythm   *Times    // of the lane
-	tried    bool      // it has been reached, or not
-	judged   bool      // it is known whether it can take calls, or was once
-	reached  bool      // the connection stands, or has ended just now
-	stoodAt  time.Time // when it was made
-	lostAt   time.Time // when it has ended; zero: it stands
-	lost     string    // why it does not
-	asking   bool
-	last     health.Verdict
-	standing health.Standing
+	lane    asker
+	rhythm  *Times    // of the lane
+	tried   bool      // it has been reached, or not
+	judged  bool      // it is known whether it can take calls, or was once
+	reached bool      // the connection stands, or has ended just now
+	stoodAt time.Time // when it was made
+	lostAt  time.Time // when it has ended; zero: it stands
+	lost    string    // why it does not
+	asking  bool
+	last    health.Answer
+	judge   health.Judge
 
 	up      bool      // Registry.Up was the last call
 	toldOf  bool      // Registry.Suspect was told so since
-	turns   bool      // calls away that it has not looked at: gets one now and then, R4
 	leaving time.Time // when it was first seen that it is to leave; zero: it is not
 	cut     time.Time // when what was left was cut
 }
@@ -97,7 +97,7 @@ func newMember(r *Roster, name string) *member {
 		roster: r, name: name, network: network, address: address,
 		log: r.options.Logger.With("upstream", name), wake: make(chan struct{}, 1),
 		hopeful: true, since: time.Now(),
-		contacts: make(chan contact), answers: make(chan health.Verdict),
+		contacts: make(chan contact), answers: make(chan health.Answer),
 	}
 }
 
@@ -123,8 +123,8 @@ func (m *member) run(ctx context.Context) {
 			return
 		case c := <-m.contacts:
 			m.meet(c)
-		case v := <-m.answers:
-			m.hear(v)
+		case a := <-m.answers:
+			m.hear(a)
 		case <-m.wake:
 		case <-tick.C:
 		}
@@ -132,7 +132,8 @@ func (m *member) run(ctx context.Context) {
 		m.keepTime()
 		m.miss(time.Now())
 		m.ask(ctx)
-		m.standing.Speak(work.Heard)
+		work.TurnsAway = work.TurnsAway && m.up
+		m.judge.Look(work, time.Time{}, nil, time.Now())
 		m.settle(work)
 		if m.hasLeft(work) {
 			return
@@ -143,10 +144,10 @@ func (m *member) run(ctx context.Context) {
 // open makes the lane for questions. It fails for what is no address.
 func (m *member) open() bool {
 	o, times := &m.roster.options, m.roster.times.Load()
-	opened, err := m.roster.open(health.Options{
+	opened, err := m.roster.open(check.Options{
 		Network: m.network, Address: m.address, Dial: o.Dial,
 		Interval: times.HealthInterval, Timeout: times.HealthTimeout, Redial: maxPause,
-		Work: func() health.Work { return o.Activity.Activity(m.name).Work },
+		Work: func() health.Work { return o.Activity.Activity(m.name) },
 	})
 	if err != nil {
 		m.log.Error("upstream cannot be watched", "error", err)
@@ -161,7 +162,7 @@ func (m *member) meet(c contact) {
 	switch c.event {
 	case stands:
 		m.tried, m.reached, m.stoodAt, m.lostAt = true, true, time.Now(), time.Time{}
-		m.last = health.Verdict{} // whoever is there now is asked at once
+		m.last = health.Answer{} // whoever is there now is asked at once
 	case lost:
 		m.lostAt = time.Now()
 	case gone:
@@ -178,7 +179,7 @@ func (m *member) miss(now time.Time) {
 
 func (m *member) leaveUnreached(why string) {
 	m.tried, m.judged, m.reached, m.lost = true, true, false, why
-	m.standing = health.Standing{}
+	m.judge = health.Judge{}
 }
 
 // ask puts the next question if it is due. One is under way at a time.
@@ -188,9 +189,9 @@ func (m *member) ask(ctx context.Context) {
 	}
 	m.asking = true
 	m.helpers.Go(func() { // ends with its question, which the end of the lane ends
-		v := m.lane.Ask(ctx)
+		a := m.lane.Ask(ctx)
 		select {
-		case m.answers <- v:
+		case m.answers <- a:
 		case <-ctx.Done():
 		}
 	})
@@ -198,18 +199,18 @@ func (m *member) ask(ctx context.Context) {
 
 // hear takes in an answer, unless the connection was lost meanwhile: then the
 // question may have failed for that.
-func (m *member) hear(v health.Verdict) {
+func (m *member) hear(a health.Answer) {
 	m.asking = false
-	if m.reached && m.lostAt.IsZero() && !v.Asked.Before(m.stoodAt) {
-		m.last, m.judged = v, true
-		m.standing.Hear(v)
+	if m.reached && m.lostAt.IsZero() && !a.Asked.Before(m.stoodAt) {
+		m.last, m.judged = a, true
+		m.judge.Hear(a, time.Now())
 	}
 }
 
 // settle tells the rank, the log and the roster what has changed.
 func (m *member) settle(work Work) {
 	wanted, held := m.roster.orders(m)
-	able := m.standing.Serving && wanted == serve && !held
+	able := m.judge.Serving && wanted == serve && !held
 	registry := m.roster.options.Registry
 	switch {
 	case able && !m.up:
@@ -220,14 +221,13 @@ func (m *member) settle(work Work) {
 	}
 	fell := m.up && !able && wanted == serve && !held
 	m.toldOf = m.toldOf && able == m.up
-	if m.up = able; m.up && m.standing.Suspect != m.toldOf {
-		m.toldOf = m.standing.Suspect
+	if m.up = able; m.up && m.judge.IsSilent() != m.toldOf {
+		m.toldOf = m.judge.IsSilent()
 		registry.Suspect(m.name, m.toldOf)
 	}
-	m.turns = m.up && work.TurnsAway
 	now := m.stateFor(wanted, held)
 	m.tell(now, work)
-	well := m.standing.Serving && !m.standing.Suspect && !m.turns && !held
+	well := m.judge.Serving && m.judge.Verdict() == health.OK && !held
 	m.roster.note(m, now, m.why(now), well || !m.judged)
 	if fell {
 		m.roster.fell(m)
@@ -243,15 +243,15 @@ func (m *member) stateFor(wanted wish, held bool) State {
 		return Starting
 	case !m.reached:
 		return Unreachable
-	case !m.standing.Serving && m.standing.Reason == "":
+	case !m.judge.Serving && m.judge.Reason == "":
 		return Starting
-	case !m.standing.Serving:
+	case !m.judge.Serving:
 		return NotServing
 	case held:
 		return Drained
 	case wanted == standBy:
 		return Standby
-	case m.standing.Suspect, m.turns:
+	case m.judge.Verdict() != health.OK:
 		return Suspect
 	default:
 		return Ready
@@ -263,10 +263,10 @@ func (m *member) why(state State) string {
 	switch {
 	case state == Unreachable:
 		return m.lost
-	case state == Suspect && !m.standing.Suspect:
-		return health.TurnsAway
-	case state == NotServing, state == Suspect:
-		return m.standing.Reason
+	case state == Suspect:
+		return m.judge.Why()
+	case state == NotServing:
+		return m.judge.Reason
 	default:
 		return ""
 	}
@@ -288,7 +288,7 @@ func (m *member) tell(now State, work Work) {
 	case Suspect:
 		m.tellSuspect()
 	case NotServing:
-		m.log.Warn("upstream takes no calls", "reason", m.standing.Reason)
+		m.log.Warn("upstream takes no calls", "reason", m.judge.Reason)
 	case Unreachable:
 		m.log.Warn("upstream is down", "error", m.lost)
 	case Drained, Standby:
@@ -300,8 +300,8 @@ func (m *member) tell(now State, work Work) {
 }
 
 func (m *member) tellSuspect() {
-	if m.standing.Suspect {
-		m.log.Warn("upstream is silent and gets no new calls", "reason", m.standing.Reason)
+	if m.judge.IsSilent() {
+		m.log.Warn("upstream is silent and gets no new calls", "reason", m.judge.Reason)
 	} else {
 		m.log.Warn("upstream turns calls away and gets one only now and then", "reason", health.TurnsAway)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -123,7 +124,7 @@ func TestRosterIsBounded(t *testing.T) {
 	b := newBoard()
 	r := newRoster(t, testOptions(b))
 	r.ctx, r.cancel = context.WithCancel(t.Context())
-	r.open = func(health.Options) (asker, error) { return &scriptedAsker{}, nil }
+	r.open = func(check.Options) (asker, error) { return &scriptedAsker{}, nil }
 	n := &named{entry: entry{text: "dns:w:1", form: byAddress}, source: r.newSource(&named{})}
 	r.entries = append(r.entries, n, &named{entry: entry{text: "dns:v:1", form: byAddress}, source: r.newSource(&named{})})
 	for i := range maxEndpoints {
@@ -138,26 +139,26 @@ func TestRosterIsBounded(t *testing.T) {
 
 // scriptedAsker is a lane on which a test answers.
 type scriptedAsker struct {
-	mu      sync.Mutex
-	verdict health.Verdict
-	asked   int
+	mu     sync.Mutex
+	answer health.Answer
+	asked  int
 }
 
-func (a *scriptedAsker) say(v health.Verdict) {
+func (a *scriptedAsker) say(answer health.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.verdict = v
+	a.answer = answer
 }
 
-func (a *scriptedAsker) Due(last health.Verdict) bool { return time.Since(last.Asked) >= time.Second }
+func (a *scriptedAsker) Due(last health.Answer) bool { return time.Since(last.Asked) >= time.Second }
 
-func (a *scriptedAsker) Ask(context.Context) health.Verdict {
+func (a *scriptedAsker) Ask(context.Context) health.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked++
-	v := a.verdict
-	v.Asked = time.Now()
-	return v
+	answer := a.answer
+	answer.Asked = time.Now()
+	return answer
 }
 
 func (a *scriptedAsker) Line() line { return standing{} }
@@ -183,28 +184,28 @@ func (standing) WaitForStateChange(ctx context.Context, _ connectivity.State) bo
 func TestRosterSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const name = "10.0.0.1:1"
-		b, lane := newBoard(), &scriptedAsker{verdict: health.Verdict{Finding: health.Serving, Answered: true}}
+		b, lane := newBoard(), &scriptedAsker{answer: health.Answer{Said: health.Serving}}
 		r := newRoster(t, testOptions(b, name))
-		r.open = func(health.Options) (asker, error) { return lane, nil }
+		r.open = func(check.Options) (asker, error) { return lane, nil }
 		r.Start()
 		pass := func(d time.Duration) {
 			<-time.After(d)
 			synctest.Wait()
 		}
 		pass(time.Second)
-		lane.say(health.Verdict{Finding: health.Busy, Doubted: true})
+		lane.say(health.Answer{Working: true, Overdue: true})
 		pass(1300 * time.Millisecond)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect")
 		b.setWork(name, Work{Heard: time.Now()})
 		pass(300 * time.Millisecond)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect", "trusted")
-		lane.say(health.Verdict{Finding: health.Failed, Reason: "no answer"})
+		lane.say(health.Answer{Reason: "no answer"})
 		pass(10 * time.Second)
 		b.wantTold(t, name, "add", "up at tcp "+name, "suspect", "trusted", "suspect", "down")
 		if got := r.Endpoints()[0]; got.State != NotServing || got.Reason != "no answer" {
 			t.Errorf("%+v", got)
 		}
-		lane.say(health.Verdict{Finding: health.Serving, Answered: true})
+		lane.say(health.Answer{Said: health.Serving})
 		pass(2 * time.Second)
 		all := []string{"add", "up at tcp " + name, "suspect", "trusted", "suspect", "down", "up at tcp " + name}
 		b.wantTold(t, name, all...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 )
 
 // maxEndpoints bounds the endpoints of a roster. Addresses beyond are left out,
@@ -51,12 +52,9 @@ type Activity interface {
 	Activity(name string) Work
 }
 
-// Work is what the data plane sees of an endpoint at one moment.
-type Work struct {
-	health.Work
-	Heard     time.Time // when the last byte of an answer came from it; zero: never
-	TurnsAway bool      // it ends connections with calls on them that it has not looked at, and answers nothing
-}
+// Work is what the data plane sees of an endpoint at one moment, as evidence for its
+// judge.
+type Work = health.Work
 
 // Options say what to watch and how long to wait for it. Every duration must be
 // more than 0, except DrainTimeout.
@@ -96,7 +94,7 @@ type Options struct {
 type Roster struct {
 	options  Options
 	resolver resolver
-	open     func(health.Options) (asker, error)
+	open     func(check.Options) (asker, error)
 	running  sync.WaitGroup // sources and members
 	reached  atomic.Bool    // any endpoint was up
 	times    atomic.Pointer[Times]

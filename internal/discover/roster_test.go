@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	cabhealth "github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -317,7 +316,7 @@ func TestRosterReplace(t *testing.T) {
 	for _, name := range names[:2] {
 		b.await(t, name, "up at tcp "+name)
 	}
-	b.setWork(names[0], Work{Work: cabhealth.Work{InFlight: 1}})
+	b.setWork(names[0], Work{InFlight: 1})
 	if err := r.Replace([]string{"dns:"}); err == nil {
 		t.Error("nonsense was taken")
 	}
@@ -357,7 +356,7 @@ func TestRosterCuts(t *testing.T) {
 	r := newRoster(t, o)
 	r.Start()
 	b.await(t, address, "up at tcp "+address)
-	b.setWork(address, Work{Work: cabhealth.Work{InFlight: 1}})
+	b.setWork(address, Work{InFlight: 1})
 	if err := r.Replace(nil); err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package discover
 import (
 	"testing"
 	"time"
-
-	cabhealth "github.com/cabrank/cabrank/internal/health"
 )
 
 // Other times hold for endpoints that are watched already, and for those that
@@ -21,7 +19,7 @@ func TestRosterTakesOtherTimes(t *testing.T) {
 	server.say(false) // and nobody asks
 	r.Configure(Times{DrainTimeout: time.Hour, HealthInterval: 20 * time.Millisecond, HealthTimeout: o.HealthTimeout})
 	b.await(t, address, "down")
-	b.setWork(address, Work{Work: cabhealth.Work{InFlight: 1}})
+	b.setWork(address, Work{InFlight: 1})
 	if err := r.Replace(nil); err != nil {
 		t.Fatal(err)
 	}

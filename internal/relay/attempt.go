@@ -76,7 +76,7 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 		field = c.st.timeoutField(c.deadline - now)
 	}
 	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
-	a.via.upstream.opened++
+	a.via.upstream.calls++
 	c.st.relay.looker.rouse()
 	end := c.reqEnd && len(c.req) == 0
 	if c.form.bodyless {

@@ -25,9 +25,10 @@ type Endpoint struct {
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 	suspect  atomic.Bool  // the rank was told so
 
-	mu       sync.Mutex // guards what follows; a leaf
-	seen     sight
-	doubtful bool
+	overdue atomic.Bool // at the last look it was silent although a call should long be over
+
+	mu   sync.Mutex // guards seen; a leaf
+	seen sight      // at the last look
 
 	described map[string]bool // guarded by Relay.mu; see Describe
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/rank"
 )
 
@@ -35,7 +36,7 @@ type method struct {
 	inRank *rank.Method
 	policy atomic.Pointer[policy] // nil: its calls are sent once
 	order  order
-	runs   runs
+	runs   health.Runs
 }
 
 // learned returns what the rank knows of the call's method.

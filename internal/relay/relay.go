@@ -32,6 +32,7 @@ import (
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -169,7 +170,7 @@ type Relay struct {
 
 	partingLogs map[parting]partingLog
 
-	unnamed   runs // of methods without a name
+	unnamed   health.Runs // of methods without a name
 	newcomers newcomers
 	pacer     pacer
 	looker    looker

@@ -8,17 +8,12 @@ import (
 
 	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 const (
 	// lookEvery is how often endpoints are looked at for their silence.
 	lookEvery = 250 * time.Millisecond
-	// minDoubt is the least silence that is worth a doubt: workers stop for as
-	// long to collect garbage or to load code.
-	minDoubt = time.Second
-	// longRuns times the longest run that a method usually has is how long its
-	// calls may take before silence tells anything (R6).
-	longRuns = 3
 	// mostPath bounds the path of a call where it is told, octets.
 	mostPath = 200
 )
@@ -26,12 +21,11 @@ const (
 // sight is what one look at an endpoint found, over all shards. Instants are 0
 // for never.
 type sight struct {
-	ready bool
 	heard time.Duration // when a byte of an answer came last
 	// asked is when the first call was sent to its end that came after that byte
-	// and whose method is known, whether it runs still or was given up; usual is
-	// its method's longest usual run.
-	asked, usual time.Duration
+	// and whose method is known, whether it runs still or was given up; due is when
+	// it should have been answered.
+	asked, due time.Duration
 	// owing is how many calls run there that were sent to their end and are not
 	// answered with a byte, owed when the oldest of them began, and waits how many
 	// others run there; left is when a call was given up there.
@@ -43,7 +37,7 @@ type sight struct {
 	// ever seen of their methods.
 	given           givenUp
 	latest, longest time.Duration
-	opened          uint64 // calls that were ever sent there
+	sent            uint64 // calls that were ever sent there
 }
 
 // givenUp are calls that were given up before they were answered with a byte: their
@@ -57,32 +51,7 @@ type givenUp struct {
 // owes adds a call that began at an instant.
 func (s *sight) owes(began time.Duration, m *method, r *Relay) {
 	s.latest = max(s.latest, began)
-	s.longest = max(s.longest, m.longestRun(r, began))
-}
-
-// due is when the call of asked should have been answered, 0 if nobody knows.
-func (s *sight) due() time.Duration {
-	if s.asked == 0 {
-		return 0
-	}
-	return s.asked + max(minDoubt, longRuns*s.usual)
-}
-
-// doubtful reports whether the endpoint of all[i] is silent although it should
-// long have spoken (R6): a call that was sent after its last byte is overdue,
-// and another endpoint has spoken after that. If none has, every call is simply
-// long, or what all of them wait for is slow, and nobody is sick.
-func doubtful(all []sight, i int, now time.Duration) bool {
-	due := all[i].due()
-	if !all[i].ready || due == 0 || now <= due {
-		return false
-	}
-	for j := range all {
-		if j != i && all[j].ready && all[j].heard > due {
-			return true
-		}
-	}
-	return false
+	s.longest = max(s.longest, r.runsOf(m).Longest(began))
 }
 
 // looker looks at the endpoints while calls run. While there are none it sleeps,
@@ -127,10 +96,10 @@ func (l *looker) sleep(r *Relay) bool {
 	}
 }
 
-// anythingRuns reports whether a call has a slot, or a doubt is open.
+// anythingRuns reports whether a call has a slot, or an endpoint is overdue.
 func (r *Relay) anythingRuns() bool {
 	return slices.ContainsFunc(r.allEndpoints(), func(e *Endpoint) bool {
-		return e.isDoubtful() || r.rank.InFlight(e.slots) > 0
+		return e.overdue.Load() || r.rank.InFlight(e.slots) > 0
 	})
 }
 
@@ -154,7 +123,7 @@ func (l *looker) stop() {
 	<-l.done
 }
 
-// look finds out how silent each endpoint is and draws the conclusions.
+// look finds out how silent each endpoint is, and which of them are overdue.
 func (l *looker) look(r *Relay, now time.Duration) {
 	all, runs := r.allEndpoints(), r.anythingRuns()
 	l.sights = append(l.sights[:0], make([]sight, len(all))...)
@@ -164,8 +133,12 @@ func (l *looker) look(r *Relay, now time.Duration) {
 		}
 	})
 	l.quiet = l.quiet[:0]
+	spoken := time.Duration(0) // when one that is ready did last
 	for i := range l.sights {
-		if l.sights[i].ready = all[i].ready.Load(); now-l.sights[i].heard >= lookEvery {
+		if all[i].ready.Load() {
+			spoken = max(spoken, l.sights[i].heard)
+		}
+		if now-l.sights[i].heard >= lookEvery {
 			l.quiet = append(l.quiet, i)
 		}
 	}
@@ -178,8 +151,7 @@ func (l *looker) look(r *Relay, now time.Duration) {
 		})
 	}
 	for i, e := range all {
-		l.sights[i].settle(e.size)
-		e.see(l.sights[i], doubtful(l.sights, i, now))
+		e.see(l.sights[i], e.ready.Load() && health.IsOverdue(l.sights[i].due, spoken, now))
 	}
 }
 
@@ -227,8 +199,8 @@ func (a *attempt) spoke(now time.Duration) {
 	if uc == nil || uc.heard == now {
 		return // it was left, and what comes late is for nobody; or that was seen
 	}
-	if u := uc.upstream; uc.heard == 0 || u.turned.times > 0 {
-		u.turned, u.dials.failures = turning{}, 0
+	if u := uc.upstream; uc.heard == 0 || u.turned.Any() {
+		u.turned, u.dials.failures = health.Turned{}, 0
 	}
 	uc.heard = now
 	if e := uc.upstream.endpoint; e.suspect.Load() && e.suspect.CompareAndSwap(true, false) {
@@ -246,25 +218,16 @@ func (r *Relay) at(now time.Duration) time.Time {
 	return r.start.Add(now)
 }
 
-func (e *Endpoint) isDoubtful() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.doubtful
-}
-
-// see keeps what a look has found.
-func (e *Endpoint) see(s sight, doubtful bool) {
-	e.mu.Lock()
-	e.seen, e.doubtful = s, doubtful
-	e.mu.Unlock()
-}
-
-// settle drops what was given up if every slot has a call that waits for its
-// caller: they could not all run while a thread is held by one of those.
-func (s *sight) settle(slots int) {
-	if s.owing == 0 && s.waits >= slots {
+// see keeps what a look has found. What was given up is dropped if every slot has a call
+// that waits for its caller: they could not all run while a thread is held by one of those.
+func (e *Endpoint) see(s sight, overdue bool) {
+	if s.owing == 0 && s.waits >= e.size {
 		s.given, s.latest, s.longest = givenUp{}, 0, 0
 	}
+	e.mu.Lock()
+	e.seen = s
+	e.mu.Unlock()
+	e.overdue.Store(overdue)
 }
 
 // silence is what an upstream remembers for the looks at it.
@@ -275,7 +238,7 @@ type silence struct {
 	last   time.Duration // when the last call of given began
 	lastOf *method       // its method
 	path   []byte        // its path
-	opened uint64        // calls that were sent there
+	calls  uint64        // all that were sent there
 }
 
 // asking is what an upstream connection remembers: when a byte of an answer came
@@ -289,7 +252,7 @@ type asking struct {
 // hear adds the answers that came to this shard.
 func (u *upstream) hear(s *sight) {
 	s.heard, s.left = max(s.heard, u.heard), max(s.left, u.left)
-	s.opened += u.opened
+	s.sent += u.calls
 	for _, uc := range u.conns {
 		s.heard = max(s.heard, uc.heard)
 	}
@@ -302,7 +265,7 @@ func (u *upstream) listen(s *sight) {
 		case usual == 0:
 			uc.asked = 0 // the next call may be of a method that is known
 		case uc.asked > s.heard && (s.asked == 0 || uc.asked < s.asked):
-			s.asked, s.usual = uc.asked, usual
+			s.asked, s.due = uc.asked, health.Due(uc.asked, usual)
 		}
 		uc.link.Conn.Each(func(stream *h2.Stream) {
 			a := stream.Owner.(*attempt)

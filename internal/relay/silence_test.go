@@ -11,37 +11,6 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// R6: silence is a ground for doubt only if a call that should long be over was
-// sent after the last byte, and others speak; saturation is never sickness.
-func TestDoubtful(t *testing.T) {
-	const s, ms = time.Second, time.Millisecond
-	const now = 100 * s
-	silent := sight{ready: true, heard: 80 * s, asked: 90 * s, usual: 50 * ms}
-	speaking := sight{ready: true, heard: now}
-	for _, test := range []struct {
-		name   string
-		of     sight
-		others []sight
-		want   bool
-	}{
-		{"silent, another speaks", silent, []sight{speaking}, true},
-		{"silent and alone", silent, nil, false},
-		{"all are silent", silent, []sight{silent, silent, silent}, false},
-		{"the others spoke before this one was due", silent, []sight{{ready: true, heard: 90*s + 900*ms}}, false},
-		{"the others have fallen silent since", silent, []sight{{ready: true, heard: 95 * s, asked: 95 * s, usual: s}}, true},
-		{"who speaks is on the way out", silent, []sight{{heard: now}}, false},
-		{"on the way out itself", sight{heard: 80 * s, asked: 90 * s, usual: ms}, []sight{speaking}, false},
-		{"nobody asked", sight{ready: true, heard: 10 * s}, []sight{speaking}, false},
-		{"silent for less than a second", sight{ready: true, heard: 98 * s, asked: 99*s + ms, usual: ms}, []sight{speaking}, false},
-		{"calls of 2 s, the first for 5 s", sight{ready: true, heard: 94 * s, asked: 95 * s, usual: 2 * s}, []sight{speaking}, false},
-		{"calls of 2 s, the first for 7 s", sight{ready: true, heard: 92 * s, asked: 93 * s, usual: 2 * s}, []sight{speaking}, true},
-	} {
-		if got := doubtful(append(test.others, test.of), len(test.others), now); got != test.want {
-			t.Errorf("%s: doubtful %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
 // pair is an endpoint with two slots, and one with one slot after join. Calls of
 // hello are known to take 10 ms. Tests fill slots so that each call has one
 // place to go, whatever the choice among free ones.
@@ -149,7 +118,7 @@ func TestNobodyIsSuspectWhenAllAreSilent(t *testing.T) {
 		for range 40 {
 			pass(lookEvery + time.Millisecond)
 			for _, e := range p.ends {
-				if got := p.Activity(e); got.Doubtful {
+				if got := p.Activity(e); got.Overdue {
 					t.Fatalf("%s: %+v", e.name, got)
 				}
 			}
@@ -161,16 +130,16 @@ func TestNobodyIsSuspectWhenAllAreSilent(t *testing.T) {
 	})
 }
 
-// R6: of an endpoint that is silent the relay has doubts and does not act;
+// R6: of an endpoint that is overdue the relay knows and does not act;
 // who watches it asks and says what comes of it. The first byte opens it again.
-func TestDoubtIsForWhoWatches(t *testing.T) {
+func TestOverdueIsForWhoWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		a, upA := p.call(0)
 		b, upB := p.call(0)
 		p.join()
 		p.speaks(1)
-		if got := p.suspects(); got[0] || !p.Activity(p.ends[0]).Doubtful || p.Activity(p.ends[1]).Doubtful {
+		if got := p.suspects(); got[0] || !p.Activity(p.ends[0]).Overdue || p.Activity(p.ends[1]).Overdue {
 			t.Fatalf("suspects %v, activities %+v, %+v", got, p.Activity(p.ends[0]), p.Activity(p.ends[1]))
 		}
 		p.Suspect(p.ends[0], true)
@@ -183,8 +152,8 @@ func TestDoubtIsForWhoWatches(t *testing.T) {
 			t.Error("still suspect after the first byte")
 		}
 		pass(lookEvery + time.Millisecond)
-		if p.Activity(p.ends[0]).Doubtful {
-			t.Error("still doubtful")
+		if p.Activity(p.ends[0]).Overdue {
+			t.Error("still overdue")
 		}
 		reply(p.peers[0], upB)
 		wantReply(p.caller, b)
@@ -193,7 +162,7 @@ func TestDoubtIsForWhoWatches(t *testing.T) {
 
 // R6: an answer is awaited from the end of the request on, also where that is passed on
 // as it comes because it is too large to be kept.
-func TestDoubtAfterAnUpload(t *testing.T) {
+func TestOverdueAfterAnUpload(t *testing.T) {
 	for name, bytes := range map[string]int{"kept": 64 << 10, "passed on": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -210,8 +179,8 @@ func TestDoubtAfterAnUpload(t *testing.T) {
 				}
 				p.join()
 				p.speaks(1)
-				if a := p.Activity(p.ends[0]); !a.Doubtful {
-					t.Errorf("no doubt of %+v", a)
+				if a := p.Activity(p.ends[0]); !a.Overdue {
+					t.Errorf("not overdue: %+v", a)
 				}
 			})
 		})
@@ -299,7 +268,7 @@ func TestLongestRun(t *testing.T) {
 		m := p.stands[0].methodOf([]byte(hello))
 		longest := func(what string, began, want time.Duration) {
 			t.Helper()
-			if got := m.longestRun(p.Relay, began); got != want {
+			if got := p.runsOf(m).Longest(began); got != want {
 				t.Errorf("longest run %v after %s, want %v", got, what, want)
 			}
 		}

@@ -12,40 +12,16 @@ import (
 // that is turned away again and again waits longer and longer before it moves on, and
 // an endpoint that answers nobody else meanwhile gets a call more and more rarely.
 
-const (
-	// mostTurned is how many connections in a row may turn away their calls before an
-	// endpoint gets fewer: one such end is usual where a worker is about to stop, or
-	// bounds the age of its connections.
-	mostTurned = 2
-	// turnedFor is for how long that must have gone on without an answer in between. A
-	// call that nobody takes ends connections as fast as it moves, and the calls of
-	// others that it meets there have to be answered first.
-	turnedFor = time.Second
-	// quickMoves is how often a call moves at once. All waits behind them together are
-	// longer than turnedFor: no call fails at a bad worker that is not known yet.
-	quickMoves = 1
-)
-
-// turning is what an upstream remembers of the connections that have turned calls away
-// since the endpoint has answered one, of whichever shard.
-type turning struct {
-	times       int
-	first, last time.Duration
-}
-
-// bad reports whether it is the endpoint that turns calls away.
-func (t *turning) bad() bool { return t.times > mostTurned && t.last-t.first >= turnedFor }
+// quickMoves is how often a call moves at once. All waits behind them together are longer
+// than health.TurnedFor: no call fails at a bad worker that is not known yet.
+const quickMoves = 1
 
 // turnsAway notes that the endpoint ends a connection with calls on it that it has
 // not looked at. One that is bad is as good as one that cannot be reached: it gets a
 // call only after a pause.
 func (u *upstream) turnsAway(now time.Duration) {
-	t := &u.turned
-	if t.times == 0 || u.endpoint.answered() >= t.first {
-		*t = turning{first: now}
-	}
-	t.times, t.last = t.times+1, now
-	if t.bad() {
+	u.turned.Add(u.endpoint.answered(), now)
+	if u.turned.Last() != 0 {
 		u.dials.failed(now, u.st.relay.settings().Random())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -104,7 +105,7 @@ func TestTurnedAwayCallsRest(t *testing.T) {
 	for n := quickMoves + 1; n <= maxRefusals; n++ {
 		all += restAfter(n)
 	}
-	if least := all * 8 / 10; least < turnedFor || all > 3*time.Second {
+	if least := all * 8 / 10; least < health.TurnedFor || all > 3*time.Second {
 		t.Errorf("all waits together are %v", all)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/rank"
 	"github.com/cabrank/cabrank/internal/shard"
 )
@@ -31,7 +32,7 @@ type upstream struct {
 	address  string
 	conns    []*upstreamConn
 	dials    backOff
-	turned   turning
+	turned   health.Turned
 	silence
 	served  uint64        // calls that have ended there
 	cuts    uint64        // of them answered `cabrank: worker draining`
@@ -126,7 +127,7 @@ func (uc *upstreamConn) Expired(_ *shard.Timer, now time.Duration) {
 
 // move turns new calls to another address, or to another process at the same.
 func (u *upstream) move(network, address string) {
-	u.network, u.address, u.dials, u.turned, u.left, u.given, u.cutOff = network, address, backOff{}, turning{}, 0, givenUp{}, false
+	u.network, u.address, u.dials, u.turned, u.left, u.given, u.cutOff = network, address, backOff{}, health.Turned{}, 0, givenUp{}, false
 	for _, uc := range slices.Clone(u.conns) {
 		uc.retire()
 	}

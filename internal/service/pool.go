@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 	"github.com/cabrank/cabrank/internal/relay"
-	"github.com/cabrank/cabrank/internal/worker"
 )
 
 // pool joins what starts and watches endpoints (package worker or discover) to
@@ -68,7 +68,7 @@ func (p *pool) ask(name string, e *relay.Endpoint, network, address string) {
 	p.mu.Lock()
 	p.asking[name] = cancel
 	p.mu.Unlock()
-	d := health.Describer{Network: network, Address: address, Dial: p.dial, Tell: func(services map[string]bool) {
+	d := check.Describer{Network: network, Address: address, Dial: p.dial, Tell: func(services map[string]bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ctx.Err() == nil { // its end and the next Up come in this order, see stopAsking
@@ -120,14 +120,14 @@ func (p *pool) remove(name string) {
 	}
 }
 
-// Activity implements worker.Activity. Who asks about an endpoint that there is
+// Activity implements worker.Activity and discover.Activity. Who asks about an endpoint that there is
 // not makes none.
-func (p *pool) Activity(name string) worker.Work {
+func (p *pool) Activity(name string) health.Work {
 	p.mu.Lock()
 	e, known := p.endpoints[name]
 	p.mu.Unlock()
 	if !known {
-		return worker.Work{}
+		return health.Work{}
 	}
-	return worker.Work(p.relay.Activity(e))
+	return p.relay.Activity(e)
 }

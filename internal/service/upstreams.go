@@ -8,7 +8,6 @@ import (
 	"github.com/cabrank/cabrank/internal/certs"
 	"github.com/cabrank/cabrank/internal/cli"
 	"github.com/cabrank/cabrank/internal/discover"
-	"github.com/cabrank/cabrank/internal/health"
 )
 
 // makeUpstreams prepares the endpoints that someone else runs; a reload may name
@@ -42,15 +41,6 @@ func (e elsewhere) Add(name string) { e.endpoint(name) }
 
 // Remove implements discover.Membership.
 func (e elsewhere) Remove(name string) { e.remove(name) }
-
-// Activity implements discover.Activity.
-func (e elsewhere) Activity(name string) discover.Work {
-	w := e.pool.Activity(name)
-	return discover.Work{
-		Work:  health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful},
-		Heard: w.Heard, TurnsAway: w.TurnsAway,
-	}
-}
 
 // upstreamSamples tells how the endpoints are that someone else runs.
 func (s *service) upstreamSamples() []admin.UpstreamSample {

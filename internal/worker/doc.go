@@ -21,7 +21,7 @@
 //  4. A worker that exits is restarted after 100 ms, doubling to 30 s.
 //  5. A worker that is busy is not asked and not judged. One that is silent
 //     although it should speak is suspect and gets no new calls; one that hangs
-//     is replaced (signs in hang.go; docs/worker-health.md).
+//     is replaced (package health; docs/worker-health.md).
 //
 // How long things take at most, beyond what Options says:
 //
@@ -29,7 +29,7 @@
 //	worker answers   → Registry.Up         100 ms
 //	SIGSTOP, SIGCONT → Down, Up            250 ms
 //	server dies under its leader → Down    250 ms
-//	worker doubtful → Suspect              1.25 s, or HealthTimeout if that is less
+//	worker overdue → Suspect               1.25 s, or HealthTimeout if that is less
 //	worker speaks again → not suspect      250 ms
 //	Stop                                   Options.StopTimeout + 7 s
 //	after kill -9 of cabrank               2 s, then KILL

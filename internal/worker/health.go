@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 )
 
 const (
@@ -25,43 +26,21 @@ const (
 	settleFor = 10 * time.Millisecond
 )
 
-// finding is what one look at a worker told: what its health did, or taken.
-type finding uint8
-
-const (
-	failed     = finding(health.Failed)
-	serving    = finding(health.Serving)
-	notServing = finding(health.NotServing)
-	busy       = finding(health.Busy)
-	// taken: somebody else listens on the worker's address (R19).
-	taken = busy + 1
-)
-
 // errStranger tells that a process outside the worker's group listens on its
 // address.
 var errStranger = errors.New("a process outside the worker's group listens on its address")
 
-// verdict is a finding with its ground.
-type verdict struct {
-	finding  finding
-	reason   string    // for the log; empty when serving
-	owners   []int     // processes that hold the listener; only of the first serving
-	asked    time.Time // when the question was sent
-	answered bool      // the worker said something, whatever it was
-	refused  bool      // what it said is that it has no free thread
-	doubted  bool      // it was asked because calls there should long be over
-	unknown  bool      // the worker has no such method as the warm-up call wants
-	blind    bool      // nobody can tell whose the listener is
+// finding is what one look at a worker found.
+type finding struct {
+	health.Answer
+	owners  []int // processes that hold the listener; only of the first that is good
+	taken   bool  // somebody else listens on the worker's address (R19)
+	unknown bool  // the worker has no such method as the warm-up call wants
+	blind   bool  // nobody can tell whose the listener is
 }
 
-// said is the verdict that an answer to the health question makes.
-func said(v health.Verdict) verdict {
-	return verdict{finding: finding(v.Finding), reason: v.Reason, asked: v.Asked, answered: v.Answered, refused: v.Refused, doubted: v.Doubted}
-}
-
-// alive reports whether the answer shows that a thread of the worker's is free, or
-// that there is no health service: a refusal does not (R6).
-func (v *verdict) alive() bool { return v.answered && !v.refused }
+// failed is a finding of no answer.
+func failed(reason string) finding { return finding{Answer: health.Answer{Reason: reason}} }
 
 // prober finds out how one life of a worker is doing. run is its only
 // goroutine; it ends with its context.
@@ -72,7 +51,7 @@ type prober struct {
 	timeout  time.Duration
 	warmUp   WarmUp
 	activity func() Work
-	verdicts chan<- verdict // read by the worker's goroutine
+	findings chan<- finding // read by the worker's goroutine
 
 	// paused is set while the process is stopped by a signal: what it does not
 	// answer then says nothing about its health.
@@ -91,12 +70,12 @@ type prober struct {
 
 // run looks quickly until the worker serves, then asks it when it is silent.
 func (p *prober) run(ctx context.Context) {
-	asker, err := health.Open(health.Options{
+	asker, err := check.Open(check.Options{
 		Network: p.place.network, Address: p.place.address,
-		Interval: p.interval, Timeout: p.timeout, Redial: bootPollMax, Work: p.work,
+		Interval: p.interval, Timeout: p.timeout, Redial: bootPollMax, Work: p.activity, Urgent: p.urgent.Load,
 	})
 	if err != nil {
-		p.tell(ctx, verdict{finding: failed, reason: err.Error()})
+		p.tell(ctx, failed(err.Error()))
 		return
 	}
 	defer asker.Close()
@@ -107,27 +86,18 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// work is the part of the worker's activity by which answers are judged.
-func (p *prober) work() health.Work {
-	w := p.activity()
-	return health.Work{InFlight: w.InFlight, Answered: w.Answered, Doubtful: w.Doubtful, Urgent: p.urgent.Load()}
-}
-
 // boot reports whether the worker came to serve before ctx ended: its health
 // says so and, if there is one, it has answered the warm-up call.
-func (p *prober) boot(ctx context.Context, asker *health.Asker) bool {
+func (p *prober) boot(ctx context.Context, asker *check.Asker) bool {
 	for pause := bootPollFirst; ; pause = min(pause*5/4, bootPollMax) {
-		v := p.look(ctx, asker)
-		if v.finding == serving && p.warmUp.Method != "" {
-			v = p.warm(ctx, asker, v)
+		f := p.look(ctx, asker)
+		if f.IsGood() && p.warmUp.Method != "" {
+			f = p.warm(ctx, asker, f)
 		}
-		if v.finding == serving && !sleep(ctx, settleFor) {
+		if f.IsGood() && !sleep(ctx, settleFor) || !p.tell(ctx, f) {
 			return false
 		}
-		if !p.tell(ctx, v) {
-			return false
-		}
-		if v.finding == serving {
+		if f.IsGood() {
 			return true
 		}
 		if !sleep(ctx, pause) {
@@ -138,40 +108,37 @@ func (p *prober) boot(ctx context.Context, asker *health.Asker) bool {
 
 // look asks for the first time. Before that the listener must be there and be
 // the worker's own: a stranger that answers SERVING must not be believed (R19).
-func (p *prober) look(ctx context.Context, asker *health.Asker) verdict {
+func (p *prober) look(ctx context.Context, asker *check.Asker) finding {
 	dialer := net.Dialer{Timeout: p.timeout}
 	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 		p.absent = true
-		return verdict{finding: failed, reason: "nothing listens on " + p.place.told()}
+		return failed("nothing listens on " + p.place.told())
 	}
 	if err != nil {
-		return verdict{finding: failed, reason: err.Error()}
+		return failed(err.Error())
 	}
 	// Only the answer to the connect mattered.
 	_ = conn.Close()
 	owners, err := listenerOwners(p.group, p.place.network, p.place.address)
-	if errors.Is(err, errStranger) {
-		return verdict{finding: taken, reason: err.Error()}
-	}
 	blind := errors.Is(err, errBlind)
 	if err != nil && !blind {
-		return verdict{finding: failed, reason: err.Error()}
+		f := failed(err.Error())
+		f.taken = errors.Is(err, errStranger)
+		return f
 	}
 	if p.absent {
-		// The question may wait for long, during which the last verdict is wrong.
+		// The question may wait for long, during which the last finding is wrong.
 		p.absent = false
-		p.tell(ctx, verdict{finding: failed, reason: "it takes connections, and has not answered the health question"})
+		p.tell(ctx, failed("it takes connections, and has not answered the health question"))
 	}
-	v := said(asker.Ask(ctx))
-	v.owners, v.blind = owners, blind
-	return v
+	return finding{Answer: asker.Ask(ctx), owners: owners, blind: blind}
 }
 
 // watch asks a worker that has been ready whenever it is due, until ctx ends or
 // nobody listens any more; it reports the latter.
-func (p *prober) watch(ctx context.Context, asker *health.Asker) (deserted bool) {
-	last := health.Verdict{Finding: health.Serving, Asked: time.Now(), Answered: true}
+func (p *prober) watch(ctx context.Context, asker *check.Asker) (deserted bool) {
+	last := health.Answer{Said: health.Serving, Asked: time.Now()}
 	for sleep(ctx, min(p.interval, tickEvery)) {
 		if p.deserted.Swap(false) {
 			return true
@@ -182,7 +149,7 @@ func (p *prober) watch(ctx context.Context, asker *health.Asker) (deserted bool)
 		now := time.Now()
 		p.asked.Store(&now)
 		last = asker.Ask(ctx)
-		if !p.tell(ctx, said(last)) {
+		if !p.tell(ctx, finding{Answer: last}) {
 			return false
 		}
 	}
@@ -190,13 +157,21 @@ func (p *prober) watch(ctx context.Context, asker *health.Asker) (deserted bool)
 }
 
 // tell reports false when nobody listens any more.
-func (p *prober) tell(ctx context.Context, v verdict) bool {
+func (p *prober) tell(ctx context.Context, f finding) bool {
 	select {
-	case p.verdicts <- v:
+	case p.findings <- f:
 		return true
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// lastAsked is when the last question was put, zero for never.
+func (p *prober) lastAsked() time.Time {
+	if asked := p.asked.Load(); asked != nil {
+		return *asked
+	}
+	return time.Time{}
 }
 
 // sleep reports false when ctx ended first.

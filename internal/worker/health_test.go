@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cabrank/cabrank/internal/health"
 	"github.com/cabrank/cabrank/internal/testkit"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
+	grpchealth "google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // countingHealth counts the checks it answers.
 type countingHealth struct {
-	*health.Server
+	*grpchealth.Server
 	checks atomic.Int64
 }
 
@@ -32,7 +33,7 @@ func (h *countingHealth) Check(ctx context.Context, request *grpc_health_v1.Heal
 // which is the worker here, so its group is ours.
 type patient struct {
 	health   *countingHealth
-	verdicts chan verdict
+	findings chan finding
 	prober   *prober
 
 	busy atomic.Bool // calls finish all the time
@@ -45,22 +46,22 @@ func (p *patient) activity() (work Work) {
 	return work
 }
 
-// next waits for the next verdict.
-func (p *patient) next(t *testing.T) verdict {
+// next waits for the next finding.
+func (p *patient) next(t *testing.T) finding {
 	t.Helper()
 	select {
-	case v := <-p.verdicts:
-		return v
+	case f := <-p.findings:
+		return f
 	case <-time.After(time.Minute):
-		t.Fatal("no verdict")
-		return verdict{}
+		t.Fatal("nothing was found")
+		return finding{}
 	}
 }
 
-// await waits for a verdict with this finding.
-func (p *patient) await(t *testing.T, want finding) {
+// awaitServing waits until the worker serves.
+func (p *patient) awaitServing(t *testing.T) {
 	t.Helper()
-	for p.next(t).finding != want {
+	for p.next(t).Said != health.Serving {
 		continue
 	}
 }
@@ -71,12 +72,12 @@ func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
 	t.Helper()
 	path := filepath.Join(shortTemp(t), "s.sock")
 	p = &patient{
-		health:   &countingHealth{Server: health.NewServer()},
-		verdicts: make(chan verdict),
+		health:   &countingHealth{Server: grpchealth.NewServer()},
+		findings: make(chan finding),
 	}
 	p.prober = &prober{
 		group: unix.Getpgrp(), place: place{network: "unix", address: path},
-		interval: interval, timeout: 2 * time.Second, activity: p.activity, verdicts: p.verdicts,
+		interval: interval, timeout: 2 * time.Second, activity: p.activity, findings: p.findings,
 	}
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, p.health)
@@ -101,24 +102,24 @@ func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
 func TestProberFollowsTheBoot(t *testing.T) {
 	p, serve := probe(t, time.Hour)
 	for range 3 {
-		if v := p.next(t); v.finding != failed || v.reason == "" {
+		if v := p.next(t); v.Said != health.Nothing || v.Reason == "" {
 			t.Fatalf("before it listens: %+v", v)
 		}
 	}
 	p.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	serve()
 	v := p.next(t)
-	for v.finding == failed {
+	for v.Said == health.Nothing {
 		v = p.next(t)
 	}
-	if v.finding != notServing {
+	if v.Said != health.NotServing {
 		t.Fatalf("while it starts: %+v", v)
 	}
 	p.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING)
-	for v.finding == notServing {
+	for v.Said == health.NotServing {
 		v = p.next(t)
 	}
-	if v.finding != serving {
+	if v.Said != health.Serving {
 		t.Fatalf("when it serves: %+v", v)
 	}
 }
@@ -127,7 +128,7 @@ func TestProberFollowsTheBoot(t *testing.T) {
 // the question to it waits.
 func TestProberFindsAMuteListener(t *testing.T) {
 	p, _ := probe(t, time.Hour)
-	if v := p.next(t); !strings.HasPrefix(v.reason, "nothing listens on ") {
+	if v := p.next(t); !strings.HasPrefix(v.Reason, "nothing listens on ") {
 		t.Fatalf("before it listens: %+v", v)
 	}
 	listener, err := net.Listen("unix", p.prober.place.address)
@@ -136,10 +137,10 @@ func TestProberFindsAMuteListener(t *testing.T) {
 	}
 	defer listener.Close()
 	v, asked := p.next(t), time.Now()
-	for strings.HasPrefix(v.reason, "nothing listens on ") {
+	for strings.HasPrefix(v.Reason, "nothing listens on ") {
 		v, asked = p.next(t), time.Now()
 	}
-	if want := "it takes connections, and has not answered the health question"; v.finding != failed || v.reason != want {
+	if want := "it takes connections, and has not answered the health question"; v.Said != health.Nothing || v.Reason != want {
 		t.Errorf("%+v, want %q", v, want)
 	}
 	if v := p.next(t); time.Since(asked) < p.prober.timeout/2 {
@@ -153,7 +154,7 @@ func TestProberAsksOnlyTheSilent(t *testing.T) {
 	p, serve := probe(t, interval)
 	serve()
 	p.busy.Store(true)
-	p.await(t, serving)
+	p.awaitServing(t)
 	asked := p.health.checks.Load()
 	began := time.Now()
 	testkit.Eventually(t, time.Minute, "five intervals full of calls", func() bool { return time.Since(began) > 5*interval })
@@ -162,7 +163,7 @@ func TestProberAsksOnlyTheSilent(t *testing.T) {
 	}
 	p.busy.Store(false)
 	for range 2 {
-		if v := p.next(t); v.finding != serving {
+		if v := p.next(t); v.Said != health.Serving {
 			t.Errorf("after the calls: %+v", v)
 		}
 	}
@@ -173,7 +174,7 @@ func TestProberPauses(t *testing.T) {
 	p, serve := probe(t, 20*time.Millisecond)
 	p.prober.paused.Store(true)
 	serve()
-	p.await(t, serving)
+	p.awaitServing(t)
 	asked := p.health.checks.Load()
 	began := time.Now()
 	testkit.Eventually(t, time.Minute, "many intervals", func() bool { return time.Since(began) > 200*time.Millisecond })
@@ -181,7 +182,7 @@ func TestProberPauses(t *testing.T) {
 		t.Errorf("%d checks while paused", now-asked)
 	}
 	p.prober.paused.Store(false)
-	if v := p.next(t); v.finding != serving {
+	if v := p.next(t); v.Said != health.Serving {
 		t.Errorf("after the pause: %+v", v)
 	}
 }

@@ -25,9 +25,6 @@ const (
 	// maxTaken looks in a row must find a stranger on the address. One may be
 	// wrong: the socket of a process that is just leaving the worker's group.
 	maxTaken = 3
-	// maxFailures health checks in a row that an idle worker fails take it out;
-	// it is replaced if it did not answer them at all (R6).
-	maxFailures = 3
 	// suspendedAfter is the time between two looks, which come every tickEvery, from
 	// which on this process was suspended: by a signal, or with its whole container.
 	suspendedAfter = time.Second
@@ -42,9 +39,8 @@ type life struct {
 	cmd      *exec.Cmd
 	group    int // process group, and PID of its leader
 	place    place
-	patient  bool // not replaced for its silence: hang_timeout is 0
 	exited   chan struct{}
-	verdicts chan verdict
+	findings chan finding
 	prober   *prober // shared with its own goroutine; only its flags are touched here
 	cancel   context.CancelFunc
 	pipes    []*os.File   // read ends; each closed by its pump
@@ -59,22 +55,16 @@ type life struct {
 	waiting   bool      // for readiness
 	readyAt   time.Time // first readiness; zero before
 	welcomed  bool      // was up once
-	serving   bool      // by the last word of the prober
 	stopped   bool      // in state T
 	stoppedAt time.Time // since when, if it is
-	suspect   bool      // silent: gets no new calls, R6
-	suspected time.Time // when the question was sent that was not answered
-	turnsAway bool      // calls that it has not looked at: gets one now and then, R4
-	up        bool      // Registry.Up was the last call
-	toldOf    bool      // Registry.Suspect was told so since
-	doomed    bool      // killed by us, for doom
-	doom      Cause     //
-	slow      bool      // the log has told that it takes long to boot
-	failures  int       // failed checks in a row
-	missed    int       // checks in a row that an idle worker did not answer
-	taken     int       // looks in a row that found a stranger
-	reason    string    // why it does not serve, or is suspect
-	hang      hang
+	judge     health.Judge
+	up        bool  // Registry.Up was the last call
+	toldOf    bool  // Registry.Suspect was told since that it is silent, and gets no new calls
+	toldTurns bool  // the log was told that it turns calls away, and gets one now and then (R4)
+	doomed    bool  // killed by us, for doom
+	doom      Cause //
+	slow      bool  // the log has told that it takes long to boot
+	taken     int   // looks in a row that found a stranger
 	burn      burn
 
 	servedBefore uint64 // calls that the place had served when it was started
@@ -91,77 +81,28 @@ func (l *life) gone() bool {
 }
 
 // hear takes in what the prober found.
-func (l *life) hear(v verdict, now time.Time) {
-	if l.doomed {
-		return // a process that dies says nothing of why it has to
-	}
-	l.reason = v.reason
-	if v.finding != taken {
-		l.taken = 0
-	}
-	if v.refused && v.finding == failed && !l.patient {
-		v.finding = busy // with what, nobody knows here
-	}
-	l.hang.hear(v, now)
-	switch v.finding {
-	case serving:
-		l.failures, l.serving, l.waiting = 0, true, false
-		if l.readyAt.IsZero() {
-			l.readyAt = now
-		}
-		if len(v.owners) > 0 {
-			l.watched = v.owners
-		}
-	case notServing:
-		l.failures, l.serving = 0, false
-	case busy:
-		l.failures = 0
-	case failed:
-		l.hearFailure(v)
-	case taken:
+func (l *life) hear(f finding, now time.Time) {
+	switch {
+	case l.doomed: // a process that dies says nothing of why it has to
+		return
+	case f.taken:
 		l.taken++
-	}
-	l.hearSilence(v)
-}
-
-// hearFailure counts checks that an idle worker has failed. One that answers
-// with a fault is out after three; one that does not answer is suspect, and
-// whether it hangs is for signs to say.
-func (l *life) hearFailure(v verdict) {
-	// A process in state T answers nothing and is out of the rank anyway.
-	if l.stopped {
+		l.judge.Reason = f.Reason
+		return
+	case l.stopped && f.Said <= health.Refused: // what it does not answer says nothing
 		return
 	}
-	if l.failures++; l.failures >= maxFailures && (v.answered || l.patient) {
-		l.serving = false
+	l.taken = 0
+	l.judge.Hear(f.Answer, now)
+	if !f.IsGood() {
+		return
 	}
-}
-
-// hearSilence makes a worker suspect that is idle or doubtful and does not
-// answer at all, and no other: whoever is busy with calls that take as long as
-// usual is just busy (R6).
-func (l *life) hearSilence(v verdict) {
-	idle := v.finding == failed
-	switch {
-	case v.alive():
-		l.suspect, l.missed = false, 0
-	case l.stopped || l.waiting:
-	case idle && !v.answered || v.finding == busy && v.doubted:
-		if !l.suspect {
-			l.suspect, l.suspected = true, v.asked
-		}
-		if idle {
-			l.missed++
-		}
-	case v.finding == busy:
-		l.missed = 0
+	l.waiting = false
+	if l.readyAt.IsZero() {
+		l.readyAt = now
 	}
-}
-
-// speak ends the suspicion if a byte has come since the question was sent.
-func (l *life) speak(heard time.Time) {
-	if l.suspect && heard.After(l.suspected) {
-		l.suspect, l.missed = false, 0
+	if len(f.owners) > 0 {
+		l.watched = f.owners
 	}
 }
 
@@ -171,7 +112,7 @@ func (l *life) state(booting State) State {
 	switch {
 	case l.stopped:
 		return Stopped
-	case l.up && (l.suspect || l.turnsAway):
+	case l.up && l.judge.Verdict() != health.OK:
 		return Suspect
 	case l.up:
 		return Ready
@@ -192,7 +133,8 @@ func (l *life) wasSuspended(now time.Time) bool {
 		return false
 	}
 	l.booted, l.stoppedAt = l.booted.Add(gap), l.stoppedAt.Add(gap)
-	l.hang, l.burn, l.missed = hang{excused: now}, burn{served: l.burn.served}, 0
+	l.burn = burn{served: l.burn.served}
+	l.judge.Excuse(now)
 	return true
 }
 
@@ -205,16 +147,14 @@ func (l *life) trouble() string {
 		return "it is being killed: " + l.doom.String()
 	case l.stopped:
 		return "a signal has stopped it (state T)"
-	case l.turnsAway && !l.suspect:
-		return health.TurnsAway
 	}
-	return l.reason
+	return l.judge.Why()
 }
 
 // delay is what the log tells of a worker that is not ready, after what: since
 // when, why, and where it listens instead.
 func (l *life) delay(what ...any) []any {
-	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.reason)
+	told := append(what, "pid", l.group, "after", time.Since(l.booted).Round(time.Millisecond).String(), "reason", l.judge.Reason)
 	if elsewhere := listensOn(l.group); len(elsewhere) > 0 {
 		told = append(told, "listens_on", strings.Join(elsewhere, ", "))
 	}
@@ -227,6 +167,13 @@ func (l *life) served(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(l.readyAt)
+}
+
+// cpu is the CPU time that the process group has used, if that is known. It takes a look
+// at every process of the machine.
+func (l *life) cpu() (time.Duration, bool) {
+	ticks, known := groupTicks(l.group)
+	return time.Duration(ticks) * time.Second / ticksPerSecond, known
 }
 
 // cause says why the process, whose status is state, is gone.
@@ -243,8 +190,8 @@ func (l *life) cause(state *os.ProcessState) Cause {
 
 // how says in words how the process ended, or why it was not waited for.
 func (l *life) how(state *os.ProcessState) string {
-	if l.doomed && l.reason != "" && (l.doom == CauseBootTimeout || l.doom == CauseAddressTaken) {
-		return "not ready: " + l.reason // that it was killed then is no news
+	if l.doomed && l.judge.Reason != "" && (l.doom == CauseBootTimeout || l.doom == CauseAddressTaken) {
+		return "not ready: " + l.judge.Reason // that it was killed then is no news
 	}
 	return state.String()
 }
@@ -283,8 +230,8 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	now := time.Now()
 	l := &life{
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
-		began: now, booted: now, looked: now, waiting: true, patient: w.s.settings().HangTimeout == 0,
-		exited: make(chan struct{}), verdicts: make(chan verdict), watched: []int{cmd.Process.Pid},
+		began: now, booted: now, looked: now, waiting: true, judge: health.Judge{Timeout: w.s.settings().HangTimeout},
+		exited: make(chan struct{}), findings: make(chan finding), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served, wrote: new(atomic.Bool),
 	}
 	l.burn.served = l.servedBefore
@@ -310,7 +257,7 @@ func (w *worker) attend(l *life) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.prober = &prober{
-		group: l.group, place: l.place, verdicts: l.verdicts,
+		group: l.group, place: l.place, findings: l.findings,
 		interval: w.s.settings().HealthInterval, timeout: w.s.settings().HealthTimeout,
 		warmUp: w.tenure.version.options.WarmUp, activity: w.activity,
 	}

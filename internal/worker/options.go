@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 // Options says what to run and how long to wait for it.
@@ -181,55 +183,8 @@ type Activity interface {
 	Activity(worker string) Work
 }
 
-// Work is what the data plane sees of a worker at one moment. The zero value is
-// a worker that nobody calls; a zero time is never.
-type Work struct {
-	// InFlight is how many calls run there.
-	InFlight int
-	// Answered is when the worker last answered a call to the end.
-	Answered time.Time
-	// Heard is when it last showed in an answer that a thread of its works. A
-	// refusal does not.
-	Heard time.Time
-	// Owed is when the oldest call began that runs there, has been sent to its
-	// end and has not been answered with a single byte. Other calls tell nothing:
-	// a worker may wait for the rest of a request, or have nothing to stream.
-	Owed time.Time
-	// Owing is how many such calls run there. It may be of a moment before that of
-	// InFlight.
-	Owing int
-	// Method is the path of the call that Owed is about, or if there is none of the last
-	// of those that GivenUp counts, at most 200 bytes.
-	Method string
-	// Left is when a call was last given up there by its caller or by its
-	// deadline. Its handler may run on (R5).
-	Left time.Time
-	// GivenUp is how many calls were given up there since Heard that were like
-	// that of Owed, and First is when the first of them began.
-	GivenUp int
-	First   time.Time
-	// Latest is when the youngest began of the calls that Owed and GivenUp are
-	// about, and Longest the longest time seen until an answer began to a call of
-	// their methods.
-	Latest  time.Time
-	Longest time.Duration
-	// Doubtful says that the worker is silent although calls there should long
-	// be over, while others speak: its health is asked at once.
-	Doubtful bool
-	// Served is how many calls have ended in this place, in whatever way, since
-	// cabrank began. It does not begin anew with the process.
-	Served uint64
-	// Oldest is when the oldest call that runs there was sent; zero: none does.
-	Oldest time.Time
-	// Cuts is how many calls Registry.Cut has ended in this place, as Served.
-	Cuts uint64
-	// Opened is how many calls were ever sent to this place, those included that
-	// it has refused.
-	Opened uint64
-	// TurnsAway says that the worker ends connections with calls on them that it has
-	// not looked at, and has answered nothing meanwhile. It gets one only now and then.
-	TurnsAway bool
-}
+// Work is what the data plane sees of a worker at one moment, as evidence for its judge.
+type Work = health.Work
 
 // metricsOffset is added to a worker's port to get that of its metrics page, as
 // gruf-relay did.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 )
 
 const (
@@ -71,31 +72,32 @@ func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unkno
 	return false, fmt.Errorf("warm-up: %s answered %v: %s", w.Method, code, status.Convert(err).Message())
 }
 
-// warm makes the warm-up call of a worker whose health is v, and returns v or why
+// warm makes the warm-up call of a worker of which f was found, and returns f or why
 // the worker is not warm.
-func (p *prober) warm(ctx context.Context, asker *health.Asker, v verdict) verdict {
-	cold := verdict{finding: failed, asked: time.Now(), answered: true, reason: "warm-up: waiting for the answer of " + p.warmUp.Method}
+func (p *prober) warm(ctx context.Context, asker *check.Asker, f finding) finding {
+	cold := failed("warm-up: waiting for the answer of " + p.warmUp.Method)
+	cold.Said, cold.Asked = health.Fault, time.Now()
 	if !p.warmed {
 		p.warmed = true // a later attempt leaves the reason that the first one found
 		p.tell(ctx, cold)
 	}
 	unknown, err := p.warmUp.call(ctx, asker.Conn())
 	if err == nil {
-		return v
+		return f
 	}
-	cold.unknown, cold.reason = unknown, err.Error()
+	cold.unknown, cold.Reason = unknown, err.Error()
 	sleep(ctx, warmUpPause)
 	return cold
 }
 
 // hearWarmUp tells once that the warm-up method does not exist: it is a fault of
 // the configuration, or of what was deployed, and no restart will mend it.
-func (w *worker) hearWarmUp(v verdict) {
+func (w *worker) hearWarmUp(f finding) {
 	method := w.tenure.version.options.WarmUp.Method
 	switch {
-	case v.finding == serving:
+	case f.IsGood():
 		w.faulty = ""
-	case v.unknown && w.faulty != method:
+	case f.unknown && w.faulty != method:
 		w.faulty = method
 		w.log.Error("worker has no method for the warm-up call and will not be ready", "method", method)
 	}

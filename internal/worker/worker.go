@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -184,11 +183,11 @@ func (w *worker) live(l *life) (end ending, over bool) {
 			end = w.ended(l, w.bury(l))
 			end.served = served
 			return end, false
-		case v := <-l.verdicts:
-			l.hear(v, time.Now())
-			w.hearWarmUp(v)
-			w.hearBlind(v)
-			l.speak(w.activity().Heard)
+		case f := <-l.findings:
+			l.hear(f, time.Now())
+			w.hearWarmUp(f)
+			w.hearBlind(f)
+			l.judge.Speak(w.activity().Heard)
 			w.settle(l)
 			if l.taken >= maxTaken {
 				w.doom(l, CauseAddressTaken)
@@ -207,8 +206,8 @@ func (w *worker) live(l *life) (end ending, over bool) {
 }
 
 // hearBlind says once that listeners are not checked.
-func (w *worker) hearBlind(v verdict) {
-	if !v.blind {
+func (w *worker) hearBlind(f finding) {
+	if !f.blind {
 		return
 	}
 	w.s.blindOnce.Do(func() {
@@ -224,18 +223,24 @@ func (w *worker) look(l *life) {
 	if l.wasSuspended(now) {
 		return // what has come meanwhile is heard first
 	}
-	l.patient = w.s.settings().HangTimeout == 0
+	l.judge.Timeout = w.s.settings().HangTimeout
 	w.lookIfStopped(l, now)
 	w.checkListener(l, now)
-	l.speak(work.Heard)
-	w.noteTurning(l, work.TurnsAway)
+	switch {
+	case l.stopped || l.waiting:
+		l.judge.Speak(work.Heard)
+	default:
+		l.judge.Look(work, l.prober.lastAsked(), l.cpu, now)
+	}
+	l.prober.urgent.Store(l.judge.IsUrgent())
 	w.settle(l)
-	if l.waiting {
+	switch {
+	case l.waiting:
 		w.s.warnIfShared(now)
 		w.checkBoot(l, now)
-	} else if !l.stopped {
+	case !l.stopped:
 		w.hintIfQuiet(l, now)
-		w.checkHang(l, work, now)
+		w.checkHang(l)
 		w.checkRunTime(l, work, now)
 	}
 }
@@ -249,7 +254,7 @@ func (w *worker) lookIfStopped(l *life, now time.Time) {
 	if !l.stopped {
 		return
 	}
-	l.hang = hang{excused: now} // its silence says nothing
+	l.judge.Excuse(now)
 	if !was {
 		l.stoppedAt = now
 	}
@@ -259,25 +264,12 @@ func (w *worker) lookIfStopped(l *life, now time.Time) {
 	}
 }
 
-// checkHang takes a process out that has been silent for long, and ends one that
-// hangs.
-func (w *worker) checkHang(l *life, work Work, now time.Time) {
-	timeout := w.s.settings().HangTimeout
-	s := w.signs(l, work, now)
-	l.hang.signs = s
-	l.prober.urgent.Store(s.urgent(timeout))
-	if s.mute(timeout) && !l.suspect {
-		l.suspect, l.suspected = true, now
-		w.settle(l)
+// checkHang ends a process that hangs.
+func (w *worker) checkHang(l *life) {
+	if l.judge.Verdict() == health.Hung && !l.doomed {
+		w.log.Warn("worker hung, killed", append([]any{"pid", l.group}, l.judge.ToldHung()...)...)
+		w.doom(l, CauseHung)
 	}
-	if !s.hung(timeout) || l.doomed {
-		return
-	}
-	w.log.Warn("worker hung, killed", slices.Concat([]any{"pid", l.group}, s.told(), []any{
-		"still", s.still.Round(time.Millisecond).String(), "checks_missed", s.missed,
-		"limit", s.limit(timeout).String(), "reason", l.reason,
-	})...)
-	w.doom(l, CauseHung)
 }
 
 // checkListener takes a worker out whose server has died while its leader, a
@@ -291,9 +283,8 @@ func (w *worker) checkListener(l *life, now time.Time) {
 	switch {
 	case errors.Is(err, errBlind):
 	case err != nil:
-		l.serving, l.waiting, l.booted, l.slow = false, true, now, false
-		l.suspect, l.missed, l.failures = false, 0, 0
-		l.reason = err.Error()
+		l.waiting, l.booted, l.slow = true, now, false
+		l.judge = health.Judge{Timeout: l.judge.Timeout, Reason: err.Error()}
 		l.watched = []int{l.group}
 		l.prober.deserted.Store(true)
 	case len(owners) > 0:
@@ -327,7 +318,7 @@ func (w *worker) doom(l *life, cause Cause) {
 
 // settle tells the rank what has changed.
 func (w *worker) settle(l *life) {
-	able := l.serving && !l.stopped && !l.doomed && !l.gone()
+	able := l.judge.Serving && !l.stopped && !l.doomed && !l.gone()
 	switch {
 	case able && !l.up:
 		w.s.options.Rank.Up(w.name, l.place.network, l.place.address)
@@ -338,9 +329,10 @@ func (w *worker) settle(l *life) {
 		w.s.options.Rank.Down(w.name)
 		w.log.Warn("worker takes no calls", "pid", l.group, "stopped", l.stopped, "reason", l.trouble())
 	}
-	l.toldOf = l.toldOf && able == l.up
-	l.up = able
-	w.settleSuspicion(l)
+	if able != l.up {
+		l.up, l.toldOf, l.toldTurns = able, false, false
+	}
+	w.tellSuspicion(l)
 	state, reason := l.state(w.looping(Starting)), ""
 	if state != Ready && (l.welcomed || l.slow) {
 		reason = l.trouble()
@@ -359,30 +351,28 @@ func (w *worker) welcome(l *life) {
 	w.hookAfterReady(l)
 }
 
-// settleSuspicion tells the rank of a worker that is up whether it is suspect.
-func (w *worker) settleSuspicion(l *life) {
-	if !l.up || l.suspect == l.toldOf {
+// tellSuspicion tells the rank and the log of a worker that is up whether it is suspect.
+func (w *worker) tellSuspicion(l *life) {
+	if !l.up {
 		return
 	}
-	l.toldOf = l.suspect
-	w.s.options.Rank.Suspect(w.name, l.suspect)
-	if l.suspect {
-		told := append([]any{"pid", l.group}, l.hang.signs.told()...)
-		w.log.Warn("worker is silent and gets no new calls", append(told, "reason", l.reason)...)
-	} else {
-		w.log.Info("worker speaks again", "pid", l.group)
+	if silent := l.judge.IsSilent(); silent != l.toldOf {
+		l.toldOf = silent
+		w.s.options.Rank.Suspect(w.name, silent)
+		if silent {
+			told := append([]any{"pid", l.group}, l.judge.Told()...)
+			w.log.Warn("worker is silent and gets no new calls", append(told, "reason", l.judge.Reason)...)
+		} else {
+			w.log.Info("worker speaks again", "pid", l.group)
+		}
 	}
-}
-
-// noteTurning tells of a worker that turns calls away, which the relay sees to.
-func (w *worker) noteTurning(l *life, turns bool) {
-	was := l.turnsAway
-	l.turnsAway = turns && l.up
-	switch {
-	case l.turnsAway && !was:
-		w.log.Warn("worker turns calls away and gets one only now and then", "pid", l.group, "reason", health.TurnsAway)
-	case was && l.up && !turns:
-		w.log.Info("worker takes calls again", "pid", l.group)
+	if turns := l.judge.TurnsAway(); turns != l.toldTurns {
+		l.toldTurns = turns // which the relay sees to
+		if turns {
+			w.log.Warn("worker turns calls away and gets one only now and then", "pid", l.group, "reason", health.TurnsAway)
+		} else {
+			w.log.Info("worker takes calls again", "pid", l.group)
+		}
 	}
 }
 

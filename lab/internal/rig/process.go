@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
+	"github.com/cabrank/cabrank/internal/health/check"
 	"github.com/cabrank/cabrank/lab/internal/result"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
@@ -120,16 +121,15 @@ func ask(ctx context.Context, how, addr string) error {
 		}
 		return conn.Close()
 	}
-	asker, err := health.Open(health.Options{
+	asker, err := check.Open(check.Options{
 		Network: "tcp", Address: addr, Interval: askTimeout, Timeout: askTimeout, Redial: askEvery,
-		Work: func() health.Work { return health.Work{} },
 	})
 	if err != nil {
 		return err
 	}
 	defer asker.Close()
-	if verdict := asker.Ask(ctx); verdict.Finding != health.Serving && !verdict.Refused {
-		return errors.New(verdict.Reason)
+	if answer := asker.Ask(ctx); !answer.IsGood() && answer.Said != health.Refused {
+		return errors.New(answer.Reason)
 	}
 	return nil
 }

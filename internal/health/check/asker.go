@@ -1,18 +1,15 @@
-// Package health asks an endpoint how it is and says what the answer is worth.
+// Package check asks an endpoint how it is, and which services it has.
 //
 // Start from Open, Asker.Due and Asker.Ask. How it goes:
 //
 //  1. An endpoint is asked by the gRPC health protocol, for service "", on a
 //     connection that carries no calls: it takes no slot and waits behind none.
 //  2. It is asked when no call there has finished for an interval, at once when
-//     it is doubtful, and every second while it is out or doubtful (R6).
-//  3. Saturation is no sickness: a refusal, or silence while calls run there,
-//     counts as Busy. An endpoint without health service is Serving as soon as
-//     it answers anything.
+//     it is overdue, and every second while it is out or overdue (R6).
 //
-// It draws no conclusions: whether an endpoint gets calls, is suspect or is
-// replaced is for its watchers to say (packages worker and discover).
-package health
+// It draws no conclusions: what an answer is worth is for the judge to say (package
+// health).
+package check
 
 import (
 	"cmp"
@@ -26,31 +23,20 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 const (
-	// SickPoll is how often an endpoint is asked that is out, that has missed a
-	// question or is doubtful, unless the interval is shorter.
-	SickPoll = time.Second
-	// doubtTimeout bounds the question to a doubtful endpoint, unless the timeout
+	// sickPoll is how often an endpoint is asked that is out, that has missed a
+	// question or is overdue, unless the interval is shorter.
+	sickPoll = time.Second
+	// overdueTimeout bounds the question to an overdue endpoint, unless the timeout
 	// is shorter: calls go there until it is known.
-	doubtTimeout = time.Second
+	overdueTimeout = time.Second
 	// firstRedial is the pause before the second attempt to connect.
 	firstRedial = 20 * time.Millisecond
 )
-
-// Work is what must be known of the calls at an endpoint to judge its answers.
-type Work struct {
-	// InFlight is how many calls run there.
-	InFlight int
-	// Answered is when it last answered a call to the end; zero: never.
-	Answered time.Time
-	// Doubtful says that it is silent although calls there should long be over,
-	// while others speak.
-	Doubtful bool
-	// Urgent says that it has been silent for long: it is asked every second.
-	Urgent bool
-}
 
 // Options say whom to ask, and how.
 type Options struct {
@@ -64,9 +50,12 @@ type Options struct {
 	Timeout time.Duration
 	// Redial bounds the pause between attempts to connect, which begins at 20 ms.
 	Redial time.Duration
-	// Work tells what is known now. It is called from the goroutines of Due and
-	// Ask and must return at once.
-	Work func() Work
+	// Work tells what is known now; nil: nothing ever is. It is called from the goroutines
+	// of Due and Ask and must return at once.
+	Work func() health.Work
+	// Urgent says that the endpoint is to be asked every second; nil: it never does. It is
+	// called as Work is.
+	Urgent func() bool
 }
 
 // Asker asks one endpoint.
@@ -92,6 +81,9 @@ func Open(o Options) (*Asker, error) {
 	conn, err := connection(&o, o.Redial, o.Timeout)
 	if err != nil {
 		return nil, err
+	}
+	if o.Work == nil {
+		o.Work = func() health.Work { return health.Work{} }
 	}
 	a := &Asker{options: o, conn: conn, client: grpc_health_v1.NewHealthClient(conn)}
 	a.Configure(o.Interval, o.Timeout)
@@ -139,23 +131,23 @@ func (a *Asker) Conn() *grpc.ClientConn { return a.conn }
 // Close ends the connection and the questions under way.
 func (a *Asker) Close() { _ = a.conn.Close() } // nothing is lost with it
 
-// Due reports whether the next question is due after the last, whose verdict is
-// given; after the zero Verdict it is.
-func (a *Asker) Due(last Verdict) bool {
+// Due reports whether the next question is due after the last, whose answer is
+// given; after the zero Answer it is.
+func (a *Asker) Due(last health.Answer) bool {
 	return time.Since(last.Asked) >= a.pause(last, a.options.Work())
 }
 
 // pause is the least time between the last question and the next: short for an
-// endpoint that is out or doubtful. Another one is asked when no call has
+// endpoint that is out or overdue. Another one is asked when no call has
 // finished for an interval (R6).
-func (a *Asker) pause(last Verdict, work Work) time.Duration {
+func (a *Asker) pause(last health.Answer, work health.Work) time.Duration {
 	interval := a.rhythm.Load().interval
-	soon := min(interval, SickPoll)
+	urgent := a.options.Urgent != nil && a.options.Urgent()
 	switch {
-	case work.Doubtful && !last.Doubted:
+	case work.Overdue && !last.Overdue:
 		return 0
-	case work.Doubtful || work.Urgent || !last.Answered && last.Finding != Busy || last.Finding == NotServing || last.Finding == Failed:
-		return soon
+	case work.Overdue || urgent || !last.IsGood() && !last.IsBusy():
+		return min(interval, sickPoll)
 	case work.Answered.After(last.Asked):
 		return work.Answered.Add(interval).Sub(last.Asked)
 	default:
@@ -164,20 +156,19 @@ func (a *Asker) pause(last Verdict, work Work) time.Duration {
 }
 
 // Ask puts the question and waits for the answer, no longer than the timeout.
-func (a *Asker) Ask(ctx context.Context) Verdict {
+func (a *Asker) Ask(ctx context.Context) health.Answer {
 	asked, before, timeout := time.Now(), a.options.Work(), a.rhythm.Load().timeout
-	if before.Doubtful {
-		timeout = min(timeout, doubtTimeout)
+	if before.Overdue {
+		timeout = min(timeout, overdueTimeout)
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answer, err := a.client.Check(limited, &grpc_health_v1.HealthCheckRequest{})
 	after := a.options.Work()
-	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
-	v := judge(answer.GetStatus(), err, working)
-	if !v.Answered && broken(v.Reason) {
-		v.Reason = cmp.Or(a.foreign.reason(limited, &a.options), v.Reason)
+	said, reason := read(answer.GetStatus(), err)
+	if said == health.Nothing && broken(reason) {
+		reason = cmp.Or(a.foreign.reason(limited, &a.options), reason)
 	}
-	v.Asked, v.Doubted = asked, before.Doubtful
-	return v
+	working := before.InFlight > 0 || after.InFlight > 0 || after.Answered.After(before.Answered)
+	return health.Answer{Said: said, Reason: reason, Asked: asked, Working: working, Overdue: before.Overdue}
 }

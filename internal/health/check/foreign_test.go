@@ -1,4 +1,4 @@
-package health
+package check
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cabrank/cabrank/internal/health"
 )
 
 // What people read of an endpoint that speaks something else is what it speaks, and
@@ -39,8 +41,8 @@ func TestForeignEndpoints(t *testing.T) {
 		"it does not speak HTTP/2; ":           serveBytes(t, "220 mail.example ESMTP ready for whoever comes\r\n"),
 	} {
 		v := askOnce(t, address)
-		if v.Finding != Failed || !strings.HasPrefix(v.Reason, want) || strings.Contains(v.Reason, "rpc") {
-			t.Errorf("finding %d, %q; want %q", v.Finding, v.Reason, want)
+		if v.Said != health.Nothing || !strings.HasPrefix(v.Reason, want) || strings.Contains(v.Reason, "rpc") {
+			t.Errorf("said %d, %q; want %q", v.Said, v.Reason, want)
 		}
 	}
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,15 +91,15 @@ func TestLateGreeting(t *testing.T) {
 			_, _ = io.WriteString(conn, "\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 		}
 	})
-	if v := askOnce(t, address); v.Finding != Failed || v.Reason == "" || strings.HasPrefix(v.Reason, "it ") {
-		t.Errorf("finding %d, %q", v.Finding, v.Reason)
+	if v := askOnce(t, address); v.Said != health.Nothing || v.Reason == "" || strings.HasPrefix(v.Reason, "it ") {
+		t.Errorf("said %d, %q", v.Said, v.Reason)
 	}
 }
 
 // askOnce puts one question to an address.
-func askOnce(t *testing.T, address string) Verdict {
+func askOnce(t *testing.T, address string) health.Answer {
 	t.Helper()
-	asker, err := Open(Options{Network: "tcp", Address: address, Interval: time.Second, Timeout: 10 * time.Second, Work: func() Work { return Work{} }})
+	asker, err := Open(Options{Network: "tcp", Address: address, Interval: time.Second, Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
