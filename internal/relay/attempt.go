@@ -77,7 +77,6 @@ func (a *attempt) start(conn *h2.Conn, now time.Duration) {
 	}
 	a.reqSent, a.via, a.unseen = 0, conn.Owner.(*upstreamConn), false
 	a.via.upstream.calls++
-	c.st.relay.looker.rouse()
 	end := c.reqEnd && len(c.req) == 0
 	if c.form.bodyless {
 		a.up.NoContent()

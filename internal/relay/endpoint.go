@@ -2,7 +2,6 @@ package relay
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,11 +23,6 @@ type Endpoint struct {
 	ready    atomic.Bool
 	lastDone atomic.Int64 // when it last answered a call to the end, monotonic; 0: never
 	suspect  atomic.Bool  // the rank was told so
-
-	overdue atomic.Bool // at the last look it was silent although a call should long be over
-
-	mu   sync.Mutex // guards seen; a leaf
-	seen sight      // at the last look
 
 	described map[string]bool // guarded by Relay.mu; see Describe
 }
@@ -73,6 +67,13 @@ func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.endpoints = slices.DeleteFunc(slices.Clone(r.endpoints), func(x *Endpoint) bool { return x == e })
 	r.mu.Unlock()
 	r.gatherServices()
+}
+
+// allEndpoints returns those not removed. The slice is not changed any more.
+func (r *Relay) allEndpoints() []*Endpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.endpoints
 }
 
 // Up opens the endpoint at an address ("tcp", "unix", or one of Options.Dial). Connections to an

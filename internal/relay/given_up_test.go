@@ -10,8 +10,8 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// look has the looker see what is to be seen.
-func look() { pass(2*lookEvery + time.Millisecond) }
+// moment has endpoints be silent for a moment.
+func moment() { pass(quietAfter + time.Millisecond) }
 
 // R5, R6: a call that was given up unanswered may hold a thread, until its worker
 // shows that it has one.
@@ -30,13 +30,13 @@ func TestGivenUpCallsAreOwed(t *testing.T) {
 			left = time.Now()
 			p.giveUp(0, down, up)
 		}
-		look()
+		moment()
 		got := p.Activity(e)
 		if got.InFlight != 0 || got.GivenUp != 2 || !got.First.Equal(first) || !got.Latest.Equal(latest) || !got.Left.Equal(left) || !got.Owed.IsZero() {
 			t.Errorf("after two calls from %v and %v to %v: %+v", first, latest, left, got)
 		}
 		p.answered(0)
-		look()
+		moment()
 		if got := p.Activity(e); got.GivenUp != 0 {
 			t.Errorf("after an answer: %+v", got)
 		}
@@ -57,7 +57,7 @@ func TestAttemptsThatLostAreOwed(t *testing.T) {
 				reply(winner, 1)
 				wantReply(r.caller, 1)
 				loser.WantRST(1, http2.ErrCodeCancel)
-				look()
+				moment()
 				if got := r.Activity(r.allEndpoints()[at]); got.GivenUp != 1 {
 					t.Errorf("%+v", got)
 				}
@@ -79,7 +79,7 @@ func TestIdleStreamsProveThreads(t *testing.T) {
 			pass(20 * time.Millisecond)
 			p.peers[0].WantHeaders(p.seen[0], noEnd)
 			p.seen[0] += 2
-			look()
+			moment()
 			if got := p.Activity(p.ends[0]); got.InFlight != streams || got.GivenUp != 2-streams {
 				t.Errorf("with %d idle streams: %+v", streams, got)
 			}
@@ -110,7 +110,7 @@ func TestWhatIsNoSignOfLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPair(t)
-				look()
+				moment()
 				was := p.Activity(p.ends[0])
 				before := was.Heard
 				down := p.next
@@ -124,7 +124,7 @@ func TestWhatIsNoSignOfLife(t *testing.T) {
 				for i := range test.blocks {
 					p.caller.WantHeaders(down, i == test.blocks-1)
 				}
-				look()
+				moment()
 				if got := p.Activity(p.ends[0]); !got.Heard.Equal(before) || got.GivenUp != test.given {
 					t.Errorf("heard at %v, was %v; %d calls given up, want %d", got.Heard, before, got.GivenUp, test.given)
 				}
@@ -136,7 +136,7 @@ func TestWhatIsNoSignOfLife(t *testing.T) {
 					wantReply(p.caller, down)
 				}
 				p.answered(0)
-				look()
+				moment()
 				if got := p.Activity(p.ends[0]); !got.Heard.After(before) || got.GivenUp != 0 {
 					t.Errorf("after an answer: %+v", got)
 				}

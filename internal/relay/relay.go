@@ -170,10 +170,10 @@ type Relay struct {
 
 	partingLogs map[parting]partingLog
 
-	unnamed   health.Runs // of methods without a name
+	unnamed   health.Runs  // of methods without a name
+	spoken    atomic.Int64 // when an endpoint that is ready spoke last, of those whose Activity was asked for
 	newcomers newcomers
 	pacer     pacer
-	looker    looker
 }
 
 // New returns a relay without endpoints; its shards run at once.
@@ -202,7 +202,6 @@ func New(o Options) *Relay {
 		r.stands = append(r.stands, newStand(r, group.New()))
 	}
 	r.pacer.start(r)
-	r.looker.start(r)
 	return r
 }
 
@@ -238,7 +237,6 @@ func (r *Relay) Close() {
 	r.cancel()
 	r.door.Close()
 	r.pacer.stop()
-	r.looker.stop()
 	for _, st := range r.stands {
 		st.Stop()
 	}

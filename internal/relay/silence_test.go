@@ -93,12 +93,24 @@ func (p *pair) speaks(at int) {
 		pass(300 * time.Millisecond)
 		p.answered(at)
 	}
-	pass(lookEvery + time.Millisecond)
+	pass(quietAfter + time.Millisecond)
 }
 
 func (p *pair) suspects() (of [2]bool) {
 	for i, e := range p.Rank().Endpoints {
 		of[i] = e.Suspect
+	}
+	return of
+}
+
+// overdue is what their watchers see of the endpoints, who look again and again.
+func (p *pair) overdue() (of [2]bool) {
+	for range 2 {
+		for i, e := range p.ends {
+			if e != nil {
+				of[i] = p.Activity(e).Overdue
+			}
+		}
 	}
 	return of
 }
@@ -116,11 +128,9 @@ func TestNobodyIsSuspectWhenAllAreSilent(t *testing.T) {
 			open[i][0], open[i][1] = p.call(at)
 		}
 		for range 40 {
-			pass(lookEvery + time.Millisecond)
-			for _, e := range p.ends {
-				if got := p.Activity(e); got.Overdue {
-					t.Fatalf("%s: %+v", e.name, got)
-				}
+			pass(quietAfter + time.Millisecond)
+			if got := p.overdue(); got != [2]bool{} {
+				t.Fatalf("overdue: %v", got)
 			}
 		}
 		for i, at := range []int{0, 0, 1} {
@@ -139,8 +149,8 @@ func TestOverdueIsForWhoWatches(t *testing.T) {
 		b, upB := p.call(0)
 		p.join()
 		p.speaks(1)
-		if got := p.suspects(); got[0] || !p.Activity(p.ends[0]).Overdue || p.Activity(p.ends[1]).Overdue {
-			t.Fatalf("suspects %v, activities %+v, %+v", got, p.Activity(p.ends[0]), p.Activity(p.ends[1]))
+		if got := p.suspects(); got[0] || p.overdue() != [2]bool{true, false} {
+			t.Fatalf("suspects %v, overdue %v", got, p.overdue())
 		}
 		p.Suspect(p.ends[0], true)
 		if got := p.suspects(); !got[0] {
@@ -151,8 +161,8 @@ func TestOverdueIsForWhoWatches(t *testing.T) {
 		if got := p.suspects(); got[0] {
 			t.Error("still suspect after the first byte")
 		}
-		pass(lookEvery + time.Millisecond)
-		if p.Activity(p.ends[0]).Overdue {
+		pass(quietAfter + time.Millisecond)
+		if p.overdue()[0] {
 			t.Error("still overdue")
 		}
 		reply(p.peers[0], upB)
@@ -179,8 +189,8 @@ func TestOverdueAfterAnUpload(t *testing.T) {
 				}
 				p.join()
 				p.speaks(1)
-				if a := p.Activity(p.ends[0]); !a.Overdue {
-					t.Errorf("not overdue: %+v", a)
+				if !p.overdue()[0] {
+					t.Errorf("not overdue: %+v", p.Activity(p.ends[0]))
 				}
 			})
 		})
@@ -204,7 +214,7 @@ func TestActivityOwed(t *testing.T) {
 		p.caller.WriteData(down, end, hi())
 		worker.WantData(up, end)
 		began := time.Now()
-		pass(time.Second + 2*lookEvery)
+		pass(time.Second + quietAfter)
 		got := p.Activity(e)
 		if got.Method != hello {
 			t.Errorf("the call that is owed an answer is of %q", got.Method)
@@ -226,7 +236,7 @@ func TestActivityOwed(t *testing.T) {
 		}
 		left := time.Now()
 		p.giveUp(0, down, up)
-		pass(lookEvery + time.Millisecond)
+		pass(quietAfter + time.Millisecond)
 		if got := p.Activity(e); got.Left.Before(left) || got.InFlight != 0 {
 			t.Errorf("after the caller has left at %v: %+v", left, got)
 		}
@@ -245,12 +255,12 @@ func TestMethodOfSilence(t *testing.T) {
 			p.caller.WriteHeaders(down, end, request(path)...)
 			pass(time.Second)
 			worker.WantHeaders(up, end)
-			pass(2 * lookEvery)
+			pass(quietAfter)
 			if got := p.Activity(e).Method; got != path[:min(len(path), mostPath)] {
 				t.Errorf("while a call to %.20s runs: %q", path, got)
 			}
 			p.giveUp(0, down, up)
-			pass(2 * lookEvery)
+			pass(quietAfter)
 			if got := p.Activity(e).Method; got != path[:min(len(path), mostPath)] {
 				t.Errorf("after a call to %.20s was given up: %q", path, got)
 			}
