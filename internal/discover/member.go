@@ -133,7 +133,7 @@ func (m *member) run(ctx context.Context) {
 		m.miss(time.Now())
 		m.ask(ctx)
 		work.TurnsAway = work.TurnsAway && m.up
-		m.judge.Look(work, time.Time{}, nil, time.Now())
+		m.judge.Look(work, time.Time{}, time.Now())
 		m.settle(work)
 		if m.hasLeft(work) {
 			return

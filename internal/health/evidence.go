@@ -58,6 +58,9 @@ const (
 	Fault
 	// NotServing is NOT_SERVING.
 	NotServing
+	// Library is that there is no health service, from a library that may say so by a
+	// thread of its own, while all others hang.
+	Library
 	// NoService is an answer that says nothing of its health: it has no health service,
 	// or none for us.
 	NoService
@@ -69,14 +72,24 @@ const (
 // asked.
 type Answer struct {
 	Said    Said
-	Reason  string    // for the log; empty for Serving and NoService
+	Reason  string    // for the log; empty for a good one
 	Asked   time.Time // when the question was put
 	Working bool      // calls ran there meanwhile
 	Overdue bool      // it was asked because Work.Overdue said so
 }
 
+// Process tells of the processes of an endpoint. Each look may cost a look at every process
+// of the machine.
+type Process interface {
+	// CPU is how much CPU time they have used, if that is known.
+	CPU() (used time.Duration, known bool)
+	// Threads is how many threads the code of one of them has started, its first included
+	// and those of libraries not; 0 if nobody can tell.
+	Threads() int
+}
+
 // IsGood reports whether by its answer the endpoint may have calls.
-func (a *Answer) IsGood() bool { return a.Said >= NoService }
+func (a *Answer) IsGood() bool { return a.Said >= Library }
 
 // IsBusy reports whether the answer, or that there is none, is no wonder while calls run
 // there: the question may wait behind them (R6).

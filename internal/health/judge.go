@@ -25,6 +25,9 @@ const (
 	// replaced within one and a half.
 	urgentAt = 2
 	closedAt = 3
+	// ownThreads are those that a server has beside the ones for calls: its first, and one
+	// that takes calls.
+	ownThreads = 2
 )
 
 // TurnsAway is the reason of an endpoint that is suspect for what it does with calls,
@@ -52,12 +55,16 @@ type Judge struct {
 	// Timeout is hang_timeout, how long an endpoint may be silent and still at least; with
 	// 0 none is hung, and one that is idle and deaf is out.
 	Timeout time.Duration
+	// Process tells of the endpoint's processes; nil: nobody can.
+	Process Process
 	// Serving says that the endpoint may have calls, by what it has said of its health.
 	Serving bool
 	// Reason is why it does not, or is suspect, in the words of its last answer.
 	Reason string
 
 	suspect  time.Time // since when it is suspect for its silence; zero: it is not
+	closed   bool      // it is so by its silence alone, as its library says nothing of its threads
+	library  bool      // which gave the last answer
 	turns    bool      // calls away
 	failures int       // questions in a row that it has failed
 	missed   int       // questions in a row that it has left unanswered while idle
@@ -89,12 +96,13 @@ type silence struct {
 func (j *Judge) Hear(a Answer, now time.Time) {
 	j.Reason = a.Reason
 	j.heard++
-	alive := a.Said >= Fault
+	j.library = a.Said == Library
+	alive := a.Said >= Fault && !(j.library && j.isFull(now))
 	// Where endpoints are replaced, one that refuses while idle is busy for nobody: with
 	// what its silence tells.
-	busy := a.IsBusy() || a.Said == Refused && j.Timeout > 0
+	busy := a.IsBusy() || a.Said == Refused && j.Timeout > 0 || j.library && !alive
 	switch {
-	case a.IsGood():
+	case a.IsGood() && alive:
 		j.failures, j.Serving = 0, true
 	case a.Said == NotServing:
 		j.failures, j.Serving = 0, false
@@ -107,7 +115,7 @@ func (j *Judge) Hear(a Answer, now time.Time) {
 	}
 	switch {
 	case alive:
-		j.lived, j.deaf, j.missed, j.suspect = now, time.Time{}, 0, time.Time{}
+		j.lived, j.deaf, j.missed, j.suspect, j.closed = now, time.Time{}, 0, time.Time{}, false
 		return
 	case busy && a.Overdue, !busy && a.Said == Nothing:
 		j.doubt(a.Asked)
@@ -130,26 +138,51 @@ func (j *Judge) doubt(since time.Time) {
 	}
 }
 
-// Look takes in what the calls tell at now, and when the health question was put last. cpu
-// tells how much CPU time the endpoint's processes have used, if that is known; it is read
-// only when it matters. nil says that it never is.
-func (j *Judge) Look(w Work, asked time.Time, cpu func() (time.Duration, bool), now time.Time) {
+// isFull reports whether an answer of the library's says nothing: each slot has a call that
+// the endpoint owes an answer to, or had until a moment ago, and each holds a thread. One
+// that was closed for that has no calls, and only what they do tells how it is.
+func (j *Judge) isFull(now time.Time) bool {
+	s := &j.silence
+	w := &s.work
+	called := w.Owing > 0 || now.Sub(w.Left) < max(s.limit*urgentAt/8, 2*time.Second)
+	return j.closed || j.Timeout > 0 && j.Process != nil && w.Slots > 0 && called &&
+		w.Owing+w.GivenUp >= w.Slots && j.Process.Threads() >= w.Slots+ownThreads
+}
+
+// Look takes in what the calls tell at now, and when the health question was put last.
+func (j *Judge) Look(w Work, asked, now time.Time) {
 	j.Speak(w.Heard)
-	if j.turns = w.TurnsAway; j.Timeout == 0 {
-		cpu = nil // nobody is replaced
+	j.turns = w.TurnsAway
+	process := j.Process
+	if j.Timeout == 0 {
+		process = nil // nobody is replaced
 	}
 	s := silence{work: w, limit: max(j.Timeout, longRuns*w.Longest), left: now.Sub(w.Left)}
 	if since := j.owedSince(&s.work); since.IsZero() {
 		j.still = stillness{}
 	} else {
 		s.lasts, s.alone, s.asked = now.Sub(since), now.Sub(w.Latest), asked.After(j.lived)
-		s.still = j.still.look(s.limit, s.lasts, w.Sent+j.heard, cpu, now)
+		s.still = j.still.look(s.limit, s.lasts, w.Sent+j.heard, process, now)
 	}
 	j.silence = s
-	if j.Timeout > 0 && s.asked && s.lasts >= s.limit*closedAt/8 && s.still >= s.limit/8 {
-		// All its threads are in use, else it would have said that it serves: calls would
-		// only wait there.
+	j.close(now)
+}
+
+// close makes an endpoint suspect that has been silent and still for so long that calls
+// would only wait there: all its threads are in use, else it would have said that it serves.
+// Where its library speaks for it no answer opens it again, so that it has the whole timeout
+// before, and is open again when it computes.
+func (j *Judge) close(now time.Time) {
+	s, least := &j.silence, j.silence.limit*closedAt/8
+	if j.library {
+		least = s.limit
+	}
+	switch {
+	case j.Timeout > 0 && s.asked && s.lasts >= least && s.still >= s.limit/8:
+		j.closed = j.closed || j.library
 		j.doubt(now)
+	case j.closed:
+		j.closed, j.suspect = false, time.Time{}
 	}
 }
 
@@ -178,14 +211,14 @@ func (j *Judge) owedSince(w *Work) time.Time {
 // came.
 func (j *Judge) Speak(heard time.Time) {
 	if j.IsSilent() && heard.After(j.suspect) {
-		j.suspect, j.missed, j.failures = time.Time{}, 0, 0
+		j.suspect, j.closed, j.missed, j.failures = time.Time{}, false, 0, 0
 	}
 }
 
 // Excuse says that nobody could tell until now how the endpoint is: it was stopped, or who
 // looks at it was. Its silence begins anew.
 func (j *Judge) Excuse(now time.Time) {
-	j.lived, j.deaf, j.missed = now, time.Time{}, 0
+	j.lived, j.deaf, j.missed, j.closed = now, time.Time{}, 0, false
 	j.still, j.silence = stillness{}, silence{}
 }
 

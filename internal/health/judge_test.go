@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -16,9 +17,11 @@ type scene struct {
 	judge Judge
 	phase map[string]span // when each phrase of the row holds
 
-	calls, giveUp int // how many calls run at a time; after how many seconds each is given up, 0: never
-	renewed       bool
-	longest       time.Duration
+	calls, slots int // how many calls run at a time
+	giveUp       int // after how many seconds each is given up, 0: never
+	renewed      bool
+	longest      time.Duration
+	used         time.Duration // CPU
 }
 
 // span is a time of a scene, seconds.
@@ -31,12 +34,13 @@ const (
 
 var (
 	bounds    = regexp.MustCompile(` (from|until) (\d+) s`)
-	callsThat = regexp.MustCompile(`^(\d+) calls?(, one after the other)?( given up after (\d+) s)?$`)
+	callsThat = regexp.MustCompile(`^(\d+) calls?(?: in (\d+) slots)?(, one after the other)?( given up after (\d+) s)?$`)
 	knownRuns = regexp.MustCompile(`^runs of (\d+) s are known$`)
 	// said is what the row says of the health question, but for serving.
 	said = map[string]Said{
 		"health refused": Refused, "health unanswered": Nothing, "health not serving": NotServing,
 		"health a fault": Fault, "no health service": NoService,
+		"the library answers": Library, "the library answers, in threads": Library,
 	}
 )
 
@@ -57,8 +61,9 @@ func readScene(t *testing.T, cell string) *scene {
 		phrase = bounds.ReplaceAllString(phrase, "")
 		if n := callsThat.FindStringSubmatch(phrase); n != nil {
 			s.calls, _ = strconv.Atoi(n[1])
-			s.giveUp, _ = strconv.Atoi(n[4])
-			s.renewed, phrase = n[2] != "", "calls"
+			s.slots, _ = strconv.Atoi(cmp.Or(n[2], n[1]))
+			s.giveUp, _ = strconv.Atoi(n[5])
+			s.renewed, phrase = n[3] != "", "calls"
 		} else if n := knownRuns.FindStringSubmatch(phrase); n != nil {
 			seconds, _ := strconv.Atoi(n[1])
 			s.longest = time.Duration(seconds) * time.Second
@@ -77,9 +82,19 @@ func (s *scene) holds(phrase string, at float64) bool {
 	return said && at >= when.from && at < when.until
 }
 
+// CPU and Threads implement Process.
+func (s *scene) CPU() (time.Duration, bool) { return s.used, true }
+
+func (s *scene) Threads() int {
+	if _, found := s.phase["the library answers, in threads"]; found {
+		return s.slots + ownThreads
+	}
+	return ownThreads
+}
+
 // work is what the calls tell at a time. New ones come only to who is not silent.
 func (s *scene) work(w Work, zero time.Time, at float64) Work {
-	w.InFlight, w.Owing, w.Owed, w.Slots, w.Longest = 0, 0, time.Time{}, s.calls, s.longest
+	w.InFlight, w.Owing, w.Owed, w.Slots, w.Longest = 0, 0, time.Time{}, s.slots, s.longest
 	w.Overdue, w.TurnsAway = s.holds("overdue", at), s.holds("turns away", at)
 	if s.holds("idle stream", at) {
 		w.InFlight++
@@ -117,14 +132,14 @@ func (s *scene) play() string {
 	zero := time.Now()
 	var work Work
 	var asked time.Time
-	var used time.Duration
+	s.judge.Process = s
 	s.judge.Hear(Answer{Said: Serving, Asked: zero}, zero)
 	verdicts, last := []string(nil), "ok"
 	for at := 0.0; at < sceneLasts; at += sceneTick {
 		now := zero.Add(time.Duration(at * float64(time.Second)))
 		work = s.work(work, zero, at)
 		if s.holds("CPU", at) {
-			used += 100 * time.Millisecond
+			s.used += 100 * time.Millisecond
 		}
 		if at > 0 && at == math.Trunc(at) {
 			answer := Answer{Said: Serving, Asked: now, Working: work.InFlight > 0, Overdue: work.Overdue}
@@ -136,7 +151,7 @@ func (s *scene) play() string {
 			asked = now
 			s.judge.Hear(answer, now)
 		}
-		s.judge.Look(work, asked, func() (time.Duration, bool) { return used, true }, now)
+		s.judge.Look(work, asked, now)
 		verdict := [...]string{OK: "ok", Suspect: "suspect", Hung: "hung"}[s.judge.Verdict()]
 		if !s.judge.Serving {
 			verdict = "not serving"

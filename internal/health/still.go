@@ -29,14 +29,14 @@ type stillness struct {
 
 // look reads the CPU time if it is time to, and returns for how long the processes of an
 // endpoint have been seen to be still that has been silent for so long.
-func (s *stillness) look(limit, silent time.Duration, messages uint64, cpu func() (time.Duration, bool), now time.Time) time.Duration {
+func (s *stillness) look(limit, silent time.Duration, messages uint64, p Process, now time.Time) time.Duration {
 	every := min(limit/looks, lookMax)
-	if silent < every || cpu == nil {
+	if silent < every || p == nil {
 		*s = stillness{}
 		return 0
 	}
 	if now.Sub(s.last) >= every {
-		if used, known := cpu(); known {
+		if used, known := p.CPU(); known {
 			s.see(used, messages, now)
 		}
 	}

@@ -1,6 +1,10 @@
 package worker
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // A group is named by the process ID of its leader. Errors of kill are not
 // worth a word here: the group is gone, or its last members are zombies.
@@ -21,3 +25,15 @@ func kill(group int) {
 		_ = unix.Kill(-group, unix.SIGKILL)
 	}
 }
+
+// processGroup tells of a worker's processes (health.Process).
+type processGroup int
+
+// CPU implements health.Process.
+func (g processGroup) CPU() (used time.Duration, known bool) {
+	ticks, known := groupTicks(int(g))
+	return time.Duration(ticks) * time.Second / ticksPerSecond, known
+}
+
+// Threads implements health.Process.
+func (g processGroup) Threads() int { return groupThreads(int(g)) }

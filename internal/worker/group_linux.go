@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,4 +76,22 @@ func groupTicks(group int) (ticks int64, known bool) {
 		}
 	}
 	return ticks, known
+}
+
+// groupThreads returns how many threads that process of the group has that has most, of those
+// that are named as it is: libraries in C, as gRPC's core, give theirs names.
+func groupThreads(group int) (most int) {
+	for _, pid := range groupMembers(group) {
+		folder := fmt.Sprintf("/proc/%d/", pid)
+		name, err := os.ReadFile(folder + "comm")
+		tasks, _ := os.ReadDir(folder + "task")
+		same := 0
+		for _, task := range tasks {
+			if other, _ := os.ReadFile(folder + "task/" + task.Name() + "/comm"); err == nil && bytes.Equal(other, name) {
+				same++
+			}
+		}
+		most = max(most, same)
+	}
+	return most
 }

@@ -169,13 +169,6 @@ func (l *life) served(now time.Time) time.Duration {
 	return now.Sub(l.readyAt)
 }
 
-// cpu is the CPU time that the process group has used, if that is known. It takes a look
-// at every process of the machine.
-func (l *life) cpu() (time.Duration, bool) {
-	ticks, known := groupTicks(l.group)
-	return time.Duration(ticks) * time.Second / ticksPerSecond, known
-}
-
 // cause says why the process, whose status is state, is gone.
 func (l *life) cause(state *os.ProcessState) Cause {
 	switch {
@@ -230,7 +223,7 @@ func (w *worker) startLife(o *Options) (*life, error) {
 	now := time.Now()
 	l := &life{
 		cmd: cmd, group: cmd.Process.Pid, place: at, pipes: pipes, environ: cmd.Env,
-		began: now, booted: now, looked: now, waiting: true, judge: health.Judge{Timeout: w.s.settings().HangTimeout},
+		began: now, booted: now, looked: now, waiting: true, judge: w.newJudge(cmd.Process.Pid),
 		exited: make(chan struct{}), findings: make(chan finding), watched: []int{cmd.Process.Pid},
 		servedBefore: w.activity().Served, wrote: new(atomic.Bool),
 	}

@@ -38,7 +38,7 @@ func TestLifeStates(t *testing.T) {
 	ready := time.Now()
 	var silent, turning health.Judge
 	silent.Hear(health.Answer{Asked: ready}, ready)
-	turning.Look(Work{TurnsAway: true}, ready, nil, ready)
+	turning.Look(Work{TurnsAway: true}, ready, ready)
 	for _, test := range []struct {
 		life life
 		want State

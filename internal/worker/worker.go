@@ -230,7 +230,7 @@ func (w *worker) look(l *life) {
 	case l.stopped || l.waiting:
 		l.judge.Speak(work.Heard)
 	default:
-		l.judge.Look(work, l.prober.lastAsked(), l.cpu, now)
+		l.judge.Look(work, l.prober.lastAsked(), now)
 	}
 	l.prober.urgent.Store(l.judge.IsUrgent())
 	w.settle(l)
@@ -264,6 +264,11 @@ func (w *worker) lookIfStopped(l *life, now time.Time) {
 	}
 }
 
+// newJudge makes the judge of a process group.
+func (w *worker) newJudge(group int) health.Judge {
+	return health.Judge{Timeout: w.s.settings().HangTimeout, Process: processGroup(group)}
+}
+
 // checkHang ends a process that hangs.
 func (w *worker) checkHang(l *life) {
 	if l.judge.Verdict() == health.Hung && !l.doomed {
@@ -284,7 +289,8 @@ func (w *worker) checkListener(l *life, now time.Time) {
 	case errors.Is(err, errBlind):
 	case err != nil:
 		l.waiting, l.booted, l.slow = true, now, false
-		l.judge = health.Judge{Timeout: l.judge.Timeout, Reason: err.Error()}
+		l.judge = w.newJudge(l.group)
+		l.judge.Reason = err.Error()
 		l.watched = []int{l.group}
 		l.prober.deserted.Store(true)
 	case len(owners) > 0:

@@ -16,6 +16,10 @@ import (
 // tells it from a handler's failure.
 const notGRPC = "received unexpected content-type"
 
+// notFound is how grpcio, for Python, answers calls of methods that are not there, whether
+// its handlers have threads, or run in one (asyncio): it does so before it looks for one.
+const notFound = "Method not found!"
+
 // explain says what came in place of an answer, without what the library puts around
 // it.
 func explain(err error) string {
@@ -47,7 +51,12 @@ func read(answer grpc_health_v1.HealthCheckResponse_ServingStatus, err error) (s
 		return health.Serving, ""
 	}
 	switch status.Code(err) {
-	case codes.Unimplemented, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
+	case codes.Unimplemented:
+		if status.Convert(err).Message() == notFound {
+			return health.Library, ""
+		}
+		return health.NoService, ""
+	case codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
 		return health.NoService, ""
 	case codes.Unavailable, codes.DeadlineExceeded:
 		// Both are made on this side when nothing comes from the other.

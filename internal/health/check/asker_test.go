@@ -45,9 +45,12 @@ func TestRead(t *testing.T) {
 		if test.code != codes.OK {
 			err = status.Error(test.code, "text")
 		}
-		if got, reason := read(test.answer, err); got != test.want || (reason == "") != (got >= health.NoService) {
+		if got, reason := read(test.answer, err); got != test.want || (reason == "") != (got >= health.Library) {
 			t.Errorf("%v %v: %d %q, want %d", test.answer, test.code, got, reason, test.want)
 		}
+	}
+	if got, _ := read(0, status.Error(codes.Unimplemented, notFound)); got != health.Library {
+		t.Errorf("grpcio: %d", got)
 	}
 	if got, reason := read(0, errors.New("no status")); got != health.Fault || reason == "" {
 		t.Errorf("%d %q", got, reason)

@@ -19,6 +19,13 @@ import (
 // hangThreads is how many threads, and slots, the worker has.
 const hangThreads = 2
 
+// withoutHealth is the worker in Python without a health service, asyncioWithoutHealth one
+// whose handlers need no thread.
+const (
+	withoutHealth        = "python without health"
+	asyncioWithoutHealth = "asyncio without health"
+)
+
 // hangCase is a worker all of whose threads hang, and how long its callers wait.
 type hangCase struct {
 	lang     string
@@ -35,8 +42,14 @@ func (h hangCase) String() string {
 // hanging is the command of a worker in which an Io call of a minute hangs.
 func hanging(t *testing.T, lang string) []string {
 	t.Helper()
-	if lang == "node" {
-		return []string{"node", filepath.Join(harness.Root(t), "test", "real", "workers", "testdata", "hanging_worker.js")}
+	folder := filepath.Join(harness.Root(t), "test", "real", "workers", "testdata")
+	switch lang {
+	case "node":
+		return []string{"node", filepath.Join(folder, "hanging_worker.js")}
+	case withoutHealth:
+		return []string{"python3", filepath.Join(folder, "no_health_worker.py")}
+	case asyncioWithoutHealth:
+		return []string{"python3", filepath.Join(folder, "no_health_asyncio.py")}
 	}
 	return harness.ReadLangExample(t, lang).Worker
 }
