@@ -32,7 +32,7 @@ const (
 type asker interface {
 	Line() line
 	Configure(interval, timeout time.Duration)
-	Due(last health.Answer) bool
+	Due(last health.Answer, urgent bool) bool
 	Ask(ctx context.Context) health.Answer
 	Close()
 }
@@ -184,7 +184,7 @@ func (m *member) leaveUnreached(why string) {
 
 // ask puts the next question if it is due. One is under way at a time.
 func (m *member) ask(ctx context.Context) {
-	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.lane.Due(m.last) {
+	if !m.reached || !m.lostAt.IsZero() || m.asking || !m.lane.Due(m.last, false) {
 		return
 	}
 	m.asking = true

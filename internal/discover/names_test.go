@@ -150,7 +150,9 @@ func (a *scriptedAsker) say(answer health.Answer) {
 	a.answer = answer
 }
 
-func (a *scriptedAsker) Due(last health.Answer) bool { return time.Since(last.Asked) >= time.Second }
+func (a *scriptedAsker) Due(last health.Answer, _ bool) bool {
+	return time.Since(last.Asked) >= time.Second
+}
 
 func (a *scriptedAsker) Ask(context.Context) health.Answer {
 	a.mu.Lock()

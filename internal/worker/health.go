@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,57 +41,66 @@ type finding struct {
 // failed is a finding of no answer.
 func failed(reason string) finding { return finding{Answer: health.Answer{Reason: reason}} }
 
+// order is what a prober is told to do.
+type order bool
+
+const (
+	askIt     order = false // put the health question
+	bootAgain order = true  // wait until it serves, as at the boot
+)
+
 // prober finds out how one life of a worker is doing. run is its only
 // goroutine; it ends with its context.
 type prober struct {
 	group    int
 	place    place
-	interval time.Duration
 	timeout  time.Duration
 	warmUp   WarmUp
-	activity func() Work
+	asker    *check.Asker
+	orders   chan order     // capacity 1
 	findings chan<- finding // read by the worker's goroutine
-
-	// paused is set while the process is stopped by a signal: what it does not
-	// answer then says nothing about its health.
-	paused atomic.Bool
-	// urgent is set while the worker has been silent for so long that it is asked
-	// every second.
-	urgent atomic.Bool
-	asked  atomic.Pointer[time.Time] // when the last question was put
-	// deserted is set when the processes that listened are gone: another one may
-	// come, and is looked for as at the boot.
-	deserted atomic.Bool
 
 	absent bool // nobody listened at the last look; run's alone
 	warmed bool // a warm-up call was made; run's alone
 }
 
-// run looks quickly until the worker serves, then asks it when it is silent.
-func (p *prober) run(ctx context.Context) {
+// newProber makes the prober of a life. The error is a place that is none.
+func (w *worker) newProber(l *life) (*prober, error) {
+	o := w.s.settings()
 	asker, err := check.Open(check.Options{
-		Network: p.place.network, Address: p.place.address,
-		Interval: p.interval, Timeout: p.timeout, Redial: bootPollMax, Work: p.activity, Urgent: p.urgent.Load,
+		Network: l.place.network, Address: l.place.address,
+		Interval: o.HealthInterval, Timeout: o.HealthTimeout, Redial: bootPollMax, Work: w.activity,
 	})
-	if err != nil {
-		p.tell(ctx, failed(err.Error()))
-		return
-	}
-	defer asker.Close()
-	for p.boot(ctx, asker) {
-		if !p.watch(ctx, asker) {
-			return
+	return &prober{
+		group: l.group, place: l.place, timeout: o.HealthTimeout, warmUp: w.tenure.version.options.WarmUp,
+		asker: asker, orders: make(chan order, 1), findings: l.findings,
+	}, err
+}
+
+// run looks quickly until the worker serves, then does as it is told.
+func (p *prober) run(ctx context.Context) {
+	defer p.asker.Close()
+	for p.boot(ctx) {
+		for again := askIt; again == askIt; {
+			select {
+			case again = <-p.orders:
+			case <-ctx.Done():
+				return
+			}
+			if again == askIt && !p.tell(ctx, finding{Answer: p.asker.Ask(ctx)}) {
+				return
+			}
 		}
 	}
 }
 
 // boot reports whether the worker came to serve before ctx ended: its health
 // says so and, if there is one, it has answered the warm-up call.
-func (p *prober) boot(ctx context.Context, asker *check.Asker) bool {
+func (p *prober) boot(ctx context.Context) bool {
 	for pause := bootPollFirst; ; pause = min(pause*5/4, bootPollMax) {
-		f := p.look(ctx, asker)
+		f := p.look(ctx)
 		if f.IsGood() && p.warmUp.Method != "" {
-			f = p.warm(ctx, asker, f)
+			f = p.warm(ctx, f)
 		}
 		if f.IsGood() && !sleep(ctx, settleFor) || !p.tell(ctx, f) {
 			return false
@@ -108,7 +116,7 @@ func (p *prober) boot(ctx context.Context, asker *check.Asker) bool {
 
 // look asks for the first time. Before that the listener must be there and be
 // the worker's own: a stranger that answers SERVING must not be believed (R19).
-func (p *prober) look(ctx context.Context, asker *check.Asker) finding {
+func (p *prober) look(ctx context.Context) finding {
 	dialer := net.Dialer{Timeout: p.timeout}
 	conn, err := dialer.DialContext(ctx, p.place.network, p.place.address)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
@@ -132,28 +140,15 @@ func (p *prober) look(ctx context.Context, asker *check.Asker) finding {
 		p.absent = false
 		p.tell(ctx, failed("it takes connections, and has not answered the health question"))
 	}
-	return finding{Answer: asker.Ask(ctx), owners: owners, blind: blind}
+	return finding{Answer: p.asker.Ask(ctx), owners: owners, blind: blind}
 }
 
-// watch asks a worker that has been ready whenever it is due, until ctx ends or
-// nobody listens any more; it reports the latter.
-func (p *prober) watch(ctx context.Context, asker *check.Asker) (deserted bool) {
-	last := health.Answer{Said: health.Serving, Asked: time.Now()}
-	for sleep(ctx, min(p.interval, tickEvery)) {
-		if p.deserted.Swap(false) {
-			return true
-		}
-		if p.paused.Load() || !asker.Due(last) {
-			continue
-		}
-		now := time.Now()
-		p.asked.Store(&now)
-		last = asker.Ask(ctx)
-		if !p.tell(ctx, finding{Answer: last}) {
-			return false
-		}
+// ask has the health question put if it is due, and nobody waits for an answer.
+func (w *worker) ask(l *life, now time.Time) {
+	if !l.asking && !l.waiting && !l.stopped && l.prober.asker.Due(l.last, l.judge.IsUrgent()) {
+		l.asking, l.asked = true, now
+		l.prober.orders <- askIt // the prober is waiting for it
 	}
-	return false
 }
 
 // tell reports false when nobody listens any more.
@@ -164,14 +159,6 @@ func (p *prober) tell(ctx context.Context, f finding) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// lastAsked is when the last question was put, zero for never.
-func (p *prober) lastAsked() time.Time {
-	if asked := p.asked.Load(); asked != nil {
-		return *asked
-	}
-	return time.Time{}
 }
 
 // sleep reports false when ctx ended first.

@@ -6,44 +6,23 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/health"
-	"github.com/cabrank/cabrank/internal/testkit"
+	"github.com/cabrank/cabrank/internal/health/check"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	grpchealth "google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// countingHealth counts the checks it answers.
-type countingHealth struct {
-	*grpchealth.Server
-	checks atomic.Int64
-}
-
-func (h *countingHealth) Check(ctx context.Context, request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	h.checks.Add(1)
-	return h.Server.Check(ctx, request)
-}
-
 // patient is what a prober and its listener need: a server of this process,
 // which is the worker here, so its group is ours.
 type patient struct {
-	health   *countingHealth
+	health   *grpchealth.Server
 	findings chan finding
 	prober   *prober
-
-	busy atomic.Bool // calls finish all the time
-}
-
-func (p *patient) activity() (work Work) {
-	if p.busy.Load() {
-		work.Answered = time.Now()
-	}
-	return work
 }
 
 // next waits for the next finding.
@@ -58,26 +37,19 @@ func (p *patient) next(t *testing.T) finding {
 	}
 }
 
-// awaitServing waits until the worker serves.
-func (p *patient) awaitServing(t *testing.T) {
-	t.Helper()
-	for p.next(t).Said != health.Serving {
-		continue
-	}
-}
-
 // probe runs a prober against a server with health, on a unix socket, until the
 // test ends. The server listens only when serve is called.
-func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
+func probe(t *testing.T) (p *patient, serve func()) {
 	t.Helper()
 	path := filepath.Join(shortTemp(t), "s.sock")
-	p = &patient{
-		health:   &countingHealth{Server: grpchealth.NewServer()},
-		findings: make(chan finding),
+	asker, err := check.Open(check.Options{Network: "unix", Address: path, Interval: time.Hour, Timeout: 2 * time.Second, Redial: bootPollMax})
+	if err != nil {
+		t.Fatal(err)
 	}
+	p = &patient{health: grpchealth.NewServer(), findings: make(chan finding)}
 	p.prober = &prober{
-		group: unix.Getpgrp(), place: place{network: "unix", address: path},
-		interval: interval, timeout: 2 * time.Second, activity: p.activity, findings: p.findings,
+		group: unix.Getpgrp(), place: place{network: "unix", address: path}, timeout: 2 * time.Second,
+		asker: asker, orders: make(chan order, 1), findings: p.findings,
 	}
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, p.health)
@@ -100,7 +72,7 @@ func probe(t *testing.T, interval time.Duration) (p *patient, serve func()) {
 
 // A booting worker is looked at until it serves; NOT_SERVING at boot is not yet.
 func TestProberFollowsTheBoot(t *testing.T) {
-	p, serve := probe(t, time.Hour)
+	p, serve := probe(t)
 	for range 3 {
 		if v := p.next(t); v.Said != health.Nothing || v.Reason == "" {
 			t.Fatalf("before it listens: %+v", v)
@@ -127,7 +99,7 @@ func TestProberFollowsTheBoot(t *testing.T) {
 // A worker that listens and says nothing is not said to listen nowhere for as long as
 // the question to it waits.
 func TestProberFindsAMuteListener(t *testing.T) {
-	p, _ := probe(t, time.Hour)
+	p, _ := probe(t)
 	if v := p.next(t); !strings.HasPrefix(v.Reason, "nothing listens on ") {
 		t.Fatalf("before it listens: %+v", v)
 	}
@@ -148,41 +120,33 @@ func TestProberFindsAMuteListener(t *testing.T) {
 	}
 }
 
-// R6: while calls finish nobody asks; when they cease somebody does.
-func TestProberAsksOnlyTheSilent(t *testing.T) {
-	const interval = 100 * time.Millisecond
-	p, serve := probe(t, interval)
+// R6: a worker is asked when it is due, and a stopped process never: its silence would say
+// nothing. One question is under way at a time.
+func TestProberDoesAsItIsTold(t *testing.T) {
+	p, serve := probe(t)
 	serve()
-	p.busy.Store(true)
-	p.awaitServing(t)
-	asked := p.health.checks.Load()
-	began := time.Now()
-	testkit.Eventually(t, time.Minute, "five intervals full of calls", func() bool { return time.Since(began) > 5*interval })
-	if now := p.health.checks.Load(); now != asked {
-		t.Errorf("%d checks while calls finished, want none", now-asked)
+	f := p.next(t)
+	for f.Said != health.Serving {
+		f = p.next(t)
 	}
-	p.busy.Store(false)
+	w, l := new(worker), &life{prober: p.prober, stopped: true}
+	now := time.Now()
+	w.ask(l, now)
+	if l.asking {
+		t.Fatal("a stopped process is asked")
+	}
+	l.stopped = false
 	for range 2 {
-		if v := p.next(t); v.Said != health.Serving {
-			t.Errorf("after the calls: %+v", v)
-		}
+		w.ask(l, now)
 	}
-}
-
-// A stopped process is not asked: its silence would say nothing.
-func TestProberPauses(t *testing.T) {
-	p, serve := probe(t, 20*time.Millisecond)
-	p.prober.paused.Store(true)
-	serve()
-	p.awaitServing(t)
-	asked := p.health.checks.Load()
-	began := time.Now()
-	testkit.Eventually(t, time.Minute, "many intervals", func() bool { return time.Since(began) > 200*time.Millisecond })
-	if now := p.health.checks.Load(); now != asked {
-		t.Errorf("%d checks while paused", now-asked)
+	if l.hear(p.next(t), now); l.asking || l.last.Said != health.Serving || !l.asked.Equal(now) {
+		t.Errorf("after an answer: %+v", l)
 	}
-	p.prober.paused.Store(false)
-	if v := p.next(t); v.Said != health.Serving {
-		t.Errorf("after the pause: %+v", v)
+	if w.ask(l, now); l.asking {
+		t.Error("asked again at once")
+	}
+	p.prober.orders <- bootAgain
+	if f := p.next(t); f.Said != health.Serving || len(f.owners) == 0 {
+		t.Errorf("looked at as at the boot: %+v", f)
 	}
 }

@@ -41,7 +41,7 @@ type life struct {
 	place    place
 	exited   chan struct{}
 	findings chan finding
-	prober   *prober // shared with its own goroutine; only its flags are touched here
+	prober   *prober
 	cancel   context.CancelFunc
 	pipes    []*os.File   // read ends; each closed by its pump
 	environ  []string     // the process's, for its hooks
@@ -58,13 +58,16 @@ type life struct {
 	stopped   bool      // in state T
 	stoppedAt time.Time // since when, if it is
 	judge     health.Judge
-	up        bool  // Registry.Up was the last call
-	toldOf    bool  // Registry.Suspect was told since that it is silent, and gets no new calls
-	toldTurns bool  // the log was told that it turns calls away, and gets one now and then (R4)
-	doomed    bool  // killed by us, for doom
-	doom      Cause //
-	slow      bool  // the log has told that it takes long to boot
-	taken     int   // looks in a row that found a stranger
+	last      health.Answer // to the last question
+	asking    bool          // one is under way
+	asked     time.Time     // when it was put
+	up        bool          // Registry.Up was the last call
+	toldOf    bool          // Registry.Suspect was told since that it is silent, and gets no new calls
+	toldTurns bool          // the log was told that it turns calls away, and gets one now and then (R4)
+	doomed    bool          // killed by us, for doom
+	doom      Cause         //
+	slow      bool          // the log has told that it takes long to boot
+	taken     int           // looks in a row that found a stranger
 	burn      burn
 
 	servedBefore uint64 // calls that the place had served when it was started
@@ -82,6 +85,7 @@ func (l *life) gone() bool {
 
 // hear takes in what the prober found.
 func (l *life) hear(f finding, now time.Time) {
+	l.last, l.asking = f.Answer, false
 	switch {
 	case l.doomed: // a process that dies says nothing of why it has to
 		return
@@ -249,12 +253,15 @@ func (w *worker) attend(l *life) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	l.prober = &prober{
-		group: l.group, place: l.place, findings: l.findings,
-		interval: w.s.settings().HealthInterval, timeout: w.s.settings().HealthTimeout,
-		warmUp: w.tenure.version.options.WarmUp, activity: w.activity,
-	}
-	w.s.helpers.Go(func() { l.prober.run(ctx) })
+	prober, err := w.newProber(l)
+	l.prober = prober
+	w.s.helpers.Go(func() {
+		if err != nil {
+			prober.tell(ctx, failed(err.Error()))
+			return
+		}
+		prober.run(ctx)
+	})
 }
 
 // bury ends what is left of a life whose leader has exited, and returns how the

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cabrank/cabrank/internal/health"
-	"github.com/cabrank/cabrank/internal/health/check"
 )
 
 const (
@@ -74,14 +73,14 @@ func (w *WarmUp) call(ctx context.Context, conn grpc.ClientConnInterface) (unkno
 
 // warm makes the warm-up call of a worker of which f was found, and returns f or why
 // the worker is not warm.
-func (p *prober) warm(ctx context.Context, asker *check.Asker, f finding) finding {
+func (p *prober) warm(ctx context.Context, f finding) finding {
 	cold := failed("warm-up: waiting for the answer of " + p.warmUp.Method)
 	cold.Said, cold.Asked = health.Fault, time.Now()
 	if !p.warmed {
 		p.warmed = true // a later attempt leaves the reason that the first one found
 		p.tell(ctx, cold)
 	}
-	unknown, err := p.warmUp.call(ctx, asker.Conn())
+	unknown, err := p.warmUp.call(ctx, p.asker.Conn())
 	if err == nil {
 		return f
 	}

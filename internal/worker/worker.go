@@ -230,9 +230,9 @@ func (w *worker) look(l *life) {
 	case l.stopped || l.waiting:
 		l.judge.Speak(work.Heard)
 	default:
-		l.judge.Look(work, l.prober.lastAsked(), now)
+		l.judge.Look(work, l.asked, now)
+		w.ask(l, now)
 	}
-	l.prober.urgent.Store(l.judge.IsUrgent())
 	w.settle(l)
 	switch {
 	case l.waiting:
@@ -250,7 +250,6 @@ func (w *worker) look(l *life) {
 func (w *worker) lookIfStopped(l *life, now time.Time) {
 	was := l.stopped
 	l.stopped = allStopped(l.watched)
-	l.prober.paused.Store(l.stopped)
 	if !l.stopped {
 		return
 	}
@@ -292,7 +291,7 @@ func (w *worker) checkListener(l *life, now time.Time) {
 		l.judge = w.newJudge(l.group)
 		l.judge.Reason = err.Error()
 		l.watched = []int{l.group}
-		l.prober.deserted.Store(true)
+		l.prober.orders <- bootAgain // it holds one at most, and looks when its question has ended
 	case len(owners) > 0:
 		l.watched = owners // the server has replaced its processes
 	}

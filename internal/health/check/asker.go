@@ -53,9 +53,6 @@ type Options struct {
 	// Work tells what is known now; nil: nothing ever is. It is called from the goroutines
 	// of Due and Ask and must return at once.
 	Work func() health.Work
-	// Urgent says that the endpoint is to be asked every second; nil: it never does. It is
-	// called as Work is.
-	Urgent func() bool
 }
 
 // Asker asks one endpoint.
@@ -132,17 +129,16 @@ func (a *Asker) Conn() *grpc.ClientConn { return a.conn }
 func (a *Asker) Close() { _ = a.conn.Close() } // nothing is lost with it
 
 // Due reports whether the next question is due after the last, whose answer is
-// given; after the zero Answer it is.
-func (a *Asker) Due(last health.Answer) bool {
-	return time.Since(last.Asked) >= a.pause(last, a.options.Work())
+// given; after the zero Answer it is. An urgent one is due after a second.
+func (a *Asker) Due(last health.Answer, urgent bool) bool {
+	return time.Since(last.Asked) >= a.pause(last, urgent, a.options.Work())
 }
 
 // pause is the least time between the last question and the next: short for an
 // endpoint that is out or overdue. Another one is asked when no call has
 // finished for an interval (R6).
-func (a *Asker) pause(last health.Answer, work health.Work) time.Duration {
+func (a *Asker) pause(last health.Answer, urgent bool, work health.Work) time.Duration {
 	interval := a.rhythm.Load().interval
-	urgent := a.options.Urgent != nil && a.options.Urgent()
 	switch {
 	case work.Overdue && !last.Overdue:
 		return 0

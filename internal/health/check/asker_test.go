@@ -61,8 +61,7 @@ func TestRead(t *testing.T) {
 func TestPause(t *testing.T) {
 	const interval = 5 * time.Second
 	asked := time.Now()
-	urgent := false
-	a := &Asker{options: Options{Urgent: func() bool { return urgent }}}
+	a := new(Asker)
 	a.Configure(interval, time.Second)
 	well := health.Answer{Said: health.Serving}
 	for _, test := range []struct {
@@ -84,8 +83,8 @@ func TestPause(t *testing.T) {
 		{"still overdue", health.Answer{Working: true, Overdue: true}, health.Work{InFlight: 1, Overdue: true}, sickPoll},
 		{"urgent", well, health.Work{InFlight: 1}, sickPoll},
 	} {
-		test.last.Asked, urgent = asked, test.name == "urgent"
-		if got := a.pause(test.last, test.work); got != test.want {
+		test.last.Asked = asked
+		if got := a.pause(test.last, test.name == "urgent", test.work); got != test.want {
 			t.Errorf("%s: asked after %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -102,7 +101,7 @@ func ask(t *testing.T, listener net.Listener, timeout time.Duration, work health
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if !a.Due(health.Answer{}) {
+	if !a.Due(health.Answer{}, false) {
 		t.Error("the first question is not due")
 	}
 	began := time.Now()
