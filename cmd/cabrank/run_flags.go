@@ -15,9 +15,9 @@ const runHelp = `Start workers and relay calls to them until a signal asks to st
 CMD is started once per worker, directly and not by a shell. In its arguments
 {addr} stands for the worker's address (127.0.0.1:9000 or unix:/path), {host} and
 {port} for its parts, {index} for its number from 0, {worker} for its name, {slots}
-for the calls that it gets at a time, for which it should have threads, and
-{metrics_port} for its metrics page; the environment has CABRANK_ADDR, PORT and
-CABRANK_SLOTS. Without CMD it is workers.command, or:
+for the calls that it gets at a time, {threads} for the threads that it should have,
+and {metrics_port} for its metrics page; the environment has CABRANK_ADDR, PORT,
+CABRANK_SLOTS and CABRANK_THREADS. Without CMD it is workers.command, or:
 
   %s
 

@@ -104,7 +104,8 @@ place it came from and starts nothing.
   reads them. In them and in the values of ` + "`workers.env`" + ` ` + "`{addr}`" + ` stands for the
   worker's address (` + "`127.0.0.1:9000` or `unix:/path`" + `), ` + "`{host}` and `{port}`" + ` for its
   parts (tcp only), ` + "`{index}`" + ` for the number of its place from 0, ` + "`{worker}`" + ` for its
-  name, ` + "`{slots}`" + ` for the calls that it gets at a time, ` + "`{metrics_port}`" + ` for the port
+  name, ` + "`{slots}`" + ` for the calls that it gets at a time, ` + "`{threads}`" + ` for the threads
+  that it should have for them, ` + "`{metrics_port}`" + ` for the port
   where its metrics page is asked for. What is nearly one of these, such as ` + "`{prot}`" + `, is
   refused.
 - The values of ` + "`workers.env`, `socket.redis`, `socket.push_token`" + `

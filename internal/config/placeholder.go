@@ -18,7 +18,7 @@ import (
 // They are replaced in the command of the workers, in the values of Workers.Env and in
 // Hooks.
 func Placeholders() []string {
-	return []string{"addr", "host", "port", "index", "worker", "slots", "metrics_port"}
+	return []string{"addr", "host", "port", "index", "worker", "slots", "threads", "metrics_port"}
 }
 
 // braced matches a word in braces that may be meant as a placeholder. What a

@@ -34,7 +34,7 @@ const workerVariable = "CABRANK_WORKER"
 func workersVariables() []string {
 	return []string{
 		"CABRANK_ADDR", workerVariable, "CABRANK_WORKER_INDEX", "CABRANK_WORKER_PID", "CABRANK_SLOTS",
-		"CABRANK_METRICS_SOCKET", "CABRANK_HOOK",
+		"CABRANK_THREADS", "CABRANK_METRICS_SOCKET", "CABRANK_HOOK",
 	}
 }
 

@@ -103,7 +103,7 @@ func checkVariable(name string) error {
 	case len(name) > maxVariableLength:
 		return fmt.Errorf("is longer than %d characters", maxVariableLength)
 	case name == "RAILS_MAX_THREADS":
-		return errors.New("is set by cabrank, to workers.slots")
+		return errors.New("is set by cabrank, to three times workers.slots")
 	case slices.Contains(ownVariables(), name) || strings.HasPrefix(name, prefix):
 		return errors.New("is set by cabrank")
 	}

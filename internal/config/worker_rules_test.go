@@ -112,7 +112,7 @@ func TestWorkerFaults(t *testing.T) {
 		percents = "; allowed: 1% to 100% of the container's limit, 1MiB to 1024GiB, or 0: never"
 		command  = "; allowed: a program and its arguments, at most 1000 words, or none"
 		names    = "; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none"
-		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {metrics_port}"
+		words    = "allowed: {addr}, {host}, {port}, {index}, {worker}, {slots}, {threads}, {metrics_port}"
 	)
 	tests := []struct{ file, want string }{
 		{"workers.count: auto", "workers.count: auto needs bounds, as in 2-16: the most are what the machine has memory for; allowed: 1 to 1000, or two of them as in 2-16"},
@@ -150,7 +150,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"workers.env: {1A: b}", "workers.env[1A]: is not the name of a variable; allowed: " + variablesLegal},
 		{"workers.env: {PORT: 1}", "workers.env[PORT]: is set by cabrank; allowed: " + variablesLegal},
 		{"workers.env: {CABRANK_ADDR: 1}", "workers.env[CABRANK_ADDR]: is set by cabrank; allowed: " + variablesLegal},
-		{"workers.env: {RAILS_MAX_THREADS: 1}", "workers.env[RAILS_MAX_THREADS]: is set by cabrank, to workers.slots; allowed: " + variablesLegal},
+		{"workers.env: {RAILS_MAX_THREADS: 1}", "workers.env[RAILS_MAX_THREADS]: is set by cabrank, to three times workers.slots; allowed: " + variablesLegal},
 		{"workers.env: {A: [secret]}", "workers.env[A]: is a list, not one value; allowed: text of at most 32768 bytes"},
 		{"workers.env: {A: }", "workers.env[A]: has no value; allowed: text of at most 32768 bytes"},
 		{`workers.env: {A: "secret\0"}`, "workers.env[A]: has a zero byte; allowed: text of at most 32768 bytes"},

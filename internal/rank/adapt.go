@@ -21,6 +21,9 @@ const (
 	// probeApart is for how long a measurement can be compared with another: what
 	// a probe shows after a spell without calls says nothing of the time before.
 	probeApart = 5 * time.Minute
+	// refusedFor is how long a limit that the worker has refused more than stays the
+	// largest. One call in some thousands is refused to find out again.
+	refusedFor = 10 * time.Second
 	// longestSettle bounds how long after a change of the limit calls do not
 	// count yet.
 	longestSettle = 10 * time.Second
@@ -65,6 +68,9 @@ type adaptive struct {
 	limit              int
 	least, start, most int // its bounds, and where it began
 	why                adaptReason
+
+	taken   int           // the limit that a refusal has led to
+	takenTo time.Duration // until when it is not raised above that
 
 	probing  bool
 	doubted  bool          // the last probe has found so much less: look further down
@@ -155,6 +161,7 @@ func (a *adaptive) refused(others int, now time.Duration) {
 	// To half at most: a connection that breaks counts as one refusal after the
 	// other, with fewer calls in flight each time.
 	a.limit = max(others, a.limit/2, a.least)
+	a.taken, a.takenTo = a.limit, now+refusedFor
 	a.probing, a.why = false, adaptRefused
 	a.begin(a.limit, max(a.window.meanRun(), shortestWindow), now)
 }
@@ -245,10 +252,14 @@ func (a *adaptive) grow(waiting, allowed float64, m measure) {
 	if waiting < allowed/4 {
 		step = max(step, float64(a.limit)/4)
 	}
-	a.limit = min(a.limit+int(step), a.most)
+	most, why := a.most, adaptGreatest
+	if m.at < a.takenTo {
+		most, why = min(most, max(a.taken, a.limit)), adaptRefused
+	}
+	a.limit = min(a.limit+int(step), most)
 	a.why = adaptGrowing
-	if a.limit == a.most {
-		a.why = adaptGreatest
+	if a.limit == most {
+		a.why = why
 	}
 	a.begin(a.limit, m.meanRun, m.at)
 }

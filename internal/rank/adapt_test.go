@@ -292,16 +292,6 @@ func BenchmarkAdapt(b *testing.B) {
 	}
 }
 
-func BenchmarkShrink(b *testing.B) {
-	s := newShrink(5)
-	now := time.Duration(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		now += 10 * time.Microsecond
-		s.released(now)
-	}
-}
-
 // A worker that takes over a place begins by what was found of the others: with
 // half as many slots as the one in the middle, and not with fewer than they began
 // with unless that was found to be too many.

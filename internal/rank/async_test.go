@@ -40,7 +40,6 @@ type async struct {
 	fixed   int                           // a fixed limit, or 0
 	refuses int                           // beyond so many calls in flight it refuses; 0 never
 	limit   adaptive
-	slots   shrink
 
 	random  *rand.Rand
 	now     time.Duration
@@ -95,8 +94,6 @@ func (a *async) run(seed uint64, d time.Duration) *async {
 	if a.limit.allowed == 0 {
 		a.limit = newAdaptive(1, 10, 200, int(seed))
 	}
-	a.slots = newShrink(a.limit.most)
-	a.slots.prompt = true
 	a.seconds = make([]second, d/time.Second)
 	a.arrive()
 	for {
@@ -134,7 +131,6 @@ func (a *async) start() {
 		if a.refuses > 0 && len(a.running) >= a.refuses {
 			a.here().refused++
 			a.again = a.now + ms
-			a.slots.refused(len(a.running), a.now)
 			a.limit.refused(len(a.running), a.now)
 			return
 		}
@@ -151,7 +147,7 @@ func (a *async) allowed() int {
 	if a.fixed > 0 {
 		return a.fixed
 	}
-	return min(a.limit.allowed, a.slots.left)
+	return a.limit.allowed
 }
 
 func (a *async) serve(arrived time.Duration) end {
@@ -176,7 +172,6 @@ func scaled(d time.Duration, at func(time.Duration) float64, now time.Duration) 
 func (a *async) finish(e end) {
 	run, mean := a.now-e.began, &a.means[e.work]
 	a.limit.finished(run, time.Duration(mean.mean), len(a.running)+1, OK, a.now)
-	a.slots.released(a.now)
 	mean.add(run)
 	s := a.here()
 	s.calls++

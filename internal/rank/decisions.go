@@ -22,8 +22,6 @@ const (
 	heldGhost
 	pausedRefusing
 	startedFree
-	tookSlots
-	gaveSlotBack
 	raisedLimit
 	loweredLimit
 	probedLimit
@@ -49,8 +47,6 @@ func (d decision) String() string {
 		heldGhost:        "held_ghost",
 		pausedRefusing:   "paused_refusing",
 		startedFree:      "started_into_free_slot",
-		tookSlots:        "took_slots_refusing",
-		gaveSlotBack:     "gave_slot_back",
 		raisedLimit:      "raised_slots_auto",
 		loweredLimit:     "lowered_slots_auto",
 		probedLimit:      "probed_slots_auto",

@@ -84,7 +84,7 @@ func newHouse(random *rand.Rand, b Balance, endpoints int) *house {
 		Lanes: []LaneOptions{{Name: "admin", Priority: 5, Reserve: random.IntN(2)}, {Name: "batch", Priority: -5}},
 	})
 	for range endpoints {
-		h.add(EndpointOptions{Slots: 1 + random.IntN(4), OnCancel: Hold + OnCancel(random.IntN(2)), Refuses: random.IntN(2) == 0})
+		h.add(EndpointOptions{Slots: 1 + random.IntN(4), OnCancel: Hold + OnCancel(random.IntN(2))})
 	}
 	for i := range 5 {
 		terms := Terms{Weight: float64(i), Concurrent: 10 * i}
@@ -347,7 +347,7 @@ func (h *havoc) replace() {
 func (h *havoc) bring() {
 	o := EndpointOptions{Slots: 1 + h.IntN(4), OnCancel: Free}
 	if h.model == nil {
-		o.OnCancel, o.Refuses = Hold+OnCancel(h.IntN(2)), h.IntN(2) == 0
+		o.OnCancel = Hold + OnCancel(h.IntN(2))
 	}
 	h.add(o)
 }

@@ -4,8 +4,8 @@ import "time"
 
 // The pause of a slot after a refusal (R1).
 const (
-	// minPause is about twice the time by which a Ruby worker's thread is free
-	// later than its answer says; a shorter one would only be refused again.
+	// minPause is about twice the time by which a thread is free later than its answer
+	// says; a shorter one would only be refused again.
 	minPause = time.Millisecond
 	// maxPause bounds how long a worker that has recovered can look busy.
 	maxPause = 250 * time.Millisecond
@@ -27,10 +27,6 @@ type EndpointOptions struct {
 	OnCancel OnCancel
 	// Owner is the caller's own; the rank does not look at it.
 	Owner any
-	// Refuses says that the endpoint tells when it has no free thread: its
-	// refusals teach by how much later its slots are free than its answers say,
-	// and how many slots it has indeed.
-	Refuses bool
 }
 
 // Endpoint is one place where calls can be sent, with a number of slots.
@@ -48,8 +44,6 @@ type Endpoint struct {
 	ready    bool
 	suspect  bool
 	removed  bool
-	refuses  bool // as the options have it
-	refused  bool // a call of its, since it became ready
 	onCancel OnCancel
 	inFlight int    // leases not yet released
 	aside    int    // of them, streams that are outside an adaptive limit
@@ -62,8 +56,6 @@ type Endpoint struct {
 	usable   int    // what of limit is in Rank.capacity
 	free     int    // what of it is in Rank.slotsFree
 	pace     pace
-	lateness lateness
-	shrink   shrink
 	adapt    *adaptive // nil if the number of slots is fixed
 	latency  latency   // for PeakEWMA
 	queue    *queue    // calls that a policy has bound to it; nil with LateBinding
@@ -95,33 +87,9 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
-// others returns how many threads calls have that are in flight, or may have.
-// Ghosts and those that were given up may well have theirs.
-func (e *Endpoint) others() int { return e.inFlight + e.ghosts + e.doubts }
-
-// answered returns for how long the slot of a call stays busy that has ended after
-// a run.
-func (e *Endpoint) answered(run time.Duration, tight bool) time.Duration {
-	if e.refuses {
-		e.lateness.answered(run, tight)
-	}
-	return e.lateness.by
-}
-
-// late learns from a refusal at now of a call that was granted at granted, unless
-// late threads do not explain it, for there were slots to spare, or ghosts do that
-// were given up.
-func (e *Endpoint) late(granted, now time.Duration) {
-	ended := e.shrink.late.since(granted - e.lateness.reach())
-	if e.refuses && e.doubts == 0 && e.inFlight+e.ghosts+ended >= e.limit {
-		e.lateness.refused(granted, now)
-	}
-}
-
 // refuse notes one more refusal in a row and returns how long the slot pauses for
 // it: the call comes back, and must not be refused again at once.
 func (e *Endpoint) refuse() time.Duration {
-	e.refused = true
 	pause := min(minPause<<e.refusals, maxPause)
 	e.refusals = min(e.refusals+1, maxRefusals)
 	return pause

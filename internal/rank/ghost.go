@@ -38,9 +38,9 @@ func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost boo
 		how = e.onCancel
 	}
 	if how != Hold {
-		return now + e.lateness.by, false // a thread that stops is late, too
+		return now, false
 	}
-	if until = l.ticket.at + l.ticket.ghostAge(now-l.ticket.at, e.refused); until > now {
+	if until = l.ticket.at + l.ticket.ghostAge(now-l.ticket.at); until > now {
 		r.counts.decided[heldGhost]++
 		return until, true
 	}
@@ -52,16 +52,10 @@ func (r *Rank) haunt(l Lease, now time.Duration) (until time.Duration, ghost boo
 // cancelled: nearly all calls of its method end before that. What has run for
 // longer than those already is expected to go on for a while: for a quarter of
 // its age, at most a second, unless it is one of those that callers end.
-//
-// A worker that has been heard to refuse calls can be asked earlier: it says so if
-// it is still busy, and the call goes elsewhere.
-func (t *Ticket) ghostAge(age time.Duration, refuses bool) time.Duration {
+func (t *Ticket) ghostAge(age time.Duration) time.Duration {
 	most := ghostUnknown
 	if m := t.method; m.known() {
 		most = min(time.Duration(m.p95.Load()), ghostMost)
-		if refuses {
-			most = min(most, 2*time.Duration(m.median.Load()))
-		}
 	}
 	if t.long {
 		return most

@@ -87,39 +87,3 @@ func TestDoubtfulSlotsComeLast(t *testing.T) {
 		c.release(r, OK, now+10*ms)
 	}
 }
-
-// R1, R5: the time by which a worker's slots are free late is learned from its
-// refusals, and waited for from then on.
-func TestLateSlotsAreWaitedFor(t *testing.T) {
-	r := New(Options{QueueLength: 100})
-	e := r.Add("ruby", EndpointOptions{Slots: 1, Refuses: true})
-	r.SetReady(e, true, 0, nil)
-	const late = 500 * time.Microsecond
-	refusals, now := 0, time.Duration(0)
-	running := newCaller(0)
-	running.acquire(t, r, 0, Granted)
-	for range 1000 {
-		waiting := newCaller(now)
-		waiting.acquire(t, r, now, Queued)
-		now += 20 * ms
-		free := now + late
-		running.release(r, OK, now)
-		for waiting.granted == 0 || now < free {
-			if waiting.granted == 1 { // too early: it is refused after a moment
-				refusals++
-				now += 100 * time.Microsecond
-				waiting.release(r, RefusedByWorker, now)
-				waiting.granted = 0
-				waiting.rejoin(t, r, now, Queued)
-			}
-			grants, next := r.Tick(now, nil)
-			if deliver(grants) == 0 {
-				now = max(next, now)
-			}
-		}
-		running = waiting
-	}
-	if refusals > 60 {
-		t.Errorf("%d refusals in 1,000 calls", refusals)
-	}
-}

@@ -9,9 +9,7 @@ import (
 // that follow the measured run times it begins with so many of them, or as the
 // options have it if that is 0.
 func (e *Endpoint) renew(slots int) {
-	e.shrink = newShrink(e.slots)
 	if a := e.adapt; a != nil {
-		e.shrink.prompt = true
 		*a = newAdaptive(a.least, a.start, a.most, e.index)
 		if slots > 0 {
 			a.limit, a.allowed = slots, slots
@@ -40,7 +38,7 @@ func (r *Rank) found(e *Endpoint) int {
 	}
 	r.limits = r.limits[:0]
 	for _, x := range r.up {
-		if a := x.adapt; a != nil && a.calm != 0 && x.refuses == e.refuses {
+		if a := x.adapt; a != nil && a.calm != 0 {
 			r.limits = append(r.limits, a.limit)
 		}
 	}
@@ -59,7 +57,7 @@ func (r *Rank) found(e *Endpoint) int {
 // changed.
 func (e *Endpoint) relimit() bool {
 	before := e.limit
-	e.limit = e.shrink.left
+	e.limit = e.slots
 	if e.adapt != nil {
 		e.limit = min(e.limit, e.adapt.allowed+e.aside)
 	}
@@ -73,30 +71,10 @@ func (e *Endpoint) relimit() bool {
 // have. It is no longer counted as in flight. expected is the mean run time of
 // its method, 0 if not known.
 func (r *Rank) learnSlots(t *Ticket, o Outcome, run, expected, now time.Duration) {
-	e := t.endpoint
-	left := e.shrink.left
-	switch {
-	case o == Lost:
-	case o != RefusedByWorker && o != MaybeRefused:
-		e.shrink.released(now)
-	case e.refuses:
-		e.shrink.refused(e.others(), now)
-	}
-	if e.adapt != nil && !t.aside {
+	if e := t.endpoint; e.adapt != nil && !t.aside {
 		r.adapt(e, o, run, expected, now)
+		e.relimit()
 	}
-	e.relimit()
-	switch {
-	case e.shrink.left < left:
-		e.lateness.unlearn()
-		r.counts.decided[tookSlots]++
-	case e.shrink.left > left:
-		r.counts.decided[gaveSlotBack]++
-	default:
-		return
-	}
-	r.slotChanges.Add(1)
-	r.poke()
 }
 
 // adapt is learnSlots for slots that follow the measured run times.

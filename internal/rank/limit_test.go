@@ -55,58 +55,6 @@ func TestSlotsFollowRunTimes(t *testing.T) {
 	}
 }
 
-// R1: a worker of three threads with five slots loses two, which Tick is woken
-// for, and has them back when another worker takes its place.
-func TestRefusalsTakeSlots(t *testing.T) {
-	r := New(Options{})
-	e := r.Add("worker-1", EndpointOptions{Slots: 5, Refuses: true})
-	r.SetReady(e, true, 0, nil)
-	held := []*caller{newCaller(0), newCaller(0), newCaller(0)}
-	for _, c := range held {
-		c.acquire(t, r, 0, Granted)
-	}
-	tick(r, 0)
-	woken(r)
-	c := newCaller(0)
-	now := time.Second
-	for r.SlotChanges() == 0 {
-		if now > 5*time.Second {
-			t.Fatal("no slot was taken away")
-		}
-		c.acquire(t, r, now, Granted)
-		c.release(r, RefusedByWorker, now)
-		now += maxPause
-		tick(r, now)
-	}
-	s := r.Snapshot().Endpoints[0]
-	if s.Limit != 3 || s.Refused != 2 || s.Slots != 5 || s.Adapts != "" {
-		t.Errorf("%+v, want 3 of 5 slots", s)
-	}
-	c.acquire(t, r, now, Refused)
-	r.SetReady(e, false, now, nil)
-	r.SetReady(e, true, now, nil)
-	if s := r.Snapshot().Endpoints[0]; s.Limit != 5 || s.Refused != 0 {
-		t.Errorf("a new worker begins with %+v", s)
-	}
-}
-
-// The change of slots asks for a Tick, so that somebody can tell of it.
-func TestSlotChangesWake(t *testing.T) {
-	r := New(Options{})
-	e := r.Add("worker-1", EndpointOptions{Slots: 2, Refuses: true})
-	r.SetReady(e, true, 0, nil)
-	r.mu.Lock()
-	e.shrink.to(1, 0)
-	e.relimit()
-	r.mu.Unlock()
-	c := newCaller(0)
-	c.acquire(t, r, time.Minute, Granted)
-	c.release(r, OK, time.Minute)
-	if !woken(r) || r.SlotChanges() != 1 || e.limit != 2 {
-		t.Errorf("a slot came back: %d changes, %d slots", r.SlotChanges(), e.limit)
-	}
-}
-
 // Slots that make no sense are a mistake of the caller.
 func TestAddRefusesBounds(t *testing.T) {
 	for _, o := range []EndpointOptions{
@@ -126,7 +74,7 @@ func TestAddRefusesBounds(t *testing.T) {
 // Slots that adapt cost a call no allocation.
 func TestAdaptingAllocatesNothing(t *testing.T) {
 	r := New(Options{})
-	e := r.Add("worker-1", EndpointOptions{Slots: 1, Least: 1, Most: 20, Refuses: true})
+	e := r.Add("worker-1", EndpointOptions{Slots: 1, Least: 1, Most: 20})
 	r.SetReady(e, true, 0, nil)
 	c := newCaller(0)
 	c.Request.Method = r.Method("m")

@@ -18,7 +18,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	defer r.mu.Unlock()
 	e := &Endpoint{
 		name: name, index: r.nextIndex, freeAt: -1,
-		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, refuses: o.Refuses, owner: o.Owner,
+		slots: max(o.Slots, o.Most), onCancel: o.OnCancel, owner: o.Owner,
 	}
 	if o.Most != 0 {
 		e.adapt = &adaptive{least: o.Least, start: o.Slots, most: o.Most}
@@ -37,8 +37,7 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 //
 // A closed endpoint gets no new lease; leases that run go on. One that opens
 // starts afresh: its pauses end and its refusals are forgotten, for it may be
-// another process by now. How late its threads are it takes over from the process
-// before, or from others. If its number of slots follows the run times it begins by
+// another process by now. If its number of slots follows the run times it begins by
 // what was found of others. Saying the same again, or of a removed endpoint,
 // changes nothing.
 func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant) []Grant {
@@ -50,8 +49,8 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	e.ready, e.suspect = ready, false
 	if ready {
 		r.ready.Add(1)
-		e.refusals, e.doubts, e.refused = 0, 0, false
-		e.pace, e.lateness, e.latency = pace{}, r.latenessOf(e), latency{}
+		e.refusals, e.doubts = 0, 0
+		e.pace, e.latency = pace{}, latency{}
 		e.renew(r.found(e))
 		r.unpause(e, now)
 	} else {
@@ -126,7 +125,6 @@ type EndpointState struct {
 	Name     string
 	Slots    int // the most that the options allow
 	Limit    int // how many of them may be used now
-	Refused  int // how many were taken away because its worker keeps refusing
 	InFlight int // that a call has
 	Paused   int // that wait for a worker to be through, ghosts included
 	Ghosts   int // that are held for calls whose callers have gone (R5)
@@ -158,7 +156,7 @@ func (r *Rank) Snapshot() Snapshot {
 			adapts = e.adapt.why.String()
 		}
 		s.Endpoints = append(s.Endpoints, EndpointState{
-			Name: e.name, Slots: e.slots, Limit: e.limit, Refused: e.slots - e.shrink.left, Adapts: adapts,
+			Name: e.name, Slots: e.slots, Limit: e.limit, Adapts: adapts,
 			InFlight: e.inFlight, Paused: e.paused, Ghosts: e.ghosts,
 			Ready: e.ready, Suspect: e.suspect, Slow: e.pace.slow, Pace: e.pace.ratio(),
 		})

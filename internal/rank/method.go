@@ -46,7 +46,6 @@ type Method struct {
 	decayed time.Duration // when the runs last faded
 	spared  int           // calls that should have been refused, since one of them was let through
 	cut     int           // runs that deadlines have cut since one ended
-	own     ownAnswers
 
 	// What Estimate returns, in nanoseconds; written under the rank's lock.
 	samples, mean, median, p95, longest atomic.Int64

@@ -127,7 +127,7 @@ func (m *model) released(e *havocEndpoint, o Outcome, until time.Duration) {
 		e.refusals++
 	case NotSent:
 		slots = e.slots - e.busy()
-	case Failed, Cancelled, MaybeRefused:
+	case Failed, Cancelled:
 	}
 	if until > m.now && !e.removed {
 		e.pauses = append(e.pauses, slices.Repeat([]time.Duration{until}, slots)...)

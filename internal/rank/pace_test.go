@@ -120,7 +120,7 @@ func fastFailures(t *testing.T, slots ...int) {
 // A worker that is very slow loses slots, and one always stays.
 func TestVerySlowEndpointLosesSlots(t *testing.T) {
 	var p pace
-	e := Endpoint{slots: 8, limit: 8, shrink: newShrink(8)}
+	e := Endpoint{slots: 8, limit: 8}
 	for _, step := range []struct {
 		octaves float64
 		limit   int

@@ -50,8 +50,7 @@ type Rank struct {
 	slotsFree int // of them, those that a call could have now
 	use       use
 
-	slotChanges atomic.Uint64 // how often refusals took slots away, or they came back
-	overloaded  atomic.Int64  // lines whose newest call goes first; written under mu
+	overloaded atomic.Int64 // lines whose newest call goes first; written under mu
 
 	common   *Account // of calls without one
 	unknown  *Method  // of calls whose method is not known
@@ -247,11 +246,6 @@ func (r *Rank) Leave(t *Ticket) bool {
 
 // Ready returns the number of ready endpoints. It takes no lock.
 func (r *Rank) Ready() int { return int(r.ready.Load()) }
-
-// SlotChanges returns how often slots were taken away from workers that keep
-// refusing, or given back: EndpointState.Refused tells which. Each time Wake
-// asks for a Tick. It takes no lock.
-func (r *Rank) SlotChanges() uint64 { return r.slotChanges.Load() }
 
 // Waiting returns the number of calls in the queue. It takes no lock.
 func (r *Rank) Waiting() int { return int(r.waiting.Load()) }

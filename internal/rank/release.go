@@ -68,21 +68,13 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		if o == OK { // how soon a call fails says nothing of how long they run
 			r.ran(t.method, run, now)
 		}
-		until = now + e.answered(run, t.tight)
-	case RefusedByWorker:
-		e.late(l.ticket.at, now)
-		fallthrough
-	case Lost:
+	case RefusedByWorker, Lost:
 		until = now + e.refuse()
 		r.counts.decided[pausedRefusing]++
 		had = 0
 	case MaybeRefused:
-		if r.ownAnswer(t.method, e, now) {
-			o = OK // all that follows takes it for any other answer
-		} else {
-			e.late(l.ticket.at, now)
-		}
-		until = now + e.lateness.by
+		// Else a worker that refuses at once would draw all calls.
+		until = now + min(t.method.usual(), maxPause)
 	case Cancelled:
 		if t.Request.late(now) {
 			t.method.cut++

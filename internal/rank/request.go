@@ -70,7 +70,6 @@ type Ticket struct {
 	account  *Account
 	method   *Method
 	lane     *lane
-	tight    bool          // it was given the last free slot of its endpoint
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
 	aside    bool          // its slot is one of Endpoint.aside

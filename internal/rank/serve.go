@@ -157,7 +157,6 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	e.inFlight++
 	t.long = t.method.long() // it may have been recognized while the call waited
 	t.early = t.long || t.method.untried()
-	t.tight = e.busy() >= e.limit
 	switch {
 	case e.adapt == nil:
 	case t.long:

@@ -36,15 +36,6 @@ func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
 	return r.serve(now, into) // more streams may run
 }
 
-// SetRefuses changes what EndpointOptions.Refuses said of an endpoint.
-func (r *Rank) SetRefuses(e *Endpoint, refuses bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e.refuses = refuses; !refuses {
-		e.lateness.by = 0
-	}
-}
-
 // retuneBatch is how many accounts get new terms before calls have their turn.
 const retuneBatch = 64
 

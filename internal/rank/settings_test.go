@@ -163,12 +163,3 @@ func TestRatesChange(t *testing.T) {
 	with(a, nil, 0).acquire(t, r, 70*ms, Granted)
 	with(a, nil, 0).acquire(t, r, 70*ms, Refused)
 }
-
-// An endpoint can be told apart later as one that refuses.
-func TestSetRefuses(t *testing.T) {
-	r, endpoints := newRank(t, 10, 1)
-	r.SetRefuses(endpoints[0], true)
-	if !endpoints[0].refuses {
-		t.Error("it does not")
-	}
-}

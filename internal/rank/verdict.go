@@ -100,10 +100,9 @@ const (
 	NotSent
 	// MaybeRefused means that the worker's answer was that of one without a free
 	// thread, and that its handler may have said so just as well, having run: the
-	// call does not come back. What the endpoint was doing tells what is to be
-	// learned from it.
+	// call does not come back. Its slot pauses for as long as such calls usually run.
 	MaybeRefused
 	// Lost means that the connection was lost under the call. The slot pauses as
-	// after a refusal; nothing is learned of its threads.
+	// after a refusal.
 	Lost
 )

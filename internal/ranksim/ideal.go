@@ -9,8 +9,6 @@ type Handlers struct {
 	// RunOn means that a handler runs to its end when its caller has gone, and
 	// keeps its slot.
 	RunOn bool
-	// Late is how long after a handler's end its slot is free.
-	Late time.Duration
 }
 
 // FirstCome is the ideal for one queue: every free slot takes the call that
@@ -29,7 +27,7 @@ func FirstCome(calls []Call, slots int, h Handlers) *Result {
 		}
 		start := max(calls[i].Arrives, free[next])
 		if held := r.serve(i, start, h); held > 0 {
-			free[next] = start + held + h.Late
+			free[next] = start + held
 		}
 	}
 	return r
@@ -83,7 +81,7 @@ func (p *preferring) serveUntil(until time.Duration) {
 		i := (*from)[0]
 		*from = (*from)[1:]
 		if held := p.r.serve(i, start, p.handlers); held > 0 {
-			p.free[next] = start + held + p.handlers.Late
+			p.free[next] = start + held
 		}
 	}
 	p.now = until

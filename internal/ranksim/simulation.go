@@ -63,7 +63,7 @@ func newSimulation(s System, calls []Call) *simulation {
 		w := &sim.workers[i]
 		w.Worker = s.Workers[i]
 		w.endpoint = sim.rank.Add("worker-"+strconv.Itoa(i+1), rank.EndpointOptions{
-			Slots: w.Slots, OnCancel: w.OnCancel, Refuses: !w.Queues,
+			Slots: w.Slots, OnCancel: w.OnCancel,
 		})
 		sim.deliver(sim.rank.SetReady(w.endpoint, true, 0, nil))
 		sim.breakdown(w)
@@ -176,13 +176,13 @@ func (s *simulation) happens(e event) {
 // start begins the handler of an attempt at a worker; nil: the worker has no
 // thread for it and refuses.
 func (s *simulation) start(t *try, w *worker) *run {
-	if w.busy == w.Slots && !w.Queues {
+	if w.busy == w.threads() && !w.Queues {
 		return nil
 	}
 	r := s.newRun()
 	r.worker, r.try, r.call = w, t, t.visit.call
 	r.hedge = t == &t.visit.hedge
-	if w.busy == w.Slots {
+	if w.busy == w.threads() {
 		w.queue = append(w.queue, r)
 	} else {
 		s.begin(r)
@@ -245,7 +245,7 @@ func (s *simulation) free(r *run) {
 	w := r.worker
 	w.busy--
 	s.recycleRun(r)
-	for len(w.queue) > 0 && w.busy < w.Slots {
+	for len(w.queue) > 0 && w.busy < w.threads() {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
 		if next.try == nil && !w.RunsOn {

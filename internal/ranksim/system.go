@@ -1,6 +1,7 @@
 package ranksim
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/rank"
@@ -30,9 +31,10 @@ type System struct {
 
 // Worker is a simulated worker process.
 type Worker struct {
-	// Slots is the number of calls that the rank may send at a time, and of
-	// threads that the worker has; at least 1.
+	// Slots is the number of calls that the rank may send at a time, at least 1.
 	Slots int
+	// Threads is how many the worker has; 0 means one for each slot.
+	Threads int
 	// Slow multiplies the time of every handler; 0 means 1.
 	Slow float64
 	// StallShare is the share of calls, from 0 to 1, to whose handlers Stall is
@@ -54,6 +56,9 @@ type Worker struct {
 	// Outages are in order of time and do not overlap.
 	Outages []Outage
 }
+
+// threads returns how many calls the worker runs at a time.
+func (w *Worker) threads() int { return cmp.Or(w.Threads, w.Slots) }
 
 // Alike returns n workers that are the same.
 func Alike(n int, w Worker) []Worker {

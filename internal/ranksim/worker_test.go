@@ -38,6 +38,10 @@ func TestWorkers(t *testing.T) {
 			wait: 10 * ms, held: 10 * ms, refusals: 1,
 		},
 		{
+			name: "late thread of three", worker: Worker{Slots: 1, Threads: 3, Late: ms / 2}, calls: two,
+			wait: 9 * ms, held: 10 * ms,
+		},
+		{
 			// R5: the handler goes on; tries at 4, 5, 7 and 11 ms.
 			name: "ghost", worker: Worker{Slots: 1, RunsOn: true, OnCancel: rank.Free}, calls: gone,
 			wait: 10 * ms, held: 10 * ms, refusals: 3,

@@ -10,15 +10,15 @@ import (
 
 const (
 	// holdFor is how long response HEADERS wait for the block behind them (R2),
-	// where a refusal is possible by which the call moves and the worker is known to
-	// say so in two blocks, if they say nothing but that there is an answer. 2 ms do on an idle
+	// where the call may be sent again by its answer and the worker is known to fail in
+	// two blocks, if they say nothing but that there is an answer. 2 ms do on an idle
 	// machine; on a busy one a Ruby worker was seen to need more than 20 between
-	// its two writes, and each time a refusal slipped through to a caller. An
+	// its two writes. An
 	// ordinary reply has its first message right behind its HEADERS and does not
 	// wait; one that has not pays with late HEADERS, never with late messages.
 	holdFor = 250 * time.Millisecond
 	// holdBriefly is the same for HEADERS that carry metadata of the application,
-	// for those of a refusal never do, and of all before a worker has failed in two
+	// for those of a failure rarely do, and of all before a worker has failed in two
 	// blocks.
 	holdBriefly = 2 * time.Millisecond
 	// plainFields is how many fields HEADERS without metadata have at most:
@@ -27,8 +27,7 @@ const (
 	// clockSkew is how much earlier than here a deadline may pass at a peer that
 	// was told the time left and not the instant.
 	clockSkew = 2 * time.Millisecond
-	// maxRefusals is how often a call is put back before the worker's own
-	// refusal is passed on (R1).
+	// maxRefusals is how often a call that was refused is put back (R1).
 	maxRefusals = 8
 )
 
@@ -137,7 +136,7 @@ func (h workerSide) GoAway(conn *h2.Conn, last uint32, code h2.ErrCode) {
 func (workerSide) Pong(*h2.Conn, [8]byte) {}
 
 // answerBegins takes response HEADERS that are not the end. They are held
-// back if they may be the first half of a refusal in two blocks (R2).
+// back if they may be the first half of a failure in two blocks (R2).
 func (a *attempt) answerBegins(b *h2.Block, now time.Duration) {
 	a.readStatus(b)
 	a.call.noteOrder()
@@ -165,19 +164,10 @@ func (c *call) commit() {
 // one block.
 func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.readStatus(b)
-	if c.code == grpcwire.ResourceExhausted && !c.gotData && c.isRefusal(b) {
-		switch {
-		case c.mayMove() && c.refusals < maxRefusals:
-			c.refusals++
-			c.st.stats.refusedByWorker++
-			c.again(rank.RefusedByWorker, now)
-			return
-		case !c.replayable() && c.st.relay.settings().TrustTexts: // R3
-			c.fail(endedLate, now)
-			return
-		}
-		c.busy = true
+	if c.saysNoThread(b) {
+		c.noThread = true
 		c.st.stats.refusalsPassed++
+		c.st.sayNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
 	}
 	if c.code != grpcwire.OK && c.retryAnswer(b, now) {
 		return

@@ -41,10 +41,17 @@ type effort struct {
 	code       grpcwire.Code
 	unseen     bool // it was taken back before the worker had seen it
 	answered   bool // by the worker
-	busy       bool // by the words of a worker without a free thread, which were passed on, R1
+	noThread   bool // in the words of a worker without a free thread, which were passed on, R1
 	holding    bool // held waits
 	unheard    bool // the caller has gone, and the worker has not been told, R5
 }
+
+// The texts by which the servers of gRPC's C core say that they have no free thread:
+// GRPC::RpcServer, and grpcio with maximum_concurrent_rpcs.
+const (
+	noThreadInRuby   = "No free threads in thread pool"
+	noThreadInPython = "Concurrent RPC limit exceeded!"
+)
 
 // belongTo makes the attempt one of a call, for as long as its memory lives.
 func (a *attempt) belongTo(c *call) {
@@ -159,7 +166,7 @@ func (a *attempt) freeSlot(outcome rank.Outcome, now time.Duration) {
 // status tells of a fault of its own, rather than of the request.
 func (a *attempt) verdict() rank.Outcome {
 	switch {
-	case a.busy:
+	case a.noThread:
 		return rank.MaybeRefused
 	case a.isFault():
 		return rank.Faulty
@@ -212,38 +219,29 @@ func (a *attempt) failedInTwo() {
 	}
 }
 
-// understandsRefusals reports whether the worker is one whose words for having
-// no free thread are known (R1).
-func (a *attempt) understandsRefusals() bool {
-	st := a.call.st
-	return a.call.grpc && a.lease.Valid() && len(st.relay.settings().refusals) > 0 &&
-		st.upstreamOf(a.lease.Endpoint()).endpoint.local
-}
-
-// mayMove reports whether an answer can still turn out to be a refusal by which
-// the call moves. Its words do not prove that the call has not run: a handler that
-// passes on what another server told it says the same (R1). So they are enough only
-// for calls that may run more than once, and for all if the options say so.
+// mayMove reports whether the call may be sent again by what its answer says, which
+// only one that may run twice is. So it is for workers that cabrank started: they may
+// say that they have failed in two blocks (R2).
 func (a *attempt) mayMove() bool {
 	c := a.call
-	return c.replayable() && (c.idempotent() || c.st.relay.settings().TrustTexts) && a.understandsRefusals()
+	return c.grpc && c.idempotent() && c.replayable() && a.lease.Valid() &&
+		c.st.upstreamOf(a.lease.Endpoint()).endpoint.local
 }
 
-// isRefusal recognizes the exact words of a worker without a free thread, and only
-// from workers that cabrank started; other words of RESOURCE_EXHAUSTED are the
-// application's own (R1).
-func (a *attempt) isRefusal(b *h2.Block) bool {
-	if !a.understandsRefusals() || a.code != grpcwire.ResourceExhausted {
+// saysNoThread reports whether an answer is that of a worker without a free thread. It
+// moves no call: a handler that passes on what another server told it says the same,
+// after it has run (R1).
+func (a *attempt) saysNoThread(b *h2.Block) bool {
+	if a.code != grpcwire.ResourceExhausted || !a.call.grpc || a.call.gotData || !a.lease.Valid() ||
+		!a.call.st.upstreamOf(a.lease.Endpoint()).endpoint.local {
 		return false
 	}
-	if _, found := b.Watched(fieldPushback); found {
-		return false
-	}
-	return a.hasRefusalText(b)
+	_, asked := b.Watched(fieldPushback)
+	return !asked && a.hasRefusalText(b)
 }
 
-// hasRefusalText reports whether an answer says in a worker's exact words that it
-// has no free thread.
+// hasRefusalText reports whether an answer says so in the exact words of Ruby's or
+// Python's server.
 func (a *attempt) hasRefusalText(b *h2.Block) bool {
 	message, found := b.Watched(fieldGRPCMessage)
 	if !found {
@@ -251,11 +249,11 @@ func (a *attempt) hasRefusalText(b *h2.Block) bool {
 	}
 	st := a.call.st
 	st.scratch = grpcwire.DecodeMessage(st.scratch[:0], message.Value)
-	return st.relay.settings().refusals[string(st.scratch)]
+	return string(st.scratch) == noThreadInRuby || string(st.scratch) == noThreadInPython
 }
 
 // holdBack keeps response HEADERS from the caller that may be the first half of
-// a refusal in two blocks (R2).
+// a failure in two blocks (R2).
 func (a *attempt) holdBack(b *h2.Block, now time.Duration) {
 	a.held = a.call.st.Pool().Append(a.held[:0], b.Enc)
 	a.holding = true
@@ -287,5 +285,5 @@ func (a *attempt) forget() {
 	c.st.StopTimer(&a.hold)
 	c.st.Pool().Put(a.held)
 	a.held, a.holding = nil, false
-	a.answered, a.busy, a.code, a.httpStatus = false, false, grpcwire.OK, 0
+	a.answered, a.noThread, a.code, a.httpStatus = false, false, grpcwire.OK, 0
 }

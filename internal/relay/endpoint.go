@@ -45,7 +45,7 @@ func (r *Relay) AddEndpoint(name string, n int, local bool) *Endpoint {
 	}
 	e.slots = r.rank.Add(name, rank.EndpointOptions{
 		Slots: n, Least: o.SlotsMin, Most: o.SlotsMax, OnCancel: o.OnCancel,
-		Refuses: local && len(o.refusals) > 0, Owner: e,
+		Owner: e,
 	})
 	r.each(func(st *stand) { st.upstreams = append(st.upstreams, e.upstreams[st.number]) })
 	r.mu.Lock()

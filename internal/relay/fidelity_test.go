@@ -212,7 +212,7 @@ func TestForwardedFor(t *testing.T) {
 
 // R13: 1xx answers stay between neighbors and commit nothing.
 func TestInterimAnswers(t *testing.T) {
-	g := newRig(t, trusting)
+	g := newRig(t)
 	_, accept := g.worker("w1", 1)
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello)...)
@@ -220,7 +220,7 @@ func TestInterimAnswers(t *testing.T) {
 	worker.WantHeaders(1, end)
 	worker.WriteHeaders(1, noEnd, ":status", "103", "link", "</style.css>")
 	worker.WriteHeaders(1, noEnd, ":status", "100")
-	refuseWhole(rubyBusy)(worker, 1)
+	refuseByReset(worker, 1)
 	worker.WantHeaders(3, end)
 	worker.WriteHeaders(3, noEnd, ":status", "103")
 	reply(worker, 3)

@@ -44,7 +44,7 @@ func options(change []func(*Options)) Options {
 	o := Options{
 		OnCancel: rank.Free, // most scripted workers stop at a cancel
 		Shards:   1, QueueLength: 1000, QueueTimeout: 30 * time.Second, MinReady: 1,
-		Refusals: []string{rubyBusy, pythonBusy}, ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
+		ReplayBytes: 64 << 10, ReplayTotal: 16 << 20,
 		BufferTotal: 64 << 20, AbsorbBytes: 1 << 20, HeaderList: 16 << 10, MaxStreams: 250, MaxHops: 8, Keys: Keys{By: ByPeer},
 		Limits: Limits{Connections: 1000, Handshake: handshake, Window: streamWindow, MaxWindow: 1 << 20, Buffer: 16 << 20},
 		Log:    slog.New(slog.DiscardHandler), Random: func() float64 { return 0.5 },
@@ -76,10 +76,6 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 	})
 	return g
 }
-
-// trusting has calls move by the texts of workers, as those of idempotent methods
-// do (R1).
-func trusting(o *Options) { o.TrustTexts = true }
 
 // newPipeRig starts a relay without a socket, for a synctest bubble.
 func newPipeRig(t testing.TB, change ...func(*Options)) *rig {

@@ -139,12 +139,7 @@ func (a *attempt) loses(outcome rank.Outcome, now time.Duration) bool {
 // attempt. Any other answer is the caller's.
 func (a *attempt) givesWay(b *h2.Block, now time.Duration) bool {
 	a.readStatus(b)
-	st := a.call.st
-	switch {
-	case a.mayMove() && a.isRefusal(b):
-		st.stats.refusedByWorker++
-		return a.loses(rank.RefusedByWorker, now)
-	case a.call.form.policy.on(a.code):
+	if a.noThread = a.saysNoThread(b); a.noThread || a.call.form.policy.on(a.code) {
 		return a.loses(a.verdict(), now)
 	}
 	a.choose(now)

@@ -157,7 +157,7 @@ func TestPlaceIsTakenOver(t *testing.T) {
 				wantReply(caller, 5)
 				reply(fresh, 1)
 				wantReply(caller, 3)
-				if s := g.Rank().Endpoints[0]; s.Limit != 2 || s.Refused != 0 || s.Slow {
+				if s := g.Rank().Endpoints[0]; s.Limit != 2 || s.Slow {
 					t.Errorf("the endpoint: %+v", s)
 				}
 			})

@@ -186,7 +186,7 @@ func (t *statsTable) of(m *method) *methodRecord {
 
 // record counts a finished call. It is the only place that does.
 func (st *stand) record(c *call, now time.Duration) {
-	if c.method == nil && c.grpc && c.answered && !c.busy && c.code != grpcwire.Unimplemented {
+	if c.method == nil && c.grpc && c.answered && !c.noThread && c.code != grpcwire.Unimplemented {
 		c.method = st.relay.learn(c.form.path, c.code == grpcwire.OK)
 	}
 	if c.method == nil && c.grpc && c.answered && c.code == grpcwire.Unimplemented {

@@ -44,8 +44,6 @@ type Options struct {
 	QueueTimeout time.Duration // longest wait, more than 0
 	CallTimeout  time.Duration // bound on every call from its grant on, 0: none
 	MinReady     int           // endpoints that must be ready for the relay to be
-	Refusals     []string      // grpc-message texts by which a worker says that it has no free thread, R1
-	TrustTexts   bool          // a call that is answered so has not run, whatever its method: no handler says the same, R1
 	ReplayBytes  int           // request bytes kept per call for a replay, R3
 	ReplayTotal  int64         // and in all
 	BufferTotal  int64         // bytes buffered in all before queued calls are shed, R11
@@ -266,7 +264,6 @@ func (p *pacer) run(r *Relay) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	var grants []rank.Grant
-	told := refusing{log: r.settings().Log}
 	overloads := overloads{log: r.settings().Log}
 	for {
 		select {
@@ -278,7 +275,6 @@ func (p *pacer) run(r *Relay) {
 		var next time.Duration
 		grants, next = r.rank.Tick(r.now(), grants[:0])
 		deliver(grants)
-		told.tell(r.rank)
 		if look := overloads.tell(r.rank, r.now()); look != 0 && (next == 0 || look < next) {
 			next = look
 		}

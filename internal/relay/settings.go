@@ -17,7 +17,6 @@ type settings struct {
 	Options
 
 	naming   naming
-	refusals map[string]bool
 	policies patterns[*policy]
 	firstHop []byte // x-cabrank-hops for calls that have none, encoded
 	conf     *configs
@@ -27,13 +26,9 @@ func newSettings(o Options, seed maphash.Seed) *settings {
 	s := &settings{
 		Options:  o,
 		naming:   naming{Keys: o.Keys, lanes: lanesOfKeys(o.Lanes), seed: seed},
-		refusals: make(map[string]bool),
 		policies: newPolicies(o.Methods),
 	}
 	s.conf = newConfigs(o, &s.naming)
-	for _, text := range o.Refusals {
-		s.refusals[text] = true
-	}
 	if o.MaxHops > 0 {
 		s.firstHop = h2.AppendField(nil, hopsName, "1")
 	}
@@ -85,9 +80,6 @@ func (r *Relay) Reconfigure(o Options) {
 		r.rank.Retune(func(key string) rank.Terms { return next.naming.termsOf(key) }, r.now())
 	}
 	deliver(r.rank.Configure(o.rankSettings(), r.now(), nil))
-	for _, e := range r.allEndpoints() {
-		r.rank.SetRefuses(e.slots, e.local && len(next.refusals) > 0)
-	}
 	r.checkServing()
 }
 

@@ -171,29 +171,6 @@ func TestReloadChangesReadiness(t *testing.T) {
 	}
 }
 
-// R1: texts of refusals can come and go.
-func TestReloadChangesRefusals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, trusting, func(o *Options) { o.Refusals = nil })
-		_, w1 := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		refuse := func(stream uint32) {
-			w1.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "8", "grpc-message", "full")...)
-		}
-		caller.WriteHeaders(1, end, request(hello)...)
-		w1.WantHeaders(1, end)
-		refuse(1)
-		caller.WantFields(1, end, append(responseHead(), "grpc-status", "8", "grpc-message", "full")...)
-		g.reload(trusting, func(o *Options) { o.Refusals = []string{"full"} })
-		caller.WriteHeaders(3, end, request(hello)...)
-		w1.WantHeaders(3, end)
-		refuse(3)
-		w1.WantHeaders(5, end) // the same call again
-		reply(w1, 5)
-		wantReply(caller, 3)
-	})
-}
-
 // R11, R15: what bounds connections is that of new ones; those that are there
 // keep their own, and none is ended for being one too many.
 func TestReloadChangesNewConnections(t *testing.T) {
@@ -244,9 +221,6 @@ func changeAtRandom(o *Options, dice *rand.Rand) {
 	o.Keys.Weights = map[string]float64{"127.0.0.1": float64(1 + dice.IntN(5))}
 	o.OnCancel = []rank.OnCancel{rank.Hold, rank.Free}[dice.IntN(2)]
 	o.Rank.StreamSlots = dice.IntN(4)
-	if yes() {
-		o.Refusals = nil
-	}
 	if yes() {
 		o.Keys.By, o.Keys.Metadata = []KeySource{ByNothing, ByAuthority, ByMetadata}[dice.IntN(3)], "user-agent"
 	}

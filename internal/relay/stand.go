@@ -134,6 +134,7 @@ type stand struct {
 	stalls        *stallWatch
 	absents       *absentWatch
 	crowdedNext   time.Duration // when the log may tell of a full connection again
+	noThreadNext  time.Duration // when a refusal for want of a thread may have another line
 	calls         int           // that hold up a drain
 	uncounted     uint64        // calls that the retry budget does not know of yet
 	budgeted      bool          // it wants to know

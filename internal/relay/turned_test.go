@@ -35,9 +35,6 @@ func TestTurnedAwayNineTimes(t *testing.T) {
 	if n := g.counted("moved"); n != 8 {
 		t.Errorf("moved %d times, want 8", n)
 	}
-	if n := g.rank.SlotChanges(); n != 0 {
-		t.Errorf("slots were changed %d times", n)
-	}
 	if n := g.rank.Decisions()["paused_refusing"]; n != 0 {
 		t.Errorf("taken for refusals %d times", n)
 	}

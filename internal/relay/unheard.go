@@ -76,7 +76,7 @@ func (a *attempt) unheardHeaders(b *h2.Block, end bool, now time.Duration) {
 	a.readStatus(b)
 	outcome := a.verdict()
 	switch {
-	case a.isRefusal(b):
+	case a.saysNoThread(b):
 		outcome = rank.MaybeRefused
 	case a.code == grpcwire.DeadlineExceeded:
 		outcome = a.unlessByClock(outcome)

@@ -24,7 +24,7 @@ func TestPartsOfTimeAddUp(t *testing.T) {
 		reading   = 400 * time.Millisecond
 	)
 	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, trusting)
+		g := newPipeRig(t)
 		_, worker := g.pipeWorker("w1", 1)
 		first, caller := g.pipeCaller(), g.silentCaller()
 		caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
@@ -40,7 +40,7 @@ func TestPartsOfTimeAddUp(t *testing.T) {
 		worker.WantHeaders(3, noEnd)
 		worker.WantDataBytes(3, hi(), end)
 		pass(refused)
-		refuseWhole(rubyBusy)(worker, 3)
+		refuseByReset(worker, 3)
 		worker.WantHeaders(5, noEnd)
 		worker.WantDataBytes(5, hi(), end)
 		pass(service)

@@ -14,11 +14,14 @@ import (
 	"github.com/cabrank/cabrank/internal/web"
 )
 
-// replayTotal bounds the request bytes that the process keeps for replays (R3).
-const replayTotal = 16 << 20
+// The request bytes that are kept so that a call can be sent to another worker (R3): of
+// one call, and of all.
+const (
+	replayBytes = 64 << 10
+	replayTotal = 16 << 20
+)
 
 func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
-	texts, trusted := cfg.RefusalTexts()
 	return relay.Options{
 		SlotsMin:     cfg.Workers.Slots.Min,
 		SlotsMax:     cfg.Workers.Slots.Max,
@@ -27,9 +30,7 @@ func relayOptions(cfg *config.Config, log *slog.Logger) relay.Options {
 		QueueTimeout: cfg.Queue.Timeout,
 		CallTimeout:  cfg.CallTimeout,
 		MinReady:     cfg.Workers.MinReady,
-		Refusals:     texts,
-		TrustTexts:   trusted,
-		ReplayBytes:  int(cfg.ReplayBytes),
+		ReplayBytes:  replayBytes,
 		ReplayTotal:  replayTotal,
 		BufferTotal:  int64(cfg.BufferTotal),
 		AbsorbBytes:  absorbBytes,

@@ -54,13 +54,19 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots} and
-// {metrics_port} replaced.
+// threadsFor returns how many threads a worker should have that gets so many calls at a
+// time. A thread is back in its pool a moment after its answer, and the next call is
+// there before it: a pool with a thread for each call and one for each that is not back
+// refuses none (docs/workers.md, "Threads and slots").
+func threadsFor(slots int) int { return 2 * slots }
+
+// fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots},
+// {threads} and {metrics_port} replaced.
 func (p place) fill(texts []string) []string {
 	host, port := p.hostPort()
 	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
 		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots),
-		"{metrics_port}", strconv.Itoa(p.metricsPort))
+		"{threads}", strconv.Itoa(threadsFor(p.slots)), "{metrics_port}", strconv.Itoa(p.metricsPort))
 	filled := make([]string, len(texts))
 	for i, text := range texts {
 		filled[i] = replacer.Replace(text)
@@ -91,9 +97,10 @@ func (p place) environ(inherited []string, o *Options) []string {
 		"CABRANK_WORKER="+p.worker,
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(p.number),
 		"CABRANK_SLOTS="+strconv.Itoa(p.slots),
+		"CABRANK_THREADS="+strconv.Itoa(threadsFor(p.slots)),
 		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
 		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
-		"RAILS_MAX_THREADS="+strconv.Itoa(o.Slots),
+		"RAILS_MAX_THREADS="+strconv.Itoa(threadsFor(o.Slots)),
 	)
 }
 

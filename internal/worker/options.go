@@ -29,8 +29,9 @@ type Options struct {
 	// address to listen on ("127.0.0.1:9000" or "unix:/path"), {host} and {port}
 	// its parts, which only tcp has, {worker} is the worker's name ("worker-1"),
 	// {index} the number of its place, from 0, {slots} the calls that it may have at a
-	// time, and {metrics_port} where its metrics page is asked for. The program is
-	// looked up in PATH at every start, so one that is replaced or comes back is found.
+	// time, {threads} the threads that it should have for them, and {metrics_port} where
+	// its metrics page is asked for. The program is looked up in PATH at every start, so
+	// one that is replaced or comes back is found.
 	Command []string
 
 	// Environment is added to what workers inherit. In values the same is replaced
@@ -59,9 +60,9 @@ type Options struct {
 	// are counted from it.
 	StartPort int
 
-	// Slots is the number of calls a worker takes at once, at least 1. It is
-	// passed on as RAILS_MAX_THREADS, and as CABRANK_SLOTS and {slots} unless there is
-	// SlotsMost.
+	// Slots is the number of calls a worker takes at once, at least 1. Twice as many
+	// are passed on as RAILS_MAX_THREADS; CABRANK_SLOTS, CABRANK_THREADS, {slots} and
+	// {threads} go by SlotsMost if there is one.
 	Slots int
 
 	// SlotsMost is the largest number that Slots may become, where it adapts. 0: it

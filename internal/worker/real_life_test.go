@@ -48,17 +48,17 @@ func TestWorkersBecomeReady(t *testing.T) {
 
 // What a worker is told by its arguments and environment.
 func TestWorkerIsToldItsAddress(t *testing.T) {
-	script := `echo "args $1 $2 $3 env $CABRANK_ADDR $PORT $CABRANK_WORKER $PROMETHEUS_EXPORTER_PORT $PROMETHEUS_EXPORTER_PATH $RAILS_MAX_THREADS $CABRANK_SLOTS $4"
+	script := `echo "args $1 $2 $3 env $CABRANK_ADDR $PORT $CABRANK_WORKER $PROMETHEUS_EXPORTER_PORT $PROMETHEUS_EXPORTER_PATH $RAILS_MAX_THREADS $CABRANK_SLOTS $CABRANK_THREADS $4 $5"
 		read line || echo "stdin ends"
 		exec "$0" test-worker serve`
 	h := startHouse(t, func(o *Options) {
-		o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}", "{slots}")
+		o.Slots, o.Command = 7, append(shell(script), "{addr}", "{host}", "{port}", "{slots}", "{threads}")
 	})
 	h.waitReady(1)
 	start := h.options.StartPort
 	port, metrics := strconv.Itoa(start), strconv.Itoa(start+100)
 	want := "worker-1 | args 127.0.0.1:" + port + " 127.0.0.1 " + port +
-		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 7 7 7\n"
+		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 14 7 14 7 14\n"
 	h.eventually("the worker's words", func() bool {
 		return strings.Contains(h.logs.String(), want) && strings.Contains(h.logs.String(), "worker-1 | stdin ends\n")
 	})
