@@ -90,9 +90,9 @@ func TestPlaceFillsCommand(t *testing.T) {
 		at   place
 		want []string
 	}{
-		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "10", "9101", "{other}"}},
-		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "10", "9101", "{other}"}},
-		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "10", "9101", "{other}"}},
+		{place{network: "tcp", address: "127.0.0.1:9001"}, []string{"serve", "--bind=127.0.0.1:9001", "127.0.0.1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
+		{place{network: "tcp", address: "[::1]:9001"}, []string{"serve", "--bind=[::1]:9001", "::1", "9001", "1/worker-2", "5", "15", "9101", "{other}"}},
+		{place{network: "unix", address: "/run/w"}, []string{"serve", "--bind=unix:/run/w", "", "", "1/worker-2", "5", "15", "9101", "{other}"}},
 	} {
 		test.at.worker, test.at.number, test.at.slots, test.at.metricsPort = "worker-2", 1, 5, 9101
 		if got := test.at.fill(command); !slices.Equal(got, test.want) {
@@ -109,8 +109,8 @@ func TestPlaceEnvironment(t *testing.T) {
 		"SHARD": "{index} of 4", "ME": "{worker} at {addr}", "RAILS_MAX_THREADS": "98", "PORT": "1",
 	}}
 	ours := []string{
-		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "CABRANK_SLOTS=5", "CABRANK_THREADS=10", "PROMETHEUS_EXPORTER_PORT=9101",
-		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=10",
+		"CABRANK_WORKER=worker-2", "CABRANK_WORKER_INDEX=1", "CABRANK_SLOTS=5", "CABRANK_THREADS=15", "PROMETHEUS_EXPORTER_PORT=9101",
+		"PROMETHEUS_EXPORTER_PATH=/metrics", "RAILS_MAX_THREADS=15",
 	}
 	tcp := place{network: "tcp", address: "127.0.0.1:9001", metricsPort: 9101, worker: "worker-2", number: 1, slots: 5}
 	want := append([]string{

@@ -60,8 +60,8 @@ type Options struct {
 	// are counted from it.
 	StartPort int
 
-	// Slots is the number of calls a worker takes at once, at least 1. Twice as many
-	// are passed on as RAILS_MAX_THREADS; CABRANK_SLOTS, CABRANK_THREADS, {slots} and
+	// Slots is the number of calls a worker takes at once, at least 1. Three times
+	// as many are passed on as RAILS_MAX_THREADS; CABRANK_SLOTS, CABRANK_THREADS, {slots} and
 	// {threads} go by SlotsMost if there is one.
 	Slots int
 

@@ -58,7 +58,7 @@ func TestWorkerIsToldItsAddress(t *testing.T) {
 	start := h.options.StartPort
 	port, metrics := strconv.Itoa(start), strconv.Itoa(start+100)
 	want := "worker-1 | args 127.0.0.1:" + port + " 127.0.0.1 " + port +
-		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 14 7 14 7 14\n"
+		" env 127.0.0.1:" + port + " " + port + " worker-1 " + metrics + " /metrics 21 7 21 7 21\n"
 	h.eventually("the worker's words", func() bool {
 		return strings.Contains(h.logs.String(), want) && strings.Contains(h.logs.String(), "worker-1 | stdin ends\n")
 	})
