@@ -2,6 +2,7 @@
 
 CABRANK_ADDR    address to listen on (127.0.0.1:50051)
 CABRANK_SLOTS   threads (5)
+CABRANK_THREADS calls that it takes (as many as threads)
 JOBS_BACKLOG    calls that may wait for a thread (0: they are refused)
 CABRANK_WORKER  name that answers carry in the trailer x-worker,
 POD_NAME        behind this one
@@ -81,8 +82,9 @@ def main():
     waiting = int(os.environ.get("JOBS_BACKLOG", "0"))
     server = grpc.server(
         ThreadPoolExecutor(max_workers=slots),
-        # Without this number any number of calls would wait.
-        maximum_concurrent_rpcs=slots + waiting,
+        # Without this number any number of calls would wait. A call counts for a moment
+        # after its answer, so that Cabrank tells workers of more threads than slots.
+        maximum_concurrent_rpcs=int(os.environ.get("CABRANK_THREADS", slots)) + waiting,
         # A second worker on the same address must fail, not share it.
         options=[("grpc.so_reuseport", 0)],
     )

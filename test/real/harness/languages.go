@@ -14,11 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cabrank/cabrank/examples/go/workpb"
 )
@@ -52,24 +49,6 @@ func StartLangCabrankEnv(t testing.TB, lang string, env []string, flags ...strin
 	c := StartCabrankEnv(t, append(LangEnv(t), env...), args...)
 	c.WaitReady(LangBound)
 	return c
-}
-
-// Trusting has calls move by a refusal of a full thread pool, in tests that are about
-// something else: by default each such pool has a few calls of the first thousands
-// refused, and tests of their own count them.
-const Trusting = "CABRANK_REFUSALS=trust"
-
-// FailOneCall has a worker fail a call. By that cabrank knows how its workers fail calls,
-// and with Trusting a refusal can be late no more: before, the HEADERS of one are held for
-// 2 ms only, too short for a machine that is not idle (R2).
-func FailOneCall(t testing.TB, addr string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), CallBound)
-	defer cancel()
-	err := Dial(t, addr).Invoke(ctx, "/cabrank.test.Nothing/Nothing", &emptypb.Empty{}, &emptypb.Empty{})
-	if status.Code(err) != codes.Unimplemented {
-		t.Fatalf("a call of a method that is not there: %v", err)
-	}
 }
 
 // StartLangWorker starts a worker without cabrank, with the additional

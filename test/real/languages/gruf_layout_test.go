@@ -73,12 +73,11 @@ func startGruf(t *testing.T, environ ...string) *grufApplication {
 	env := append([]string{
 		"PATH=" + a.dir + ":" + os.Getenv("PATH"), "METRICS_DIR=" + filepath.Join(a.dir, "metrics"),
 		fmt.Sprintf("METRICS_PORT=%d", a.first+2), // stands above the file
-		"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=off", harness.Trusting,
+		"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=off",
 	}, environ...)
 	p := harness.StartProcess(t, env, "/bin/sh", "-c", `cd "$0" && exec ./gruf-relay`, a.dir)
 	a.Cabrank = &harness.Cabrank{Process: p, Addr: a.at(0), ProbesAddr: a.at(1), MetricsAddr: a.at(2), Ended: true}
 	a.WaitReady(harness.LangBound)
-	harness.FailOneCall(t, a.Addr)
 	return a
 }
 
@@ -115,7 +114,7 @@ func TestLayoutOfGrufRelay(t *testing.T) {
 	a := startGruf(t)
 	harness.WantProbes(t, a.Cabrank, map[string]int{"startup": 200, "readiness": 200, "liveness": 200, "other": 404})
 	for n := range 2 {
-		told := fmt.Sprintf("gruf on 127.0.0.1:%d, 3 threads, metrics at %d/worker-metrics", a.first+10+n, a.first+110+n)
+		told := fmt.Sprintf("gruf on 127.0.0.1:%d, 9 threads, metrics at %d/worker-metrics", a.first+10+n, a.first+110+n)
 		a.Wait(harness.Patience, told, func() bool { return strings.Contains(a.Log()+a.Output(), told) })
 	}
 	const labels = `{grpc_client_method="cpu",grpc_type="request_response"}`

@@ -95,12 +95,11 @@ type merged struct {
 func startCounted(t *testing.T, w counted) *merged {
 	t.Helper()
 	socket := filepath.Join(harness.ShortTempDir(t), "control")
-	env := slices.Concat(w.env, []string{"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=" + socket, "CABRANK_RECYCLE_CALLS=300", harness.Trusting})
+	env := slices.Concat(w.env, []string{"METRICS_INTERVAL=200ms", "CABRANK_CONTROL=" + socket, "CABRANK_RECYCLE_CALLS=300"})
 	port := testkit.FreePorts(t, 120) // an exporter that finds its port taken is none, and no worker ends for it
 	args := append([]string{"--start-port", strconv.Itoa(port), "--workers", "3", "--slots", "4", "--min-ready", "2", "--"}, w.command...)
 	m := &merged{Cabrank: harness.StartCabrankEnv(t, env, args...), counted: w, operator: harness.NewOperator(t, socket), most: map[string]float64{}}
 	m.WaitReady(harness.LangBound)
-	harness.FailOneCall(t, m.Addr)
 	return m
 }
 

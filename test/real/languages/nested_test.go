@@ -35,7 +35,7 @@ func nestedRuns(t *testing.T, lang string, calls, inFlight int, flags ...string)
 	}
 	threads := strconv.Itoa(nestedSlots)
 	worker := map[string][]string{
-		"ruby":   {"env", "RAILS_MAX_THREADS=" + threads, "ruby", script + ".rb", records},
+		"ruby":   {"ruby", script + ".rb", records},
 		"python": {"env", "POOL_SIZE=" + threads, "python3", script + ".py", records},
 	}[lang]
 	env := append(harness.LangEnv(t), "BACKEND="+nestedBackend(t, lang, script))

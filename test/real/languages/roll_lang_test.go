@@ -17,8 +17,7 @@ func TestRollsLoseNoCallInAnyLanguage(t *testing.T) {
 	for _, lang := range harness.Langs() {
 		t.Run(lang+" worker", func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "control.sock")
-			c := harness.StartLangCabrankEnv(t, lang, []string{harness.Trusting}, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
-			harness.FailOneCall(t, c.Addr)
+			c := harness.StartLangCabrank(t, lang, "--workers", "2", "--min-ready", "2", "--transport", "unix", "--control", socket)
 			op := harness.NewOperator(t, socket)
 			load := startLoop(t, c.Addr)
 			for range 2 {

@@ -164,7 +164,7 @@ func (g *gemHome) start(folder string, env []string, line ...string) *harness.Ca
 	cmd := g.command(folder, line[0], line[1:]...)
 	cmd.Env = slices.Concat(cmd.Env, []string{
 		"SERVER_HOST=127.0.0.1", "SERVER_PORT=0", "PROBES_ENABLED=false", "METRICS_ENABLED=false", "CABRANK_CONTROL=off",
-		"WORKERS_COUNT=1", harness.Trusting,
+		"WORKERS_COUNT=1",
 	}, env)
 	c := &harness.Cabrank{Process: harness.StartCommand(g.t, cmd), Ended: true}
 	c.Addr = c.Listening("listening")

@@ -31,7 +31,7 @@ func TestSoakSaturation(t *testing.T) {
 	if os.Getenv("SOAK_TIME") != "" {
 		lasts = harness.SoakTime(t)
 	}
-	c := harness.StartCabrankEnv(t, append(harness.LangEnv(t), harness.Trusting), append([]string{"--workers", "2", "--slots", "1", "--min-ready", "2", "--"}, mixedWorkers(t)...)...)
+	c := harness.StartCabrankEnv(t, harness.LangEnv(t), append([]string{"--workers", "2", "--slots", "1", "--min-ready", "2", "--"}, mixedWorkers(t)...)...)
 	c.WaitReady(harness.LangBound)
 	s := saturate(t, c, 4, 2*time.Second, lasts)
 	s.wantNobodySick(t, c)

@@ -74,10 +74,5 @@ TracePoint.new(:end) do |point|
   end
 end.enable
 
-# A thread is free a moment after its answer. A call to both sides that meets this
-# moment is refused behind a header, which its caller has by then: one thread more
-# than slots has it taken.
-ENV['RAILS_MAX_THREADS'] = (Integer(ENV.fetch('RAILS_MAX_THREADS')) + 1).to_s
-
 enter(File.open("#{ARGV.fetch(0)}.boots", 'a'), 'boot', ENV.fetch('CABRANK_WORKER'))
 load File.join(__dir__, '../../../../examples/ruby/worker.rb')
