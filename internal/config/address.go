@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -97,17 +96,6 @@ func splitHostPort(address string) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("%s has no port from 0 to %d", quote(address), maxPort)
 	}
 	return host, port, nil
-}
-
-// cleanText accepts any text on one line.
-func cleanText(text string) (string, error) {
-	if text == "" {
-		return "", errors.New("an item is empty")
-	}
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "", fmt.Errorf("%s has a line break or another control character", quote(text))
-	}
-	return text, nil
 }
 
 const controlLegal = "auto, off, or the path of a unix socket, with a /"

@@ -51,9 +51,7 @@ type Config struct {
 
 	DrainTimeout time.Duration
 	PreStopDelay time.Duration
-	Refusals     []string // grpc-message texts of a worker without a free thread (R1)
-	ReplayBytes  Size     // per call (R3)
-	BufferTotal  Size     // per process (R11)
+	BufferTotal  Size // per process (R11)
 	Limits       Limits
 	Shards       int // that share the connections, each served by one CPU at a time
 

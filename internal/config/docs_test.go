@@ -39,7 +39,7 @@ func TestConfigurationDocument(t *testing.T) {
 }
 
 func TestCheckTable(t *testing.T) {
-	from := sources(map[string]string{"cabrank.yml": "# one value from each source\nworkers:\n  pool_size: 7 # gruf-relay's name\n"}, "SERVER_PORT=8081", "CABRANK_REFUSALS=busy")
+	from := sources(map[string]string{"cabrank.yml": "# one value from each source\nworkers:\n  pool_size: 7 # gruf-relay's name\n"}, "SERVER_PORT=8081", "CABRANK_EXPLAIN=true")
 	from.Flags = map[string]string{"metrics": "off", "queue-timeout": "90s"}
 	from.Command = []string{"ruby", "worker.rb", "--bind", "{addr}", "two words"}
 	var table bytes.Buffer

@@ -78,7 +78,7 @@ func (k Key) page() string {
 		"workers": "workers", "workers.count": "scaling", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
 		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "kubernetes", "pre_stop_delay": "kubernetes", "control": "control",
 		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",
-		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "replay_bytes": "life-of-a-call", "refusals": "workers", "explain": "life-of-a-call",
+		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "explain": "life-of-a-call",
 		"metrics": "metrics", "access_log": "metrics", "socket": "socket", "socket.methods": "socket-workers", "socket.push": "socket-workers", "auth": "socket-auth",
 	} {
 		if strings.HasPrefix(k.Name, prefix) && len(prefix) > len(longest) {

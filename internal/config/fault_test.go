@@ -18,7 +18,7 @@ func TestFileFaults(t *testing.T) {
 		{"in a section of gruf-relay's", "server:\n  colour: red", "cabrank.yml:2: server.colour: unknown key; allowed: host, port"},
 		{"a key of before", "server:\n  reuse_port: true", "cabrank.yml:2: server.reuse_port: now listen: HOST:PORT shared"},
 		{"unknown key at the top", "colour: red", "cabrank.yml:1: colour: unknown key; allowed: access_log, auth, balance, buffer_total, call_timeout, control, dns, drain_timeout, explain, fair, hang_timeout, hooks, lanes, " +
-			"limits, listen, log, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, refusals, replay_bytes, " +
+			"limits, listen, log, max_run_time, methods, metrics, on_cancel, pre_stop_delay, probes, proxies, queue, recycle, " +
 			"socket, stall_timeout, stream_slots, tls, tls_clear, tls_client, upstream_tls, upstreams, warm_up, workers"},
 		{"merge key", "workers: &w {count: 1}\nserver:\n  <<: *w", "cabrank.yml:3: server.<<: merge keys are not taken; allowed: an alias in place of a value, as in port: *name"},
 		{"anchor under a key of its own", "x-all: &all {count: 2}\nworkers: *all",
@@ -47,7 +47,7 @@ func TestFileFaults(t *testing.T) {
 		{"a bound that is fixed now", "limits: {frame_size: 8KiB}", "cabrank.yml:1: limits.frame_size: is gone: now fixed at 16KiB"},
 		{"no connections", "limits: {connections: 0}", "cabrank.yml:1: limits.connections: 0 is out of range; allowed: 1 to 1000000"},
 		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: 0s is out of range; allowed: 100ms to 1h"},
-		{"not a size", "replay_bytes: 1kb", `cabrank.yml:1: replay_bytes: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 0 to 16MiB`},
+		{"not a size", "buffer_total: 1kb", `cabrank.yml:1: buffer_total: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 1MiB to 64GiB`},
 		{"size that would overflow", "buffer_total: 9223372036854775807GiB", "cabrank.yml:1: buffer_total: 9223372036854775807GiB is out of range; allowed: 1MiB to 64GiB"},
 		{"not a truth value", "probes: {enabled: maybe}", `cabrank.yml:1: probes.enabled: "maybe" is neither true nor false; allowed: true or false`},
 		{"unknown word", "log: {level: loud}", `cabrank.yml:1: log.level: "loud" is unknown; allowed: debug, info, warn, error`},
@@ -80,8 +80,6 @@ func TestFileFaults(t *testing.T) {
 		{"relative socket", "upstreams: 'unix:a.sock'", `cabrank.yml:1: upstreams: "unix:a.sock" needs an absolute path, such as unix:/run/worker.sock; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none`},
 		{"socket with a long path", "upstreams: 'unix:/" + strings.Repeat("x", 100) + "'", `cabrank.yml:1: upstreams: "unix:/` + strings.Repeat("x", 54) + `"... has a path of more than 100 bytes; allowed: host:port, unix:/path, dns:name:port, srv:name or tls:host:port, at most 1000, or none`},
 		{"path with a query", "metrics: {path: '/m?a'}", `cabrank.yml:1: metrics.path: "/m?a" is not a plain path; allowed: a path that begins with /`},
-		{"empty text", "refusals: ['']", "cabrank.yml:1: refusals: an item is empty; allowed: texts, at most 100, or none"},
-		{"text on two lines", `refusals: ["a\nb"]`, `cabrank.yml:1: refusals: "a\nb" has a line break or another control character; allowed: texts, at most 100, or none`},
 		{"endless value", "log: {level: " + strings.Repeat("x", 1000) + "}",
 			`cabrank.yml:1: log.level: "` + strings.Repeat("x", 60) + `"... is unknown; allowed: debug, info, warn, error`},
 		// The sample in gruf-relay's README, whose server block is indented wrongly.
@@ -160,16 +158,11 @@ func TestContradictions(t *testing.T) {
 			[]string{"flag --start-port: workers.start_port: 65530 leaves no room for 4 workers and 1 more in a roll: the last metrics port would be 65634; allowed: 1 to 65431"}},
 		{"workers in their own metrics", map[string]string{"workers": "101"}, "", nil,
 			[]string{"flag --workers: workers.count: 101 workers and 1 more in a roll on tcp run into their own metrics ports, 100 above; allowed: 1 to 99, or workers.transport unix"}},
-		{"replay above the total", nil, "CABRANK_BUFFER_TOTAL=1MiB", nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			from := sources(nil, test.env)
 			from.Flags, from.Command = test.flags, test.command
-			if test.want == nil {
-				from.Environ = append(from.Environ, "CABRANK_REPLAY_BYTES=2MiB")
-				test.want = []string{"variable CABRANK_REPLAY_BYTES: replay_bytes: 2MiB for one call is above buffer_total, 1MiB for all (variable CABRANK_BUFFER_TOTAL); allowed: 0 to 1MiB"}
-			}
 			if got := faultsOf(t, from); !slices.Equal(got, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}

@@ -1,30 +1,8 @@
 package config
 
-import (
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
 const hostLegal = "a host name or address, empty for every interface"
-
-// The texts of Ruby and Python for having no free thread, and the word for taking
-// them at it (R1).
-const (
-	refusalTexts  = "No free threads in thread pool, Concurrent RPC limit exceeded!"
-	trustRefusals = "trust"
-)
-
-// RefusalTexts returns the texts by which a worker refuses a call, and whether no
-// handler says the same after it has run.
-func (c *Config) RefusalTexts() (texts []string, trusted bool) {
-	texts = slices.DeleteFunc(slices.Clone(c.Refusals), func(text string) bool { return text == trustRefusals })
-	trusted = len(texts) < len(c.Refusals)
-	if trusted && len(texts) == 0 {
-		texts = strings.Split(refusalTexts, ", ")
-	}
-	return texts, trusted
-}
 
 func doorKeys() []Key {
 	return []Key{
@@ -72,12 +50,6 @@ func pageKeys() []Key {
 
 func limitKeys() []Key {
 	return []Key{
-		{Name: "refusals", Default: refusalTexts,
-			Applies: ByReload, Help: "grpc-message texts by which a worker says that it has no free thread; with trust among them, or alone, calls that are answered so are sent again, whatever their method",
-			kind: list{cleanText, "texts", 100}, field: func(c *Config) any { return &c.Refusals }},
-		{Name: "replay_bytes", Default: "64KiB",
-			Applies: ByReload, Help: "request bytes kept per call so that it can be sent to another worker",
-			kind: byteSize{min: 0, max: 16 * MiB}, field: func(c *Config) any { return &c.ReplayBytes }},
 		{Name: "buffer_total", Default: "64MiB",
 			Applies: ByReload, Help: "bytes of all calls together that may be held in memory; fewer where the container has less",
 			kind: byteSize{min: MiB, max: 64 * GiB}, field: func(c *Config) any { return &c.BufferTotal }},

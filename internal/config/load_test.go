@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.DrainTimeout != 20*time.Second || config.PreStopDelay != 0 ||
-		config.ReplayBytes != 64*KiB || config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
+		config.BufferTotal != 64*MiB || config.Shards != 4 || len(config.Upstreams) != 0 {
 		t.Errorf("defaults are %+v", config)
 	}
 	if config.Balance != (Balance{Policy: "late_binding"}) || config.OnCancel != "auto" || config.CancelledSlots() != "hold" ||
@@ -83,10 +83,6 @@ func TestDefaults(t *testing.T) {
 	}
 	if l := config.Limits; l.CallsPerSecond != 0 || l.KeyBurst() != 0 || l.Calls != 0 {
 		t.Errorf("limits per key are %+v", l)
-	}
-	// R1: the refusals of Ruby and Python.
-	if want := []string{"No free threads in thread pool", "Concurrent RPC limit exceeded!"}; !slices.Equal(config.Refusals, want) {
-		t.Errorf("refusals are %q, want %q", config.Refusals, want)
 	}
 	if !slices.Equal(config.Command, DefaultCommand()) {
 		t.Errorf("command is %q", config.Command)
@@ -207,17 +203,17 @@ server.proxy_timeout: "81s"  # dotted, quoted
 workers:                 # everything below is commented out
 #  count: 3
 upstreams: [a:1, "[::1]:2", unix:/run/a.sock]
-refusals:
+socket.descriptors:
   - busy, very
   - &r full
-replay_bytes: 1024
+socket.path: /ws
 buffer_total: 2 MiB
 pre_stop_delay: 1m30s
 metrics: {enabled: off, path: &p /m}
 `})
 	c := mustLoad(t, from)
 	if c.CallTimeout != 81*time.Second || !slices.Equal(c.Upstreams, []string{"a:1", "[::1]:2", "unix:/run/a.sock"}) ||
-		!slices.Equal(c.Refusals, []string{"busy, very", "full"}) || c.ReplayBytes != KiB || c.BufferTotal != 2*MiB ||
+		!slices.Equal(c.Socket.Descriptors, []string{"busy, very", "full"}) || c.BufferTotal != 2*MiB ||
 		c.PreStopDelay != 90*time.Second || c.Metrics.On || c.Metrics.Path != "/m" {
 		t.Errorf("got %+v", c)
 	}
@@ -230,9 +226,9 @@ metrics: {enabled: off, path: &p /m}
 }
 
 func TestListsFromVariables(t *testing.T) {
-	c := mustLoad(t, sources(nil, "CABRANK_REFUSALS=none", "CABRANK_UPSTREAMS=a:1, b:2"))
-	if len(c.Refusals) != 0 || !slices.Equal(c.Upstreams, []string{"a:1", "b:2"}) {
-		t.Errorf("got refusals %q, upstreams %q", c.Refusals, c.Upstreams)
+	c := mustLoad(t, sources(nil, "CABRANK_PROXIES=none", "CABRANK_UPSTREAMS=a:1, b:2"))
+	if len(c.Proxies) != 0 || !slices.Equal(c.Upstreams, []string{"a:1", "b:2"}) {
+		t.Errorf("got proxies %q, upstreams %q", c.Proxies, c.Upstreams)
 	}
 }
 
@@ -240,12 +236,13 @@ func TestListsFromVariables(t *testing.T) {
 func TestShownValuesCanBeReadBack(t *testing.T) {
 	from := sources(nil)
 	from.Flags = map[string]string{"queue-timeout": "1h0m", "probes": "[::1]:0"}
-	from.ReadFile = sources(map[string]string{"cabrank.yml": `refusals: ['busy, very', full]
+	from.ReadFile = sources(map[string]string{"cabrank.yml": `socket.descriptors: ['busy, very', full]
+socket.path: /ws
 balance: ring_hash::authority
 fair.key: metadata:x-tenant
 stream_slots: 4
 limits: {calls_per_second: 0.5, calls: 3}
-replay_bytes: 1023
+buffer_total: 2097153
 slots: auto
 `}).ReadFile
 	first := mustLoad(t, from)
@@ -280,24 +277,6 @@ func TestTableIsConsistent(t *testing.T) {
 	for _, flag := range Flags() {
 		if flag.Arg == "" {
 			t.Errorf("--%s has no argument name", flag.Name)
-		}
-	}
-}
-
-// With trust among the texts of refusals, or alone, they are believed (R1).
-func TestRefusalTexts(t *testing.T) {
-	for value, want := range map[string]struct {
-		texts   int
-		trusted bool
-	}{
-		"": {2, false}, "trust": {2, true}, "none": {0, false}, "full": {1, false}, "full, trust": {1, true},
-	} {
-		from := sources(nil)
-		if value != "" {
-			from = sources(nil, "CABRANK_REFUSALS="+value)
-		}
-		if texts, trusted := mustLoad(t, from).RefusalTexts(); len(texts) != want.texts || trusted != want.trusted {
-			t.Errorf("%q: texts %q, trusted %v", value, texts, trusted)
 		}
 	}
 }

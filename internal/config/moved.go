@@ -36,6 +36,8 @@ func moved() map[string]string {
 		"queue.newest_first":             "now fixed at true",
 		"queue.shed":                     "now fixed at true",
 		"recycle.cgroup_memory":          "now recycle.memory, as in 90%",
+		"refusals":                       "is gone: a worker has three threads for each slot, and refuses no call",
+		"replay_bytes":                   "now fixed at 64KiB",
 		"retry_budget":                   "now fixed at a tenth of all calls and 10 a second",
 		"retry_budget.per_second":        "now fixed at 10",
 		"retry_budget.ratio":             "now fixed at 0.1",

@@ -7,7 +7,7 @@ func (c *Config) contradictions() Faults {
 	faults := c.placeholdersFit()
 	for _, rule := range []func() *Fault{
 		c.upstreamsDiffer, c.enoughWorkers, c.surgeFits,
-		c.replayFits, c.streamSlotsFit, c.cookieHasOrigins, c.pushIsGuarded, c.clientsFit,
+		c.streamSlotsFit, c.cookieHasOrigins, c.pushIsGuarded, c.clientsFit,
 	} {
 		if fault := rule(); fault != nil {
 			faults = append(faults, *fault)
@@ -25,14 +25,6 @@ func (c *Config) contradictions() Faults {
 
 func (c *Config) faultAt(key, what, allowed string) *Fault {
 	return &Fault{Origin: c.origins[key], Key: key, What: what, Allowed: allowed}
-}
-
-func (c *Config) replayFits() *Fault {
-	if c.ReplayBytes <= c.BufferTotal {
-		return nil
-	}
-	what := fmt.Sprintf("%v for one call is above buffer_total, %v for all (%s)", c.ReplayBytes, c.BufferTotal, c.origins["buffer_total"])
-	return c.faultAt("replay_bytes", what, "0 to "+c.BufferTotal.String())
 }
 
 // listener is one of cabrank's own listeners.
