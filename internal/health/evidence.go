@@ -86,6 +86,9 @@ type Process interface {
 	// Threads is how many threads the code of one of them has started, its first included
 	// and those of libraries not; 0 if nobody can tell.
 	Threads() int
+	// HoldsThreads reports whether one of them is of a kind that always holds a thread for
+	// each call, and may have more of them than slots: Ruby.
+	HoldsThreads() bool
 }
 
 // IsGood reports whether by its answer the endpoint may have calls.

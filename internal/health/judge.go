@@ -96,11 +96,13 @@ type silence struct {
 func (j *Judge) Hear(a Answer, now time.Time) {
 	j.Reason = a.Reason
 	j.heard++
-	j.library = a.Said == Library
-	alive := a.Said >= Fault && !(j.library && j.isFull(now))
+	spare := j.Process != nil && j.Process.HoldsThreads()
+	j.library = a.Said == Library && !spare
+	aside := a.Said >= Fault && (j.library && j.isFull(now) || spare && j.allWait(now))
+	alive := a.Said >= Fault && !aside
 	// Where endpoints are replaced, one that refuses while idle is busy for nobody: with
 	// what its silence tells.
-	busy := a.IsBusy() || a.Said == Refused && j.Timeout > 0 || j.library && !alive
+	busy := a.IsBusy() || a.Said == Refused && j.Timeout > 0 || aside
 	switch {
 	case a.IsGood() && alive:
 		j.failures, j.Serving = 0, true
@@ -147,6 +149,14 @@ func (j *Judge) isFull(now time.Time) bool {
 	called := w.Owing > 0 || now.Sub(w.Left) < max(s.limit*urgentAt/8, 2*time.Second)
 	return j.closed || j.Timeout > 0 && j.Process != nil && w.Slots > 0 && called &&
 		w.Owing+w.GivenUp >= w.Slots && j.Process.Threads() >= w.Slots+ownThreads
+}
+
+// allWait reports whether an answer of a spare thread's says nothing: each slot has a call
+// that has waited for its answer for long. What was given up may have ended; when it holds
+// the spare threads, too, the question is refused.
+func (j *Judge) allWait(now time.Time) bool {
+	s := &j.silence
+	return j.Timeout > 0 && s.work.Slots > 0 && s.work.Owing >= s.work.Slots && now.Sub(s.work.Latest) >= s.limit*urgentAt/8
 }
 
 // Look takes in what the calls tell at now, and when the health question was put last.

@@ -41,6 +41,7 @@ var (
 		"health refused": Refused, "health unanswered": Nothing, "health not serving": NotServing,
 		"health a fault": Fault, "no health service": NoService,
 		"the library answers": Library, "the library answers, in threads": Library,
+		"a spare thread answers": Serving,
 	}
 )
 
@@ -90,6 +91,12 @@ func (s *scene) Threads() int {
 		return s.slots + ownThreads
 	}
 	return ownThreads
+}
+
+// HoldsThreads implements Process.
+func (s *scene) HoldsThreads() bool {
+	_, found := s.phase["a spare thread answers"]
+	return found
 }
 
 // work is what the calls tell at a time. New ones come only to who is not silent.

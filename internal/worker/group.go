@@ -37,3 +37,7 @@ func (g processGroup) CPU() (used time.Duration, known bool) {
 
 // Threads implements health.Process.
 func (g processGroup) Threads() int { return groupThreads(int(g)) }
+
+// HoldsThreads implements health.Process. Ruby's server has no other way; its pool is to
+// have more threads than slots (threadsFor), so that one is free while all calls hang.
+func (g processGroup) HoldsThreads() bool { return groupRuns(int(g), "ruby") }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -94,4 +97,12 @@ func groupThreads(group int) (most int) {
 		most = max(most, same)
 	}
 	return most
+}
+
+// groupRuns reports whether a process of the group runs a program whose name begins so.
+func groupRuns(group int, name string) bool {
+	return slices.ContainsFunc(groupMembers(group), func(pid int) bool {
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return err == nil && strings.HasPrefix(filepath.Base(program), name)
+	})
 }

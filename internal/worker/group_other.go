@@ -24,3 +24,6 @@ func groupTicks(int) (ticks int64, known bool) { return 0, false }
 
 // groupThreads knows nothing.
 func groupThreads(int) int { return 0 }
+
+// groupRuns knows nothing.
+func groupRuns(int, string) bool { return false }
