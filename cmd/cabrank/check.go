@@ -39,7 +39,7 @@ func newCheckCommand() *cobra.Command {
 			if err := service.Check(cfg); err != nil {
 				return err
 			}
-			for _, warning := range cfg.Warnings {
+			for _, warning := range append(cfg.Warnings, service.Warnings(cfg)...) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "cabrank: %s\n", warning)
 			}
 			return cfg.WriteTable(cmd.OutOrStdout())

@@ -182,3 +182,29 @@ func TestAvoid(t *testing.T) {
 	gone.Request.Avoid = e[1]
 	gone.acquire(t, r, 0, Granted)
 }
+
+// A slot whose call was told that no thread is free, and does not come back, pauses as long
+// as such calls usually run: a worker that says so at once gets no more calls than others.
+func TestMaybeRefusedPausesAsCallsRun(t *testing.T) {
+	r, _ := newRank(t, 10, 1)
+	c := newCaller(0)
+	c.Request.Method = r.Method("m")
+	now := time.Second
+	for range 2 * enough {
+		c.acquire(t, r, now, Granted)
+		now += 20 * ms
+		c.release(r, OK, now)
+	}
+	c.acquire(t, r, now, Granted)
+	c.release(r, MaybeRefused, now)
+	_, next := tick(r, now)
+	if pause := next - now; pause < 18*ms || pause > 22*ms {
+		t.Errorf("the slot pauses for %v, want 20ms", pause)
+	}
+	now = next
+	tick(r, now)
+	c.Request.Method = r.Method("nobody knows")
+	c.acquire(t, r, now, Granted)
+	c.release(r, MaybeRefused, now)
+	c.acquire(t, r, now, Granted)
+}

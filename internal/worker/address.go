@@ -54,12 +54,12 @@ func (p place) hostPort() (host, port string) {
 	return host, port
 }
 
-// threadsFor returns how many threads a worker should have that gets so many calls at a
+// ThreadsFor returns how many threads a worker should have that gets so many calls at a
 // time. A thread is back in its pool a moment after its answer, and the next call is
 // there before it. With twice as many as slots a few of 20,000 calls were refused that
 // were short and computed, with three times as many none (docs/workers.md, "Threads and
 // slots").
-func threadsFor(slots int) int { return 3 * slots }
+func ThreadsFor(slots int) int { return 3 * slots }
 
 // fill returns the texts with {addr}, {host}, {port}, {index}, {worker}, {slots},
 // {threads} and {metrics_port} replaced.
@@ -67,7 +67,7 @@ func (p place) fill(texts []string) []string {
 	host, port := p.hostPort()
 	replacer := strings.NewReplacer("{addr}", p.target(), "{host}", host, "{port}", port,
 		"{index}", strconv.Itoa(p.number), "{worker}", p.worker, "{slots}", strconv.Itoa(p.slots),
-		"{threads}", strconv.Itoa(threadsFor(p.slots)), "{metrics_port}", strconv.Itoa(p.metricsPort))
+		"{threads}", strconv.Itoa(ThreadsFor(p.slots)), "{metrics_port}", strconv.Itoa(p.metricsPort))
 	filled := make([]string, len(texts))
 	for i, text := range texts {
 		filled[i] = replacer.Replace(text)
@@ -98,10 +98,10 @@ func (p place) environ(inherited []string, o *Options) []string {
 		"CABRANK_WORKER="+p.worker,
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(p.number),
 		"CABRANK_SLOTS="+strconv.Itoa(p.slots),
-		"CABRANK_THREADS="+strconv.Itoa(threadsFor(p.slots)),
+		"CABRANK_THREADS="+strconv.Itoa(ThreadsFor(p.slots)),
 		"PROMETHEUS_EXPORTER_PORT="+strconv.Itoa(p.metricsPort),
 		"PROMETHEUS_EXPORTER_PATH="+o.MetricsPath,
-		"RAILS_MAX_THREADS="+strconv.Itoa(threadsFor(o.Slots)),
+		"RAILS_MAX_THREADS="+strconv.Itoa(ThreadsFor(o.Slots)),
 	)
 }
 

@@ -39,5 +39,5 @@ func (g processGroup) CPU() (used time.Duration, known bool) {
 func (g processGroup) Threads() int { return groupThreads(int(g)) }
 
 // HoldsThreads implements health.Process. Ruby's server has no other way; its pool is to
-// have more threads than slots (threadsFor), so that one is free while all calls hang.
+// have more threads than slots (ThreadsFor), so that one is free while all calls hang.
 func (g processGroup) HoldsThreads() bool { return groupRuns(int(g), "ruby") }
