@@ -34,6 +34,9 @@ const (
 // whatever it says of its health.
 const TurnsAway = "it ends connections with calls on them that it has not looked at (GOAWAY)"
 
+// noService is the reason of one that is silent behind a library that answers for it.
+const noService = "it has no health service by which to tell whether a thread is free"
+
 // Verdict is what is thought of an endpoint that serves.
 type Verdict uint8
 
@@ -98,7 +101,11 @@ func (j *Judge) Hear(a Answer, now time.Time) {
 	j.heard++
 	spare := j.Process != nil && j.Process.HoldsThreads()
 	j.library = a.Said == Library && !spare
-	aside := a.Said >= Fault && (j.library && j.isFull(now) || spare && j.allWait(now))
+	hidden := j.library && j.isFull(now)
+	if hidden {
+		j.Reason = noService
+	}
+	aside := a.Said >= Fault && (hidden || spare && j.allWait(now))
 	alive := a.Said >= Fault && !aside
 	// Where endpoints are replaced, one that refuses while idle is busy for nobody: with
 	// what its silence tells.
@@ -119,6 +126,7 @@ func (j *Judge) Hear(a Answer, now time.Time) {
 	case alive:
 		j.lived, j.deaf, j.missed, j.suspect, j.closed = now, time.Time{}, 0, time.Time{}, false
 		return
+	case j.library: // only its silence tells
 	case busy && a.Overdue, !busy && a.Said == Nothing:
 		j.doubt(a.Asked)
 	}
