@@ -260,12 +260,12 @@ func (m *member) stateFor(wanted wish, held bool) State {
 
 // why gives the ground of a state.
 func (m *member) why(state State) string {
-	switch {
-	case state == Unreachable:
+	switch state {
+	case Unreachable:
 		return m.lost
-	case state == Suspect:
+	case Suspect:
 		return m.judge.Why()
-	case state == NotServing:
+	case NotServing:
 		return m.judge.Reason
 	default:
 		return ""
