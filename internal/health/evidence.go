@@ -46,6 +46,22 @@ type Work struct {
 	Oldest time.Time
 }
 
+// Earlier returns the earlier of two instants of which the zero time is none.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // Said is what an endpoint said to the health question.
 type Said uint8
 

@@ -211,18 +211,18 @@ func (j *Judge) owedSince(w *Work) time.Time {
 	since := w.Owed
 	if w.GivenUp > 0 {
 		if w.Left.After(j.lived) {
-			since = earlier(since, w.First)
+			since = Earlier(since, w.First)
 		} else {
 			w.GivenUp = 0
 		}
 	}
 	if w.InFlight == 0 {
-		since = earlier(since, j.deaf)
+		since = Earlier(since, j.deaf)
 	}
 	if since.IsZero() {
 		return since
 	}
-	return later(since, later(w.Heard, j.lived))
+	return Later(since, Later(w.Heard, j.lived))
 }
 
 // Speak ends a suspicion if an answer came since it began; heard is when the last one
@@ -296,19 +296,4 @@ func (j *Judge) ToldHung() []any {
 	s := &j.silence
 	return append(j.Told(), "still", s.still.Round(time.Millisecond).String(), "checks_missed", j.missed,
 		"limit", s.limit.String(), "reason", j.Reason)
-}
-
-// earlier returns the earlier of two instants of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

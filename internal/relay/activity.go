@@ -15,69 +15,49 @@ const (
 	mostPath = 200
 )
 
-// sight is what one look at an endpoint finds, over all shards. Instants are 0
-// for never.
+// sight is what one look at an endpoint finds, over all shards: the evidence, and what of it
+// is compared with instants of the relay's. Those are 0 for never.
 type sight struct {
-	served, cuts, sent uint64        // calls
-	turned             time.Duration // when it last turned calls away, on a shard where it keeps doing so
-	oldest             time.Duration // when the oldest call that runs there got its slot
-	heard              time.Duration // when a byte of an answer came last
-	left               time.Duration // when a call was given up there
-
-	// quiet says that it has been silent for a moment. Only then the rest is known.
-	quiet bool
+	health.Work
+	heard, turned time.Duration // when it was heard last, and turned calls away on a shard where it keeps doing so
+	quiet         bool          // it has been silent for a moment: only then it is told what it owes
 	// asked is when the first call was sent to its end that came after that byte
 	// and whose method is known, whether it runs still or was given up; due is when
 	// it should have been answered.
 	asked, due time.Duration
-	// owing is how many calls run there that were sent to their end and are not
-	// answered with a byte, owed when the oldest of them began, and waits how many
-	// others run there.
-	owing, waits int
-	owed         time.Duration
-	method       string // of the call of owed, else of the last of given
-	// given are the calls of owed's kind that were given up since heard. latest is
-	// when the youngest call of either kind began, and longest the longest run
-	// ever seen of their methods.
-	given           givenUp
-	latest, longest time.Duration
+	waits      int // calls that run there and are owed no answer
 }
 
-// Activity tells what is known of an endpoint's work, as evidence for its judge (R6). Owed
-// and what belongs to it is told after a moment of silence. That others have spoken counts
-// when their Activity was asked for.
+// Activity tells what is known of an endpoint's work, as evidence for its judge (R6). That
+// others have spoken counts when their Activity was asked for.
 //
 // Cost: the lock of each shard, twice where calls run, and a look at each call there.
 func (r *Relay) Activity(e *Endpoint) health.Work {
-	now, inFlight := r.now(), r.rank.InFlight(e.slots)
-	var s sight
+	now, s := r.now(), sight{Work: health.Work{InFlight: r.rank.InFlight(e.slots), Slots: e.size}}
 	r.each(func(st *stand) { e.upstreams[st.number].hear(&s) })
-	if e.ready.Load() {
-		for was := r.spoken.Load(); int64(s.heard) > was && !r.spoken.CompareAndSwap(was, int64(s.heard)); was = r.spoken.Load() {
-			continue
-		}
+	ready := e.ready.Load()
+	for was := r.spoken.Load(); ready && int64(s.heard) > was && !r.spoken.CompareAndSwap(was, int64(s.heard)); {
+		was = r.spoken.Load()
 	}
-	if s.quiet = now-s.heard >= quietAfter; inFlight > 0 || s.quiet && s.left > s.heard {
+	s.Heard, s.quiet = r.at(s.heard), now-s.heard >= quietAfter
+	if s.InFlight > 0 || s.quiet && s.Left.After(s.Heard) {
 		r.each(func(st *stand) { e.upstreams[st.number].listen(&s) })
 	}
-	if s.owing == 0 && s.waits >= e.size {
+	if s.Owing == 0 && s.waits >= e.size {
 		// Each slot has a call that waits for its caller. They could not all run while a
 		// thread is held by one that was given up.
-		s.given, s.latest, s.longest = givenUp{}, 0, 0
+		s.GivenUp, s.First, s.Latest, s.Longest = 0, time.Time{}, time.Time{}, 0
 	}
-	return health.Work{
-		InFlight: inFlight, Slots: e.size, Served: s.served, Cuts: s.cuts, Sent: s.sent, Oldest: r.at(s.oldest),
-		Answered: r.at(e.answered()), TurnsAway: s.turned > e.answered(),
-		Heard: r.at(s.heard), Owed: r.at(s.owed), Owing: s.owing, Method: s.method,
-		GivenUp: s.given.calls, First: r.at(s.given.first), Left: r.at(s.left), Latest: r.at(s.latest), Longest: s.longest,
-		Overdue: e.ready.Load() && health.IsOverdue(s.due, time.Duration(r.spoken.Load()), now),
-	}
+	s.Answered, s.TurnsAway = r.at(e.answered()), s.turned > e.answered()
+	s.Overdue = ready && health.IsOverdue(s.due, time.Duration(r.spoken.Load()), now)
+	return s.Work
 }
 
 // hear adds what came to this shard, and what was sent by it.
 func (u *upstream) hear(s *sight) {
-	s.served, s.cuts, s.sent = s.served+u.served, s.cuts+u.cuts, s.sent+u.calls
-	s.heard, s.left, s.turned = max(s.heard, u.lastHeard()), max(s.left, u.left), max(s.turned, u.turned.Last())
+	s.Served, s.Cuts, s.Sent = s.Served+u.served, s.Cuts+u.cuts, s.Sent+u.calls
+	s.heard, s.turned = max(s.heard, u.lastHeard()), max(s.turned, u.turned.Last())
+	s.Left = health.Later(s.Left, u.st.relay.at(u.left))
 }
 
 // lastHeard is when an answer came to this shard last.
@@ -105,43 +85,40 @@ func (u *upstream) listen(s *sight) {
 		}
 	}
 	if given := u.given; s.quiet && given.calls > 0 && given.until > s.heard {
-		s.given.calls += given.calls
-		if s.given.first == 0 || given.first < s.given.first {
-			s.given.first = given.first
-		}
-		s.owes(u.last, u.lastOf, u.st.relay)
-		if s.owed == 0 {
-			s.method = string(u.path)
+		r := u.st.relay
+		s.GivenUp, s.First = s.GivenUp+given.calls, health.Earlier(s.First, r.at(given.first))
+		s.owes(r, u.last, u.lastOf)
+		if s.Owed.IsZero() {
+			s.Method = string(u.path)
 		}
 	}
 }
 
 // add adds a call that runs, if it has a slot.
 func (s *sight) add(a *attempt) {
-	began := a.lease.At()
 	if !a.lease.Valid() {
 		return
 	}
-	if s.oldest == 0 || began < s.oldest {
-		s.oldest = began
-	}
+	r := a.call.st.relay
+	began := r.at(a.lease.At())
+	s.Oldest = health.Earlier(s.Oldest, began)
 	switch {
 	case !s.quiet:
 	case !a.owed():
 		s.waits++
 	default:
-		s.owing++
-		if s.owed == 0 || began < s.owed {
-			s.owed, s.method = began, string(a.call.appendPath(nil))
+		s.Owing++
+		if s.Owed.IsZero() || began.Before(s.Owed) {
+			s.Owed, s.Method = began, string(a.call.appendPath(nil))
 		}
-		s.owes(began, a.call.method, a.call.st.relay)
+		s.owes(r, a.lease.At(), a.call.method)
 	}
 }
 
 // owes adds a call that began at an instant.
-func (s *sight) owes(began time.Duration, m *method, r *Relay) {
-	s.latest = max(s.latest, began)
-	s.longest = max(s.longest, r.runsOf(m).Longest(began))
+func (s *sight) owes(r *Relay, began time.Duration, m *method) {
+	s.Latest = health.Later(s.Latest, r.at(began))
+	s.Longest = max(s.Longest, r.runsOf(m).Longest(began))
 }
 
 // at turns an instant into a time, 0 into the zero time.
