@@ -67,7 +67,9 @@ type Judge struct {
 
 	suspect  time.Time // since when it is suspect for its silence; zero: it is not
 	closed   bool      // it is so by its silence alone, as its library says nothing of its threads
-	library  bool      // which gave the last answer
+	library  bool      // which gives the answers, and has given the last one
+	hidden   bool      // it has ever given one
+	question time.Time // when it was asked for the last one
 	turns    bool      // calls away
 	failures int       // questions in a row that it has failed
 	missed   int       // questions in a row that it has left unanswered while idle
@@ -100,12 +102,13 @@ func (j *Judge) Hear(a Answer, now time.Time) {
 	j.Reason = a.Reason
 	j.heard++
 	spare := j.Process != nil && j.Process.HoldsThreads()
-	j.library = a.Said == Library && !spare
-	hidden := j.library && j.isFull(now)
-	if hidden {
+	j.library, j.question = a.Said == Library && !spare, a.Asked
+	j.hidden = j.hidden || j.library
+	aside := j.library && j.isFull(now)
+	if aside {
 		j.Reason = noService
 	}
-	aside := a.Said >= Fault && (hidden || spare && j.allWait(now))
+	aside = aside || a.IsGood() && spare && j.allWait(now)
 	alive := a.Said >= Fault && !aside
 	// Where endpoints are replaced, one that refuses while idle is busy for nobody: with
 	// what its silence tells.
@@ -180,6 +183,8 @@ func (j *Judge) Look(w Work, asked, now time.Time) {
 		j.still = stillness{}
 	} else {
 		s.lasts, s.alone, s.asked = now.Sub(since), now.Sub(w.Latest), asked.After(j.lived)
+		j.library = j.library && !asked.After(j.question) // else it may not answer any more, either
+		j.still.locked = j.hidden && !j.library
 		s.still = j.still.look(s.limit, s.lasts, w.Sent+j.heard, process, now)
 	}
 	j.silence = s

@@ -40,7 +40,7 @@ var (
 	said = map[string]Said{
 		"health refused": Refused, "health unanswered": Nothing, "health not serving": NotServing,
 		"health a fault": Fault, "no health service": NoService,
-		"the library answers": Library, "the library answers, in threads": Library,
+		"the library answers": Library, "the library is silent": Nothing, "the library answers, in threads": Library,
 		"a spare thread answers": Serving,
 	}
 )
@@ -70,7 +70,7 @@ func readScene(t *testing.T, cell string) *scene {
 			s.longest = time.Duration(seconds) * time.Second
 		} else if _, health := said[phrase]; phrase == "hang_timeout 0" {
 			s.judge.Timeout = 0
-		} else if !health && phrase != "idle" && phrase != "idle stream" && phrase != "CPU" && phrase != "overdue" && phrase != "turns away" {
+		} else if !health && phrase != "idle" && phrase != "idle stream" && phrase != "CPU" && phrase != "1 % CPU" && phrase != "overdue" && phrase != "turns away" {
 			t.Fatalf("%q says %q, which is no evidence", cell, phrase)
 		}
 		s.phase[phrase] = when
@@ -147,6 +147,9 @@ func (s *scene) play() string {
 		work = s.work(work, zero, at)
 		if s.holds("CPU", at) {
 			s.used += 100 * time.Millisecond
+		}
+		if s.holds("1 % CPU", at) {
+			s.used += 2500 * time.Microsecond
 		}
 		if at > 0 && at == math.Trunc(at) {
 			answer := Answer{Said: Serving, Asked: now, Working: work.InFlight > 0, Overdue: work.Overdue}

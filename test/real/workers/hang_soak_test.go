@@ -17,7 +17,7 @@ import (
 // have to take those first.
 func TestSoakHungWorkers(t *testing.T) { //nolint:tparallel // beside each other, not beside tests that are judged by their time
 	const timeout = 4 * time.Second
-	for _, lang := range []string{"ruby", "python", "node"} {
+	for _, lang := range []string{"ruby", "python", "node", holdsGIL} {
 		for _, deadline := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 20 * time.Second, 0} {
 			h := hangCase{lang, deadline}
 			t.Run(h.String(), func(t *testing.T) {

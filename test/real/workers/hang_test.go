@@ -19,10 +19,11 @@ import (
 // hangThreads is how many threads, and slots, the worker has.
 const hangThreads = 2
 
-// withoutHealth is the worker in Python without a health service, asyncioWithoutHealth one
-// whose handlers need no thread.
+// withoutHealth is the worker in Python without a health service, holdsGIL the same if calls
+// hold Python's one lock, and asyncioWithoutHealth one whose handlers need no thread.
 const (
 	withoutHealth        = "python without health"
+	holdsGIL             = "python without health that holds the GIL"
 	asyncioWithoutHealth = "asyncio without health"
 )
 
@@ -48,6 +49,8 @@ func hanging(t *testing.T, lang string) []string {
 		return []string{"node", filepath.Join(folder, "hanging_worker.js")}
 	case withoutHealth:
 		return []string{"python3", filepath.Join(folder, "no_health_worker.py")}
+	case holdsGIL:
+		return []string{"env", "HOLD_GIL=1", "python3", filepath.Join(folder, "no_health_worker.py")}
 	case asyncioWithoutHealth:
 		return []string{"python3", filepath.Join(folder, "no_health_asyncio.py")}
 	}
