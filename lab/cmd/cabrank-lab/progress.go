@@ -27,9 +27,7 @@ func newLoadProgress(out io.Writer) *loadProgress {
 
 func (p *loadProgress) show(l traffic.Live) {
 	line := progressLine(l)
-	if p.screen.InPlace {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
-		p.shown = true
+	if p.replace(line) {
 		return
 	}
 	if l.Elapsed-p.last >= quietProgress-time.Second/2 {
@@ -38,9 +36,19 @@ func (p *loadProgress) show(l traffic.Live) {
 	}
 }
 
+// replace shows a line in the place of the last one, where that is possible.
+func (p *loadProgress) replace(line string) bool {
+	if p.screen.InPlace {
+		fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
+		p.shown = true
+	}
+	return p.screen.InPlace
+}
+
 func (p *loadProgress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
 	}
 }
 
@@ -54,10 +62,7 @@ func progressLine(l traffic.Live) string {
 	if l.Warmup {
 		line += ", warming up"
 	}
-	if l.PerSecond > 0 {
-		line += fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", l.PerSecond, short(l.P50), short(l.P99))
-	}
-	line += fmt.Sprintf(", %d answered", l.Answered)
+	line += pace(l) + fmt.Sprintf(", %d answered", l.Answered)
 	for _, more := range []struct {
 		n    int64
 		what string
@@ -67,6 +72,14 @@ func progressLine(l traffic.Live) string {
 		}
 	}
 	return line
+}
+
+// pace is how fast calls are answered, if that is known.
+func pace(l traffic.Live) string {
+	if l.PerSecond <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", l.PerSecond, short(l.P50), short(l.P99))
 }
 
 // short is a duration with about two digits.

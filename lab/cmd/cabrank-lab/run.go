@@ -307,11 +307,7 @@ type runProgress struct{ *loadProgress }
 func (p *runProgress) tell(g trial.Progress) {
 	if g.Done != nil {
 		p.clear()
-		p.shown = false
 		fmt.Fprintln(p.out, blockLine(g))
-		return
-	}
-	if !p.screen.InPlace {
 		return
 	}
 	line := fmt.Sprintf("%d/%d %s left, %s at %s", g.Block, g.Blocks, about(g.Left), g.Arm, g.Load)
@@ -320,14 +316,13 @@ func (p *runProgress) tell(g trial.Progress) {
 		line += ", starting"
 	case g.Live.Warmup:
 		line += ", warming up"
-	case g.Live.PerSecond > 0:
-		line += fmt.Sprintf(", %.0f/s, p50 %v, p99 %v", g.Live.PerSecond, short(g.Live.P50), short(g.Live.P99))
+	default:
+		line += pace(g.Live)
 	}
 	if bad := g.Live.Failed + g.Live.Unsent; bad > 0 {
 		line += fmt.Sprintf(", %d failed", bad)
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s", p.screen.Fit(line))
-	p.shown = true
+	p.replace(line)
 }
 
 // blockLine is what a block has come to, in about 80 columns.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -23,8 +24,7 @@ type Process struct {
 	out   *json.Decoder
 
 	stop sync.Once
-	mu   sync.Mutex // guards live
-	live traffic.Live
+	live atomic.Pointer[traffic.Live]
 }
 
 // Start starts a generator by a command, such as `cabrank lab agent`, and gives it its
@@ -66,9 +66,10 @@ func (p *Process) Stop() { p.stop.Do(func() { p.child.In.Close() }) }
 
 // Live returns how the load went about a second ago.
 func (p *Process) Live() traffic.Live {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.live
+	if live := p.live.Load(); live != nil {
+		return *live
+	}
+	return traffic.Live{}
 }
 
 // Wait returns what the load has come to.
@@ -82,9 +83,7 @@ func (p *Process) Wait() (*Answer, error) {
 		}
 		switch {
 		case l.Live != nil:
-			p.mu.Lock()
-			p.live = *l.Live
-			p.mu.Unlock()
+			p.live.Store(l.Live)
 		case l.Answer != nil && l.Answer.Error != "":
 			return nil, errors.New(l.Answer.Error)
 		case l.Answer != nil && l.Answer.Record != nil:

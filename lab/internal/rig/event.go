@@ -12,25 +12,6 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/testbed"
 )
 
-// told says what an event does: "worker-2 stopped for 1.5s".
-func told(e scenario.Event) string {
-	who := "all workers"
-	if e.Worker > 0 {
-		who = workerName(e.Worker - 1)
-	}
-	text := map[scenario.Do]string{
-		scenario.DoRoll: "all workers replaced", scenario.DoStop: who + " stopped", scenario.DoSlow: who + " slow", scenario.DoKill: who + " killed",
-		scenario.DoAdd: "a worker added", scenario.DoRemove: who + " removed",
-	}[e.Do]
-	switch {
-	case e.Do == scenario.DoKill && e.For > 0:
-		text += fmt.Sprintf(", started again after %v", e.For)
-	case e.Do == scenario.DoStop, e.Do == scenario.DoSlow && e.For > 0:
-		text += fmt.Sprintf(" for %v", e.For)
-	}
-	return text
-}
-
 // Do does what an event says, and returns when it is over, with what was done; callers go
 // on meanwhile. A worker stands still with what it has started, and is slow for good if For
 // is 0: only `cabrank lab worker` knows that. One that is killed is started again For later,
@@ -39,7 +20,7 @@ func told(e scenario.Event) string {
 //
 // Errors: one line; an action that was begun when ctx ends is undone as far as it can be.
 func (r *Rig) Do(ctx context.Context, e scenario.Event) (did string, err error) {
-	did = told(e)
+	did = e.String()
 	act := map[scenario.Do]func(context.Context, int, time.Duration) error{
 		scenario.DoStop: r.halt, scenario.DoSlow: r.slow, scenario.DoKill: r.kill, scenario.DoAdd: r.add, scenario.DoRemove: r.remove,
 	}[e.Do]

@@ -71,19 +71,20 @@ type Event struct {
 	More float64 `key:"more" range:"0..1000000"`
 }
 
-// String is the event in a few words.
+// String says what it does: "worker-2 stopped for 1.5s".
 func (e Event) String() string {
-	text := string(e.Do)
-	switch {
-	case e.Do == DoBurst:
-		text += fmt.Sprintf(" of %v more", e.More)
-	case e.Do == DoAdd, e.Do == DoRoll:
-	case e.Worker == 0:
-		text += " all workers"
-	default:
-		text += fmt.Sprintf(" worker %d", e.Worker)
+	who := "all workers"
+	if e.Worker > 0 {
+		who = fmt.Sprintf("worker-%d", e.Worker)
 	}
-	if e.For > 0 {
+	text := map[Do]string{
+		DoRoll: "all workers replaced", DoStop: who + " stopped", DoSlow: who + " slow", DoKill: who + " killed",
+		DoAdd: "a worker added", DoRemove: who + " removed", DoBurst: fmt.Sprintf("burst of %v more", e.More),
+	}[e.Do]
+	switch {
+	case e.Do == DoKill && e.For > 0:
+		text += fmt.Sprintf(", started again after %v", e.For)
+	case e.Do == DoStop, (e.Do == DoSlow || e.Do == DoBurst) && e.For > 0:
 		text += fmt.Sprintf(" for %v", e.For)
 	}
 	return text

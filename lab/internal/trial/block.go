@@ -117,8 +117,7 @@ func workersAt(a *scenario.Arm, l *scenario.Load) int {
 type disturbance struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
-	mu     sync.Mutex // guards done
-	done   []result.Event
+	done   []result.Event // each is written by its own goroutine
 }
 
 // disturb does events at their moments since the counted part began. Bursts are in the
@@ -142,13 +141,10 @@ func (d *disturbance) do(ctx context.Context, i int, stand Stand, e scenario.Eve
 	}
 	began := time.Now()
 	did, err := stand.Do(ctx, e)
-	done := result.Event{Did: did, At: began.Sub(from), Took: time.Since(began)}
+	d.done[i] = result.Event{Did: did, At: began.Sub(from), Took: time.Since(began)}
 	if err != nil {
-		done.Err = err.Error()
+		d.done[i].Err = err.Error()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.done[i] = done
 }
 
 // end ends what is under way, and tells what was done.

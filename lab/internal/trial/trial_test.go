@@ -229,7 +229,7 @@ func checkProcesses(t *testing.T, b *result.Block) {
 		return
 	}
 	// The burst is told, and the stop with what went wrong.
-	if len(b.Processes) != 4 || len(b.Events) != 2 || b.Events[0].Did != "burst of 10 more for 1s" || b.Events[1].Did != "stop worker 1 for 500ms" ||
+	if len(b.Processes) != 4 || len(b.Events) != 2 || b.Events[0].Did != "burst of 10 more for 1s" || b.Events[1].Did != "worker-1 stopped for 500ms" ||
 		b.Events[1].At != time.Second || b.Events[1].Took != 500*time.Millisecond || b.Events[1].Err != "it was too late" {
 		t.Errorf("%+v", b.Events)
 	}
