@@ -81,7 +81,7 @@ func (l *Load) Run(ctx context.Context) (*Record, error) {
 	calls, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	var end time.Duration
-	var unsent *waiting
+	var unsent map[time.Duration]int64
 	if l.plan.Open() {
 		p := newPacer(calls, l)
 		var err error
@@ -121,12 +121,10 @@ func (l *Load) await(giveUp context.CancelFunc) {
 
 // close makes the record of a load whose calls have ended. end is when calls ceased
 // to start.
-func (l *Load) close(end time.Duration, unsent *waiting) (*Record, error) {
-	if unsent != nil {
-		now := l.now()
-		for _, g := range unsent.groups {
-			l.tallies[0].ages(now-g.due, g.calls)
-		}
+func (l *Load) close(end time.Duration, unsent map[time.Duration]int64) (*Record, error) {
+	now := l.now()
+	for due, calls := range unsent {
+		l.tallies[0].ages(now-due, calls)
 	}
 	r, err := total(l.plan, l.tallies)
 	if err != nil {

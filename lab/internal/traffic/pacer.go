@@ -8,6 +8,10 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit/alarm"
 )
 
+// mostMoments bounds the memory of calls that were not sent, at the price that their ages are
+// up to a hundred-thousandth of the plan too long.
+const mostMoments = 100_000
+
 // longestNap bounds how late a pacer sees that it has to stop.
 const longestNap = 20 * time.Millisecond
 
@@ -21,11 +25,13 @@ type pacer struct {
 	workers int       // goroutines that take jobs, at most Plan.Most
 	due     []Arrival // for a Driver, which has no such goroutines
 	tasks   []Task    // used again
-	unsent  *waiting
+	// unsent are calls that were not sent and have no deadline, by when they were due: they
+	// grow old until the end of the run.
+	unsent map[time.Duration]int64
 }
 
 func newPacer(calls context.Context, l *Load) *pacer {
-	return &pacer{load: l, ctx: calls, jobs: make(chan Arrival), unsent: newWaiting(l.plan)}
+	return &pacer{load: l, ctx: calls, jobs: make(chan Arrival), unsent: map[time.Duration]int64{}}
 }
 
 // run starts calls until the plan is over or ctx is cancelled, and returns when that
@@ -101,7 +107,7 @@ func (p *pacer) refuse(a Arrival) {
 		t.ages(timeout, 1)
 		return
 	}
-	p.unsent.add(a.Due)
+	p.unsent[a.Due.Truncate(p.load.plan.Length()/mostMoments)]++
 }
 
 // work makes one call after the other until the pacer ends.

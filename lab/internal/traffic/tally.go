@@ -163,32 +163,6 @@ func (t *tally) ages(age time.Duration, calls int64) {
 	}
 }
 
-// waiting are calls that were not sent and have no deadline: they grow old until
-// the end of the run. Calls that were due at nearly the same time are kept together.
-type waiting struct {
-	grain  time.Duration
-	groups []group
-}
-
-type group struct {
-	due   time.Duration // of the first
-	calls int64
-}
-
-// mostGroups bounds the memory to 1.6 MB, at the price that ages are up to a
-// hundred-thousandth of the plan too long.
-const mostGroups = 100_000
-
-func newWaiting(p Plan) *waiting { return &waiting{grain: p.Length() / mostGroups} }
-
-func (w *waiting) add(due time.Duration) {
-	if n := len(w.groups); n > 0 && due-w.groups[n-1].due <= w.grain {
-		w.groups[n-1].calls++
-		return
-	}
-	w.groups = append(w.groups, group{due, 1})
-}
-
 func total(p Plan, tallies []*tally) (*Record, error) {
 	r := newRecord(p)
 	for _, t := range tallies {

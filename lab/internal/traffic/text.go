@@ -63,13 +63,13 @@ func ParseRate(text string, duration time.Duration) (Profile, error) {
 
 // share gives the pieces without a length their part of the duration.
 func (p Profile) share(duration time.Duration) error {
-	free := 0
+	free, known := 0, time.Duration(0)
 	for _, piece := range p {
+		known += max(piece.Length, 0)
 		if piece.Length < 0 {
 			free++
 		}
 	}
-	known := p.known()
 	left := duration - known
 	switch {
 	case free == 0 && duration != 0 && left != 0:
@@ -87,14 +87,6 @@ func (p Profile) share(duration time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// known is the sum of the lengths that were given.
-func (p Profile) known() (sum time.Duration) {
-	for _, piece := range p {
-		sum += max(piece.Length, 0)
-	}
-	return sum
 }
 
 // ParseStages reads the callers of a closed loop over time, in the form of k6.
