@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -62,15 +63,7 @@ func (l *level) sure() bool {
 type ladder []*level
 
 func (all *ladder) at(rate float64) *level {
-	i, found := slices.BinarySearchFunc(*all, rate, func(l *level, rate float64) int {
-		switch {
-		case l.rate < rate:
-			return -1
-		case l.rate > rate:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(*all, rate, func(l *level, rate float64) int { return cmp.Compare(l.rate, rate) })
 	if !found {
 		*all = slices.Insert(*all, i, &level{rate: rate})
 	}

@@ -48,8 +48,7 @@ type Child struct {
 
 	cmd    *exec.Cmd
 	keeper *Keeper
-	err    tail // stderr
-	log    *log // nil: there is none
+	err    output // stderr
 	ended  chan struct{}
 	stopMe sync.Once
 }
@@ -66,13 +65,10 @@ func Launch(p Program) (*Child, error) {
 	c.cmd.Env = append(os.Environ(), p.Env...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.err, &c.err
 	if p.Log != "" {
-		kept, err := openLog(p.Log)
-		if err != nil {
+		var err error
+		if c.err.file, err = os.OpenFile(p.Log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 			return nil, err
 		}
-		c.log = kept
-		both := io.MultiWriter(&c.err, kept)
-		c.cmd.Stdout, c.cmd.Stderr = both, both
 	}
 	c.cmd.WaitDelay = outputTime
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -89,13 +85,13 @@ func Launch(p Program) (*Child, error) {
 		defer end.Close()
 	}
 	if err := c.cmd.Start(); err != nil {
-		c.log.close()
+		_ = c.err.file.Close()
 		return nil, err
 	}
 	p.Keeper.watch(c.PID())
 	go func() { // ends with the process; stop waits for it
 		c.cmd.Wait() //nolint:errcheck // how a killed peer exits does not matter
-		c.log.close()
+		_ = c.err.file.Close()
 		close(c.ended)
 	}()
 	return c, nil
@@ -171,30 +167,40 @@ func (c *Child) Kill() {
 	c.keeper.forget(c.PID())
 }
 
-// tail keeps the last bytes of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
+const (
+	// tailBytes is enough for the lines in which a proxy says why it ends.
+	tailBytes = 4096
+	// mostLog bounds what one process leaves in a file.
+	mostLog = 1 << 20
+)
+
+// output keeps the last bytes of what is written to it, and in a file the first ones.
+type output struct {
+	file *os.File // nil: there is none
+
+	mu   sync.Mutex
+	kept int // bytes in the file
+	last []byte
 }
 
-// tailBytes is enough for the lines in which a proxy says why it ends.
-const tailBytes = 4096
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	if len(t.b) > tailBytes {
-		t.b = append(t.b[:0], t.b[len(t.b)-tailBytes:]...)
+// Write never fails: a process does not end for a disk that is full.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := p[:min(len(p), mostLog-o.kept)]
+	o.kept += len(first)
+	_, _ = o.file.Write(first)
+	o.last = append(o.last, p...)
+	if len(o.last) > tailBytes {
+		o.last = append(o.last[:0], o.last[len(o.last)-tailBytes:]...)
 	}
 	return len(p), nil
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.last)
 }
 
 // Wait returns after a time, or when ctx ends, with its error.
@@ -252,37 +258,4 @@ func (k *Keeper) Close() {
 	k.mu.Unlock()
 	<-k.child.Ended()
 	k.child.Out.Close()
-}
-
-// mostLog bounds what one process leaves in a file.
-const mostLog = 1 << 20
-
-// log is a file that takes so much and then no more.
-//
-// Concurrency: one goroutine writes.
-type log struct {
-	file *os.File
-	left int
-}
-
-func openLog(name string) (*log, error) {
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	return &log{file, mostLog}, nil
-}
-
-// Write never fails: a process does not end for a disk that is full.
-func (l *log) Write(p []byte) (int, error) {
-	n := min(len(p), l.left)
-	l.left -= n
-	_, _ = l.file.Write(p[:n])
-	return len(p), nil
-}
-
-func (l *log) close() {
-	if l != nil {
-		_ = l.file.Close()
-	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestTail(t *testing.T) {
-	var end tail
+	var end output
 	for range 3 {
 		end.Write([]byte(strings.Repeat("x", tailBytes-1) + "y"))
 	}
