@@ -147,14 +147,19 @@ func byLoad(title string, loads []result.Load, name string, of []armOf) *Picture
 	return Picture{Title: title}.lines(x, figureAxis(name, aboutFigure(name), least, most), all)
 }
 
+// extremes are the ones with the lowest and the highest value.
+func extremes[T any, V cmp.Ordered](all []T, value func(T) V) (low, high T) {
+	by := func(a, b T) int { return cmp.Compare(value(a), value(b)) }
+	return slices.MinFunc(all, by), slices.MaxFunc(all, by)
+}
+
 // lowToHigh says what a figure came to at a load: lowest and highest arm.
 func lowToHigh(load, name string, of []armOf) string {
 	of = slices.DeleteFunc(slices.Clone(of), func(a armOf) bool { return !a.spread(load, name).number() })
 	if len(of) == 0 {
 		return "not known"
 	}
-	by := func(a, b armOf) int { return cmp.Compare(a.spread(load, name).middle, b.spread(load, name).middle) }
-	low, high := slices.MinFunc(of, by), slices.MaxFunc(of, by)
+	low, high := extremes(of, func(a armOf) float64 { return a.spread(load, name).middle })
 	lowest, highest := figureText(name, low.spread(load, name).middle), figureText(name, high.spread(load, name).middle)
 	if lowest == highest {
 		return lowest

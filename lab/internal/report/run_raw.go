@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -110,7 +109,7 @@ func tailPicture(what, of string, read []armRead, pen func(string) (Pen, bool)) 
 	if len(read) == 0 {
 		return nil
 	}
-	fewest := slices.MinFunc(read, func(a, b armRead) int { return cmp.Compare(a.all.Count(), b.all.Count()) })
+	fewest, _ := extremes(read, func(a armRead) int64 { return a.all.Count() })
 	most := 10.0 // one call in so many
 	for most < 1e6 && !fewest.all.Quantile(1-1/(10*most)).TooFew {
 		most *= 10
@@ -139,8 +138,7 @@ func tailPicture(what, of string, read []armRead, pen func(string) (Pen, bool)) 
 
 // fastAndSlow says a quantile of the arms with the lowest and the highest.
 func fastAndSlow(read []armRead, share float64) string {
-	by := func(a, b armRead) int { return cmp.Compare(a.all.At(share), b.all.At(share)) }
-	fast, slow := slices.MinFunc(read, by), slices.MaxFunc(read, by)
+	fast, slow := extremes(read, func(a armRead) time.Duration { return a.all.At(share) })
 	told := func(a armRead) string {
 		text := span(a.all.At(share))
 		if a.arm != "" {
@@ -287,8 +285,7 @@ func coursePicture(title, note string, read []armRead) *Picture {
 // says nothing.
 func fewest(read []armRead) string {
 	lost := func(a armRead) int64 { n, _ := a.course.lost(); return n }
-	by := func(a, b armRead) int { return cmp.Compare(lost(a), lost(b)) }
-	best, worst := slices.MinFunc(read, by), slices.MaxFunc(read, by)
+	best, worst := extremes(read, lost)
 	switch {
 	case slices.ContainsFunc(read, func(a armRead) bool { return len(a.course.calls) != len(read[0].course.calls) }):
 		return "what was answered, and what was not"

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -272,10 +273,7 @@ func (l *Load) check(s *Scenario) error {
 func (l *Load) checkWorkers(s *Scenario) error {
 	for _, i := range s.ArmsAt(l) {
 		w := s.Arms[i].Workers
-		count := w.Count
-		if l.Workers > 0 {
-			count = l.Workers
-		}
+		count := cmp.Or(l.Workers, w.Count)
 		for _, e := range l.Events {
 			if e.Do == DoAdd {
 				count++

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -101,10 +102,7 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 
 // workersAt is how many workers there are in a block, those that are added included.
 func workersAt(a *scenario.Arm, l *scenario.Load) int {
-	n := a.Workers.Count
-	if l.Workers > 0 {
-		n = l.Workers
-	}
+	n := cmp.Or(l.Workers, a.Workers.Count)
 	for _, e := range l.Events {
 		if e.Do == scenario.DoAdd {
 			n++

@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"cmp"
+
 	"github.com/cabrank/cabrank/lab/internal/caller"
 	"github.com/cabrank/cabrank/lab/internal/scenario"
 	"github.com/cabrank/cabrank/lab/internal/testbed"
@@ -21,19 +23,13 @@ func (t *trial) generators(a *scenario.Arm, l *scenario.Load) int {
 
 // demand is what an arm needs of the machine at a load.
 func demand(a *scenario.Arm, l *scenario.Load, generators int) testbed.Demand {
-	workers := a.Workers.Count
-	if l.Workers > 0 {
-		workers = l.Workers
-	}
-	d := testbed.Demand{Generators: generators, Listeners: workers}
+	d := testbed.Demand{Generators: generators, Listeners: 1}
 	switch a.Front.Kind {
-	case scenario.FrontNone:
-		d.Listeners = 1
 	case scenario.FrontDNS:
+		d.Listeners = cmp.Or(l.Workers, a.Workers.Count)
 	case scenario.FrontDNAT, scenario.FrontHAProxyTCP:
-		d.Listeners, d.Through = 1, true
+		d.Through = true
 	default:
-		d.Listeners = 1
 	}
 	if a.Client.Connections != caller.PerCall {
 		return d // few

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -62,9 +63,7 @@ func try(ctx context.Context, w *scenario.Workers) error {
 // and come later.
 func spec(programs rig.Programs, arm *scenario.Arm, load *scenario.Load) rig.Spec {
 	w := arm.Workers
-	if load.Workers > 0 {
-		w.Count = load.Workers
-	}
+	w.Count = cmp.Or(load.Workers, w.Count)
 	all := workersAt(arm, load)
 	s := rig.Spec{
 		Programs: programs, Name: arm.Name,
