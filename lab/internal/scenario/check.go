@@ -111,7 +111,7 @@ func (f *Front) UnmarshalStrict(n strictyaml.Node) {
 	if f.Kind != FrontCabrank && (f.Starts || len(f.Flags)+len(f.Env) > 0) {
 		n.Fault("", "starts, flags and env are for the front cabrank, not for "+string(f.Kind), "")
 	}
-	if f.Policy != "" && slices.Contains([]FrontKind{FrontNone, FrontDNS, FrontDNAT}, f.Kind) {
+	if f.Policy != "" && slices.Contains([]FrontKind{FrontNone, FrontDNS, FrontDNAT, FrontNghttpx}, f.Kind) {
 		n.Fault("policy", "the front "+string(f.Kind)+" has no policies to choose from", "")
 	}
 }
