@@ -149,27 +149,20 @@ func (s *search) step(ctx context.Context) (more bool, err error) {
 
 // bound reports whether no other run may begin, and notes why.
 func (s *search) bound() bool {
-	why := s.used()
-	if why != "" {
-		s.result.Outcome, s.result.Why = Bounds, why
-	}
-	return why != ""
-}
-
-// used says which bound does not allow another run, or "".
-func (s *search) used() string {
-	n := len(s.result.Steps)
-	if n >= s.options.mostRuns {
-		return fmt.Sprintf("%d runs were made, and no more are allowed", n)
-	}
-	var last time.Duration
+	n, last := len(s.result.Steps), time.Duration(0)
 	if n > 0 {
 		last = s.result.Steps[n-1].Took
 	}
-	if time.Since(s.began)+last > s.options.mostTime {
-		return fmt.Sprintf("another run would end after the %v that are allowed", s.options.mostTime)
+	switch {
+	case n >= s.options.mostRuns:
+		s.result.Why = fmt.Sprintf("%d runs were made, and no more are allowed", n)
+	case time.Since(s.began)+last > s.options.mostTime:
+		s.result.Why = fmt.Sprintf("another run would end after the %v that are allowed", s.options.mostTime)
+	default:
+		return false
 	}
-	return ""
+	s.result.Outcome = Bounds
+	return true
 }
 
 func (s *search) run(ctx context.Context, rate float64) error {
