@@ -306,7 +306,7 @@ var layers = map[string]layer{
 	// What both programs say alike on the command line.
 	"internal/cli": {
 		inside:  []string{"client"},
-		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "google.golang.org/grpc"},
+		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		notStd:  []string{"os/exec"}, documented: true,
 	},
 

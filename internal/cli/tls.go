@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/credentials"
 )
 
 // TLS is flags that say how calls are secured. Each of them means TLS.
@@ -34,18 +33,9 @@ func (f *TLS) AddFilesTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.unchecked, "insecure-skip-verify", false, "trust any certificate of the server")
 }
 
-// Credentials returns nil for plaintext.
+// Config returns nil for plaintext.
 //
 // Errors: one line that begins with the flag.
-func (f *TLS) Credentials() (credentials.TransportCredentials, error) {
-	config, err := f.Config()
-	if config == nil {
-		return nil, err
-	}
-	return credentials.NewTLS(config), nil
-}
-
-// Config is Credentials for who speaks another protocol over TLS.
 func (f *TLS) Config() (*tls.Config, error) {
 	if *f == (TLS{}) {
 		return nil, nil

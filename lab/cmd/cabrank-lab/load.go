@@ -150,9 +150,6 @@ func (f *loadFlags) load(address, name string, stdin io.Reader) (l lab.Load, err
 	if l.Metadata, err = caller.ParseMetadata(f.metadata); err != nil {
 		return l, fmt.Errorf("--%w", err)
 	}
-	if l.Credentials, err = f.tls.Credentials(); err != nil {
-		return l, err
-	}
 	if l.TLS, err = f.tls.Config(); err != nil {
 		return l, err
 	}

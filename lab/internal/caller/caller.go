@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cabrank/cabrank/lab/internal/traffic"
@@ -41,10 +42,8 @@ type Options struct {
 	// Way is how calls are written. What it says but plain gRPC takes host:port and
 	// unix:///path alone as targets.
 	Way Way
-	// TLS is how calls that are not plain gRPC are secured, Credentials those that are; nil
-	// means clear text.
-	TLS         *tls.Config
-	Credentials credentials.TransportCredentials
+	// TLS is how calls are secured; nil means clear text.
+	TLS *tls.Config
 	// DNSInterval is how often a name server is asked again at most; 0 leaves it
 	// at DefaultDNSInterval. grpc-go has one such interval for the process: it
 	// stays, and no other client may live that looks up names.
@@ -77,6 +76,14 @@ func New(o Options) (Caller, error) { //nolint:ireturn // one of two
 		return newGRPC(o)
 	}
 	return newConnect(o)
+}
+
+// credentials are those of the TLS.
+func (o *Options) credentials() credentials.TransportCredentials {
+	if o.TLS == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(o.TLS)
 }
 
 // worker is who has answered, by headers and trailers; canonical is how their names are written.

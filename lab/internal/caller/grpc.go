@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
@@ -38,15 +37,12 @@ type grpcClient struct {
 }
 
 func newGRPC(o Options) (*grpcClient, error) {
-	if o.Credentials == nil {
-		o.Credentials = insecure.NewCredentials()
-	}
 	if o.DNSInterval > 0 {
 		dns.SetMinResolutionInterval(o.DNSInterval)
 	}
 	c := &grpcClient{options: o, desc: grpc.StreamDesc{ClientStreams: o.ClientStreams, ServerStreams: o.ServerStreams}}
 	c.call = []grpc.CallOption{grpc.ForceCodecV2(grpcCodec{})}
-	c.with = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.Credentials, &c.Dialer}), grpc.WithContextDialer(c.dial), grpc.WithNoProxy()}
+	c.with = []grpc.DialOption{grpc.WithTransportCredentials(watched{o.credentials(), &c.Dialer}), grpc.WithContextDialer(c.dial), grpc.WithNoProxy()}
 	if o.Strategy == RoundRobin {
 		c.with = append(c.with, grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`))
 	}
@@ -116,7 +112,7 @@ func (c *grpcClient) unreachable(err error) error {
 // String describes how the client calls.
 func (c *grpcClient) String() string {
 	text := "grpc-go " + grpc.Version + ", connections " + c.options.Strategy.String()
-	if secure(c.options.Credentials) {
+	if c.options.TLS != nil {
 		text += " with TLS"
 	}
 	if c.options.Strategy != RoundRobin {
@@ -291,5 +287,3 @@ func (d *Dialer) hopeless() bool {
 	var alert tls.AlertError
 	return errors.As(*last, &untrusted) || errors.As(*last, &plain) || errors.As(*last, &alert) || errors.Is(*last, io.EOF)
 }
-
-func secure(c credentials.TransportCredentials) bool { return c.Info().SecurityProtocol == "tls" }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 	"github.com/cabrank/cabrank/internal/testkit/nameserver"
@@ -163,7 +162,7 @@ func TestRoundRobinOverDNS(t *testing.T) {
 // A server without TLS fails callers with it at once, not when their time is over.
 func TestReadyTellsThatThereIsNoTLS(t *testing.T) {
 	s := serveGRPC(t, "tcp", "127.0.0.1:0", "a")
-	c := grpcClientOf(t, s, "Echo", func(o *Options) { o.Credentials = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}) })
+	c := grpcClientOf(t, s, "Echo", func(o *Options) { o.TLS = &tls.Config{MinVersion: tls.VersionTLS12} })
 	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "TLS handshake") {
 		t.Errorf("got %v", err)
 	}

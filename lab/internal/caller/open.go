@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/cabrank/cabrank/lab/internal/method"
@@ -31,11 +30,7 @@ type Calls struct {
 //
 // Errors: one line that says what and where, and what to do instead.
 func Open(ctx context.Context, o Options, c Calls) (*method.Method, Caller, error) { //nolint:ireturn // one of two
-	security := o.Credentials
-	if security == nil {
-		security = insecure.NewCredentials()
-	}
-	conn, err := grpc.NewClient(o.Target, grpc.WithTransportCredentials(security), grpc.WithNoProxy())
+	conn, err := grpc.NewClient(o.Target, grpc.WithTransportCredentials(o.credentials()), grpc.WithNoProxy())
 	if err != nil {
 		return nil, nil, fmt.Errorf("%.80q is no address: %w", o.Target, err)
 	}
