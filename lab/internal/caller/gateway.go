@@ -2,6 +2,7 @@ package caller
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,10 +105,7 @@ func (o GatewayOptions) path(number uint64) string {
 //
 // Errors: one line with its last answer, when ctx ends.
 func (c *Gateway) Ready(ctx context.Context) error {
-	path := c.options.Ready
-	if path == "" {
-		path = c.options.path(0)
-	}
+	path := cmp.Or(c.options.Ready, c.options.path(0))
 	again := time.NewTicker(askGatewayEvery)
 	defer again.Stop()
 	var last traffic.Answer

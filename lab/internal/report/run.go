@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,10 +73,7 @@ func (r Run) limits() (lines []string) {
 	}
 	blocks := plural(len(r.Result.Blocks), "block")
 	if r.Result.Cut {
-		planned := r.Result.Planned
-		if planned == 0 {
-			planned = r.Result.Rounds * len(r.Result.Arms) * len(r.Result.Loads)
-		}
+		planned := cmp.Or(r.Result.Planned, r.Result.Rounds*len(r.Result.Arms)*len(r.Result.Loads))
 		lines = append(lines, fmt.Sprintf("Cut short after %s, with %s of the %s that were planned: no verdict, for who ends a run when its figures please decides what comes of it.",
 			took(r.Result.Took), blocks, plural(planned, "block")))
 	}

@@ -117,22 +117,11 @@ func (s *Scenario) CallAt(l *Load) (method, data string, messages int) {
 	if l.Method != "" {
 		method, data, messages = l.Method, "", 0
 	}
-	if l.Data != "" {
-		data = l.Data
-	}
-	if l.Messages > 0 {
-		messages = l.Messages
-	}
-	return method, data, messages
+	return method, cmp.Or(l.Data, data), cmp.Or(l.Messages, messages)
 }
 
 // RoundsAt is how many blocks each arm has at a load.
-func (s *Scenario) RoundsAt(l *Load) int {
-	if l.Rounds > 0 {
-		return l.Rounds
-	}
-	return s.Rounds
-}
+func (s *Scenario) RoundsAt(l *Load) int { return cmp.Or(l.Rounds, s.Rounds) }
 
 // SetRounds gives every load so many rounds.
 func (s *Scenario) SetRounds(n int) {

@@ -32,19 +32,11 @@ type Machine struct {
 func ThisMachine() Machine {
 	models := cpuInfo("model name")
 	slices.Sort(models)
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // elsewhere: none
 	return Machine{
 		CPU: strings.Join(slices.Compact(models), ", "), Cores: len(cpuInfo("processor")),
-		Kernel: firstLine("/proc/sys/kernel/osrelease"), Go: runtime.Version(),
+		Kernel: strings.TrimSpace(string(kernel)), Go: runtime.Version(),
 	}
-}
-
-func firstLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return line
 }
 
 // cpuInfo returns the values of one name in /proc/cpuinfo, one per core.

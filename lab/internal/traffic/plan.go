@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -83,15 +84,9 @@ type Plan struct {
 //
 // Errors: one line that begins with the option as the command line writes it.
 func (o Options) Plan() (Plan, error) {
-	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: o.Grace, Calls: o.Calls, Most: o.Most, Seed: o.Seed}
+	p := Plan{Think: o.Think, RetryAtOnce: o.RetryAtOnce, Warmup: o.Warmup, Timeout: o.Timeout, Grace: cmp.Or(o.Grace, DefaultGrace), Calls: o.Calls, Most: cmp.Or(o.Most, DefaultMost), Seed: o.Seed}
 	if err := o.checkTimes(); err != nil {
 		return p, err
-	}
-	if p.Grace == 0 {
-		p.Grace = DefaultGrace
-	}
-	if p.Most == 0 {
-		p.Most = DefaultMost
 	}
 	if p.Most < 1 || p.Most > mostUnderWay {
 		return p, fmt.Errorf("--max-in-flight %d: want 1 to %d", p.Most, mostUnderWay)

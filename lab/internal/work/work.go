@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,7 @@ func New(o Options) (*Worker, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.SlowTimes == 0 {
-		o.SlowTimes = 1
-	}
+	o.SlowTimes = cmp.Or(o.SlowTimes, 1)
 	w := &Worker{options: o}
 	if o.Full != Unlimited {
 		w.slots = make(chan struct{}, o.Slots)
