@@ -175,6 +175,13 @@ func TestThreatModelNamesItsTests(t *testing.T) {
 	}
 }
 
+// hasCase tells whether a wire script of the relay has a case, by the name of its test.
+func hasCase(t *testing.T, script, name string) bool {
+	t.Helper()
+	text := read(t, "internal/relay/testdata/wire/"+script+".txtar")
+	return strings.Contains(strings.ReplaceAll(text, " ", "_"), "\n--_"+name+"_--\n")
+}
+
 // namesTests holds that every test that a document names is in the tree, and returns
 // how many there are.
 func namesTests(t *testing.T, document string) int {
@@ -187,6 +194,12 @@ func namesTests(t *testing.T, document string) int {
 					written[fn.Name.Name] = true
 				}
 			}
+		}
+	}
+	// Of scripts of the relay the case is named, too.
+	for _, m := range regexp.MustCompile("\\bTestWire/([a-z_]+)/([^`/]+)").FindAllStringSubmatch(read(t, document), -1) {
+		if !hasCase(t, m[1], m[2]) {
+			t.Errorf("%s names %s, which does not exist", document, m[0])
 		}
 	}
 	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z0-9]\w*`).FindAllString(read(t, document), -1)

@@ -101,9 +101,12 @@ func TestPromisesAreHeld(t *testing.T) {
 			continue
 		}
 		p := tree(t)[fields[1]]
-		test, _, _ := strings.Cut(fields[2], "/")
+		test, below, _ := strings.Cut(fields[2], "/")
 		if p == nil || !slices.ContainsFunc(p.files, func(f file) bool { return f.isTest() && f.declares(test) }) {
 			t.Errorf("test/promises.tsv: %s has no %s", fields[1], test)
+		}
+		if script, name, _ := strings.Cut(below, "/"); test == "TestWire" && !hasCase(t, script, name) {
+			t.Errorf("test/promises.tsv: there is no %s", fields[2])
 		}
 	}
 	bullets := regexp.MustCompile(`(?m)^- (.*(?:\n  .*)*)`)

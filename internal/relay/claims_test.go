@@ -14,37 +14,6 @@ import (
 // claimNames are those of which only doors have a word.
 func claimNames() []string { return []string{"x-cabrank-user", "x-cabrank-socket", "x-cabrank-client"} }
 
-// Who a caller is, only doors in this process can say: fields of that name are taken out
-// of what comes over sockets, however often they are there, of calls and of what is passed
-// on, in head and trailers.
-func TestForgedClaims(t *testing.T) {
-	for _, name := range claimNames() {
-		for kind, list := range map[string][]string{"gRPC": request(hello), "HTTP": plain("POST", "/form")} {
-			t.Run(kind+" "+name, func(t *testing.T) {
-				g := newRig(t)
-				_, accept := g.worker("w1", 4)
-				caller := g.caller()
-				worker := caller // until it is there
-				for i, forged := range [][]string{
-					{"x-before", "1", name, "ann", "x-after", "1"},
-					{"x-before", "1", name, "ann", name, "bob", "x-after", "1"},
-					{name, "a", "x-before", "1", "x-cabrank-socket", "2", "x-cabrank-user", "b", name, "c", "x-after", "1", "x-cabrank-client", "3"},
-				} {
-					stream := uint32(1 + 2*i)
-					caller.WriteHeaders(stream, noEnd, slices.Concat(list, forged)...)
-					caller.WriteHeaders(stream, end, forged...)
-					if i == 0 {
-						worker = accept()
-					}
-					worker.WantFields(stream, end, forwarded(slices.Concat(list, []string{"x-before", "1", "x-after", "1"}))...)
-					worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
-					caller.WantHeaders(stream, end)
-				}
-			})
-		}
-	}
-}
-
 // A handler sees none of them, wherever they stand.
 func TestForgedClaimsOfExchanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"testing"
@@ -221,71 +220,6 @@ func changes(f func(*Options)) []func(*Options) {
 		return nil
 	}
 	return []func(*Options){f}
-}
-
-// An answer to HEAD has no content, whoever makes it (RFC 9110 9.3.2).
-func TestEndingOfHead(t *testing.T) {
-	g := newRig(t, withQueue(0, time.Second))
-	caller := g.caller()
-	caller.WriteHeaders(1, end, plain("HEAD", "/page")...)
-	caller.WantFields(1, end, ":status", "503", "content-type", "text/plain; charset=utf-8", "content-length", "20")
-	caller.WantIdle()
-}
-
-// R13: after response HEADERS a gRPC caller gets trailers, behind all bytes
-// that the worker had sent; any other caller gets RST_STREAM.
-func TestEndingAfterHeaders(t *testing.T) {
-	for _, form := range []string{"gRPC", "HTTP"} {
-		t.Run(form, func(t *testing.T) {
-			g := newRig(t)
-			_, accept := g.worker("w1", 1)
-			caller := g.caller()
-			list := request(hello)
-			if form == "HTTP" {
-				list = plain("GET", "/page")
-			}
-			caller.WriteHeaders(1, end, list...)
-			worker := accept()
-			worker.WantHeaders(1, end)
-			worker.WriteHeaders(1, noEnd, responseHead()...)
-			caller.WantFields(1, noEnd, responseHead()...)
-			worker.WriteData(1, noEnd, hi())
-			caller.WantDataBytes(1, hi(), noEnd)
-			worker.Close()
-			if form == "HTTP" {
-				caller.WantRST(1, http2.ErrCodeInternal)
-				return
-			}
-			caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker lost")
-		})
-	}
-}
-
-// R13: bytes that wait for the caller's window when their worker dies reach the
-// caller, and the trailers come behind them.
-func TestEndingBehindQueuedData(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := testkit.DialCaller(t, g.addr)
-	caller.Greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4})
-	caller.Skip(testkit.WindowUpdate)
-	caller.WriteHeaders(1, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	body := bytes.Repeat(hi(), 100)
-	worker.Batch(func() {
-		worker.WriteHeaders(1, noEnd, responseHead()...)
-		worker.WriteData(1, noEnd, body)
-	})
-	caller.WantFields(1, noEnd, responseHead()...)
-	caller.WantDataBytes(1, body[:4], noEnd)
-	worker.Close()
-	g.wantInFlight(0)
-	caller.WriteWindowUpdate(1, 300)
-	caller.WantDataBytes(1, body[4:304], noEnd)
-	caller.WriteWindowUpdate(1, 300)
-	caller.WantDataBytes(1, body[304:], noEnd)
-	caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: worker lost")
 }
 
 // No message names an address of ours.

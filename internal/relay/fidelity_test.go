@@ -1,13 +1,9 @@
 package relay
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/testkit"
 )
@@ -208,113 +204,4 @@ func TestForwardedFor(t *testing.T) {
 		reply(worker, stream)
 		wantReply(caller, 100+stream)
 	}
-}
-
-// R13: 1xx answers stay between neighbors and commit nothing.
-func TestInterimAnswers(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	caller.WriteHeaders(1, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	worker.WriteHeaders(1, noEnd, ":status", "103", "link", "</style.css>")
-	worker.WriteHeaders(1, noEnd, ":status", "100")
-	refuseByReset(worker, 1)
-	worker.WantHeaders(3, end)
-	worker.WriteHeaders(3, noEnd, ":status", "103")
-	reply(worker, 3)
-	wantReply(caller, 1)
-}
-
-// R13: fields that belong to one connection, and te other than trailers, are
-// stream errors; the connection goes on.
-func TestConnectionFieldsAreRefused(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	stream := uint32(1)
-	for _, f := range [][]string{
-		{"connection", "close"}, {"proxy-connection", "x"}, {"keep-alive", "1"},
-		{"transfer-encoding", "chunked"}, {"upgrade", "h2c"}, {"te", "gzip"},
-	} {
-		caller.WriteHeaders(stream, end, plain("POST", hello, append(f, "content-type", "application/grpc")...)...)
-		caller.WantRST(stream, http2.ErrCodeProtocol)
-		stream += 2
-	}
-	caller.WriteHeaders(stream, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	reply(worker, 1)
-	wantReply(caller, stream)
-}
-
-// Requests that are not gRPC are relayed like any other.
-func TestPlainHTTP(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.CallTimeout = soon })
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	caller.WriteHeaders(1, end, plain("GET", "/page?q=1", "accept", "text/html", "grpc-timeout", "none")...)
-	worker := accept()
-	worker.WantFields(1, end, forwarded(plain("GET", "/page?q=1", "accept", "text/html", "grpc-timeout", "none"))...)
-	worker.WriteHeaders(1, noEnd, ":status", "404", "content-length", "4", "server", "w")
-	worker.WriteData(1, end, []byte("none"))
-	caller.WantFields(1, noEnd, ":status", "404", "content-length", "4", "server", "w")
-	caller.WantDataBytes(1, []byte("none"), end)
-
-	caller.WriteHeaders(3, end, plain("HEAD", "/page")...)
-	worker.WantFields(3, end, forwarded(plain("HEAD", "/page"))...)
-	worker.WriteHeaders(3, end, ":status", "200", "content-length", "1234")
-	caller.WantFields(3, end, ":status", "200", "content-length", "1234")
-
-	caller.WriteHeaders(5, noEnd, plain("PUT", "/page", "content-length", "6")...)
-	caller.WriteData(5, end, hi())
-	worker.WantHeaders(5, noEnd)
-	worker.WantDataBytes(5, hi(), end)
-	worker.WriteHeaders(5, end, ":status", "204")
-	caller.WantFields(5, end, ":status", "204")
-}
-
-// Empty streams, empty messages and an empty last frame keep their shape.
-func TestEmptyStreams(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	caller.WriteHeaders(1, noEnd, request(hello)...)
-	caller.WriteData(1, end, nil)
-	worker := accept()
-	worker.WantHeaders(1, end) // the end was there before the call was sent (R9)
-	worker.WriteHeaders(1, noEnd, responseHead()...)
-	worker.WriteHeaders(1, end, "grpc-status", "0")
-	caller.WantFields(1, noEnd, responseHead()...)
-	caller.WantFields(1, end, "grpc-status", "0")
-
-	caller.WriteHeaders(3, end, plain("GET", "/")...)
-	worker.WantHeaders(3, end)
-	worker.WriteHeaders(3, noEnd, ":status", "200")
-	worker.WriteData(3, end, nil)
-	caller.WantFields(3, noEnd, ":status", "200")
-	caller.WantDataBytes(3, nil, end)
-}
-
-// Padding of either side is not passed on; header blocks of many frames are.
-func TestLargeBlocksAndPadding(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.HeaderList = 64 << 10 })
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	var more []string
-	for i := range 30 {
-		more = append(more, fmt.Sprintf("x-large-%d", i), strings.Repeat("~", 1000))
-	}
-	caller.WriteHeaders(1, noEnd, request(hello, more...)...)
-	caller.WritePadded(1, end, hi(), 200)
-	worker := accept()
-	worker.WantFields(1, noEnd, forwarded(request(hello, more...))...)
-	worker.WantDataBytes(1, hi(), end)
-	worker.WriteHeaders(1, noEnd, append(responseHead(), more...)...)
-	worker.WritePadded(1, noEnd, bytes.Repeat(hi(), 9), 255)
-	worker.WriteHeaders(1, end, append([]string{"grpc-status", "0"}, more...)...)
-	caller.WantFields(1, noEnd, append(responseHead(), more...)...)
-	caller.WantDataBytes(1, bytes.Repeat(hi(), 9), noEnd)
-	caller.WantFields(1, end, append([]string{"grpc-status", "0"}, more...)...)
 }

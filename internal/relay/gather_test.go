@@ -5,104 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/cabrank/cabrank/internal/testkit"
 )
-
-// R9: a call joins the rank when its request has ended, when its first message
-// is complete, or after 5 ms if nothing of one has come; a worker gets it whole.
-func TestCallsGather(t *testing.T) {
-	part := make([]byte, 16<<10)
-	copy(part, []byte{0, 0, 1, 0, 0}) // of 64 KiB
-	for name, row := range map[string]struct {
-		send  func(caller *testkit.Peer)
-		want  func(worker *testkit.Peer)
-		after time.Duration
-	}{
-		"ended": {
-			send: func(caller *testkit.Peer) { caller.WriteData(1, end, hi()[:2]) },
-			want: func(worker *testkit.Peer) {
-				worker.WantHeaders(1, noEnd)
-				worker.WantDataBytes(1, hi()[:2], end)
-			},
-		},
-		"first message": {
-			send: func(caller *testkit.Peer) {
-				caller.WriteData(1, noEnd, hi()[:2])
-				caller.WriteData(1, noEnd, hi()[2:])
-			},
-			want: func(worker *testkit.Peer) {
-				worker.WantHeaders(1, noEnd)
-				worker.WantDataBytes(1, hi(), noEnd)
-			},
-		},
-		"trailers": {
-			send: func(caller *testkit.Peer) { caller.WriteHeaders(1, end, "x-last", "1") },
-			want: func(worker *testkit.Peer) {
-				worker.WantHeaders(1, end)
-			},
-		},
-		"headers first": {
-			send:  func(*testkit.Peer) {},
-			want:  func(worker *testkit.Peer) { worker.WantHeaders(1, noEnd) },
-			after: gatherFor,
-		},
-		"half a message, and the rest later": {
-			send: func(caller *testkit.Peer) {
-				caller.WriteData(1, noEnd, hi()[:2])
-				pass(time.Minute)
-				caller.WriteData(1, noEnd, hi()[2:])
-			},
-			want: func(worker *testkit.Peer) {
-				worker.WantHeaders(1, noEnd)
-				worker.WantDataBytes(1, hi(), noEnd)
-			},
-			after: time.Minute,
-		},
-		"the beginning of a large message": {
-			send: func(caller *testkit.Peer) {
-				caller.WriteData(1, noEnd, part)
-				caller.WriteData(1, noEnd, part)
-			},
-			want: func(worker *testkit.Peer) {
-				worker.WantHeaders(1, noEnd)
-				worker.WantData(1, noEnd)
-				worker.WantData(1, noEnd)
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t)
-				_, worker := g.pipeWorker("w1", 1)
-				caller := g.pipeCaller()
-				began := time.Now()
-				caller.WriteHeaders(1, noEnd, request(hello)...)
-				worker.WantIdle()
-				row.send(caller)
-				row.want(worker)
-				wantTook(t, began, row.after)
-				caller.WriteRST(1, 8)
-				worker.WantRST(1, 8)
-			})
-		})
-	}
-}
-
-// R9: what ends a call that gathers ends it without a worker.
-func TestEndsWhileGathering(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		caller.WriteRST(1, 8)
-		caller.WriteHeaders(3, noEnd, request(hello, "grpc-timeout", "2m")...)
-		wantStatus(caller, 3, "4", "cabrank: deadline exceeded in queue")
-		worker.WantIdle()
-	})
-}
 
 // R9: padding takes from the caller's window what its message needs; that leaves
 // no call waiting for bytes which cannot come.
@@ -124,55 +28,6 @@ func TestPaddedBeginningOfALargeMessage(t *testing.T) {
 	})
 }
 
-// R9: so do calls for workers that cabrank has not started, and those that are not
-// gRPC, of which only the end tells.
-func TestAllCallsGather(t *testing.T) {
-	for name, head := range map[string][]string{"gRPC": request(hello), "not gRPC": plain("POST", "/upload")} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t)
-				e := g.AddEndpoint("elsewhere", 2, false)
-				worker := testkit.NewWorker(t, g.pipe(e))
-				worker.Greet()
-				worker.Skip(testkit.WindowUpdate)
-				caller := g.pipeCaller()
-				caller.WriteHeaders(1, noEnd, head...)
-				worker.WantIdle()
-				caller.WriteData(1, end, hi())
-				worker.WantHeaders(1, noEnd)
-				worker.WantDataBytes(1, hi(), end)
-				caller.WriteHeaders(3, noEnd, head...)
-				began := time.Now()
-				worker.WantHeaders(3, noEnd)
-				wantTook(t, began, gatherFor)
-				caller.Close()
-			})
-		})
-	}
-}
-
-// R9: a call that never sends the rest of its message ends without a worker, when
-// no byte has come for stall_timeout.
-func TestGivenUpWhileGathering(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := stallRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		for range 4 {
-			caller.WriteData(1, noEnd, []byte{0})
-			pass(stallTimeout - time.Second)
-		}
-		if n := g.counted("caller_stalled"); n != 0 {
-			t.Error("a call was ended that still sends")
-		}
-		pass(stallTimeout + time.Second)
-		wantStatus(caller, 1, "10", "cabrank: caller stalled")
-		worker.WantIdle()
-		g.wantHeld(0)
-	})
-}
-
 // teach has a method answered so often that its order is known.
 func teach(caller, worker *testkit.Peer) (next uint32) {
 	for n := range uint32(enoughAnswers) {
@@ -184,49 +39,6 @@ func teach(caller, worker *testkit.Peer) (next uint32) {
 		wantReply(caller, 1+2*n)
 	}
 	return 1 + 2*enoughAnswers
-}
-
-// R9: a method whose workers were never seen to speak first has a call wait longer
-// for its first byte; one that does all the same is known from then on.
-func TestWorkersThatSpeakFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 5)
-		caller := g.pipeCaller()
-		next := teach(caller, worker)
-		for _, patience := range []time.Duration{gatherLonger, gatherFor, gatherFor} {
-			began := time.Now()
-			caller.WriteHeaders(next, noEnd, request(hello)...)
-			worker.WantHeaders(next, noEnd)
-			wantTook(t, began, patience)
-			worker.WriteHeaders(next, noEnd, responseHead()...)
-			caller.WantFields(next, noEnd, responseHead()...)
-			next += 2
-		}
-		caller.Close()
-	})
-}
-
-// A worker that refuses a call by its HEADERS teaches nothing: else one caller
-// without a password would have the others wait less for theirs.
-func TestRefusedHeadersTeachNoOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 5)
-		caller := g.pipeCaller()
-		next := teach(caller, worker)
-		caller.WriteHeaders(next, noEnd, request(hello)...)
-		worker.WantHeaders(next, noEnd)
-		worker.WriteHeaders(next, end, append(responseHead(), "grpc-status", "16")...)
-		caller.WantHeaders(next, end)
-		caller.WantRST(next, http2.ErrCodeNo)
-		worker.WantRST(next, http2.ErrCodeCancel)
-		began := time.Now()
-		caller.WriteHeaders(next+2, noEnd, request(hello)...)
-		worker.WantHeaders(next+2, noEnd)
-		wantTook(t, began, gatherLonger)
-		caller.Close()
-	})
 }
 
 // R11: what calls hold that have not joined the rank yet counts like what waits

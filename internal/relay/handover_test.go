@@ -14,10 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -206,34 +203,4 @@ func (c *crowd) callOnce(transport *http.Transport) error {
 		return fmt.Errorf("status %q %v, trailers %v, body %q", answer.Header.Get("Grpc-Status"), answer.Header, answer.Trailer, body)
 	}
 	return nil
-}
-
-// R17: a caller that is let in when the door closes, and greets after that, is told
-// to go in two steps like everyone else, and its call is served.
-func TestLastOneIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.silentCaller()
-		wait := g.drain(10*time.Second, nil)
-		pass(finalGoAway / 2)
-		caller.Greet()
-		caller.Skip(testkit.WindowUpdate)
-		if last := caller.WantGoAway(http2.ErrCodeNo); last != lastID {
-			t.Errorf("first GOAWAY: last %d", last)
-		}
-		ping := caller.WantPing()
-		pass(finalGoAway * 3 / 4) // more than that since the door has closed
-		caller.AnyOrder()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.WritePingAck(ping)
-		if last := caller.WantGoAway(http2.ErrCodeNo); last != 1 {
-			t.Errorf("final GOAWAY: last %d, want 1", last)
-		}
-		reply(worker, 1)
-		wantReply(caller, 1)
-		caller.WantClosed()
-		wait()
-	})
 }

@@ -1,10 +1,8 @@
 package relay
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -118,128 +116,4 @@ func size(list []string) (n int) {
 		n += len(list[i]) + len(list[i+1]) + 32
 	}
 	return n
-}
-
-// R12: binary metadata that is not base64 ends the call, and no worker sees it.
-func TestBinaryMetadata(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 9)
-	caller := g.caller()
-	for i, value := range []string{"Y", "YQ,Y", "-_8=", "\xff"} {
-		stream := uint32(2*i + 1)
-		caller.WriteHeaders(stream, end, request(hello, "x-bin", value)...)
-		caller.WantRST(stream, http2.ErrCodeProtocol)
-	}
-	caller.WriteHeaders(21, end, request(hello, "x-bin", "YQ==")...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	// What a worker says is the caller's to judge.
-	worker.WriteHeaders(1, end, append(responseHead(), "grpc-status", "0", "x-bin", "Y")...)
-	caller.WantFields(21, end, append(responseHead(), "grpc-status", "0", "x-bin", "Y")...)
-	caller.WriteHeaders(23, noEnd, request(hello)...)
-	worker.WantHeaders(3, noEnd)
-	caller.WriteHeaders(23, end, "x-bin", "Y")
-	caller.WantRST(23, http2.ErrCodeProtocol)
-	worker.WantRST(3, http2.ErrCodeCancel)
-	g.wantInFlight(0)
-}
-
-// R12: binary values that were joined by commas, as gRPC allows (Custom-Metadata in
-// gRPC over HTTP/2), reach the worker as a field each, for gRPC's C core does not
-// split them; however many calls have them.
-func TestJoinedBinaryMetadata(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	var worker *testkit.Peer
-	for i := range 200 { // a connection may bring 100 malformed ones at once
-		stream := uint32(2*i + 1)
-		caller.WriteHeaders(stream, end, request(hello, "x-bin", "YQ==,YWI, YWJj", "x", "1,2", "y-bin", ",YQ")...)
-		if worker == nil {
-			worker = accept()
-		}
-		worker.WantFields(stream, end, forwarded(request(hello, "x-bin", "YQ==", "x-bin", "YWI", "x-bin", "YWJj", "x", "1,2",
-			"y-bin", "", "y-bin", "YQ"))...)
-		reply(worker, stream)
-		wantReply(caller, stream)
-	}
-}
-
-// R14: before a worker like Node's would end a connection for the requests on
-// it that it found invalid, new calls move to a fresh one, however long ago that
-// was; the old one finishes.
-func TestComplaintsMoveNewCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		fresh, old := twoConns(g, 9)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		old.WantHeaders(1, noEnd)
-		stream := uint32(3)
-		for i := range maxComplaints - 1 {
-			caller.WriteHeaders(stream, end, request(hello, "x", fmt.Sprint(i))...)
-			old.WantHeaders(stream, end)
-			old.WriteRST(stream, http2.ErrCodeProtocol)
-			caller.WantRST(stream, http2.ErrCodeProtocol)
-			stream += 2
-		}
-		pass(time.Minute)
-		caller.WriteHeaders(stream, end, request(hello)...)
-		fresh.WantHeaders(1, end)
-		reply(fresh, 1)
-		wantReply(caller, stream)
-		caller.WriteData(1, end, hi())
-		old.WantDataBytes(1, hi(), end)
-		reply(old, 1)
-		wantReply(caller, 1)
-		old.WantClosed()
-	})
-}
-
-// RFC 9113 8.3.1: what is no URI ends at the door, each call for itself.
-func TestTargetsAreRefused(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	stream := uint32(1)
-	for _, list := range [][]string{
-		request("/test Greeter/M"), request("/test.Greeter/\xff"), request("/test.Greeter/\u00e9"), request("test.Greeter/M"),
-		request(hello + "#x"), {":method", "POST", ":scheme", "http", ":path", hello, ":authority", "me@greeter.test"},
-	} {
-		caller.WriteHeaders(stream, end, list...)
-		caller.WantRST(stream, http2.ErrCodeProtocol)
-		stream += 2
-	}
-	caller.WriteHeaders(stream, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	reply(worker, 1)
-	wantReply(caller, stream)
-}
-
-// RFC 9113 8.5, 8.3.1: a request for a tunnel is answered here, and one with a host that
-// is not :authority is reset; no worker sees either.
-func TestTunnelsAndOtherHosts(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 1)
-	caller := g.caller()
-	const body = "cabrank: CONNECT is not served\n"
-	caller.WriteHeaders(1, noEnd, ":method", "CONNECT", ":authority", "db.test:5432")
-	caller.WantFields(1, noEnd, ":status", "501", "content-type", "text/plain; charset=utf-8", "content-length", fmt.Sprint(len(body)))
-	caller.WantDataBytes(1, []byte(body), end)
-	caller.WantRST(1, http2.ErrCodeNo)
-	caller.WriteHeaders(3, end, ":method", "CONNECT", ":authority", "db.test:5432", "content-type", "application/grpc")
-	wantStatus(caller, 3, "12", body[:len(body)-1])
-	caller.WriteHeaders(5, end, request(hello, "host", "other.test")...)
-	caller.WantRST(5, http2.ErrCodeProtocol)
-	caller.WriteHeaders(7, end, request(hello, "host", "greeter.test", "host", "greeter.test")...)
-	caller.WantRST(7, http2.ErrCodeProtocol)
-	caller.WriteHeaders(9, end, request(hello, "host", "Greeter.test:80")...)
-	worker := accept()
-	worker.WantFields(1, end, forwarded(request(hello, "host", "Greeter.test:80"))...)
-	reply(worker, 1)
-	wantReply(caller, 9)
-	if n := g.counted("connect"); n != 2 {
-		t.Errorf("%d counted", n)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cabrank/cabrank/internal/testkit"
@@ -23,50 +22,6 @@ func (g *rig) keyNames() (names []string) {
 	g.each(func(st *stand) { names = slices.AppendSeq(names, maps.Keys(st.keys.byName)) })
 	slices.Sort(names)
 	return names
-}
-
-// answered carries calls through the relay, each on the stream after the one
-// before it.
-func answered(caller, worker *testkit.Peer, lists ...[]string) {
-	for i, list := range lists {
-		stream := uint32(1 + 2*i)
-		caller.WriteHeaders(stream, end, list...)
-		worker.WantHeaders(stream, end)
-		worker.WriteHeaders(stream, end, append(responseHead(), "grpc-status", "0")...)
-		caller.WantHeaders(stream, end)
-	}
-}
-
-// Callers are told apart by what the options say, and only by that.
-func TestKeys(t *testing.T) {
-	lists := [][]string{
-		request(hello, "x-tenant", "a", "grpc-timeout", "9S"), request(hello, "x-tenant", "b"), request(hello, "x-tenant", "b"),
-		request(hello), request(hello, "x-tenant", "a", "x-tenant", "c"), plain("GET", "/page", "x-tenant", "d"),
-	}
-	lists[1][7] = "other.test"
-	for _, c := range []struct {
-		name   string
-		option func(*Options)
-		want   []string
-	}{
-		{"peer", by(ByPeer), []string{unixPeer}},
-		{"authority", by(ByAuthority), []string{"greeter.test", "other.test"}},
-		{"metadata", by(ByMetadata, "x-tenant"), []string{"", "a", "b", "c", "d"}},
-		{"metadata that is watched anyway", by(ByMetadata, "x-forwarded-for"), []string{""}},
-		{"nothing", by(ByNothing), nil},
-		{"nothing, with a limit", func(o *Options) { o.Keys = Keys{Concurrent: 9} }, []string{""}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, c.option)
-				_, worker := g.pipeWorker("w1", 1)
-				answered(g.pipeCaller(), worker, lists...)
-				if got := g.keyNames(); !slices.Equal(got, c.want) {
-					t.Errorf("got %q, want %q", got, c.want)
-				}
-			})
-		})
-	}
 }
 
 // Connections from one address are one caller's, whatever their ports and
@@ -89,30 +44,6 @@ func TestPeersAreAddresses(t *testing.T) {
 	if got, want := g.keyNames(), []string{"127.0.0.1", "127.0.0.1", "127.0.0.2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-}
-
-// A key that nobody uses is kept for a while, so that leaving is no way around
-// a limit, and then dropped.
-func TestIdleKeysAreDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, by(ByMetadata, "x-tenant"))
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		answered(caller, worker, request(hello, "x-tenant", "a"), request(hello, "x-tenant", "b"))
-		pass(minKeyIdle / 2)
-		if got := g.keyNames(); len(got) != 2 {
-			t.Errorf("kept: %q", got)
-		}
-		pass(minKeyIdle)
-		if got := g.keyNames(); !slices.Equal(got, []string{"b"}) { // of a connection that is there
-			t.Errorf("kept: %q", got)
-		}
-		caller.Close()
-		pass(minKeyIdle + time.Second)
-		if got := g.keyNames(); len(got) != 0 {
-			t.Errorf("kept: %q", got)
-		}
-	})
 }
 
 // How long a key is kept follows from how long its bucket takes to fill.

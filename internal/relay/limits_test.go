@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -14,79 +13,8 @@ import (
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
-// wantLeave has the caller be sent away in two steps (RFC 9113 6.8).
-func wantLeave(t *testing.T, caller *testkit.Peer, last uint32) {
-	t.Helper()
-	if first := caller.WantGoAway(http2.ErrCodeNo); first != 1<<31-1 {
-		t.Errorf("first GOAWAY for stream %d", first)
-	}
-	caller.WritePingAck(caller.WantPing())
-	if got := caller.WantGoAway(http2.ErrCodeNo); got != last {
-		t.Errorf("final GOAWAY for stream %d, want %d", got, last)
-	}
-}
-
 // partedFor returns how many callers' connections were ended for a reason.
 func (g *rig) partedFor(reason string) uint64 { return g.Stats().Partings["caller"][reason] }
-
-// R15: a connection without a call is ended after the idle limit, a tenth
-// shorter or longer; one with a call is not, however long that takes.
-func TestIdleLimit(t *testing.T) {
-	for random, limit := range map[float64]time.Duration{0: 54 * time.Minute, 0.5: time.Hour, 1: 66 * time.Minute} {
-		t.Run(fmt.Sprint(random), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, func(o *Options) {
-					o.Limits.Idle, o.Random = time.Hour, func() float64 { return random }
-				})
-				_, worker := g.pipeWorker("w1", 1)
-				caller := g.pipeCaller()
-				pass(30 * time.Minute)
-				caller.WriteHeaders(1, end, request(hello)...)
-				worker.WantHeaders(1, end)
-				pass(2 * time.Hour)
-				reply(worker, 1)
-				wantReply(caller, 1)
-				pass(limit - time.Second)
-				caller.WantIdle() // its PING is no call
-				pass(time.Second)
-				wantLeave(t, caller, 1)
-				caller.WantClosed()
-				if n := g.partedFor("idle"); n != 1 {
-					t.Errorf("counted %d times", n)
-				}
-			})
-		})
-	}
-}
-
-// R15: a connection that is old enough is ended as well, though calls come all
-// the time; those that run have all the time they need.
-func TestAgeLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) {
-			o.Limits.Idle, o.Limits.Age = time.Hour, 2*time.Hour
-			o.Random = func() float64 { return 0.75 }
-		})
-		_, worker := g.pipeWorker("w1", 9)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		pass(2*time.Hour + 6*time.Minute - time.Second)
-		caller.WriteHeaders(3, end, request(hello)...)
-		worker.WantHeaders(3, end)
-		reply(worker, 3)
-		wantReply(caller, 3)
-		pass(time.Second)
-		wantLeave(t, caller, 3)
-		pass(4 * time.Hour)
-		reply(worker, 1)
-		wantReply(caller, 1)
-		caller.WantClosed()
-		if n := g.partedFor("age"); n != 1 {
-			t.Errorf("counted %d times", n)
-		}
-	})
-}
 
 // By default nobody who is silent is sent away, and a connection that waits
 // costs no timer.
@@ -104,27 +32,6 @@ func TestNoLimit(t *testing.T) {
 				}
 			}
 		})
-	})
-}
-
-// R15: PINGs every 10 s are answered and never punished, idle or not.
-func TestPingsAreNotPunished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		for range 360 {
-			caller.WantIdle() // writes one
-			pass(10 * time.Second)
-		}
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		for range 360 {
-			caller.WantIdle()
-			pass(10 * time.Second)
-		}
-		reply(worker, 1)
-		wantReply(caller, 1)
 	})
 }
 
@@ -262,76 +169,4 @@ func TestScarceDescriptorsChangeHands(t *testing.T) {
 	p.WantHeaders(1, noEnd)
 	idle.WantGoAway(http2.ErrCodeNo)
 	idle.WantClosed()
-}
-
-// Slow headers: a caller that sends a header block bit by bit, or half a frame
-// and no more, loses its connection; the others notice nothing.
-func TestSlowHeaders(t *testing.T) {
-	head := frames(t, func(f *http2.Framer) error {
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(request(hello)...)})
-	})
-	const limit = 10 * time.Second
-	for name, attack := range map[string]func(*testkit.Peer){
-		"slow_headers": func(p *testkit.Peer) { // CONTINUATION of one octet each
-			p.WriteRaw(head)
-			for range 9 {
-				pass(time.Second)
-				p.WriteContinuation(1, false, []byte{0x82})
-			}
-		},
-		"slow_frame": func(p *testkit.Peer) {
-			p.WriteRaw([]byte{0, 0, 8, 6, 0, 0}) // of a PING
-			pass(limit - time.Second)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, func(o *Options) { o.Limits.Header = limit })
-				_, worker := g.pipeWorker("w1", 1)
-				caller, other := g.pipeCaller(), g.pipeCaller()
-				began := time.Now()
-				attack(caller)
-				other.WriteHeaders(1, noEnd, request(hello)...)
-				worker.WantHeaders(1, noEnd)
-				caller.WantGoAway(http2.ErrCodeEnhanceYourCalm)
-				if took := time.Since(began); took < limit || took > limit+100*time.Millisecond {
-					t.Errorf("took %v", took)
-				}
-				caller.WantClosed()
-				if n := g.partedFor(name); n != 1 {
-					t.Errorf("counted %d times", n)
-				}
-				pass(time.Hour) // a frame of DATA may take its time
-				other.WriteRaw([]byte{0, 0, 6, 0, 1, 0, 0, 0, 1, 0, 0})
-				pass(time.Hour)
-				other.WriteRaw([]byte{0, 0, 1, 'x'})
-				worker.WantDataBytes(1, hi()[:2], noEnd)
-				worker.WantDataBytes(1, hi()[2:], end)
-				reply(worker, 1)
-				wantReply(other, 1)
-			})
-		})
-	}
-}
-
-// A connection whose every read ends in the middle of a frame is looked at, but
-// keeps its place, and pays for one timer at most.
-func TestFramesInPieces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Limits.Header = 10 * time.Second })
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		for stream := uint32(1); stream < 100; stream += 2 {
-			caller.Batch(func() {
-				caller.WriteHeaders(stream, end, request(hello)...)
-				caller.WriteRaw([]byte{0, 0, 8})
-			})
-			worker.WantHeaders(stream, end)
-			reply(worker, stream)
-			wantReply(caller, stream)
-			pass(time.Second)
-			caller.WriteRaw([]byte{6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8})
-			caller.WantPingAck([8]byte{1, 2, 3, 4, 5, 6, 7, 8})
-		}
-	})
 }

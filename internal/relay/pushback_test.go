@@ -16,69 +16,6 @@ func wantPushback(caller *testkit.Peer, stream uint32, code, text, ms string) {
 		"grpc-status", code, "grpc-message", text, "grpc-retry-pushback-ms", ms)
 }
 
-// R16: a caller above its rate is told when it may begin another call, or that
-// its deadline comes first; callers that are not gRPC are told in seconds. Other
-// callers do not notice.
-func TestRateLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) {
-			o.Keys = Keys{By: ByMetadata, Metadata: "x-tenant", Rate: 2, Burst: 3}
-		})
-		_, worker := g.pipeWorker("w1", 9)
-		caller := g.pipeCaller()
-		tenant := func(more ...string) []string { return request(hello, append(more, "x-tenant", "a")...) }
-		answered(caller, worker, tenant(), tenant(), tenant())
-		caller.WriteHeaders(7, end, tenant()...)
-		wantPushback(caller, 7, "8", "cabrank: rate limit", "500")
-		caller.WriteHeaders(9, end, tenant("grpc-timeout", "499m")...)
-		wantPushback(caller, 9, "8", "cabrank: rate limit", "-1")
-		caller.WriteHeaders(11, end, plain("HEAD", "/page", "x-tenant", "a")...)
-		caller.WantFields(11, end, ":status", "429", "content-type", "text/plain; charset=utf-8",
-			"content-length", "20", "retry-after", "1")
-		caller.WriteHeaders(13, end, request(hello, "x-tenant", "b")...)
-		worker.WantHeaders(7, end)
-		reply(worker, 7)
-		wantReply(caller, 13)
-		pass(500 * time.Millisecond)
-		caller.WriteHeaders(15, end, tenant()...)
-		worker.WantHeaders(9, end)
-		reply(worker, 9)
-		wantReply(caller, 15)
-		if n := g.counted("rate_limit"); n != 3 {
-			t.Errorf("rate_limit counted %d times", n)
-		}
-	})
-}
-
-// A caller with as many calls as it may have is refused, waiting ones included,
-// until one of them has ended; nobody knows when that is.
-func TestTooManyCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Keys = Keys{By: ByAuthority, Concurrent: 2} })
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		caller.WriteHeaders(3, end, request(hello)...)
-		g.wantWaiting(1)
-		caller.WriteHeaders(5, end, request(hello)...)
-		wantStatus(caller, 5, "8", "cabrank: too many calls")
-		reply(worker, 1)
-		wantReply(caller, 1)
-		worker.WantHeaders(3, end)
-		caller.WriteHeaders(7, end, request(hello)...)
-		g.wantWaiting(1)
-		reply(worker, 3)
-		wantReply(caller, 3)
-		worker.WantHeaders(5, end)
-		reply(worker, 5)
-		wantReply(caller, 7)
-		if n := g.counted("too_many_calls"); n != 1 {
-			t.Errorf("too_many_calls counted %d times", n)
-		}
-	})
-}
-
 // busyQueue makes the relay learn that a call takes 10 ms, and that its one slot
 // is handed over as often, and leaves three calls waiting for it.
 func busyQueue(caller, worker *testkit.Peer) {
@@ -131,24 +68,8 @@ func TestQueuePushback(t *testing.T) {
 	})
 }
 
-// Pushbacks are spread over ±20 %, rounded up, and never more than 32 bits.
-func TestPushbackIsSpread(t *testing.T) {
-	for _, c := range []struct {
-		random float64
-		want   string
-	}{{0, "400"}, {.5, "500"}, {.9999, "600"}} {
-		synctest.Test(t, func(t *testing.T) {
-			g := newPipeRig(t, func(o *Options) {
-				o.Keys = Keys{Rate: 2, Burst: 1}
-				o.Random = func() float64 { return c.random }
-			})
-			_, worker := g.pipeWorker("w1", 9)
-			caller := g.pipeCaller()
-			answered(caller, worker, request(hello))
-			caller.WriteHeaders(3, end, request(hello)...)
-			wantPushback(caller, 3, "8", "cabrank: rate limit", c.want)
-		})
-	}
+// A pushback is never more than 32 bits.
+func TestLongestPushback(t *testing.T) {
 	if got := string(appendCeil(nil, 1<<62, time.Millisecond)); got != strconv.Itoa(1<<31-1) {
 		t.Errorf("a pushback of centuries: %s", got)
 	}

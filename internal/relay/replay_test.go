@@ -90,83 +90,6 @@ func TestNoReplayAboveBound(t *testing.T) {
 	}
 }
 
-// R4: a connection that dies with the HEADERS written proves nothing.
-func TestConnectionDiesAfterHeaders(t *testing.T) {
-	g := newRig(t)
-	_, accept := g.worker("w1", 2)
-	caller := g.caller()
-	caller.WriteHeaders(1, end, request(hello)...)
-	worker := accept()
-	worker.WantHeaders(1, end)
-	worker.Close()
-	wantStatus(caller, 1, "14", "cabrank: worker lost")
-	caller.WriteHeaders(3, end, request(hello)...)
-	again := accept()
-	again.WantHeaders(1, end)
-	reply(again, 1)
-	wantReply(caller, 3)
-}
-
-// R4: a call that is still in our buffer when its connection dies moves.
-func TestConnectionDiesBeforeHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		stuck := g.pipe(g.AddEndpoint("w1", 1, true)) // takes not even the preface
-		synctest.Wait()
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		synctest.Wait()
-		_, other := g.pipeWorker("w2", 1)
-		stuck.Close()
-		other.WantFields(1, end, passedOn(request(hello))...)
-		reply(other, 1)
-		wantReply(caller, 1)
-	})
-}
-
-// R4: streams above the last id of a GOAWAY move at once, those below finish;
-// of two GOAWAYs the lower id counts. The connection ends with its last stream.
-func TestGoAway(t *testing.T) {
-	for name, script := range map[string]func(*testkit.Peer){
-		"one step": func(w *testkit.Peer) { w.WriteGoAway(1, http2.ErrCodeNo, "") },
-		"two steps": func(w *testkit.Peer) {
-			w.WriteGoAway(1<<31-1, http2.ErrCodeNo, "")
-			w.WriteGoAway(1, http2.ErrCodeNo, "")
-		},
-		"rising": func(w *testkit.Peer) {
-			w.WriteGoAway(1, http2.ErrCodeNo, "")
-			w.WriteGoAway(1<<31-1, http2.ErrCodeNo, "")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newRig(t)
-			_, accept := g.worker("w1", 4)
-			caller := g.caller()
-			caller.AnyOrder()
-			caller.Batch(func() {
-				caller.WriteHeaders(1, end, request(hello)...)
-				caller.WriteHeaders(3, end, request(hello)...)
-			})
-			old := accept()
-			old.WantHeaders(1, end)
-			old.WantHeaders(3, end)
-			script(old)
-			fresh := accept()
-			fresh.WantHeaders(1, end)
-			reply(fresh, 1)
-			wantReply(caller, 3)
-			old.Skip(testkit.RST)
-			reply(old, 1)
-			wantReply(caller, 1)
-			old.WantClosed()
-			caller.WriteHeaders(5, end, request(hello)...)
-			fresh.WantHeaders(3, end)
-			reply(fresh, 3)
-			wantReply(caller, 5)
-		})
-	}
-}
-
 // R4: a refused dial proves that nothing was seen: the call waits for another
 // slot, and for the endpoint's next address.
 func TestDialRefused(t *testing.T) {
@@ -197,44 +120,6 @@ func TestDialRefusedForEver(t *testing.T) {
 	caller := g.caller()
 	caller.WriteHeaders(1, end, request(hello)...)
 	wantStatus(caller, 1, "8", "cabrank: no free slot in time")
-}
-
-// An endpoint that moves finishes its calls at the old address and gets new
-// ones at the new address.
-func TestEndpointMoves(t *testing.T) {
-	g := newRig(t)
-	e, accept := g.worker("w1", 2)
-	caller := g.caller()
-	caller.AnyOrder()
-	caller.WriteHeaders(1, end, request(hello)...)
-	old := accept()
-	old.WantHeaders(1, end)
-	addr, acceptNew := testkit.ListenWorker(t)
-	g.Up(e, "tcp", addr)
-	caller.WriteHeaders(3, end, request(hello)...)
-	fresh := acceptNew()
-	fresh.Greet()
-	fresh.WantHeaders(1, end)
-	reply(fresh, 1)
-	wantReply(caller, 3)
-	reply(old, 1)
-	wantReply(caller, 1)
-	old.WantClosed()
-}
-
-// A connection that takes no new calls ends when the worker resets its last
-// stream, too.
-func TestRetiredConnectionEndsWithReset(t *testing.T) {
-	g := newRig(t)
-	e, accept := g.worker("w1", 2)
-	caller := g.caller()
-	caller.WriteHeaders(1, end, request(hello)...)
-	old := accept()
-	old.WantHeaders(1, end)
-	g.Up(e, "tcp", "127.0.0.1:1")
-	old.WriteRST(1, http2.ErrCodeInternal)
-	caller.WantRST(1, http2.ErrCodeInternal)
-	old.WantClosed()
 }
 
 // R4, R14: what is still in our buffer when the worker says goodbye is taken

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -48,41 +47,6 @@ func TestSecondsOfACallThatHasNotBegun(t *testing.T) {
 		if of.Seconds.Sum > 1 {
 			t.Errorf("%d calls that were refused at once took %.0f s in all", calls, of.Seconds.Sum)
 		}
-	})
-}
-
-// A query, which may be a secret, is in no name: its calls are of the method before it,
-// and go by that method's rules. The worker gets the path as it came.
-func TestMethodsWithoutQuery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) {
-			o.Methods = []MethodRule{{Pattern: hello, Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.Unavailable}}}
-			o.RetryBudget.PerSecond = 10
-		})
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		for i, path := range []string{hello + "?tok=planted", hello + "?", hello, hello + "?a?b"} {
-			stream := uint32(2*i + 1)
-			caller.WriteHeaders(stream, end, request(path)...)
-			worker.WantFields(stream, end, passedOn(request(path))...)
-			reply(worker, stream)
-			wantReply(caller, stream)
-		}
-		for _, m := range g.Stats().Methods {
-			if m.Method != hello && m.Method != otherMethod || m.Method == hello && m.Codes["OK"] != 4 {
-				t.Errorf("%v calls of %q", m.Codes, m.Method)
-			}
-		}
-		caller.WriteHeaders(9, end, request(hello+"?tok=planted")...)
-		worker.WantHeaders(9, end)
-		worker.WriteHeaders(9, end, append(responseHead(), "grpc-status", "14")...)
-		worker.WantHeaders(11, end)
-		reply(worker, 11)
-		wantReply(caller, 9)
-		caller.WriteHeaders(11, end, request(checkPath+"?tok=planted")...)
-		caller.WantHeaders(11, noEnd)
-		caller.WantData(11, noEnd)
-		caller.WantHeaders(11, end)
 	})
 }
 
@@ -227,28 +191,4 @@ func TestHistogramBounds(t *testing.T) {
 	if n := h.counts[buckets-1]; n != 1 {
 		t.Errorf("above the last bound: %d", n)
 	}
-}
-
-// Waiting and serving times are those of the clock.
-func TestTimesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, end, request(hello)...)
-		caller.WriteHeaders(3, end, request(hello)...)
-		worker.WantHeaders(1, end)
-		pass(2 * time.Second)
-		reply(worker, 1)
-		worker.WantHeaders(3, end)
-		pass(time.Second)
-		reply(worker, 3)
-		wantReply(caller, 1)
-		wantReply(caller, 3)
-		synctest.Wait()
-		m := g.Stats().of(t, hello)
-		if m.Wait.Sum != 2 || m.Seconds.Sum != 5 {
-			t.Errorf("waited %v s, took %v s, want 2 and 5", m.Wait.Sum, m.Seconds.Sum)
-		}
-	})
 }

@@ -1,0 +1,305 @@
+package relay
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http2"
+
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// frames does what a line "c > 1 head; data hi" says. All that it writes is one write.
+func (w *wire) frames(name string, write bool, words []string) {
+	p := w.peer(name)
+	id := uint32(0)
+	script := func() {
+		for len(words) > 0 {
+			part := words
+			if at := slices.Index(words, ";"); at >= 0 {
+				part, words = words[:at], words[at+1:]
+			} else {
+				words = nil
+			}
+			if part[0][0] >= '0' && part[0][0] <= '9' {
+				id, part = uint32(w.number(part[0])), part[1:]
+			}
+			if write {
+				w.write(p, name, id, part[0], part[1:])
+			} else {
+				w.want(p, name, id, part[0], part[1:])
+			}
+		}
+	}
+	if write {
+		p.Batch(script)
+	} else {
+		script()
+	}
+}
+
+// wireHeaders is a header list as a line tells it.
+type wireHeaders struct {
+	list   []string // all of it, names and values
+	named  []string // what the line names
+	behind []string // what it names behind "+": for a worker, behind what the relay adds
+	end    testkit.EndStream
+	exact  bool // of a request
+	whole  bool // and the line names what the relay adds, too
+	some   bool // the named fields are there, others may be
+}
+
+// headers reads the verbs that are a header list:
+//
+//	call [/path] [name=value…]    a request of gRPC, with its end
+//	open [/path] [name=value…]    the same without
+//	page METHOD /path [open]      a request that is not gRPC
+//	head                          the beginning of an answer of gRPC
+//	answer CODE [text]            an answer in one block
+//	trailers CODE [text]          the end of one
+//	headers [end] [name=value…]   anything; a value ~*20k is that long
+//
+// Whoever reads a request compares the fields that are named; with "exact" the whole list,
+// and what the relay adds; with "whole" that is named, too. All others are compared as a whole, unless there is a "...". A
+// value * is any.
+func (w *wire) headers(verb string, args []string) (h wireHeaders, ok bool) {
+	var plainWords, fields []string
+	behind := false
+	for _, a := range args {
+		name, value, isField := strings.Cut(a, "=")
+		switch {
+		case a == "end":
+			h.end = end
+		case a == "exact", a == "whole":
+			h.exact, h.whole = true, a == "whole"
+		case a == "...":
+			h.some = true
+		case a == "+":
+			behind = true
+		case !isField || a[0] == '/' || a[0] == '"':
+			plainWords = append(plainWords, w.unquote(a))
+		case behind:
+			h.behind = append(h.behind, name, w.unquote(value))
+		default:
+			if times, ok := strings.CutPrefix(value, "~*"); ok {
+				value = strings.Repeat("~", int(w.number(times)))
+			}
+			fields = append(fields, w.unquote(name), w.unquote(value))
+		}
+	}
+	h.named = fields
+	switch verb {
+	case "call", "open":
+		path := append(plainWords, hello)[0]
+		h.list, h.end = request(path, fields...), verb == "call"
+		h.some = true
+	case "page":
+		h.list, h.end = plain(plainWords[0], plainWords[1], fields...), len(plainWords) == 2
+		h.some = true
+	case "head":
+		h.list = append(responseHead(), fields...)
+	case "answer", "trailers":
+		h.end = end
+		if verb == "answer" {
+			h.list = responseHead()
+		}
+		h.list = append(h.list, "grpc-status", plainWords[0])
+		if len(plainWords) > 1 {
+			h.list = append(h.list, "grpc-message", plainWords[1])
+		}
+		h.list = append(h.list, fields...)
+	case "headers":
+		h.list = fields
+	default:
+		return h, false
+	}
+	h.some = h.some && !h.exact
+	return h, true
+}
+
+// write has a peer write one frame, or what "reply" stands for.
+func (w *wire) write(p *testkit.Peer, name string, id uint32, verb string, args []string) {
+	if h, ok := w.headers(verb, args); ok {
+		p.WriteHeaders(id, h.end, append(h.list, h.behind...)...)
+		return
+	}
+	arg := func(i int) int64 { return w.number(args[i]) }
+	w.pick(verb, map[string]func(){
+		"reply":  func() { reply(p, id) },
+		"data":   func() { p.WriteData(id, w.last(args), w.bytes(args[0])) },
+		"padded": func() { p.WritePadded(id, w.last(args), w.bytes(args[0]), int(arg(1))) },
+		"end":    func() { p.WriteData(id, end, nil) },
+		"rst":    func() { p.WriteRST(id, w.code(args[0])) },
+		"goaway": func() { p.WriteGoAway(uint32(arg(0)), w.code(args[1]), "") },
+		"window": func() { p.WriteWindowUpdate(id, uint32(arg(0))) },
+		"ping":   func() { p.WritePing([8]byte{1}) },
+		"pong":   func() { p.WritePingAck(w.pings[name][0]); w.pings[name] = w.pings[name][1:] }, // the oldest
+		"frame":  func() { p.WriteFrame(http2.FrameType(arg(0)), http2.Flags(arg(1)), id, w.bytes(args[2])) },
+		"raw":    func() { p.WriteRaw(w.bytes(args[0])) },
+	})
+}
+
+// want has a peer read one frame, or what "reply" stands for.
+func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args []string) {
+	if h, ok := w.headers(verb, args); ok {
+		w.wantHeaders(p, id, h)
+		return
+	}
+	w.pick(verb, map[string]func(){
+		"reply":    func() { wantReply(p, id) },
+		"data":     func() { p.WantDataBytes(id, w.bytes(args[0]), w.last(args)) },
+		"some":     func() { p.WantData(id, w.last(args)) }, // DATA
+		"end":      func() { p.WantDataBytes(id, nil, end) },
+		"rst":      func() { p.WantRST(id, w.code(args[0])) },
+		"goaway":   func() { w.same("last stream", int64(p.WantGoAway(w.code(args[1]))), w.number(args[0])) },
+		"ping":     func() { w.pings[name] = append(w.pings[name], p.WantPing()) },
+		"pong":     func() { p.WantPingAck([8]byte{1}) },
+		"settings": func() { p.WantSettings() },
+		"credit":   func() { p.WantCredit(id, w.number(args[0])) },
+		"idle":     p.WantIdle,
+		"closed":   p.WantClosed,
+	})
+}
+
+func (w *wire) wantHeaders(p *testkit.Peer, id uint32, h wireHeaders) {
+	got := p.WantHeaders(id, h.end)
+	want := h.list
+	switch {
+	case h.exact && !h.whole:
+		want = append(passedOn(h.list), h.behind...)
+	case h.some:
+		want = h.named
+	}
+	for i := 0; i < len(want); i += 2 {
+		name, value := want[i], want[i+1]
+		switch {
+		case h.some:
+			value = testkit.Value(got, name)
+		case i/2 < len(got):
+			name, value = got[i/2].Name, got[i/2].Value
+		}
+		if name != want[i] || value != want[i+1] && want[i+1] != "*" || !h.some && len(got) != len(want)/2 {
+			w.Fatalf("got %v, want %v", got, testkit.Fields(want...))
+		}
+	}
+}
+
+// does has a peer do what is no frame.
+func (w *wire) does(name, verb string, args []string) {
+	if conn := w.conns[name]; verb == "hangsup" || verb == "close" && w.peers[name] == nil {
+		conn.Close() // without anything more being read from it
+		return
+	}
+	p := w.peer(name)
+	w.pick(verb, map[string]func(){
+		"close":    p.Close,
+		"deaf":     p.StopReading,
+		"hears":    p.ReadAgain,
+		"anyorder": p.AnyOrder, // of streams
+		"refills":  p.Refill,
+		"fragile":  p.Fragile,
+		"settings": func() { p.WriteSettings(w.settings(args)...); p.WantSettingsAck() },
+		"skip": func() {
+			for _, a := range args {
+				p.Skip(named(w, w.unquote(a), testkit.Closed))
+			}
+		},
+		"sends": func() { // DATA, that pours knows of
+			w.sent[name+args[0]] += int64(len(w.bytes(args[1])))
+			p.WriteData(uint32(w.number(args[0])), noEnd, w.bytes(args[1]))
+		},
+		"pours": func() { w.pours(p, name+args[0], uint32(w.number(args[0])), args[1]) },
+	})
+}
+
+// pours sends DATA as far as there is credit, up to so many bytes in all; all is as it comes.
+func (w *wire) pours(p *testkit.Peer, at string, id uint32, upTo string) {
+	most := int64(math.MaxInt64)
+	if upTo != "all" {
+		most = w.number(upTo)
+	}
+	if w.sent[at] = pourUpTo(p, id, w.sent[at], most); upTo != "all" && w.sent[at] != most {
+		w.Errorf("stands still after %d bytes", w.sent[at])
+	}
+}
+
+// pick does what a verb stands for.
+func (w *wire) pick(verb string, verbs map[string]func()) {
+	do, ok := verbs[verb]
+	if !ok {
+		w.Fatalf("%s is none of %v", verb, slices.Sorted(maps.Keys(verbs)))
+	}
+	do()
+}
+
+func (w *wire) last(args []string) testkit.EndStream {
+	return testkit.EndStream(slices.Contains(args, "end"))
+}
+
+var wireBytes = regexp.MustCompile(`^(hi|twenty|zeros|count|"(?:[^"\\]|\\.)*")(?:\*([^\[]+))?(?:\[([^:]*):([^\]]*)\])?$`)
+
+// bytes reads a text in quotes, hi (a message of one byte), twenty (one of 20 with its prefix), zeros or
+// count (the bytes 0, 1, 2…), so many times, and what of that: count*100[50:].
+func (w *wire) bytes(word string) (b []byte) {
+	m := wireBytes.FindStringSubmatch(word)
+	if m == nil {
+		w.Fatalf("%s are no bytes", word)
+	}
+	times := 1
+	if m[2] != "" {
+		times = int(w.number(m[2]))
+	}
+	for i := range times {
+		switch m[1] {
+		case "hi":
+			b = append(b, hi()...)
+		case "twenty":
+			b = append(append(b, 0, 0, 0, 0, 15), "mmmmmmmmmmmmmmm"...)
+		case "zeros":
+			b = append(b, 0)
+		case "count":
+			b = append(b, byte(i))
+		default:
+			b = append(b, w.unquote(m[1])...)
+		}
+	}
+	if m[4] != "" {
+		b = b[:min(w.number(m[4]), int64(len(b)))]
+	}
+	if m[3] != "" {
+		b = b[w.number(m[3]):]
+	}
+	return b
+}
+
+// named finds what has this name among the first so many numbers of a type.
+func named[T interface {
+	~uint8 | ~uint16 | ~uint32
+	String() string
+}](w *wire, name string, most T) T {
+	for id := T(0); id < most; id++ {
+		if id.String() == name {
+			return id
+		}
+	}
+	w.Fatalf("%T: there is no %s", most, name)
+	return 0
+}
+
+func (w *wire) code(name string) http2.ErrCode {
+	if name[0] >= '0' && name[0] <= '9' {
+		return http2.ErrCode(w.number(name))
+	}
+	return named(w, name, http2.ErrCodeHTTP11Required+1)
+}
+
+func (w *wire) settings(args []string) (all []http2.Setting) {
+	for _, a := range args {
+		name, value, _ := strings.Cut(a, "=")
+		all = append(all, http2.Setting{ID: named(w, name, http2.SettingMaxHeaderListSize+1), Val: uint32(w.number(value))})
+	}
+	return all
+}

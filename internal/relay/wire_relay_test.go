@@ -1,0 +1,342 @@
+package relay
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/cabrank/cabrank/internal/grpcwire"
+	"github.com/cabrank/cabrank/internal/rank"
+	"github.com/cabrank/cabrank/internal/testkit"
+)
+
+// line does what a line says.
+func (w *wire) line(words []string) {
+	verb, args := words[0], words[1:]
+	switch {
+	case verb == "rig": // Field=value of Options, before all else
+		w.change = append(w.change, func(o *Options) { w.set(reflect.ValueOf(o).Elem(), args) })
+	case verb == "rule": // the same of a MethodRule, of hello unless it has a Pattern
+		rule := MethodRule{Pattern: hello}
+		w.set(reflect.ValueOf(&rule).Elem(), args)
+		w.change = append(w.change, func(o *Options) {
+			o.Methods, o.RetryBudget = append(o.Methods, rule), RetryBudget{PerSecond: 1000}
+		})
+	case len(args) > 3 && args[1] == ">": // c 1 > w1 3 call
+		to, rest := args[:1], args[3:] // the same stream there
+		if rest[0][0] >= '0' && rest[0][0] <= '9' {
+			to, rest = rest[:1], rest[1:]
+		}
+		w.frames(verb, true, slices.Concat(args[:1], rest))
+		w.frames(args[2], false, slices.Concat(to, rest))
+	case len(args) > 1 && (args[0] == ">" || args[0] == "<"):
+		w.frames(verb, args[0] == ">", args[1:])
+	case len(args) > 0 && (w.peers[verb] != nil || w.conns[verb] != nil || verb == "c"):
+		w.does(verb, args[0], args[1:])
+	default:
+		verbs := w.places(args)
+		maps.Copy(verbs, w.acts(args))
+		if verbs[verb] == nil {
+			synctest.Wait()
+			maps.Copy(verbs, w.checks(args))
+		}
+		w.pick(verb, verbs)
+	}
+}
+
+func (w *wire) rig() *rig {
+	if w.g == nil {
+		w.g = newPipeRig(w, w.change...)
+	}
+	return w.g
+}
+
+// peer returns a peer by its name. The caller c comes when it is first named.
+func (w *wire) peer(name string) *testkit.Peer {
+	if w.peers[name] == nil {
+		if name != "c" {
+			w.Fatalf("there is no %s", name)
+		}
+		w.peers[name] = w.rig().pipeCaller()
+	}
+	return w.peers[name]
+}
+
+// places brings in callers and workers. Nobody reads what is sent to a stuck worker, not
+// even its transport; a silent one says nothing.
+func (w *wire) places(args []string) map[string]func() {
+	g := w.rig()
+	return map[string]func(){
+		"caller": func() { // NAME [SETTING=value…], NAME silent, or NAME from=ADDRESS
+			if len(args) > 1 && strings.HasPrefix(args[1], "from=") {
+				p, _ := g.pipeFrom(args[1][len("from="):])
+				w.peers[args[0]] = p
+				return
+			}
+			w.peers[args[0]] = testkit.NewCaller(w, g.dialPipe())
+			if len(args) < 2 || args[1] != "silent" {
+				w.greet(args[0], args[1:])
+			}
+		},
+		"worker": func() { // NAME SLOTS [elsewhere | silent | stuck] [SETTING=value…]
+			how := append(args, "")[2]
+			e := g.AddEndpoint(args[0], int(w.number(args[1])), how != "elsewhere")
+			w.endpoints[args[0]], w.conns[args[0]] = e, g.pipe(e)
+			switch how {
+			case "stuck":
+			case "silent":
+				w.reads(args[0])
+			default:
+				w.greet(args[0], slices.DeleteFunc(args[2:], func(a string) bool { return a == "elsewhere" }))
+			}
+		},
+		"attach": func() { // NAME ENDPOINT [SETTING=value…]: one more connection, which is preferred
+			w.conns[args[0]] = g.attach(w.endpoint(args[1]))
+			w.greet(args[0], args[2:])
+		},
+		"up": func() { // ENDPOINT NAME: its next worker
+			w.conns[args[1]] = g.pipe(w.endpoint(args[0]))
+			w.greet(args[1], args[2:])
+		},
+		"greets": func() { w.greet(args[0], args[1:]) }, // NAME [SETTING=value…], that did not yet
+	}
+}
+
+// reads begins to read what comes to a worker.
+func (w *wire) reads(name string) {
+	if w.peers[name] == nil {
+		w.peers[name] = testkit.NewWorker(w, w.conns[name])
+	}
+}
+
+func (w *wire) greet(name string, settings []string) {
+	w.reads(name)
+	w.peers[name].Greet(w.settings(settings)...)
+	w.peers[name].Skip(testkit.WindowUpdate)
+}
+
+func (w *wire) endpoint(name string) *Endpoint {
+	if w.endpoints[name] == nil {
+		w.Fatalf("there is no endpoint %s", name)
+	}
+	return w.endpoints[name]
+}
+
+// acts are what the relay does, and time.
+func (w *wire) acts(args []string) map[string]func() {
+	g := w.rig()
+	return map[string]func(){
+		"after":  func() { pass(w.duration(args[0])) },
+		"settle": synctest.Wait, // until nobody has anything to do
+		"clock":  func() { w.began = time.Now() },
+		"down":   func() { g.Down(w.endpoint(args[0])) },
+		"cut":    func() { g.Cut(w.endpoint(args[0])) },
+		"remove": func() { g.RemoveEndpoint(w.endpoint(args[0])) },
+		"outage": func() { g.Outage(args[0] == "on") },
+		"close":  func() { g.Close() },
+		"forget": func() { w.change = nil },        // what rig and rule have said
+		"reload": func() { g.reload(w.change...) }, // to all that rig and rule have said by now
+		"drain": func() { // for so long at most; the script goes on
+			w.hurry = make(chan struct{})
+			w.drained = g.drain(w.duration(args[0]), w.hurry)
+			synctest.Wait()
+		},
+		"failsintwo": func() { g.failInTwo.Store(true) }, // some worker has failed so
+		"hurry":      func() { close(w.hurry) },
+		"drained":    func() { w.drained() },
+	}
+}
+
+// checks compare. Of counters those that are named; of retries, denied, hedges and codes
+// all others have to be 0.
+func (w *wire) checks(args []string) map[string]func() {
+	g, stats := w.rig(), w.rig().Stats()
+	number := func() int64 { return w.number(args[0]) }
+	return map[string]func(){
+		"took":     func() { w.took(args[0]) }, // since clock, or the beginning
+		"waiting":  func() { g.wantWaiting(int(number())) },
+		"inflight": func() { g.wantInFlight(int(number())) },
+		"running":  func() { w.same("calls", int64(g.running()), number()) },
+		"asides":   func() { w.same("places aside", int64(g.asides.Load()), number()) },
+		"methods": func() {
+			var names []string
+			for _, m := range stats.Methods {
+				names = append(names, m.Method)
+			}
+			w.texts(slices.Sorted(slices.Values(names)), args)
+		},
+		"keys":      func() { w.texts(g.keyNames(), args) },
+		"used":      func() { w.same("bytes too many", max(0, g.budget.Used()-number()), 0) },
+		"held":      func() { g.wantHeld(int(number())) }, // bytes that wait for callers, beside HEADERS
+		"counted":   func() { w.counters(stats.Refusals, args, false) },
+		"partings":  func() { w.counters(stats.Partings["caller"], args, false) },
+		"decisions": func() { w.counters(g.rank.Decisions(), args, false) },
+		"retries":   func() { w.counters(stats.Retries, args, true) },
+		"denied":    func() { w.counters(stats.RetriesDenied, args, true) },
+		"hedges":    func() { w.counters(stats.Hedges, args, true) },
+		"codes":     func() { w.counters(w.method(stats, args[0]).Codes, args[1:], true) }, // METHOD CODE=count…
+		"seconds":   func() { w.seconds(w.method(stats, args[0]), args[1:]) },              // METHOD Wait, Work or Seconds=time…
+		"activity":  func() { w.fields(reflect.ValueOf(g.Activity(w.endpoint(args[0]))), args[1:]) },
+		"endpoint":  func() { w.state(args[0], args[1:]) }, // NAME Field=value of rank.EndpointState, or none
+	}
+}
+
+func (w *wire) state(name string, want []string) {
+	all := w.g.Rank().Endpoints
+	at := slices.IndexFunc(all, func(s rank.EndpointState) bool { return s.Name == name })
+	if (at < 0) != (want[0] == "none") {
+		w.Fatalf("endpoints: %+v", all)
+	}
+	if at >= 0 {
+		w.fields(reflect.ValueOf(all[at]), want)
+	}
+}
+
+func (w *wire) texts(got, want []string) {
+	for i := range want {
+		want[i] = w.unquote(want[i])
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("got %q", got)
+	}
+}
+
+func (w *wire) seconds(of MethodStats, want []string) {
+	for _, a := range want {
+		name, want, _ := strings.Cut(a, "=")
+		got := reflect.ValueOf(of).FieldByName(name).FieldByName("Sum").Float()
+		if d := w.duration(want).Seconds(); math.Abs(got-d) > d/100 {
+			w.Errorf("%s: %v s", name, got)
+		}
+	}
+}
+
+// took compares a time: 5s is exactly that, and a tick of the wheel, ..5s at most that,
+// 4s..5s between.
+func (w *wire) took(want string) {
+	took := time.Since(w.began)
+	first, last, span := strings.Cut(want, "..")
+	least, most := time.Duration(0), time.Duration(0)
+	if first != "" {
+		least = w.duration(first)
+		most = least + 2*time.Millisecond
+	}
+	if span {
+		most = w.duration(last)
+	}
+	if took < least || took > most {
+		w.Errorf("took %v", took)
+	}
+}
+
+func (w *wire) same(what string, got, want int64) {
+	if got != want {
+		w.Errorf("%s: got %d", what, got)
+	}
+}
+
+func (w *wire) method(s Stats, name string) MethodStats {
+	at := slices.IndexFunc(s.Methods, func(m MethodStats) bool { return m.Method == name })
+	if at < 0 {
+		w.Fatalf("no counters of %s", name)
+	}
+	return s.Methods[at]
+}
+
+func has(of map[string]uint64, name string) bool { _, ok := of[name]; return ok }
+
+// counters compares those that are named; all says that all others are 0.
+func (w *wire) counters(got map[string]uint64, want []string, all bool) {
+	named := map[string]bool{}
+	for _, a := range want {
+		name, n, _ := strings.Cut(a, "=")
+		if named[name] = true; n == "0" && !has(got, name) {
+			w.Fatalf("%s is no counter", name)
+		}
+		w.same(name, int64(got[name]), w.number(n))
+	}
+	for name, n := range got {
+		if all && !named[name] {
+			w.same(name, int64(n), 0)
+		}
+	}
+}
+
+// fields compares fields of a struct as fmt prints them, of times how long ago they were.
+func (w *wire) fields(of reflect.Value, want []string) {
+	for _, a := range want {
+		m := regexp.MustCompile(`^(\w+)(<=|>|=)(.*)$`).FindStringSubmatch(a)
+		if m == nil || !of.FieldByName(m[1]).IsValid() {
+			w.Fatalf("%v has no %s", of.Type(), a)
+		}
+		value := of.FieldByName(m[1]).Interface()
+		got := fmt.Sprint(value)
+		if at, ok := value.(time.Time); ok {
+			if got = time.Since(at).Round(10 * time.Millisecond).String(); at.IsZero() {
+				got = "none"
+			}
+		}
+		if m[2] != "=" { // of a float64
+			above := value.(float64) > float64(w.number(m[3]))
+			got = map[bool]string{true: ">", false: "<="}[above]
+			m[3] = m[2]
+		}
+		if got != m[3] {
+			w.Errorf("%s: got %v", m[1], value)
+		}
+	}
+}
+
+// set sets fields of a struct, of structs in it by A.B; a name alone is true.
+func (w *wire) set(of reflect.Value, words []string) {
+	for _, word := range words {
+		name, value, _ := strings.Cut(word, "=")
+		field := of
+		for part := range strings.SplitSeq(name, ".") {
+			field = field.FieldByName(part)
+			if !field.IsValid() {
+				w.Fatalf("%v has no %s", of.Type(), name)
+			}
+		}
+		w.setField(field, w.unquote(value))
+	}
+}
+
+func (w *wire) setField(field reflect.Value, value string) {
+	switch field.Interface().(type) {
+	case bool:
+		field.SetBool(value != "false")
+	case string:
+		field.SetString(value)
+	case time.Duration:
+		field.SetInt(int64(w.duration(value)))
+	case float64:
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			w.Fatalf("%v", err)
+		}
+		field.SetFloat(f)
+	case rank.OnCancel:
+		field.Set(reflect.ValueOf(map[string]rank.OnCancel{"free": rank.Free, "hold": rank.Hold, "finish": rank.Finish}[value]))
+	case KeySource:
+		field.Set(reflect.ValueOf(map[string]KeySource{"nothing": ByNothing, "peer": ByPeer, "authority": ByAuthority, "metadata": ByMetadata}[value]))
+	case []grpcwire.Code:
+		for code := range strings.SplitSeq(value, ",") {
+			field.Set(reflect.Append(field, reflect.ValueOf(grpcwire.Code(w.number(code)))))
+		}
+	case func() float64:
+		f, _ := strconv.ParseFloat(value, 64)
+		field.Set(reflect.ValueOf(func() float64 { return f }))
+	case uint32:
+		field.SetUint(uint64(w.number(value)))
+	default:
+		field.SetInt(w.number(value))
+	}
+}
