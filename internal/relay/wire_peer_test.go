@@ -63,8 +63,8 @@ type wireHeaders struct {
 //	headers [end] [name=value…]   anything; a value ~*20k is that long
 //
 // Whoever reads a request compares the fields that are named; with "exact" the whole list,
-// and what the relay adds; with "whole" that is named, too. All others are compared as a whole, unless there is a "...". A
-// value * is any.
+// and what the relay adds; with "whole" that is named, too. All others are compared as a
+// whole, unless there is a "...". A value * is any.
 func (w *wire) headers(verb string, args []string) (h wireHeaders, ok bool) {
 	var plainWords, fields []string
 	behind := false

@@ -30,14 +30,13 @@ import (
 //	after 5s                  time passes
 //	counted worker_lost=0     a counter of the relay
 //
-// Line by line: "#" begins a comment. [a,b] in front of a line has it run in the variants
-// a and b of the case alone, [!a] in all but a; [where:a] is a variant of another kind,
-// and the case runs for each combination; "vary A x y" has $A stand for x in one variant and
-// for y in another. "let A=words" has $A stand for words from there on. What is between "each S in 1 3 5", or "1..9 by 2", and "done" is repeated; so is what
-// follows the rows "| 1 10s" of "each S TIME". Numbers may be sums of products: $S+2*1k.
-//
-// Verbs of frames are in wire_peer_test.go, all others in wire_relay_test.go. A word that
-// is none fails the case, with its line.
+// Line by line: "#" begins a comment. [a,b] in front of a line has it run in the variants a
+// and b of the case alone, [!a] in all but a; [kind:a] is one of other variants, and the case
+// runs for each combination. "vary A x y" has $A stand for x in one variant and for y in
+// another, "let A=words" for words from there on. What is between "each S in 1 3 5", or
+// "1..9 by 2", and "done" is repeated, or for the rows "| 1 10s" below "each S TIME". Numbers
+// may be sums and products. Verbs of frames are in wire_peer_test.go, all others in
+// wire_relay_test.go; a word that is none fails the case.
 func TestWire(t *testing.T) {
 	files, _ := filepath.Glob("testdata/wire/*.txtar")
 	for _, file := range files {
@@ -60,7 +59,6 @@ type wireCase struct {
 type wireLine struct{ at, text string }
 
 var (
-	wireName      = regexp.MustCompile(`^-- (.+) --$`)
 	wireCondition = regexp.MustCompile(`^\[(?:(\w+):)?(!?)([^\]]+)\] *`)
 	wireVariable  = regexp.MustCompile(`\$(\w+)`)
 	wireWord      = regexp.MustCompile(`(?:[^\s";]|"(?:[^"\\]|\\.)*")+|;`)
@@ -76,15 +74,12 @@ func wireCases(t *testing.T, file string) (cases []wireCase) {
 		t.Fatal(err)
 	}
 	parts := map[string][]wireLine{}
-	name := "use nothing" // above the first case
+	name := "-" // above the first case
 	for i, line := range strings.Split(string(text), "\n") {
-		if at := strings.Index(" "+line, " #"); at >= 0 {
-			line = line[:at]
-		}
+		line, _, _ = strings.Cut(" "+line, " #")
 		line = strings.TrimSpace(line)
-		if m := wireName.FindStringSubmatch(line); m != nil {
-			name = m[1]
-			if parts[name] != nil {
+		if next, ok := strings.CutPrefix(line, "-- "); ok {
+			if name = strings.TrimSuffix(next, " --"); parts[name] != nil {
 				t.Fatalf("%s: two cases %s", file, name)
 			}
 			if !strings.HasPrefix(name, "use ") {
@@ -102,22 +97,31 @@ func wireCases(t *testing.T, file string) (cases []wireCase) {
 	return cases
 }
 
-// variants are the combinations of labels that the conditions of a case name, by kind.
+// conditions takes them from the front of a line: kind, "!" or nothing, labels.
+func (l *wireLine) conditions() (all [][]string) {
+	for m := wireCondition.FindStringSubmatch(l.text); m != nil; m = wireCondition.FindStringSubmatch(l.text) {
+		l.text = l.text[len(m[0]):]
+		all = append(all, m[1:])
+	}
+	return all
+}
+
+// variants are the combinations of labels that the conditions of a case name, by kind; of
+// what varies the labels are the values.
 func (c wireCase) variants() []map[string]string {
-	labels, varied := map[string][]string{}, map[string]bool{}
+	labels, named := map[string][]string{}, map[string][]string{}
 	for _, l := range c.lines {
+		for _, m := range l.conditions() {
+			named[m[0]] = append(named[m[0]], strings.Split(m[2], ",")...)
+		}
 		if words := wireWord.FindAllString(l.text, -1); words[0] == "vary" {
-			labels[words[1]], varied[words[1]] = words[2:], true
+			labels[words[1]] = words[2:]
 		}
 	}
-	for _, l := range c.lines {
-		for m := wireCondition.FindStringSubmatch(l.text); m != nil; m = wireCondition.FindStringSubmatch(l.text) {
-			for label := range strings.SplitSeq(m[3], ",") {
-				if !varied[m[1]] && !slices.Contains(labels[m[1]], label) {
-					labels[m[1]] = append(labels[m[1]], label)
-				}
-			}
-			l.text = l.text[len(m[0]):]
+	for kind, all := range named {
+		if labels[kind] == nil {
+			slices.Sort(all)
+			labels[kind] = slices.Compact(all)
 		}
 	}
 	all := []map[string]string{{}}
@@ -154,36 +158,34 @@ type wire struct {
 }
 
 func newWire(t *testing.T) *wire {
+	t.Helper()
 	return &wire{
 		TB: t, vars: map[string]string{}, peers: map[string]*testkit.Peer{}, conns: map[string]net.Conn{},
 		endpoints: map[string]*Endpoint{}, sent: map[string]int64{}, pings: map[string][][8]byte{}, began: time.Now(),
 	}
 }
 
-// Errorf fails the case and goes on.
+// Errorf names the line.
 func (w *wire) Errorf(format string, args ...any) {
 	w.TB.Errorf("%s\n\t%s", w.at, fmt.Sprintf(format, args...))
 }
 
-// Fatalf fails the case and ends it.
+// Fatalf names the line.
 func (w *wire) Fatalf(format string, args ...any) {
 	w.TB.Fatalf("%s\n\t%s", w.at, fmt.Sprintf(format, args...))
 }
 
 // play runs the lines of one variant.
 func (w *wire) play(c wireCase, variant map[string]string) {
-	var lines []wireLine
-next:
-	for _, l := range c.lines {
-		for m := wireCondition.FindStringSubmatch(l.text); m != nil; m = wireCondition.FindStringSubmatch(l.text) {
-			if slices.Contains(strings.Split(m[3], ","), variant[m[1]]) == (m[2] == "!") {
-				continue next
-			}
-			l.text = l.text[len(m[0]):]
-		}
-		lines = append(lines, l)
-	}
 	w.variant = variant
+	var lines []wireLine
+	for _, l := range c.lines {
+		if !slices.ContainsFunc(l.conditions(), func(m []string) bool {
+			return slices.Contains(strings.Split(m[2], ","), variant[m[0]]) == (m[1] == "!")
+		}) {
+			lines = append(lines, l)
+		}
+	}
 	w.run(lines)
 	w.at = c.name + ", at its end"
 }
@@ -201,21 +203,12 @@ func (w *wire) run(lines []wireLine) {
 		case "vary":
 			w.vars[words[1]] = w.unquote(w.variant[words[1]])
 		case "each":
-			body := lines[i+1:]
-			depth := 1
-			last := slices.IndexFunc(body, func(l wireLine) bool {
-				if l.text == "done" {
-					depth--
-				} else if strings.HasPrefix(l.text, "each ") {
-					depth++
-				}
-				return depth == 0
-			})
+			last := slices.IndexFunc(lines[i:], func(l wireLine) bool { return l.text == "done" })
 			if last < 0 {
 				w.Fatalf("each without done")
 			}
-			w.each(words[1:], body[:last])
-			i += last + 1
+			w.each(words[1:], lines[i+1:i+last])
+			i += last
 		default:
 			w.line(words)
 		}
@@ -223,33 +216,26 @@ func (w *wire) run(lines []wireLine) {
 }
 
 // each runs lines once for each row of values.
-func (w *wire) each(words []string, body []wireLine) {
+func (w *wire) each(names []string, body []wireLine) {
 	var rows [][]string
-	names := words
-	if len(words) > 2 && words[1] == "in" {
-		names = words[:1]
-		for _, word := range words[2:] {
-			rows = append(rows, []string{word})
-		}
-		if first, last, ok := strings.Cut(words[2], ".."); ok {
-			rows = nil
-			step := int64(1)
-			if len(words) == 5 {
-				step = w.number(words[4])
-			}
+	if len(names) > 2 && names[1] == "in" {
+		values := names[2:]
+		if first, last, ok := strings.Cut(values[0], ".."); ok {
+			step := w.number(append(values, "", "1")[2])
+			values = nil
 			for n := w.number(first); n <= w.number(last); n += step {
-				rows = append(rows, []string{strconv.FormatInt(n, 10)})
+				values = append(values, strconv.FormatInt(n, 10))
 			}
 		}
+		for _, value := range values {
+			rows = append(rows, []string{value})
+		}
+		names = names[:1]
 	}
-	for len(body) > 0 && strings.HasPrefix(body[0].text, "| ") {
+	for ; len(body) > 0 && strings.HasPrefix(body[0].text, "| "); body = body[1:] {
 		rows = append(rows, w.words(body[0].text)[1:])
-		body = body[1:]
 	}
 	for _, row := range rows {
-		if len(row) != len(names) {
-			w.Fatalf("%d values for %v: %v", len(row), names, row)
-		}
 		for i, name := range names {
 			w.vars[name] = w.unquote(row[i])
 		}
@@ -280,50 +266,38 @@ func (w *wire) unquote(word string) string {
 	})
 }
 
-// number reads sums of products, of numbers with k and M behind them.
-func (w *wire) number(text string) (sum int64) {
-	for _, term := range regexp.MustCompile(`[+-]?[^+-]+`).FindAllString(text, -1) {
-		product := int64(1)
-		if term[0] == '-' {
-			product = -1
+// number reads numbers, times in nanoseconds and names of constants, with + - * / between.
+func (w *wire) number(text string) int64 {
+	for _, operators := range []string{"+-", "*/"} { // what binds least is done last
+		if at := strings.LastIndexAny(text, operators); at > 0 {
+			x, y := w.number(text[:at]), w.number(text[at+1:])
+			return map[byte]func() int64{
+				'+': func() int64 { return x + y }, '-': func() int64 { return x - y },
+				'*': func() int64 { return x * y }, '/': func() int64 { return x / y },
+			}[text[at]]()
 		}
-		for factor := range strings.SplitSeq(strings.TrimLeft(term, "+-"), "*") {
-			if n, ok := map[string]int64{"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints}[factor]; ok {
-				product *= n
-				continue
-			}
-			n, err := strconv.ParseInt(strings.TrimRight(factor, "kM"), 10, 64)
-			if err != nil {
-				w.Fatalf("%s is no number", text)
-			}
-			product *= n << (10 * (strings.Count(factor, "k") + 2*strings.Count(factor, "M")))
-		}
-		sum += product
 	}
-	return sum
+	if n, ok := wireConstants()[text]; ok {
+		return n
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return int64(d)
+	}
+	n, err := strconv.ParseInt(strings.TrimRight(text, "kM"), 10, 64)
+	if err != nil {
+		w.Fatalf("%s is no number", text)
+	}
+	return n << (10 * (strings.Count(text, "k") + 2*strings.Count(text, "M")))
 }
 
-// duration reads a time, or the name of a constant, less a part of it or times a number.
-func (w *wire) duration(text string) time.Duration {
-	if first, second, ok := strings.Cut(text, "+"); ok {
-		return w.duration(first) + w.duration(second)
+func (w *wire) duration(text string) time.Duration { return time.Duration(w.number(text)) }
+
+func wireConstants() map[string]int64 {
+	return map[string]int64{
+		"max": lastID, "connWindow": connWindow, "enoughAnswers": enoughAnswers, "maxResets": maxResets, "maxComplaints": maxComplaints,
+		"gatherFor": int64(gatherFor), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
+		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(unheardFor), "dialTimeout": int64(dialTimeout),
+		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
+		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle),
 	}
-	if first, second, ok := strings.Cut(text, "-"); ok {
-		return w.duration(first) - w.duration(second)
-	}
-	if at := strings.LastIndex(text, "/"); at > 0 {
-		return w.duration(text[:at]) / time.Duration(w.number(text[at+1:]))
-	}
-	if d, ok := map[string]time.Duration{
-		"gatherFor": gatherFor, "gatherLonger": gatherLonger, "holdFor": holdFor, "firstBackOff": firstBackOff,
-		"messageTime": messageTime, "trailersTime": trailersTime, "unheardFor": unheardFor, "dialTimeout": dialTimeout,
-		"absentAfter": absentAfter, "keepAliveAnswer": keepAliveAnswer, "finalGoAway": finalGoAway, "stallEvery": stallEvery, "minKeyIdle": minKeyIdle,
-	}[text]; ok {
-		return d
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		w.Fatalf("%s is no time", text)
-	}
-	return d
 }
