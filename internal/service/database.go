@@ -17,7 +17,7 @@ const databaseFile = "config/database.yml"
 
 // fixedPool is a line of it that says so by a number. What a program works out is as
 // RAILS_MAX_THREADS tells it, as a rule.
-var fixedPool = regexp.MustCompile(`^\s*pool:\s*(\d+)\s*(#.*)?$`)
+const fixedPool = `^\s*pool:\s*(\d+)\s*(#.*)?$`
 
 // Warnings returns lines about what Run takes and is most likely not meant: a pool of
 // connections that has fewer than a worker has threads.
@@ -26,9 +26,10 @@ func Warnings(cfg *config.Config) (lines []string) {
 	if err != nil || !cfg.RunsWorkers() {
 		return nil
 	}
+	pools := regexp.MustCompile(fixedPool)
 	threads := worker.ThreadsFor(cfg.Workers.Slots.N)
 	for n, line := range strings.Split(string(text), "\n") {
-		found := fixedPool.FindStringSubmatch(line)
+		found := pools.FindStringSubmatch(line)
 		if found == nil {
 			continue
 		}
