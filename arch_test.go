@@ -161,7 +161,7 @@ var layers = map[string]layer{
 	"internal/health":       {notStd: []string{"net", "os", "syscall"}, pure: true, documented: true},
 	"internal/health/check": {inside: []string{"internal/health", "internal/schema"}, outside: []string{"google.golang.org/grpc"}, notStd: []string{"os"}, documented: true},
 	"internal/config": {
-		inside:  []string{"internal/cgroup", "internal/spelling"},
+		inside:  []string{"internal/cgroup", "internal/spelling", "internal/strictyaml"},
 		outside: anything, notStd: []string{"net/http", "os/exec"},
 	},
 	// What keys mean is for others.
@@ -362,6 +362,7 @@ var mutable = map[string]string{
 	"internal/config.braced":         "a compiled expression",
 	"internal/config.portLink":       "a compiled expression",
 	"internal/config.serviceLink":    "a compiled expression",
+	"internal/config.table":          "the keys, which the tags of a struct say",
 	"internal/config.yamlLine":       "a compiled expression",
 	"lab/internal/proxies.files":     "embedded files; nothing writes to them",
 	"lab/internal/method.marks":      "a compiled expression",

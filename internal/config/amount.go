@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -33,10 +34,12 @@ const firstAutoSlots = 5
 
 // amount is the kind of *Amount fields: a number, or two with a dash between them.
 type amount struct {
-	number wholeNumber
+	number reflect.StructTag
 	auto   string // the bounds that auto stands for; "": it needs some
 	first  int    // where one begins that adapts; 0: at the number of before
 }
+
+func (k amount) plain() plain { return plain{k.number} }
 
 func (k amount) set(field any, text string) error {
 	a := field.(*Amount)
@@ -49,14 +52,14 @@ func (k amount) set(field any, text string) error {
 	case isAuto && !two:
 		return errors.New("auto needs bounds, as in 2-16: the most are what the machine has memory for")
 	case !two || low == "":
-		if err := k.number.set(&a.N, text); err != nil {
+		if err := k.plain().set(&a.N, text); err != nil {
 			return err
 		}
 		a.Min, a.Max = 0, 0
 		return nil
 	}
 	least, most := 0, 0
-	if err := cmp.Or(k.number.set(&least, strings.TrimSpace(low)), k.number.set(&most, strings.TrimSpace(high))); err != nil {
+	if err := cmp.Or(k.plain().set(&least, strings.TrimSpace(low)), k.plain().set(&most, strings.TrimSpace(high))); err != nil {
 		return err
 	}
 	if least > most {
@@ -80,11 +83,11 @@ func (k amount) show(field any) string {
 	if a := field.(*Amount); a.Adapts() {
 		return fmt.Sprintf("%d-%d", a.Min, a.Max)
 	}
-	return k.number.show(&field.(*Amount).N)
+	return k.plain().show(&field.(*Amount).N)
 }
 
 func (k amount) allowed() string {
-	text := k.number.allowed() + ", or two of them as in 2-16"
+	text := k.plain().allowed() + ", or two of them as in 2-16"
 	if k.auto != "" {
 		text += ", or auto: " + k.auto
 	}

@@ -27,7 +27,7 @@ func (k balance) set(field any, text string) error {
 	err := errors.New("ring_hash needs what it hashes, as in ring_hash:x-user")
 	switch {
 	case !isRing:
-		err = oneOf{words: append(k.words(), ringHash)}.set(&b.Policy, text)
+		err = oneOf(append(k.words(), ringHash)).set(&b.Policy, text)
 	case strings.HasPrefix(name, ":"):
 		if b.Key = name[1:]; b.Key == authorityField {
 			err = nil

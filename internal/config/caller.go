@@ -150,7 +150,7 @@ func (k callerKey) set(field any, text string) error {
 		if err := checkCallerName(name); err != nil {
 			return err
 		}
-	} else if err := (oneOf{words: k.words()}).set(&key.By, text); err != nil {
+	} else if err := oneOf(k.words()).set(&key.By, text); err != nil {
 		return meantMetadata(text, err)
 	}
 	*field.(*CallerKey) = key

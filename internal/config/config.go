@@ -5,55 +5,64 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// Config is the effective configuration of one cabrank process.
+// Config is the effective configuration of one cabrank process, and the table of its keys:
+// the tags say all of each (see field).
 //
 // It is made by Load, is complete and consistent, and is not changed
-// afterwards; reading it from several goroutines is safe. The meaning, unit and
-// range of every field stand in keys.go beside the key of the same name.
+// afterwards; reading it from several goroutines is safe.
 type Config struct {
-	Log         Log
-	AccessLog   AccessLog
-	Listen      Listener      // where callers come in
-	CallTimeout time.Duration // 0: none; else it bounds every call
-	TLS         []KeyPair     // of the port, the first for who names none; empty: no TLS
-	TLSClear    string        // refuse or allow, see ServesClear
-	TLSClient   Trust         // of callers
-	Proxies     []string      // networks, see ProxyPrefixes
-	Workers     Workers
-	Upstreams   []string // "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once
-	UpstreamTLS Trust    // of those with tls:
-	DNS         DNS
-	HealthCheck HealthCheck
-	Hooks       Hooks
-	WarmUp      WarmUp
-	Recycle     Recycle
-	Probes      Listener // of /startup, /readiness and /liveness
-	Metrics     Metrics
-	Socket      Socket
-	Queue       Queue
-	Fair        Fair
-	Lanes       []LaneRule   // in the order in which they are written
-	Methods     []MethodRule // whole names first
+	Listen      Listener      `key:"listen" kind:"door" flag:"listen" arg:"HOST:PORT" default:":8080" change:"upgrade" help:"where callers come in (no host: every interface; port 0: the system chooses)"`
+	CallTimeout time.Duration `key:"call_timeout" also:"server.proxy_timeout" env:"SERVER_PROXY_TIMEOUT" default:"0s" range:"1ms..24h" zero:"none" change:"reload" help:"bound on every call, on top of the caller's own deadline"`
+	Proxies     []string      `key:"proxies" kind:"networks" default:"none" change:"reload" help:"addresses of proxies in front: from these the last entry of x-forwarded-for that is not among them is the caller's address"` // see ProxyPrefixes
+	Control     string        `key:"control" kind:"control" flag:"control" arg:"auto|off|PATH" default:"auto" change:"upgrade" help:"unix socket by which cabrank status, restart and the like reach this process; auto is one of its own in the runtime directory"`
 
-	Balance  Balance
-	OnCancel string // auto, hold, free or finish (R5); see CancelledSlots
-	Explain  bool   // response trailers that tell of the queue and the worker
+	// Of the port, the first for who names none; empty: no TLS.
+	TLS       []KeyPair   `key:"tls" kind:"pairs" default:"none" change:"reload" help:"certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again"`
+	TLSClear  string      `key:"tls_clear" oneof:"refuse|allow" default:"refuse" change:"reload" help:"whether a port that serves TLS serves callers without it, too"` // see ServesClear
+	TLSClient ClientTrust `key:"tls_client" kind:"clients" default:"none" change:"reload" help:"certificates by which callers over TLS show who they are"`
 
-	StreamSlots  int           // slots of all endpoints that long streams may hold (R8); 0: auto
-	StallTimeout time.Duration // of a caller that moves no byte while others wait (R9); 0: never
-	HangTimeout  time.Duration // of a worker that is silent with calls in flight (R6); 0: never
+	Workers Workers `key:"workers"`
 
-	MaxRunTime time.Duration // of CPU that a worker burns for one call; 0: no limit
+	// "host:port", "unix:/path", "dns:name:port" or "srv:name", "tls:" before the first or third; each once.
+	Upstreams   []string  `key:"upstreams" kind:"upstreams" flag:"upstream" arg:"A,B" default:"none" change:"reload" help:"endpoints that someone else runs, by address or looked up: in place of workers, or beside them if there is a command"`
+	UpstreamTLS PeerTrust `key:"upstream_tls" kind:"peers" default:"none" change:"reload" help:"how upstreams with the mark tls: are known, and what they are shown; files that change are read again"`
+	DNS         DNS       `key:"dns"`
 
-	Control string // auto, off, or the path of a unix socket
+	HealthCheck  HealthCheck
+	DrainTimeout time.Duration `key:"drain_timeout" flag:"drain-timeout" arg:"TIME" default:"20s" range:"0s..24h" change:"reload" help:"how long calls may finish when cabrank stops, or the worker that they run on"`
+	PreStopDelay time.Duration `key:"pre_stop_delay" flag:"pre-stop-delay" arg:"TIME" default:"0s" range:"0s..1h" change:"reload" help:"how long all stays open after readiness is off, before the drain"`
+	Hooks        Hooks         `key:"hooks" kind:"hooks" default:"none" change:"restart" secret:"yes" help:"commands that are run around the life of each worker; each may take workers.boot_timeout"`
+	WarmUp       WarmUp        `key:"warm_up" kind:"warmup" default:"none" change:"restart" secret:"yes" help:"call that each worker has to answer before it gets others; it may take workers.boot_timeout"`
+	Recycle      Recycle       `key:"recycle"`
+	HangTimeout  time.Duration `key:"hang_timeout" default:"30s" range:"1s..24h" zero:"never" change:"reload" help:"silence of a worker that has calls and uses no CPU, after which it is replaced"` // R6
+	MaxRunTime   time.Duration `key:"max_run_time" default:"0s" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a worker may burn CPU for one call before it is replaced"`
 
-	DrainTimeout time.Duration
-	PreStopDelay time.Duration
-	BufferTotal  Size // per process (R11)
-	Limits       Limits
-	Shards       int // that share the connections, each served by one CPU at a time
+	Balance      Balance       `key:"balance" kind:"balance" flag:"balance" arg:"POLICY" default:"late_binding" change:"upgrade" help:"how a call gets its endpoint; all but late_binding choose before there is a free slot"`
+	Queue        Queue         `key:"queue"`
+	StreamSlots  int           `key:"stream_slots" default:"auto" range:"1..100000000" word:"auto=0" change:"reload" help:"slots of all endpoints together that long streams may hold; auto is all but one, at least half"`                              // R8
+	OnCancel     string        `key:"on_cancel" oneof:"auto|hold|free|finish" default:"auto" change:"reload" help:"slot of a cancelled call: hold until the worker must be done, free at once, finish the call; auto holds, or frees where slots adapt"` // R5; see CancelledSlots
+	StallTimeout time.Duration `key:"stall_timeout" default:"60s" range:"1s..24h" zero:"for ever" change:"reload" help:"how long a caller may move no byte of a call that holds a slot while others wait"`                                               // R9
+	Fair         Fair          `key:"fair"`
+	Lanes        []LaneRule    `key:"lanes" kind:"lanes" default:"none" change:"upgrade" help:"classes of calls with a priority and slots of their own"` // in the order in which they are written
+	Methods      []MethodRule  `key:"methods" kind:"rules" default:"none" change:"reload" help:"how calls of a method are repeated and cancelled"`       // whole names first
+	Explain      bool          `key:"explain" default:"false" change:"reload" help:"whether answers carry cabrank-queue-ms and cabrank-worker in their trailers"`
+
+	Probes    Listener  `key:"probes" kind:"probes" flag:"probes" arg:"HOST:PORT|off" default:":5555" change:"upgrade" help:"where /startup, /readiness and /liveness answer"`
+	Metrics   Metrics   `key:"metrics"`
+	Log       Log       `key:"log"`
+	AccessLog AccessLog `key:"access_log"`
+
+	// Bytes held by the process (R11).
+	BufferTotal Size     `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
+	Limits      Limits   `key:"limits"`
+	Socket      Socket   `key:"socket"`
+	Auth        Auth     `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
+
+	Shards int // that share the connections, each served by one CPU at a time
 
 	// Command is what each worker runs, with its placeholders still in place (see
 	// Placeholders). It is empty where no workers are wanted: there are Upstreams,
@@ -71,16 +80,116 @@ type Config struct {
 	commandOrigin Origin
 }
 
-// AccessLog is what is written of finished calls.
-type AccessLog struct {
-	Path   string  // of the file, or stdout, or none
-	Sample float64 // share of the calls that end well and are not slow
+// Workers describes the child processes.
+type Workers struct {
+	Count       Amount            `key:"count" also:"workers" kind:"workers" env:"WORKERS_COUNT" flag:"workers" arg:"N|MIN-MAX" default:"usable CPUs" change:"reload" help:"worker processes to run: so many, or as many as the calls need, between two bounds"`
+	Command     []string          `key:"command" kind:"command" default:"none" change:"restart" secret:"yes" help:"what each worker runs, where no command follows -- on the command line"` // of the file; what holds is Config.Command
+	Env         map[string]string `key:"env" kind:"variables" default:"none" change:"restart" secret:"yes" help:"variables that each worker gets beside those of cabrank"`                  // placeholders are still in place
+	Slots       Amount            `key:"slots" also:"workers.pool_size,slots" kind:"slots" env:"WORKERS_POOL_SIZE" flag:"slots" arg:"N|MIN-MAX|auto" default:"5" change:"upgrade" help:"calls that one worker or upstream serves at a time: its threads, or as many as suit an asynchronous one, between two bounds"`
+	Transport   string            `key:"transport" oneof:"tcp|unix" flag:"transport" arg:"tcp|unix" default:"tcp" change:"upgrade" help:"how workers are reached: loopback ports or unix sockets"`
+	StartPort   int               `key:"start_port" env:"WORKERS_START_PORT" flag:"start-port" arg:"PORT" default:"9000" range:"1..65535" change:"upgrade" help:"port of the first worker; the others follow"`
+	MetricsPath string            `key:"metrics_path" kind:"page" env:"WORKERS_METRICS_PATH" default:"/metrics" change:"restart" help:"path of the workers' own metrics pages, handed to them"`
+	MinReady    int               `key:"min_ready" flag:"min-ready" arg:"N" default:"1" range:"1..1000" change:"reload" help:"ready workers from which on /readiness answers 200, and below which a roll never goes"`
+	MaxSurge    int               `key:"max_surge" default:"1" range:"0..1000" change:"reload" help:"processes that a roll may have above workers.count, those that drain included (0: one drains before its successor starts)"`
+	BootTimeout time.Duration     `key:"boot_timeout" flag:"boot-timeout" arg:"TIME" default:"60s" range:"100ms..1h" change:"reload" help:"how long a worker may take to become ready before it is replaced"`
+	StopTimeout time.Duration     `key:"stop_timeout" flag:"stop-timeout" arg:"TIME" default:"5s" range:"0s..1h" change:"reload" help:"how long a worker has between SIGTERM and SIGKILL"`
+}
+
+// HealthCheck is the rhythm in which endpoints are asked for their health.
+type HealthCheck struct{ Interval, Timeout time.Duration }
+
+// Hooks are commands around the life of each worker, with their placeholders
+// still in place (see Placeholders); an empty one is none. Each may take
+// Workers.BootTimeout.
+type Hooks struct {
+	BeforeStart []string `key:"before_start" kind:"command" default:"none" help:"is run before each start of a worker; if it fails the start has failed"`
+	AfterReady  []string `key:"after_ready" kind:"command" default:"none" help:"is run when a worker has become ready; its failure is only logged"`
+	BeforeStop  []string `key:"before_stop" kind:"command" default:"none" help:"is run before a worker gets SIGTERM, when its calls have ended; its failure is only logged"`
+}
+
+// WarmUp is the call that a worker must answer before it gets others. Each attempt
+// may take Workers.BootTimeout.
+type WarmUp struct {
+	Method  string `key:"method" kind:"method" default:"none" help:"unary method that each worker is called with once, before it gets any other call"` // "/package.Service/Method"
+	Message []byte `key:"message" kind:"base64" default:"none" help:"message of that call, serialized, in base64; none is a message without fields"`   // without the prefix of gRPC
+}
+
+func checkWarmUp(value any, node *yaml.Node, at *outline) {
+	if w := value.(*WarmUp); w.Method == "" && len(w.Message) > 0 {
+		at.fault(node, at.key, "has a message for no method", "a method beside it")
+	}
+}
+
+// Recycle says when a worker is replaced by a fresh one although it serves. Zero
+// values mean never.
+type Recycle struct {
+	Calls  int           `key:"calls" default:"0" range:"0..1000000000" change:"reload" help:"calls served after which a worker is replaced by a fresh one, up to a tenth earlier (0: never)"`
+	Age    time.Duration `key:"age" default:"0s" range:"1s..8760h" zero:"never" change:"reload" help:"age at which a worker is replaced by a fresh one, up to a tenth earlier"`
+	Memory MemoryLimit   `key:"memory" kind:"memory" default:"0" change:"reload" help:"resident memory of a worker's processes above which it is replaced by a fresh one; or share of the container's memory limit above which the largest worker is"`
+}
+
+// DNS says how the names among the upstreams are looked up.
+type DNS struct {
+	Servers []string `key:"servers" kind:"servers" default:"none" change:"upgrade" help:"name servers for upstreams that are names; none is those of the system"` // "address:port"
+}
+
+// Metrics is the metrics page.
+type Metrics struct {
+	Listener `key:"" also:"metrics.listen" kind:"metrics" flag:"metrics" arg:"HOST:PORT|off" default:":9394" change:"upgrade" help:"where the metrics page answers, at /metrics if no path is given"`
+
+	Gauges   Gauges        `key:"gauges" kind:"gauges" default:"none" change:"upgrade" help:"how a gauge that several workers have is merged, by name; others are summed. per_worker: all metrics are shown for each worker, and none is summed"`
+	Interval time.Duration // how often the workers' own pages are read
 }
 
 // Log says what is logged and how.
 type Log struct {
-	Level  string // debug, info, warn or error
-	Format string // auto (text on a terminal, else json), text or json
+	Level  string `key:"level" oneof:"debug|info|warn|error" env:"LOG_LEVEL" flag:"log-level" arg:"LEVEL" default:"info" change:"reload" help:"least severe lines that are logged"`
+	Format string `key:"format" oneof:"auto|text|json" env:"LOG_FORMAT" flag:"log-format" arg:"FORMAT" default:"auto" change:"upgrade" help:"form of the lines; auto is text on a terminal, else json"`
+}
+
+// AccessLog is what is written of finished calls.
+type AccessLog struct {
+	Path   string  `key:"path" also:"access_log" kind:"log" default:"none" change:"upgrade" help:"file for a line of JSON about each finished call, opened anew on SIGUSR1 or when it was renamed; or stdout"`
+	Sample float64 `key:"sample" default:"1" range:"0..1" change:"reload" help:"share of the calls that end well and within a second; all others are always written"`
+}
+
+// Queue bounds the calls that wait for a slot.
+type Queue struct {
+	Length  int           `key:"length" flag:"queue" arg:"N" default:"1000" range:"0..1000000" change:"reload" help:"calls that may wait for a slot (0: nobody waits)"`
+	Timeout time.Duration `key:"timeout" flag:"queue-timeout" arg:"TIME" default:"30s" range:"1ms..1h" change:"reload" help:"longest wait for a slot"` // R10
+
+	Shed        bool // refuse what cannot end before its deadline (R16); always, but for benchmarks
+	NewestFirst bool // the newest call first while calls come too fast; always, but for benchmarks
+}
+
+// Fair says who shares the slots, and how.
+type Fair struct {
+	Key     CallerKey          `key:"key" kind:"caller" default:"peer" change:"reload" help:"by what callers are told apart that share the slots: their address, the authority, the value of a metadata key, or not at all"`
+	Weights map[string]float64 `key:"weights" kind:"weights" default:"none" change:"reload" help:"shares of callers, by the value of fair.key; those not named have 1"`
+}
+
+// Limits bounds callers' connections, and what all calls of one Fair.Key may do together.
+type Limits struct {
+	Connections    int           `key:"connections" default:"20000" range:"1..1000000" change:"reload" help:"callers' connections at a time; fewer where the system allows fewer open files, or the container has less memory; an eighth is never one address's"`
+	IdleTimeout    time.Duration `key:"idle_timeout" default:"1h" range:"1s..720h" zero:"for ever" change:"reload" help:"how long a caller's connection may be without a call, a tenth more or less"`
+	ConnectionAge  time.Duration `key:"connection_age" default:"0s" range:"1s..720h" zero:"any age" change:"reload" help:"how old a caller's connection may be, a tenth more or less; its calls finish"`
+	CallsPerSecond float64       `key:"calls_per_second" default:"0" range:"0.01..1000000" zero:"no limit" change:"reload" help:"calls that one fair.key may start per second, and as many at once"`
+	Calls          int           `key:"calls" default:"0" range:"0..1000000" change:"reload" help:"calls of one fair.key that may run or wait at a time (0: no limit)"`
+}
+
+// Socket is callers over WebSocket: those of cabrank socket serve, and of cabrank run
+// on the port of its calls.
+type Socket struct {
+	Paths       []string `key:"path" kind:"paths" flag:"socket-path" arg:"PATH" default:"none" change:"upgrade" help:"paths for callers over WebSocket, on the port of the calls; none: there are no sockets"`
+	Origins     []string `key:"origin" kind:"origins" arg:"ORIGIN" default:"host" change:"reload" help:"origins of pages that may connect (host: that of the port itself); none is callers that are no page"` // empty: the host itself
+	Redis       Redis    `key:"redis" kind:"redis" env:"CABRANK_REDIS" arg:"ADDRESS" default:"none" change:"upgrade" secret:"yes" help:"Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket.md); none: all is in one process"`
+	ReadLimit   Size     `key:"read_limit" arg:"BYTES" default:"1MiB" range:"1..1GiB" unit:"B" change:"upgrade" help:"most bytes of a message that comes in"`
+	CallCap     int      `key:"call_cap" arg:"N" default:"0" range:"0..1000000000" change:"upgrade" help:"most calls that wait for one URI (0: any number)"`
+	MessageRate int      `key:"message_rate" arg:"N" default:"0" range:"0..1000000" change:"upgrade" help:"messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)"`
+	Push        string   `key:"push" kind:"push" arg:"HOST:PORT" default:"off" change:"upgrade" help:"where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token"`
+	PushToken   string   `key:"push_token" kind:"secret" arg:"FILE" default:"none" change:"upgrade" secret:"yes" help:"file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable"`
+	Methods     []string `key:"methods" kind:"methods" arg:"METHOD" default:"none" change:"upgrade" help:"gRPC methods of the workers that callers over WebSocket may call"`
+	Descriptors []string `key:"descriptors" kind:"files" arg:"FILE" default:"none" change:"upgrade" help:"files that describe these methods, of protoc --descriptor_set_out; none: workers do, by reflection"`
 }
 
 // SlogLevel returns Level as log/slog knows it.
@@ -89,74 +198,6 @@ func (l Log) SlogLevel() slog.Level {
 	// Load has let only the four words through, and all of them parse.
 	_ = level.UnmarshalText([]byte(l.Level))
 	return level
-}
-
-// Workers describes the child processes.
-type Workers struct {
-	Count       Amount            // one that adapts is as many as the calls need
-	Command     []string          // of the file; what holds is Config.Command
-	Env         map[string]string // placeholders are still in place; values may be secrets
-	Slots       Amount            // per endpoint, also of upstreams; those that adapt follow the measured latency
-	Transport   string            // tcp or unix
-	StartPort   int
-	MetricsPath string
-	MinReady    int
-	MaxSurge    int // processes of a roll above Count
-	BootTimeout time.Duration
-	StopTimeout time.Duration
-}
-
-// HealthCheck is the rhythm in which endpoints are asked for their health.
-type HealthCheck struct {
-	Interval time.Duration
-	Timeout  time.Duration
-}
-
-// Recycle says when a worker is replaced by a fresh one although it serves. Zero
-// values mean never.
-type Recycle struct {
-	Calls  int           // served
-	Age    time.Duration // of the process
-	Memory MemoryLimit
-}
-
-// DNS says how the names among the upstreams are looked up.
-type DNS struct {
-	Servers []string // "address:port"; empty: those of the system
-}
-
-// Metrics is the metrics page.
-type Metrics struct {
-	Listener
-
-	Interval  time.Duration     // how often the workers' own pages are read
-	Gauges    map[string]string // sum, max, min, avg, last or each, by name of the gauge, in which * stands for any letters
-	PerWorker bool              // nothing is summed
-}
-
-// Queue bounds the calls that wait for a slot.
-type Queue struct {
-	Length      int           // 0: nobody waits
-	Timeout     time.Duration // bounds every wait (R10)
-	Shed        bool          // refuse what cannot end before its deadline (R16); always, but for benchmarks
-	NewestFirst bool          // the newest call first while calls come too fast; always, but for benchmarks
-}
-
-// Fair says who shares the slots, and how.
-type Fair struct {
-	Key     CallerKey
-	Weights map[string]float64 // by the value of Key; 1 for all others
-}
-
-// Limits bounds callers' connections, and what each of them may do.
-type Limits struct {
-	Connections   int           // at a time
-	IdleTimeout   time.Duration // without a call; 0: never ends
-	ConnectionAge time.Duration // 0: no limit
-
-	// What all calls of one key (Fair.Key) may do together.
-	CallsPerSecond float64 // started; 0: no limit
-	Calls          int     // that run or wait at a time; 0: no limit
 }
 
 // KeyBurst returns the calls that one key may start at once: those of one second. It is

@@ -76,10 +76,13 @@ func (k Key) changes(before, now *Config) Changes {
 		}
 		return nil
 	case "lanes":
-		show := func(r LaneRule) string { return laneRules().line(r.withoutKeys()) }
+		show := func(r LaneRule) string {
+			r = r.withoutKeys()
+			return showEntry(reflect.ValueOf(&r).Elem())
+		}
 		return changedEntries(k.Name, byName(before.Lanes, laneName), byName(now.Lanes, laneName), show)
 	case "methods":
-		return changedEntries(k.Name, byName(before.Methods, methodPattern), byName(now.Methods, methodPattern), methodRules().line)
+		return changedEntries(k.Name, byName(before.Methods, methodPattern), byName(now.Methods, methodPattern), func(r MethodRule) string { return showEntry(reflect.ValueOf(&r).Elem()) })
 	}
 	return k.change(k.kind.show(k.field(before)), k.kind.show(k.field(now)))
 }

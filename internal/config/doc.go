@@ -13,11 +13,10 @@
 //  4. Every source is checked, also where a stronger one wins, and all faults
 //     are reported at once, one line each.
 //
-// One table, in keys.go, says for each key its type, range, default, variable,
-// flag and meaning. Keys whose value has entries of the operator's own naming
-// (lanes, methods) have a table of parts each, beside the type of the entry.
-// Loading, `cabrank check`, --help, error lines and
-// docs/configuration.md are all made from it.
+// One struct, Config, says by tags for each key its type, range, default, variable,
+// flag and meaning (see field), and so do the structs of what has parts (hooks, auth,
+// lanes, methods). Loading, `cabrank check`, --help, error lines, what a reload changes and
+// docs/configuration.md are all made from them. The keys of a section are relative to it.
 //
 // The package reads no process state of its own: what it needs comes in as
 // Sources. It never follows a change of the file after Load.

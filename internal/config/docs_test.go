@@ -63,7 +63,7 @@ func TestUpstreamsNeedNoCommand(t *testing.T) {
 
 const documentHead = `# Configuration
 
-<!-- Made from internal/config/keys.go by: go test ./internal/config -update -->
+<!-- Made from internal/config by: go test ./internal/config -update -->
 
 A value is looked for in the flags, then in the environment, then in the file;
 the first that is found wins, else the default holds. The file is the first of

@@ -2,121 +2,72 @@ package config
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// part is one key that an entry may have.
-type part[T any] struct {
-	name     string
-	standard string // what holds where it is not written, for people
-	help     string
-	kind     kind
-	field    func(*T) any // the pointer that kind sets
-}
-
-// entries is the kind of *[]T fields: a mapping from names that the operator
-// chooses to parts that the table knows.
-type entries[T any] struct {
+// entries is the kind of fields that are slices of structs: a mapping from names that the
+// operator chooses, which the first field of each keeps, to parts that tags name.
+type entries struct {
+	of    reflect.Type
 	max   int
-	legal string                  // of names
-	name  func(*T) *string        // where an entry keeps its name
-	clean func(name string) error // refuses names
-	table []part[T]
-	check func(entry *T, path string, at *outline) // of one entry whose parts are right
-	whole func(all []T, at *outline)               // of all of them, if none has a fault; may sort
+	legal string                                    // of names
+	clean func(name string) error                   // refuses names
+	check func(entry any, path string, at *outline) // of one entry whose parts are right
+	whole func(all any, at *outline)                // of all of them, if none has a fault; may sort
 }
 
-func (k entries[T]) set(field any, text string) error {
+func (k entries) set(field any, text string) error {
 	if text != none {
 		return fmt.Errorf("%s has no entries", quote(text))
 	}
-	*field.(*[]T) = nil
+	reflect.ValueOf(field).Elem().SetZero()
 	return nil
 }
 
-func (k entries[T]) setNode(field any, node *yaml.Node, at *outline) {
-	if isEmpty(node) {
-		*field.(*[]T) = nil
-		return
-	}
-	if node.Kind != yaml.MappingNode {
+func (k entries) setNode(field any, node *yaml.Node, at *outline) {
+	all := reflect.New(reflect.SliceOf(k.of))
+	switch n := len(node.Content) / 2; {
+	case isEmpty(node):
+	case node.Kind != yaml.MappingNode:
 		at.fault(node, at.key, "has no entries of the form name: {...}", k.allowed())
-		return
-	}
-	if n := len(node.Content) / 2; n > k.max {
+	case n > k.max:
 		at.fault(node, at.key, fmt.Sprintf("%d entries are too many", n), k.allowed())
-		return
-	}
-	var all []T
-	at.pairs(node, func(name string) string { return entryPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
-		if entry, right := k.entry(path, name, key, value, at); right {
-			all = append(all, *entry)
+	default:
+		at.pairs(node, func(name string) string { return entryPath(at.key, name) }, func(path, name string, key, value *yaml.Node) {
+			all.Elem().Set(reflect.Append(all.Elem(), k.entry(path, name, key, value, at)))
+		})
+		if len(at.faults) == 0 {
+			k.whole(all.Interface(), at)
 		}
-	})
-	if len(at.faults) == 0 {
-		k.whole(all, at)
 	}
 	if len(at.faults) == 0 {
-		*field.(*[]T) = all
+		reflect.ValueOf(field).Elem().Set(all.Elem())
 	}
 }
 
-// entry reads one entry, and says whether it is right by itself.
-func (k entries[T]) entry(path, name string, key, value *yaml.Node, at *outline) (*T, bool) {
-	entry, before := new(T), len(at.faults)
-	*k.name(entry) = name
+// entry reads one entry, and looks at it if it is right by itself.
+func (k entries) entry(path, name string, key, value *yaml.Node, at *outline) reflect.Value {
+	entry, before := reflect.New(k.of), len(at.faults)
+	entry.Elem().Field(0).SetString(name)
 	if err := k.clean(name); err != nil {
 		at.fault(key, path, err.Error(), k.legal)
 	}
 	switch {
 	case value.Kind == yaml.MappingNode:
-		at.pairs(value, func(part string) string { return path + "." + part }, func(path, name string, key, value *yaml.Node) {
-			k.part(entry, path, name, key, value, at)
-		})
+		readParts(entry, path, value, at)
 	case !isNull(value): // null: every part is commented out
-		at.fault(value, path, "is not a section", "keys under it: "+strings.Join(k.partNames(), ", "))
+		at.fault(value, path, "is not a section", "keys under it: "+strings.Join(partNames(fieldsOf(k.of)), ", "))
 	}
 	if len(at.faults) == before {
-		k.check(entry, path, at)
+		k.check(entry.Interface(), path, at)
 	}
-	return entry, len(at.faults) == before
+	return entry.Elem()
 }
 
-func (k entries[T]) part(entry *T, path, name string, key, value *yaml.Node, at *outline) {
-	i := slices.IndexFunc(k.table, func(p part[T]) bool { return p.name == name })
-	if i < 0 {
-		k.unknown(path, name, key, at)
-		return
-	}
-	if what := storeNode(value, k.table[i].kind, k.table[i].field(entry)); what != "" {
-		at.fault(key, path, what, k.table[i].kind.allowed())
-	}
-}
-
-func (k entries[T]) unknown(path, name string, key *yaml.Node, at *outline) {
-	if now := whereMoved(path); now != "" {
-		at.fault(key, path, now, "")
-		return
-	}
-	if hint := didYouMean("", name, k.partNames()); hint != "" {
-		at.fault(key, path, "unknown key"+hint, "")
-		return
-	}
-	at.fault(key, path, "unknown key", strings.Join(k.partNames(), ", "))
-}
-
-func (k entries[T]) partNames() []string {
-	names := make([]string, len(k.table))
-	for i, p := range k.table {
-		names[i] = p.name
-	}
-	return names
-}
-
-func (k entries[T]) show(field any) string { return showLines(k.lines(field)) }
+func (k entries) show(field any) string { return showLines(k.lines(field)) }
 
 // showLines writes all entries on one line, as a variable could hold them.
 func showLines(lines []line) string {
@@ -130,57 +81,19 @@ func showLines(lines []line) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-func (k entries[T]) lines(field any) []line {
-	all := *field.(*[]T)
-	lines := make([]line, len(all))
-	for i := range all {
-		name := *k.name(&all[i])
-		lines[i] = line{name, yamlText(name) + ": " + k.line(all[i])}
+func (k entries) lines(field any) []line {
+	all := reflect.ValueOf(field).Elem()
+	lines := make([]line, all.Len())
+	for i := range lines {
+		name := all.Index(i).Field(0).String()
+		lines[i] = line{name, yamlText(name) + ": " + showEntry(all.Index(i))}
 	}
 	return lines
 }
 
-// line writes what an entry consists of.
-func (k entries[T]) line(entry T) string { return "{" + strings.Join(k.shownParts(&entry), ", ") + "}" }
+// showEntry writes what an entry consists of.
+func showEntry(entry reflect.Value) string { return "{" + strings.Join(shownParts(entry), ", ") + "}" }
 
-// shownParts leaves out what is as if it had not been written.
-func (k entries[T]) shownParts(entry *T) []string {
-	var shown []string
-	for _, p := range k.table {
-		text, unset := p.kind.show(p.field(entry)), p.kind.show(p.field(new(T)))
-		if text == unset {
-			continue
-		}
-		switch value := p.field(entry).(type) {
-		case *[]string:
-			text = "[" + joinYAML(*value) + "]"
-		case *string:
-			if _, secret := p.kind.(secretText); !secret {
-				text = yamlText(*value)
-			}
-		}
-		shown = append(shown, p.name+": "+text)
-	}
-	return shown
-}
-
-// joinYAML writes the inside of a list.
-func joinYAML(items []string) string {
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = yamlText(item)
-	}
-	return strings.Join(texts, ", ")
-}
-
-func (k entries[T]) allowed() string {
+func (k entries) allowed() string {
 	return fmt.Sprintf("%s, at most %d, or %s", k.legal, k.max, none)
-}
-
-func (k entries[T]) parts() []partInfo {
-	infos := make([]partInfo, len(k.table))
-	for i, p := range k.table {
-		infos[i] = partInfo{p.name, p.standard, p.kind.allowed(), p.help}
-	}
-	return infos
 }

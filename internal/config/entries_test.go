@@ -47,9 +47,9 @@ func wantRules(t *testing.T, c *Config) {
 		t.Errorf("lanes are %+v", c.Lanes)
 	}
 	methods := []MethodRule{ // whole names first
-		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, HedgeAuto: true},
-		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, HedgeAuto: true},
-		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []string{"UNAVAILABLE", "ABORTED"}, HedgeAfter: 150 * time.Millisecond},
+		{Pattern: "/shop.Catalog/All", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, Hedge: Hedge{Auto: true}},
+		{Pattern: "/shop.Catalog/Find", Idempotent: true, Retries: 1, RetryOn: []string{"UNAVAILABLE"}, Hedge: Hedge{Auto: true}},
+		{Pattern: "/shop.Orders/Get", Idempotent: true, Retries: 2, RetryOn: []string{"UNAVAILABLE", "ABORTED"}, Hedge: Hedge{After: 150 * time.Millisecond}},
 		{Pattern: "/shop.Orders/Put"},
 		{Pattern: "/shop.Orders/*", OnCancel: "free"},
 	}
@@ -183,7 +183,7 @@ func TestMethodFaults(t *testing.T) {
 		{"part without value", get + "retries:", path + "retries: has no value; allowed: 0 to 5"},
 		{"part with parts", get + "retries: {a: 1}", path + "retries: is a section, not a value; allowed: 0 to 5"},
 		{"truth value", get + "idempotent: perhaps", path + `idempotent: "perhaps" is neither true nor false; allowed: true or false`},
-		{"too many retries", get + "retries: 6", path + "retries: 6 is out of range; allowed: 0 to 5"},
+		{"too many retries", get + "retries: 6", path + "retries: \"6\" is out of range; allowed: 0 to 5"},
 		{"retries as a list", get + "retries: [1]", path + "retries: is a list, not one value; allowed: 0 to 5"},
 		{"retries that may do harm", get + "retries: 2", path + "retries: 2 for a method that is not marked idempotent; allowed: 0, or idempotent: true beside it"},
 		{"retries of nothing", get + "idempotent: true\n    retries: 2\n    retry_on: none",
@@ -195,7 +195,7 @@ func TestMethodFaults(t *testing.T) {
 		{"success", get + "retry_on: [OK]", path + `retry_on: "OK" is no failure; allowed: ` + codes},
 		{"codes without retries", get + "retry_on: [ABORTED, INTERNAL]", path + "retry_on: ABORTED, INTERNAL for a method without retries; allowed: retries: 1 to 5 beside it"},
 		{"hedge without unit", get + "hedge_after: 50", path + `hedge_after: "50" has no unit, as in 50s; allowed: 1ms to 1h, auto, or none`},
-		{"hedge at once", get + "hedge_after: 0s", path + "hedge_after: 0s is out of range; allowed: 1ms to 1h, auto, or none"},
+		{"hedge at once", get + "hedge_after: 0s", path + "hedge_after: \"0s\" is out of range; allowed: 1ms to 1h, auto, or none"},
 		{"hedge that may do harm", get + "hedge_after: 50ms", path + "hedge_after: 50ms for a method that is not marked idempotent; allowed: none, or idempotent: true beside it"},
 		{"auto hedge that may do harm", get + "hedge_after: auto", path + "hedge_after: auto for a method that is not marked idempotent; allowed: none, or idempotent: true beside it"},
 		{"cancel", get + "on_cancel: auto", path + `on_cancel: "auto" is unknown; allowed: hold, free, finish`},
@@ -228,8 +228,8 @@ func TestLaneFaults(t *testing.T) {
 		{"nothing in it", "lanes:\n  a:", "2: lanes[a]: has neither methods nor keys, so that no call is in it; allowed: one of the two"},
 		{"part, near one", lane + "prioritiy: 3", "3: lanes[a].prioritiy: unknown key; did you mean priority?"},
 		{"part, near none", lane + "colour: red", "3: lanes[a].colour: unknown key; allowed: methods, keys, priority, reserve"},
-		{"priority", lane + "priority: 101", "3: lanes[a].priority: 101 is out of range; allowed: -100 to 100"},
-		{"reserve", lane + "reserve: -1", "3: lanes[a].reserve: -1 is out of range; allowed: 0 to 100000000"},
+		{"priority", lane + "priority: 101", "3: lanes[a].priority: \"101\" is out of range; allowed: -100 to 100"},
+		{"reserve", lane + "reserve: -1", "3: lanes[a].reserve: \"-1\" is out of range; allowed: 0 to 100000000"},
 		{"method", lane + "methods: [shop.Admin/Ping]", `3: lanes[a].methods: "shop.Admin/Ping" is not a method; did you mean /shop.Admin/Ping? allowed: ` + pattern},
 		{"item with parts", lane + "methods: [{a: b}]", "3: lanes[a].methods: has an item that is not plain text; allowed: " + pattern},
 		{"too many methods", lane + "methods: [/a.B/C" + strings.Repeat(", /a.B/C", 200) + "]", "3: lanes[a].methods: 201 items are too many; allowed: " + pattern},
@@ -254,9 +254,9 @@ func TestWeightFaults(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"one value", "fair: {weights: 3}", "fair.weights: has no entries of the form key: weight; allowed: " + allowed},
 		{"too many", "fair.weights: " + many(1001, "k%d: 1"), "fair.weights: 1001 entries are too many; allowed: " + allowed},
-		{"nothing", "fair.weights: {10.0.0.1: 0}", "fair.weights[10.0.0.1]: 0 is out of range; allowed: 0.01 to 1000"},
-		{"below the range", "fair.weights: {10.0.0.1: 0.001}", "fair.weights[10.0.0.1]: 0.001 is out of range; allowed: 0.01 to 1000"},
-		{"above the range", "fair.weights: {10.0.0.1: 1001}", "fair.weights[10.0.0.1]: 1001 is out of range; allowed: 0.01 to 1000"},
+		{"nothing", "fair.weights: {10.0.0.1: 0}", "fair.weights[10.0.0.1]: \"0\" is out of range; allowed: 0.01 to 1000"},
+		{"below the range", "fair.weights: {10.0.0.1: 0.001}", "fair.weights[10.0.0.1]: \"0.001\" is out of range; allowed: 0.01 to 1000"},
+		{"above the range", "fair.weights: {10.0.0.1: 1001}", "fair.weights[10.0.0.1]: \"1001\" is out of range; allowed: 0.01 to 1000"},
 		{"not a number", "fair.weights: {10.0.0.1: heavy}", `fair.weights[10.0.0.1]: "heavy" is not a number; allowed: 0.01 to 1000`},
 		{"a list", "fair.weights: {10.0.0.1: [1]}", "fair.weights[10.0.0.1]: is a list, not one value; allowed: 0.01 to 1000"},
 		{"no value", "fair.weights:\n  10.0.0.1:", "2: fair.weights[10.0.0.1]: has no value; allowed: 0.01 to 1000"},
@@ -277,7 +277,7 @@ func TestWeightFaults(t *testing.T) {
 func TestRuleFaultsInVariables(t *testing.T) {
 	const allowed = "/package.Service/Method or /package.Service/*, at most 200, or none"
 	for text, want := range map[string]string{
-		"{/a.B/C: {retries: 9}}":       "methods[/a.B/C].retries: 9 is out of range; allowed: 0 to 5",
+		"{/a.B/C: {retries: 9}}":       "methods[/a.B/C].retries: \"9\" is out of range; allowed: 0 to 5",
 		"{/a.B/C: {}, /a.B/C: {}}":     "methods[/a.B/C]: is set twice; allowed: once",
 		"/a.B/C":                       "methods: has no entries of the form name: {...}; allowed: " + allowed,
 		"{/a.B/C: {}":                  "methods: is not valid YAML: did not find expected ',' or '}'; allowed: " + allowed,
@@ -298,7 +298,7 @@ func TestEveryRuleFaultIsReported(t *testing.T) {
 	got := faultsOf(t, sources(map[string]string{"cabrank.yml": "methods:\n  a: {retries: 9}\n  /a.B/C:\n    colour: 1\n    retries: 2\n"}))
 	want := []string{
 		"cabrank.yml:2: methods[a]: is not a method; allowed: /package.Service/Method or /package.Service/*",
-		"cabrank.yml:2: methods[a].retries: 9 is out of range; allowed: 0 to 5",
+		"cabrank.yml:2: methods[a].retries: \"9\" is out of range; allowed: 0 to 5",
 		"cabrank.yml:4: methods[/a.B/C].colour: unknown key; allowed: idempotent, retries, retry_on, hedge_after, on_cancel",
 	}
 	if !slices.Equal(got, want) {

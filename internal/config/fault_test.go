@@ -36,19 +36,19 @@ func TestFileFaults(t *testing.T) {
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
 		{"text with a sign of YAML", "workers:\n  count: 2\nbalance: @x\n", "cabrank.yml:3: is not valid YAML, here or below: text that begins with @, % or ` needs quotes" +
 			"; allowed: key: value, keys of one section indented alike, with spaces"},
-		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`},
-		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"not a number", "workers:\n  count: many", `cabrank.yml:2: workers.count: "many" is not a number; allowed: 1 to 1000, or two of them as in 2-16`},
+		{"below the range", "workers: {count: 0}", "cabrank.yml:1: workers.count: \"0\" is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
 		{"far above the range", "server: {port: 99999999999999999999}", `cabrank.yml:1: server.port: "99999999999999999999" is out of range; allowed: 0 to 65535`},
-		{"negative slots", "slots: -1", "cabrank.yml:1: workers.slots: -1 is out of range; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200"},
+		{"negative slots", "slots: -1", "cabrank.yml:1: workers.slots: \"-1\" is out of range; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200"},
 		{"duration without unit", "drain_timeout: 30", `cabrank.yml:1: drain_timeout: "30" has no unit, as in 30s; allowed: 0s to 24h`},
-		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a duration; allowed: 0s to 24h`},
-		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: call_timeout: -5s is out of range; allowed: 0s to 24h (0s: none)"},
-		{"so little that it makes no sense", "limits:\n  idle_timeout: 1ms", "cabrank.yml:2: limits.idle_timeout: 1ms is out of range; allowed: 1s to 720h, or 0s: for ever"},
+		{"not a duration", "drain_timeout: soon", `cabrank.yml:1: drain_timeout: "soon" is not a time such as 300ms, 10s or 2m; allowed: 0s to 24h`},
+		{"negative duration", "server:\n  proxy_timeout: -5s", "cabrank.yml:2: call_timeout: \"-5s\" is out of range; allowed: 1ms to 24h, or 0: none"},
+		{"so little that it makes no sense", "limits:\n  idle_timeout: 1ms", "cabrank.yml:2: limits.idle_timeout: \"1ms\" is out of range; allowed: 1s to 720h, or 0: for ever"},
 		{"a bound that is fixed now", "limits: {frame_size: 8KiB}", "cabrank.yml:1: limits.frame_size: is gone: now fixed at 16KiB"},
-		{"no connections", "limits: {connections: 0}", "cabrank.yml:1: limits.connections: 0 is out of range; allowed: 1 to 1000000"},
-		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: 0s is out of range; allowed: 100ms to 1h"},
-		{"not a size", "buffer_total: 1kb", `cabrank.yml:1: buffer_total: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 1MiB to 64GiB`},
-		{"size that would overflow", "buffer_total: 9223372036854775807GiB", "cabrank.yml:1: buffer_total: 9223372036854775807GiB is out of range; allowed: 1MiB to 64GiB"},
+		{"no connections", "limits: {connections: 0}", "cabrank.yml:1: limits.connections: \"0\" is out of range; allowed: 1 to 1000000"},
+		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: \"0s\" is out of range; allowed: 100ms to 1h"},
+		{"not a size", "buffer_total: 1kb", `cabrank.yml:1: buffer_total: "1kb" is not a number; allowed: 1MiB to 64GiB`},
+		{"size that would overflow", "buffer_total: 9223372036854775807GiB", "cabrank.yml:1: buffer_total: \"9223372036854775807GiB\" is out of range; allowed: 1MiB to 64GiB"},
 		{"not a truth value", "probes: {enabled: maybe}", `cabrank.yml:1: probes.enabled: "maybe" is neither true nor false; allowed: true or false`},
 		{"unknown word", "log: {level: loud}", `cabrank.yml:1: log.level: "loud" is unknown; allowed: debug, info, warn, error`},
 		{"host with a port", "server: {host: 'a:80'}", `cabrank.yml:1: server.host: "a:80" is not a host; allowed: a host name or address, empty for every interface`},
@@ -104,10 +104,10 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		env   string
 		want  string
 	}{
-		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: 0 is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
-		{"variable", nil, "SERVER_PORT=abc", `variable SERVER_PORT: server.port: "abc" is not a whole number; allowed: 0 to 65535`},
-		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`},
-		{"new variable", nil, "CABRANK_WORKERS_MIN_READY=-1", "variable CABRANK_WORKERS_MIN_READY: workers.min_ready: -1 is out of range; allowed: 1 to 1000"},
+		{"flag", map[string]string{"workers": "0"}, "", "flag --workers: workers.count: \"0\" is out of range; allowed: 1 to 1000, or two of them as in 2-16"},
+		{"variable", nil, "SERVER_PORT=abc", `variable SERVER_PORT: server.port: "abc" is not a number; allowed: 0 to 65535`},
+		{"overridden all the same", map[string]string{"workers": "2"}, "WORKERS_COUNT=x", `variable WORKERS_COUNT: workers.count: "x" is not a number; allowed: 1 to 1000, or two of them as in 2-16`},
+		{"new variable", nil, "CABRANK_WORKERS_MIN_READY=-1", "variable CABRANK_WORKERS_MIN_READY: workers.min_ready: \"-1\" is out of range; allowed: 1 to 1000"},
 		{"listen without port", map[string]string{"listen": "8080"}, "", `flag --listen: listen: "8080" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
 		{"listen is never off", map[string]string{"listen": "off"}, "", `flag --listen: listen: "off" is not HOST:PORT; allowed: HOST:PORT, port 0 to 65535; with the word shared behind it others may listen there, too`},
 		{"probes on a wrong port", map[string]string{"probes": ":70000"}, "", `flag --probes: probes: ":70000" has no port from 0 to 65535; allowed: HOST:PORT, port 0 to 65535, or off`},
@@ -118,7 +118,7 @@ func TestFlagAndVariableFaults(t *testing.T) {
 		{"missing file by flag", map[string]string{"config": "no.yml"}, "", `flag --config: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
 		{"empty file name", map[string]string{"config": ""}, "CONFIG_PATH=x.yml", `flag --config: cannot read "": file does not exist; allowed: a readable YAML file`},
 		{"missing file by variable", nil, "CONFIG_PATH=no.yml", `variable CONFIG_PATH: cannot read "no.yml": file does not exist; allowed: a readable YAML file`},
-		{"Kubernetes service link", nil, "METRICS_PORT=tcp://10.0.0.1:9394", `variable METRICS_PORT: metrics.port: "tcp://10.0.0.1:9394" is not a whole number` +
+		{"Kubernetes service link", nil, "METRICS_PORT=tcp://10.0.0.1:9394", `variable METRICS_PORT: metrics.port: "tcp://10.0.0.1:9394" is not a number` +
 			" (set by Kubernetes for a Service of that name? enableServiceLinks: false stops it); allowed: 0 to 65535"},
 	}
 	for _, test := range tests {
@@ -193,10 +193,10 @@ func TestEveryFaultIsReported(t *testing.T) {
 	from := sources(map[string]string{"cabrank.yml": "slots: x\nserver:\n  port: y\n"}, "WORKERS_COUNT=z")
 	from.Flags = map[string]string{"queue": "q"}
 	want := []string{
-		`cabrank.yml:1: workers.slots: "x" is not a whole number; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200`,
-		`cabrank.yml:3: server.port: "y" is not a whole number; allowed: 0 to 65535`,
-		`variable WORKERS_COUNT: workers.count: "z" is not a whole number; allowed: 1 to 1000, or two of them as in 2-16`,
-		`flag --queue: queue.length: "q" is not a whole number; allowed: 0 to 1000000`,
+		`cabrank.yml:1: workers.slots: "x" is not a number; allowed: 1 to 100000, or two of them as in 2-16, or auto: 1-200`,
+		`cabrank.yml:3: server.port: "y" is not a number; allowed: 0 to 65535`,
+		`variable WORKERS_COUNT: workers.count: "z" is not a number; allowed: 1 to 1000, or two of them as in 2-16`,
+		`flag --queue: queue.length: "q" is not a number; allowed: 0 to 1000000`,
 	}
 	if got := faultsOf(t, from); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))

@@ -40,7 +40,7 @@ func Flags() []Flag {
 
 func newFlag(key Key) Flag {
 	_, repeats := key.kind.(itemized)
-	_, isSwitch := key.kind.(toggle)
+	_, isSwitch := key.field(new(Config)).(*bool)
 	return Flag{
 		Name: key.Flag, Arg: key.Arg, Default: key.Default, Help: key.Help, Env: key.Env,
 		Repeats: repeats, Switch: isSwitch && key.Arg == "", key: key,

@@ -18,7 +18,7 @@ const (
 func gaugePolicies() mapping[string] {
 	return mapping[string]{
 		maxGauges, "names of metrics, in which * stands for any letters,", cleanGauge, entryPath,
-		"policy", "policies", oneOf{words: []string{"sum", "max", "min", "avg", "last", "each"}},
+		"policy", "policies", plain{`oneof:"sum|max|min|avg|last|each"`},
 	}
 }
 
@@ -35,38 +35,41 @@ func cleanGauge(name string) (string, error) {
 // perWorker is the word for metrics of which none is merged.
 const perWorker = "per_worker"
 
-// gauges is the kind of metrics.gauges, which decides two fields of *Metrics.
+// Gauges is how gauges of several workers are merged.
+type Gauges struct {
+	Policies  map[string]string // sum, max, min, avg, last or each, by name of the gauge, in which * stands for any letters
+	PerWorker bool              // nothing is merged, whatever it is
+}
+
+// gauges is the kind of *Gauges fields.
 type gauges struct{ mapping[string] }
 
 func (k gauges) set(field any, text string) error {
-	metrics := field.(*Metrics)
-	if metrics.PerWorker = text == perWorker; metrics.PerWorker {
+	into := field.(*Gauges)
+	if into.PerWorker = text == perWorker; into.PerWorker {
 		text = none
 	}
-	return k.mapping.set(&metrics.Gauges, text)
+	return k.mapping.set(&into.Policies, text)
 }
 
 func (k gauges) setNode(field any, node *yaml.Node, at *outline) {
-	metrics := field.(*Metrics)
-	if metrics.PerWorker = node.Kind == yaml.ScalarNode && node.Value == perWorker; metrics.PerWorker {
-		metrics.Gauges = nil
+	if node.Kind == yaml.ScalarNode && node.Value == perWorker {
+		*field.(*Gauges) = Gauges{PerWorker: true}
 		return
 	}
-	k.mapping.setNode(&metrics.Gauges, node, at)
+	into := Gauges{}
+	if k.mapping.setNode(&into.Policies, node, at); len(at.faults) == 0 {
+		*field.(*Gauges) = into
+	}
 }
 
 func (k gauges) show(field any) string {
-	if field.(*Metrics).PerWorker {
+	if field.(*Gauges).PerWorker {
 		return perWorker
 	}
-	return k.mapping.show(&field.(*Metrics).Gauges)
+	return k.mapping.show(&field.(*Gauges).Policies)
 }
 
-func (k gauges) lines(field any) []line { return k.mapping.lines(&field.(*Metrics).Gauges) }
+func (k gauges) lines(field any) []line { return k.mapping.lines(&field.(*Gauges).Policies) }
 
 func (k gauges) allowed() string { return k.mapping.allowed() + ", or " + perWorker }
-
-func (gauges) take(to, from any) {
-	a, b := to.(*Metrics), from.(*Metrics)
-	a.Gauges, a.PerWorker = b.Gauges, b.PerWorker
-}

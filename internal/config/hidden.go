@@ -1,30 +1,28 @@
 package config
 
-import "time"
-
 // grufKeys are names of gruf-relay's for parts of what keys here say as a whole, and for
 // what is fixed here. They are read wherever gruf-relay read them, and are on no list but
 // that of docs/gruf-relay.md.
 func grufKeys() []Key {
-	host, port := freeText{cleanHost, hostLegal}, wholeNumber{0, maxPort}
+	host, port := freeText{cleanHost, "a host name or address, empty for every interface"}, plain{`range:"0..65535"`}
 	return []Key{
 		{Name: "server.host", Env: "SERVER_HOST", Of: "listen", kind: host, field: func(c *Config) any { return &c.Listen.Host }},
 		{Name: "server.port", Env: "SERVER_PORT", Of: "listen", kind: port, field: func(c *Config) any { return &c.Listen.Port }},
-		{Name: "probes.enabled", Env: "PROBES_ENABLED", Of: "probes", kind: toggle{}, field: func(c *Config) any { return &c.Probes.On }},
+		{Name: "probes.enabled", Env: "PROBES_ENABLED", Of: "probes", kind: plain{}, field: func(c *Config) any { return &c.Probes.On }},
 		{Name: "probes.port", Env: "PROBES_PORT", Of: "probes", kind: port, field: func(c *Config) any { return &c.Probes.Port }},
-		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Of: "metrics", kind: toggle{}, field: func(c *Config) any { return &c.Metrics.On }},
+		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Of: "metrics", kind: plain{}, field: func(c *Config) any { return &c.Metrics.On }},
 		{Name: "metrics.port", Env: "METRICS_PORT", Of: "metrics", kind: port, field: func(c *Config) any { return &c.Metrics.Port }},
 		{Name: "metrics.path", Env: "METRICS_PATH", Of: "metrics",
 			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
 		// Workers that serve calls are not asked, and one that is silent for longer is missed.
 		{Name: "health_check.interval", Env: "HEALTH_CHECK_INTERVAL", Default: "5s", Applies: ByReload,
-			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Interval }},
+			kind: plain{`range:"10ms..1h"`}, field: func(c *Config) any { return &c.HealthCheck.Interval }},
 		// Who has not answered a question in five seconds is sick, or its machine is.
 		{Name: "health_check.timeout", Env: "HEALTH_CHECK_TIMEOUT", Default: "5s", Applies: ByReload,
-			kind: duration{min: 10 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.HealthCheck.Timeout }},
+			kind: plain{`range:"10ms..1h"`}, field: func(c *Config) any { return &c.HealthCheck.Timeout }},
 		// Every five seconds is often enough for any scraper, and costs a worker nothing.
 		{Name: "metrics.interval", Env: "METRICS_INTERVAL", Default: "5s", Applies: ByReload,
-			kind: duration{min: 100 * time.Millisecond, max: time.Hour}, field: func(c *Config) any { return &c.Metrics.Interval }},
+			kind: plain{`range:"100ms..1h"`}, field: func(c *Config) any { return &c.Metrics.Interval }},
 	}
 }
 
@@ -33,12 +31,12 @@ func benchKeys() []Key {
 	return []Key{
 		// Without either calls are served in their order, and for callers who have gone.
 		{Name: "queue.shed", Env: "CABRANK_QUEUE_SHED", Default: "true", Applies: ByReload,
-			kind: toggle{}, field: func(c *Config) any { return &c.Queue.Shed }},
+			kind: plain{}, field: func(c *Config) any { return &c.Queue.Shed }},
 		{Name: "queue.newest_first", Env: "CABRANK_QUEUE_NEWEST_FIRST", Default: "true", Applies: ByReload,
-			kind: toggle{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
+			kind: plain{}, field: func(c *Config) any { return &c.Queue.NewestFirst }},
 		// More parts than CPUs gain nothing, and fewer leave CPUs idle.
 		{Name: "shards", Env: "CABRANK_SHARDS", Default: "usable CPUs", Applies: ByUpgrade,
-			kind: wholeNumber{1, maxShards}, field: func(c *Config) any { return &c.Shards },
+			kind: plain{`range:"1..256"`}, field: func(c *Config) any { return &c.Shards },
 			measured: func(m machine) int { return min(m.cpus, m.procs, maxShards) }},
 	}
 }

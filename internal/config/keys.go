@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -27,25 +28,24 @@ type Key struct {
 // Allowed says which values the key takes.
 func (k Key) Allowed() string { return k.kind.allowed() }
 
-// parts describes what an entry of the key consists of, by its whole name; most
-// keys have none.
-func (k Key) parts() []partInfo {
-	kind, ok := k.kind.(structure)
-	if !ok {
+// parts describes what the key, or an entry of it, consists of; most have none.
+func (k Key) parts() (parts []partInfo) {
+	of, path := reflect.TypeOf(k.field(new(Config))).Elem(), k.Name+"."
+	switch kind := k.kind.(type) {
+	case entries:
+		of, path = kind.of, k.Name+"[]."
+	case record:
+	default:
 		return nil
 	}
-	parts, list := kind.parts(), "[]"
-	if k.isSingle() {
-		list = ""
-	}
-	for i := range parts {
-		parts[i].name = k.Name + list + "." + parts[i].name
+	for _, p := range fieldsOf(of) {
+		parts = append(parts, partInfo{path + p.name, p.tag.Get("default"), p.kind.allowed(), p.tag.Get("help")})
 	}
 	return parts
 }
 
 // isSingle reports whether the key has parts and no entries.
-func (k Key) isSingle() bool { _, one := k.kind.(interface{ single() }); return one }
+func (k Key) isSingle() bool { _, one := k.kind.(record); return one }
 
 // section returns the part of the name before the dot, or "".
 func (k Key) section() string {
@@ -66,24 +66,11 @@ type machine struct {
 const (
 	maxWorkers = 1000
 	maxShards  = 256
-	maxSlots   = 100_000 // per endpoint
 
 	// maxPortSpan is how many workers fit between a worker's port and its
 	// metrics port, which is 100 above it, as gruf-relay laid them out.
 	maxPortSpan = 100
 )
-
-// Keys returns the table of settings, in the order in which it is shown.
-func Keys() []Key {
-	keys := slices.Concat(doorKeys(), tlsKeys(), workerKeys(), nameKeys(), timeKeys(), hookKeys(), recycleKeys(),
-		rankKeys(), callerKeys(), pageKeys(), limitKeys(), socketKeys(), []Key{authKey()})
-	for i := range keys {
-		if keys[i].Env == "" {
-			keys[i].Env = variableOf(keys[i].Name)
-		}
-	}
-	return keys
-}
 
 // fileKeys returns what a file may have: the table, and gruf-relay's names.
 func fileKeys() []Key { return slices.Concat(Keys(), outsideTable(grufKeys())) }

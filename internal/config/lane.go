@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -12,39 +13,25 @@ import (
 // its service; if none does, in the lane that names its caller; else in none.
 type LaneRule struct {
 	Name     string
-	Methods  []string // patterns as those of MethodRule; none is in two lanes
-	Keys     []string // values of Fair.Key; none is in two lanes
-	Priority int      // higher ones first; calls in no lane have 0
-	Reserve  int      // slots of all endpoints that only this lane may use
+	Methods  []string `key:"methods" kind:"methods" default:"none" help:"the methods whose calls are in the lane"`                              // as those of MethodRule; none is in two lanes
+	Keys     []string `key:"keys" kind:"callers" default:"none" help:"the callers whose calls are in the lane, unless a lane has their method"` // values of Fair.Key; none is in two lanes
+	Priority int      `key:"priority" default:"0" range:"-100..100" help:"calls of a higher one go first; those in no lane have 0"`
+	Reserve  int      `key:"reserve" default:"0" range:"0..100000000" help:"slots of all endpoints together that only this lane may use"`
 }
 
 const (
-	maxLanes        = 8
-	maxLaneName     = 32
-	maxLaneMethods  = 200
-	maxLaneCallers  = 1000
-	maxLanePriority = 100
-	laneLegal       = "names of lower case letters, digits, _ and -"
+	maxLanes       = 8
+	maxLaneName    = 32
+	maxLaneCallers = 1000
+	laneLegal      = "names of lower case letters, digits, _ and -"
 )
 
 // laneRules is the kind of lanes.
-func laneRules() entries[LaneRule] {
-	return entries[LaneRule]{
-		max: maxLanes, legal: laneLegal,
-		name:  func(r *LaneRule) *string { return &r.Name },
-		clean: checkLaneName,
-		check: checkLane,
-		whole: checkLanes,
-		table: []part[LaneRule]{
-			{"methods", none, "the methods whose calls are in the lane", list{cleanPattern, patternLegal, maxLaneMethods},
-				func(r *LaneRule) any { return &r.Methods }},
-			{"keys", none, "the callers whose calls are in the lane, unless a lane has their method", list{cleanCaller, callersLegal, maxLaneCallers},
-				func(r *LaneRule) any { return &r.Keys }},
-			{"priority", "0", "calls of a higher one go first; those in no lane have 0", wholeNumber{-maxLanePriority, maxLanePriority},
-				func(r *LaneRule) any { return &r.Priority }},
-			{"reserve", "0", "slots of all endpoints together that only this lane may use", wholeNumber{0, maxWorkers * maxSlots},
-				func(r *LaneRule) any { return &r.Reserve }},
-		},
+func laneRules() entries {
+	return entries{
+		of: reflect.TypeFor[LaneRule](), max: maxLanes, legal: laneLegal, clean: checkLaneName,
+		check: func(entry any, path string, at *outline) { checkLane(entry.(*LaneRule), path, at) },
+		whole: func(all any, at *outline) { checkLanes(*all.(*[]LaneRule), at) },
 	}
 }
 

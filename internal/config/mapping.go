@@ -25,7 +25,7 @@ const maxWeights = 1000
 
 // weights are shares by caller.
 func weights() mapping[float64] {
-	return mapping[float64]{maxWeights, callersLegal, cleanCaller, callerPath, "weight", "weights", decimal{min: 0.01, max: 1000}}
+	return mapping[float64]{maxWeights, callersLegal, cleanCaller, callerPath, "weight", "weights", plain{`range:"0.01..1000"`}}
 }
 
 func (k mapping[V]) set(field any, text string) error {
@@ -85,5 +85,3 @@ func (k mapping[V]) lines(field any) []line {
 func (k mapping[V]) allowed() string {
 	return fmt.Sprintf("%s with %s of %s, at most %d, or %s", k.legal, k.all, k.value.allowed(), k.max, none)
 }
-
-func (mapping[V]) parts() []partInfo { return nil }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ type MemoryLimit struct {
 // memoryLimit is the kind of *MemoryLimit fields: bytes, or a share.
 type memoryLimit struct{}
 
-func (memoryLimit) bytes() byteSize { return byteSize{MiB, 1024 * GiB, never} }
+func (memoryLimit) bytes() plain { return plain{`range:"1MiB..1024GiB" unit:"B" zero:"never"`} }
 
 func (k memoryLimit) set(field any, text string) error {
 	limit := MemoryLimit{}
@@ -39,4 +40,22 @@ func (k memoryLimit) show(field any) string {
 
 func (k memoryLimit) allowed() string {
 	return "1% to 100% of the container's limit, " + k.bytes().allowed()
+}
+
+// wholePercent reads a share that is written as "90%".
+func wholePercent(text string) (int, error) {
+	digits, signed := strings.CutSuffix(text, "%")
+	n, err := strconv.Atoi(digits)
+	if share, parse := strconv.ParseFloat(text, 64); err != nil && parse == nil && share > 0 && share < 1 {
+		return 0, fmt.Errorf("%s is not a share in percent; did you mean %.0f%%?", quote(text), 100*share)
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s is not a share in whole percent", quote(text))
+	case !signed:
+		return 0, fmt.Errorf("%s has no sign; did you mean %d%%?", quote(text), n)
+	case n < 1 || n > 100:
+		return 0, fmt.Errorf("%s is out of range", quote(text))
+	}
+	return n, nil
 }

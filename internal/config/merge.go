@@ -37,17 +37,10 @@ func Merge(running, loaded *Config) (*Config, error) {
 	return &merged, nil
 }
 
-// taker is a kind whose field holds more than its own value.
-type taker interface{ take(to, from any) }
-
 // take gives the key the value, and the origin, that it has in another
 // configuration.
 func (k Key) take(to, from *Config) {
-	if kind, partly := k.kind.(taker); partly {
-		kind.take(k.field(to), k.field(from))
-	} else {
-		reflect.ValueOf(k.field(to)).Elem().Set(reflect.ValueOf(k.field(from)).Elem())
-	}
+	reflect.ValueOf(k.field(to)).Elem().Set(reflect.ValueOf(k.field(from)).Elem())
 	if k.Name == "workers.command" {
 		to.Command, to.commandOrigin = from.Command, from.commandOrigin
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -14,17 +15,22 @@ import (
 // are treated. Of two rules that name a method the one with its whole name
 // holds, alone.
 type MethodRule struct {
-	Pattern    string        // "/package.Service/Method", or "/package.Service/*"
-	Idempotent bool          // a call may run more than once
-	Retries    int           // attempts after the first, within RetryBudget
-	RetryOn    []string      // names of status codes, "UNAVAILABLE"; not empty if Retries is not 0
-	HedgeAfter time.Duration // wait for an answer until a second attempt; 0: none
-	HedgeAuto  bool          // that wait is found by the method's own times; HedgeAfter is then 0
-	OnCancel   string        // hold, free or finish; empty: as for all
+	Pattern    string   // "/package.Service/Method", or "/package.Service/*"
+	Idempotent bool     `key:"idempotent" default:"false" help:"whether a call may run more than once, so that it can be retried and hedged"`
+	Retries    int      `key:"retries" default:"0" range:"0..5" help:"attempts after a first one that failed; of all calls together a tenth, and 10 a second"`
+	RetryOn    []string `key:"retry_on" kind:"codes" default:"UNAVAILABLE" help:"the failures that are tried again"` // not empty if Retries is not 0
+	Hedge      Hedge    `key:"hedge_after" kind:"hedge" default:"none" help:"time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end"`
+	OnCancel   string   `key:"on_cancel" oneof:"hold|free|finish" default:"as for all" help:"slot of a cancelled call, as the key on_cancel"` // empty: as for all
+}
+
+// Hedge is the wait for an answer until a second attempt is made.
+type Hedge struct {
+	After time.Duration // 0: none is made, if it is not Auto
+	Auto  bool          // it is found by the method's own times
 }
 
 // Hedged reports whether a second attempt may be made beside the first.
-func (r MethodRule) Hedged() bool { return r.HedgeAuto || r.HedgeAfter > 0 }
+func (r MethodRule) Hedged() bool { return r.Hedge != Hedge{} }
 
 const (
 	maxMethods = 200
@@ -36,26 +42,13 @@ const (
 )
 
 // methodRules is the kind of methods.
-func methodRules() entries[MethodRule] {
-	return entries[MethodRule]{
-		max: maxMethods, legal: patternLegal,
-		name:  func(r *MethodRule) *string { return &r.Pattern },
-		clean: checkPattern,
-		check: checkMethod,
-		whole: func(all []MethodRule, _ *outline) {
-			sort.Slice(all, func(i, j int) bool { return exactFirst(all[i], all[j]) < 0 })
-		},
-		table: []part[MethodRule]{
-			{"idempotent", "false", "whether a call may run more than once, so that it can be retried and hedged", toggle{},
-				func(r *MethodRule) any { return &r.Idempotent }},
-			{"retries", "0", "attempts after a first one that failed; of all calls together a tenth, and 10 a second", wholeNumber{0, 5},
-				func(r *MethodRule) any { return &r.Retries }},
-			{"retry_on", unavailable, "the failures that are tried again", list{cleanCode, codesLegal, len(statusCodes())},
-				func(r *MethodRule) any { return &r.RetryOn }},
-			{"hedge_after", none, "time without an answer after which a second attempt is made, if a slot is free and nobody waits; auto: twice the time in which 95 % of them end", hedgeDelay{},
-				func(r *MethodRule) any { return r }},
-			{"on_cancel", "as for all", "slot of a cancelled call, as the key on_cancel", oneOf{words: []string{"hold", "free", "finish"}},
-				func(r *MethodRule) any { return &r.OnCancel }},
+func methodRules() entries {
+	return entries{
+		of: reflect.TypeFor[MethodRule](), max: maxMethods, legal: patternLegal, clean: checkPattern,
+		check: func(entry any, path string, at *outline) { checkMethod(entry.(*MethodRule), path, at) },
+		whole: func(all any, _ *outline) {
+			rules := *all.(*[]MethodRule)
+			sort.Slice(rules, func(i, j int) bool { return exactFirst(rules[i], rules[j]) < 0 })
 		},
 	}
 }
@@ -85,7 +78,7 @@ func checkMethod(r *MethodRule, path string, at *outline) {
 		at.faultAt(path+".retry_on", strings.Join(r.RetryOn, ", ")+" for a method without retries", "retries: 1 to 5 beside it")
 	}
 	if r.Hedged() && !r.Idempotent {
-		at.faultAt(path+".hedge_after", hedgeDelay{}.show(r)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
+		at.faultAt(path+".hedge_after", hedgeDelay{}.show(&r.Hedge)+" for a method that is not marked idempotent", "none, or idempotent: true beside it")
 	}
 }
 
@@ -178,32 +171,30 @@ func cleanCode(name string) (string, error) {
 	return "", fmt.Errorf("%s is no status code%s", quote(name), didYouMean("", code, codes[1:]))
 }
 
-// hedgeDelay is the kind of hedge_after, which decides two fields of
-// *MethodRule.
+// hedgeDelay is the kind of *Hedge fields.
 type hedgeDelay struct{}
 
-func (hedgeDelay) time() duration { return duration{min: time.Millisecond, max: time.Hour} }
+func (hedgeDelay) time() plain { return plain{`range:"1ms..1h"`} }
 
 func (k hedgeDelay) set(field any, text string) error {
-	after := time.Duration(0)
+	hedge := Hedge{Auto: text == automatic}
 	if text != automatic && text != none {
-		if err := k.time().set(&after, text); err != nil {
+		if err := k.time().set(&hedge.After, text); err != nil {
 			return err
 		}
 	}
-	rule := field.(*MethodRule)
-	rule.HedgeAfter, rule.HedgeAuto = after, text == automatic
+	*field.(*Hedge) = hedge
 	return nil
 }
 
 func (k hedgeDelay) show(field any) string {
-	switch rule := field.(*MethodRule); {
-	case rule.HedgeAuto:
+	switch hedge := field.(*Hedge); {
+	case hedge.Auto:
 		return automatic
-	case rule.HedgeAfter == 0:
+	case hedge.After == 0:
 		return none
 	default:
-		return showDuration(rule.HedgeAfter)
+		return showDuration(hedge.After)
 	}
 }
 

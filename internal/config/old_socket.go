@@ -94,7 +94,7 @@ func oldRedis(settings []setting) Faults {
 // them is now; those without one have no effect.
 func oldSocketKeys() []Key {
 	address, text := secretText{"an address"}, freeText{func(s string) (string, error) { return s, nil }, "text"}
-	bytes := wholeNumber{0, int(GiB)}
+	bytes := plain{`range:"0..1073741824"`}
 	table := []struct {
 		name, flag string
 		kind       kind
@@ -103,11 +103,11 @@ func oldSocketKeys() []Key {
 		{"redis.caller.addr", "redis", address},
 		{"redis.pubsub.addr", "redis", address}, // behind that of calls
 		{"caller_broker.blocking_timeout", "", oldDuration{}},
-		{"caller_broker.call_cap", "call-cap", wholeNumber{0, 1_000_000_000}},
+		{"caller_broker.call_cap", "call-cap", plain{`range:"0..1000000000"`}},
 		{"server.addr", "listen", text},
 		{"server.paths", "path", list{cleanPath, "paths that begin with /", 100}},
 		{"server.whitelisted_origins", "origin", list{oldOrigin, "origins such as https://shop.example, or \"\"", 100}},
-		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", toggle{}},
+		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", plain{}},
 		{"server.close_uri", "close-uri", text},
 		{"server.read_limit", "read-limit", bytes},
 		{"server.write_limit", "write-limit", bytes},
@@ -141,10 +141,11 @@ func fieldOf(k kind) any {
 	switch k.(type) {
 	case list:
 		return new([]string)
-	case wholeNumber:
+	case plain:
+		if k == (plain{}) {
+			return new(bool)
+		}
 		return new(int)
-	case toggle:
-		return new(bool)
 	case oldDuration:
 		return new(time.Duration)
 	}

@@ -48,7 +48,7 @@ func TestOldSocketFaults(t *testing.T) {
 		"workers: {count: 1}":                             "juggler.yml:1: workers: unknown key; allowed: caller_broker, redis, server",
 		"redis: {password: secret}":                       "juggler.yml:1: redis.password: unknown key; allowed: addr, caller, idle_timeout, max_active, max_idle, pubsub",
 		"server: {read_timeout: soon}":                    `juggler.yml:1: server.read_timeout: "soon" is not a duration; allowed: a duration such as 10s, or nanoseconds`,
-		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: -1 is out of range; allowed: 0 to 1073741824",
+		"server:\n  read_limit: -1":                       "juggler.yml:2: server.read_limit: \"-1\" is out of range; allowed: 0 to 1073741824",
 		"server: {paths: ws}":                             `juggler.yml:1: server.paths: `,
 		"server: {paths: [ws]}":                           `juggler.yml:1: server.paths: `,
 		"server: {whitelisted_origins: ['*']}":            `juggler.yml:1: server.whitelisted_origins: "*" is not an origin`,

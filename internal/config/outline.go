@@ -14,13 +14,11 @@ import (
 //
 // setNode stores what the node holds in field and tells at of every part, or
 // leaves field as it is and tells at of every fault. lines is its inverse: one
-// line per entry, as it could stand under the key in a file. parts describes
-// what an entry consists of, if it has more than a value.
+// line per entry, as it could stand under the key in a file.
 type structure interface {
 	kind
 	setNode(field any, node *yaml.Node, at *outline)
 	lines(field any) []line
-	parts() []partInfo
 }
 
 // line is one entry of a structured value as it is shown.

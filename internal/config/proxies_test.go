@@ -37,10 +37,10 @@ func TestDoorsNeedKeys(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: all, key: keys.pem, call: [/a.B/*]}"})); !c.Socket.Auth.AllDoors() || len(c.Warnings) > 0 {
-		t.Errorf("%+v, warnings %q", c.Socket.Auth, c.Warnings)
+	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: all, key: keys.pem, call: [/a.B/*]}"})); !c.Auth.AllDoors() || len(c.Warnings) > 0 {
+		t.Errorf("%+v, warnings %q", c.Auth, c.Warnings)
 	}
-	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: sockets, key: keys.pem, call: [/a.B/*]}"})); c.Socket.Auth.AllDoors() || len(c.Warnings) != 1 {
-		t.Errorf("%+v, warnings %q", c.Socket.Auth, c.Warnings)
+	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "auth: {doors: sockets, key: keys.pem, call: [/a.B/*]}"})); c.Auth.AllDoors() || len(c.Warnings) != 1 {
+		t.Errorf("%+v, warnings %q", c.Auth, c.Warnings)
 	}
 }

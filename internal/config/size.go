@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // Size is a number of bytes.
@@ -29,40 +28,4 @@ func (s Size) String() string {
 		return fmt.Sprintf("%dKiB", s/KiB)
 	}
 	return strconv.FormatInt(int64(s), 10)
-}
-
-// byteSize is the kind of *Size fields: a whole number, plain or with KiB, MiB
-// or GiB.
-type byteSize struct {
-	min, max Size
-	zero     string // what zero means, if that needs saying; it is then allowed, whatever min is
-}
-
-func (k byteSize) set(field any, text string) error {
-	digits, unit := text, Size(1)
-	for suffix, bytes := range map[string]Size{"KiB": KiB, "MiB": MiB, "GiB": GiB} {
-		if number, found := strings.CutSuffix(text, suffix); found {
-			digits, unit = strings.TrimSpace(number), bytes
-		}
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return fmt.Errorf("%s is not a size in bytes, KiB, MiB or GiB", quote(text))
-	}
-	// Comparing before multiplying keeps the product in range.
-	if n < 0 || n > int64(k.max/unit) || Size(n)*unit < k.min && (n != 0 || k.zero == "") {
-		return fmt.Errorf("%s is out of range", text)
-	}
-	*field.(*Size) = Size(n) * unit
-	return nil
-}
-
-func (k byteSize) show(field any) string { return field.(*Size).String() }
-
-func (k byteSize) allowed() string {
-	text := k.min.String() + " to " + k.max.String()
-	if k.zero != "" {
-		text += ", or 0: " + k.zero
-	}
-	return text
 }

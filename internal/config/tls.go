@@ -3,22 +3,32 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // KeyPair is a certificate with its chain and its key, as PEM files.
-type KeyPair struct{ Cert, Key string }
+type KeyPair struct {
+	Cert string `key:"cert" kind:"file" help:"a certificate with its chain"`
+	Key  string `key:"key" kind:"file" help:"its key"`
+}
 
-// Trust is who is known by which certificate, and what is shown. It is one type for all keys
-// of it, each of which has some of its parts: every type would be read by code of its own.
-type Trust struct {
-	CA        string   // who signs certificates, a PEM file; "": for callers nobody is asked, for upstreams the system's
-	Cert, Key string   // what is shown, PEM files
-	Name      string   // that upstreams are known by; "": their host
-	Names     []string // globs of names of callers; empty: any
-	Required  bool     // a caller who shows none is refused
+// ClientTrust is by which certificates callers are known.
+type ClientTrust struct {
+	CA       string   `key:"ca" kind:"file" default:"none" help:"who signs them: certificates in a PEM file; read again when it changes"` // "": nobody is asked
+	Names    []string `key:"names" kind:"names" default:"none" help:"who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all"`
+	Required bool     `key:"required" default:"false" help:"whether who shows no certificate is refused"`
+}
+
+// PeerTrust is how upstreams with the mark tls: are known, and what they are shown.
+type PeerTrust struct {
+	CA   string `key:"ca" kind:"file" default:"those of the system" help:"who signs certificates of upstreams: certificates in a PEM file"`
+	Cert string `key:"cert" kind:"file" default:"none" help:"certificate that upstreams are shown which ask for one, a PEM file"`
+	Key  string `key:"key" kind:"file" default:"none" help:"its key, a PEM file"`
+	Name string `key:"name" kind:"host" default:"the host of the upstream" help:"the name that certificates of upstreams must be for, and that is asked for (SNI)"`
 }
 
 const (
@@ -32,37 +42,21 @@ const (
 	allowClear  = "allow"
 )
 
-func tlsKeys() []Key {
-	return []Key{
-		{Name: "tls", Default: none,
-			Applies: ByReload, Help: "certificates by which the port serves TLS: of the name that a caller asks for, otherwise the first; files that change are read again",
-			kind: keyPairs{}, field: func(c *Config) any { return &c.TLS }},
-		{Name: "tls_clear", Default: refuseClear,
-			Applies: ByReload, Help: "whether a port that serves TLS serves callers without it, too",
-			kind: oneOf{words: []string{refuseClear, allowClear}}, field: func(c *Config) any { return &c.TLSClear }},
-		{Name: "tls_client", Default: none,
-			Applies: ByReload, Help: "certificates by which callers over TLS show who they are",
-			kind: clientTrust(), field: func(c *Config) any { return &c.TLSClient }},
+func checkClients(value any, node *yaml.Node, at *outline) {
+	if value.(*ClientTrust).CA == "" {
+		at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
 	}
 }
 
-func clientTrust() record[Trust] {
-	return record[Trust]{
-		form: "{ca: FILE, names: [NAME, ...], required: true or false}",
-		table: []part[Trust]{
-			{"ca", none, "who signs them: certificates in a PEM file; read again when it changes", freeText{cleanFile, "a path"},
-				func(t *Trust) any { return &t.CA }},
-			{"names", none, "who is let in: the first URI, DNS name or email address of a certificate that one of these matches is its caller's identity; none: the first of all", list{cleanClientName, "names in which * stands for anything but . and /", maxClientNames},
-				func(t *Trust) any { return &t.Names }},
-			{"required", "false", "whether who shows no certificate is refused", toggle{},
-				func(t *Trust) any { return &t.Required }},
-		},
-		check: func(t *Trust, node *yaml.Node, at *outline) {
-			if t.CA == "" {
-				at.fault(node, at.key, "has no ca", "ca: the file of who signs callers' certificates")
-			}
-		},
+func checkPeers(value any, node *yaml.Node, at *outline) {
+	if t := value.(*PeerTrust); (t.Cert == "") != (t.Key == "") {
+		at.fault(node, at.key, "has one of cert and key", "both or none")
 	}
+}
+
+// SecureUpstreams reports whether any upstream speaks TLS.
+func (c *Config) SecureUpstreams() bool {
+	return slices.ContainsFunc(c.Upstreams, func(upstream string) bool { return strings.HasPrefix(upstream, tlsMark) })
 }
 
 func cleanClientName(name string) (string, error) {
@@ -127,19 +121,10 @@ func (k keyPairs) pair(p *KeyPair, path string, node *yaml.Node, at *outline) {
 		return
 	}
 	before := len(at.faults)
-	var read Trust
-	pairParts().read(&read, path, node, at)
-	p.Cert, p.Key = read.Cert, read.Key
+	readParts(reflect.ValueOf(p), path, node, at)
 	if len(at.faults) == before && (p.Cert == "" || p.Key == "") {
 		at.fault(node, path, "has no cert, or no key", k.allowed())
 	}
-}
-
-func pairParts() record[Trust] {
-	return record[Trust]{table: []part[Trust]{
-		{"cert", "", "", freeText{cleanFile, "a path"}, func(p *Trust) any { return &p.Cert }},
-		{"key", "", "", freeText{cleanFile, "a path"}, func(p *Trust) any { return &p.Key }},
-	}}
 }
 
 func cleanFile(path string) (string, error) {
@@ -150,14 +135,14 @@ func cleanFile(path string) (string, error) {
 }
 
 func (k keyPairs) show(field any) string {
-	if lines := k.lines(field); len(lines) > 0 {
-		texts := make([]string, len(lines))
-		for i, l := range lines {
-			texts[i] = strings.TrimPrefix(l.text, "- ")
-		}
-		return "[" + strings.Join(texts, ", ") + "]"
+	var texts []string
+	for _, l := range k.lines(field) {
+		texts = append(texts, strings.TrimPrefix(l.text, "- "))
 	}
-	return none
+	if texts == nil {
+		return none
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func (keyPairs) lines(field any) (lines []line) {
@@ -170,5 +155,3 @@ func (keyPairs) lines(field any) (lines []line) {
 func (keyPairs) allowed() string {
 	return fmt.Sprintf("[{cert: FILE, key: FILE}, ...], at most %d, or %s", maxKeyPairs, none)
 }
-
-func (keyPairs) parts() []partInfo { return nil }

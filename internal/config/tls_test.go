@@ -21,7 +21,7 @@ func TestCertificatesAreRead(t *testing.T) {
 		t.Errorf("read back: %v, clear %v", again.TLS, again.ServesClear())
 	}
 	trust := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: [{cert: a, key: b}]\ntls_client: {ca: /b c.pem, names: [\"*.shop\", 'spiffe://prod/*'], required: true}"}))
-	shown := clientTrust().show(&trust.TLSClient)
+	shown := record{}.show(&trust.TLSClient)
 	if got := mustLoad(t, sources(map[string]string{"cabrank.yml": "tls: [{cert: a, key: b}]\ntls_client: " + shown})); !reflect.DeepEqual(got.TLSClient, trust.TLSClient) || len(got.TLSClient.Names) != 2 {
 		t.Errorf("%s reads %+v", shown, got.TLSClient)
 	}

@@ -56,7 +56,7 @@ func UnknownVariables(environ []string) []string { return unknownVariables(parse
 
 // namedVariables are those that the configuration names itself, with env:NAME.
 func (c *Config) namedVariables() (names []string) {
-	for _, source := range []string{c.Socket.Auth.Secret, c.Socket.Auth.Key, c.Socket.PushToken} {
+	for _, source := range []string{c.Auth.Secret, c.Auth.Key, c.Socket.PushToken} {
 		if name, found := strings.CutPrefix(source, "env:"); found {
 			names = append(names, name)
 		}

@@ -58,7 +58,7 @@ func TestUnknownVariables(t *testing.T) {
 // A variable that the configuration names is known.
 func TestNamedVariablesAreKnown(t *testing.T) {
 	c := &Config{}
-	c.Socket.Auth.Secret, c.Socket.PushToken = "env:CABRANK_JWT", "/run/token"
+	c.Auth.Secret, c.Socket.PushToken = "env:CABRANK_JWT", "/run/token"
 	if lines := unknownVariables(map[string]string{"CABRANK_JWT": "x"}, c.namedVariables()...); len(lines) > 0 {
 		t.Errorf("%q", lines)
 	}

@@ -12,14 +12,14 @@ import (
 func TestSecureUpstreamsAreRead(t *testing.T) {
 	const file = "upstreams: [tls:API:443, 'tls:[::1]:1', tls:dns:Api.internal:2, a:3]\nupstream_tls: {ca: /b c.crt, cert: d.crt, key: d.key, name: E.internal}\n"
 	c := mustLoad(t, sources(map[string]string{"cabrank.yml": file}))
-	want := Trust{CA: "/b c.crt", Cert: "d.crt", Key: "d.key", Name: "e.internal"}
+	want := PeerTrust{CA: "/b c.crt", Cert: "d.crt", Key: "d.key", Name: "e.internal"}
 	if got := []string{"tls:API:443", "tls:[::1]:1", "tls:dns:api.internal:2", "a:3"}; !slices.Equal(c.Upstreams, got) || !reflect.DeepEqual(c.UpstreamTLS, want) || len(c.Warnings) > 0 {
 		t.Errorf("%q, %+v, %q", c.Upstreams, c.UpstreamTLS, c.Warnings)
 	}
 	if !IsName("tls:dns:a:1") || IsName("tls:a:1") || !c.SecureUpstreams() {
 		t.Error("names are mistaken")
 	}
-	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "upstreams: [a:1]\nupstream_tls: " + upstreamTLS().show(&c.UpstreamTLS)}))
+	again := mustLoad(t, sources(map[string]string{"cabrank.yml": "upstreams: [a:1]\nupstream_tls: " + record{}.show(&c.UpstreamTLS)}))
 	if !reflect.DeepEqual(again.UpstreamTLS, want) || len(again.Warnings) != 1 || !strings.Contains(again.Warnings[0], "upstream_tls has no effect: no upstream begins with tls:") {
 		t.Errorf("read back: %+v, %q", again.UpstreamTLS, again.Warnings)
 	}

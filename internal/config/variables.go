@@ -124,5 +124,3 @@ func (variables) lines(field any) []line {
 func (k variables) allowed() string {
 	return fmt.Sprintf("%s, at most %d, or %s", variablesLegal, maxVariables, none)
 }
-
-func (variables) parts() []partInfo { return nil }

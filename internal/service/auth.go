@@ -20,7 +20,7 @@ func (b bearers) Verify(authorization string) (relay.Pass, error) {
 
 // openAuth reads the keys of tokens, if anybody is asked for one: sockets, or all.
 func (s *service) openAuth(options *relay.Options) (err error) {
-	asked := s.cfg.Socket.Auth
+	asked := s.cfg.Auth
 	if !asked.AllDoors() && len(s.cfg.Socket.Paths) == 0 {
 		return nil
 	}
@@ -38,5 +38,5 @@ func (s *service) readKeys(cfg *config.Config) error {
 	if s.verifier == nil {
 		return nil
 	}
-	return ReadKeys(s.verifier, cfg.Socket.Auth, s.log)
+	return ReadKeys(s.verifier, cfg.Auth, s.log)
 }

@@ -95,7 +95,7 @@ func methodRules(from []config.MethodRule) []relay.MethodRule {
 	for i, rule := range from {
 		rules[i] = relay.MethodRule{
 			Pattern: rule.Pattern, Idempotent: rule.Idempotent, Retries: rule.Retries,
-			HedgeAfter: rule.HedgeAfter, HedgeAuto: rule.HedgeAuto,
+			HedgeAfter: rule.Hedge.After, HedgeAuto: rule.Hedge.Auto,
 			OnCancel: onCancel(rule.OnCancel),
 		}
 		for _, name := range rule.RetryOn {

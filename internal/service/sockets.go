@@ -30,8 +30,10 @@ type SocketOptions struct {
 	WaitingBytes int64
 	// TestFunctions has functions to try, if there is no Redis.
 	TestFunctions bool
-	// Verifier knows who comes with a token; nil: nobody is asked.
+	// Verifier knows who comes with a token; nil: nobody is asked. Cookie is that of a page
+	// which has one.
 	Verifier *auth.Verifier
+	Cookie   string
 	Log      *slog.Logger
 }
 
@@ -71,7 +73,7 @@ func OpenSockets(o SocketOptions) (*Sockets, error) {
 	if r, ok := joins.(*redis.Broker); ok {
 		options.Database = r.Database()
 	}
-	options.AuthCookie, options.MessagesPerSecond = o.Auth.Cookie, o.MessageRate
+	options.AuthCookie, options.MessagesPerSecond = o.Cookie, o.MessageRate
 	options.Log = o.Log
 	options.Broker, options.Origins = joins, originsOf(o.Origins)
 	options.ReadLimit = int64(o.ReadLimit)

@@ -15,7 +15,7 @@ func (s *service) openSockets() (err error) {
 		return nil
 	}
 	o := s.asked
-	o.Socket, o.Verifier, o.Log = s.cfg.Socket, s.verifier, s.log
+	o.Socket, o.Verifier, o.Cookie, o.Log = s.cfg.Socket, s.verifier, s.cfg.Auth.Cookie, s.log
 	beyond, err := s.workerMethods()
 	if err != nil {
 		return err

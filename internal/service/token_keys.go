@@ -20,7 +20,7 @@ const mostKeyBytes = 1 << 20
 //
 // Errors: one line with the key of the configuration and where it points, without the
 // content.
-func OpenAuth(c config.SocketAuth, log *slog.Logger) (*auth.Verifier, error) {
+func OpenAuth(c config.Auth, log *slog.Logger) (*auth.Verifier, error) {
 	if !c.IsOn() {
 		return nil, nil
 	}
@@ -29,7 +29,7 @@ func OpenAuth(c config.SocketAuth, log *slog.Logger) (*auth.Verifier, error) {
 
 // ReadKeys reads the keys again, which may have changed. Errors: as OpenAuth; then those
 // of before hold on.
-func ReadKeys(v *auth.Verifier, c config.SocketAuth, log *slog.Logger) error {
+func ReadKeys(v *auth.Verifier, c config.Auth, log *slog.Logger) error {
 	_, err := withKeys(c, log, func(o auth.Options) (*auth.Verifier, error) {
 		err := v.Replace(o)
 		return v, err
@@ -37,7 +37,7 @@ func ReadKeys(v *auth.Verifier, c config.SocketAuth, log *slog.Logger) error {
 	return err
 }
 
-func withKeys(c config.SocketAuth, log *slog.Logger, take func(auth.Options) (*auth.Verifier, error)) (*auth.Verifier, error) {
+func withKeys(c config.Auth, log *slog.Logger, take func(auth.Options) (*auth.Verifier, error)) (*auth.Verifier, error) {
 	options := auth.Options{
 		Audience: c.Audience, Issuer: c.Issuer, Optional: c.Optional, Log: log,
 		Defaults: auth.Rules{Call: c.Call, Publish: c.Publish, Subscribe: c.Subscribe},

@@ -16,6 +16,11 @@ func isText(v reflect.Value) bool {
 	return own || v.CanInt() || v.CanUint() || v.CanFloat() || v.Kind() == reflect.String || v.Kind() == reflect.Bool
 }
 
+// Set stores a text where into points, by the tags of a field, or says what is wrong with it.
+func Set(into any, tag reflect.StructTag, text string) (what string) {
+	return set(reflect.ValueOf(into).Elem(), tag, text)
+}
+
 // set stores a text, or says what is wrong with it.
 func set(v reflect.Value, tag reflect.StructTag, text string) string {
 	own, has := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
@@ -99,7 +104,7 @@ func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, wha
 
 // allowed says what fits; "" if the fault itself does.
 func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
-	least, most, ranged := strings.Cut(tag.Get("range"), "..")
+	ranged := tag.Get("range") != ""
 	_, own := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
 	switch all, kind := fields(v.Type()), v.Kind(); {
 	case own:
@@ -117,10 +122,16 @@ func allowed(v reflect.Value, tag reflect.StructTag) (text string) {
 		return "true or false"
 	case kind == reflect.String:
 		return "text"
-	case ranged:
-		text = least + " to " + most
-	case v.CanInt(), v.CanUint(), v.CanFloat():
+	case !ranged && (v.CanInt() || v.CanUint() || v.CanFloat()):
 		text = "a number of 0 or more"
+	}
+	return text + Range(tag)
+}
+
+// Range says which numbers the tags of a field allow.
+func Range(tag reflect.StructTag) (text string) {
+	if least, most, ranged := strings.Cut(tag.Get("range"), ".."); ranged {
+		text = least + " to " + most
 	}
 	if zero := tag.Get("zero"); zero != "" {
 		text += ", or 0: " + zero

@@ -167,7 +167,7 @@ func TestMistakesOfKeys(t *testing.T) {
 		"--auth-optional":                                           "nobody is asked for a token",
 		"--auth-secret " + file(t, secret) + " --auth-cookie a":     "no origin is listed",
 		"--auth-secret " + file(t, secret) + " --auth-cookie a=b":   `"a=b" is not a name of a cookie`,
-		"--auth-secret " + file(t, secret) + " --message-rate -1":   "-1 is out of range",
+		"--auth-secret " + file(t, secret) + " --message-rate -1":   `"-1" is out of range`,
 		"--auth-secret " + file(t, secret) + " --auth-secrets none": "unknown flag: --auth-secrets",
 	} {
 		p := harness.StartProcess(t, nil, harness.CabrankBinary(t), append([]string{"socket", "serve", "--listen", "127.0.0.1:0"}, strings.Fields(flags)...)...)

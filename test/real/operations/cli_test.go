@@ -92,7 +92,7 @@ func TestWrongStartsEndWith2(t *testing.T) {
 	}{
 		{"program not found", []string{"--", "no-such-program"}, "no-such-program"},
 		{"program not executable", []string{"--", "/dev/null"}, "/dev/null"},
-		{"bad value", []string{"--workers", "many", "--", "true"}, `"many" is not a whole number`},
+		{"bad value", []string{"--workers", "many", "--", "true"}, `"many" is not a number`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"run", "--listen", "127.0.0.1:0", "--probes", "off", "--metrics", "off", "--log-level", "error"}, test.args...)

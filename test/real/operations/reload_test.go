@@ -218,7 +218,7 @@ func TestBadFilesChangeNothing(t *testing.T) {
 	}
 
 	r.file.replace("workers: {count: 5, slots: 4, transport: unix}\nqueue: {length: -1}\nexplian: false\n")
-	r.refuses("cabrank.yml:2: queue.length: -1 is out of range", "cabrank.yml:3: explian: unknown key; did you mean explain?")
+	r.refuses(`cabrank.yml:2: queue.length: "-1" is out of range`, "cabrank.yml:3: explian: unknown key; did you mean explain?")
 	wantSame()
 	if err := r.op.Run(harness.Patience, "restart"); err == nil {
 		t.Error("a bad file does not refuse a restart")
@@ -260,7 +260,7 @@ func TestHangupReloadsWithoutWorkers(t *testing.T) {
 	c := harness.StartCabrank(t, "--config", file.path(), "--control", filepath.Join(harness.ShortTempDir(t), "c.sock"))
 	file.replace("upstreams: [127.0.0.1:2]\nqueue.length: -1\n")
 	c.Signal(syscall.SIGHUP)
-	c.WaitLog(harness.Patience, "queue.length: -1 is out of range")
+	c.WaitLog(harness.Patience, `queue.length: \"-1\" is out of range`)
 	file.replace("upstreams: [127.0.0.1:2]\n")
 	c.Signal(syscall.SIGHUP)
 	c.WaitLog(harness.Patience, `"key":"upstreams","old":"127.0.0.1:1","new":"127.0.0.1:2"`)

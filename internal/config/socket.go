@@ -4,26 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"reflect"
 	"strings"
 	"unicode"
 )
-
-// Socket is callers over WebSocket: those of cabrank socket serve, and of cabrank run
-// on the port of its calls.
-type Socket struct {
-	Paths       []string // empty: no sockets in cabrank run
-	Origins     []string // "none" is who sends none; empty: the host itself
-	Redis       Redis
-	ReadLimit   Size
-	CallCap     int // 0: any number
-	MessageRate int // of a socket, a second; 0: any
-	Auth        SocketAuth
-	Methods     []string // of workers that may be called: patterns as in methods; empty: none
-	Descriptors []string // files that describe them; empty: workers do by reflection
-	Push        string   // HOST:PORT, or off
-	PushToken   string   // file or env:NAME; empty: none is needed
-}
 
 // socketSection is the part of the names of its keys before the dot. What follows is,
 // with dashes, also the name of the flag of cabrank socket serve.
@@ -32,83 +16,24 @@ const socketSection = "socket"
 // ownHost is the word for the origin that needs no list.
 const ownHost = "host"
 
-func socketKeys() []Key {
-	return append([]Key{
-		{Name: "socket.path", Flag: "socket-path", Arg: "PATH", Default: none,
-			Applies: ByUpgrade, Help: "paths for callers over WebSocket, on the port of the calls; none: there are no sockets",
-			kind: list{cleanPath, "paths that begin with /", 100}, field: func(c *Config) any { return &c.Socket.Paths }},
-		{Name: "socket.origin", Arg: "ORIGIN", Default: ownHost,
-			Applies: ByReload, Help: "origins of pages that may connect (host: that of the port itself); none is callers that are no page",
-			kind: originList{list{cleanOrigin, "origins such as https://shop.example, or none", 100}}, field: func(c *Config) any { return &c.Socket.Origins }},
-		{Name: "socket.redis", Env: "CABRANK_REDIS", Arg: "ADDRESS", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "Redis or Valkey, Cluster or Sentinels, where callees and other servers are: HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS (docs/socket.md); none: all is in one process",
-			kind: redisAddresses{}, field: func(c *Config) any { return &c.Socket.Redis }},
-		{Name: "socket.read_limit", Arg: "BYTES", Default: "1MiB",
-			Applies: ByUpgrade, Help: "most bytes of a message that comes in",
-			kind: byteSize{min: 1, max: GiB}, field: func(c *Config) any { return &c.Socket.ReadLimit }},
-		{Name: "socket.call_cap", Arg: "N", Default: "0",
-			Applies: ByUpgrade, Help: "most calls that wait for one URI (0: any number)",
-			kind: wholeNumber{0, 1_000_000_000}, field: func(c *Config) any { return &c.Socket.CallCap }},
-		{Name: "socket.message_rate", Arg: "N", Default: "0",
-			Applies: ByUpgrade, Help: "messages of a socket in a second, and as many at once after a pause; what is above is read later (0: any number)",
-			kind: wholeNumber{0, 1_000_000}, field: func(c *Config) any { return &c.Socket.MessageRate }},
-		{Name: "socket.push", Arg: "HOST:PORT", Default: off,
-			Applies: ByUpgrade, Help: "where the application publishes to sockets and ends them, by HTTP and gRPC, or off; beyond loopback it needs a token",
-			kind: freeText{cleanPush, "HOST:PORT, or off"}, field: func(c *Config) any { return &c.Socket.Push }},
-		{Name: "socket.push_token", Arg: "FILE", Default: none,
-			Applies: ByUpgrade, Secret: true, Help: "file with the token that requests of the application have to bring, at least 16 bytes; env:NAME: it is in that variable",
-			kind: secretText{"a file, or env:NAME"}, field: func(c *Config) any { return &c.Socket.PushToken }},
-	}, socketWorkerKeys()...)
-}
-
-// socketWorkerKeys are those of gRPC methods, of which cabrank socket serve has none.
-func socketWorkerKeys() []Key {
-	return []Key{
-		{Name: "socket.methods", Arg: "METHOD", Default: none,
-			Applies: ByUpgrade, Help: "gRPC methods of the workers that callers over WebSocket may call",
-			kind: list{cleanPattern, patternLegal, maxMethods}, field: func(c *Config) any { return &c.Socket.Methods }},
-		{Name: "socket.descriptors", Arg: "FILE", Default: none,
-			Applies: ByUpgrade, Help: "files that describe these methods, of protoc --descriptor_set_out; none: workers do, by reflection",
-			kind: list{cleanLine, "names of files", 100}, field: func(c *Config) any { return &c.Socket.Descriptors }},
-	}
-}
-
 // SocketFlags are the flags of cabrank socket serve that are keys, or parts of auth, too,
 // with the same meanings and ranges.
-func SocketFlags() []Flag {
-	var flags []Flag
+func SocketFlags() (flags []Flag) {
 	for _, key := range sectionKeys(socketSection) {
-		if !isOfWorkers(key) {
+		if key.Name != "socket.methods" && key.Name != "socket.descriptors" { // of workers
 			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
 			flags = append(flags, newFlag(key))
 		}
 	}
-	return append(flags, authFlags()...)
-}
-
-// authFlags are those of the parts of auth, but for its doors: there are only sockets.
-func authFlags() []Flag {
-	var flags []Flag
-	for _, part := range authRules().table {
-		if part.name != "doors" {
+	for _, p := range fieldsOf(reflect.TypeFor[Auth]()) {
+		if p.name != "doors" { // there are only sockets
 			flags = append(flags, newFlag(Key{
-				Name: "auth." + part.name, Flag: "auth-" + part.name, Arg: authArguments()[part.name], Env: authKey().Env, Default: part.standard, Help: part.help,
-				kind: part.kind, field: func(c *Config) any { return part.field(&c.Socket.Auth) },
+				Name: "auth." + p.name, Flag: "auth-" + p.name, Arg: p.tag.Get("arg"), Env: variableOf("auth"), Default: p.tag.Get("default"), Help: p.tag.Get("help"),
+				kind: p.kind, field: func(c *Config) any { return p.of(reflect.ValueOf(&c.Auth).Elem()) },
 			}))
 		}
 	}
 	return flags
-}
-
-// authArguments names the arguments of these flags; that which has none is a switch.
-func authArguments() map[string]string {
-	return map[string]string{
-		"secret": "FILE", "key": "FILE", "audience": "NAME", "issuer": "NAME", "cookie": "NAME", "call": "GLOBS", "publish": "GLOBS", "subscribe": "GLOBS",
-	}
-}
-
-func isOfWorkers(key Key) bool {
-	return slices.ContainsFunc(socketWorkerKeys(), func(own Key) bool { return own.Name == key.Name })
 }
 
 // LoadSocket makes the configuration of cabrank socket serve, which runs no workers: of
@@ -132,7 +57,7 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	}
 	if len(faults) == 0 {
 		at := &outline{key: "auth", places: config.origins}
-		checkAuth(&config.Socket.Auth, at)
+		checkAuth(&config.Auth, at)
 		faults = at.faults
 	}
 	for _, rule := range []func() *Fault{config.cookieHasOrigins, config.pushIsGuarded} {
@@ -164,7 +89,7 @@ func (c *Config) socketsOff() (idle []idleSetting) {
 			idle = append(idle, idleSetting{len(c.Socket.Paths) == 0, key.Name, "there are no sockets, socket.path is none", "socket.path"})
 		}
 	}
-	idle = append(idle, idleSetting{len(c.Socket.Paths) == 0 && !c.Socket.Auth.AllDoors(), "auth", "there are no sockets, socket.path is none", "socket.path"})
+	idle = append(idle, idleSetting{len(c.Socket.Paths) == 0 && !c.Auth.AllDoors(), "auth", "there are no sockets, socket.path is none", "socket.path"})
 	if len(c.Socket.Paths) > 0 {
 		idle = append(idle, idleSetting{len(c.Socket.Methods) == 0, "socket.descriptors", "no method may be called, socket.methods is none", "socket.methods"})
 	}
@@ -191,7 +116,7 @@ func isOwnHost(host string) bool {
 
 // openCalls warns of a port of which sockets alone are asked for a token.
 func (c *Config) openCalls() []string {
-	if len(c.Socket.Paths) == 0 || !c.Socket.Auth.IsOn() || c.Socket.Auth.AllDoors() || isOwnHost(c.Listen.Host) {
+	if len(c.Socket.Paths) == 0 || !c.Auth.IsOn() || c.Auth.AllDoors() || isOwnHost(c.Listen.Host) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: auth is for sockets alone: calls over gRPC at %s need no token", c.origins["auth"], c.Listen.Addr())}

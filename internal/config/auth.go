@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Auth says who may come, and do what: to sockets, or to all doors.
+type Auth struct {
+	Secret    string   `key:"secret" kind:"secret" arg:"FILE" default:"none" help:"file with the secret with which tokens are signed, never the secret itself; env:NAME: it is in that variable"`
+	Key       string   `key:"key" kind:"source" arg:"FILE" default:"none" help:"file with the public keys of tokens, PEM or a JWK set; env:NAME: they are in that variable; https://...: a JWK set is there"`
+	Audience  string   `key:"audience" kind:"line" arg:"NAME" default:"none" help:"what tokens have to be for (aud); none: those that are for nobody in particular"`
+	Issuer    string   `key:"issuer" kind:"line" arg:"NAME" default:"none" help:"who has to have made tokens (iss); none: anybody who has the key"`
+	Cookie    string   `key:"cookie" kind:"cookie" arg:"NAME" default:"none" help:"cookie that has the token of a page of socket.origin"`
+	Optional  bool     `key:"optional" default:"false" help:"whether callers without a token are let in, too"`
+	Call      []string `key:"call" kind:"globs" arg:"GLOBS" default:"none" help:"URIs that callers without a claim call may call"`
+	Publish   []string `key:"publish" kind:"globs" arg:"GLOBS" default:"none" help:"channels in which callers without a claim publish may publish"`
+	Subscribe []string `key:"subscribe" kind:"globs" arg:"GLOBS" default:"none" help:"channels to which callers without a claim subscribe may subscribe"`
+	Doors     string   `key:"doors" oneof:"sockets|all" default:"sockets" help:"who is asked: sockets, or all that can reach a worker"` // see AllDoors
+}
+
+// IsOn reports whether anybody is asked for a token.
+func (a Auth) IsOn() bool { return a.Secret != "" || a.Key != "" }
+
+func checkAuthParts(value any, _ *yaml.Node, at *outline) { checkAuth(value.(*Auth), at) }
+
+// checkAuth sees to it that what is meant to keep callers out does.
+func checkAuth(a *Auth, at *outline) {
+	if a.Secret != "" && a.Key != "" {
+		at.faultAt("auth.secret", fmt.Sprintf("there is auth.key, too (%s)", at.places["auth.key"]), "one of them")
+	}
+	if a.IsOn() {
+		return
+	}
+	for _, part := range shownParts(reflect.ValueOf(a).Elem()) {
+		if name, _, _ := strings.Cut(part, ":"); name != "doors" || a.AllDoors() {
+			at.faultAt("auth."+name, "nobody is asked for a token", "its default, or auth.key or auth.secret beside it")
+			return
+		}
+	}
+}
+
+// AllDoors reports whether calls by HTTP/2 are asked for a token, too.
+func (a Auth) AllDoors() bool { return a.Doors == "all" }
+
+// cookieHasOrigins sees to it that a cookie counts for pages that are listed.
+func (c *Config) cookieHasOrigins() *Fault {
+	if c.Auth.Cookie == "" || len(c.Socket.Origins) > 0 {
+		return nil
+	}
+	return c.faultAt("auth.cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
+}
+
+// optionalText is the kind of *string fields that may be none.
+type optionalText struct {
+	clean func(string) (string, error)
+	legal string
+}
+
+func (k optionalText) set(field any, raw string) error {
+	if raw == none {
+		*field.(*string) = ""
+		return nil
+	}
+	value, err := k.clean(raw)
+	if err != nil {
+		return err
+	}
+	*field.(*string) = value
+	return nil
+}
+
+func (k optionalText) show(field any) string {
+	if value := *field.(*string); value != "" {
+		return value
+	}
+	return none
+}
+
+func (k optionalText) allowed() string { return k.legal + ", or " + none }
+
+// cleanSource accepts where a key is. What looks like a key itself is not repeated.
+func cleanSource(source string) (string, error) {
+	if strings.ContainsFunc(source, unicode.IsControl) || strings.HasPrefix(source, "-") || strings.HasPrefix(source, "{") {
+		return "", errors.New("it is not the name of a file")
+	}
+	return source, nil
+}
+
+func cleanLine(text string) (string, error) {
+	if text == "" || strings.ContainsFunc(text, unicode.IsControl) {
+		return "", fmt.Errorf("%s is not a line of text", quote(text))
+	}
+	return text, nil
+}
+
+// cleanCookie accepts a token of RFC 6265, section 4.1.1.
+func cleanCookie(name string) (string, error) {
+	isBad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }
+	if name == "" || strings.ContainsFunc(name, isBad) {
+		return "", fmt.Errorf("%s is not a name of a cookie", quote(name))
+	}
+	return name, nil
+}
+
+func cleanGlob(glob string) (string, error) {
+	if glob == "" || len(glob) > 1024 || strings.ContainsFunc(glob, unicode.IsControl) {
+		return "", fmt.Errorf("%s is not a glob", quote(glob))
+	}
+	return glob, nil
+}
