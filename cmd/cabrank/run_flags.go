@@ -73,7 +73,10 @@ func (v flagValues) addTo(flags *pflag.FlagSet) {
 
 // add defines one flag.
 func (v flagValues) add(flags *pflag.FlagSet, flag config.Flag) {
-	usage := fmt.Sprintf("%s [%s]", flag.Help, flag.Env)
+	usage := flag.Help
+	if flag.Env != "" {
+		usage += " [" + flag.Env + "]"
+	}
 	defined := flags.VarPF(&flagValue{v, flag}, flag.Name, "", usage)
 	if flag.Switch {
 		defined.NoOptDefVal = "true"

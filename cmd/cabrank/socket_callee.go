@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,4 +157,15 @@ func onStream(f broker.StreamFunction) callee.Handler {
 
 func onCall(f broker.Function) callee.Handler {
 	return func(ctx context.Context, call *callee.Call) (any, error) { return f(ctx, call.Args) }
+}
+
+// checkLogFlags holds --log-level and --log-format against what they may be.
+func checkLogFlags(log config.Log) error {
+	switch {
+	case !slices.Contains([]string{"debug", "info", "warn", "error"}, log.Level):
+		return fmt.Errorf("--log-level %s: debug, info, warn and error are possible", log.Level)
+	case !slices.Contains([]string{"auto", "text", "json"}, log.Format):
+		return fmt.Errorf("--log-format %s: auto, text and json are possible", log.Format)
+	}
+	return nil
 }

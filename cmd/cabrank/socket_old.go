@@ -23,7 +23,7 @@ func (f *socketServe) readOldFile(flags *pflag.FlagSet) error {
 	given := map[string]bool{}
 	flags.Visit(func(flag *pflag.Flag) { given[flag.Name] = true })
 	for _, flag := range config.SocketFlags() {
-		if os.Getenv(flag.Env) != "" {
+		if flag.Env != "" && os.Getenv(flag.Env) != "" {
 			given[flag.Name] = true
 		}
 	}

@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,10 +47,8 @@ type socketServe struct {
 	file  string
 	idle  []string // keys of the file that have no effect
 
-	asked                   service.SocketOptions
-	listen, metrics, probes string
-	drain                   time.Duration
-	log                     config.Log
+	asked service.SocketOptions
+	log   config.Log // of the configuration
 }
 
 func newSocketServeCommand() *cobra.Command {
@@ -84,7 +79,6 @@ func newSocketServeCommand() *cobra.Command {
 func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.listen, "listen", ":9000", "`HOST:PORT` where callers come in")
 	flags.StringVar(&f.file, config.ConfigFlag, "", "`FILE` of the old server of juggler.0; flags and variables come before it (docs/juggler.md)")
 	for _, flag := range config.SocketFlags() {
 		if flag.Name == "path" {
@@ -100,9 +94,6 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags.Int64Var(&f.asked.Beyond.BufferTotal, "buffer-total", 64<<20, "`bytes` by which the process may grow for all that waits for sockets")
 	flags.StringVar(&f.asked.Beyond.CloseURI, "close-uri", "", "`URI` that ends the socket of who calls it")
 	flags.BoolVar(&f.asked.TestFunctions, "test-functions", false, "answer test.echo, test.reverse, test.delay and test.nothing")
-	flags.StringVar(&f.metrics, "metrics", "off", "`HOST:PORT` of the metrics page, or off")
-	flags.StringVar(&f.probes, "probes", "off", "`HOST:PORT` of the probes, or off")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long a stop may take")
 	flags.DurationVar(&f.asked.Beyond.ReadTimeout, "read-timeout", 30*time.Second, "how long a message may take to come in")
 	flags.DurationVar(&f.asked.Beyond.WriteTimeout, "write-timeout", 30*time.Second, "how long a caller may take to read what was sent")
 	flags.Int64Var(&f.asked.Beyond.WriteLimit, "write-limit", 0, "most `bytes` of a reply; 0: any")
@@ -110,8 +101,6 @@ func (f *socketServe) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.asked.Beyond.HandshakesPerSecond, "max-handshakes", 1_000, "most new sockets in a second")
 	flags.IntVar(&f.asked.Beyond.MaxName, "max-name", 1_024, "most `bytes` of a URI or channel")
 	flags.Int64Var(&f.asked.WaitingBytes, "waiting-total", 64<<20, "most `bytes` of calls that wait for a function")
-	flags.StringVar(&f.log.Level, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&f.log.Format, "log-format", "auto", "auto, text or json")
 }
 
 // load makes a configuration without workers: keys from flags and variables, and the other
@@ -127,23 +116,12 @@ func (f *socketServe) load() (*config.Config, error) {
 	if len(cfg.Socket.Paths) == 0 {
 		cfg.Socket.Paths = []string{defaultPath}
 	}
-	cfg.Listen = listener(f.listen)
-	cfg.Metrics.Listener = listener(f.metrics)
-	cfg.Metrics.Path = "/metrics"
-	cfg.Probes = listener(f.probes)
-	cfg.Log, cfg.DrainTimeout = f.log, f.drain
+	f.log = cfg.Log
 	cfg.Limits.Connections = f.asked.Beyond.MaxSockets/3*4 + 4 // sockets have three quarters
 	if len(f.idle) > 0 {
 		cfg.Warnings = append(cfg.Warnings, "keys of the file have no effect here, see docs/juggler.md: "+strings.Join(f.idle, " "))
 	}
 	return cfg, nil
-}
-
-// listener is HOST:PORT, which was checked, or off.
-func listener(address string) config.Listener {
-	host, text, err := net.SplitHostPort(address)
-	port, _ := strconv.Atoi(text)
-	return config.Listener{On: err == nil, Host: host, Port: port}
 }
 
 // check holds the flags that are no keys against what they may be.
@@ -160,42 +138,8 @@ func (f *socketServe) check(socket *config.Socket) error {
 			return fmt.Errorf("--%s must be above 0", name)
 		}
 	}
-	if err := f.checkAddresses(); err != nil {
-		return err
-	}
-	switch {
-	case socket.Redis.Calls != "" && f.asked.TestFunctions:
+	if socket.Redis.Calls != "" && f.asked.TestFunctions {
 		return errors.New("--test-functions are in this process: with --redis, functions are those of callees there")
-	case f.drain < 0:
-		return errors.New("--drain-timeout must not be below 0")
-	}
-	return checkLogFlags(f.log)
-}
-
-// checkAddresses holds those of the listeners against what they may be.
-func (f *socketServe) checkAddresses() error {
-	for name, address := range map[string]string{"listen": f.listen, "metrics": f.metrics, "probes": f.probes} {
-		if address == "off" && name != "listen" {
-			continue
-		}
-		_, port, err := net.SplitHostPort(address)
-		if err == nil {
-			_, err = strconv.ParseUint(port, 10, 16)
-		}
-		if err != nil {
-			return fmt.Errorf("--%s %.60q: want HOST:PORT, such as localhost:9000, port 0 to 65535", name, address)
-		}
-	}
-	return nil
-}
-
-// checkLogFlags holds --log-level and --log-format against what they may be.
-func checkLogFlags(log config.Log) error {
-	switch {
-	case !slices.Contains([]string{"debug", "info", "warn", "error"}, log.Level):
-		return fmt.Errorf("--log-level %s: debug, info, warn and error are possible", log.Level)
-	case !slices.Contains([]string{"auto", "text", "json"}, log.Format):
-		return fmt.Errorf("--log-format %s: auto, text and json are possible", log.Format)
 	}
 	return nil
 }

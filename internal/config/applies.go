@@ -16,21 +16,11 @@ const (
 	ByUpgrade
 )
 
-// meaning says for people how a change takes effect.
-func (a Applies) meaning() string {
-	return a.String() + map[Applies]string{ByReload: ": at once", ByRestart: ": with the next process of each worker", ByUpgrade: ": with the next cabrank"}[a]
-}
-
 // String returns "reload", "restart" or "upgrade", as the command is called that
 // makes a change hold.
-func (a Applies) String() string {
-	switch a {
-	case ByReload:
-		return "reload"
-	case ByRestart:
-		return "restart"
-	case ByUpgrade:
-		return "upgrade"
-	}
-	return "unknown"
+func (a Applies) String() string { return []string{"unknown", "reload", "restart", "upgrade"}[a] }
+
+// meaning says for people how a change takes effect.
+func (a Applies) meaning() string {
+	return a.String() + []string{"", ": at once", ": with the next process of each worker", ": with the next cabrank"}[a]
 }

@@ -56,34 +56,6 @@ func (c *Config) cookieHasOrigins() *Fault {
 	return c.faultAt("auth.cookie", "browsers send it for any page, and no origin is listed", none+", or socket.origin beside it")
 }
 
-// optionalText is the kind of *string fields that may be none.
-type optionalText struct {
-	clean func(string) (string, error)
-	legal string
-}
-
-func (k optionalText) set(field any, raw string) error {
-	if raw == none {
-		*field.(*string) = ""
-		return nil
-	}
-	value, err := k.clean(raw)
-	if err != nil {
-		return err
-	}
-	*field.(*string) = value
-	return nil
-}
-
-func (k optionalText) show(field any) string {
-	if value := *field.(*string); value != "" {
-		return value
-	}
-	return none
-}
-
-func (k optionalText) allowed() string { return k.legal + ", or " + none }
-
 // cleanSource accepts where a key is. What looks like a key itself is not repeated.
 func cleanSource(source string) (string, error) {
 	if strings.ContainsFunc(source, unicode.IsControl) || strings.HasPrefix(source, "-") || strings.HasPrefix(source, "{") {

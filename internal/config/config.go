@@ -209,9 +209,6 @@ func (l Limits) KeyBurst() int {
 	return max(1, int(l.CallsPerSecond))
 }
 
-// IsGiven reports whether a source has a value for a key, by its name in the file.
-func (c *Config) IsGiven(key string) bool { _, given := c.origins[key]; return given }
-
 // CancelledSlots returns hold, free or finish: what happens to the slot of a
 // cancelled call where no rule of its method says otherwise. Auto holds fixed
 // slots, which are threads that run on, and frees those of workers that can

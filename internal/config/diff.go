@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Change is one effective value that is not what it was.
@@ -84,7 +85,11 @@ func (k Key) changes(before, now *Config) Changes {
 	case "methods":
 		return changedEntries(k.Name, byName(before.Methods, methodPattern), byName(now.Methods, methodPattern), func(r MethodRule) string { return showEntry(reflect.ValueOf(&r).Elem()) })
 	}
-	return k.change(k.kind.show(k.field(before)), k.kind.show(k.field(now)))
+	was, is := k.field(before), k.field(now)
+	if text := k.kind.show(is); text == k.kind.show(was) && strings.Contains(text, hidden) && !reflect.DeepEqual(was, is) {
+		return Changes{{Key: k.Name, Old: text, New: text}}
+	}
+	return k.change(k.kind.show(was), k.kind.show(is))
 }
 
 // change compares plain values.

@@ -27,6 +27,8 @@ func TestDiff(t *testing.T) {
 		{"slots: 5", "slots: auto", "upgrade workers.slots: 5 to 1-200"},
 		{"", "workers.command: [a, secret]", "restart workers.command: (hidden) to (hidden)"},
 		{"workers.command: a", "workers.command: [a]", ""},
+		{"socket.redis: h:1", "socket.redis: h:2", "upgrade socket.redis: (hidden) to (hidden)"},
+		{"auth: {secret: a}", "auth: {secret: b}", "upgrade auth: {secret: (hidden)} to {secret: (hidden)}"},
 		{"hooks: {before_stop: [a, secret]}", "", "restart hooks: (hidden) to none"},
 		{"", "warm_up: {message: AAAB, method: /a.B/C}", "restart warm_up: none to (hidden)"},
 		{"workers.env: {A: secret, B: secret, C: same}", "workers.env: {B: other, C: same, D: secret}",

@@ -47,7 +47,7 @@ func TestFileFaults(t *testing.T) {
 		{"a bound that is fixed now", "limits: {frame_size: 8KiB}", "cabrank.yml:1: limits.frame_size: is gone: now fixed at 16KiB"},
 		{"no connections", "limits: {connections: 0}", "cabrank.yml:1: limits.connections: \"0\" is out of range; allowed: 1 to 1000000"},
 		{"zero interval", "metrics: {interval: 0s}", "cabrank.yml:1: metrics.interval: \"0s\" is out of range; allowed: 100ms to 1h"},
-		{"not a size", "buffer_total: 1kb", `cabrank.yml:1: buffer_total: "1kb" is not a number; allowed: 1MiB to 64GiB`},
+		{"not a size", "buffer_total: 1kb", `cabrank.yml:1: buffer_total: "1kb" is not a size in bytes, KiB, MiB or GiB; allowed: 1MiB to 64GiB`},
 		{"size that would overflow", "buffer_total: 9223372036854775807GiB", "cabrank.yml:1: buffer_total: \"9223372036854775807GiB\" is out of range; allowed: 1MiB to 64GiB"},
 		{"not a truth value", "probes: {enabled: maybe}", `cabrank.yml:1: probes.enabled: "maybe" is neither true nor false; allowed: true or false`},
 		{"unknown word", "log: {level: loud}", `cabrank.yml:1: log.level: "loud" is unknown; allowed: debug, info, warn, error`},

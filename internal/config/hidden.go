@@ -4,7 +4,7 @@ package config
 // what is fixed here. They are read wherever gruf-relay read them, and are on no list but
 // that of docs/gruf-relay.md.
 func grufKeys() []Key {
-	host, port := freeText{cleanHost, "a host name or address, empty for every interface"}, plain{`range:"0..65535"`}
+	host, port := text{clean: cleanHost, legal: "a host name or address, empty for every interface"}, plain{`range:"0..65535"`}
 	return []Key{
 		{Name: "server.host", Env: "SERVER_HOST", Of: "listen", kind: host, field: func(c *Config) any { return &c.Listen.Host }},
 		{Name: "server.port", Env: "SERVER_PORT", Of: "listen", kind: port, field: func(c *Config) any { return &c.Listen.Port }},
@@ -13,7 +13,7 @@ func grufKeys() []Key {
 		{Name: "metrics.enabled", Env: "METRICS_ENABLED", Of: "metrics", kind: plain{}, field: func(c *Config) any { return &c.Metrics.On }},
 		{Name: "metrics.port", Env: "METRICS_PORT", Of: "metrics", kind: port, field: func(c *Config) any { return &c.Metrics.Port }},
 		{Name: "metrics.path", Env: "METRICS_PATH", Of: "metrics",
-			kind: freeText{cleanPath, "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
+			kind: text{clean: cleanPath, legal: "a path that begins with /"}, field: func(c *Config) any { return &c.Metrics.Path }},
 		// Workers that serve calls are not asked, and one that is silent for longer is missed.
 		{Name: "health_check.interval", Env: "HEALTH_CHECK_INTERVAL", Default: "5s", Applies: ByReload,
 			kind: plain{`range:"10ms..1h"`}, field: func(c *Config) any { return &c.HealthCheck.Interval }},

@@ -18,29 +18,44 @@ type kind interface {
 	allowed() string
 }
 
-// freeText is the kind of other *string fields; clean checks and tidies.
-type freeText struct {
-	clean func(string) (string, error)
-	legal string
+// text is the kind of *string fields that are no word of a few; clean checks and tidies.
+type text struct {
+	clean    func(string) (string, error)
+	legal    string
+	optional bool // it may be none
+	hidden   bool // nobody is shown it
 }
 
-func (k freeText) set(field any, raw string) error {
-	value, err := k.clean(raw)
-	if err != nil {
-		return err
+func (k text) set(field any, raw string) (err error) {
+	value := ""
+	if raw != none || !k.optional {
+		if value, err = k.clean(raw); err != nil {
+			return err
+		}
 	}
 	*field.(*string) = value
 	return nil
 }
 
-func (k freeText) show(field any) string {
-	if value := *field.(*string); value != "" {
+func (k text) show(field any) string {
+	switch value := *field.(*string); {
+	case value == "" && k.optional:
+		return none
+	case value == "":
+		return `""`
+	case k.hidden:
+		return hidden
+	default:
 		return value
 	}
-	return `""`
 }
 
-func (k freeText) allowed() string { return k.legal }
+func (k text) allowed() string {
+	if k.optional {
+		return k.legal + ", or " + none
+	}
+	return k.legal
+}
 
 // itemized is a kind whose value is a list in the file.
 type itemized interface {

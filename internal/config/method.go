@@ -106,32 +106,13 @@ func cleanPattern(pattern string) (string, error) {
 	return pattern, nil
 }
 
-// methodName is the kind of *string fields that name one method, or are empty.
-type methodName struct{}
-
-func (k methodName) set(field any, text string) error {
-	switch {
-	case text == none:
-		text = ""
-	case isPattern(text) && isWild(text):
-		return fmt.Errorf("%s is all methods of a service, not one", quote(text))
-	default:
-		if _, err := cleanPattern(text); err != nil {
-			return err
-		}
+// cleanMethod accepts the path of one method.
+func cleanMethod(method string) (string, error) {
+	if isPattern(method) && isWild(method) {
+		return "", fmt.Errorf("%s is all methods of a service, not one", quote(method))
 	}
-	*field.(*string) = text
-	return nil
+	return cleanPattern(method)
 }
-
-func (k methodName) show(field any) string {
-	if name := *field.(*string); name != "" {
-		return name
-	}
-	return none
-}
-
-func (k methodName) allowed() string { return "/package.Service/Method, or " + none }
 
 // isPattern knows /SERVICE/METHOD by its form: gRPC itself does not say of
 // which characters names consist, so all that can stand in a path are taken.

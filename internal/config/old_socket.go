@@ -93,7 +93,8 @@ func oldRedis(settings []setting) Faults {
 // oldSocketKeys returns the keys that the old server knew, with the flag that each of
 // them is now; those without one have no effect.
 func oldSocketKeys() []Key {
-	address, text := secretText{"an address"}, freeText{func(s string) (string, error) { return s, nil }, "text"}
+	asIs := func(s string) (string, error) { return s, nil }
+	address, words := text{cleanSecret, "an address", true, true}, text{clean: asIs, legal: "text"}
 	bytes := plain{`range:"0..1073741824"`}
 	table := []struct {
 		name, flag string
@@ -104,11 +105,11 @@ func oldSocketKeys() []Key {
 		{"redis.pubsub.addr", "redis", address}, // behind that of calls
 		{"caller_broker.blocking_timeout", "", oldDuration{}},
 		{"caller_broker.call_cap", "call-cap", plain{`range:"0..1000000000"`}},
-		{"server.addr", "listen", text},
+		{"server.addr", "listen", words},
 		{"server.paths", "path", list{cleanPath, "paths that begin with /", 100}},
 		{"server.whitelisted_origins", "origin", list{oldOrigin, "origins such as https://shop.example, or \"\"", 100}},
 		{"server.allow_empty_subprotocol", "allow-empty-subprotocol", plain{}},
-		{"server.close_uri", "close-uri", text},
+		{"server.close_uri", "close-uri", words},
 		{"server.read_limit", "read-limit", bytes},
 		{"server.write_limit", "write-limit", bytes},
 		{"server.read_timeout", "read-timeout", oldDuration{}},
@@ -118,7 +119,7 @@ func oldSocketKeys() []Key {
 		{"server.write_buffer_size", "", bytes},
 		{"server.handshake_timeout", "", oldDuration{}},
 		{"server.acquire_write_lock_timeout", "", oldDuration{}},
-		{"server.panic_uri", "", text},
+		{"server.panic_uri", "", words},
 		{"server.slow_process_msg_threshold", "", oldDuration{}},
 	}
 	for _, section := range []string{"redis.", "redis.caller.", "redis.pubsub."} {
@@ -126,7 +127,7 @@ func oldSocketKeys() []Key {
 			table = append(table, struct {
 				name, flag string
 				kind       kind
-			}{section + name, "", text})
+			}{section + name, "", words})
 		}
 	}
 	keys := make([]Key, len(table))

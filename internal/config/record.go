@@ -86,19 +86,19 @@ func partNames(parts []field) (names []string) {
 func shownParts(value reflect.Value) (shown []string) {
 	unset := reflect.New(value.Type()).Elem()
 	for _, p := range fieldsOf(value.Type()) {
-		text := p.kind.show(p.of(value))
-		if text == p.kind.show(p.of(unset)) {
+		told := p.kind.show(p.of(value))
+		if told == p.kind.show(p.of(unset)) {
 			continue
 		}
-		switch of := p.of(value).(type) {
+		switch value := p.of(value).(type) {
 		case *[]string:
-			text = "[" + joinYAML(*of) + "]"
+			told = "[" + joinYAML(*value) + "]"
 		case *string:
-			if _, secret := p.kind.(secretText); !secret {
-				text = yamlText(*of)
+			if k, is := p.kind.(text); !is || !k.hidden {
+				told = yamlText(*value)
 			}
 		}
-		shown = append(shown, p.name+": "+text)
+		shown = append(shown, p.name+": "+told)
 	}
 	return shown
 }

@@ -17,13 +17,24 @@ const socketSection = "socket"
 const ownHost = "host"
 
 // SocketFlags are the flags of cabrank socket serve that are keys, or parts of auth, too,
-// with the same meanings and ranges.
+// with the same meanings and ranges. Those that have no variable have defaults of their own.
 func SocketFlags() (flags []Flag) {
-	for _, key := range sectionKeys(socketSection) {
-		if key.Name != "socket.methods" && key.Name != "socket.descriptors" { // of workers
+	for _, key := range Keys() {
+		switch key.Name {
+		case "socket.methods", "socket.descriptors": // of workers
+			continue
+		case "listen", "metrics", "probes", "drain_timeout", "log.level", "log.format":
+			key.Env = ""
+			if own := map[string]string{"listen": ":9000", "metrics": off, "probes": off}[key.Name]; own != "" {
+				key.Default = own
+			}
+		default:
+			if key.section() != socketSection {
+				continue
+			}
 			key.Flag = strings.ReplaceAll(last(key.Name), "_", "-")
-			flags = append(flags, newFlag(key))
 		}
+		flags = append(flags, newFlag(key))
 	}
 	for _, p := range fieldsOf(reflect.TypeFor[Auth]()) {
 		if p.name != "doors" { // there are only sockets
@@ -51,7 +62,11 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	}
 	faults := config.apply(variableSettings(keys, environ))
 	for _, flag := range SocketFlags() {
-		if argument, isGiven := given[flag.Name]; isGiven {
+		argument, isGiven := given[flag.Name]
+		if flag.Env == "" && !isGiven {
+			argument, isGiven = flag.Default, true
+		}
+		if isGiven {
 			faults = append(faults, config.apply([]setting{flag.setting(argument)})...)
 		}
 	}
@@ -165,25 +180,10 @@ func cleanOrigin(origin string) (string, error) {
 	return origin, nil
 }
 
-// secretText is the kind of *string fields that nobody is shown.
-type secretText struct{ legal string }
-
-func (k secretText) set(field any, text string) error {
-	switch {
-	case text == none:
-		text = ""
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return errors.New("has a control character") // it is not repeated
+// cleanSecret accepts where a secret is. It is not repeated.
+func cleanSecret(source string) (string, error) {
+	if strings.ContainsFunc(source, unicode.IsControl) {
+		return "", errors.New("has a control character")
 	}
-	*field.(*string) = text
-	return nil
+	return source, nil
 }
-
-func (k secretText) show(field any) string {
-	if *field.(*string) == "" {
-		return none
-	}
-	return hidden
-}
-
-func (k secretText) allowed() string { return k.legal + ", or " + none }

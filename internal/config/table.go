@@ -22,7 +22,7 @@ func (c *Config) Values() []Value {
 		values = append(values, c.valuesOf(key)...)
 	}
 	for _, key := range ownKeys() {
-		if key.Hidden && c.IsGiven(key.Name) {
+		if _, given := c.Written(key.Name); given && key.Hidden {
 			values = append(values, c.valuesOf(key)...)
 		}
 	}

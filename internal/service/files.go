@@ -63,8 +63,8 @@ func openable(cfg *config.Config, files uint64, log *slog.Logger) int {
 	if fits >= wanted {
 		return wanted
 	}
-	switch {
-	case cfg.IsGiven("limits.connections"):
+	switch _, given := cfg.Written("limits.connections"); {
+	case given:
 		log.Warn("fewer connections than configured: the limit on open files is lower",
 			"configured", wanted, "taken", fits, "open_files", files)
 	case fits < fewConnections:

@@ -90,6 +90,8 @@ func number(v reflect.Value, tag reflect.StructTag, text string) (n float64, wha
 		return 0, " has no unit, as in " + digits + "s"
 	case isTime:
 		return 0, " is not a time such as 300ms, 10s or 2m"
+	case unit == "B" && (err != nil && !math.IsInf(n, 0) || !known):
+		return 0, " is not a size in bytes, KiB, MiB or GiB"
 	case err != nil && !math.IsInf(n, 0), math.IsNaN(n), unit == "" && digits != text:
 		return 0, " is not a number"
 	case !known && unit == "%":

@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 		"share: 12.5%":  {"share: 12": `x.yml:4: share: "12" is not a share such as 5%; allowed: 0% to 50%`, "share: 51%": `"51%" is out of range; allowed: 0% to 50%`},
 		"wait: 90s":     {"wait: 90": `x.yml:5: wait: "90" has no unit, as in 90s; allowed: 1ms to 1h`, "wait: 2h": `"2h" is out of range`, "wait: soon": `"soon" is not a time such as`},
 		"pause: 10ms":   {"pause: -1s": `x.yml:6: pause: "-1s" is out of range; allowed: a number of 0 or more`},
-		"size: 2KiB":    {"size: 1": `x.yml:7: size: "1" is out of range; allowed: 1KiB to 64MiB`, "size: 2kg": `"2kg" is not a number`, "size: 2048.5": "is not a whole number", "size: 2%": "has another unit"},
+		"size: 2KiB":    {"size: 1": `x.yml:7: size: "1" is out of range; allowed: 1KiB to 64MiB`, "size: 2kg": `"2kg" is not a size in bytes, KiB, MiB or GiB`, "size: 2048.5": "is not a whole number", "size: 2%": "is not a size in bytes, KiB, MiB or GiB"},
 		"rate: 300/m":   {"rate: 11": `x.yml:8: rate: "11" is out of range; allowed: 0 to 10`, "rate: 1/d": `"1/d" is not a number`},
 		"seed: 7":       {"seed: 1e300": `"1e300" is out of range`, "seed: NaN": `"NaN" is not a number`, "seed: 0.5": `"0.5" is not a whole number; allowed: a number of 0 or more`},
 		"words: a c, b": {"words: [a, b, c, d]": "x.yml:11: words: has 4 entries; allowed: 0 to 3", "words: [{a: b}]": "x.yml:11: words[1]: is a list or has keys; allowed: text"},

@@ -149,9 +149,9 @@ func TestServeMistakes(t *testing.T) {
 		"--config nowhere.yml": `cannot read "nowhere.yml"`,
 		"--path ws":            `flag --path: socket.path: "ws" does not begin with /`,
 		"--ping 0s":            "--ping must be above 0",
-		"--log-level loud":     "--log-level loud: debug, info, warn and error are possible",
-		"--listen localhost":   `--listen "localhost": want HOST:PORT`,
-		"--metrics :99999":     `--metrics ":99999": want HOST:PORT`,
+		"--log-level loud":     `flag --log-level: log.level: "loud" is unknown; allowed: debug, info, warn, error`,
+		"--listen localhost":   `flag --listen: listen: "localhost" is not HOST:PORT`,
+		"--metrics :99999":     `flag --metrics: metrics: ":99999" has no port from 0 to 65535`,
 		"--max-sockets -1":     "--max-sockets must be above 0",
 		"--lisen localhost":    "unknown flag: --lisen",
 	} {
