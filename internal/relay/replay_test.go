@@ -63,14 +63,14 @@ func TestReplayOfUnfinishedRequest(t *testing.T) {
 	})
 }
 
-// R3: above replay_bytes a call is not sent again, and a refusal reaches the
+// R3: above ReplayBytes a call is not sent again, and a refusal reaches the
 // caller as UNAVAILABLE.
 func TestNoReplayAboveBound(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
 	}{
-		{"replay_bytes", func(o *Options) { o.ReplayBytes = 8 << 10 }},
+		{"of one call", func(o *Options) { o.ReplayBytes = 8 << 10 }},
 		{"in all", func(o *Options) { o.ReplayTotal = 8 << 10 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

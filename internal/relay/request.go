@@ -197,7 +197,7 @@ func (c *call) creditCaller(n int) {
 }
 
 // trimRequest drops bytes that were sent and that no replay needs: the call
-// is committed, or more than replay_bytes went out, or the process keeps as
+// is committed, or more than ReplayBytes went out, or the process keeps as
 // much as it may (R3).
 func (c *call) trimRequest() {
 	if c.keeps(len(c.req)) {
