@@ -99,26 +99,52 @@ func (b *beside) wantWaitingOf(good []*testkit.Peer) {
 	}
 }
 
-// R11: HEADERS count, of calls in the queue and of those whose request is waited
-// for outside of it: some 50 KB on the wire are 11 MiB here.
-func TestHeadersAreBounded(t *testing.T) {
-	for name, last := range map[string]testkit.EndStream{"in the queue": end, "waited for": noEnd} {
+// R11: whatever many attackers have wait here counts, and is bounded: it costs their own
+// newest calls, or their own connections, and callers beside them notice nothing.
+func TestMemoryIsBounded(t *testing.T) {
+	calls := func(of int, last testkit.EndStream, block func(wide []byte) []byte) func(*beside, *testkit.Peer, []byte) {
+		return func(_ *beside, p *testkit.Peer, wide []byte) {
+			p.Batch(func() {
+				for n := range of {
+					p.WriteBlock(stream(n+1), last, block(wide), 16<<10)
+				}
+			})
+		}
+	}
+	as := func(wide []byte) []byte { return wide }
+	for name, c := range map[string]struct {
+		total     int64
+		attackers int
+		attack    func(b *beside, p *testkit.Peer, wide []byte)
+		ends      bool // connections, and not calls alone
+	}{
+		// Some 50 KB on the wire are 11 MiB here.
+		"HEADERS in the queue":   {2 << 20, 10, calls(70, end, as), false},
+		"HEADERS waited for":     {2 << 20, 10, calls(70, noEnd, as), false},
+		"small calls, thousands": {2 << 20, 40, calls(240, noEnd, func([]byte) []byte { return block(request(hello)...) }), false},
+		"half header blocks": {1 << 20, 20, func(_ *beside, p *testkit.Peer, _ []byte) {
+			p.WriteHeadersFragment(3, end, false, make([]byte, 16<<10))
+			for range 3 {
+				p.WriteContinuation(3, false, make([]byte, 15<<10))
+			}
+		}, true},
+		"answers that pile up": {4 << 20, 20, answersPileUp, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const total = 2 << 20
-				b := newBeside(t, total)
+				b := newBeside(t, c.total)
 				var all []*testkit.Peer
-				for range 10 {
+				for range c.attackers {
 					p, wide := b.attacker()
-					p.Batch(func() {
-						for n := range 70 {
-							p.WriteBlock(stream(n+1), last, wide, 16<<10)
-						}
-					})
+					c.attack(b, p, wide)
 					all = append(all, p)
-					b.wantWithin(total + 64<<10)
+					b.wantWithin(c.total + 64<<10)
 				}
-				if b.counted("buffer_full") == 0 {
+				given := b.counted("buffer_full")
+				if c.ends {
+					given = b.ended(ofCaller, "buffer_full")
+				}
+				if given == 0 {
 					t.Error("nothing was given up")
 				}
 				b.wantServed(all)
@@ -127,53 +153,20 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-// R11: small calls by the thousand count too: each takes memory, though its HEADERS
-// are a few bytes.
-func TestSmallCallsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 2 << 20
-		b := newBeside(t, total)
-		var all []*testkit.Peer
-		for range 40 {
-			p, _ := b.attacker()
-			head := block(request(hello)...)
-			p.Batch(func() {
-				for n := range 240 {
-					p.WriteBlock(stream(n+1), noEnd, head, 16<<10)
-				}
-			})
-			all = append(all, p)
-			b.wantWithin(total + 64<<10)
-		}
-		if b.counted("buffer_full") == 0 {
-			t.Error("nothing was given up of 9,600 calls, 30 MiB")
-		}
-		b.wantServed(all)
-	})
-}
-
-// R11: header blocks that do not come to their end count, and cost their own
-// connections.
-func TestHalfHeadersAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 1 << 20
-		b := newBeside(t, total)
-		var all []*testkit.Peer
-		for range 20 {
-			p, _ := b.attacker()
-			p.WriteHeadersFragment(3, end, false, make([]byte, 16<<10))
-			for range 3 {
-				p.WriteContinuation(3, false, make([]byte, 15<<10))
+// answersPileUp has answers wait for a caller that does not read, until that costs some
+// connection.
+func answersPileUp(b *beside, p *testkit.Peer, _ []byte) {
+	late := append(block(request(hello)...), block("grpc-timeout", "soon")...)
+	synctest.Wait()
+	p.StopReading()
+	for n := 0; n < 8000 && b.ended(ofCaller, "buffer_full") == 0; n += 500 {
+		p.Batch(func() {
+			for i := range 500 {
+				p.WriteBlock(stream(n+i+1), end, late, 16<<10)
 			}
-			all = append(all, p)
-			synctest.Wait()
-		}
-		b.wantWithin(total + 64<<10)
-		if n := b.ended(ofCaller, "buffer_full"); n == 0 {
-			t.Error("no connection was ended")
-		}
-		b.wantServed(all)
-	})
+		})
+		b.wantWithin(4<<20 + 1<<20)
+	}
 }
 
 // Whoever loses its connection so is told why.
@@ -186,35 +179,6 @@ func TestHalfHeadersAreTold(t *testing.T) {
 		p.WriteContinuation(3, false, make([]byte, 16<<10))
 		p.WantGoAway(http2.ErrCodeEnhanceYourCalm)
 		b.wantServed(nil)
-	})
-}
-
-// R11: answers that pile up for a caller that does not read cost its connection when
-// room is short.
-func TestAnswersThatPileUpAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const total = 4 << 20
-		b := newBeside(t, total)
-		var all []*testkit.Peer
-		late := append(block(request(hello)...), block("grpc-timeout", "soon")...)
-		for range 20 {
-			p, _ := b.attacker()
-			synctest.Wait()
-			p.StopReading()
-			all = append(all, p)
-			for n := 0; n < 8000 && b.ended(ofCaller, "buffer_full") == 0; n += 500 {
-				p.Batch(func() {
-					for i := range 500 {
-						p.WriteBlock(stream(n+i+1), end, late, 16<<10)
-					}
-				})
-				b.wantWithin(total + 1<<20)
-			}
-		}
-		if b.ended(ofCaller, "buffer_full") == 0 {
-			t.Error("no connection was ended")
-		}
-		b.wantServed(all)
 	})
 }
 
