@@ -5,13 +5,11 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/door"
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -23,31 +21,6 @@ func (g *rig) drain(timeout time.Duration, hurry <-chan struct{}) (wait func()) 
 	go func() { defer close(done); g.Drain(timeout, hurry) }() // bounded by timeout
 	g.t.Cleanup(func() { <-done })
 	return func() { <-done }
-}
-
-// R17: watchers are told NOT_SERVING at once, UNAVAILABLE with the final
-// GOAWAY, and hold nothing up.
-func TestDrainEndsWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.AnyOrder()
-		askHealth(caller, 1, watchPath, "")
-		wantHealth(caller, 1, grpcwire.HealthServing)
-		caller.WriteHeaders(3, noEnd, request(watchPath)...) // its question never ends
-		wait := g.drain(20*time.Second, nil)
-		caller.WantDataBytes(1, healthMessage(grpcwire.HealthNotServing), noEnd)
-		began := time.Now()
-		caller.WantGoAway(http2.ErrCodeNo)
-		caller.WritePingAck(caller.WantPing())
-		caller.WantFields(1, end, "grpc-status", "14", "grpc-message", "cabrank: shutting down")
-		wantStatus(caller, 3, "14", "cabrank: shutting down")
-		wait()
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("the drain took %v", took)
-		}
-	})
 }
 
 // R17: the answers of the end are flushed, and a caller that goes on sending

@@ -3,7 +3,6 @@ package relay
 import (
 	"hash/crc32"
 	"math"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,59 +34,6 @@ func pourUpTo(p *testkit.Peer, stream uint32, sent, most int64) int64 {
 		sent += room
 	}
 	return sent
-}
-
-// R11, R9: what a worker can send to a caller that does not read is bounded by
-// absorb_bytes, or by the window if that is larger.
-func TestCallerDoesNotRead(t *testing.T) {
-	for absorb, room := range map[int]int64{0: 2 * streamWindow, streamWindow: 2 * streamWindow, 512 << 10: 512 << 10} {
-		t.Run(strconv.Itoa(absorb), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newPipeRig(t, func(o *Options) { o.AbsorbBytes = absorb })
-				_, worker := g.pipeWorker("w1", 1)
-				caller := g.pipeCaller()
-				caller.WriteHeaders(1, noEnd, request(hello)...)
-				worker.WantHeaders(1, noEnd)
-				worker.WriteHeaders(1, noEnd, responseHead()...)
-				const taken = 65535 // by the caller's own window
-				if sent := pour(worker, 1, 0); sent <= taken+room-streamWindow/2 || sent > taken+room+1 {
-					t.Errorf("a worker sent %d bytes to a caller that took %d", sent, taken)
-				}
-				if used := g.budget.Used(); used > 2*room {
-					t.Errorf("%d bytes are in use", used)
-				}
-				caller.WriteRST(1, http2.ErrCodeCancel)
-			})
-		})
-	}
-}
-
-// R11: so is what a caller can send to a worker that does not read, or to a
-// queue; a queued call gets no credit.
-func TestWorkerDoesNotRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		worker.WriteSettings(noWindow())
-		worker.WantSettingsAck()
-		caller := g.pipeCaller()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		caller.WriteHeaders(3, noEnd, request(hello)...)
-		for _, stream := range []uint32{1, 3} {
-			if sent := pour(caller, stream, 0); sent != streamWindow {
-				t.Errorf("stream %d: sent %d bytes, want one window", stream, sent)
-			}
-		}
-		if used := g.budget.Used(); used > 4*streamWindow {
-			t.Errorf("%d bytes are in use", used)
-		}
-		// As the worker reads, credit comes back and the window grows.
-		worker.WantHeaders(1, noEnd)
-		worker.WriteWindowUpdate(1, 40<<10)
-		if sent := pour(caller, 1, streamWindow); sent < streamWindow+32<<10 || sent > 40<<10+2*streamWindow {
-			t.Errorf("with 40 KiB read the caller has sent %d", sent)
-		}
-	})
 }
 
 // One connection, 200 queued 1 MiB uploads and a running bidirectional stream:

@@ -39,51 +39,6 @@ func (st *stand) someWaiting() *call {
 	return nil
 }
 
-// upload sends the HEADERS of a call and one window of data.
-func upload(caller *testkit.Peer, stream uint32) {
-	caller.WriteHeaders(stream, noEnd, request(hello)...)
-	for range 4 {
-		caller.WriteData(stream, noEnd, make([]byte, streamWindow/4))
-	}
-}
-
-// R11: at limits.buffer_per_connection the newest waiting calls of that
-// connection are shed, not those of others, though they are newer, and never a
-// running one.
-func TestShedOfOneConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const limit = 1<<20 + 16*waitingSize
-		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer = limit })
-		_, worker := g.pipeWorker("w1", 1)
-		caller, other := g.pipeCaller(), g.pipeCaller()
-		caller.AnyOrder()
-		caller.WriteHeaders(1, noEnd, request(hello)...)
-		worker.WantHeaders(1, noEnd)
-		for n := range uint32(20) {
-			if n < 3 {
-				upload(other, 1+2*n)
-			}
-			upload(caller, 3+2*n)
-		}
-		upload(other, 7) // the newest of all
-		synctest.Wait()
-		if shed := g.counted("buffer_full"); shed != 4 {
-			t.Errorf("%d calls were shed, want 4", shed)
-		}
-		if waits := g.Waiting(); waits != 16+4 {
-			t.Errorf("%d calls wait, want 20", waits)
-		}
-		for n := uint32(16); n < 20; n++ {
-			wantStatus(caller, 3+2*n, "8", "cabrank: queue full")
-		}
-		g.wantHeld(20 * streamWindow)
-		caller.Close()
-		other.Close()
-		g.wantWaiting(0)
-		worker.Close()
-	})
-}
-
 // R11: a caller that takes none of its answers gets no new calls when so many
 // bytes wait for it; others do, and it does again when it has taken them.
 func TestAnswersThatNobodyTakes(t *testing.T) {

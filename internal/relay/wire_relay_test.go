@@ -80,8 +80,10 @@ func (w *wire) places(args []string) map[string]func() {
 	return map[string]func(){
 		"caller": func() { // NAME [SETTING=value…], NAME silent, or NAME from=ADDRESS
 			if len(args) > 1 && strings.HasPrefix(args[1], "from=") {
-				p, _ := g.pipeFrom(args[1][len("from="):])
-				w.peers[args[0]] = p
+				p, in := g.pipeFrom(args[1][len("from="):])
+				if w.peers[args[0]] = p; !in {
+					w.Fatalf("it was not let in")
+				}
 				return
 			}
 			w.peers[args[0]] = testkit.NewCaller(w, g.dialPipe())
@@ -99,6 +101,11 @@ func (w *wire) places(args []string) map[string]func() {
 				w.reads(args[0])
 			default:
 				w.greet(args[0], slices.DeleteFunc(args[2:], func(a string) bool { return a == "elsewhere" }))
+			}
+		},
+		"turnedaway": func() { // ADDRESS
+			if _, in := g.pipeFrom(args[0]); in {
+				w.Errorf("it was let in")
 			}
 		},
 		"attach": func() { // NAME ENDPOINT [SETTING=value…]: one more connection, which is preferred
@@ -192,6 +199,14 @@ func (w *wire) checks(args []string) map[string]func() {
 		"gone": func() {
 			if w.state(args[0]) != nil {
 				w.Errorf("it is there")
+			}
+		},
+		"connections": func() { w.same("connections", g.connections.Load(), number()) },
+		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
+		"sent": func() { // PEER STREAM least..most: what it has poured
+			least, most, _ := strings.Cut(args[2], "..")
+			if n := w.sent[args[0]+args[1]]; n < w.number(least) || n > w.number(most) {
+				w.Errorf("%d bytes", n)
 			}
 		},
 		"pace": func() { // NAME usual or slower

@@ -298,6 +298,6 @@ func wireConstants() map[string]int64 {
 		"gatherFor": int64(gatherFor), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(unheardFor), "dialTimeout": int64(dialTimeout),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
-		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle),
+		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownPatience), "waitingSize": waitingSize,
 	}
 }
