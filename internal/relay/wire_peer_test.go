@@ -14,42 +14,23 @@ import (
 
 // frames does what a line "c > 1 head; data hi" says. All that it writes is one write.
 func (w *wire) frames(name string, write bool, words []string) {
-	p := w.peer(name)
+	p, do := w.peer(name), w.want
 	id := uint32(0)
 	script := func() {
-		for len(words) > 0 {
-			part := words
-			if at := slices.Index(words, ";"); at >= 0 {
-				part, words = words[:at], words[at+1:]
-			} else {
-				words = nil
+		for part := range strings.SplitSeq(strings.Join(words, "\x00"), "\x00;\x00") {
+			words := strings.Split(part, "\x00")
+			if words[0][0] >= '0' && words[0][0] <= '9' {
+				id, words = uint32(w.number(words[0])), words[1:]
 			}
-			if part[0][0] >= '0' && part[0][0] <= '9' {
-				id, part = uint32(w.number(part[0])), part[1:]
-			}
-			if write {
-				w.write(p, name, id, part[0], part[1:])
-			} else {
-				w.want(p, name, id, part[0], part[1:])
-			}
+			do(p, name, id, words[0], words[1:])
 		}
 	}
 	if write {
+		do = w.write
 		p.Batch(script)
-	} else {
-		script()
+		return
 	}
-}
-
-// wireHeaders is a header list as a line tells it.
-type wireHeaders struct {
-	list   []string // all of it, names and values
-	named  []string // what the line names
-	behind []string // what it names behind "+": for a worker, behind what the relay adds
-	end    testkit.EndStream
-	exact  bool // of a request
-	whole  bool // and the line names what the relay adds, too
-	some   bool // the named fields are there, others may be
+	script()
 }
 
 // headers reads the verbs that are a header list:
@@ -62,68 +43,67 @@ type wireHeaders struct {
 //	trailers CODE [text]          the end of one
 //	headers [end] [name=value…]   anything; a value ~*20k is that long
 //
-// Whoever reads a request compares the fields that are named; with "exact" the whole list,
-// and what the relay adds; with "whole" that is named, too. All others are compared as a
-// whole, unless there is a "...". A value * is any.
-func (w *wire) headers(verb string, args []string) (h wireHeaders, ok bool) {
-	var plainWords, fields []string
-	behind := false
+// Whoever reads a request compares the fields that are named, some; with "exact" the whole
+// list, what the relay adds included, and behind that what is named behind "+"; with "whole"
+// that is named, too. All others are compared as a whole, unless there is a "...".
+func (w *wire) headers(verb string, args []string, write bool) (list []string, last testkit.EndStream, some bool) {
+	var texts, fields, behind []string
+	into, flags := &fields, map[string]bool{}
 	for _, a := range args {
 		name, value, isField := strings.Cut(a, "=")
-		switch {
-		case a == "end":
-			h.end = end
-		case a == "exact", a == "whole":
-			h.exact, h.whole = true, a == "whole"
-		case a == "...":
-			h.some = true
+		switch times, long := strings.CutPrefix(value, "~*"); {
+		case slices.Contains([]string{"end", "exact", "whole", "..."}, a):
+			flags[a] = true
 		case a == "+":
-			behind = true
+			into = &behind
 		case !isField || a[0] == '/' || a[0] == '"':
-			plainWords = append(plainWords, w.unquote(a))
-		case behind:
-			h.behind = append(h.behind, name, w.unquote(value))
+			texts = append(texts, w.unquote(a))
+		case long:
+			*into = append(*into, name, strings.Repeat("~", int(w.number(times))))
 		default:
-			if times, ok := strings.CutPrefix(value, "~*"); ok {
-				value = strings.Repeat("~", int(w.number(times)))
-			}
-			fields = append(fields, w.unquote(name), w.unquote(value))
+			*into = append(*into, name, w.unquote(value))
 		}
 	}
-	h.named = fields
+	asked := !write && !flags["whole"] && !flags["exact"]
 	switch verb {
 	case "call", "open":
-		path := append(plainWords, hello)[0]
-		h.list, h.end = request(path, fields...), verb == "call"
-		h.some = true
+		list, last, some = request(append(texts, hello)[0], fields...), verb == "call", asked
 	case "page":
-		h.list, h.end = plain(plainWords[0], plainWords[1], fields...), len(plainWords) == 2
-		h.some = true
+		list, last, some = plain(texts[0], texts[1], fields...), len(texts) == 2, asked
 	case "head":
-		h.list = append(responseHead(), fields...)
-	case "answer", "trailers":
-		h.end = end
-		if verb == "answer" {
-			h.list = responseHead()
-		}
-		h.list = append(h.list, "grpc-status", plainWords[0])
-		if len(plainWords) > 1 {
-			h.list = append(h.list, "grpc-message", plainWords[1])
-		}
-		h.list = append(h.list, fields...)
+		list = append(responseHead(), fields...)
 	case "headers":
-		h.list = fields
-	default:
-		return h, false
+		list, last, some = fields, testkit.EndStream(flags["end"]), flags["..."]
+	case "answer", "trailers":
+		last = end
+		if verb == "answer" {
+			list = responseHead()
+		}
+		list = append(list, "grpc-status", texts[0])
+		if len(texts) > 1 {
+			list = append(list, "grpc-message", texts[1])
+		}
+		list = append(list, fields...)
 	}
-	h.some = h.some && !h.exact
-	return h, true
+	if some {
+		list = fields
+	}
+	if flags["exact"] {
+		list = append(passedOn(list), behind...)
+	}
+	return list, last, some
+}
+
+// isHeaders tells of the verbs of headers.
+func isHeaders(verb string) bool {
+	return slices.Contains([]string{"call", "open", "page", "head", "answer", "trailers", "headers"}, verb)
 }
 
 // write has a peer write one frame, or what "reply" stands for.
 func (w *wire) write(p *testkit.Peer, name string, id uint32, verb string, args []string) {
-	if h, ok := w.headers(verb, args); ok {
-		p.WriteHeaders(id, h.end, append(h.list, h.behind...)...)
+	if isHeaders(verb) {
+		list, last, _ := w.headers(verb, args, true)
+		p.WriteHeaders(id, last, list...)
 		return
 	}
 	arg := func(i int) int64 { return w.number(args[i]) }
@@ -144,8 +124,8 @@ func (w *wire) write(p *testkit.Peer, name string, id uint32, verb string, args 
 
 // want has a peer read one frame, or what "reply" stands for.
 func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args []string) {
-	if h, ok := w.headers(verb, args); ok {
-		w.wantHeaders(p, id, h)
+	if isHeaders(verb) {
+		w.wantHeaders(p, id, verb, args)
 		return
 	}
 	w.pick(verb, map[string]func(){
@@ -164,26 +144,21 @@ func (w *wire) want(p *testkit.Peer, name string, id uint32, verb string, args [
 	})
 }
 
-func (w *wire) wantHeaders(p *testkit.Peer, id uint32, h wireHeaders) {
-	got := p.WantHeaders(id, h.end)
-	want := h.list
-	switch {
-	case h.exact && !h.whole:
-		want = append(passedOn(h.list), h.behind...)
-	case h.some:
-		want = h.named
+// wantHeaders compares a header list; a value * is any.
+func (w *wire) wantHeaders(p *testkit.Peer, id uint32, verb string, args []string) {
+	want, last, some := w.headers(verb, args, false)
+	got := p.WantHeaders(id, last)
+	for i := 0; i < len(want) && (some || len(got) == len(want)/2); i += 2 {
+		f := testkit.Field{Name: want[i], Value: testkit.Value(got, want[i])}
+		if !some {
+			f = got[i/2]
+		}
+		if f.Name != want[i] || f.Value != want[i+1] && want[i+1] != "*" {
+			w.Fatalf("got %v, want %v", got, want)
+		}
 	}
-	for i := 0; i < len(want); i += 2 {
-		name, value := want[i], want[i+1]
-		switch {
-		case h.some:
-			value = testkit.Value(got, name)
-		case i/2 < len(got):
-			name, value = got[i/2].Name, got[i/2].Value
-		}
-		if name != want[i] || value != want[i+1] && want[i+1] != "*" || !h.some && len(got) != len(want)/2 {
-			w.Fatalf("got %v, want %v", got, testkit.Fields(want...))
-		}
+	if !some && len(got) != len(want)/2 {
+		w.Fatalf("got %v, want %v", got, want)
 	}
 }
 
