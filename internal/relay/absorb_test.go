@@ -27,36 +27,6 @@ func (g *rig) askDeaf(caller, worker *testkit.Peer, stream, at uint32) {
 	worker.WriteHeaders(at, noEnd, responseHead()...)
 }
 
-// R9: an answer of absorb_bytes is read although its caller takes none of it, so
-// that the slot serves the next call; the caller finds it whole when it comes back.
-func TestAnswerIsAbsorbed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t)
-		_, worker := g.pipeWorker("w1", 1)
-		slow, next := g.deafCaller(), g.pipeCaller()
-		g.askDeaf(slow, worker, 1, 1)
-		next.WriteHeaders(1, end, request(hello)...)
-		if sent := pour(worker, 1, 0); sent != 1<<20 {
-			t.Fatalf("the worker could send %d bytes, want 1 MiB", sent)
-		}
-		g.wantInFlight(1)
-		worker.WriteHeaders(1, end, "grpc-status", "0")
-		worker.WantHeaders(3, end)
-		reply(worker, 3)
-		wantReply(next, 1)
-		slow.WantFields(1, noEnd, responseHead()...)
-		slow.WriteWindowUpdate(0, 1<<24)
-		slow.WriteWindowUpdate(1, 1<<24)
-		total := 0
-		for total < 1<<20 {
-			total += len(slow.WantData(1, noEnd))
-		}
-		slow.WantFields(1, end, "grpc-status", "0")
-		g.wantHeld(0)
-		g.wantAbsorbed(0)
-	})
-}
-
 // wantAbsorbed compares what is lent in all.
 func (g *rig) wantAbsorbed(want int64) {
 	g.t.Helper()
@@ -185,46 +155,5 @@ func TestThousandCallersDoNotRead(t *testing.T) {
 		worker.WantHeaders(1, end)
 		reply(worker, 1)
 		wantReply(other, 1)
-	})
-}
-
-// Answers that lie here untaken, with nothing but memory to hold, stay for as long as
-// there is room for others, and no longer than stall_timeout when there is not.
-func TestForgottenAnswersMakeRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.BufferTotal, o.StallTimeout = 8<<20, stallTimeout })
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.deafCaller()
-		leave := func(stream uint32) {
-			g.askDeaf(caller, worker, stream, stream)
-			caller.WantFields(stream, noEnd, responseHead()...)
-			pour(worker, stream, 0)
-			worker.WriteHeaders(stream, end, "grpc-status", "0")
-			g.wantInFlight(0)
-		}
-		leave(1)
-		leave(3)
-		pass(10 * stallTimeout)
-		if n := g.counted("caller_stalled"); n != 0 {
-			t.Errorf("%d answers were given up though there is room", n)
-		}
-		leave(5)
-		pass(stallTimeout / 2)
-		caller.WriteWindowUpdate(0, 1<<24)
-		caller.WriteWindowUpdate(3, 1) // this one comes back
-		caller.WantData(3, noEnd)
-		pass(stallTimeout - stallEvery)
-		for _, stream := range []uint32{1, 5} {
-			caller.WantFields(stream, end, "grpc-status", "10", "grpc-message", "cabrank: caller stalled")
-		}
-		if n := g.counted("caller_stalled"); n != 2 {
-			t.Errorf("%d answers were given up", n)
-		}
-		caller.WriteWindowUpdate(3, 1<<24)
-		for total := 1; total < 1<<20; {
-			total += len(caller.WantData(3, noEnd))
-		}
-		caller.WantFields(3, end, "grpc-status", "0")
-		g.wantAbsorbed(0)
 	})
 }

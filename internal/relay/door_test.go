@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -102,19 +100,6 @@ func TestPrefaceInPieces(t *testing.T) {
 		caller.WantData(1, noEnd)
 		caller.WantHeaders(1, end)
 	})
-}
-
-// Callers may have as many streams open as was announced, and no more.
-func TestMaxStreams(t *testing.T) {
-	g := newRig(t, func(o *Options) { o.MaxStreams = 2 })
-	caller := g.caller()
-	caller.WriteHeaders(1, end, request(hello)...)
-	caller.WriteHeaders(3, end, request(hello)...)
-	caller.WriteHeaders(5, end, request(hello)...)
-	caller.WantRST(5, http2.ErrCodeRefusedStream)
-	caller.WriteRST(1, http2.ErrCodeCancel)
-	caller.WriteHeaders(7, end, request(hello)...)
-	g.wantWaiting(2)
 }
 
 // logLines is a log whose lines can be counted while they are written.

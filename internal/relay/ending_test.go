@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -229,36 +228,4 @@ func TestMessagesNameNoAddress(t *testing.T) {
 			t.Errorf("%q looks as if it named an address", text)
 		}
 	}
-}
-
-// A caller that names its codec is answered under the name that it has used: connect-go
-// takes any other for an error of its own, and loses the status.
-func TestEndingsNameTheCallersCodec(t *testing.T) {
-	g := newRig(t, withQueue(0, time.Second))
-	caller := g.caller()
-	for i, c := range []struct{ asked, answered string }{
-		{"application/grpc+json", "application/grpc+json"},
-		{"application/grpc+proto; charset=utf-8", "application/grpc+proto"},
-		{"application/grpc", "application/grpc"},
-		{"application/grpc;x=y", "application/grpc"},
-		{"application/grpc+" + strings.Repeat("x", 64), "application/grpc"},
-	} {
-		stream := uint32(4*i + 1)
-		list := request(hello)
-		list[9] = c.asked
-		caller.WriteHeaders(stream, end, list...)
-		caller.WantFields(stream, end, ":status", "200", "content-type", c.answered, "grpc-status", "8", "grpc-message", "cabrank: queue full")
-		list = request(checkPath)
-		list[9] = c.asked
-		caller.WriteHeaders(stream+2, end, list...)
-		caller.WantFields(stream+2, noEnd, ":status", "200", "content-type", c.answered)
-		caller.WantDataBytes(stream+2, healthMessage(grpcwire.HealthNotServing), noEnd)
-		caller.WantFields(stream+2, end, "grpc-status", "0")
-	}
-	// The same of HEADERS that are too large.
-	list := request(hello, "x-large", strings.Repeat("x", 17<<10))
-	list[9] = "application/grpc+json"
-	caller.WriteHeaders(41, end, list...)
-	caller.WantFields(41, end, ":status", "200", "content-type", "application/grpc+json",
-		"grpc-status", "8", "grpc-message", "cabrank: headers too large")
 }

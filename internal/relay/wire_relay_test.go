@@ -202,6 +202,7 @@ func (w *wire) checks(args []string) map[string]func() {
 			}
 		},
 		"connections": func() { w.same("connections", g.connections.Load(), number()) },
+		"absorbed":    func() { g.wantAbsorbed(number()) },
 		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
 		"sent": func() { // PEER STREAM least..most: what it has poured
 			least, most, _ := strings.Cut(args[2], "..")
