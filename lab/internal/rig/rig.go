@@ -27,12 +27,11 @@ type Rig struct {
 	pods      *testbed.Pods // the network that all of it runs in; nil: that of this process
 	places    []place
 	listen    place
-	gatewayAt place
+	tlsAt     place // of what ends TLS before the front; without a port there is none
+	gatewayAt place // the same of the gateway
 	front     front
 	workers   []*process // nil if the front starts them
-	gateway   *process   // nil if there is none
-	tls       *process   // before the front; nil if there is none
-	tlsAt     place
+	others    []*process // what ends TLS, and the gateway
 	notes     []string
 
 	changing sync.Mutex // held while the front is told of workers; taken before mu
@@ -150,9 +149,9 @@ func (r *Rig) present() (n int) {
 // gateway, if there is one.
 func (r *Rig) Target() string {
 	switch {
-	case r.gateway != nil:
+	case r.gatewayAt.port > 0:
 		return r.gatewayAt.addr()
-	case r.tls != nil:
+	case r.tlsAt.port > 0:
 		return "tls://" + r.tlsAt.addr()
 	case r.spec.Front.TLS != "":
 		return "tls://" + r.front.target()
@@ -191,11 +190,8 @@ func (r *Rig) Usage() (all []result.Process) {
 		}
 	}
 	all = append(all, r.front.usage()...)
-	if r.tls != nil {
-		all = append(all, r.tls.usage())
-	}
-	if r.gateway != nil {
-		all = append(all, r.gateway.usage())
+	for _, p := range r.others {
+		all = append(all, p.usage())
 	}
 	if own, err := testbed.ReadAlone(os.Getpid()); err == nil {
 		all = append(all, result.Process{Role: "controller", PID: os.Getpid(), CPU: own.CPU, RSS: own.RSS, PeakRSS: own.PeakRSS})
@@ -220,11 +216,8 @@ func Between(from, to []result.Process) (used []result.Process) {
 
 // Close ends all processes and removes all files of the arm.
 func (r *Rig) Close() {
-	if r.gateway != nil {
-		r.gateway.stop()
-	}
-	if r.tls != nil {
-		r.tls.stop()
+	for _, p := range slices.Backward(r.others) {
+		p.stop()
 	}
 	if r.front != nil {
 		r.front.stop()
