@@ -116,7 +116,7 @@ func (p *Prepared) Run(ctx context.Context, plan traffic.Plan, watch func(traffi
 	}
 	began, used := time.Now(), testbed.OwnCPU()
 	record, err := load.Run(ctx)
-	processes := service.end()
+	processes := service()
 	if err != nil {
 		return report.Load{}, err
 	}
