@@ -3,6 +3,7 @@ package trial
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,12 +80,12 @@ func (t *trial) measure(ctx context.Context, c *cell, b *result.Block, p Progres
 		noise = t.Noise()
 	}
 	at := time.Now().Add(headStart)
-	doing := disturb(ctx, stand, c.load.Events, at.Add(plan.Warmup))
+	undisturb := disturb(ctx, stand, c.load.Events, at.Add(plan.Warmup))
 	record, busy, err := crew.run(ctx, at, func(live traffic.Live) {
 		p.Live, p.Left = live, t.left(p.Block)+max(0, c.load.Expected()-live.Elapsed)
 		t.tell(p)
 	})
-	b.Events = doing.end()
+	b.Events = undisturb()
 	if err != nil {
 		return nil, err
 	}
@@ -111,48 +112,32 @@ func workersAt(a *scenario.Arm, l *scenario.Load) int {
 	return n
 }
 
-// disturbance does the events of a load.
-type disturbance struct {
-	cancel context.CancelFunc
-	wait   sync.WaitGroup
-	done   []result.Event // each is written by its own goroutine
-}
-
 // disturb does events at their moments since the counted part began. Bursts are in the
-// plan; they are only told.
-func disturb(ctx context.Context, stand Stand, events []scenario.Event, from time.Time) *disturbance {
-	d := &disturbance{done: make([]result.Event, len(events))}
-	ctx, d.cancel = context.WithCancel(ctx)
+// plan; they are only told. end ends what is under way, and tells what was done.
+func disturb(ctx context.Context, stand Stand, events []scenario.Event, from time.Time) (end func() []result.Event) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make([]result.Event, len(events)) // each is written by its own goroutine
+	var doing sync.WaitGroup
 	for i, e := range events {
 		if e.Do == scenario.DoBurst {
-			d.done[i] = result.Event{Did: e.String(), At: e.At, Took: e.For}
+			done[i] = result.Event{Did: e.String(), At: e.At, Took: e.For}
 			continue
 		}
-		d.wait.Go(func() { d.do(ctx, i, stand, e, from) })
+		doing.Go(func() {
+			if testbed.Wait(ctx, time.Until(from.Add(e.At))) != nil {
+				return
+			}
+			began := time.Now()
+			did, err := stand.Do(ctx, e)
+			done[i] = result.Event{Did: did, At: began.Sub(from), Took: time.Since(began)}
+			if err != nil {
+				done[i].Err = err.Error()
+			}
+		})
 	}
-	return d
-}
-
-func (d *disturbance) do(ctx context.Context, i int, stand Stand, e scenario.Event, from time.Time) {
-	if testbed.Wait(ctx, time.Until(from.Add(e.At))) != nil {
-		return
+	return func() []result.Event {
+		cancel()
+		doing.Wait()
+		return slices.DeleteFunc(done, func(e result.Event) bool { return e.Did == "" })
 	}
-	began := time.Now()
-	did, err := stand.Do(ctx, e)
-	d.done[i] = result.Event{Did: did, At: began.Sub(from), Took: time.Since(began)}
-	if err != nil {
-		d.done[i].Err = err.Error()
-	}
-}
-
-// end ends what is under way, and tells what was done.
-func (d *disturbance) end() (all []result.Event) {
-	d.cancel()
-	d.wait.Wait()
-	for _, e := range d.done {
-		if e.Did != "" {
-			all = append(all, e)
-		}
-	}
-	return all
 }
