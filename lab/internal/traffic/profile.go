@@ -1,8 +1,10 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -116,4 +118,165 @@ func (p Profile) String() string {
 		pieces = append(pieces, text)
 	}
 	return strings.Join(pieces, ",")
+}
+
+const (
+	// MostRate is the highest rate, in calls per second: it keeps the mean gap between
+	// two calls above a microsecond.
+	MostRate = 1_000_000
+	// mostCallers is how many callers a closed loop may have: each is a goroutine.
+	mostCallers = 100_000
+	// longest is how long a plan may last.
+	longest = 24 * time.Hour
+	// mostPieces bounds a profile.
+	mostPieces = 1000
+)
+
+// ParseRate reads the rate of an open loop that lasts for a duration.
+//
+// Shape: pieces with commas between them, each [LENGTH:]RATE[..RATE]. A piece with
+// two rates is a ramp from one to the other. Pieces without a length share what the
+// others leave of the duration in equal parts.
+//
+//	500                      500 calls per second
+//	30000/m                  the same, by the minute; /s and /h are units, too
+//	100..500                 a ramp over the whole duration
+//	100,200,400              three steps of equal length
+//	10s:100,1s:2000,10s:100  a burst
+//
+// Units: a rate is above 0 somewhere and at most 1,000,000 per second. With a duration
+// of 0 every piece must have its length, and the duration is their sum.
+// Errors: one line.
+func ParseRate(text string, duration time.Duration) (Profile, error) {
+	p, err := parsePieces(text, func(piece string) (Piece, error) {
+		from, to, ramp := strings.Cut(piece, "..")
+		if !ramp {
+			to = from
+		}
+		low, err := parseLevel(from)
+		if err != nil {
+			return Piece{}, err
+		}
+		high, err := parseLevel(to)
+		return Piece{From: low, To: high}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.share(duration); err != nil {
+		return nil, err
+	}
+	if p.Area() <= 0 {
+		return nil, errors.New("no call would be made: give a rate above 0")
+	}
+	return p, nil
+}
+
+// share gives the pieces without a length their part of the duration.
+func (p Profile) share(duration time.Duration) error {
+	free, known := 0, time.Duration(0)
+	for _, piece := range p {
+		known += max(piece.Length, 0)
+		if piece.Length < 0 {
+			free++
+		}
+	}
+	left := duration - known
+	switch {
+	case free == 0 && duration != 0 && left != 0:
+		return fmt.Errorf("the pieces last %v, and --duration is %v: leave one of them out", known, duration)
+	case free > 0 && duration == 0:
+		return errors.New("how long? give --duration")
+	case free > 0 && left < time.Duration(free):
+		return fmt.Errorf("nothing of --duration %v is left for a piece without a length", duration)
+	}
+	for i := range p {
+		if p[i].Length < 0 {
+			p[i].Length = left / time.Duration(free)
+			left -= p[i].Length
+			free--
+		}
+	}
+	return nil
+}
+
+// ParseStages reads the callers of a closed loop over time, in the form of k6.
+//
+// Shape: LENGTH:CALLERS with commas between them, such as 30s:30,1m:60,20s:0. In
+// each stage the number goes in a straight line from that of the stage before it to
+// its own; the first begins with 0. A stage of 0s is a jump: 0s:60,1m:60.
+// Units: at most 100,000 callers, and some must be above 0.
+// Errors: one line.
+func ParseStages(text string) (Profile, error) {
+	level := 0.0
+	p, err := parsePieces(text, func(piece string) (Piece, error) {
+		n, err := strconv.ParseUint(piece, 10, 32)
+		if err != nil || n > mostCallers {
+			return Piece{}, fmt.Errorf("%.40q is not a number of callers from 0 to %d", piece, mostCallers)
+		}
+		next := Piece{From: level, To: float64(n)}
+		level = next.To
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, piece := range p {
+		if piece.Length < 0 {
+			return nil, errors.New("a stage has no length: want LENGTH:CALLERS, such as 30s:30")
+		}
+	}
+	if p.Area() <= 0 {
+		return nil, errors.New("nobody would call: give a stage with a length and callers")
+	}
+	return p, nil
+}
+
+// parsePieces reads what rates and stages have in common. A piece without a length
+// has the length -1.
+func parsePieces(text string, level func(string) (Piece, error)) (p Profile, err error) {
+	parts := strings.Split(text, ",")
+	if len(parts) > mostPieces {
+		return nil, fmt.Errorf("%d pieces, at most %d are read", len(parts), mostPieces)
+	}
+	var sum time.Duration
+	for _, part := range parts {
+		length := time.Duration(-1)
+		before, rest, timed := strings.Cut(strings.TrimSpace(part), ":")
+		if !timed {
+			rest = before
+		} else if length, err = time.ParseDuration(before); err != nil || length < 0 || length > longest {
+			return nil, fmt.Errorf("%.40q is not a length of time from 0s to %v, such as 30s", before, longest)
+		}
+		piece, err := level(rest)
+		if err != nil {
+			return nil, err
+		}
+		piece.Length = length
+		if sum += max(length, 0); sum > longest {
+			return nil, fmt.Errorf("the pieces last more than %v", longest)
+		}
+		p = append(p, piece)
+	}
+	return p, nil
+}
+
+// parseLevel reads a number of calls, by the second if it has no unit.
+func parseLevel(text string) (float64, error) {
+	number, unit, _ := strings.Cut(text, "/")
+	per := 1.0
+	switch strings.TrimPrefix(unit, "1") {
+	case "", "s":
+	case "m":
+		per = 60
+	case "h":
+		per = 3600
+	default:
+		return 0, fmt.Errorf("%.40q: the unit of a rate is /s, /m or /h", text)
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if n /= per; err != nil || math.IsNaN(n) || n < 0 || n > MostRate {
+		return 0, fmt.Errorf("%.40q is not a rate from 0 to %d calls per second, such as 500, 100..500 or 10s:100,1s:2000", text, MostRate)
+	}
+	return n, nil
 }
