@@ -74,7 +74,7 @@ func (k Key) explain(w io.Writer, name string) error {
 func (k Key) page() string {
 	page, longest := "configuration", ""
 	for prefix, of := range map[string]string{
-		"tls": "tls", "proxies": "callers", "fair": "callers", "limits": "callers",
+		"tls": "callers", "proxies": "callers", "fair": "callers", "limits": "callers",
 		"workers": "workers", "workers.count": "scaling", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
 		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "kubernetes", "pre_stop_delay": "kubernetes", "control": "control",
 		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",

@@ -1,7 +1,7 @@
 //go:build real || soak
 
 // Package chaos_test has everything happen at once, by chance and for long: faults,
-// changes by the operator, load; docs/chaos.md says what holds.
+// changes by the operator, load; docs/conformance.md says what holds.
 package chaos_test
 
 import (
