@@ -146,11 +146,12 @@ func (f *file) mapping(node *yaml.Node, section string) {
 			path = section + "." + path
 		}
 		key, known := f.keys[path]
-		if f.sections[path] && (!known || value.Kind == yaml.MappingNode || isNull(value)) {
+		switch {
+		case f.sections[path] && (!known || value.Kind == yaml.MappingNode || isNull(value)):
 			f.section(path, name.Line, value)
-		} else if known {
+		case known:
 			f.setting(key, path, name.Line, value)
-		} else if !f.shared(name, path, node.Content[i+1]) {
+		case !f.shared(name, path, node.Content[i+1]):
 			f.unknown(path, section, name.Line)
 		}
 	}

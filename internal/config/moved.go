@@ -46,15 +46,6 @@ func moved() map[string]string {
 		"slots_max":                      "now slots: MIN-MAX",
 		"slots_min":                      "now slots: MIN-MAX",
 		"socket.allow_empty_subprotocol": "now fixed at false",
-		"socket.auth_audience":           "now auth: {audience: ...}",
-		"socket.auth_call":               "now auth: {call: ...}",
-		"socket.auth_cookie":             "now auth: {cookie: ...}",
-		"socket.auth_issuer":             "now auth: {issuer: ...}",
-		"socket.auth_key":                "now auth: {key: ...}",
-		"socket.auth_optional":           "now auth: {optional: ...}",
-		"socket.auth_publish":            "now auth: {publish: ...}",
-		"socket.auth_secret":             "now auth: {secret: ...}",
-		"socket.auth_subscribe":          "now auth: {subscribe: ...}",
 		"socket.buffer_total":            "now fixed at 64MiB",
 		"socket.max_calls":               "now fixed at 1000",
 		"socket.max_subscriptions":       "now fixed at 1000",
@@ -89,7 +80,7 @@ func whereMoved(name string) string {
 	}
 	for _, key := range Keys() {
 		for _, part := range key.parts() {
-			if key.isSingle() && plain.Replace(part.name) == name {
+			if key.isSingle() && plain.Replace(part.name) == strings.TrimPrefix(name, "socket_") { // auth's were socket.auth_...
 				return fmt.Sprintf("now %s: {%s: ...}", key.Name, last(part.name))
 			}
 		}

@@ -18,15 +18,13 @@ const (
 	resetsPerSecond = 1000             // calls that a connection may cancel in the long run: no honest caller comes near (CVE-2023-44487)
 	mostHops        = 16               // cabranks that a call may have come through: more is a cycle (R10)
 
-	leastTTL = time.Second     // for which an answer of a name server is kept, whatever it says
-	mostTTL  = 5 * time.Minute // the same; and of an empty one the endpoints of before
-
-	socketBytes = 64 << 20 // by which the process may grow for all that waits for sockets, where socket serve says nothing else
+	leastTTL    = time.Second     // for which an answer of a name server is kept, whatever it says
+	mostTTL     = 5 * time.Minute // the same; and of an empty one the endpoints of before
+	socketBytes = 64 << 20        // by which the process may grow for all that waits for sockets, where socket serve says nothing else
 
 	slowCall = time.Second // from which on a call is always in the access log
 
-	// Retries and hedges of all calls together, so that they do not make an outage worse:
-	// a share of the calls of the last 10 s, and so many a second however few there are.
-	retryShare     = 0.1
-	retryPerSecond = 10
+	// Retries and hedges of all calls together, so that they do not make an outage worse.
+	retryShare     = 0.1 // of the calls of the last 10 s
+	retryPerSecond = 10  // however few calls there are
 )

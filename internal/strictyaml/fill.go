@@ -34,7 +34,7 @@ func (n Node) fillKind(v reflect.Value, tag reflect.StructTag) {
 	text, kind := isText(v), v.Kind()
 	switch all := fields(v.Type()); {
 	case text && n.Alone():
-		if what := set(v, tag, n.yaml.Value); what != "" {
+		if what := Set(v.Addr().Interface(), tag, n.yaml.Value); what != "" {
 			n.Fault("", what, allowed(v, tag))
 		}
 	case text && n.Given():
@@ -131,7 +131,7 @@ func (n Node) keys(v reflect.Value, tag reflect.StructTag, all []field) {
 // entry puts a value into a map.
 func (n Node) entry(all reflect.Value, tag reflect.StructTag, name string) {
 	key, value := reflect.New(all.Type().Key()).Elem(), reflect.New(all.Type().Elem()).Elem()
-	if what := set(key, "", name); what != "" {
+	if what := Set(key.Addr().Interface(), "", name); what != "" {
 		n.Fault("", what, allowed(key, ""))
 		return
 	}

@@ -18,12 +18,8 @@ func isText(v reflect.Value) bool {
 
 // Set stores a text where into points, by the tags of a field, or says what is wrong with it.
 func Set(into any, tag reflect.StructTag, text string) (what string) {
-	return set(reflect.ValueOf(into).Elem(), tag, text)
-}
-
-// set stores a text, or says what is wrong with it.
-func set(v reflect.Value, tag reflect.StructTag, text string) string {
-	own, has := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+	v := reflect.ValueOf(into).Elem()
+	own, has := into.(encoding.TextUnmarshaler)
 	switch words := strings.Split(tag.Get("oneof"), "|"); {
 	case has:
 		if err := own.UnmarshalText([]byte(text)); err != nil {
@@ -64,14 +60,7 @@ func setNumber(v reflect.Value, tag reflect.StructTag, text string) string {
 	case (n < least || n > most) && (n != 0 || tag.Get("zero") == ""):
 		return quote(text) + " is out of range"
 	}
-	switch {
-	case v.CanInt():
-		v.SetInt(int64(n))
-	case v.CanUint():
-		v.SetUint(uint64(n))
-	default:
-		v.SetFloat(n)
-	}
+	v.Set(reflect.ValueOf(n).Convert(v.Type()))
 	return ""
 }
 
