@@ -22,7 +22,7 @@ func (c controls) Scale(ctx context.Context, request admin.ScaleRequest, tell fu
 			tell(admin.Event{Step: "scaling", Note: "as the calls need"})
 			return nil
 		}
-		n, note = s.current().Workers.Count.N, "to the number in the configuration: workers.count is not auto"
+		n, note = s.current().Workers.Count.N, "to the number in the configuration: workers.count has no bounds"
 	}
 	limit := s.workers.ScaleLimit(n)
 	if err := s.autoscale.Hold(n); err != nil {
