@@ -205,7 +205,7 @@ func TestScaleAndDrain(t *testing.T) {
 	name := c.Status().Workers[0].Name
 	c.Must("drain", name)
 	c.AwaitReady(3)
-	if text := c.Must("scale", "auto"); !strings.Contains(text, "to the number in the configuration: workers.count is not auto") || c.Status().Wanted != 2 {
+	if text := c.Must("scale", "auto"); !strings.Contains(text, "to the number in the configuration: workers.count has no bounds") || c.Status().Wanted != 2 {
 		t.Errorf("scale auto of a fixed number: %s, %+v", text, c.Status())
 	}
 	c.Must("scale", "3")
