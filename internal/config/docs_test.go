@@ -80,9 +80,11 @@ place it came from and starts nothing.
 - Lists have commas between their items in variables and flags, and are YAML
   lists in the file. The word ` + "`none`" + ` is the empty list.
 - Values with entries of your own (` + "`workers.env`, `fair.weights`, `lanes`," + `
-  ` + "`methods`" + `) are nested in the file, and the same as YAML or JSON text in a variable;
-  [below](#weights-lanes-and-methods).
+  ` + "`methods`" + `) or with parts (` + "`hooks`, `warm_up`, `auth`, `tls_client`, `upstream_tls`" + `) are nested in
+  the file, and the same as YAML or JSON text in a variable; [below](#weights-lanes-and-methods).
   The variable takes the place of all that the file has under that key.
+- ` + "`cabrank check --explain KEY`" + ` tells of one key. gruf-relay's [names](gruf-relay.md#keys-and-variables) are taken,
+  too; other names that keys had once are answered with what is in their place.
 - A setting that others make idle is a warning, in ` + "`cabrank check`" + ` and in the log. So is
   a variable that begins with ` + "`CABRANK_`" + ` and is none of Cabrank's, with the one that is meant,
   and an address that a service manager has opened elsewhere.
@@ -95,7 +97,8 @@ place it came from and starts nothing.
 - "Usable CPUs" are those of the machine, less what the affinity mask and the
   CPU quota of the control group (v1 or v2) take away, rounded up. The default
   of ` + "`workers.count`" + ` goes up to 99. As many parts of Cabrank share the connections, each
-  served by one CPU at a time; the variable ` + "`CABRANK_SHARDS`" + ` says otherwise, for benchmarks.
+  served by one CPU at a time; the variable ` + "`CABRANK_SHARDS`" + ` says otherwise, for benchmarks, as
+  ` + "`CABRANK_QUEUE_SHED` and `CABRANK_QUEUE_NEWEST_FIRST`" + ` do of [the queue](rank.md#how-long-a-queue).
 - The command of the workers follows ` + "`--`" + ` on the command line, or is
   ` + "`workers.command`" + `. Without both it is
   ` + "`%s`" + `, or with

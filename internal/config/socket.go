@@ -62,12 +62,10 @@ func LoadSocket(given map[string]string, sources Sources) (*Config, error) {
 	}
 	faults := config.apply(variableSettings(keys, environ))
 	for _, flag := range SocketFlags() {
-		argument, isGiven := given[flag.Name]
-		if flag.Env == "" && !isGiven {
-			argument, isGiven = flag.Default, true
-		}
-		if isGiven {
+		if argument, isGiven := given[flag.Name]; isGiven {
 			faults = append(faults, config.apply([]setting{flag.setting(argument)})...)
+		} else if flag.Env == "" {
+			_ = flag.key.kind.set(flag.key.field(config), flag.Default) // one that fits
 		}
 	}
 	if len(faults) == 0 {
