@@ -57,10 +57,10 @@ type Config struct {
 	AccessLog AccessLog `key:"access_log"`
 
 	// Bytes held by the process (R11).
-	BufferTotal Size     `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
-	Limits      Limits   `key:"limits"`
-	Socket      Socket   `key:"socket"`
-	Auth        Auth     `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
+	BufferTotal Size   `key:"buffer_total" default:"64MiB" range:"1MiB..64GiB" unit:"B" change:"reload" help:"bytes of all calls together that may be held in memory; fewer where the container has less"`
+	Limits      Limits `key:"limits"`
+	Socket      Socket `key:"socket"`
+	Auth        Auth   `key:"auth" kind:"auth" default:"none" change:"upgrade" help:"by which tokens callers show who they are, and what each may do (docs/socket-auth.md); none: nobody is asked"`
 
 	Shards int // that share the connections, each served by one CPU at a time
 

@@ -127,7 +127,7 @@ func (m *model) released(e *havocEndpoint, o Outcome, until time.Duration) {
 		e.refusals++
 	case NotSent:
 		slots = e.slots - e.busy()
-	case Failed, Cancelled:
+	case Failed, Cancelled, MaybeRefused: // of a method that nobody knows
 	}
 	if until > m.now && !e.removed {
 		e.pauses = append(e.pauses, slices.Repeat([]time.Duration{until}, slots)...)

@@ -89,11 +89,12 @@ func TestTextsMoveNoCall(t *testing.T) {
 					_, w2 := g.pipeWorker("w2", 1)
 					began := time.Now()
 					answer(w1, stream)
-					if name == "trailers-only" {
+					switch name {
+					case "trailers-only":
 						wantStatus(caller, stream, "8", pythonBusy)
-					} else if name == "percent-encoded" {
+					case "percent-encoded":
 						wantStatus(caller, stream, "8", "Concurrent%20RPC limit exceeded!")
-					} else {
+					default:
 						caller.WantFields(stream, noEnd, responseHead()...)
 						caller.WantFields(stream, end, "grpc-status", "8", "grpc-message", rubyBusy)
 					}

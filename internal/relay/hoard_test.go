@@ -1,8 +1,5 @@
 package relay
 
-import (
-)
-
 // waitingSize is what a call that waits takes beside its bytes: its HEADERS and its
 // path are in buffers of 1 KiB.
 const waitingSize = callSize + 2<<10

@@ -40,14 +40,23 @@ import (
 func TestWire(t *testing.T) {
 	files, _ := filepath.Glob("testdata/wire/*.txtar")
 	for _, file := range files {
-		for _, c := range wireCases(t, file) {
-			subject := strings.TrimSuffix(filepath.Base(file), ".txtar")
-			for _, variant := range c.variants() {
-				t.Run(subject+"/"+c.name+"/"+strings.Join(slices.Sorted(maps.Values(variant)), ","), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { newWire(t).play(c, variant) })
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			for _, c := range wireCases(t, file) {
+				t.Run(c.name, func(t *testing.T) {
+					for _, variant := range c.variants() {
+						play := func(t *testing.T) {
+							t.Helper()
+							synctest.Test(t, func(t *testing.T) { newWire(t).play(c, variant) })
+						}
+						if name := strings.Join(slices.Sorted(maps.Values(variant)), ","); name != "" {
+							t.Run(name, play)
+							continue
+						}
+						play(t)
+					}
 				})
 			}
-		}
+		})
 	}
 }
 
