@@ -199,7 +199,7 @@ func TestStreamsAreRecognized(t *testing.T) {
 }
 
 // Streams at a worker whose slots follow the run times have slots of their own: as
-// many as slots_max leaves, and other calls those that were found.
+// many as Most leaves, and other calls those that were found.
 func TestStreamsBesideAnAdaptiveLimit(t *testing.T) {
 	r := New(Options{QueueLength: 200})
 	e := r.Add("worker-1", EndpointOptions{Slots: 5, Least: 1, Most: 160, OnCancel: Free})

@@ -83,7 +83,7 @@ func onFresh(path string, last testkit.EndStream, hurt func(p *testkit.Peer, id 
 	}
 }
 
-// testResets is limits.resets_per_second in these tests.
+// testResets is Options.Resets in these tests.
 const testResets = 100
 
 const calm = http2.ErrCodeEnhanceYourCalm
