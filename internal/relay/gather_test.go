@@ -41,35 +41,6 @@ func teach(caller, worker *testkit.Peer) (next uint32) {
 	return 1 + 2*enoughAnswers
 }
 
-// R11: what calls hold that have not joined the rank yet counts like what waits
-// there, and goes first where it is the newest.
-func TestGatheringCallsAreShed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newPipeRig(t, func(o *Options) { o.Limits.Buffer, o.Limits.Window = 1<<20+64*waitingSize, 256<<10 })
-		_, worker := g.pipeWorker("w1", 1)
-		caller := g.pipeCaller()
-		caller.AnyOrder()
-		part := make([]byte, 16<<10)
-		copy(part, []byte{0, 0, 1, 0, 0}) // of 64 KiB
-		for n := range uint32(70) {
-			caller.WriteHeaders(1+2*n, noEnd, request(hello)...)
-			caller.WriteData(1+2*n, noEnd, part)
-		}
-		for n := uint32(64); n < 70; n++ {
-			wantStatus(caller, 1+2*n, "8", "cabrank: queue full")
-		}
-		g.wantHeld(1 << 20)
-		worker.WantIdle()
-		for range 4 { // the rest and more of the first
-			caller.WriteData(1, noEnd, part)
-		}
-		worker.WantHeaders(1, noEnd)
-		synctest.Wait()
-		g.wantHeld(60 * 16 << 10) // three more had to make room for it
-		caller.Close()
-	})
-}
-
 // R9, the bar: 20 callers that send a byte at a time do not hold workers, so that
 // each of the others finds a slot at once.
 func TestByteAtATimeBesideOthers(t *testing.T) {

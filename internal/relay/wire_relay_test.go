@@ -33,6 +33,9 @@ func (w *wire) line(words []string) {
 		w.change = append(w.change, func(o *Options) {
 			o.Methods, o.RetryBudget = append(o.Methods, rule), RetryBudget{PerSecond: 1000}
 		})
+	case verb == "auth": // PATHS [TIME]: tokens allow what begins so, for so long
+		w.auth = &tokens{may: args[0], ends: w.duration(append(args, "0")[1])}
+		w.change = append(w.change, withTokens(w.auth))
 	case len(args) > 3 && args[1] == ">": // c 1 > w1 3 call
 		to, rest := args[:1], args[3:] // the same stream there
 		if rest[0][0] >= '0' && rest[0][0] <= '9' {
@@ -160,8 +163,16 @@ func (w *wire) acts(args []string) map[string]func() {
 			synctest.Wait()
 		},
 		"failsintwo": func() { g.failInTwo.Store(true) }, // some worker has failed so
-		"hurry":      func() { close(w.hurry) },
-		"drained":    func() { w.drained() },
+		"otherkeys":  func() { w.auth.epoch.Add(1) },
+		"looks": func() { // stop, or go: at tokens
+			if args[0] == "go" {
+				close(w.auth.stop)
+				return
+			}
+			w.auth.stop = make(chan struct{})
+		},
+		"hurry":   func() { close(w.hurry) },
+		"drained": func() { w.drained() },
 	}
 }
 
@@ -202,6 +213,7 @@ func (w *wire) checks(args []string) map[string]func() {
 			}
 		},
 		"connections": func() { w.same("connections", g.connections.Load(), number()) },
+		"asked":       func() { w.auth.wantAsked(w, int(number())) },
 		"absorbed":    func() { g.wantAbsorbed(number()) },
 		"longcalls":   func() { w.same("long calls", int64(g.Rank().LongCalls), number()) },
 		"sent": func() { // PEER STREAM least..most: what it has poured

@@ -159,6 +159,7 @@ type wire struct {
 	peers     map[string]*testkit.Peer
 	conns     map[string]net.Conn // of workers
 	endpoints map[string]*Endpoint
+	auth      *tokens
 	sent      map[string]int64     // bytes that pours has sent, by peer and stream
 	pings     map[string][][8]byte // that wait for an answer
 	began     time.Time            // by "clock"
@@ -307,6 +308,6 @@ func wireConstants() map[string]int64 {
 		"gatherFor": int64(gatherFor), "gatherLonger": int64(gatherLonger), "holdFor": int64(holdFor), "firstBackOff": int64(firstBackOff),
 		"messageTime": int64(messageTime), "trailersTime": int64(trailersTime), "unheardFor": int64(unheardFor), "dialTimeout": int64(dialTimeout),
 		"absentAfter": int64(absentAfter), "keepAliveAnswer": int64(keepAliveAnswer), "finalGoAway": int64(finalGoAway),
-		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownPatience), "waitingSize": waitingSize,
+		"stallEvery": int64(stallEvery), "minKeyIdle": int64(minKeyIdle), "ownPatience": int64(ownPatience), "maxPassTime": int64(maxPassTime), "outputHigh": outputHigh, "waitingSize": waitingSize,
 	}
 }
