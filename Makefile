@@ -93,7 +93,7 @@ test: ## Check everything that a change has to pass: lint, test-unit, test-real.
 	@# What only the real tests need comes over the network meanwhile. What browsers, servers
 	@# and killed compilers leave goes with a folder; paths of sockets want its name short.
 	@scripts/install-deps.sh workers & \
-	  export TMPDIR=$$(mktemp -d "$${TMPDIR:-/tmp}/tXXX"); trap 'wait; rm -rf "$$TMPDIR"' EXIT; \
+	  export TMPDIR=$$(mktemp -d "$${TMPDIR:-/tmp}/tXXX"); chmod 755 "$$TMPDIR"; trap 'wait; rm -rf "$$TMPDIR"' EXIT; \
 	  $(MAKE) lint; $(MAKE) test-unit; wait; $(MAKE) test-real
 
 .PHONY: lint
