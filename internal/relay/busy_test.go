@@ -108,7 +108,7 @@ func TestTextsMoveNoCall(t *testing.T) {
 					t.Errorf("%d were taken for refusals, %d passed on; want 0 and 2", moved, passed)
 				}
 				synctest.Wait()
-				if got := lines.String(); strings.Count(got, "had no free thread") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "worker=w1 slots=1") {
+				if got := lines.String(); strings.Count(got, "says that it has no free thread") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "worker=w1 slots=1") {
 					t.Errorf("logged %q, want one warning that names the worker and its slots", got)
 				}
 			})

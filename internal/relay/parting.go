@@ -101,14 +101,14 @@ func (st *stand) sayCrowded(name string, most uint32) {
 }
 
 // sayNoThread says that a worker had no thread for a call that it was given, and its
-// caller was told: its pool is too small for its slots. One line a minute.
+// caller was told: its pool is too small for its slots, as a rule. One line a minute.
 func (st *stand) sayNoThread(e *Endpoint) {
 	if st.Now() < st.noThreadNext {
 		return
 	}
 	st.noThreadNext = st.Now() + partingLines
 	if n, say := st.relay.sayParting(parting{ofWorker, "no thread"}, st.Now()); say {
-		go st.relay.settings().Log.Warn("a worker had no free thread for a call, and its caller was told; start it with as many as CABRANK_THREADS or RAILS_MAX_THREADS says", // ends with the line
+		go st.relay.settings().Log.Warn("a worker says that it has no free thread, or a handler passes that on: start it with as many as CABRANK_THREADS or RAILS_MAX_THREADS says", // ends with the line
 			slog.String("worker", e.name), slog.Int("slots", e.size), slog.Int("unsaid", n))
 	}
 }

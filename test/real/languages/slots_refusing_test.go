@@ -51,7 +51,7 @@ func TestRubyRefusals(t *testing.T) {
 		c.WaitReady(harness.LangBound)
 		return c
 	}
-	const warning = "a worker had no free thread for a call"
+	const warning = "a worker says that it has no free thread"
 	t.Run("as many threads as it is told of", func(t *testing.T) {
 		c := start()
 		for _, inFlight := range []int{4, 8, 10, 20} {
