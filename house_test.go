@@ -66,7 +66,7 @@ var ceilings = map[string]int{
 	"lines of code, packaging":           2_271,
 	"lines of code, proto":               66,
 	"lines of code, scripts":             376,
-	"lines of docs":                      10_466,
+	"lines of docs":                      10_491,
 	"lines of tests":                     115_040,
 	"methods of call and attempt":        154,
 }
