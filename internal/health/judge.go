@@ -101,14 +101,13 @@ type silence struct {
 func (j *Judge) Hear(a Answer, now time.Time) {
 	j.Reason = a.Reason
 	j.heard++
-	spare := j.Process != nil && j.Process.HoldsThreads()
-	j.library, j.question = a.Said == Library && !spare, a.Asked
+	j.library, j.question = a.Said == Library, a.Asked
 	j.hidden = j.hidden || j.library
 	aside := j.library && j.isFull(now)
 	if aside {
 		j.Reason = noService
 	}
-	aside = aside || a.IsGood() && spare && j.allWait(now)
+	aside = aside || a.IsGood() && j.allWait(now) && j.Process.HoldsThreads()
 	alive := a.Said >= Fault && !aside
 	// Where endpoints are replaced, one that refuses while idle is busy for nobody: with
 	// what its silence tells.
@@ -167,7 +166,7 @@ func (j *Judge) isFull(now time.Time) bool {
 // the spare threads, too, the question is refused.
 func (j *Judge) allWait(now time.Time) bool {
 	s := &j.silence
-	return j.Timeout > 0 && s.work.Slots > 0 && s.work.Owing >= s.work.Slots && now.Sub(s.work.Latest) >= s.limit*urgentAt/8
+	return j.Timeout > 0 && j.Process != nil && s.work.Slots > 0 && s.work.Owing >= s.work.Slots && now.Sub(s.work.Latest) >= s.limit*urgentAt/8
 }
 
 // Look takes in what the calls tell at now, and when the health question was put last.
