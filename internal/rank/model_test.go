@@ -122,12 +122,14 @@ func (m *model) released(e *havocEndpoint, o Outcome, until time.Duration) {
 	switch o {
 	case OK, Faulty:
 		e.refusals = 0
+	case MaybeRefused: // of a method that nobody knows
+		until = max(until, m.now+ms)
 	case RefusedByWorker, Lost:
 		until = max(until, m.now+min(ms<<min(e.refusals, 10), 250*ms))
 		e.refusals++
 	case NotSent:
 		slots = e.slots - e.busy()
-	case Failed, Cancelled, MaybeRefused: // of a method that nobody knows
+	case Failed, Cancelled:
 	}
 	if until > m.now && !e.removed {
 		e.pauses = append(e.pauses, slices.Repeat([]time.Duration{until}, slots)...)

@@ -206,5 +206,7 @@ func TestMaybeRefusedPausesAsCallsRun(t *testing.T) {
 	c.Request.Method = r.Method("nobody knows")
 	c.acquire(t, r, now, Granted)
 	c.release(r, MaybeRefused, now)
-	c.acquire(t, r, now, Granted)
+	if _, next := tick(r, now); next-now != minPause {
+		t.Errorf("of a method that nobody knows the slot pauses for %v, want %v", next-now, minPause)
+	}
 }

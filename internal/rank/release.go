@@ -74,7 +74,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		had = 0
 	case MaybeRefused:
 		// Else a worker that refuses at once would draw all calls.
-		until = now + min(t.method.usual(), maxPause)
+		until = now + min(max(t.method.usual(), minPause), maxPause)
 	case Cancelled:
 		if t.Request.late(now) {
 			t.method.cut++

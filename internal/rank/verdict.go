@@ -100,7 +100,8 @@ const (
 	NotSent
 	// MaybeRefused means that the worker's answer was that of one without a free
 	// thread, and that its handler may have said so just as well, having run: the
-	// call does not come back. Its slot pauses for as long as such calls usually run.
+	// call does not come back. Its slot pauses for as long as such calls usually run,
+	// 1 ms at least and 250 ms at most.
 	MaybeRefused
 	// Lost means that the connection was lost under the call. The slot pauses as
 	// after a refusal.
