@@ -33,7 +33,7 @@ type Sources struct {
 func System() Sources {
 	return Sources{
 		Environ:  os.Environ(),
-		ReadFile: readBounded,
+		ReadFile: ReadFile,
 		CPUs:     cgroup.UsableCPUs(os.DirFS("/"), runtime.NumCPU()),
 		Procs:    runtime.GOMAXPROCS(0),
 	}
@@ -130,7 +130,7 @@ func (c *Config) setDefaults(keys []Key, m machine) {
 
 // apply stores settings in their order; later ones win.
 func (c *Config) apply(settings []setting) Faults {
-	var faults Faults
+	faults := wholesAndParts(settings)
 	for _, s := range settings {
 		if parts, ok := s.key.kind.(structure); ok {
 			faults = append(faults, c.applyParts(parts, s)...)
@@ -143,6 +143,20 @@ func (c *Config) apply(settings []setting) Faults {
 		c.origins[s.key.Name] = s.origin
 		if s.key.Of != "" {
 			c.origins[s.key.Of] = s.origin
+		}
+	}
+	return faults
+}
+
+// wholesAndParts refuses a key beside one of gruf-relay's for a part of its value, in one
+// source: one of them would be lost.
+func wholesAndParts(settings []setting) (faults Faults) {
+	for _, part := range settings {
+		for _, whole := range settings {
+			if part.key.Of != "" && whole.key.Name == part.key.Of {
+				what := fmt.Sprintf("is a part of %s, which is given, too (%s)", whole.key.Name, whole.origin)
+				faults = append(faults, Fault{part.origin, part.key.Name, what, "one of the two"})
+			}
 		}
 	}
 	return faults
@@ -269,10 +283,10 @@ func variableSettings(keys []Key, environ map[string]string) []setting {
 	return settings
 }
 
-// readBounded reads a file, but never more than one byte above what is allowed: a
+// ReadFile reads a file, but never more than one byte above what a configuration may have: a
 // wrong path must not fill the memory. Nor may it wait, as for the other end of a
 // pipe, which could not be read again by a reload either.
-func readBounded(name string) ([]byte, error) {
+func ReadFile(name string) ([]byte, error) {
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

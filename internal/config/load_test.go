@@ -280,3 +280,30 @@ func TestTableIsConsistent(t *testing.T) {
 		}
 	}
 }
+
+// A key and gruf-relay's name for a part of its value, both in one source, are a fault in
+// either order: one of them would be lost. Over sources the later one wins, as ever, and
+// several parts go together.
+func TestWholesAndParts(t *testing.T) {
+	const port = "server.port: is a part of listen, which is given, too ("
+	for file, want := range map[string]string{
+		"server: {port: 81}\nlisten: h:80\n":               "cabrank.yml:1: " + port + "cabrank.yml:2); allowed: one of the two",
+		"listen: h:80\nserver: {port: 81}\n":               "cabrank.yml:2: " + port + "cabrank.yml:1); allowed: one of the two",
+		"server: {port: 81, host: 127.0.0.1}\n":            "",
+		"metrics: {enabled: true, port: 9, path: /page}\n": "",
+	} {
+		from := sources(map[string]string{"cabrank.yml": file})
+		if want == "" {
+			mustLoad(t, from)
+		} else if got := faultsOf(t, from); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q: got %q, want %q", file, got, want)
+		}
+	}
+	want := []string{"variable SERVER_PORT: " + port + "variable CABRANK_LISTEN); allowed: one of the two"}
+	if got := faultsOf(t, sources(nil, "SERVER_PORT=7001", "CABRANK_LISTEN=h:7003")); !slices.Equal(got, want) {
+		t.Errorf("variables: got %q, want %q", got, want)
+	}
+	if c := mustLoad(t, sources(map[string]string{"cabrank.yml": "listen: h:80\n"}, "SERVER_PORT=81")); c.Listen.Host != "h" || c.Listen.Port != 81 {
+		t.Errorf("a variable above the file: %+v", c.Listen)
+	}
+}

@@ -35,7 +35,7 @@ func moved() map[string]string {
 		"probes.host":                    "now probes: HOST:PORT",
 		"queue.newest_first":             "now fixed at true",
 		"queue.shed":                     "now fixed at true",
-		"recycle.cgroup_memory":          "now recycle.memory, as in 90%",
+		"recycle.cgroup_memory":          "now recycle.memory, as in 90%: bytes or a share, one of both",
 		"refusals":                       "is gone: a worker has three threads for each slot, and refuses no call",
 		"replay_bytes":                   "now fixed at 64KiB",
 		"retry_budget":                   "now fixed at a tenth of all calls and 10 a second",

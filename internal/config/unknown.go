@@ -94,7 +94,7 @@ func unknownVariable(name string) string {
 	}
 	hint := ""
 	if now := whereMoved(name); now != "" {
-		return "variable " + name + ": " + now
+		return "variable " + name + " has no effect: " + now
 	}
 	if len(name) > maxVariableLength {
 		name = name[:maxVariableLength] + "..."

@@ -162,7 +162,7 @@ func TestWorkerFaults(t *testing.T) {
 		{"warm_up: {message: AAAA}", "warm_up: has a message for no method; allowed: a method beside it"},
 		{"warm_up: {message: secret}", "warm_up.message: is not base64; allowed: base64 of at most 64KiB, or none"},
 		{"warm_up: {message: " + strings.Repeat("AAAA", 22000) + "}", "warm_up.message: has 66000 bytes; allowed: base64 of at most 64KiB, or none"},
-		{"recycle.cgroup_memory: 90%", "recycle.cgroup_memory: now recycle.memory, as in 90%"},
+		{"recycle.cgroup_memory: 90%", "recycle.cgroup_memory: now recycle.memory, as in 90%: bytes or a share, one of both"},
 		{"recycle.memory: 0.9", `recycle.memory: "0.9" is not a share in percent; did you mean 90%?` + strings.Replace(percents, ";", "", 1)},
 		{"recycle.memory: 90", "recycle.memory: \"90\" is out of range" + percents},
 		{"recycle.memory: 101%", "recycle.memory: \"101%\" is out of range" + percents},
