@@ -2,7 +2,6 @@ package service
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ const fixedPool = `^\s*pool:\s*(\d+)\s*(#.*)?$`
 // Warnings returns lines about what Run takes and is most likely not meant: a pool of
 // connections that has fewer than a worker has threads.
 func Warnings(cfg *config.Config) (lines []string) {
-	text, err := os.ReadFile(databaseFile)
+	text, err := config.ReadFile(databaseFile)
 	if err != nil || !cfg.RunsWorkers() {
 		return nil
 	}
