@@ -164,13 +164,13 @@ func (c *call) commit() {
 // one block.
 func (c *call) answerEnded(b *h2.Block, now time.Duration) {
 	c.readStatus(b)
-	if c.saysNoThread(b) {
-		c.noThread = true
-		c.st.stats.refusalsPassed++
-		c.st.sayNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
-	}
+	c.noThread = c.saysNoThread(b)
 	if c.code != grpcwire.OK && c.retryAnswer(b, now) {
 		return
+	}
+	if c.noThread {
+		c.st.stats.refusalsPassed++
+		c.st.sayNoThread(c.st.upstreamOf(c.lease.Endpoint()).endpoint)
 	}
 	c.stopHolding()
 	c.commit()

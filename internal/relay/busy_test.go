@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/cabrank/cabrank/internal/grpcwire"
 	"github.com/cabrank/cabrank/internal/testkit"
 )
 
@@ -114,6 +115,28 @@ func TestTextsMoveNoCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R1: an answer by which the call is sent again, as its rule says, is not passed on, and
+// nobody is warned of it.
+func TestTextThatIsRetriedIsNotPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		rule := withRule(MethodRule{Idempotent: true, Retries: 1, RetryOn: []grpcwire.Code{grpcwire.ResourceExhausted}})
+		g := newPipeRig(t, rule, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&lines, nil)) })
+		_, worker := g.pipeWorker("w1", 1)
+		caller := g.pipeCaller()
+		caller.WriteHeaders(1, end, request(hello)...)
+		worker.WantHeaders(1, end)
+		refuseWhole(rubyBusy)(worker, 1)
+		worker.WantHeaders(3, end)
+		reply(worker, 3)
+		wantReply(caller, 1)
+		synctest.Wait()
+		if n := g.counted("refusal_passed_on"); n != 0 || strings.Contains(lines.String(), "no free thread") {
+			t.Errorf("%d were passed on, logged %q", n, lines.String())
+		}
+	})
 }
 
 // R1: another endpoint is preferred, even if the one that refused has more free

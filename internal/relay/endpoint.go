@@ -69,13 +69,6 @@ func (r *Relay) RemoveEndpoint(e *Endpoint) {
 	r.gatherServices()
 }
 
-// allEndpoints returns those not removed. The slice is not changed any more.
-func (r *Relay) allEndpoints() []*Endpoint {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.endpoints
-}
-
 // Up opens the endpoint at an address ("tcp", "unix", or one of Options.Dial). Connections to an
 // earlier address or process finish their calls and get no new ones.
 func (r *Relay) Up(e *Endpoint, network, address string) {

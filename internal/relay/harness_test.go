@@ -271,3 +271,10 @@ func (g *rig) counted(token string) uint64 { return g.Stats().Refusals[token] }
 
 // pass lets time pass in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
+
+// allEndpoints returns those not removed. The slice is not changed any more.
+func (r *Relay) allEndpoints() []*Endpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.endpoints
+}

@@ -245,6 +245,9 @@ func (w *wire) each(names []string, body []wireLine) {
 	for ; len(body) > 0 && strings.HasPrefix(body[0].text, "| "); body = body[1:] {
 		rows = append(rows, w.words(body[0].text)[1:])
 	}
+	if len(rows) == 0 {
+		w.Fatalf("each without rows")
+	}
 	for _, row := range rows {
 		for i, name := range names {
 			w.vars[name] = w.unquote(row[i])
