@@ -10,9 +10,10 @@
 //  3. Close ends all of it. When this process is killed, `cabrank keeper` does.
 //
 // Workers are told where to listen as `cabrank run` tells them: {addr}, {host}, {port},
-// {index}, {worker} and {slots} in the command and in the environment, and CABRANK_ADDR,
-// PORT, CABRANK_WORKER, CABRANK_WORKER_INDEX, CABRANK_SLOTS and RAILS_MAX_THREADS. So one
-// command serves all arms.
+// {index}, {worker}, {slots} and {threads} in the command and in the environment, and
+// CABRANK_ADDR, PORT, CABRANK_WORKER, CABRANK_WORKER_INDEX, CABRANK_SLOTS, CABRANK_THREADS
+// and RAILS_MAX_THREADS. So one command serves all arms. But threads are as many as slots:
+// without Cabrank before it nothing else bounds how many calls a worker runs.
 //
 // It makes no calls but the question whether somebody answers, and judges nothing.
 package rig

@@ -124,11 +124,11 @@ func (s Spec) port() int { return cmp.Or(s.Workers[0].Port, podPort) }
 func (w Worker) told(index int, at place) (command, env []string) {
 	command, env = filled(w.Command, w.Env,
 		"{addr}", at.addr(), "{host}", at.host, "{port}", strconv.Itoa(at.port),
-		"{index}", strconv.Itoa(index), "{worker}", workerName(index), "{slots}", strconv.Itoa(w.Slots))
+		"{index}", strconv.Itoa(index), "{worker}", workerName(index), "{slots}", strconv.Itoa(w.Slots), "{threads}", strconv.Itoa(w.Slots))
 	return command, append(env,
 		"CABRANK_ADDR="+at.addr(), "PORT="+strconv.Itoa(at.port), "CABRANK_WORKER="+workerName(index),
 		"CABRANK_WORKER_INDEX="+strconv.Itoa(index),
-		"CABRANK_SLOTS="+strconv.Itoa(w.Slots), "RAILS_MAX_THREADS="+strconv.Itoa(w.Slots),
+		"CABRANK_SLOTS="+strconv.Itoa(w.Slots), "CABRANK_THREADS="+strconv.Itoa(w.Slots), "RAILS_MAX_THREADS="+strconv.Itoa(w.Slots),
 	)
 }
 

@@ -46,7 +46,7 @@ type Environ []string
 // Workers are the workers of an arm, all alike but for Slow.
 type Workers struct {
 	// Program runs, or Command in Dir: words with {port}, {host}, {addr}, {slots},
-	// {worker} and {index} in them, as `cabrank run` fills them in.
+	// {threads} (as many), {worker} and {index} in them, as `cabrank run` fills them in.
 	Program Program  `key:"program" oneof:"worker|echo"`
 	Command []string `key:"command" split:" "`
 	Dir     string   `key:"dir"`
