@@ -22,7 +22,7 @@ import (
 
 const socketCalleeHelp = `Answer the calls of test.echo, test.reverse, test.delay, test.nothing and test.count, which
 has several results, that come over a Redis, to try its servers: those of cabrank socket serve --redis, and of juggler.0.
-Callees of your own are programs in Go with the package callee; docs/callee.md has them.
+Callees of your own are programs in Go with the package callee; docs/socket-redis.md has them.
 
 A signal asks to stop: no more calls are taken, and those that were are finished, for
 --drain-timeout at most. A second signal is that end.

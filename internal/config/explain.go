@@ -79,7 +79,7 @@ func (k Key) page() string {
 		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "kubernetes", "pre_stop_delay": "kubernetes", "control": "control",
 		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",
 		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "explain": "life-of-a-call",
-		"metrics": "metrics", "access_log": "metrics", "socket": "socket", "socket.methods": "socket-workers", "socket.push": "socket-workers", "auth": "socket-auth",
+		"metrics": "metrics", "access_log": "metrics", "socket": "socket", "socket.redis": "socket-redis", "auth": "socket-auth",
 	} {
 		if strings.HasPrefix(k.Name, prefix) && len(prefix) > len(longest) {
 			page, longest = of, prefix

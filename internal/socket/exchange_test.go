@@ -45,7 +45,7 @@ func serve(t testing.TB, options Options) (url string, server *Server) {
 }
 
 // Every case of docs/juggler.md, to the byte; marked lines are what is repaired. And
-// every message of docs/juggler-1.md.
+// every message of docs/juggler.md.
 func TestExchanges(t *testing.T) {
 	testkit.CheckLeaks(t)
 	for _, c := range slices.Concat(exchange.Cases(t), exchange.NewCases(t)) {
@@ -66,10 +66,10 @@ func target() exchange.Target {
 	}}
 }
 
-// What docs/juggler-1.md shows is what a server says; but for tokens, of which there are
+// What docs/juggler.md shows is what a server says; but for tokens, of which there are
 // none here.
 func TestDocumentedExchanges(t *testing.T) {
-	document, err := os.ReadFile("../../docs/juggler-1.md")
+	document, err := os.ReadFile("../../docs/juggler.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestDocumentedExchanges(t *testing.T) {
 		}
 		// An id that is cut short is any, of one event or several.
 		text = regexp.MustCompile(`"id":"[0-9a-f]+\.\.\."`).ReplaceAllString(text, `"id":"$$uuid"`)
-		cases, err := exchange.Parse("juggler-1.md", fmt.Sprintf("== block %d\njoin proto=juggler.1\n%s\n", i/2, text))
+		cases, err := exchange.Parse("juggler.md", fmt.Sprintf("== block %d\njoin proto=juggler.1\n%s\n", i/2, text))
 		if err != nil {
 			t.Fatal(err)
 		}

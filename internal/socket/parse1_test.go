@@ -153,7 +153,7 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Add(uint64(1), "channel", "pattern", "message", []byte(`{"a": "<b>\u2028"}`), 404)
 	f.Add(uint64(0), "\xff", "ü", "\"", []byte(`{"error":{"message":"x"}}`), 0)
 	f.Add(uint64(0), "", "", "", []byte("\"\xff\""), -1)
-	document, err := os.ReadFile("../../docs/juggler-1.md")
+	document, err := os.ReadFile("../../docs/juggler.md")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func FuzzAppendJSON(f *testing.F) {
 			}
 			for key := range m {
 				if !bytes.Contains(document, []byte("`"+key+"`")) {
-					t.Errorf("%s is not in docs/juggler-1.md", key)
+					t.Errorf("%s is not in docs/juggler.md", key)
 				}
 			}
 			if string(m["type"]) != `"`+a.kind.String()+`"` {

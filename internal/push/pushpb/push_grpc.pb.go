@@ -1,4 +1,4 @@
-// What an application says to the sockets that Cabrank has: docs/socket-workers.md.
+// What an application says to the sockets that Cabrank has: docs/socket.md.
 //
 // Errors: INVALID_ARGUMENT for what is not as it should be, UNAUTHENTICATED without the
 // token, UNAVAILABLE while the broker cannot be reached, RESOURCE_EXHAUSTED for a message

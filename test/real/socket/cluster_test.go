@@ -92,7 +92,7 @@ func TestApartBroker(t *testing.T) {
 }
 
 // With TLS, certificates of its own on both sides, a database, and a user who may do no
-// more than docs/socket.md says.
+// more than docs/socket-redis.md says.
 func TestSecureBroker(t *testing.T) {
 	brokertest.Run(t, func(t *testing.T) brokertest.House {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestSecureBroker(t *testing.T) {
 func startSecure(t *testing.T) (server second, address string) {
 	t.Helper()
 	s, files := redisd.StartTLS(t)
-	addUser(t, s, "me", "socket.md", "cabrank")
+	addUser(t, s, "me", "socket-redis.md", "cabrank")
 	_, port, _ := strings.Cut(s.Address, ":")
 	return second{s}, fmt.Sprintf("rediss://me:secret@localhost:%s/1?cacert=%s&cert=%s&key=%s", port, files.CA, files.Cert, files.Key)
 }
@@ -132,12 +132,12 @@ func addUser(t *testing.T, server *redisd.Server, name, page, of string) {
 	}
 }
 
-// A callee with TLS, and as a user who may do no more than docs/callee.md says: calls that are
+// A callee with TLS, and as a user who may do no more than docs/socket-redis.md says: calls that are
 // kept and others, a stream, and what a dead callee has left.
 func TestCalleeSecure(t *testing.T) {
 	testkit.CheckLeaks(t)
 	server, address := startSecure(t)
-	addUser(t, server.Server, "callee", "callee.md", "callee")
+	addUser(t, server.Server, "callee", "socket-redis.md", "callee")
 	c := callee.New(callee.Options{Redis: strings.Replace(address, "me:", "callee:", 1), DeadAfter: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	callee.Handle(c, "plain", func(context.Context, int) (string, error) { return "plain", nil })
 	callee.HandleStream(c, "kept", func(_ context.Context, n int, send func(int) error) error { return send(n) }, callee.AtLeastOnce())

@@ -117,7 +117,7 @@ func wantStream(t *testing.T, address string) {
 	next(`{"type":"nack","id":3,"error":{"code":404,"message":"no function of this URI"}}`)
 }
 
-// pythonPage calls a method as docs/socket-workers.md has it.
+// pythonPage calls a method as docs/socket.md has it.
 const pythonPage = `<!doctype html><script>
 const say = text => fetch("/said", {method: "POST", body: text})
 const ws = new WebSocket("ws://%s/ws", "juggler.1")
