@@ -11,10 +11,10 @@ import (
 
 const restartHelp = `Reload the configuration, then replace all workers, a few at a time: a new one
 starts beside the others and becomes ready, then an old one gets no new calls,
-finishes those that it has, and ends. No call is lost that ends within
-drain_timeout; what runs longer is cut (UNAVAILABLE), and the last line says how many
-calls were. It returns when all workers are replaced; how long that can take is said
-at the beginning.
+finishes those that it has, and ends. Calls that finish within drain_timeout are not
+lost; what runs longer is cut (UNAVAILABLE), and the last line says how many calls were.
+It returns when all workers are replaced; how long that can take is said at the
+beginning.
 
 With -- CMD the workers run another command from now on, until cabrank itself is
 started again. --force cuts the calls of old workers (UNAVAILABLE) instead of
@@ -40,7 +40,7 @@ func newRestartCommand() *cobra.Command {
 	var request admin.RestartRequest
 	cmd := &cobra.Command{
 		Use:                   "restart [flags] [-- CMD ARGS...]",
-		Short:                 "Replace all workers; no call is lost that ends in time",
+		Short:                 "Replace all workers; calls that finish in time are not lost",
 		Long:                  restartHelp,
 		Example:               restartExamples,
 		DisableFlagsInUseLine: true,

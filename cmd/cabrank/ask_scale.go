@@ -15,8 +15,8 @@ drain_timeout, and end.
 It returns when there are as many as asked for.
 
 The number lasts until the next scale, or a reload of the configuration that
-changes workers.count. auto follows the load again, where workers.count is auto,
-and else goes back to the number in the configuration.
+changes workers.count. auto follows the load again, if workers.count has two
+bounds, and otherwise goes back to the number in the configuration.
 
 Exit status: 0 if there are so many workers; 1 if not; 2 if the command line is
 wrong or there is no cabrank; 3 if there are so many, but calls of those that went

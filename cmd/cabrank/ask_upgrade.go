@@ -13,8 +13,8 @@ import (
 const upgradeHelp = `Have a new cabrank take over: the program is started again, from the path, with the
 arguments and in the environment of the running one. The new process starts workers
 of its own; when enough are ready it takes the listeners, and the old process
-finishes its calls and ends. No connection is refused, and no call is lost that ends
-within drain_timeout; what runs longer is cut, and the old process's log says how many
+finishes its calls and ends. No connection is refused, and calls that finish within
+drain_timeout are not lost; what runs longer is cut, and the old process's log says how many
 calls were: this command has returned by then. If the new one fails before it has
 taken over, the old one goes on.
 
@@ -29,7 +29,7 @@ func newUpgradeCommand() *cobra.Command {
 	var workers string
 	cmd := &cobra.Command{
 		Use:     "upgrade",
-		Short:   "Have a new cabrank take over; no call is lost that ends in time",
+		Short:   "Have a new cabrank take over; calls that finish in time are not lost",
 		Long:    upgradeHelp,
 		Example: "  install -m 755 cabrank-new /usr/local/bin/cabrank && cabrank upgrade\n  cabrank upgrade --upgrade-workers 1",
 		Args:    cobra.NoArgs,

@@ -40,7 +40,7 @@ func New(choice Choice, to io.Writer) *Log {
 	l.pool.New = func() any { return new(make([]byte, 0, 512)) }
 	l.choice.Store(&choice)
 	l.lines = l.sink.Source(func(to []byte, lines int) []byte {
-		to = append(appendTime(append(to, `{"time":"`...), time.Now()), `","msg":"lines were dropped here","lines":`...)
+		to = append(appendTime(append(to, `{"time":"`...), time.Now()), `","msg":"log lines dropped","lines":`...)
 		return append(strconv.AppendInt(to, int64(lines), 10), "}\n"...)
 	})
 	l.sink.Open()

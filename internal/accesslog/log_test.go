@@ -88,7 +88,7 @@ func TestStalledReader(t *testing.T) {
 	if n := strings.Count(reader.String(), "/shop.Orders/Get"); dropped == 0 || uint64(n)+dropped != 5000 {
 		t.Errorf("%d written and %d dropped", n, dropped)
 	}
-	if !strings.Contains(reader.String(), `"msg":"lines were dropped here","lines":`) {
+	if !strings.Contains(reader.String(), `"msg":"log lines dropped","lines":`) {
 		t.Error("no line says that lines are missing")
 	}
 }

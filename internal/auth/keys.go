@@ -126,7 +126,7 @@ func parsePEM(content []byte) (set keySet, err error) {
 	case len(set) == 0:
 		return nil, errors.New("it is neither PEM nor a JWK set")
 	case len(bytes.TrimSpace(content)) > 0:
-		return nil, errors.New("what follows the last PEM block is none")
+		return nil, errors.New("trailing data after the last PEM block")
 	case len(set) > mostKeys:
 		return nil, fmt.Errorf("it has %d keys, at most %d are possible", len(set), mostKeys)
 	}

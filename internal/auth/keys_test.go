@@ -57,7 +57,7 @@ func TestWrongKeys(t *testing.T) {
 		"a private key, old style": {keysOf(armour("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(k.rsa))), "it is a private key"},
 		"parameters":               {keysOf(armour("EC PARAMETERS", nil)), `a PEM block is "EC PARAMETERS"`},
 		"PEM of nothing":           {keysOf(armour("PUBLIC KEY", []byte("x"))), "the PEM block PUBLIC KEY cannot be read"},
-		"half a key behind a key":  {keysOf(append(public(t, k.rsa), public(t, k.ec)[:60]...)), "what follows the last PEM block is none"},
+		"half a key behind a key":  {keysOf(append(public(t, k.rsa), public(t, k.ec)[:60]...)), "trailing data after the last PEM block"},
 		"a small key":              {keysOf(public(t, small)), "an RSA key has 1024 bits, it needs 2048"},
 		"a curve":                  {keysOf(public(t, p224)), "the curve P-224 is for no algorithm of tokens"},
 		"many keys":                {keysOf([]byte(strings.Repeat(string(public(t, k.ec)), 17))), "it has 17 keys, at most 16 are possible"},

@@ -114,7 +114,7 @@ func (r *remote) refresh() {
 	set, err := r.fetch()
 	r.tried = time.Now()
 	if err != nil {
-		r.log.Warn("keys of tokens cannot be fetched, the old ones count on", "url", r.url, "err", err)
+		r.log.Warn("cannot fetch token keys; keeping the old ones", "url", r.url, "err", err)
 		return
 	}
 	r.known.Store(&knownKeys{set, r.tried})

@@ -111,7 +111,7 @@ func TestKeysOfAURL(t *testing.T) {
 		}
 		asked(9)
 		has("2", true)
-		if !strings.Contains(log.String(), "keys of tokens cannot be fetched") {
+		if !strings.Contains(log.String(), "cannot fetch token keys") {
 			t.Errorf("the log: %s", log)
 		}
 

@@ -182,7 +182,7 @@ func (a *autoscale) look(now time.Time) {
 		a.log.Warn("the number of workers stays as it is", "workers", before, "wanted", d.Wanted, "error", err)
 		return
 	}
-	a.log.Info("other number of workers", "from", before, "to", d.Wanted, "reason", d.Reason.String(), "why", d.Words)
+	a.log.Info("worker count changed", "from", before, "to", d.Wanted, "reason", d.Reason.String(), "why", d.Words)
 }
 
 func (a *autoscale) adapts() bool {

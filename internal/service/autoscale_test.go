@@ -87,7 +87,7 @@ func TestAutoscaleFollowsTheLoad(t *testing.T) {
 	if s.wanted != 7 {
 		t.Errorf("%d workers for a load of 4 slots, want 7", s.wanted)
 	}
-	if !strings.Contains(s.log.String(), "other number of workers") || !strings.Contains(s.log.String(), "keep") {
+	if !strings.Contains(s.log.String(), "worker count changed") || !strings.Contains(s.log.String(), "keep") {
 		t.Errorf("the log does not tell why: %s", &s.log)
 	}
 	if sample := a.sample(); sample.Wanted != 7 || !sample.Adapts || sample.Load < 3.9 || sample.Decisions["rise"] == 0 {

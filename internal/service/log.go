@@ -32,7 +32,7 @@ func OpenLog(settings config.Log, level slog.Leveler, out io.Writer) *Log {
 	l := &Log{format: logFormat(settings, out), sink: sink.New(out)}
 	l.lines = l.sink.Source(func(to []byte, lines int) []byte {
 		var notice bytes.Buffer
-		newLogger(l.format, slog.LevelWarn, &notice).Warn("lines were dropped here, nobody read the log", "lines", lines)
+		newLogger(l.format, slog.LevelWarn, &notice).Warn("log lines dropped: the reader is too slow", "lines", lines)
 		return append(to, notice.Bytes()...)
 	})
 	l.Logger = newLogger(l.format, level, l.lines)

@@ -221,7 +221,7 @@ func TestManyFaults(t *testing.T) {
 	message := bytes.Repeat([]byte{fieldJSON<<3 | 2, 1, 'x'}, faults)
 	message = append(message, fieldNumber<<3, 7)
 	r, err := parseProto(message, noRest)
-	if err != nil || r.id != "7" || r.refused == nil || r.refused.Error() != "json: it is none" {
+	if err != nil || r.id != "7" || r.refused == nil || r.refused.Error() != "json: not valid JSON" {
 		t.Errorf("%+v %v", r, err)
 	}
 }

@@ -123,7 +123,7 @@ func (f *fields) bytes(number int, v []byte) (refused error, ok bool) {
 	case fieldJSON:
 		f.content, f.args = broker.JSON, nil
 		if len(v) > 0 && (!utf8.Valid(v) || !isJSON(v, f.rest)) {
-			return refuse("json: it is none"), true
+			return refuse("json: not valid JSON"), true
 		}
 		if len(v) > 0 {
 			f.args = append(json.RawMessage(nil), v...)
