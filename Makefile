@@ -175,7 +175,7 @@ bars: ## Hold the simulated rank and number of workers against their ideals, at 
 	@go test -tags soak -count=1 -timeout 2h -v -run '^TestBar' $(call packages,^func TestBar) | sed -n '/^|/p; /^FAIL/p; /_test.go:/p'
 
 .PHONY: rank-plots
-rank-plots: ## Simulate the pictures of docs/rank.md and docs/scaling.md again; 4 minutes.
+rank-plots: ## Simulate the pictures of docs/rank.md and docs/workers.md again; 4 minutes.
 	@go -C lab test -count=1 -timeout 1h -run TestPictures ./internal/report -draw
 
 ##@ Housekeeping

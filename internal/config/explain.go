@@ -75,7 +75,7 @@ func (k Key) page() string {
 	page, longest := "configuration", ""
 	for prefix, of := range map[string]string{
 		"tls": "callers", "proxies": "callers", "fair": "callers", "limits": "callers",
-		"workers": "workers", "workers.count": "scaling", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
+		"workers": "workers", "hooks": "workers", "warm_up": "workers", "recycle": "workers", "max_run_time": "workers", "hang_timeout": "worker-health",
 		"upstream": "upstreams", "dns": "upstreams", "drain_timeout": "kubernetes", "pre_stop_delay": "kubernetes", "control": "control",
 		"queue": "rank", "balance": "rank", "stream_slots": "rank", "on_cancel": "rank", "lanes": "rank", "workers.slots": "rank",
 		"methods": "life-of-a-call", "stall_timeout": "life-of-a-call", "explain": "life-of-a-call",

@@ -13,7 +13,7 @@ import (
 	"github.com/cabrank/cabrank/internal/scale"
 )
 
-// What the number of workers must reach (docs/scaling.md), under a virtual clock:
+// What the number of workers must reach (docs/workers.md), under a virtual clock:
 // the same seed gives the same figures on every machine. A flap is a change in
 // the opposite direction of the change before it, both after the first half hour of
 // a load that stays the same. The best fixed number is the smallest at which 99 %

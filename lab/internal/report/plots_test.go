@@ -16,14 +16,14 @@ import (
 	"github.com/cabrank/cabrank/lab/internal/report"
 )
 
-// The pictures of docs/rank.md and docs/scaling.md: calls go through the real rank, or
+// The pictures of docs/rank.md and docs/workers.md: calls go through the real rank, or
 // workers follow a load, under a virtual clock (packages ranksim and scalesim). The random
 // numbers are always the same ones, and so is every byte, on one kind of processor. They
 // measure no time of this machine, and nothing of the network, bytes or processor time of
 // a real call.
 
 var (
-	draw  = flag.Bool("draw", false, "simulate the pictures of docs/rank.md and docs/scaling.md again, in 4 minutes")
+	draw  = flag.Bool("draw", false, "simulate the pictures of docs/rank.md and docs/workers.md again, in 4 minutes")
 	title = regexp.MustCompile(`<title id="title">(.+)</title>`)
 )
 
@@ -66,8 +66,8 @@ func TestPictures(t *testing.T) {
 		{"rank-overload.svg", "rank.md", overload},
 		{"rank-shares.svg", "rank.md", shares},
 		{"rank-slow.svg", "rank.md", slowWorker},
-		{"scaling-step.svg", "scaling.md", step},
-		{"scaling-day.svg", "scaling.md", day},
+		{"scaling-step.svg", "workers.md", step},
+		{"scaling-day.svg", "workers.md", day},
 	} {
 		file := filepath.Join(docs, "img", p.name)
 		if *draw {
