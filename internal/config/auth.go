@@ -14,9 +14,9 @@ import (
 type Auth struct {
 	Secret    string   `key:"secret" kind:"secret" arg:"FILE" default:"none" help:"file with the secret with which tokens are signed, never the secret itself; env:NAME: it is in that variable"`
 	Key       string   `key:"key" kind:"source" arg:"FILE" default:"none" help:"file with the public keys of tokens, PEM or a JWK set; env:NAME: they are in that variable; https://...: a JWK set is there"`
-	Audience  string   `key:"audience" kind:"line" arg:"NAME" default:"none" help:"what tokens have to be for (aud); none: those that are for nobody in particular"`
-	Issuer    string   `key:"issuer" kind:"line" arg:"NAME" default:"none" help:"who has to have made tokens (iss); none: anybody who has the key"`
-	Cookie    string   `key:"cookie" kind:"cookie" arg:"NAME" default:"none" help:"cookie that has the token of a page of socket.origin"`
+	Audience  string   `key:"audience" kind:"line" arg:"NAME" default:"none" help:"audience that tokens must name (aud); none: tokens must name no audience"`
+	Issuer    string   `key:"issuer" kind:"line" arg:"NAME" default:"none" help:"issuer that tokens must name (iss); none: any issuer"`
+	Cookie    string   `key:"cookie" kind:"cookie" arg:"NAME" default:"none" help:"cookie in which a page of socket.origin brings its token"`
 	Optional  bool     `key:"optional" default:"false" help:"whether callers without a token are let in, too"`
 	Call      []string `key:"call" kind:"globs" arg:"GLOBS" default:"none" help:"URIs that callers without a claim call may call"`
 	Publish   []string `key:"publish" kind:"globs" arg:"GLOBS" default:"none" help:"channels in which callers without a claim publish may publish"`
