@@ -22,5 +22,5 @@
 //     Redis is back, if its call has time left.
 //
 // A call runs at most once: if the process is killed, what it had is lost, and expires. With
-// AtLeastOnce another callee gets it. docs/callee.md explains both.
+// AtLeastOnce another callee gets it. docs/socket-redis.md explains both.
 package callee

@@ -1,5 +1,5 @@
 // Package client calls functions, publishes and subscribes over one WebSocket, by the
-// protocols juggler.1 (docs/juggler-1.md) and juggler.0 (docs/juggler.md): against the
+// protocols juggler.1 and juggler.0 (docs/juggler.md): against the
 // servers of Cabrank, and against the old servers.
 //
 // Start from Dial, then Call, Client.Publish and Client.Subscribe. What it keeps to:

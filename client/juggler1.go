@@ -11,7 +11,7 @@ import (
 )
 
 // juggler1 is the dialect of servers of now. Ids of requests are numbers. Source:
-// docs/juggler-1.md.
+// docs/juggler.md.
 type juggler1 struct{ last atomic.Uint64 }
 
 func (j *juggler1) newID() string { return strconv.FormatUint(j.last.Add(1), 10) }

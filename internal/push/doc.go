@@ -1,6 +1,6 @@
 // Package push is how an application speaks to sockets that callers hold open: it
 // publishes events, sends them to a user or to one socket, ends sockets and
-// subscriptions. docs/socket-workers.md has its requests.
+// subscriptions. docs/socket.md has its requests.
 //
 // Start from Serve. How it works by default:
 //

@@ -3,7 +3,7 @@
 //
 // Start from Scaler (New, Decide) and Sample. It starts nothing and reads no
 // clock: whoever drives it hands in counters every 250 ms and acts upon the
-// Decision. docs/scaling.md tells how it decides, in pictures.
+// Decision. docs/workers.md tells how it decides, in pictures.
 //
 //  1. The load is the arrivals per second times the slot time of a call (Little's
 //     law): slots that would be busy on average if nobody ever waited. Calls that

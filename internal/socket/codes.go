@@ -10,7 +10,7 @@ import (
 )
 
 // Codes of juggler.1 that are set here; others come with a CodeError. Source:
-// docs/juggler-1.md.
+// docs/juggler.md.
 const (
 	codeRequest  = 400
 	codeUnknown  = 501

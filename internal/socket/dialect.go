@@ -6,7 +6,7 @@ import "github.com/cabrank/cabrank/internal/broker"
 const (
 	// Protocol is the one that is kept. Source: docs/juggler.md.
 	Protocol = "juggler.0"
-	// Protocol1 is the one for new clients. Source: docs/juggler-1.md.
+	// Protocol1 is the one for new clients. Source: docs/juggler.md.
 	Protocol1 = "juggler.1"
 	// Protocol1Proto has the same messages as protobuf, in binary frames.
 	Protocol1Proto = "juggler.1.proto"

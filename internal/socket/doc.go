@@ -1,6 +1,6 @@
 // Package socket is callers over WebSocket: they call functions, subscribe to channels
-// and publish, by the protocols juggler.0 (docs/juggler.md) and juggler.1
-// (docs/juggler-1.md). Functions and channels are behind a Broker.
+// and publish, by the protocols juggler.0 and juggler.1 (docs/juggler.md). Functions and
+// channels are behind a Broker.
 //
 // Start from Server. What it keeps to:
 //

@@ -23,7 +23,7 @@ const (
 	Ack     Kind = 8  // server: {"for","for_type","uri","channel"}
 	Res     Kind = 9  // server: {"for","uri","args"}
 	Evnt    Kind = 10 // server: {"for","channel","pattern","args"}
-	Cancel  Kind = 11 // client; as those below of juggler.1 alone, see docs/juggler-1.md
+	Cancel  Kind = 11 // client; as those below of juggler.1 alone, see docs/juggler.md
 	Credit  Kind = 12 // client
 	Token   Kind = 13 // client: auth
 	Ping    Kind = 14 // client

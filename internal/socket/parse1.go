@@ -14,7 +14,7 @@ import (
 	"github.com/cabrank/cabrank/internal/broker"
 )
 
-// Bounds of fields of juggler.1. Source: docs/juggler-1.md.
+// Bounds of fields of juggler.1. Source: docs/juggler.md.
 const (
 	mostID      = 64            // bytes
 	mostNumber  = 1<<53 - 1     // that JavaScript has whole
