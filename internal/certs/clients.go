@@ -27,7 +27,7 @@ const mostName = 256
 // errName refuses a certificate of somebody else.
 var errName = errors.New("the certificate has no name that tls_client.names lists")
 
-// names are those that are let in, one pattern for each glob.
+// names are those that are let in, one pattern for each glob; none: whoever is verified.
 type names []*regexp.Regexp
 
 // ask has a port ask for certificates, and verify them. Sessions that are resumed are
@@ -47,10 +47,8 @@ func (f *Files) ask(port *tls.Config, clients *Clients) error {
 			port.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 		port.VerifyConnection = func(state tls.ConnectionState) error {
-			if len(state.PeerCertificates) > 0 && listed.of(state.PeerCertificates[0]) == "" {
-				return errName
-			}
-			return nil
+			_, err := listed.of(&state)
+			return err
 		}
 	}
 	f.names.Store(&listed)
@@ -59,26 +57,32 @@ func (f *Files) ask(port *tls.Config, clients *Clients) error {
 
 // Identity is who the caller of a connection has shown to be by a certificate that was
 // verified: its first URI, DNS name or email address that is let in. "" if it has shown none,
-// or its name is not let in any more.
-func (f *Files) Identity(state *tls.ConnectionState) string {
-	if len(state.VerifiedChains) == 0 {
-		return ""
-	}
-	return f.names.Load().of(state.PeerCertificates[0])
+// or one without such a name where any will do.
+//
+// Errors: its names are not let in, or not any more.
+func (f *Files) Identity(state *tls.ConnectionState) (string, error) {
+	return f.names.Load().of(state)
 }
 
-func (n names) of(certificate *x509.Certificate) string {
+func (n names) of(state *tls.ConnectionState) (string, error) {
+	if len(state.VerifiedChains) == 0 {
+		return "", nil
+	}
+	shown := state.PeerCertificates[0]
 	var all []string
-	for _, uri := range certificate.URIs {
+	for _, uri := range shown.URIs {
 		all = append(all, uri.String())
 	}
-	all = append(append(all, certificate.DNSNames...), certificate.EmailAddresses...)
+	all = append(append(all, shown.DNSNames...), shown.EmailAddresses...)
 	for _, name := range all {
 		if len(name) <= mostName && !strings.ContainsFunc(name, unprintable) && n.has(name) {
-			return name
+			return name, nil
 		}
 	}
-	return ""
+	if len(n) > 0 {
+		return "", errName
+	}
+	return "", nil
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }

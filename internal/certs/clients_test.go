@@ -61,7 +61,8 @@ func meet(t *testing.T, files *certs.Files, caller *tls.Config) (identity string
 		return "", false, err
 	}
 	state := port.ConnectionState()
-	return files.Identity(&state), state.DidResume, nil
+	identity, err = files.Identity(&state)
+	return identity, state.DidResume, err
 }
 
 // Who shows a certificate of the right signer and name is known by it; any other one that is
@@ -135,7 +136,8 @@ func TestResumedClients(t *testing.T) {
 	}
 }
 
-// The first URI, DNS name or email address that is let in is who a caller is.
+// The first URI, DNS name or email address that is let in is who a caller is. A certificate
+// without any will do where no names are listed, and tells nothing of its caller.
 func TestIdentity(t *testing.T) {
 	folder := t.TempDir()
 	pair := write(t, folder, "a.test", time.Now().Add(time.Hour))
@@ -144,7 +146,8 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := &x509.Certificate{URIs: []*url.URL{spiffe}, DNSNames: []string{"cart.shop", "x.y.shop", "b\x00d.test"}, EmailAddresses: []string{"cart@shop.test"}}
-	shown.Subject.CommonName = "root"
+	nameless := &x509.Certificate{}
+	nameless.Subject.CommonName, shown.Subject.CommonName = "root", "root"
 	for glob, want := range map[string]string{
 		"":                     "spiffe://prod/ns/shop/sa/cart",
 		"*":                    "",
@@ -163,12 +166,16 @@ func TestIdentity(t *testing.T) {
 		}
 		state := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown}}
 		files := open(t, port)
-		if got := files.Identity(state); got != "" {
-			t.Errorf("%s: %q without having verified it", glob, got)
+		if got, err := files.Identity(state); got != "" || err != nil {
+			t.Errorf("%s: %q, %v without having verified it", glob, got, err)
 		}
 		state.VerifiedChains = [][]*x509.Certificate{{shown}}
-		if got := files.Identity(state); got != want {
-			t.Errorf("%s: %q, want %q", glob, got, want)
+		if got, err := files.Identity(state); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", glob, got, err, want)
+		}
+		state.PeerCertificates[0] = nameless
+		if got, err := files.Identity(state); got != "" || (err == nil) != (glob == "") {
+			t.Errorf("%s: without a name: %q, %v", glob, got, err)
 		}
 	}
 	for file, want := range map[string]string{"no": "ca " + filepath.Join(folder, "no"), pair.Key: "has no certificate in PEM"} {

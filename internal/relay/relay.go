@@ -65,9 +65,10 @@ type Options struct {
 	// ClearText all others are, but for those in this process.
 	TLS       *tls.Config
 	ClearText bool
-	// Identity is who a caller has shown to be by its certificate, "": it has shown none;
-	// nil: nobody is asked. It is called once a connection, under the lock of a shard.
-	Identity func(*tls.ConnectionState) string
+	// Identity is who a caller has shown to be by its certificate, "": it has shown none, or
+	// one without a name; an error: it is not let in. nil: nobody is asked. It is called once a
+	// connection, under the lock of a shard.
+	Identity func(*tls.ConnectionState) (string, error)
 
 	// Dial connects to endpoints of other networks than "tcp" and "unix"; nil: there are none.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

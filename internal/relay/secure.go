@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 
@@ -33,7 +32,10 @@ func startTLS(g *Guest) {
 	g.st.do(func() {
 		name := ""
 		if err == nil {
-			name, err = g.st.shown(nc.ConnectionState())
+			if identity := g.st.relay.settings().Identity; identity != nil {
+				state := nc.ConnectionState()
+				name, err = identity(&state)
+			}
 		}
 		switch {
 		case g.gone: // and closed
@@ -45,25 +47,6 @@ func startTLS(g *Guest) {
 			g.st.admit(nc, g.source, name)
 		}
 	})
-}
-
-// errStranger ends a handshake during which its caller's name was taken out of those that
-// are let in.
-var errStranger = errors.New("the certificate has no name that is let in any more")
-
-// shown is the name by which the caller of a connection has shown who it is, "" if it has
-// shown nothing.
-func (st *stand) shown(state tls.ConnectionState) (name string, err error) {
-	if len(state.PeerCertificates) == 0 {
-		return "", nil
-	}
-	if identity := st.relay.settings().Identity; identity != nil {
-		name = identity(&state)
-	}
-	if name == "" {
-		err = errStranger
-	}
-	return name, err
 }
 
 // handshakeFailed counts a handshake, and says what was wrong with one of those whose peer

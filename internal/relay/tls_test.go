@@ -260,11 +260,11 @@ func TestCertificatesOfCallers(t *testing.T) {
 	guests := make(chan string, 1)
 	g := newRig(t, option, func(o *Options) {
 		o.TLS.ClientCAs, o.TLS.ClientAuth = authority, tls.VerifyClientCertIfGiven
-		o.Identity = func(state *tls.ConnectionState) string {
+		o.Identity = func(state *tls.ConnectionState) (string, error) {
 			if len(state.VerifiedChains) == 0 {
-				return ""
+				return "", nil
 			}
-			return state.PeerCertificates[0].DNSNames[0]
+			return state.PeerCertificates[0].DNSNames[0], nil
 		}
 		o.Keys = Keys{By: ByPeer, Concurrent: 10}
 		o.HTTP1 = func(guest *Guest) {
@@ -317,7 +317,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	}
 	g := newRig(t, option, func(o *Options) {
 		o.TLS.ClientAuth = tls.RequestClientCert
-		o.Identity = func(*tls.ConnectionState) string { return "" }
+		o.Identity = func(*tls.ConnectionState) (string, error) { return "", errors.New("not let in") }
 	})
 	for _, name := range []string{"", "a", strings.Repeat("a", 256)} {
 		g.stands[0].do(func() {
