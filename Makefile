@@ -124,6 +124,11 @@ conformance: h2spec ## Run h2spec and, against the transport of sockets, 301 cas
 	@scripts/install-deps.sh autobahn
 	@$(TEST) -tags conformance -count=1 -v -run '^TestAutobahn$$' $(call packages,^//go:build conformance\b)
 
+.PHONY: conformance-doors
+conformance-doors: build ## Run Connect's suite for what passes through the port: MODE PASSED/TOTAL.
+	@scripts/install-deps.sh conformance
+	@go test -tags soak -count=1 -timeout 30m -v -run '^TestConformanceOfDoors$$' ./test/real/protocol | sed -n 's,^ *\([a-z0-9-]* [0-9]*/[0-9]*\)$$,\1,p; /FAIL/p; /_test.go:/p'
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -26,9 +26,9 @@ const relayedRole = "relayed"
 
 // Fields of a ServerCompatRequest, of its TLSCreds, and of a ServerCompatResponse.
 const (
-	fieldUseTLS, fieldCreds          = 4, 7
-	fieldCert, fieldKey              = 1, 2
-	fieldHost, fieldPort, fieldTrust = 1, 2, 3
+	fieldUseTLS, fieldCallers, fieldCreds = 4, 5, 7
+	fieldCert, fieldKey                   = 1, 2
+	fieldHost, fieldPort, fieldTrust      = 1, 2, 3
 )
 
 // runRelayed answers as a server under test does: with cabrank, the suite's own server, and
@@ -41,10 +41,13 @@ func runRelayed(args []string) error {
 		return err
 	}
 	var creds message
+	var callers []byte // the certificate of those who may call; nil: anybody
 	plain := message{}
 	for number, field := range parse(asked) {
 		switch number {
 		case fieldUseTLS:
+		case fieldCallers:
+			callers = field.bytes()
 		case fieldCreds:
 			creds = parse(field.bytes())
 		default:
@@ -71,7 +74,10 @@ func runRelayed(args []string) error {
 	if creds != nil {
 		text += fmt.Sprintf("tls: [{cert: %s.crt, key: %s.key}]\n", config, config)
 	}
-	for of, content := range map[string][]byte{".crt": creds[fieldCert].bytes(), ".key": creds[fieldKey].bytes(), ".yml": []byte(text)} {
+	if callers != nil {
+		text += fmt.Sprintf("tls_client: {ca: %s.ca, required: true}\n", config)
+	}
+	for of, content := range map[string][]byte{".crt": creds[fieldCert].bytes(), ".key": creds[fieldKey].bytes(), ".ca": callers, ".yml": []byte(text)} {
 		if err := os.WriteFile(config+of, content, 0o600); err != nil {
 			return err
 		}
