@@ -3,12 +3,14 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"testing"
 
 	"golang.org/x/net/http2"
 
 	"github.com/cabrank/cabrank/internal/h2"
+	"github.com/cabrank/cabrank/internal/testkit"
 )
 
 // memory is a relay whose two engines are fed by hand, without transports: one
@@ -214,6 +216,37 @@ func BenchmarkUnaryCall(b *testing.B) {
 		m.request = m.ask(request(hello, "user-agent", "memory")...)
 		benchmarkCalls(b, m, 25)
 	})
+}
+
+// BenchmarkTokens is a unary call with a token of 600 octets, one after the other: of one
+// user, or of a hundred in turn. "asked" is where calls need a token; all are known.
+func BenchmarkTokens(b *testing.B) {
+	for _, users := range []int{1, 100} {
+		for what, option := range map[string]func(*Options){"passed on": func(*Options) {}, "asked": withTokens(&tokens{may: "/"})} {
+			b.Run(fmt.Sprintf("%d/%s", users, what), func(b *testing.B) {
+				m, all := newMemory(b, newRig(b, option), false, 100), make([][]byte, users)
+				m.st.do(func() { m.drainOutput(m.worker) })
+				for i := range all {
+					m.request = m.ask(request(hello, append(bearer(fmt.Sprintf("%0600d", i)), "user-agent", "memory")...)...)
+					all[i] = m.request
+					m.st.do(func() { m.feedCall(m.caller, m.request, m.next) })
+					testkit.Eventually(b, soon, "a look at the token", func() (sent bool) {
+						m.st.do(func() { sent = m.drainOutput(m.worker) > 0 })
+						return sent
+					})
+					m.st.do(func() { m.feedCall(m.worker, m.response, m.next) })
+					m.next += 2
+				}
+				m.st.Lock()
+				defer m.st.Unlock()
+				b.ReportAllocs()
+				for n := 0; b.Loop(); n++ {
+					m.request = all[n%users]
+					m.call()
+				}
+			})
+		}
+	}
 }
 
 func benchmarkCalls(b *testing.B, m *memory, flying int) {
