@@ -3,12 +3,8 @@
 package auth_test
 
 import (
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/cabrank/cabrank/test/real/harness"
 )
@@ -29,43 +25,6 @@ ws.onmessage = async e => {
 }
 </script>`
 
-// visit shows the page in a browser, from a site that sets a cookie for its host, and
-// returns what the page says.
-func visit(t *testing.T, cookie string, address func(origin string) string) <-chan string {
-	t.Helper()
-	said := make(chan string, 10)
-	mux := http.NewServeMux()
-	site := httptest.NewServer(mux)
-	t.Cleanup(site.Close)
-	url := address(site.URL)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		http.SetCookie(w, &http.Cookie{Name: "session", Value: cookie, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-		fmt.Fprintf(w, page, url)
-	})
-	mux.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		said <- string(text)
-	})
-	// The page is ours: the browser may do without its sandbox, which root has not.
-	harness.StartProcess(t, nil, harness.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--remote-debugging-port=0", "--user-data-dir="+t.TempDir(), site.URL)
-	return said
-}
-
-func wantSaid(t *testing.T, said <-chan string, want ...string) {
-	t.Helper()
-	for _, text := range want {
-		select {
-		case got := <-said:
-			if got != text {
-				t.Fatalf("the page says %s, want %s", got, text)
-			}
-		case <-time.After(harness.Patience):
-			t.Fatalf("the page does not say %s", text)
-		}
-	}
-}
-
 // A page in a browser comes in by its cookie, if its origin is listed, or by a token in
 // the query, and may do what its token says.
 func TestPages(t *testing.T) {
@@ -81,13 +40,13 @@ func TestPages(t *testing.T) {
 		"cookie nobody looks at":  {cookie: good, want: []string{"no socket"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c *harness.Cabrank
-			said := visit(t, tc.cookie, func(origin string) string {
-				var address string
-				c, address = start(t, nil, append(tc.flags, "--auth-secret", file(t, secret), "--origin", origin)...)
-				return "ws://" + address + "/ws" + tc.query
-			})
-			wantSaid(t, said, tc.want...)
+			var address string
+			site := harness.NewSite(t, page, func() string { return "ws://" + address + "/ws" + tc.query },
+				&http.Cookie{Name: "session", Value: tc.cookie, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+			c, at := start(t, nil, append(tc.flags, "--auth-secret", file(t, secret), "--origin", site.Origin)...)
+			address = at
+			site.Show(t.TempDir())
+			site.WantSaid(tc.want...)
 			wantNoSecret(t, c, c.Kill, good)
 		})
 	}

@@ -1,8 +1,14 @@
 package harness
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Browser returns the path of one that runs without a screen.
@@ -15,4 +21,56 @@ func Browser(t testing.TB) string {
 	}
 	t.Fatal("no chromium: run 'scripts/install-deps.sh workers' first")
 	return ""
+}
+
+// Site is a page at Origin, which tells by POST to /said what comes of it.
+type Site struct {
+	Origin string
+
+	t    testing.TB
+	said chan string
+}
+
+// NewSite serves a page, a format for an address that is known when it is shown.
+func NewSite(t testing.TB, page string, address func() string, cookies ...*http.Cookie) *Site {
+	t.Helper()
+	s := &Site{t: t, said: make(chan string, 100)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		for _, cookie := range cookies {
+			http.SetCookie(w, cookie)
+		}
+		fmt.Fprintf(w, page, address())
+	})
+	mux.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		s.said <- string(text)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	s.Origin = server.URL
+	return s
+}
+
+// Show has a browser show the page. Its home may be prepared; its profile is browser there.
+func (s *Site) Show(home string) {
+	s.t.Helper()
+	// The page is ours: the browser may do without its sandbox, which root has not.
+	StartProcess(s.t, []string{"HOME=" + home}, Browser(s.t), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--ignore-certificate-errors", "--remote-debugging-port=0", "--user-data-dir="+filepath.Join(home, "browser"), s.Origin)
+}
+
+// WantSaid fails the test unless the page says these texts, in this order.
+func (s *Site) WantSaid(want ...string) {
+	s.t.Helper()
+	for _, text := range want {
+		select {
+		case got := <-s.said:
+			if got != text {
+				s.t.Fatalf("the page says %s, want %s", got, text)
+			}
+		case <-time.After(Patience):
+			s.t.Fatalf("the page does not say %s", text)
+		}
+	}
 }

@@ -5,6 +5,8 @@ package socket_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/cabrank/cabrank/test/real/harness"
 )
 
 // page1 speaks juggler.1, first as JSON, then as protobuf, and tells what comes of it.
@@ -75,12 +77,12 @@ window.ws1 = ws
 // A page in a browser speaks juggler.1: calls, streams by credit, cancel, events, binary.
 func TestBrowserSpeaksJuggler1(t *testing.T) {
 	var url string
-	origin, said, open := browser(t, page1, func() string {
+	site := harness.NewSite(t, page1, func() string {
 		return strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/ws")
 	})
-	_, url = startServe(t, "--test-functions", "--origin", origin)
-	open()
-	for _, want := range []string{
+	_, url = startServe(t, "--test-functions", "--origin", site.Origin)
+	site.Show(t.TempDir())
+	site.WantSaid(
 		"juggler.1 30000 1000",
 		"call cbä",
 		"nobody 404",
@@ -92,7 +94,5 @@ func TestBrowserSpeaksJuggler1(t *testing.T) {
 		"binary 080810ac02",
 		"binary 080910ac023a052268c3bc22",
 		"closed 4400 not a message: unexpected end of JSON input",
-	} {
-		wantSaid(t, said, want)
-	}
+	)
 }

@@ -3,10 +3,6 @@
 package socket_test
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -28,51 +24,19 @@ ws.onmessage = e => {
 }
 </script>`
 
-// browser shows a page, which finds its sockets at an address that is known when it
-// asks, and returns where it comes from and what it says.
-func browser(t *testing.T, page string, address func() string) (origin string, said <-chan string, open func()) {
-	t.Helper()
-	texts := make(chan string, 100)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, page, address()) })
-	mux.HandleFunc("POST /said", func(_ http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		texts <- string(text)
-	})
-	site := httptest.NewServer(mux)
-	t.Cleanup(site.Close)
-	return site.URL, texts, func() {
-		// The page is ours: the browser may do without its sandbox, which root has not.
-		harness.StartProcess(t, nil, harness.Browser(t), "--headless=new", "--no-sandbox", "--disable-gpu",
-			"--disable-dev-shm-usage", "--remote-debugging-port=0", "--user-data-dir="+t.TempDir(), site.URL)
-	}
-}
-
-func wantSaid(t *testing.T, said <-chan string, want string) {
-	t.Helper()
-	select {
-	case got := <-said:
-		if got != want {
-			t.Fatalf("the page says %s, want %s", got, want)
-		}
-	case <-time.After(harness.Patience):
-		t.Fatalf("the page does not say %s", want)
-	}
-}
-
 // A page in a browser has its socket on the port of the calls, if its origin may.
 func TestBrowser(t *testing.T) {
 	var c *harness.Cabrank
-	origin, said, open := browser(t, page, func() string { return c.Addr })
-	c = harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_ORIGIN=none," + origin},
+	site := harness.NewSite(t, page, func() string { return c.Addr })
+	c = harness.StartCabrankEnv(t, []string{"CABRANK_SOCKET_ORIGIN=none," + site.Origin},
 		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
 	c.WaitReady(harness.Patience)
-	open()
-	wantSaid(t, said, "subscribed")
+	site.Show(t.TempDir())
+	site.WantSaid("subscribed")
 	p := dial(t, c.Addr)
 	p.send(2, `{"channel":"news","args":{"price":3}}`)
 	p.want(8, "")
-	wantSaid(t, said, `{"price":3}`)
+	site.WantSaid(`{"price":3}`)
 	if got := harness.CallIo(t.Context(), harness.Dial(t, c.Addr), "call", time.Millisecond); got.Err != nil {
 		t.Errorf("a call beside it: %v", got.Err)
 	}

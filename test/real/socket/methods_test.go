@@ -134,13 +134,13 @@ ws.onmessage = e => {
 func TestPageCallsPython(t *testing.T) {
 	python := harness.Built(t, filepath.Join(harness.Root(t), ".deps", "fibonacci", "bin", "python3"), "scripts/install-deps.sh workers")
 	var c *harness.Cabrank
-	origin, said, open := browser(t, pythonPage, func() string { return c.Addr })
+	site := harness.NewSite(t, pythonPage, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t, []string{
-		"CABRANK_SOCKET_ORIGIN=" + origin, "CABRANK_SOCKET_METHODS=/fibonacci.FibonacciService/*", "PYTHONDONTWRITEBYTECODE=1",
+		"CABRANK_SOCKET_ORIGIN=" + site.Origin, "CABRANK_SOCKET_METHODS=/fibonacci.FibonacciService/*", "PYTHONDONTWRITEBYTECODE=1",
 	}, "--socket-path", "/ws", "--workers", "1", "--", python, filepath.Join(harness.Root(t), "examples", "fibonacci", "server.py"))
 	c.WaitReady(harness.LangBound)
-	open()
-	wantSaid(t, said, `"354224848179261915075"`)
+	site.Show(t.TempDir())
+	site.WantSaid(`"354224848179261915075"`)
 }
 
 // reflecting is the command line of a worker with these methods, and the file of them.

@@ -39,13 +39,13 @@ func TestPushToBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c *harness.Cabrank
-	origin, said, open := browser(t, page, func() string { return c.Addr })
+	site := harness.NewSite(t, page, func() string { return c.Addr })
 	c = harness.StartCabrankEnv(t,
-		[]string{"CABRANK_SOCKET_ORIGIN=" + origin, "CABRANK_SOCKET_PUSH=127.0.0.1:0", "CABRANK_SOCKET_PUSH_TOKEN=" + secret},
+		[]string{"CABRANK_SOCKET_ORIGIN=" + site.Origin, "CABRANK_SOCKET_PUSH=127.0.0.1:0", "CABRANK_SOCKET_PUSH_TOKEN=" + secret},
 		slices.Concat([]string{"--socket-path", "/ws", "--workers", "1", "--transport", "unix", "--"}, harness.FaultWorker(t))...)
 	address := c.Listening("push listening")
-	open()
-	wantSaid(t, said, "subscribed")
+	site.Show(t.TempDir())
+	site.WantSaid("subscribed")
 	if status := pushHTTP(t, address, "publish", `{"channel":"news"}`); status != http.StatusUnauthorized {
 		t.Errorf("without the token: status %d", status)
 	}
@@ -60,7 +60,7 @@ func TestPushToBrowser(t *testing.T) {
 			t.Fatalf("%s: exit code %d\n%s", language, code, p.Log())
 		}
 		for _, by := range []string{"http", "grpc"} {
-			wantSaid(t, said, fmt.Sprintf(`{"from":%q,"by":%q}`, language, by))
+			site.WantSaid(fmt.Sprintf(`{"from":%q,"by":%q}`, language, by))
 		}
 	}
 	if strings.Contains(c.Log(), token) {
