@@ -51,10 +51,31 @@ func TestClientCertificates(t *testing.T) {
 	}
 	config, server, _ := harness.WithTLS(t, fmt.Sprintf("tls_client: {ca: %s, names: ['*.test'], required: true}\naccess_log.path: %s\n", file("ca.pem"), file("access.log")))
 	c := harness.StartLangCabrankEnv(t, "go", nil, "--workers", "1", "--slots", "8", "--config", config)
+	for name, command := range secureCallers(harness.Root(t)) {
+		t.Run(name, func(t *testing.T) {
+			before := calledBy(t, file("access.log"), "alice.test")
+			for who, serves := range map[string]bool{"alice.test": true, "mallory.test": false, "old.test": false, "": false} {
+				all := append(append([]string(nil), command...), c.Addr, server)
+				if who != "" {
+					all = append(all, file(who+".crt"), file(who+".key"))
+				}
+				p := harness.StartLangProcess(t, nil, all)
+				if code := p.ExitCode(harness.LangBound); (code == 0) != serves {
+					t.Errorf("%q: status %d: %s", who, code, p.Output())
+				}
+			}
+			testkit.Eventually(t, harness.Patience, "its call in the log", func() bool { return calledBy(t, file("access.log"), "alice.test") == before+1 })
+		})
+	}
+	c.WaitLog(harness.Patience, "a caller's TLS handshake failed")
+	c.Stop()
+}
+
+// secureCallers make a call over TLS. Each is given the address, the server's certificate, and
+// what it shows, if anything: a certificate and its key.
+func secureCallers(root string) map[string][]string {
 	const method = workpb.Work_Io_FullMethodName
-	root := harness.Root(t)
-	// Each is given the address, the server's certificate, and what it shows: a certificate and its key.
-	languages := map[string][]string{
+	return map[string][]string{
 		"grpcio": {"python3", "-c", "import sys, grpc\n" +
 			"at, *files = sys.argv[1:]\n" +
 			"ca, cert, key = [open(f, 'rb').read() for f in files] + [None] * (3 - len(files))\n" +
@@ -73,22 +94,4 @@ func TestClientCertificates(t *testing.T) {
 		"grpcurl": {"bash", "-c", "exec " + root + "/.tools/grpcurl -max-time 20 -cacert $1 ${2:+-cert $2 -key $3}" +
 			" -import-path " + root + "/proto -proto cabrank/example/v1/work.proto $0 " + strings.TrimPrefix(method, "/")},
 	}
-	for name, command := range languages {
-		t.Run(name, func(t *testing.T) {
-			before := calledBy(t, file("access.log"), "alice.test")
-			for who, serves := range map[string]bool{"alice.test": true, "mallory.test": false, "old.test": false, "": false} {
-				all := append(append([]string(nil), command...), c.Addr, server)
-				if who != "" {
-					all = append(all, file(who+".crt"), file(who+".key"))
-				}
-				p := harness.StartLangProcess(t, nil, all)
-				if code := p.ExitCode(harness.LangBound); (code == 0) != serves {
-					t.Errorf("%q: status %d: %s", who, code, p.Output())
-				}
-			}
-			testkit.Eventually(t, harness.Patience, "its call in the log", func() bool { return calledBy(t, file("access.log"), "alice.test") == before+1 })
-		})
-	}
-	c.WaitLog(harness.Patience, "a caller's TLS handshake failed")
-	c.Stop()
 }

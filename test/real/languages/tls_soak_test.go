@@ -28,27 +28,9 @@ import (
 func TestCallersOverTLS(t *testing.T) {
 	config, cert, trust := harness.WithTLS(t, "socket.path: /ws\n")
 	c := harness.StartLangCabrankEnv(t, "go", []string{"CABRANK_STREAM_SLOTS=8"}, "--workers", "1", "--slots", "8", "--config", config)
-	const method = workpb.Work_Io_FullMethodName
-	node := filepath.Join(harness.Root(t), "examples", "node")
-	for name, command := range map[string][]string{
-		"grpcio": {"python3", "-c", "import sys, grpc\n" +
-			"c = grpc.secure_channel(sys.argv[1], grpc.ssl_channel_credentials(open(sys.argv[2], 'rb').read()))\n" +
-			"assert c.unary_unary('" + method + "')(b'', timeout=20) is not None"},
-		"ruby": {"ruby", "-e", "require 'grpc'\n" +
-			"s = GRPC::ClientStub.new(ARGV[0], GRPC::Core::ChannelCredentials.new(File.read(ARGV[1])))\n" +
-			"s.request_response('" + method + "', '', proc { |x| x }, proc { |x| x }, deadline: Time.now + 20)", "--"},
-		"grpc-js": {"node", "-e", "const grpc = require('" + node + "/node_modules/@grpc/grpc-js');\n" +
-			"const [at, ca] = process.argv.slice(1);\n" +
-			"const c = new grpc.Client(at, grpc.credentials.createSsl(require('fs').readFileSync(ca)));\n" +
-			"c.makeUnaryRequest('" + method + "', (x) => x, (x) => x, Buffer.alloc(0), (e) => process.exit(e ? 1 : 0));"},
-		"grpcurl": {filepath.Join(harness.Root(t), ".tools", "grpcurl"), "-max-time", "20", "-cacert", cert,
-			"-import-path", filepath.Join(harness.Root(t), "proto"), "-proto", "cabrank/example/v1/work.proto", c.Addr, strings.TrimPrefix(method, "/")},
-	} {
+	for name, command := range secureCallers(harness.Root(t)) {
 		t.Run(name, func(t *testing.T) {
-			if name != "grpcurl" {
-				command = append(command, c.Addr, cert)
-			}
-			p := harness.StartLangProcess(t, nil, command)
+			p := harness.StartLangProcess(t, nil, append(command, c.Addr, cert))
 			if code := p.ExitCode(harness.LangBound); code != 0 {
 				t.Errorf("status %d: %s", code, p.Output())
 			}
