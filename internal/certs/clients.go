@@ -30,29 +30,24 @@ var errName = errors.New("the certificate has no name that tls_client.names list
 // names are those that are let in, one pattern for each glob; none: whoever is verified.
 type names []*regexp.Regexp
 
+func (c *Clients) patterns() (all names) {
+	for _, glob := range c.Names {
+		all = append(all, regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(glob), `\*`, "[^./]*")+"$"))
+	}
+	return all
+}
+
 // ask has a port ask for certificates, and verify them. Sessions that are resumed are
 // verified anew by crypto/tls, which holds what was shown against ClientCAs of now.
-func (f *Files) ask(port *tls.Config, clients *Clients) error {
-	listed := make(names, len(clients.Names))
-	for i, glob := range clients.Names {
-		listed[i] = regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(glob), `\*`, "[^./]*") + "$")
+func (c *Clients) ask(port *tls.Config, ca *x509.CertPool, listed names) {
+	port.ClientCAs, port.ClientAuth = ca, tls.VerifyClientCertIfGiven
+	if c.Required {
+		port.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	if clients.CA != "" {
-		authorities, err := authorities(clients.CA)
-		if err != nil {
-			return err
-		}
-		port.ClientCAs, port.ClientAuth = authorities, tls.VerifyClientCertIfGiven
-		if clients.Required {
-			port.ClientAuth = tls.RequireAndVerifyClientCert
-		}
-		port.VerifyConnection = func(state tls.ConnectionState) error {
-			_, err := listed.of(&state)
-			return err
-		}
+	port.VerifyConnection = func(state tls.ConnectionState) error {
+		_, err := listed.of(&state)
+		return err
 	}
-	f.names.Store(&listed)
-	return nil
 }
 
 // Identity is who the caller of a connection has shown to be by a certificate that was
@@ -61,7 +56,7 @@ func (f *Files) ask(port *tls.Config, clients *Clients) error {
 //
 // Errors: its names are not let in, or not any more.
 func (f *Files) Identity(state *tls.ConnectionState) (string, error) {
-	return f.names.Load().of(state)
+	return f.holds.Load().names.of(state)
 }
 
 func (n names) of(state *tls.ConnectionState) (string, error) {

@@ -24,7 +24,6 @@ func open(t *testing.T, port certs.Port) *certs.Files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(files.Close)
 	return files
 }
 

@@ -60,7 +60,6 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer files.Close()
 	for asked, want := range map[string]string{"a.test": "a.test", "b.test": "b.test", "c.test": "a.test", "": "a.test"} {
 		if got := served(t, files, asked).DNSNames[0]; got != want {
 			t.Errorf("%q gets %s, want %s", asked, got, want)
@@ -74,10 +73,12 @@ func TestFiles(t *testing.T) {
 	}
 	before = served(t, files, "b.test")
 	put(t, pairs[1].Key, []byte("half"))
-	testkit.Eventually(t, time.Minute, "the line", func() bool { return strings.Contains(log.text(), "those of before stay") })
-	if !served(t, files, "b.test").Equal(before) {
-		t.Error("the one of before is gone")
-	}
+	testkit.Eventually(t, time.Minute, "the line", func() bool {
+		if !served(t, files, "b.test").Equal(before) {
+			t.Error("the one of before is gone")
+		}
+		return strings.Contains(log.text(), "those of before stay")
+	})
 	if err := files.Replace(certs.Port{Pairs: pairs[1:]}); err == nil {
 		t.Error("a key that is none is taken")
 	}

@@ -3,11 +3,9 @@ package certs
 import (
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // Peer says how the servers that this process connects to are verified, and what it shows them.
@@ -20,79 +18,38 @@ type Peer struct {
 // Peers are those of one Peer.
 //
 // Concurrency: every method may be called from anywhere.
-type Peers struct {
-	log *slog.Logger
-
-	mu     sync.Mutex // a leaf, but for the log
-	peer   Peer
-	known  []stamp // of the files that were read last
-	config *tls.Config
-}
+type Peers struct{ kept }
 
 // NewPeers reads the files. Errors: one line of the first that is wrong.
 func NewPeers(p Peer, log *slog.Logger) (*Peers, error) {
-	all := &Peers{log: log}
+	all := &Peers{kept{log: log.With("for", "upstreams")}}
 	err := all.Replace(p)
 	return all, err
 }
 
 // Check reads the files once. Errors: as NewPeers.
 func (p Peer) Check() error {
-	_, err := NewPeers(p, nil)
+	_, err := p.source().load()
 	return err
 }
 
 // Replace goes by other files from now on; with an error, which is one line, by those of
 // before.
-func (all *Peers) Replace(p Peer) error {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.load(p, p.stamps())
-}
+func (all *Peers) Replace(p Peer) error { return all.replace(p.source()) }
 
-// load reads files of which now was seen before. The caller holds mu.
-func (all *Peers) load(p Peer, now []stamp) (err error) {
-	next := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
-	if p.CA != "" {
-		if next.RootCAs, err = authorities(p.CA); err != nil {
-			return err
-		}
-	}
+func (p Peer) source() source {
+	s := source{ca: p.CA, fill: func(config *tls.Config, ca *x509.CertPool) {
+		config.NextProtos, config.RootCAs, config.ServerName = []string{"h2"}, ca, p.Name
+	}}
 	if p.Cert != "" {
-		certificate, err := Pair{p.Cert, p.Key}.load(time.Now())
-		if err != nil {
-			return err
-		}
-		next.Certificates = []tls.Certificate{certificate}
+		s.pairs = []Pair{{p.Cert, p.Key}}
 	}
-	all.peer, all.known, all.config = p, now, next
-	return nil
+	return s
 }
 
-func (p Peer) stamps() []stamp { return stamps(p.CA, p.Cert, p.Key) }
-
-// Config is for tls.Client, to a host: by the files as they are now. Those that have changed
-// and cannot be used are told once, and what was read before holds.
+// Config is for tls.Client, to a host: by the files as they are now.
 func (all *Peers) Config(host string) *tls.Config {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if now := all.peer.stamps(); !slices.EqualFunc(now, all.known, same) {
-		if err := all.load(all.peer, now); err != nil {
-			all.known = now
-			all.log.Warn("certificates for upstreams have changed and cannot be used: those of before stay", "error", err)
-		}
-	}
-	config := all.config.Clone()
-	config.ServerName = strings.TrimSuffix(cmp.Or(all.peer.Name, host), ".")
+	config := all.now().config.Clone()
+	config.ServerName = strings.TrimSuffix(cmp.Or(config.ServerName, host), ".")
 	return config
-}
-
-// Expires is as that of Files: of the certificate that is shown, if there is one.
-func (all *Peers) Expires() map[string]time.Duration {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if len(all.config.Certificates) == 0 {
-		return nil
-	}
-	return map[string]time.Duration{all.peer.Cert: time.Until(all.config.Certificates[0].Leaf.NotAfter)}
 }

@@ -414,9 +414,6 @@ func (s *service) end() {
 		s.relay.Close()
 		s.http1.Close()
 	}
-	if files := s.certs.Load(); files != nil {
-		files.Close()
-	}
 	close(s.orders.ended)
 	s.closeAdmin()
 }

@@ -26,7 +26,7 @@ func (s *service) secure(cfg *config.Config, options *relay.Options) error {
 		if files, err = certs.Open(wanted, s.log); err != nil {
 			return faulty(cfg, "tls", err)
 		}
-		s.certs.Store(files) // closed when the service ends
+		s.certs.Store(files)
 	}
 	options.TLS, options.ClearText, options.Identity = files.Config(), cfg.ServesClear(), files.Identity
 	return nil
