@@ -139,8 +139,7 @@ toolchain() {
   done
 }
 
-# install_conformance builds Connect's suite, with modules of its own. v1.0.7 needs one that
-# cannot be had.
+# install_conformance builds Connect's suite; v1.0.7 needs a module that cannot be had.
 install_conformance() {
   local version=v1.0.6 dir=.deps/conformance
   [ -e "$dir/$version" ] && return
@@ -181,6 +180,7 @@ workers)
   need npm npm --version
   need groff-base groff --version
   need chromium sh -c 'command -v chromium || command -v google-chrome'
+  need libnss3-tools command -v certutil
   need redis-server redis-server --version
   need_proxies
   need adduser command -v adduser
