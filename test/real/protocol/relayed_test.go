@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -40,22 +41,10 @@ func runRelayed(args []string) error {
 	if err != nil {
 		return err
 	}
-	var creds message
-	var callers []byte // the certificate of those who may call; nil: anybody
-	plain := message{}
-	for number, field := range parse(asked) {
-		switch number {
-		case fieldUseTLS:
-		case fieldCallers:
-			callers = field.bytes()
-		case fieldCreds:
-			creds = parse(field.bytes())
-		default:
-			plain[number] = field
-		}
-	}
+	secrets, plain := parse(asked, fieldUseTLS, fieldCallers, fieldCreds)
+	creds, _ := parse(secrets[fieldCreds])
 	server := exec.CommandContext(ctx, args[1])
-	server.Stdin, server.Stderr = bytes.NewReader(sized(plain.encode())), os.Stderr
+	server.Stdin, server.Stderr = bytes.NewReader(sized(plain)), os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
 		return err
@@ -68,16 +57,17 @@ func runRelayed(args []string) error {
 	if err != nil {
 		return err
 	}
-	at := parse(said)
+	at, _ := parse(said)
+	onPort, _ := protowire.ConsumeVarint(at[fieldPort])
 	config := filepath.Join(args[2], fmt.Sprint(os.Getpid()))
-	text := fmt.Sprintf("upstreams: [%q]\n", net.JoinHostPort(string(at[fieldHost].bytes()), fmt.Sprint(at[fieldPort].number())))
-	if creds != nil {
+	text := fmt.Sprintf("upstreams: [%q]\n", net.JoinHostPort(string(at[fieldHost]), fmt.Sprint(onPort)))
+	if len(creds) > 0 {
 		text += fmt.Sprintf("tls: [{cert: %s.crt, key: %s.key}]\n", config, config)
 	}
-	if callers != nil {
+	if secrets[fieldCallers] != nil { // the certificate of those who may call
 		text += fmt.Sprintf("tls_client: {ca: %s.ca, required: true}\n", config)
 	}
-	for of, content := range map[string][]byte{".crt": creds[fieldCert].bytes(), ".key": creds[fieldKey].bytes(), ".ca": callers, ".yml": []byte(text)} {
+	for of, content := range map[string][]byte{".crt": creds[fieldCert], ".key": creds[fieldKey], ".ca": secrets[fieldCallers], ".yml": []byte(text)} {
 		if err := os.WriteFile(config+of, content, 0o600); err != nil {
 			return err
 		}
@@ -99,8 +89,8 @@ func runRelayed(args []string) error {
 	}
 	answer := protowire.AppendString(protowire.AppendTag(nil, fieldHost, protowire.BytesType), host)
 	answer = protowire.AppendVarint(protowire.AppendTag(answer, fieldPort, protowire.VarintType), port)
-	if creds != nil {
-		answer = protowire.AppendBytes(protowire.AppendTag(answer, fieldTrust, protowire.BytesType), creds[fieldCert].bytes())
+	if len(creds) > 0 {
+		answer = protowire.AppendBytes(protowire.AppendTag(answer, fieldTrust, protowire.BytesType), creds[fieldCert])
 	}
 	if _, err := os.Stdout.Write(sized(answer)); err != nil {
 		return err
@@ -128,46 +118,25 @@ func listening(log io.Reader) (host string, port uint64, err error) {
 	return host, port, err
 }
 
-// message is one of protobuf, by its fields as they are encoded, each at most once.
-type message map[protowire.Number]field
-
-type field struct {
-	tag   []byte
-	value []byte
-}
-
-func parse(p []byte) message {
-	m := message{}
-	for len(p) > 0 {
-		number, kind, n := protowire.ConsumeTag(p)
-		if n < 0 {
-			break
-		}
-		size := protowire.ConsumeFieldValue(number, kind, p[n:])
+// parse returns the fields of a message of protobuf, of which none repeats, by number: what is
+// in those that have a length, the others as they are encoded. rest is it without some.
+func parse(p []byte, without ...protowire.Number) (fields map[protowire.Number][]byte, rest []byte) {
+	for fields = map[protowire.Number][]byte{}; len(p) > 0; {
+		number, kind, size := protowire.ConsumeField(p)
 		if size < 0 {
 			break
 		}
-		m[number] = field{p[:n], p[n : n+size]}
-		p = p[n+size:]
+		value := p[protowire.SizeTag(number):size]
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(value)
+		}
+		fields[number] = value
+		if !slices.Contains(without, number) {
+			rest = append(rest, p[:size]...)
+		}
+		p = p[size:]
 	}
-	return m
-}
-
-func (m message) encode() (p []byte) {
-	for _, f := range m {
-		p = append(append(p, f.tag...), f.value...)
-	}
-	return p
-}
-
-func (f field) bytes() []byte {
-	p, _ := protowire.ConsumeBytes(f.value)
-	return p
-}
-
-func (f field) number() uint64 {
-	n, _ := protowire.ConsumeVarint(f.value)
-	return n
+	return fields, rest
 }
 
 // sized puts the length of a message before it, as the suite has it.
