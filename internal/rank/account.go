@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// useFor is over what time an account's use of slots is looked at: what is
-	// older counts less and less, 1/e after as long.
+	// useFor is the time over which an account's use of slots is averaged: use that is
+	// this old counts 1/e.
 	useFor = 5 * time.Second
 	// tolerance is how much more than its fair share of the slots an account may
 	// use, or have waiting, before the calls of others go first.
@@ -18,29 +18,30 @@ const (
 	// debtCap bounds how much slot time an account pays back that it has had
 	// beyond its share.
 	debtCap = 10 * time.Second
-	// queuedFor is for how long the calls that an account has waiting may keep its
-	// share of the slots busy before the calls of others go first: the burst of one
-	// that was quiet so far is told at once.
+	// queuedFor is for how long an account's waiting calls may keep its share of the
+	// slots busy before the calls of others go first: so a burst of an account that
+	// was quiet shows at once.
 	queuedFor = time.Second
-	// fadeEvery is how finely use fades: a four-hundredth of it at a time.
+	// fadeEvery is the step in which use fades.
 	fadeEvery = useFor / 400
-	// lookEvery is how often calls are charged that still run.
+	// lookEvery is how often running calls are charged.
 	lookEvery = 100 * time.Millisecond
-	// maxDebtors is how many accounts are kept for nothing but their debts.
+	// maxDebtors is how many accounts are kept only for their debts.
 	maxDebtors = 1000
 )
 
-// Terms are what one key may have. The zero value is one share and no limit.
+// Terms are what the account of one key may have. The zero value is one share and no
+// limit.
 type Terms struct {
-	// Weight is its part of the slot time when several callers wait: one of
-	// weight 2 gets twice as much as one of weight 1. 0 means 1.
+	// Weight is the account's part of the slot time when several callers wait: weight
+	// 2 gets twice as much as weight 1. 0 means 1.
 	Weight float64
-	// Rate is how many calls it may begin in a second in the long run, and Burst
+	// Rate is how many calls a second the account may begin in the long run, and Burst
 	// how many at once; a Rate of 0 means any, a Burst of 0 means one.
 	Rate  float64
 	Burst int
-	// Concurrent is how many of its calls may wait or run at a time, ghosts of
-	// cancelled ones included; 0 means any.
+	// Concurrent is how many of its calls may wait or run at a time, with the ghosts of
+	// cancelled calls; 0 means any.
 	Concurrent int
 }
 
@@ -55,13 +56,12 @@ func (t Terms) complete() Terms {
 // Account is one caller's share of the slot time. Callers are told apart by the
 // keys given to Rank.Open.
 //
-// As long as an account uses about its share, its calls are served in the order
-// in which they came, like everyone's. One that uses more, or has more waiting,
-// is served when nobody waits who does not; among such accounts the one goes
-// first that has had least.
+// As long as an account uses about its share, its calls are served in the order of
+// arrival. An account that uses more, or has more calls waiting, is served when no
+// other waits; among such accounts the one with the least slot time goes first.
 //
-// Life: Open and Close count references; an Account stays while it has any, or a
-// call that waits or runs, or owes slot time.
+// Life: Open and Close count references; an Account stays while it has a reference,
+// a call that waits or runs, or a debt of slot time.
 // Concurrency: all of it belongs to the rank's lock.
 type Account struct {
 	key   string
@@ -71,41 +71,41 @@ type Account struct {
 
 	waiting int
 	running int
-	unheard int // of those that run: they are given up already (Lease.Unheard)
-	ghosts  int // slots that are held for calls that it has cancelled (R5)
-	busy    int // position in Rank.busy, -1 if none of its calls runs
-	// attended is the number of the last period in which it had a call, see presence.
+	unheard int // running calls that are given up already (Rank.Unheard)
+	ghosts  int // slots that are held for cancelled calls (R5)
+	busy    int // index in Rank.busy, -1 if none of its calls runs
+	// attended is the number of the last period in which the account had a call, see recent.
 	attended int
-	haunted  load // ghosts
-	// slow is until when it counts as one that keeps slots for long: when many of its
-	// calls end at once, it looks as if it gave them back soon.
+	haunted  load // by ghosts
+	// slow is until when the account counts as one that keeps slots for long: when many
+	// of its calls end at once, it looks as if it gave them back soon.
 	slow   time.Duration
-	flows  []*flow // its queues: those in which it waits
-	debtor bool    // is one of Rank.debtors
+	flows  []*flow // its waiting calls, one flow for each lane and queue
+	debtor bool    // is in Rank.debtors
 
-	// Slot time that it is charged: what calls are expected to take when they
-	// begin, what they took when they end, and meanwhile the longer of the two.
-	// Sums of instants of many calls may be larger than the type; that does no
-	// harm, for only their differences count.
+	// Slot time that the account is charged: what calls are expected to take when
+	// they begin, what they took when they end, and meanwhile the longer of the two.
+	// Sums of the instants of many calls may overflow the type; that does no harm,
+	// for only their differences count.
 	done     time.Duration // by calls that have ended
-	expected time.Duration // by those that run
-	starts   time.Duration // sum of the instants at which they were granted
-	charged  time.Duration // what of it is in shares and use
-	served   time.Duration // what of it has passed already is in level.clock
-	queued   time.Duration // slot time that calls are expected to take that wait
+	expected time.Duration // by running calls
+	starts   time.Duration // sum of the instants at which running calls were granted
+	charged  time.Duration // the part of all this that is in shares and use
+	served   time.Duration // the part that has passed and is in level.clock
+	queued   time.Duration // slot time that the waiting calls are expected to take
 
 	shares []share       // by level
 	level  *level        // of the call that began or ended last
-	ahead  float64       // what it adds to the level's
-	use    float64       // nanoseconds of slot time, older ones faded
+	ahead  float64       // what the account adds to the level's
+	use    float64       // nanoseconds of slot time, faded by age
 	seen   time.Duration // when use was last brought up to date
 }
 
-// share is what an account has had of one level.
+// share is the slot time that an account has had on one level.
 type share struct {
 	had     float64 // slot time by its weight, on the scale of level.clock
-	waiting int     // its calls that wait
-	load    load    // its slots
+	waiting int     // waiting calls
+	load    load    // of slots
 }
 
 // Open returns the account of a key and counts one reference to it; Close gives
@@ -144,8 +144,8 @@ func (r *Rank) Close(a *Account) {
 // needed reports whether anybody knows the account but the rank itself.
 func (a *Account) needed() bool { return a.refs > 0 || a.waiting > 0 || a.running > 0 || a.ghosts > 0 }
 
-// forget drops an account that nobody needs. One that owes slot time stays, or
-// whoever owes would come back as a stranger.
+// forget drops an account that nobody needs. An account that owes slot time stays:
+// otherwise its caller could come back without the debt.
 func (r *Rank) forget(a *Account) {
 	if a.needed() || r.accounts[a.key] != a {
 		return
@@ -170,7 +170,7 @@ func (r *Rank) owes(a *Account) bool {
 	return false
 }
 
-// forgive looks at the next few of the accounts that are kept for their debts.
+// forgive checks the next few debtors, and lets those go that owe nothing any more.
 func (r *Rank) forgive(few int) {
 	for range min(few, len(r.debtors)) {
 		r.forgiven = (r.forgiven + 1) % len(r.debtors)
@@ -189,7 +189,7 @@ func (r *Rank) forgive(few int) {
 	}
 }
 
-// admit applies the account's terms to a call that comes.
+// admit applies the account's terms to a new call.
 func (a *Account) admit(now time.Duration) Reason {
 	if most := a.terms.Concurrent; most > 0 && a.waiting+a.running+a.ghosts >= most {
 		return TooManyCalls
@@ -200,9 +200,8 @@ func (a *Account) admit(now time.Duration) Reason {
 	return NoReason
 }
 
-// RateWait returns how long it is until the account may begin another call by
-// its rate; 0 if it may at once. It is what a caller is told that is refused for
-// its rate.
+// RateWait returns the time until the account may begin another call by its rate; 0
+// if it may at once. A caller that is refused for its rate is told this time.
 func (r *Rank) RateWait(a *Account, now time.Duration) time.Duration {
 	if a == nil {
 		return 0
@@ -212,11 +211,10 @@ func (r *Rank) RateWait(a *Account, now time.Duration) time.Duration {
 	return a.rate.wait(now)
 }
 
-// alone reports whether there is one account at most, so that nothing is shared.
+// alone reports whether the rank has one account at most, so that nothing is shared.
 func (r *Rank) alone() bool { return len(r.accounts) < 2 }
 
-// charge bills a call that begins with the slot time that it is expected to
-// take.
+// charge bills the expected slot time of a call that begins.
 func (r *Rank) charge(t *Ticket, now time.Duration) {
 	a := t.account
 	t.expected = t.method.occupancy()
@@ -230,8 +228,8 @@ func (r *Rank) charge(t *Ticket, now time.Duration) {
 	r.bill(a, t.lane.level, now, now)
 }
 
-// settle corrects the bill of a call that began at began: to the slot time that
-// it had, and a ghost goes on to have. A call that its worker refused had none.
+// settle corrects the bill of a call that began at began to had, the slot time that
+// it took; a ghost goes on to take more. A call that its worker refused took none.
 func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 	a := t.account
 	if t.unheard {
@@ -244,7 +242,7 @@ func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 		r.busy[len(r.busy)-1] = nil
 		r.busy, a.busy = r.busy[:len(r.busy)-1], -1
 	}
-	if ghost { // has the slot now
+	if ghost { // the ghost has the slot now
 		t.lane.hold(a, -1, now)
 	} else {
 		t.lane.ended(a, now)
@@ -256,8 +254,8 @@ func (r *Rank) settle(t *Ticket, began, had, now time.Duration, ghost bool) {
 	a.reconsider()
 }
 
-// bill brings what the account has had up to date. If it is less than before, it
-// was charged at since.
+// bill brings the slot time of the account up to date. If that is less than before,
+// the difference was charged at since.
 func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	ages := max(time.Duration(a.running)*now-a.starts, 0)
 	charged := a.done + max(a.expected, ages)
@@ -272,7 +270,7 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 		return
 	}
 	a.used(more, since, now)
-	// The clock runs as fast as the slot time that each of those gets who wait.
+	// The clock runs as fast as the slot time of each waiting account.
 	weight := a.terms.Weight
 	weights := max(l.weights, weight)
 	a.advance(l, float64(charged-served)/weights)
@@ -281,17 +279,17 @@ func (r *Rank) bill(a *Account, l *level, since, now time.Duration) {
 	a.reorder()
 }
 
-// advance notes by how much the account is charged in advance, on the scale of the
-// level's clock.
+// advance notes the slot time that the account is charged in advance, on the scale of
+// the level's clock.
 func (a *Account) advance(l *level, ahead float64) {
 	a.level.ahead -= a.ahead
 	l.ahead += ahead
 	a.level, a.ahead = l, ahead
 }
 
-// pay adds slot time by weight to what an account has had. It owes not more than
-// debt then; and what is given back to it brings it no further back than to the
-// clock, lest it is given credit for what it never paid.
+// pay adds slot time by weight to the share. The account then owes debt at most; slot
+// time that is given back takes it back to the clock at most, so that it gets no
+// credit for time that it never paid.
 func (s *share) pay(more float64, l *level, debt float64) {
 	if more >= 0 {
 		s.had = min(s.had+more, l.due()+debt)
@@ -300,8 +298,8 @@ func (s *share) pay(more float64, l *level, debt float64) {
 	}
 }
 
-// used adds slot time to the account's use, or takes it away from what was added
-// at since and has faded.
+// used adds slot time to the account's use, or takes away slot time that was added at
+// since and has faded.
 func (a *Account) used(more, since, now time.Duration) {
 	a.fade(now)
 	change := float64(more)
@@ -323,8 +321,8 @@ func faded(passed time.Duration) float64 {
 	return math.Exp(-float64(passed) / float64(useFor))
 }
 
-// modest reports whether the account has about its share or less of so many
-// slots, which it shares with those who wait.
+// modest reports whether the account has about its share or less of the slots, which
+// it shares with the waiting accounts.
 func (a *Account) modest(l *level, slots int, now time.Duration) bool {
 	if (a.shares[l.index].had-l.due())*a.terms.Weight > float64(lagCap) {
 		return false

@@ -21,33 +21,33 @@ const (
 	// probeApart is for how long a measurement can be compared with another: what
 	// a probe shows after a spell without calls says nothing of the time before.
 	probeApart = 5 * time.Minute
-	// refusedFor is how long a limit that the worker has refused more than stays the
-	// largest. One call in some thousands is refused to find out again.
+	// refusedFor is how long the limit stays at the number above which the worker has
+	// refused calls. One call in some thousands is refused to find out again.
 	refusedFor = 10 * time.Second
-	// longestSettle bounds how long after a change of the limit calls do not
-	// count yet.
+	// longestSettle bounds the time after a change of the limit in which calls do not
+	// count.
 	longestSettle = 10 * time.Second
 )
 
 // adaptive finds how many calls an endpoint should have in flight if its worker
-// takes any number of them: enough to keep it busy, and not so many that they
-// wait for each other there, where no other endpoint can take them.
+// takes any number of them: enough to keep the worker busy, and not so many that the
+// calls wait for each other there, where no other endpoint can take them.
 //
-// The run times of a window of calls are summed up and divided by what these
-// calls take on average at all endpoints: thus windows with a different mix of
-// methods compare. That ratio against the ratio in calm tells how many of the
-// calls in flight waited inside the worker (measure.waiting). While the limit is
-// in use it grows if they are fewer than the allowance, and shrinks by one if
-// they are more than half as many again.
+// The run times of a window of calls are summed up and divided by the mean run times
+// of the same methods at all endpoints, so that windows with a different mix of
+// methods can be compared. This ratio, against the ratio in calm, tells how many of
+// the calls in flight waited inside the worker (measure.waiting). While the limit is
+// in use it grows if fewer calls wait than the allowance, and shrinks by one if half
+// as many more do.
 //
-// What calm is may change for reasons outside the worker (a database grows
-// slow), or may never have been seen (the worker was crowded from the start). So
-// it is doubted: when twice the allowance waits, when the limit has changed
-// much, and every 20 seconds while it holds calls back, a probe lets half the calls
-// in flight for one window. If they run faster by that they had been waiting for
-// each other, and the limit falls to what leaves few waiting, in one step; if
-// not, the reason is none of the limit's business, and the new run time is the
-// calm one. A worker with little to do shows its calm run time without a probe.
+// The calm ratio may change for reasons outside the worker (a database grows slow),
+// or may never have been seen (the worker was crowded from the start). So it is
+// checked by a probe: when twice the allowance waits, when the limit has changed
+// much, and every 20 seconds while the limit holds calls back. A probe lets half the
+// calls in flight for one window. If they run faster, they had been waiting for each
+// other, and the limit falls in one step to a number that leaves few waiting; if
+// not, the cause lies outside the limit, and the new run time is the calm one. A
+// worker with little to do shows its calm run time without a probe.
 //
 // Units: ratios are relative to a method's mean run time.
 // Concurrency: belongs to the rank's lock. Allocates nothing.
@@ -57,31 +57,31 @@ const (
 // gradient controller of Envoy's adaptive concurrency filter for measuring calm
 // at a lower limit. New here: the half as a test of what slowness comes from.
 type adaptive struct {
-	// What every call needs.
+	// Read for every call.
 	allowed int           // calls in flight now: limit, or half of it in a probe
 	look    int           // number of calls in the window at which to look at it
-	settled time.Duration // from when on calls belong to what is allowed
-	full    time.Duration // when what is allowed was last in flight; 0 never
+	settled time.Duration // from when on calls count for the present limit
+	full    time.Duration // when as many calls as allowed were last in flight; 0: never
 	calm    float64       // ratio without calls that wait; 0 if not known
 	window  sample
 
 	limit              int
-	least, start, most int // its bounds, and where it began
+	least, start, most int // lower bound, first value, upper bound
 	why                adaptReason
 
-	taken   int           // the limit that a refusal has led to
-	takenTo time.Duration // until when it is not raised above that
+	taken   int           // the limit after the last refusal
+	takenTo time.Duration // until when the limit is not raised above taken
 
 	probing  bool
-	doubted  bool          // the last probe has found so much less: look further down
+	doubted  bool          // the last probe found so much less that the next one looks further down
 	trusted  int           // limit after the last probe
 	turn     int           // probes so far; spreads those of several endpoints
-	before   measure       // what the probe that runs is compared with
+	before   measure       // the window with which the running probe is compared
 	unused   time.Duration // when calls last did not need the limit
-	probed   time.Duration // end of the last probe, or of calm seen without one
-	length   time.Duration // of the last probe, without spells without calls
-	alarm    time.Duration // after it, before a suspicion may lead to the next
-	patience time.Duration // after it, before the next one comes by itself
+	probed   time.Duration // end of the last probe, or of a calm window without one
+	length   time.Duration // of the last probe
+	alarm    time.Duration // from its end until a suspicion may start the next
+	patience time.Duration // from its end until the next one starts by itself
 }
 
 // adaptReason is why an adaptive limit is what it is.
@@ -91,11 +91,11 @@ const (
 	adaptStarting adaptReason = iota // nothing was measured yet
 	adaptUnused                      // calls do not need all of it
 	adaptGrowing                     // few calls waited inside the worker
-	adaptHolding                     // as many waited there as should
+	adaptHolding                     // as many waited there as may
 	adaptProbing                     // half of it, to see the calm run time
 	adaptShrunk                      // fewer calls were as fast in all
 	adaptRefused                     // the worker has refused more
-	adaptGreatest                    // it is at its upper bound
+	adaptGreatest                    // the limit is at its upper bound
 )
 
 // String returns the reason as a metrics label: lower case, underscores.
@@ -113,8 +113,8 @@ func (r adaptReason) String() string {
 }
 
 // newAdaptive returns a limit that begins at start and stays between least and
-// most; 1 <= least <= start <= most. Those with a different turn probe at
-// different times.
+// most; 1 <= least <= start <= most. Limits with a different number of probes probe
+// at different times.
 func newAdaptive(least, start, most, turn int) adaptive {
 	return adaptive{
 		allowed: start, look: fewestCalls, limit: start,
@@ -122,26 +122,26 @@ func newAdaptive(least, start, most, turn int) adaptive {
 	}
 }
 
-// started takes in that a call has begun; inFlight counts it.
+// started notes that a call has begun; inFlight counts it.
 func (a *adaptive) started(inFlight int, now time.Duration) {
 	if inFlight >= a.allowed {
 		a.full = now
 	}
 }
 
-// finished takes in a call that has ended other than by a refusal.
+// finished notes a call that has ended other than by a refusal.
 //
 // expected is the mean run time of its method over all endpoints, 0 if that is
-// not known: then the call tells nothing. inFlight are the calls in flight
+// not known: then the call tells nothing. inFlight counts the calls in flight
 // before this one ended.
 func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome, now time.Duration) {
 	if now < a.settled || expected <= 0 || o == Failed || o == NotSent || o == Cancelled && run < expected {
-		// What broke or was cancelled early tells nothing. What was cancelled
-		// late counts, lest the deadlines of callers hide how slow it is here.
+		// A call that broke or was cancelled early tells nothing. A call that was
+		// cancelled late counts: else deadlines would hide how slow the worker is.
 		return
 	}
-	// Answers may come in batches, so that the calls in flight at the end tell
-	// little: what counts is whether the limit was reached while this one ran.
+	// Answers may come in batches, so the calls in flight at the end tell little:
+	// what counts is whether the limit was reached while this call ran.
 	busy := a.full >= now-run && a.full > 0 || inFlight >= a.allowed
 	if busy {
 		inFlight = a.allowed
@@ -152,8 +152,7 @@ func (a *adaptive) finished(run, expected time.Duration, inFlight int, o Outcome
 	}
 }
 
-// refused takes in that the worker refused a call while it had so many others
-// in flight.
+// refused notes that the worker refused a call while it had others in flight.
 func (a *adaptive) refused(others int, now time.Duration) {
 	if now < a.settled || others >= a.allowed {
 		return // the call was sent under an earlier limit
@@ -215,14 +214,14 @@ func (a *adaptive) doubtful(m measure) bool {
 // spread keeps endpoints from probing at the same time.
 func (a *adaptive) spread() time.Duration { return a.patience / 32 * time.Duration(a.turn*7%16) }
 
-// adjust moves the limit by what waited in a window that needed all of it.
+// adjust moves the limit after a window that needed all of it.
 func (a *adaptive) adjust(m measure) {
 	switch {
 	case a.calm == 0:
 		a.learn(m)
 		a.probed, a.patience, a.trusted = m.at, probeSoon, a.limit
 	case a.limit == a.least:
-		a.learn(m) // there is nothing below to compare with
+		a.learn(m) // no lower limit can be compared with this one
 	case m.ratio < a.calm:
 		a.calm += (m.ratio - a.calm) / 4
 	}
@@ -238,15 +237,16 @@ func (a *adaptive) adjust(m measure) {
 	a.begin(a.limit, 0, m.at)
 }
 
-// allowance is how many of so many calls in flight may wait inside the worker:
-// about as many as keep its processor busy through the ups and downs of chance,
-// and clearly fewer than the half that waits at a limit twice too high.
+// allowance is how many of the calls in flight may wait inside the worker: about as
+// many as keep its processor busy through the ups and downs of chance, and clearly
+// fewer than the half that waits at a limit twice too high.
 func allowance(inFlight int) float64 {
 	n := float64(inFlight)
 	return min(1.5*math.Sqrt(n)-0.75, 0.4*n)
 }
 
-// grow raises the limit by what may still wait, and faster while nobody does.
+// grow raises the limit by the number of calls that may still wait, and faster while
+// hardly any waits.
 func (a *adaptive) grow(waiting, allowed float64, m measure) {
 	step := max(allowed-waiting, 1)
 	if waiting < allowed/4 {
@@ -269,12 +269,11 @@ func (a *adaptive) probe(m measure) {
 	a.probing, a.doubted, a.before = true, false, m
 	a.turn++
 	a.why = adaptProbing
-	// Twice the run time: the calls that began before must not be part of it.
+	// Twice the run time: calls that began before must not be part of the probe.
 	a.begin(max(a.limit/2, a.least), 2*m.meanRun, m.at)
 }
 
-// compare ends a probe. m is what it has measured, a.before the window that led
-// to it.
+// compare ends a probe. m is its window, a.before the window that led to it.
 func (a *adaptive) compare(m measure) {
 	before := a.before
 	a.probing, a.probed = false, m.at
@@ -291,11 +290,11 @@ func (a *adaptive) compare(m measure) {
 	a.begin(a.limit, m.meanRun, m.at)
 }
 
-// shrink lowers the limit after a probe. enough is how many calls in flight do
-// not wait, if calm is what it seems to be, and confirmed that it was so before.
+// shrink lowers the limit after a probe. enough is how many calls in flight do not
+// wait by the calm ratio; confirmed says that this ratio was the same before.
 func (a *adaptive) shrink(enough float64, confirmed bool, m measure) {
-	// If half the calls are about as fast in all they may wait for each other
-	// just as well: then what was taken for calm is not.
+	// If half the calls have about the same throughput they may be waiting for each
+	// other too: then the ratio taken for calm is not calm.
 	a.doubted = !confirmed && enough < m.inFlight+0.1*a.before.inFlight
 	if !a.doubted {
 		enough += allowance(int(enough))
@@ -310,8 +309,8 @@ func (a *adaptive) shrink(enough float64, confirmed bool, m measure) {
 	a.why = adaptShrunk
 }
 
-// learn takes over the ratio of a window in which nobody waited: by half if the
-// difference may be chance. It reports whether that is so.
+// learn takes over the ratio of a window in which no call waited: by half if the
+// difference may be chance. It reports whether it may.
 func (a *adaptive) learn(m measure) (confirmed bool) {
 	if a.calm != 0 && math.Abs(m.ratio-a.calm) < 2*m.err {
 		a.calm += (m.ratio - a.calm) / 2
@@ -323,8 +322,8 @@ func (a *adaptive) learn(m measure) (confirmed bool) {
 
 func settleTime(wish time.Duration) time.Duration { return min(wish, longestSettle) }
 
-// begin starts a window with so many calls allowed in flight. Calls count after
-// settle, when most of those that began earlier have ended.
+// begin starts a window with allowed calls in flight. Calls count after settle, when
+// most earlier calls have ended.
 func (a *adaptive) begin(allowed int, settle, now time.Duration) {
 	a.allowed = allowed
 	a.settled = now + settleTime(settle)

@@ -5,10 +5,10 @@ import "time"
 // Admission decides whether a call may wait. It is one of the three replaceable
 // functions of the rank (R21).
 //
-// Ordering: asked once per Acquire, and only if no slot is free for the call: a
-// call that can start is never shed. A call that was put back (R1) is not asked
-// about again.
-// Returns: NoReason to let the call wait, else why not.
+// Ordering: called once per Acquire, and only if no slot is free for the call: a
+// call that can start is never refused. It is not called again for a call that was
+// put back (R1).
+// Returns: NoReason to let the call wait, else the reason to refuse it.
 // Concurrency: runs under the rank's lock; it does not block and does not call
 // the rank.
 type Admission func(q *Request, load Load) Reason
@@ -17,22 +17,20 @@ type Admission func(q *Request, load Load) Reason
 type Load struct {
 	// Now is the instant of the decision.
 	Now time.Duration
-	// Waiting is the number of calls in the queue, without the one in question.
+	// Waiting is the number of calls in the queue, without the new one.
 	Waiting int
 	// QueueLength is Options.QueueLength.
 	QueueLength int
 	// Ready is the number of ready endpoints.
 	Ready int
-	// Wait is for how long the call is expected to wait, 0 if that is not known.
+	// Wait is the expected wait of the call, 0 if that is not known.
 	Wait time.Duration
-	// Run is for how long half of the calls of its method run at least, 0 if that
-	// is not known.
+	// Run is the median run time of the call's method, 0 if that is not known.
 	Run time.Duration
 }
 
-// BoundedLength is the admission that knows no deadlines: at most
-// Load.QueueLength calls wait. It is what keeps the queue bounded, so any other
-// admission asks it too.
+// BoundedLength is the admission that ignores deadlines: at most QueueLength calls
+// wait. It keeps the queue bounded, so every other admission asks it too.
 func BoundedLength(_ *Request, load Load) Reason {
 	if load.Waiting >= load.QueueLength {
 		return QueueFull
@@ -40,8 +38,8 @@ func BoundedLength(_ *Request, load Load) Reason {
 	return NoReason
 }
 
-// InTime is the default admission: a call may wait that can be expected to end
-// before its deadline (R16), as far as the length of the queue allows.
+// InTime is the default admission: a call may wait if it can be expected to end
+// before its deadline (R16) and the queue is not full.
 func InTime(q *Request, load Load) Reason {
 	if q.Deadline != 0 && load.Run > 0 && load.Ready > 0 && q.Deadline-load.Now < load.Wait+load.Run {
 		return WontFinish

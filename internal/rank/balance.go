@@ -2,14 +2,13 @@ package rank
 
 import "strconv"
 
-// Balance is when and by what the endpoint of a call is chosen.
+// Balance says when and how the endpoint of a call is chosen.
 //
-// LateBinding chooses when a slot is free. All others choose when the call
-// comes, without a look at whether a slot is free there, as balancers do that
-// have no queue; the call then waits for a slot of that endpoint while others
-// may be idle. They are here to be compared, and for callers that must meet the
-// same worker again (RingHash). All else is the same for all: slots, deadlines,
-// shares, lanes.
+// LateBinding chooses when a slot is free. All other policies choose when the call
+// comes, whether the endpoint has a free slot or not, like balancers without a
+// queue; the call then waits for a slot of that endpoint while others may be idle.
+// They exist for comparison, and for callers that must meet the same worker again
+// (RingHash). Slots, deadlines, shares and lanes work the same with all of them.
 //
 // Their cost is O(endpoints) for each call, and a full queue makes room for others
 // only among the calls of the same endpoint.
@@ -24,13 +23,13 @@ const (
 	RoundRobin
 	// LeastRequest takes the one with the fewest calls, waiting ones included.
 	LeastRequest
-	// P2C takes the better of two that chance has picked, by their calls.
+	// P2C picks two at random and takes the one with fewer calls.
 	P2C
-	// PeakEWMA takes the better of two that chance has picked, by their calls
-	// times their latency, a peak of which counts at once and fades slowly.
+	// PeakEWMA picks two at random and takes the one with the lower product of calls
+	// and latency; a peak of the latency counts at once and fades slowly.
 	PeakEWMA
-	// RingHash takes the one to which Request.Hash leads on a ring, or the next
-	// if that has too many calls.
+	// RingHash takes the endpoint at Request.Hash on a ring, or the next one if that
+	// has too many calls.
 	RingHash
 	balances // how many there are
 )
@@ -46,8 +45,7 @@ func (b Balance) String() string {
 	}[b]
 }
 
-// ParseBalance is the inverse of String. It reports whether there is a policy of
-// that name.
+// ParseBalance is the inverse of String. It reports whether name is a policy.
 func ParseBalance(name string) (Balance, bool) {
 	for b := range balances {
 		if b.String() == name {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// binder picks an endpoint for a call that comes, whether it has a free slot or
+// binder picks an endpoint for a new call, whether the endpoint has a free slot or
 // not.
 //
 // Shape: up holds at least one endpoint.
@@ -39,10 +39,10 @@ func newBinder(b Balance, random func() float64) binder {
 
 func chance(random func() float64, n int) int { return min(int(random()*float64(n)), n-1) }
 
-// calls counts the calls that an endpoint has to do with.
+// calls counts the calls that run on an endpoint or wait for it.
 func (e *Endpoint) calls() int { return e.busy() + e.queue.waiting }
 
-// fewerCalls compares the calls of a and b, by their slots.
+// fewerCalls compares the calls per slot of a and b.
 func fewerCalls(a, b *Endpoint) bool {
 	left, right := a.calls()*b.limit, b.calls()*a.limit
 	if left != right {
@@ -53,7 +53,7 @@ func fewerCalls(a, b *Endpoint) bool {
 
 type roundRobin struct{ last int }
 
-// bind takes the endpoint that was added next after the last one.
+// bind takes the endpoint that was added after the last one taken.
 func (r *roundRobin) bind(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint {
 	next := up[0] // in the order in which they became ready
 	for _, e := range up {
@@ -76,7 +76,7 @@ func leastRequest(_ *Request, up []*Endpoint, _ time.Duration) *Endpoint {
 	return best
 }
 
-// twoOf picks two endpoints by chance and takes the better one.
+// twoOf picks two endpoints at random and takes the better one.
 // Source: Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing",
 // IEEE Transactions on Parallel and Distributed Systems 2001.
 func twoOf(random func() float64, better func(a, b *Endpoint, now time.Duration) bool) binder {
@@ -95,14 +95,14 @@ func twoOf(random func() float64, better func(a, b *Endpoint, now time.Duration)
 	}
 }
 
-// latency is an endpoint's run time, peaks at once and everything fading.
+// latency is an endpoint's run time: a peak counts at once, and all of it fades.
 // Source: peak EWMA, as Finagle's documentation describes it.
 type latency struct {
 	ewma float64 // nanoseconds
 	seen time.Duration
 }
 
-// latencyFades is after what time a run counts 1/e.
+// latencyFades is the age at which a run counts 1/e.
 const latencyFades = 10 * time.Second
 
 func (l *latency) ran(run, now time.Duration) {
@@ -111,7 +111,7 @@ func (l *latency) ran(run, now time.Duration) {
 	l.seen = now
 }
 
-// cost is what one more call would meet.
+// cost is the latency times the calls, one more call included.
 func (l *latency) cost(calls int, now time.Duration) float64 {
 	fading := math.Exp(-float64(max(now-l.seen, 0)) / float64(latencyFades))
 	return l.ewma * fading * float64(calls+1)
@@ -128,8 +128,8 @@ const (
 	ringBound = 1.25
 )
 
-// ring is consistent hashing with bounded loads. It is made anew when other
-// endpoints are up.
+// ring is consistent hashing with bounded loads. It is built again when the endpoints
+// change.
 type ring struct {
 	points []point
 	up     []*Endpoint // as the points were made
@@ -163,8 +163,8 @@ func (r *ring) bind(q *Request, up []*Endpoint, _ time.Duration) *Endpoint {
 	return leastRequest(q, up, 0)
 }
 
-// make places the endpoints by their names, so that every instance of cabrank
-// places them alike.
+// make puts the endpoints on the ring by their names, so that every instance of
+// cabrank builds the same ring.
 func (r *ring) make(up []*Endpoint) {
 	r.up, r.points = slices.Clone(up), nil
 	for _, e := range up {
@@ -186,8 +186,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>31
 }
 
-// bound has the policy bind a call that asks for a slot, and returns the
-// endpoint if the call may start there now; nil if it has to wait.
+// bound binds a call to an endpoint by the policy. It returns the endpoint if the call
+// may start there now, and nil if the call has to wait.
 func (r *Rank) bound(t *Ticket, now time.Duration) *Endpoint {
 	e := r.bindTo(t, now)
 	if e == nil || !e.open() || !r.mayStartNow(t, e.queue, now) {
@@ -196,7 +196,7 @@ func (r *Rank) bound(t *Ticket, now time.Duration) *Endpoint {
 	return e
 }
 
-// bindTo notes where a call will run, and returns it; nil if nothing is up.
+// bindTo binds a call to an endpoint and returns it; nil if no endpoint is up.
 func (r *Rank) bindTo(t *Ticket, now time.Duration) *Endpoint {
 	t.bound = nil
 	if len(r.up) == 0 {
@@ -209,12 +209,12 @@ func (r *Rank) bindTo(t *Ticket, now time.Duration) *Endpoint {
 	return t.bound
 }
 
-// others returns the endpoints but one. It is for calls that were put back.
+// others returns the endpoints without but.
 func others(up []*Endpoint, but *Endpoint) []*Endpoint {
 	return slices.DeleteFunc(slices.Clone(up), func(e *Endpoint) bool { return e == but })
 }
 
-// queueFor returns where a call waits.
+// queueFor returns the queue in which a call waits.
 func (r *Rank) queueFor(t *Ticket) *queue {
 	if t.bound != nil {
 		return t.bound.queue
@@ -222,8 +222,8 @@ func (r *Rank) queueFor(t *Ticket) *queue {
 	return r.queue
 }
 
-// rebind moves the calls that wait for e, if it gets none any more, and those
-// that wait for any endpoint, if there is one now.
+// rebind moves the calls that wait for e if e gets no more calls, else the calls that
+// wait for any endpoint.
 func (r *Rank) rebind(e *Endpoint, now time.Duration) {
 	from := r.queue
 	if !e.up() {
@@ -235,7 +235,7 @@ func (r *Rank) rebind(e *Endpoint, now time.Duration) {
 		r.bindTo(t, now)
 		r.queueFor(t).join(t, t.place)
 		if t.bound == nil && from == r.queue {
-			return // nothing is up: they wait until something is
+			return // no endpoint is up: the calls go on waiting
 		}
 	}
 }

@@ -19,7 +19,7 @@ func newBucket(t Terms) bucket {
 	return bucket{every: every, depth: every * time.Duration(max(t.Burst, 1))}
 }
 
-// take takes a token, if there is one.
+// take takes a token. It reports false if the bucket is empty.
 func (b *bucket) take(now time.Duration) bool {
 	if b.every == 0 {
 		return true
@@ -32,7 +32,7 @@ func (b *bucket) take(now time.Duration) bool {
 	return true
 }
 
-// wait returns how long it is until there is a token.
+// wait returns the time until the next token.
 func (b *bucket) wait(now time.Duration) time.Duration {
 	if b.every == 0 {
 		return 0

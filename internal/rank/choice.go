@@ -4,14 +4,14 @@ package rank
 // replaceable functions of the rank (R21).
 //
 // Shape: free holds at least one endpoint, each with a free slot, in no
-// particular order; the choice returns one of them and leaves the slice as it
-// is. The endpoint that the call avoids is in it only if it is the only one.
+// particular order; the choice returns one of them and does not change the slice.
+// The endpoint that the call avoids is in it only if it is the only one.
 // Concurrency: runs under the rank's lock, so it may read what Endpoint keeps
 // there; it does not block and does not call the rank.
 type Choice func(q *Request, free []*Endpoint) *Endpoint
 
-// Fastest is the default choice: an endpoint that is not slow, or the fastest of
-// slow ones; among equals the least loaded, as by LeastLoaded.
+// Fastest is the default choice: an endpoint that is not slow, or the fastest slow
+// one; among equals the least loaded, as in LeastLoaded.
 //
 // Cost: O(endpoints with a free slot).
 func Fastest(_ *Request, free []*Endpoint) *Endpoint {
@@ -24,8 +24,8 @@ func Fastest(_ *Request, free []*Endpoint) *Endpoint {
 	return best
 }
 
-// LeastLoaded is the choice that knows no pace: the endpoint with the smallest
-// share of its slots in use; among equals the one whose last call began longest
+// LeastLoaded is the choice that ignores the pace: the endpoint with the lowest
+// fraction of its slots in use; among equals the one whose last call began longest
 // ago, or that was added first.
 //
 // Cost: O(endpoints with a free slot).
@@ -52,7 +52,7 @@ func faster(a, b *Endpoint) bool {
 	return lessLoaded(a, b)
 }
 
-// lessLoaded compares the shares busy/limit of a and b without dividing.
+// lessLoaded compares busy/limit of a and b without dividing.
 func lessLoaded(a, b *Endpoint) bool {
 	left, right := a.busy()*b.limit, b.busy()*a.limit
 	if left != right {

@@ -5,42 +5,42 @@ import (
 	"time"
 )
 
-// Nobody is crowded out. While somebody else has asked for a slot of late, a caller
-// gets all but one of them; and beyond its share only what it gives back about as
-// soon as others do. One that keeps its slots for longer, for long calls, for calls
-// that do not move or for ghosts of those that it has cancelled, and one of whom
-// that is not known yet, leaves room for what the others use: a slot that it has
-// cannot be taken back when they need it. See docs/decisions/084-all-but-one-slot.md.
+// Nobody is crowded out. While another caller has asked for a slot recently, a caller
+// gets all slots but one; and beyond its share only slots that it gives back about as
+// soon as others do. A caller that keeps its slots for longer (for long calls, stalled
+// calls, or ghosts of cancelled ones), and a caller of which that is not known yet,
+// leaves room for the slots that the others use: a slot cannot be taken back when they
+// need it. See docs/decisions/084-all-but-one-slot.md.
 const (
 	// slowTurn is how many times longer than the others a caller may keep a slot
-	// and need not leave room.
+	// without leaving room.
 	slowTurn = 4
-	// spareRoom is how many standard deviations of the slots that others use at a
-	// time are left free for them, above the mean.
+	// spareRoom is the room for others above the mean number of slots that they use,
+	// in standard deviations; mostRoom is the same for a caller that keeps slots long.
 	spareRoom = 0.5
 	mostRoom  = 1.5
-	// longTurn is how long a caller keeps a slot who leaves the most room, and slowFor
-	// for how long it goes on to do so.
+	// A caller that keeps a slot for longTurn leaves the most room, and goes on to do so
+	// for slowFor.
 	longTurn = 3 * time.Second
 	slowFor  = 10 * time.Second
-	// secondSlot is how many slots others use who are left two: with one, those who
-	// keep it busy more than half of the time would mostly wait for each other.
+	// secondSlot is from how many slots in use on the others are left two: callers that
+	// keep one slot busy more than half of the time would mostly wait for each other.
 	secondSlot = 0.5
-	// askedFor is for how long somebody counts who has asked for a slot.
+	// askedFor is how long a caller counts as active after it has asked for a slot.
 	askedFor = time.Minute
-	// presentFor is for how long at least a caller counts among those who share the
+	// presentFor is how long, at least, a caller counts among those that share the
 	// slots after its last call.
 	presentFor = time.Second
 )
 
-// asked tells whether somebody else has asked for a slot of late.
+// asked remembers who has asked for a slot recently.
 type asked struct {
-	by     string        // the key of who did last
-	until  time.Duration // when that was long ago
-	others time.Duration // when it is for all others; 0: nobody has
+	by     string        // the key of the last account
+	until  time.Duration // until when its request counts
+	others time.Duration // until when the requests of all others count; 0: no other has asked
 }
 
-// note keeps that an account asks.
+// note notes that an account asks.
 func (s *asked) note(a *Account, now time.Duration) {
 	if s.by != a.key { // accounts come and go with connections, keys do not
 		s.by, s.others = a.key, s.until
@@ -48,7 +48,7 @@ func (s *asked) note(a *Account, now time.Duration) {
 	s.until = now + askedFor
 }
 
-// beside reports whether somebody else than the account has.
+// beside reports whether an account other than a has asked.
 func (s *asked) beside(a *Account, now time.Duration) bool {
 	if s.by == a.key {
 		return now < s.others
@@ -56,8 +56,8 @@ func (s *asked) beside(a *Account, now time.Duration) bool {
 	return now < s.until
 }
 
-// askedBeside reports whether somebody else than the account has asked of late, for
-// calls of no lower priority.
+// askedBeside reports whether another account has asked recently, for calls of at
+// least this priority.
 func (r *Rank) askedBeside(a *Account, priority int, now time.Duration) bool {
 	for _, l := range r.levels {
 		if l.priority >= priority && l.asked.beside(a, now) {
@@ -67,15 +67,15 @@ func (r *Rank) askedBeside(a *Account, priority int, now time.Duration) bool {
 	return false
 }
 
-// presence sums up the weights of the accounts that have had calls of late, in
-// periods of presentFor.
+// presence sums up the weights of the recently active accounts, in periods of
+// presentFor.
 //
 // Concurrency: belongs to the rank's lock.
 type presence struct {
-	period  int           // number of the present one, from 2 on
-	ends    time.Duration // when the present one does
-	weights float64       // of those who had a call in it
-	both    float64       // of those who had one in it or in the one before
+	period  int           // number of the present period, from 2 on
+	ends    time.Duration // when the present period ends
+	weights float64       // of accounts with a call in this period
+	both    float64       // of accounts with a call in this period or the last
 }
 
 // attend notes that the account has a call.
@@ -85,16 +85,16 @@ func (r *Rank) attend(a *Account, now time.Duration) {
 	}
 }
 
-// attendAnew does so for its first call of a period.
+// attendAnew is attend for the account's first call of a period.
 func (r *Rank) attendAnew(a *Account, now time.Duration) {
 	r.turnPeriod(now)
 	r.present.count(a)
 }
 
-// turnPeriod begins a new period when it is time, for those of whom calls run or
-// wait.
+// turnPeriod starts the next period when it is time, and counts every account with a
+// running or waiting call in it.
 //
-// Cost: O(accounts of which calls run or wait), once in a period.
+// Cost: O(these accounts), once in a period.
 func (r *Rank) turnPeriod(now time.Duration) {
 	p := &r.present
 	if now < p.ends {
@@ -125,8 +125,8 @@ func (p *presence) count(a *Account) {
 	a.attended = p.period
 }
 
-// share is how many slots an account has a claim to while all those use theirs who
-// have had calls of late; one at least.
+// share is the account's fair number of slots among recently active accounts, at
+// least 1.
 func (r *Rank) share(a *Account, now time.Duration) float64 {
 	r.turnPeriod(now)
 	weights := r.present.both
@@ -136,8 +136,7 @@ func (r *Rank) share(a *Account, now time.Duration) float64 {
 	return max(float64(r.capacity)*a.terms.Weight/max(weights, a.terms.Weight), 1)
 }
 
-// yields reports whether a call of the account must not have one of the free slots:
-// they are room for others.
+// yields reports whether a call of the account must leave the free slots to others.
 func (r *Rank) yields(t *Ticket, q *queue, now time.Duration) bool {
 	a, priority := t.account, t.lane.priority
 	asked := r.askedBeside(a, priority, now)
@@ -156,16 +155,16 @@ func (r *Rank) yields(t *Ticket, q *queue, now time.Duration) bool {
 		return false
 	}
 	room := a.roomFor(t.method, own, others, asked, now) + r.waitingBeside(a, q, priority)
-	// Slots may be on endpoints that get no more calls, or pause: so neither what it
-	// has nor what is free tells alone what is left.
+	// Slots may pause, or be on endpoints that get no more calls: so neither the slots
+	// that it has nor the free ones alone tell how many are left.
 	left := max(r.capacity-held, r.slotsFree-1+others.held)
 	return left < room
 }
 
-// roomFor returns how many slots the account leaves to others who use so many, with a
-// call of a method.
+// roomFor returns how many slots a call of the account and a method leaves to others,
+// which use others.
 func (a *Account) roomFor(m *Method, own, others load, asked bool, now time.Duration) int {
-	if own.slots >= own.rate*longTurn.Seconds() { // so does who is not known yet
+	if own.slots >= own.rate*longTurn.Seconds() { // also true of an account that is new
 		a.slow = now + slowFor
 	}
 	spare := spareRoom
@@ -182,8 +181,8 @@ func (a *Account) roomFor(m *Method, own, others load, asked bool, now time.Dura
 	return room
 }
 
-// loads returns what the account has and what all others have, as far as their
-// calls are not of a lower priority.
+// loads returns the load of the account and that of all others, whose calls of a lower
+// priority do not count.
 func (r *Rank) loads(a *Account, priority int, now time.Duration) (own, others load) {
 	for i, l := range r.levels {
 		mine := &a.shares[i].load
@@ -206,9 +205,9 @@ func (a *Account) haunts(own load, now time.Duration) bool {
 	return a.haunted.slots > own.slots/2
 }
 
-// slower reports whether a caller has had more slots than it needs for as many calls
-// as end, if each took slowTurn times as long as those of others, by Little's law; or
-// would have twice as many now. So has everybody whose calls have not ended yet.
+// slower reports whether a caller has had more slots than it would need by Little's law
+// if each of its calls took slowTurn times as long as those of others, or would now have
+// twice as many. Both are true of a caller whose first calls have not ended yet.
 func slower(held int, own, others load) bool {
 	need := slowTurn * own.rate * others.slots // times others.rate
 	return own.slots*others.rate > need || float64(held)*others.rate >= 2*need
@@ -220,7 +219,7 @@ func (m *Method) quick(others load) bool {
 	return m.known() && m.occupancy().Seconds()*others.rate <= slowTurn*others.slots
 }
 
-// waitingBeside counts the calls of others that wait in a queue and may have a slot.
+// waitingBeside counts the waiting calls of others that may have a slot.
 func (r *Rank) waitingBeside(a *Account, q *queue, priority int) (waiting int) {
 	for i := range q.lanes {
 		if l := &q.lanes[i]; l.lane.priority >= priority && l.waiting > 0 && r.mayStart(l.lane) {
@@ -230,15 +229,15 @@ func (r *Rank) waitingBeside(a *Account, q *queue, priority int) (waiting int) {
 	return waiting
 }
 
-// mayStartNow reports whether a call that comes may have a free slot before all
-// that wait in the queue. By the invariant none of those may have it: others of its
-// lane wait for the same reason, unless they only leave it to others.
+// mayStartNow reports whether a new call may take a free slot before all waiting calls
+// of the queue. By the invariant none of those may have the slot: the calls of its lane
+// wait for the same reason, unless they only leave the slot to others.
 func (r *Rank) mayStartNow(t *Ticket, q *queue, now time.Duration) bool {
 	l := &q.lanes[t.lane.index]
 	return r.mayStart(t.lane) && !r.yields(t, q, now) && (l.waiting == 0 || r.offer(l, now) == nil)
 }
 
-// reconsider has the account's calls that wait be looked at again.
+// reconsider lets the account's waiting calls ask for free slots again.
 func (a *Account) reconsider() {
 	for _, f := range a.flows {
 		f.yields = false
@@ -246,24 +245,24 @@ func (a *Account) reconsider() {
 	a.reorder()
 }
 
-// reorder puts the account's flows right after what it has had has changed.
+// reorder restores the order of the account's flows after its slot time has changed.
 func (a *Account) reorder() {
 	for _, f := range a.flows {
 		f.lane.moved(f)
 	}
 }
 
-// offer returns the flow of a lane that is served next; nil if all that wait leave
+// offer returns the flow of a lane that is served next; nil if all waiting calls leave
 // the free slots to others. At least one call waits.
 //
-// Those that do are behind all others until something changes for them: each look
-// ten times a second is such a change.
+// Flows that leave the slots are behind all others until something changes for them;
+// the look that comes ten times a second is such a change.
 func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 	for {
 		f := l.next(r.capacity, now)
 		switch {
 		case !r.yields(f.line.first, l.queue, now):
-			if f.yields { // who looks may have no use for it
+			if f.yields { // the caller may not use the slot
 				f.yields = false
 				r.poke()
 			}
@@ -276,10 +275,10 @@ func (r *Rank) offer(l *laneQueue, now time.Duration) *flow {
 	}
 }
 
-// Reclaims reports whether the lease's slot is wanted by somebody with more of a
-// claim to it: a call waits whose account has less than its share of the slots, and
-// that of the lease runs more calls than its own. Those that are given up already, and
-// whose slots come back when their worker is through, are not among these.
+// Reclaims reports whether another account has more of a claim to the lease's slot: a
+// call waits whose account has less than its share of the slots, and the account of the
+// lease runs more calls than its share. Calls that are given up already (Unheard) do not
+// count: their slots come back when the worker has finished.
 func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +293,7 @@ func (r *Rank) Reclaims(l Lease, now time.Duration) bool {
 }
 
 // Unheard notes that the call of a lease is given up, and that its slot comes back when
-// its worker is through (Finish). It makes no difference to a lease that was released.
+// the worker has finished (Finish). A lease that was released does not change.
 func (r *Rank) Unheard(l Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -304,14 +303,13 @@ func (r *Rank) Unheard(l Lease) {
 	}
 }
 
-// waitsBeside reports whether a call of somebody else waits in the queue who has
-// less than its share, and may have the ticket's slot. It looks at the first few who
-// would be served.
+// waitsBeside reports whether a call waits that may have the ticket's slot and whose
+// account has less than its share. It looks at the first few flows of each lane.
 func (r *Rank) waitsBeside(t *Ticket, q *queue, now time.Duration) bool {
 	a := t.account
 	for i := range q.lanes {
 		l := &q.lanes[i]
-		if !r.mayStart(l.lane) && (!t.early || i != len(r.lanes)-1) { // it does not wait for this slot
+		if !r.mayStart(l.lane) && (!t.early || i != len(r.lanes)-1) { // its calls do not wait for this slot
 			continue
 		}
 		for _, h := range []*flowHeap{&l.modest, &l.greedy} {
@@ -325,9 +323,9 @@ func (r *Rank) waitsBeside(t *Ticket, q *queue, now time.Duration) bool {
 	return false
 }
 
-// Wanted reports whether a call waits for a slot that does not just leave those
-// that are free to others. It costs O(lanes), and if a policy binds calls that for each
-// endpoint, under the lock.
+// Wanted reports whether a call waits because no slot is free, and not only because it
+// leaves the free slots to others. It costs O(lanes) under the lock, for each endpoint
+// if a policy binds calls.
 func (r *Rank) Wanted() bool {
 	if r.Waiting() == 0 {
 		return false

@@ -1,7 +1,6 @@
 package rank
 
-// decision is one kind of thing that the rank decides, counted under its own
-// name.
+// decision is one kind of decision, counted under its own name.
 type decision uint8
 
 const (
@@ -59,8 +58,8 @@ type counters struct {
 	refused [reasons]uint64
 }
 
-// Decisions tells what was decided since the rank was made, by name: every
-// Reason under its own, and what else the rank does.
+// Decisions counts the decisions since the rank was made, by name: refusals by their
+// Reason, and everything else that the rank decides.
 func (r *Rank) Decisions() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,41 +4,40 @@
 //
 // Start with [Rank], [Ticket] and [Lease]. What happens by default:
 //
-//  1. A call takes a free slot at once: on an endpoint that is not slow, the one
-//     with the smallest share of its slots in use; ties go round ([Fastest]).
-//     Now and then a slow one is tried with a single call; a very slow one is
+//  1. A call takes a free slot at once: on the endpoint with the lowest fraction of
+//     slots in use among those that are not slow; ties go round ([Fastest]).
+//     Now and then a slow endpoint is tried with a single call; a very slow one is
 //     used only when waiting for another would take longer.
-//  2. Without a free slot it waits, and the endpoint is chosen when a slot is
-//     free ([LateBinding]). While no endpoint is ready calls wait like any
-//     others.
-//  3. Callers share the slot time by [Account]. One that uses about its share or
-//     less has its calls served in the order in which they came; who uses more
+//  2. Without a free slot the call waits, and the endpoint is chosen when a slot is
+//     free ([LateBinding]). Calls also wait while no endpoint is ready.
+//  3. Callers share the slot time by [Account]. An account that uses about its share
+//     or less has its calls served in the order of arrival; an account that uses more
 //     comes after.
 //  4. The calls of one account are served first come, first served, but newest
 //     first for a moment whenever that would serve new ones too late ([Adaptive]).
 //  5. A call that cannot end before its deadline, by what was learned of its
 //     [Method], is refused instead of waiting, at once or when its turn has come
-//     ([InTime], R16). A full queue refuses newcomers, unless somebody has more
-//     than his share of it.
-//  6. Lanes have priorities, and slots that only they may take ([LaneOptions]).
-//     Long calls leave some slots to the others (R8).
+//     ([InTime], R16). A full queue refuses newcomers, unless another account has
+//     more than its share of the queue.
+//  6. Lanes have priorities and may have reserved slots ([LaneOptions]). Long calls
+//     leave some slots to the others (R8).
 //  7. A freed slot goes to a waiting call before anyone else can see it, so a
 //     free slot and a waiting call that may have it never exist side by side.
 //  8. A slot whose worker refused a call pauses, and the call goes back to the
-//     head of its line (R1). The slot of a call that was cancelled while it ran
+//     head of its list (R1). The slot of a call that was cancelled while it ran
 //     may be held as a ghost (R5).
 //
-// Order, admission and choice are functions of [Options]; others go in files
-// beside theirs (R21).
+// Order, admission and choice are functions of [Options]; alternatives go in files
+// of their own (R21).
 //
 // # Concurrency
 //
 // Every method may be called from any goroutine. One mutex guards a Rank and it
-// is a leaf (R23): nothing is called out under it except the functions of
-// Options. Grants are therefore returned, not delivered: whoever receives a
-// list of grants unlocks whatever it holds and calls Deliver on each.
+// is a leaf (R23): under it the rank calls nothing but the functions of Options.
+// So notices are returned, not delivered: the caller that gets a list of notices
+// releases its own locks and calls Deliver on each.
 //
-// Instants are monotonic time since the process began. Those of different
+// Instants are monotonic time since the process began. Instants from different
 // callers may be slightly out of order; a duration that would come out negative
 // counts as zero.
 package rank

@@ -4,8 +4,8 @@ import "time"
 
 // The pause of a slot after a refusal (R1).
 const (
-	// minPause is about twice the time by which a thread is free later than its answer
-	// says; a shorter one would only be refused again.
+	// minPause is about twice the time from an answer until its thread is free; after a
+	// shorter pause the next call would be refused as well.
 	minPause = time.Millisecond
 	// maxPause bounds how long a worker that has recovered can look busy.
 	maxPause = 250 * time.Millisecond
@@ -22,23 +22,22 @@ type EndpointOptions struct {
 	// measured, from Slots on: for workers that take any number of calls at a
 	// time. 1 <= Least <= Slots <= Most. With Most 0 it is fixed.
 	Least, Most int
-	// OnCancel is what becomes of the slot of a call that is cancelled while it
-	// runs; 0 means Hold.
+	// OnCancel says what happens to the slot of a call that is cancelled while it runs;
+	// 0 means Hold.
 	OnCancel OnCancel
-	// Owner is the caller's own; the rank does not look at it.
+	// Owner is for the caller; the rank does not use it.
 	Owner any
 }
 
-// Endpoint is one place where calls can be sent, with a number of slots.
+// Endpoint is something that takes calls, with a number of slots.
 //
 // Life: Add makes it, not ready; SetReady opens and closes it, any number of
-// times; Remove ends it. A worker that is restarted in its place keeps its
-// Endpoint.
+// times; Remove ends it. A worker keeps its Endpoint when it is restarted.
 // Concurrency: Name, Index and Owner never change and may be read from anywhere; the
 // rest belongs to the rank's lock.
 type Endpoint struct {
-	// What every lease looks at stands together; what anybody may read is at the
-	// end, on a line of the processor's cache of its own.
+	// The fields of every lease come first and together; those that anybody may read
+	// come last, on a cache line of their own.
 	slots    int // the most that the options allow
 	limit    int // how many of them may be used now
 	ready    bool
@@ -46,15 +45,15 @@ type Endpoint struct {
 	removed  bool
 	onCancel OnCancel
 	inFlight int    // leases not yet released
-	aside    int    // of them, streams that are outside an adaptive limit
+	aside    int    // streams in flight that are outside an adaptive limit
 	paused   int    // slots without a lease that Tick will free
-	ghosts   int    // of paused, for calls whose callers have gone
+	ghosts   int    // paused slots for calls whose callers have gone
 	doubts   int    // ghosts that were given up without a sign that they had ended
 	refusals int    // refusals in a row, at most maxRefusals
 	turn     uint64 // number of the last lease here; the smallest is least recent
 	freeAt   int    // position in Rank.free, -1 if no slot is free
-	usable   int    // what of limit is in Rank.capacity
-	free     int    // what of it is in Rank.slotsFree
+	usable   int    // slots that Rank.capacity counts
+	free     int    // slots that Rank.slotsFree counts
 	pace     pace
 	adapt    *adaptive // nil if the number of slots is fixed
 	latency  latency   // for PeakEWMA
@@ -73,12 +72,11 @@ func (e *Endpoint) Name() string { return e.name }
 // Owner returns what the options had.
 func (e *Endpoint) Owner() any { return e.owner }
 
-// Index returns a small number that is this endpoint's alone: endpoints count
-// from 0 in the order of Add, and a removed one's number is not given again.
+// Index returns the number of this endpoint: endpoints count from 0 in the order of
+// Add, and the number of a removed one is not used again.
 func (e *Endpoint) Index() int { return e.index }
 
-// busy returns how many slots cannot take a call. A paused slot counts: its
-// worker has said that it is busy.
+// busy returns how many slots cannot take a call, paused ones included.
 func (e *Endpoint) busy() int { return e.inFlight + e.paused }
 
 // up reports whether the endpoint gets new calls at all.
@@ -87,8 +85,8 @@ func (e *Endpoint) up() bool { return e.ready && !e.suspect }
 // open reports whether a call may be sent here now.
 func (e *Endpoint) open() bool { return e.up() && e.busy() < e.limit }
 
-// refuse notes one more refusal in a row and returns how long the slot pauses for
-// it: the call comes back, and must not be refused again at once.
+// refuse notes one more refusal in a row and returns how long the slot pauses: the
+// call comes back, and must not be refused again at once.
 func (e *Endpoint) refuse() time.Duration {
 	pause := min(minPause<<e.refusals, maxPause)
 	e.refusals = min(e.refusals+1, maxRefusals)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// flow is the calls of one account that wait in one lane of one queue.
+// flow is the waiting calls of one account in one lane of one queue.
 //
 // Concurrency: belongs to the rank's lock.
 type flow struct {
@@ -14,15 +14,15 @@ type flow struct {
 	line    line
 	waiting int
 
-	at     int           // position in one of the heaps of its lane
-	modest bool          // in which
+	at     int           // index in one of the heaps of its lane
+	modest bool          // is in the heap modest, else in greedy
 	yields bool          // leaves the free slots to others, see Rank.yields
 	since  time.Duration // when its next call came
 }
 
-// laneQueue is the calls of one lane that wait in one queue: accounts that use
-// their share at most in the order in which their calls came, and behind them
-// the others, by the slot time that they have had.
+// laneQueue is the waiting calls of one lane in one queue: first the accounts that use
+// their share at most, in the order of arrival, and behind them the others, by the slot
+// time that they have had.
 type laneQueue struct {
 	queue   *queue
 	lane    *lane
@@ -33,7 +33,7 @@ type laneQueue struct {
 	longest *flow // with about the most calls; nil if nobody waits
 }
 
-// find returns the account's flow, or nil if none of its calls waits here.
+// find returns the account's flow, or nil if no call of it waits here.
 //
 // Cost: O(queues in which the account waits): the lanes and, if a policy binds
 // calls, the endpoints.
@@ -54,7 +54,7 @@ func (l *laneQueue) waitingOf(a *Account) int {
 	return 0
 }
 
-// begin brings in the flow of an account whose first call t has come to wait.
+// begin adds a flow for the account, whose first call t begins to wait.
 func (l *laneQueue) begin(a *Account, t *Ticket) *flow {
 	f := l.queue.spares.take()
 	f.account, f.lane, f.modest, f.since = a, l, true, t.Request.Arrived
@@ -64,7 +64,7 @@ func (l *laneQueue) begin(a *Account, t *Ticket) *flow {
 	return f
 }
 
-// end takes out a flow of which no call waits any more.
+// end takes out a flow without waiting calls.
 func (l *laneQueue) end(f *flow) {
 	l.heapOf(f).remove(f)
 	a := f.account
@@ -74,14 +74,13 @@ func (l *laneQueue) end(f *flow) {
 		l.weights = 0 // no sum of rounding errors
 	}
 	if l.longest == f {
-		// Any will do: a longer one says so when it grows.
+		// Any will do: a longer one takes over when it grows.
 		l.longest = l.any()
 	}
 	l.queue.spares.give(f)
 }
 
-// spares are flows that are not in use. There are as many as were in use at a
-// time, so that waiting needs no new memory.
+// spares are flows that are not in use, kept so that waiting needs no new memory.
 type spares struct{ flows []*flow }
 
 func (s *spares) take() *flow {
@@ -99,7 +98,7 @@ func (s *spares) give(f *flow) {
 	s.flows = append(s.flows, f)
 }
 
-// moved puts a flow right whose account or next call has changed.
+// moved restores the order after a flow's account or next call has changed.
 func (l *laneQueue) moved(f *flow) {
 	f.since = f.line.first.Request.Arrived
 	l.heapOf(f).fix(f.at)
@@ -122,13 +121,12 @@ func (l *laneQueue) heapOf(f *flow) *flowHeap {
 	return &l.greedy
 }
 
-// mostChanged bounds how many flows one look finds to be modest or no longer
-// so: when somebody comes or goes the shares of all change, and they are looked
-// at when their turn comes.
+// mostChanged bounds how many flows change their heap in one look: when an account
+// comes or goes the shares of all change, and each flow is checked when its turn comes.
 const mostChanged = 8
 
-// next returns the flow that is served next, with so many slots in all. At
-// least one call waits.
+// next returns the flow that is served next. slots counts all of them. At least one
+// call waits.
 func (l *laneQueue) next(slots int, now time.Duration) *flow {
 	modest := func(f *flow) bool { return f.account.modest(l.lane.level, slots, now) }
 	left := mostChanged
@@ -146,7 +144,7 @@ func (l *laneQueue) next(slots int, now time.Duration) *flow {
 	}
 }
 
-// wanted reports whether a call waits that does not leave the free slots to others.
+// wanted reports whether a call waits without leaving the free slots to others.
 func (l *laneQueue) wanted() bool {
 	return len(l.modest.flows) > 0 && !l.modest.flows[0].yields || len(l.greedy.flows) > 0 && !l.greedy.flows[0].yields
 }
@@ -158,14 +156,14 @@ func (l *laneQueue) change(f *flow) {
 	l.heapOf(f).push(f)
 }
 
-// yield puts a flow behind all others, for now: it is no less modest for that.
+// yield puts a flow behind all others of its heap for now.
 func (l *laneQueue) yield(f *flow) {
 	f.yields = true
 	l.heapOf(f).fix(f.at)
 }
 
-// flowHeap has the flow that is served next on top: a binary heap. All flows of
-// one are modest, or none.
+// flowHeap is a binary heap with the flow that is served next on top. Its flows are all
+// modest, or all greedy.
 type flowHeap struct{ flows []*flow }
 
 // before orders two flows of one level.

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// forgo reports whether a call of the method had better wait than take one of the
-// slots that are free, because all of them are of endpoints that are very slow:
-// with k slots of the others, a place in the queue costs 1/k of a run, and a slow
-// slot costs as many runs more as it is slower (the slow server problem: a slow
-// server is worth using only while enough calls wait).
+// forgo reports whether waiting is faster for a call of the method than the free slots,
+// all of which are on very slow endpoints: with k slots elsewhere, each call ahead in
+// the queue costs 1/k of a run, and a slow slot costs as many more runs as it is slower
+// (the slow server problem: a slow server is worth using only while enough calls wait).
 //
-// It is never so when nobody else is up, when the call could not wait, or when no
-// slot has been handed over for as long as the slow one would take more; the rank
-// asks for a Tick then.
+// It is false when no other endpoint is up, when the call could not wait, or when no
+// slot has been handed over for as long as the slow one would take more; the rank asks
+// for a Tick at that time.
 // Source: Lin and Kumar, "Optimal Control of a Queueing System with Two
 // Heterogeneous Servers", IEEE Transactions on Automatic Control 1984.
 func (r *Rank) forgo(m *Method, now time.Duration) bool {
@@ -45,13 +44,12 @@ func (r *Rank) forgo(m *Method, now time.Duration) bool {
 	return true
 }
 
-// relief is by how many times earlier a slow slot is used than would be best for
-// the call that gets it: the calls behind it wait less, too. Simulated, with one of
-// five workers ten times as slow: 1 costs the median at high load, 8 the slowest
-// thousandth.
+// relief is how many times earlier a slow slot is used than is best for the call that
+// gets it, because the calls behind it wait less, too. Simulated with one of five
+// workers ten times as slow: 1 costs the median at high load, 8 the slowest thousandth.
 const relief = 4
 
-// maxOctaves bounds how many runs more a slow slot is taken to cost.
+// maxOctaves bounds how many more runs a slow slot is taken to cost.
 const maxOctaves = 1 << 10
 
 func isNotVerySlow(e *Endpoint) bool { return e.pace.octaves == 0 }

@@ -20,30 +20,30 @@ type LaneOptions struct {
 	Reserve int
 }
 
-// level is what lanes of one priority share.
+// level is the state that lanes of one priority have in common.
 type level struct {
 	index    int
 	priority int
 	waiting  int     // accounts that wait
-	weights  float64 // of these
-	// clock is the slot time, in nanoseconds, that an account of weight 1 would
-	// have had that always waited and always got its share, the virtual time of
-	// generalized processor sharing. Accounts that come to wait are set to it at
-	// least: no one has a claim to the time in which it wanted nothing. It counts
-	// what calls have had, and so it never goes back.
+	weights  float64 // of the waiting accounts
+	// clock is the virtual time of generalized processor sharing: the slot time, in
+	// nanoseconds, of an imaginary account of weight 1 that always waits and always gets
+	// its share. An account that begins to wait is set to it at least: it has no claim
+	// to time in which it wanted nothing. The clock counts time that calls have had, and
+	// so it never goes back.
 	// Source: Parekh and Gallager, IEEE/ACM Transactions on Networking 1993.
 	clock float64
-	// ahead is by how much accounts have been charged in advance, on the same
+	// ahead is the slot time that accounts have been charged in advance, on the same
 	// scale.
 	ahead float64
-	load  load // the slots of its calls
+	load  load // of slots, by its calls
 	asked asked
 }
 
-// due is what an account of weight 1 has been charged that got its share.
+// due is the charge of an account of weight 1 that has had exactly its share.
 func (l *level) due() float64 { return l.clock + l.ahead }
 
-// enter notes that a call of an account comes to wait.
+// enter notes that a call of an account begins to wait.
 func (l *level) enter(a *Account) {
 	s := &a.shares[l.index]
 	if s.waiting++; s.waiting == 1 {
@@ -53,8 +53,8 @@ func (l *level) enter(a *Account) {
 	}
 }
 
-// hold notes that calls of an account have n slots more. It is on the way of every
-// call, twice: what is rarely due is elsewhere.
+// hold notes that calls of an account have n slots more. Every call comes here twice,
+// so the rare work is elsewhere.
 func (l *level) hold(a *Account, n int, now time.Duration) {
 	own := &a.shares[l.index].load
 	if now-min(own.folded, l.load.folded) >= loadFolds {
@@ -72,7 +72,7 @@ func (l *level) ended(a *Account, now time.Duration) {
 	a.shares[l.index].load.ended++
 }
 
-// exit notes that one waits no more.
+// exit notes that a call of an account no longer waits.
 func (l *level) exit(a *Account) {
 	s := &a.shares[l.index]
 	if s.waiting--; s.waiting > 0 {
@@ -96,12 +96,12 @@ type lane struct {
 	waiting int
 }
 
-// streamLane is the name of the lane in which calls wait that usually run for
-// long, while as many run as may (R8).
+// streamLane is the name of the lane in which long calls wait while the long calls that
+// run have all slots that they may have (R8).
 const streamLane = "streams"
 
-// newLanes makes the lanes: that of calls without one, those of the options,
-// and that of long calls.
+// newLanes makes the lanes: the default one, those of the options, and the lane of long
+// calls.
 func newLanes(options []LaneOptions) []*lane {
 	all := slices.Concat([]LaneOptions{{Name: "default"}}, options, []LaneOptions{{Name: streamLane}})
 	levels := map[int]*level{}
@@ -132,7 +132,7 @@ func levelsOf(lanes []*lane) (levels []*level) {
 	return levels
 }
 
-// reserves returns how many slots are reserved in all.
+// reserves returns the sum of all reserves.
 func reserves(lanes []*lane) (slots int) {
 	for _, l := range lanes {
 		slots += l.reserve
@@ -140,9 +140,9 @@ func reserves(lanes []*lane) (slots int) {
 	return slots
 }
 
-// laneOf returns the lane of a call that asks for a slot now. Long calls wait in
-// one of their own, or they would be in the way of those that may start, and with
-// them those of which nobody knows; but for those that have been given a lane.
+// laneOf returns the lane of a call that asks for a slot now. Long calls of the default
+// lane wait in a lane of their own, or they would be in the way of calls that may start;
+// and so do calls of which nothing is known yet.
 func (r *Rank) laneOf(t *Ticket) *lane {
 	last := len(r.lanes) - 1
 	if r.waitsWithLong(t) {
@@ -151,9 +151,8 @@ func (r *Rank) laneOf(t *Ticket) *lane {
 	return r.lanes[min(int(t.Request.Lane), last-1)]
 }
 
-// mayStart reports whether a call of the lane may have one of the slots that
-// are free: slots that others have reserved are not for it, and long calls take
-// a part of all only.
+// mayStart reports whether a call of the lane may have one of the free slots: it may
+// not take the reserve of other lanes, and long calls may have only a part of all slots.
 func (r *Rank) mayStart(l *lane) bool {
 	if l.index == len(r.lanes)-1 && !r.streams.room(r.capacity) {
 		return false
@@ -161,8 +160,8 @@ func (r *Rank) mayStart(l *lane) bool {
 	return r.reserved == 0 || r.slotsFree > r.withheld(l)
 }
 
-// withheld counts the slots that are kept for other lanes. One slot is everybody's,
-// or those without a reserve would starve when most endpoints are down.
+// withheld counts the slots that are kept for other lanes. One slot is always left to
+// all, or lanes without a reserve would starve when most endpoints are down.
 func (r *Rank) withheld(l *lane) (slots int) {
 	left := r.capacity - 1
 	for _, other := range r.ordered {
@@ -175,11 +174,11 @@ func (r *Rank) withheld(l *lane) (slots int) {
 	return slots
 }
 
-// heldBack counts why a call waits although there is a free slot where it may run.
+// heldBack counts why a call waits although a slot is free where it may run.
 func (r *Rank) heldBack(t *Ticket) {
 	switch l := t.lane; {
 	case t.bound == nil && len(r.free) == 0, t.bound != nil && !t.bound.open():
-		// There is none.
+		// No slot is free.
 	case l.index == len(r.lanes)-1 && !r.streams.room(r.capacity):
 		r.counts.decided[waitedForStreams]++
 	case r.yields(t, t.flow.lane.queue, t.joined):

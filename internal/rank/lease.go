@@ -4,9 +4,9 @@ import "time"
 
 // Lease is the right to use one slot of one endpoint for one call.
 //
-// Shape: two words, made by Acquire, Rejoin or a Grant, ended by exactly one
-// Release. Copies are the same lease. The zero value is no lease. What it tells is
-// kept in the ticket, and holds until the ticket has its next lease.
+// Shape: two words, made by Acquire, Rejoin or a notice, ended by exactly one Release.
+// Copies are the same lease. The zero value is not a lease. The ticket keeps the data
+// of its last lease, so the methods may be called until the ticket has its next one.
 // Concurrency: a Lease belongs to the call that acquired it.
 // Ordering: the slot is free when Release returns, not before.
 type Lease struct {
@@ -30,9 +30,9 @@ func (l Lease) At() time.Duration {
 	return l.ticket.at
 }
 
-// Waited returns the time that the call has spent in the queue, over all its
-// turns if it was put back. Zero means that it never had to wait. Time at a
-// worker that refused the call is not in it.
+// Waited returns the time that the call has spent in the queue, summed up if it was
+// put back. Zero means that it never had to wait. Time at a worker that refused the
+// call does not count.
 func (l Lease) Waited() time.Duration {
 	if l.ticket == nil {
 		return 0
@@ -50,23 +50,21 @@ func (l Lease) held() bool {
 	return l.ticket != nil && l.ticket.state == leased && l.ticket.turn == l.turn
 }
 
-// Waiter is told what became of a queued call.
+// Waiter hears whether a queued call gets a slot.
 //
-// Exactly one of the two methods is called, once, for every ticket that was
-// queued and did not leave by a Leave that returned true. It is called outside
-// the rank's lock, on the goroutine that caused the outcome, which may be
-// another one than the call's own: an implementation posts the answer to where
-// the call lives and does not block.
+// Exactly one of the two methods is called, once, for every queued ticket unless a
+// Leave returned true for it. It is called outside the rank's lock, on the goroutine
+// that caused the outcome, which may not be the call's own: an implementation passes
+// the answer to that goroutine and does not block.
 type Waiter interface {
-	// Granted hands over the lease. The call must release it, even if nobody
-	// is interested any more.
+	// Granted hands over the lease. The call must release it, even if its caller has
+	// gone.
 	Granted(l Lease)
-	// Refused tells why the call will get no slot. The ticket is free again.
+	// Refused tells why the call will not get a slot. The ticket is free again.
 	Refused(r Reason)
 }
 
-// Grant is the rank's word to one waiting call. It is named for the usual
-// case; it may also carry a refusal.
+// Grant tells one waiting call that it has a slot, or why it does not get one.
 type Grant struct {
 	Waiter Waiter
 	// Lease is valid if Reason is NoReason.

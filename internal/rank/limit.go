@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// renew forgets all that was learned of how many slots a worker has. With slots
-// that follow the measured run times it begins with so many of them, or as the
-// options have it if that is 0.
+// renew forgets all that was learned of how many slots a worker should have. An
+// adaptive limit begins again with slots, or with the number of the options if slots
+// is 0.
 func (e *Endpoint) renew(slots int) {
 	if a := e.adapt; a != nil {
 		*a = newAdaptive(a.least, a.start, a.most, e.index)
@@ -18,20 +18,19 @@ func (e *Endpoint) renew(slots int) {
 	e.relimit()
 }
 
-// setAside gives a stream at a worker that takes any number of calls a slot beside
-// those that follow the run times: it waits for others nearly all the time, and tells
-// nothing by ending. They are bounded by all slots that the worker may have.
+// setAside gives a stream a slot outside an adaptive limit: a stream waits for its peer
+// nearly all the time, and its run time tells nothing. The slots of the options bound
+// such streams as well.
 func (r *Rank) setAside(t *Ticket, e *Endpoint) {
 	t.aside = true
 	e.aside++
 	e.relimit()
 }
 
-// found returns how many slots a worker should begin with, by what was found of
-// others that serve: 0 if nothing was. A process that takes over a place would
-// else have to find out again what is known, and a roll be a loss of most slots.
-// It gets half as many as the one in the middle if that is more than where they
-// began, for it is new to the work.
+// found returns how many slots a new process should begin with, by the limits that
+// other endpoints have found: 0 if none has. Otherwise every process would have to find
+// its limit again, and a rolling restart would lose most slots. It gets half of the
+// median limit if that is above the start value, for it is new to the work.
 func (r *Rank) found(e *Endpoint) int {
 	if e.adapt == nil {
 		return 0
@@ -53,8 +52,7 @@ func (r *Rank) found(e *Endpoint) int {
 	return min(max(usual, a.least), a.most)
 }
 
-// relimit works out how many slots may be used, and reports whether that has
-// changed.
+// relimit computes how many slots may be used, and reports whether that has changed.
 func (e *Endpoint) relimit() bool {
 	before := e.limit
 	e.limit = e.slots
@@ -67,9 +65,9 @@ func (e *Endpoint) relimit() bool {
 	return e.limit != before
 }
 
-// learnSlots takes what a lease's end tells of how many slots an endpoint should
-// have. It is no longer counted as in flight. expected is the mean run time of
-// its method, 0 if not known.
+// learnSlots learns from the end of a lease how many slots an endpoint should have. The
+// call is no longer in flight. expected is the mean run time of its method, 0 if that is
+// not known.
 func (r *Rank) learnSlots(t *Ticket, o Outcome, run, expected, now time.Duration) {
 	if e := t.endpoint; e.adapt != nil && !t.aside {
 		r.adapt(e, o, run, expected, now)
@@ -77,7 +75,7 @@ func (r *Rank) learnSlots(t *Ticket, o Outcome, run, expected, now time.Duration
 	}
 }
 
-// adapt is learnSlots for slots that follow the measured run times.
+// adapt is learnSlots for an adaptive limit.
 func (r *Rank) adapt(e *Endpoint, o Outcome, run, expected, now time.Duration) {
 	a := e.adapt
 	limit, probes := a.limit, a.turn

@@ -2,28 +2,28 @@ package rank
 
 import "time"
 
-// place is the end of a line at which a ticket joins.
+// place is the end of a list at which a ticket joins.
 type place uint8
 
 const (
 	// tail is behind everyone else.
 	tail place = iota
-	// head is before everyone who has not had a slot yet.
+	// head is before all calls that have not had a slot yet.
 	head
 )
 
 // line holds the waiting tickets of one account in one lane. Calls that were put
-// back (R1) come before all others and among themselves in the order in which
-// they arrived, so that several refusals at once do not turn the order round.
+// back (R1) come before all others and among themselves in the order of arrival, so
+// that several refusals at once do not reverse the order.
 //
 // Shape: a list of tickets linked through themselves, so that it needs no memory
 // of its own and a ticket leaves from the middle in O(1). The zero value is
 // empty.
 // Cost: O(1); a join at the head passes the older calls that were put back, at
-// most as many as there are slots.
+// most one for each slot.
 type line struct {
 	first, last *Ticket
-	standing    Standing // what the order looks at
+	standing    Standing // what the order considers
 	newest      bool     // the newest is served first
 }
 
@@ -39,7 +39,7 @@ func (l *line) join(t *Ticket, at place) {
 	l.insert(t, before)
 }
 
-// settle puts a ticket that has waited in another lane before those that came later.
+// settle moves a ticket that has waited in another lane before tickets that came later.
 func (l *line) settle(t *Ticket) {
 	var before *Ticket
 	for p := t.prev; p != nil && p.place == tail && p.Request.Arrived > t.Request.Arrived; p = p.prev {
@@ -51,8 +51,8 @@ func (l *line) settle(t *Ticket) {
 	}
 }
 
-// next returns the ticket that is served now; the line is not empty. Who was put
-// back comes first in any case: their turn had come already.
+// next returns the ticket that is served now; the list is not empty. Calls that were put
+// back come first in any case: their turn had come already.
 func (l *line) next(order Order, now time.Duration) *Ticket {
 	l.newest = order(&l.standing, now)
 	if l.newest && l.first.place != head {
@@ -61,9 +61,9 @@ func (l *line) next(order Order, now time.Duration) *Ticket {
 	return l.first
 }
 
-// spare returns the ticket that goes if one has to: the newest, that has waited
-// least, or under overload the oldest, that has the least to hope for. It is nil if
-// all were put back (R1).
+// spare returns the ticket that is dropped if one has to be: the newest, which has
+// waited least, or under overload the oldest, which has the least time left. It is nil
+// if all were put back (R1).
 func (l *line) spare() *Ticket {
 	switch {
 	case l.last.place == head:

@@ -6,35 +6,35 @@ import (
 )
 
 const (
-	// loadFor is over what time it is looked at who has how many slots: what is
-	// older counts less and less, 1/e after as long.
+	// loadFor is the time over which the means are taken: a value that is this old counts
+	// 1/e.
 	loadFor = time.Second
-	// loadFolds is how finely it fades.
+	// loadFolds is the step in which the means fade.
 	loadFolds = loadFor / 100
 )
 
-// load is how many slots somebody has, ghosts included, and how many are given back.
+// load is how many slots an account or a level has, ghosts included, and how many it
+// gives back.
 //
-// Means fade alike for all, so that the difference of two loads is that of the
-// others.
+// All means fade alike, so that the difference of two of them is that of the others.
 // Concurrency: belongs to the rank's lock.
 type load struct {
 	held  int     // slots, now
 	slots float64 // mean of held
 	rate  float64 // slots that are given back in a second
 
-	ended  int           // since folded
-	unheld time.Duration // what is to be taken off held times the time since folded
-	folded time.Duration // when what was held was last added to the means
+	ended  int           // slots given back since folded
+	unheld time.Duration // what is to be subtracted from held times the time since folded
+	folded time.Duration // when held was last added to the means
 }
 
-// change notes that n slots more are held from now on.
+// change notes that n slots more are in use from now on.
 func (l *load) change(n int, now time.Duration) {
 	l.pass(now)
 	l.add(n, now)
 }
 
-// add does so where pass was called.
+// add is change for a caller that has called pass.
 func (l *load) add(n int, now time.Duration) {
 	l.held += n
 	l.unheld += time.Duration(n) * (now - l.folded)
@@ -47,7 +47,7 @@ func (l *load) pass(now time.Duration) {
 	}
 }
 
-// fold adds what was held since the last time to the means.
+// fold adds the slots in use since the last fold to the means.
 func (l *load) fold(now time.Duration) {
 	passed := now - l.folded
 	held := time.Duration(l.held)*passed - l.unheld

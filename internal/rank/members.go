@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Add brings in an endpoint. It gets no call before SetReady says so. Names are
-// for people; the rank does not compare them.
+// Add adds an endpoint. It gets calls from SetReady on. Names are for people; the rank
+// does not compare them.
 func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	if o.Slots < 1 || o.Most != 0 && (o.Least < 1 || o.Slots < o.Least || o.Slots > o.Most) {
 		broken("endpoint without slots, or beyond their bounds")
@@ -32,14 +32,13 @@ func (r *Rank) Add(name string, o EndpointOptions) *Endpoint {
 	return e
 }
 
-// SetReady opens or closes an endpoint. It appends to into the grants that it
-// made, for the caller to deliver.
+// SetReady opens or closes an endpoint. It appends to into the notices that it made,
+// for the caller to deliver.
 //
-// A closed endpoint gets no new lease; leases that run go on. One that opens
+// A closed endpoint gets no new lease; its leases go on. An endpoint that opens
 // starts afresh: its pauses end and its refusals are forgotten, for it may be
-// another process by now. If its number of slots follows the run times it begins by
-// what was found of others. Saying the same again, or of a removed endpoint,
-// changes nothing.
+// another process by now, and an adaptive limit starts from the limits of others.
+// Calling it again with the same value, or for a removed endpoint, changes nothing.
 func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,23 +58,23 @@ func (r *Rank) SetReady(e *Endpoint, ready bool, now time.Duration, into []Grant
 	return r.turned(e, now, into)
 }
 
-// turned takes notice that an endpoint gets calls from now on, or none.
+// turned updates the rank after an endpoint has begun or ceased to get calls.
 func (r *Rank) turned(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	r.up = slices.DeleteFunc(r.up, func(x *Endpoint) bool { return x == e })
 	if e.up() {
 		r.up = append(r.up, e)
 	}
 	r.refresh(e)
-	r.handovers.begin(now) // how long it was away does not tell how long calls take
+	r.handovers.begin(now) // the time that it was away does not tell how long calls take
 	if r.bind != nil {
 		r.rebind(e, now)
 	}
 	return r.serve(now, into)
 }
 
-// Remove takes an endpoint out for good. Its running leases are released later
-// like any others, and their slots are gone. Calls that a policy has bound to it
-// move to others; a Tick serves them. A second Remove changes nothing.
+// Remove takes an endpoint out for good. Its leases are released later like any
+// others, and their slots are gone. Calls that a policy has bound to it move to other
+// endpoints; a Tick serves them. A second Remove changes nothing.
 func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,15 +100,15 @@ func (r *Rank) Remove(e *Endpoint, now time.Duration) {
 // Snapshot is a copy of the rank's state at one instant, for people and
 // metrics.
 type Snapshot struct {
-	// Endpoints are those not removed, in the order of Add.
+	// Endpoints are the endpoints that are not removed, in the order of Add.
 	Endpoints []EndpointState
-	// Waiting is the number of calls in the queue, and Lanes tells where, in the
-	// order of Options.Lanes between the default lane and that of long calls.
+	// Waiting is the number of calls in the queue. Lanes are the default lane, those
+	// of Options.Lanes, and the lane of long calls.
 	Waiting int
 	Lanes   []LaneState
-	// LongCalls is how many calls run that are long (R8).
+	// LongCalls is how many long calls run (R8).
 	LongCalls int
-	// Accounts is how many callers are told apart now.
+	// Accounts is how many accounts the rank keeps now.
 	Accounts int
 }
 
@@ -125,17 +124,17 @@ type EndpointState struct {
 	Name     string
 	Slots    int // the most that the options allow
 	Limit    int // how many of them may be used now
-	InFlight int // that a call has
-	Paused   int // that wait for a worker to be through, ghosts included
-	Ghosts   int // that are held for calls whose callers have gone (R5)
+	InFlight int // used by calls
+	Paused   int // paused until the worker has finished, ghosts included
+	Ghosts   int // held for calls whose callers have gone (R5)
 	Ready    bool
 	Suspect  bool
 	Slow     bool // others are preferred
-	// Pace is how long its calls take, compared with what is usual for their
+	// Pace is the run time of its calls, compared with the usual run time of their
 	// methods: 2 is twice as long. 1 if nothing is known.
 	Pace float64
-	// Adapts tells why the limit of slots that follow the measured run times is
-	// what it is, as a metrics label; "" if their number is fixed.
+	// Adapts is the reason for the present value of an adaptive limit, as a metrics
+	// label; "" if the number of slots is fixed.
 	Adapts string
 }
 

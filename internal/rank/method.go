@@ -7,47 +7,44 @@ import (
 )
 
 const (
-	// enough is how many runs must have been seen before anything is decided by
-	// what was learned from them (R16).
+	// enough is how many runs must have been seen before they decide anything (R16).
 	enough = 20
-	// memory is how many runs a method remembers at most: when there are as
-	// many, each counts half.
+	// memory is how many runs a method remembers at most: at this number each begins to
+	// count half.
 	memory = 1 << 14
-	// halfLife is after what time each counts half anyway, so that nothing that
-	// was learned locks a method out for ever (R16).
+	// halfLife is the time after which each run counts half, so that nothing that was
+	// learned locks a method out for ever (R16).
 	halfLife = 10 * time.Second
-	// halfLifeRuns and halfLifeMost say for how much longer that is where calls run
-	// for long: what takes an hour is not forgotten a minute after it has ended
-	// (R8).
+	// halfLifeRuns and halfLifeMost make halfLife longer for long calls: a run of an
+	// hour is not forgotten a minute after it has ended (R8).
 	halfLifeRuns = 4
 	halfLifeMost = 10 * time.Minute
-	// refreshEvery is how many runs may be missing in what Estimate returns.
+	// refreshEvery is how many runs may be missing in an Estimate.
 	refreshEvery = 32
 )
 
 // Method is what the rank has learned of the calls of one method: how long they
 // occupy a slot.
 //
-// Life: Rank.Method makes it, for ever; whoever calls that bounds how many there
-// are.
+// Life: Rank.Method makes it, for ever; its caller bounds their number.
 // Concurrency: Name and Estimate may be called from anywhere; the rest belongs
 // to the rank's lock.
 type Method struct {
 	name string
 
 	// See streams.go.
-	trial   bool // its calls are of one kind, so that one tells of the others
-	brief   bool // half of those that were seen last ended within longAfter
+	trial   bool // its calls are of one kind, so that one tells about the others
+	brief   bool // the median of the last runs is below longAfter
 	goesOn  bool // an answer was a stream
 	running int  // calls that have a slot
 
 	runs    runTimes
 	stale   int           // runs since the estimates were made
 	decayed time.Duration // when the runs last faded
-	spared  int           // calls that should have been refused, since one of them was let through
+	spared  int           // calls to be refused since the last one that was let through
 	cut     int           // runs that deadlines have cut since one ended
 
-	// What Estimate returns, in nanoseconds; written under the rank's lock.
+	// The values of Estimate, in nanoseconds; written under the rank's lock.
 	samples, mean, median, p95, longest atomic.Int64
 }
 
@@ -57,10 +54,10 @@ func (m *Method) Name() string { return m.name }
 // Estimate is what has been learned of a method's run times: the time from the
 // grant to the end of the worker's answer. Older runs count less.
 type Estimate struct {
-	// Samples is how many runs the rest stands for, faded ones in part.
+	// Samples is the number of runs behind the other values; faded runs count in part.
 	Samples int
 	// Mean, Median and P95 are 0 if nothing has been learned. The quantiles are
-	// a tenth too high or too low at most, as a rule.
+	// usually a tenth too high or too low at most.
 	Mean, Median, P95 time.Duration
 	// Longest is at least as long as any run that is not forgotten.
 	Longest time.Duration
@@ -78,11 +75,11 @@ func (m *Method) Estimate() Estimate {
 	}
 }
 
-// known reports whether there are enough runs to decide by. Calls whose method
-// is not known have too little in common.
+// known reports whether enough runs were seen to decide by them. Calls of unknown
+// methods have too little in common.
 func (m *Method) known() bool { return m.name != "" && m.samples.Load() >= enough }
 
-// usual is for how long half of its calls run at least; 0 if that is not known.
+// usual is the median run time; 0 if that is not known.
 func (m *Method) usual() time.Duration {
 	if !m.known() {
 		return 0
@@ -90,7 +87,7 @@ func (m *Method) usual() time.Duration {
 	return time.Duration(m.median.Load())
 }
 
-// occupancy is for how long a call is expected to have its slot.
+// occupancy is the mean time that a call has its slot.
 func (m *Method) occupancy() time.Duration { return time.Duration(m.mean.Load()) }
 
 // observe learns one run.
@@ -103,22 +100,22 @@ func (m *Method) observe(run, now time.Duration) {
 	}
 }
 
-// observeAtLeast learns from a call that was cancelled while it ran: its run
-// would have been longer. That tells something only if most are shorter, and if
-// such long ones were seen to end: it may have been lost in a worker that hangs,
-// and then says only how patient its caller was.
+// observeAtLeast learns from a call that was cancelled while it ran: its run would have
+// been longer. That tells something only if most runs are shorter and longer ones have
+// been seen to end: otherwise the call may have been lost in a worker that hangs, and
+// its run tells only how patient its caller was.
 func (m *Method) observeAtLeast(run, now time.Duration) {
 	if run > time.Duration(m.p95.Load()) && run < time.Duration(m.longest.Load()) {
 		m.observe(run, now)
 	}
 }
 
-// halves returns after what time what was learned counts half.
+// halves returns the time after which a run counts half.
 func (m *Method) halves() time.Duration {
 	return max(halfLife, min(halfLifeRuns*m.occupancy(), halfLifeMost))
 }
 
-// fade lets what was learned count less as time goes by.
+// fade lets runs count less as time goes by.
 func (m *Method) fade(now time.Duration) {
 	half := m.halves()
 	if now < m.decayed+half && m.runs.samples() < memory {
@@ -154,9 +151,9 @@ func (m *Method) estimate() {
 	m.longest.Store(int64(longest))
 }
 
-// spare reports whether a call that should be refused is let through all the
-// same: one in a hundred is, lest a method whose calls are all refused is never
-// learned anew (R16).
+// spare reports whether a call that should be refused is let through all the same: one
+// in a hundred is, or nothing would be learned of a method whose calls are all refused
+// (R16).
 func (m *Method) spare() bool {
 	m.spared++
 	if m.spared < 100 {
@@ -166,17 +163,17 @@ func (m *Method) spare() bool {
 	return true
 }
 
-// runTimes counts durations in buckets of a quarter of an octave: from 1 µs to
-// an hour, and what is outside in the first and the last.
+// runTimes counts durations in buckets of a quarter of an octave: from 1 µs to an hour.
+// The first and the last bucket also count what is outside.
 type runTimes struct {
-	counts [octaves * 4]uint32 // in shares of a run
-	total  int                 // in shares
-	sum    float64             // nanoseconds times shares
+	counts [octaves * 4]uint32 // each run counts shares at first
+	total  int                 // sum of counts
+	sum    float64             // nanoseconds times counts
 }
 
 const (
-	// shares is what one run counts at first. It bounds how far a rare run can
-	// fade before it is forgotten while common ones are not.
+	// shares is the count of one new run. It bounds how far a rare run can fade before
+	// it is forgotten while common ones are not.
 	shares  = 64
 	octaves = 32
 	// firstOctave is the exponent of the first bucket: 1,024 ns.
@@ -199,7 +196,7 @@ func lowest(bucket int) time.Duration {
 	return (4 + quarter) << (octave - 2)
 }
 
-// samples returns for how many runs the counts stand.
+// samples returns the number of runs behind the counts.
 func (r *runTimes) samples() int { return r.total / shares }
 
 func (r *runTimes) add(d time.Duration) {
@@ -208,7 +205,7 @@ func (r *runTimes) add(d time.Duration) {
 	r.sum += shares * float64(d)
 }
 
-// halve lets every run count half, until nothing is left of it.
+// halve halves the count of every run; a run that has faded to nothing is forgotten.
 func (r *runTimes) halve() {
 	before := r.total
 	r.total = 0
@@ -219,9 +216,8 @@ func (r *runTimes) halve() {
 	r.sum *= float64(r.total) / float64(max(before, 1))
 }
 
-// quantiles returns within what time half and 95 % of the runs end, with the runs
-// of a bucket spread evenly over it, and the upper end of the last one that is
-// not empty.
+// quantiles returns the median and the 95 % quantile, with the runs of a bucket spread
+// evenly over it, and the upper end of the last bucket that is not empty.
 func (r *runTimes) quantiles() (median, p95, longest time.Duration) {
 	half, most := float64(r.total)/2, float64(r.total)*0.95
 	seen := 0.0

@@ -2,13 +2,12 @@ package rank
 
 import "time"
 
-// SetOutage says that whoever brings endpoints up does not expect to do so soon,
-// or that it does again. While no endpoint is ready then, calls are refused with
-// NoneReady, those that wait too: they would only wait for their deadlines. It
-// appends to into the grants that it made and returns the result, for the caller
-// to deliver.
+// SetOutage says whether endpoints are not expected to become ready soon. In an outage
+// without a ready endpoint, new and waiting calls are refused with NoneReady: they would
+// only wait for their deadlines. It appends to into the notices that it made and returns
+// the result, for the caller to deliver.
 //
-// Endpoints that are ready are used all the same, whoever has brought them up.
+// Ready endpoints are used all the same.
 func (r *Rank) SetOutage(outage bool, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -16,12 +15,12 @@ func (r *Rank) SetOutage(outage bool, now time.Duration, into []Grant) []Grant {
 	return r.serve(now, into)
 }
 
-// forsaken reports whether there is nothing that a call could wait for.
+// forsaken reports whether no endpoint is ready or expected to become ready.
 func (r *Rank) forsaken() bool { return r.outage && r.Ready() == 0 }
 
-// dismissAll refuses all calls that wait. None is bound: nothing is up.
+// dismissAll refuses all waiting calls. None of them is bound: no endpoint is up.
 //
-// Cost: O(calls that wait), once when the last hope goes.
+// Cost: O(waiting calls), once for an outage.
 func (r *Rank) dismissAll(into []Grant) []Grant {
 	for t := r.queue.first(); t != nil; t = r.queue.first() {
 		into = r.dismiss(t, NoneReady, into)

@@ -1,11 +1,11 @@
 package rank
 
-// Overloaded returns for how many callers the newest call goes first now: more of
-// their calls come than can be served in time. It takes no lock. Each time that
-// changes Wake asks for a Tick.
+// Overloaded returns the number of callers whose newest call goes first now, because
+// more of their calls come than can be served in time. It takes no lock. Each time the
+// number changes Wake asks for a Tick.
 func (r *Rank) Overloaded() int { return int(r.overloaded.Load()) }
 
-// reordered notes that the order of a line may have changed.
+// reordered notes that the order of a list may have changed.
 func (r *Rank) reordered(before, now bool) {
 	switch {
 	case before == now:

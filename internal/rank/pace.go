@@ -6,37 +6,35 @@ import (
 	"time"
 )
 
-// pace is how fast an endpoint answers, compared with what is usual for the
-// methods that it was asked for: the mean of the logarithms of its run times
-// over their medians, so that neither the mix of methods nor single long calls
-// matter.
+// pace is how fast an endpoint answers, compared with what is usual for the methods
+// of its calls: the mean logarithm of a run time over the median of its method, so that
+// neither the mix of methods nor single long calls matter.
 //
 // Units: a quarter of an octave, as in runTimes, times paceUnit.
 type pace struct {
 	mean  int           // smoothed
-	count int           // how many runs it stands for, at most paceRuns
-	long  int           // smoothed over more runs: what must be sure
-	runs  int           // how many runs that stands for, at most longRuns
+	count int           // runs behind mean, at most paceRuns
+	long  int           // smoothed over more runs, for decisions that must be sure
+	runs  int           // runs behind long, at most longRuns
 	last  time.Duration // when the last run ended
-	turn  uint64        // the rank's turn at the last run
+	turn  uint64        // Rank.leases at the last run
 
-	slow    bool // others are to be preferred
+	slow    bool // others are preferred
 	octaves int  // how much slower than usual, if that is much
 }
 
 const (
 	paceUnit = 256
-	// paceRuns is how many runs the mean is taken over, about. The logarithms of
-	// run times that are spread like an exponential's vary by 1.3 octaves or so,
-	// their mean over 16 by a third of one.
+	// paceRuns is how many runs the mean is taken over. The logarithms of exponential
+	// run times vary by 1.3 octaves or so, their mean over 16 by a third of one.
 	paceRuns = 16
-	// longRuns is the same for what takes slots away. Chance makes a mean over 64
-	// differ by two octaves in none of many millions of calls.
+	// longRuns is the same for the mean that takes slots away. By chance, a mean over 64
+	// differs by two octaves in not one of many millions of calls.
 	longRuns = 64
-	// paceFault is what counts for a failure: 16 times as long as usual.
+	// paceFault is the run time of a failure: 16 times as long as usual.
 	paceFault = 4 * 4 * paceUnit
-	// slowBy is how much slower than the fastest an endpoint must be to count as
-	// slow: twice, which is three times what chance makes of equal ones.
+	// slowBy is how much slower than usual an endpoint must be to count as slow: twice,
+	// which is three times the difference that chance makes between equal ones.
 	slowBy = 4 * paceUnit
 	// paceMost bounds a single run: 64 times as fast or slow as usual.
 	paceMost = 6 * 4 * paceUnit
@@ -56,7 +54,7 @@ func (p *pace) ran(m *Method, run, now time.Duration) {
 
 func (p *pace) add(sample int, now time.Duration) {
 	if now-p.last >= probeAfter {
-		p.count = min(p.count, 2) // what was is long ago
+		p.count = min(p.count, 2) // the other runs were long ago
 	}
 	p.last = now
 	p.count = min(p.count+1, paceRuns)
@@ -65,7 +63,7 @@ func (p *pace) add(sample int, now time.Duration) {
 	p.long += (sample - p.long) / p.runs
 }
 
-// learnPace takes what a lease's end tells of the endpoint's pace.
+// learnPace learns an endpoint's pace from the end of a lease.
 func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Duration) {
 	switch o {
 	case OK:
@@ -73,7 +71,7 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 	case Failed, Faulty:
 		e.pace.add(paceFault, now)
 	case RefusedByWorker, MaybeRefused, Lost, NotSent:
-		return // says something about its threads, not about its pace
+		return // tells about its threads, not about its pace
 	case Cancelled:
 		if run <= time.Duration(m.median.Load()) {
 			return // it might have been quick
@@ -85,22 +83,22 @@ func (r *Rank) learnPace(e *Endpoint, o Outcome, m *Method, run, now time.Durati
 }
 
 const (
-	// compareAfter is how many runs, at least, an endpoint is compared by, and
-	// sureAfter by how many if it may lose slots.
+	// compareAfter is how many runs an endpoint needs to be compared, and sureAfter how
+	// many to lose slots.
 	compareAfter = 8
 	sureAfter    = 24
-	// probeAfter and probeRarely say when a slow endpoint is given a single call,
-	// to learn whether it still is: after that time and so many calls elsewhere.
-	// The second keeps the probes out of the slowest thousandth of all calls.
+	// After probeAfter and probeRarely calls elsewhere a slow endpoint is given a single
+	// call, to learn whether it is still slow. probeRarely keeps these probes out of the
+	// slowest thousandth of all calls.
 	probeAfter  = 5 * time.Second
 	probeRarely = 2000
-	// shrinkBy is how much slower than usual an endpoint must be to lose slots:
-	// four times. Less than that, its slots are worth having.
+	// shrinkBy is how much slower than usual an endpoint must be to lose slots: four
+	// times. The slots of a faster one are worth having.
 	shrinkBy = 2 * slowBy
 )
 
-// compare finds out which endpoints are slow, against the one in the middle. It
-// is done now and then.
+// compare finds the slow endpoints, compared with the median. It does so once in a
+// number of calls.
 func (r *Rank) compare() {
 	if r.compareIn--; r.compareIn > 0 {
 		return
@@ -132,8 +130,8 @@ func (r *Rank) compare() {
 	}
 }
 
-// compare tells a slow endpoint, given what is usual. One that is slow stays so
-// until it is well within what is usual.
+// compare decides whether the endpoint is slow, compared with usual. A slow one stays
+// slow until it is well below the bound.
 func (p *pace) compare(usual int) {
 	behind := p.mean - usual
 	if p.count == 0 {
@@ -154,7 +152,7 @@ func (p *pace) compare(usual int) {
 
 func isSlow(e *Endpoint) bool { return e.pace.slow }
 
-// probe returns a slow one of some endpoints that it is time to try again, or nil.
+// probe returns a slow one of some endpoints if it is time to try it again, or nil.
 func (r *Rank) probe(some []*Endpoint, now time.Duration) *Endpoint {
 	if r.slow == 0 {
 		return nil

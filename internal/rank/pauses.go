@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// pause is slots of an endpoint that stay unused until an instant.
+// pause is a number of slots of an endpoint that stay unused until an instant.
 type pause struct {
 	since    time.Duration // of a ghost: when its call was cancelled
 	until    time.Duration
 	endpoint *Endpoint
 	slots    int
-	ghostOf  *Account // one slot, for a call that this account has cancelled (R5)
+	ghostOf  *Account // of a ghost: whose cancelled call has the slot (R5)
 	level    *level   // of that call
 }
 
-// pauses are all that last, the one that ends first at the top: a binary heap.
+// pauses are all pauses, as a binary heap with the one that ends first on top.
 //
-// Cost: O(log n); to drop those of an endpoint O(n).
+// Cost: O(log n); O(n) to drop those of an endpoint.
 type pauses []pause
 
 func (p *pauses) push(x pause) {
@@ -25,7 +25,7 @@ func (p *pauses) push(x pause) {
 	p.up(len(*p) - 1)
 }
 
-// pop takes out the one that ends first.
+// pop takes out the pause that ends first.
 func (p *pauses) pop() pause {
 	h := *p
 	first, last := h[0], len(h)-1
@@ -35,7 +35,7 @@ func (p *pauses) pop() pause {
 	return first
 }
 
-// drop takes out all of an endpoint, each after gone has been told of it.
+// drop takes out all pauses of an endpoint, and calls gone for each before.
 func (p *pauses) drop(e *Endpoint, gone func(pause)) {
 	for _, x := range *p {
 		if x.endpoint == e {

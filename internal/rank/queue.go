@@ -1,13 +1,13 @@
 package rank
 
-// queue is the calls that wait for the same slots: those of all endpoints, or of
-// one if a policy has bound them to it.
+// queue is the calls that wait for the same slots: those of all endpoints, or those of
+// one endpoint if a policy binds calls.
 //
 // Concurrency: belongs to the rank's lock.
 type queue struct {
 	lanes   []laneQueue // by lane index
 	waiting int
-	spares  *spares // of all queues
+	spares  *spares // shared by all queues
 }
 
 func newQueue(lanes []*lane, s *spares) *queue {
@@ -45,7 +45,7 @@ func (q *queue) eachFlow(do func(*flow)) {
 	}
 }
 
-// join puts t in.
+// join adds t.
 func (q *queue) join(t *Ticket, at place) {
 	l, a := &q.lanes[t.lane.index], t.account
 	l.lane.enter(a)
@@ -82,7 +82,7 @@ func (q *queue) remove(t *Ticket) {
 	}
 }
 
-// count notes that there is one call more, or one less.
+// count adds n to all counts of waiting calls.
 func (q *queue) count(t *Ticket, n int) {
 	t.flow.waiting += n
 	t.flow.lane.waiting += n
@@ -91,9 +91,9 @@ func (q *queue) count(t *Ticket, n int) {
 	t.account.waiting += n
 }
 
-// victim returns a call that gives up its place for one of the account that would
-// join l, or nil: one of a lane that is served later, else one of the account
-// that has the most waiting, if that has more than this one would.
+// victim returns a call to drop for a new one of account a in lane l, or nil: a call
+// of a lane that is served later, else one of the account with the most waiting calls,
+// if those are more than a would have.
 func (q *queue) victim(l *laneQueue, a *Account) *Ticket {
 	var from *flow
 	own := l.waitingOf(a)
@@ -112,8 +112,7 @@ func (q *queue) victim(l *laneQueue, a *Account) *Ticket {
 	return from.line.spare()
 }
 
-// comesBefore reports whether f's calls have a better claim to their places than
-// g's.
+// comesBefore reports whether f's calls have a better claim to stay than g's.
 func (f *flow) comesBefore(g *flow) bool {
 	if p, q := f.lane.lane.priority, g.lane.lane.priority; p != q {
 		return p > q

@@ -32,29 +32,29 @@ type Options struct {
 }
 
 // Rank is a set of endpoints with their free slots, and the queue of calls that
-// wait for one. The package comment tells how it behaves.
+// wait for a slot. The package comment tells how it behaves.
 //
-// Invariant: between two calls of its methods there is no free slot for which a
-// call waits that may have it.
+// Invariant: between two calls of its methods no call waits that may have one of
+// the free slots.
 type Rank struct {
-	// What every Acquire and Release looks at fills the first lines of the
-	// processor's cache: with several shards another core often has them.
+	// These fields are read by every Acquire and Release. They fill the first lines of
+	// the processor's cache: with several shards another core often has those.
 	mu      sync.Mutex   // a leaf: no other lock is taken under it (R23)
 	turn    uint64       // leases so far
-	waiting atomic.Int64 // tickets in line; written under mu, read from anywhere
-	free    []*Endpoint  // those with a free slot, in no order; see Endpoint.freeAt
+	waiting atomic.Int64 // tickets in the queue; written under mu, read from anywhere
+	free    []*Endpoint  // endpoints with a free slot, in no order; see Endpoint.freeAt
 	choose  Choice       // immutable
 	ready   atomic.Int64 // ready endpoints; written under mu, read from anywhere
 
 	capacity  int // slots of all endpoints that get calls
-	slotsFree int // of them, those that a call could have now
+	slotsFree int // free slots among them
 	use       use
 
-	overloaded atomic.Int64 // lines whose newest call goes first; written under mu
+	overloaded atomic.Int64 // lists whose newest call goes first; written under mu
 
-	common   *Account // of calls without one
-	unknown  *Method  // of calls whose method is not known
-	lanes    []*lane  // immutable but for what belongs to a lane
+	common   *Account // for calls without an account
+	unknown  *Method  // for calls whose method is not known
+	lanes    []*lane  // the list is immutable, the lanes are not
 	levels   []*level // the same
 	present  presence
 	streams  streams
@@ -65,23 +65,23 @@ type Rank struct {
 	queue     *queue  // calls that wait for any endpoint
 	ordered   []*lane // by priority; immutable
 	handovers handovers
-	slow      int           // endpoints that are
-	verySlow  int           // endpoints that have lost slots for it
+	slow      int           // slow endpoints
+	verySlow  int           // endpoints that are so slow that they have lost slots
 	again     time.Duration // when waiting calls are looked at again for slots that are free; 0: never
 	compareIn int           // runs until endpoints are compared again
 	paces     []int         // scratch of compare
 	limits    []int         // scratch of found
-	looked    time.Duration // when calls that run were last charged
-	dropped   []Grant       // refusals that nobody has been told yet
+	looked    time.Duration // when running calls were last charged
+	dropped   []Grant       // refusals that are not delivered yet
 
-	up        []*Endpoint // those that get new calls
+	up        []*Endpoint // endpoints that get new calls
 	endpoints []*Endpoint // not removed, in the order of Add
 	pauses    pauses      // at most one for each slot
 	nextIndex int
 	accounts  map[string]*Account
-	busy      []*Account // of which calls run
-	debtors   []*Account // that nobody refers to but the slot time they owe
-	forgiven  int        // which of them was looked at last
+	busy      []*Account // accounts with running calls
+	debtors   []*Account // accounts that are kept only because they owe slot time
+	forgiven  int        // index of the debtor that was looked at last
 	spares    spares
 
 	// See Configure.
@@ -123,15 +123,15 @@ func New(o Options) *Rank {
 	return r
 }
 
-// Method returns a handle for what is learned of the calls of one method. Each
-// call makes another one: the caller keeps it.
+// Method returns a new handle for what is learned of the calls of one method. The
+// caller keeps it: a second call for the same name makes another handle.
 func (r *Rank) Method(name string) *Method { return &Method{name: name, trial: true} }
 
-// Unnamed returns a handle for calls of one method as long as it is not known whether
-// there is such a method: what is learned of them decides about streams only.
+// Unnamed returns a handle for the calls of a method that may not exist: what is
+// learned of them decides about streams only. Name makes it a known method.
 func (r *Rank) Unnamed() *Method { return &Method{trial: true} }
 
-// Tried says that calls of a method are known to be no streams, before any of them has
+// Tried says that the calls of a method are not streams, before the first of them has
 // ended.
 func (r *Rank) Tried(m *Method) {
 	r.mu.Lock()
@@ -139,22 +139,21 @@ func (r *Rank) Tried(m *Method) {
 	m.brief = true
 }
 
-// Name makes a method of Unnamed one of those that are known.
+// Name makes a method from Unnamed a known one.
 func (r *Rank) Name(m *Method, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m.name = name
 }
 
-// Acquire asks for a slot: at once if one is free, else by waiting, else not at
-// all.
+// Acquire asks for a slot: the call starts at once, waits, or is refused.
 //
 // Granted: the lease is valid, w is not used. Queued: w will be told, unless
 // Leave returns true first. Refused: the reason tells why; DeadlineExceeded if
 // the deadline has passed already, RateLimited and TooManyCalls by the terms of
 // its account, NoneReady by SetOutage, otherwise what Options.Admit said.
 // Errors: panics if the ticket waits or has a lease (internal error).
-// Concurrency: allocates nothing, but when more accounts wait than ever did.
+// Concurrency: allocates only when more accounts wait than ever before.
 func (r *Rank) Acquire(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +176,7 @@ func (r *Rank) refuse(reason Reason) (Lease, Verdict, Reason) {
 }
 
 // Rejoin puts back a call whose worker refused it (R1): onto another free slot
-// at once, or to the head of its account's line.
+// at once, or to the head of its account's list.
 //
 // The lease has been released before. The ticket keeps Request.Arrived, and its
 // time in the queue goes on adding up; the caller sets Request.Avoid. A full
@@ -204,8 +203,7 @@ func (r *Rank) Rejoin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict) {
 	return Lease{}, Queued
 }
 
-// AcquireFree asks for a slot that nobody else wants: one is free and nobody
-// waits. It never waits itself.
+// AcquireFree takes a slot if one is free and no call waits. It never waits.
 func (r *Rank) AcquireFree(t *Ticket, now time.Duration) (Lease, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,8 +225,8 @@ func (r *Rank) AcquireFree(t *Ticket, now time.Duration) (Lease, bool) {
 // Leave takes a call out of the queue, because its caller has gone or its time
 // is up.
 //
-// True: it was waiting, and nobody will tell its waiter anything. False: it is
-// not in the queue; if it was queued, its waiter has been told or is about to
+// True: the call was waiting, and its waiter will not be called. False: the call is
+// not in the queue; if it was queued, its waiter has been called or is about to
 // be, and a lease that arrives must be released.
 func (r *Rank) Leave(t *Ticket) bool {
 	r.mu.Lock()
@@ -267,8 +265,8 @@ func (r *Rank) prepare(t *Ticket, now time.Duration) {
 	t.bound = nil
 }
 
-// place returns the endpoint on which the call may start now; nil if it has to
-// wait.
+// place returns the endpoint on which the call may start now, or nil if the call
+// has to wait.
 func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 	if r.bind != nil {
 		return r.bound(t, now)
@@ -280,14 +278,14 @@ func (r *Rank) place(t *Ticket, now time.Duration) *Endpoint {
 		r.counts.decided[waitedForFaster]++
 		return nil
 	}
-	if r.waiting.Load() > 0 { // not for this slot
+	if r.waiting.Load() > 0 { // for other slots
 		r.handovers.begin(now)
 	}
 	return r.pick(&t.Request, now)
 }
 
-// mayWait decides whether the call may join q, and makes room for it if others
-// have less of a claim to theirs.
+// mayWait decides whether the call may join q. In a full queue it drops a waiting
+// call that has less of a claim.
 func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 	if r.forsaken() {
 		return NoneReady
@@ -315,8 +313,8 @@ func (r *Rank) mayWait(t *Ticket, q *queue, now time.Duration) Reason {
 	return reason
 }
 
-// drop takes a call out of the queue for another one's sake. Its waiter is told
-// by whoever calls Tick or Release next.
+// drop takes a call out of the queue to make room for another one. The next Tick or
+// Release returns the notice for its waiter.
 func (r *Rank) drop(t *Ticket) {
 	w := r.dequeue(t)
 	r.forget(t.account)
@@ -337,7 +335,7 @@ func (r *Rank) enqueue(t *Ticket, w Waiter, q *queue, at place, now time.Duratio
 	r.heldBack(t)
 }
 
-// dequeue takes t out of the line and returns whom to tell.
+// dequeue takes t out of its list and returns its waiter.
 func (r *Rank) dequeue(t *Ticket) Waiter {
 	w := t.waiter
 	r.unqueue(t)
@@ -346,10 +344,10 @@ func (r *Rank) dequeue(t *Ticket) Waiter {
 	return w
 }
 
-// unqueue takes t out of the line.
+// unqueue takes t out of its list.
 func (r *Rank) unqueue(t *Ticket) {
 	l := &t.flow.line
 	newest := l.newest
 	t.flow.lane.queue.remove(t)
-	r.reordered(newest, l.newest) // an empty line forgets its order
+	r.reordered(newest, l.newest) // an empty list forgets its order
 }

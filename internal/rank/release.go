@@ -2,24 +2,23 @@ package rank
 
 import "time"
 
-// Release ends a lease and hands the slot to whoever is next. It appends to into
-// the grants that it made and returns the result; the caller delivers them after
+// Release ends a lease and hands the slot to the next call. It appends to into the
+// notices that it made and returns the result; the caller delivers them after
 // unlocking (R23).
 //
 // RefusedByWorker pauses the slot (R1): 1 ms, doubled for each further refusal
 // of this endpoint in a row, at most 250 ms; an OK ends the row. Cancelled may
-// leave a ghost on it (R5). A paused slot is free again at the Tick that comes
-// after.
+// leave a ghost on it (R5). A paused slot is free again at the next Tick after its
+// pause.
 // Errors: panics if the lease was released before (internal error).
 func (r *Rank) Release(l Lease, o Outcome, now time.Duration, into []Grant) []Grant {
 	return r.ReleaseAt(l, o, now, now, into)
 }
 
-// ReleaseAt is Release for a slot that is known to stay busy after its call:
-// it pauses until the instant until at least. With NotSent the endpoint cannot be
-// reached before that instant, and all its idle slots pause as long: else every
-// one of them would be tried in turn. An until that is not after now makes no
-// difference.
+// ReleaseAt is Release for a slot that is known to stay busy after its call: it pauses
+// at least until the instant until. With NotSent the endpoint cannot be reached before
+// that instant, and all its idle slots pause as well: else each of them would be tried
+// in turn. An until that is not after now changes nothing.
 func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +55,8 @@ func (r *Rank) ReleaseAt(l Lease, o Outcome, until, now time.Duration, into []Gr
 	return into
 }
 
-// learn draws its conclusions from a run that has ended, and returns until when
-// its slot stays busy, and whether with a ghost.
+// learn learns from a run that has ended, and returns until when its slot stays busy,
+// and whether with a ghost.
 func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration, ghost bool) {
 	t, e := l.ticket, l.ticket.endpoint
 	run := max(now-l.ticket.at, 0)
@@ -65,7 +64,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 	switch o {
 	case OK, Faulty:
 		e.refusals, e.doubts = 0, 0
-		if o == OK { // how soon a call fails says nothing of how long they run
+		if o == OK { // the time until a failure does not tell how long calls run
 			r.ran(t.method, run, now)
 		}
 	case RefusedByWorker, Lost:
@@ -73,7 +72,7 @@ func (r *Rank) learn(l Lease, o Outcome, now time.Duration) (until time.Duration
 		r.counts.decided[pausedRefusing]++
 		had = 0
 	case MaybeRefused:
-		// Else a worker that refuses at once would draw all calls.
+		// Without a pause a worker that refuses at once would attract all calls.
 		until = now + min(max(t.method.usual(), minPause), maxPause)
 	case Cancelled:
 		if t.Request.late(now) {

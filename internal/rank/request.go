@@ -5,45 +5,43 @@ import (
 	"time"
 )
 
-// Request is what the rank may know about a call (R21): neither its stream nor
-// the protocol of its caller.
+// Request is what the rank knows about a call (R21). It does not know the stream, nor
+// the protocol of the caller.
 //
 // Concurrency: the rank reads it under its own lock from Acquire or Rejoin
 // until the call is granted, refused or has left; nobody writes it meanwhile.
 type Request struct {
-	// Method is what has been learned of such calls; nil if it is not one of
-	// those that are known.
+	// Method is the call's method; nil if that is unknown.
 	Method *Method
-	// Account is among whom slot time is shared fairly; nil is the common one.
+	// Account is the account that the call is charged to; nil is the common one.
 	Account *Account
 	// Lane is the call's class: 0 is the default one, others count from 1 in the
 	// order of Options.Lanes.
 	Lane uint8
-	// OnCancel is what becomes of the slot if the call is cancelled while it
-	// runs; 0 is as the endpoint has it.
+	// OnCancel says what happens to the slot if the call is cancelled while it runs; 0
+	// takes the value of the endpoint.
 	OnCancel OnCancel
 	// Hash is equal for calls that belong together (RingHash).
 	Hash uint64
 	// Deadline is the instant from which the call is not worth starting;
 	// 0 means none.
 	Deadline time.Duration
-	// Until is the instant at which the call stops waiting in any case; 0 means
-	// that it never does.
+	// Until is the instant at which the call stops waiting in any case; 0 means never.
 	Until time.Duration
-	// Arrived is the instant at which the call came in. It orders calls that
-	// were put back, and it stays the same when a call is put back.
+	// Arrived is the instant at which the call came in. It stays the same when a call
+	// is put back.
 	Arrived time.Duration
-	// Avoid is the endpoint that refused the call last, or nil. A free slot
-	// elsewhere is preferred; if there is none this endpoint is used (R1).
+	// Avoid is the endpoint that refused the call last, or nil. It is used only if no
+	// slot is free elsewhere (R1).
 	Avoid *Endpoint
 }
 
-// late reports whether starting the call at now would be work for nobody.
+// late reports whether the deadline has passed at now.
 func (q *Request) late(now time.Duration) bool {
 	return q.Deadline != 0 && now >= q.Deadline
 }
 
-// Ticket is one call's place in the rank: in the queue, or on a slot.
+// Ticket is one call as the rank sees it: in the queue, or on a slot.
 //
 // Shape: embedded by value in the caller's call object, so that waiting needs
 // no memory of its own. The zero value is ready. One ticket serves one lease
@@ -56,14 +54,14 @@ type Ticket struct {
 	Request Request
 
 	state  state
-	place  place         // where it last joined its line
-	waiter Waiter        // told the outcome; nil unless waiting
+	place  place         // the end at which it last joined its list
+	waiter Waiter        // hears the outcome; nil unless waiting
 	joined time.Duration // when it joined the queue, while waiting
-	waited time.Duration // time in the queue of this call, over all its turns
+	waited time.Duration // time in the queue, summed up if the call was put back
 	turn   uint64        // number of its last lease, unique in the rank
 
-	// Of its last lease; the rank writes them when it grants one, and whoever has
-	// the lease reads them.
+	// About its last lease: the rank writes them when it grants the lease, and the
+	// holder of the lease reads them.
 	endpoint *Endpoint
 	at       time.Duration // when it was granted
 
@@ -72,22 +70,22 @@ type Ticket struct {
 	lane     *lane
 	spared   bool          // waits although it should have been refused (R16)
 	long     bool          // its method's calls usually run for long (R8)
-	aside    bool          // its slot is one of Endpoint.aside
-	unheard  bool          // one of Account.unheard
-	early    bool          // it counts as long from its first moment, or has been recognized
+	aside    bool          // counts in Endpoint.aside
+	unheard  bool          // counts in Account.unheard
+	early    bool          // counts as long although it is young, see streams
 	expected time.Duration // slot time that its account was charged in advance
 
-	bound      *Endpoint // where it waits, if a policy has decided that already
+	bound      *Endpoint // the endpoint for whose slots it waits, if a policy binds calls
 	flow       *flow     // while waiting
-	next, prev *Ticket   // neighbors in a line
+	next, prev *Ticket   // neighbors in a list
 }
 
-// state is where a ticket stands.
+// state is whether a ticket waits or has a slot.
 type state uint8
 
 const (
-	idle    state = iota // knows no queue and no slot
-	waiting              // in the line
+	idle    state = iota // neither
+	waiting              // in the queue
 	leased               // on a slot
 )
 

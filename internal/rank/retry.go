@@ -2,10 +2,9 @@ package rank
 
 import "time"
 
-// Retry asks for a slot for another attempt of a call whose last one has failed:
-// like Acquire, but it is the same call. Its time in the queue goes on adding up
-// and the terms of its account have been asked; it has had its turn and joins at
-// the tail.
+// Retry asks for a slot for another attempt of a call after its last one has failed:
+// like Acquire, but it is the same call. Its time in the queue goes on adding up, the
+// terms of its account are not applied again, and it joins at the tail.
 //
 // The lease of the last attempt has been released before; the caller sets
 // Request.Avoid, and Request.Until anew.
@@ -22,7 +21,7 @@ func (r *Rank) Retry(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Re
 	return r.begin(t, w, now)
 }
 
-// begin has a call start at once, or wait at the tail, or neither.
+// begin starts a call at once, or lets it wait at the tail, or refuses it.
 func (r *Rank) begin(t *Ticket, w Waiter, now time.Duration) (Lease, Verdict, Reason) {
 	if e := r.place(t, now); e != nil {
 		r.counts.decided[startedAtOnce]++

@@ -7,44 +7,44 @@ import (
 
 // When a window of calls is long enough.
 const (
-	// fewestCalls is below how many calls nothing is concluded, and after how
-	// many more it is looked again whether they are enough.
+	// fewestCalls is how many calls a window needs at least; after as many more each
+	// time it is checked again.
 	fewestCalls = 32
 	// mostCalls is how many calls are enough however much they differ.
 	mostCalls = 512
-	// shortestWindow keeps one pause of a worker's garbage collection from
-	// being all that a window sees. Two mean run times are the least as well:
-	// calls that ran side by side tell the same.
+	// shortestWindow keeps a window from seeing nothing but one pause of a worker's
+	// garbage collection. A window also lasts two mean run times at least: calls that
+	// ran side by side tell the same.
 	shortestWindow = 100 * time.Millisecond
-	// certain is the wished-for standard error of a window's mean, relative.
+	// certain is the relative standard error that a window's mean should have.
 	certain = 0.06
-	// certainProbe is the same for a probe, which costs throughput. The next one
-	// makes up for it.
+	// certainProbe is the same for a probe, which costs throughput: it is less certain,
+	// and the next probe makes up for that.
 	certainProbe = 0.1
-	// clipAt is the multiple of the calm run time beyond which the length of a
-	// call makes no difference. Without the far tail a mean is as certain after
-	// a fifth of the calls, if one in twenty takes twenty times as long.
+	// clipAt is the multiple of the calm run time at which longer run times are cut off.
+	// Without the far tail a mean is as certain after a fifth of the calls, if one in
+	// twenty takes twenty times as long.
 	clipAt = 4
-	// busyShare is the inverse of the share of calls that must have seen the
-	// limit reached for it to be in use.
+	// busyShare says when the limit is in use: when 1/busyShare of the calls have seen
+	// it reached.
 	busyShare = 2
 )
 
-// sample sums up calls that ended one after another. The zero value is empty.
+// sample is a sum over calls that ended one after another. The zero value is empty.
 //
 // Units: sums of times are in nanoseconds.
 type sample struct {
 	calls    int
-	busy     int // of them, those that saw the limit reached
+	busy     int // calls that saw the limit reached
 	inFlight int // sum
 	began    time.Duration
 	runs     float64 // sum of run times, clipped
-	expected float64 // sum of what these calls take on average
-	squares  float64 // sum of squared differences to what is calm
+	expected float64 // sum of the mean run times of the calls' methods
+	squares  float64 // sum of squared differences to the calm run time
 }
 
-// add counts one call. calm is the ratio of run and expected without calls that
-// wait, 0 if it is not known.
+// add counts one call. calm is the ratio of run and expected while no call waits, 0
+// if that is not known.
 func (s *sample) add(run, expected time.Duration, calm float64, inFlight int, busy bool, now time.Duration) {
 	if s.calls == 0 {
 		s.began = now
@@ -69,8 +69,8 @@ func (s *sample) meanRun() time.Duration {
 	return time.Duration(s.runs / float64(max(s.calls, 1)))
 }
 
-// enough reports whether the window tells enough, with a standard error as wished
-// for or as good as it gets.
+// enough reports whether the window tells enough: its standard error is at most wish,
+// or as good as it gets.
 func (s *sample) enough(wish float64, now time.Duration) bool {
 	age, run := now-s.began, s.meanRun()
 	if s.calls < fewestCalls || age < shortestWindow || age < 2*run {
@@ -81,18 +81,18 @@ func (s *sample) enough(wish float64, now time.Duration) bool {
 		math.Sqrt(s.squares) <= wish*s.runs
 }
 
-// measure is what a window has shown.
+// measure is the result of a window.
 type measure struct {
 	at       time.Duration // its end
 	took     time.Duration
 	meanRun  time.Duration
 	inFlight float64 // mean
-	ratio    float64 // run times, relative to what the calls take on average
+	ratio    float64 // run times, relative to the mean of the calls' methods
 	err      float64 // standard error of ratio
 	busy     bool    // the limit was in use
 }
 
-// measure returns what the window has shown; it is not empty.
+// measure returns the result of the window, which is not empty.
 func (s *sample) measure(now time.Duration) measure {
 	return measure{
 		at:       now,
@@ -105,15 +105,15 @@ func (s *sample) measure(now time.Duration) measure {
 	}
 }
 
-// waiting returns how many of the calls in flight waited for others inside the
-// worker, if calm is the ratio of calls that do not. By Little's law the calls
-// in flight that do not wait are as many as the rate times the calm run time.
+// waiting returns how many of the calls in flight waited for others inside the worker,
+// if calm is the ratio of calls that do not wait. By Little's law the number of calls
+// that do not wait is the rate times the calm run time.
 func (m measure) waiting(calm float64) float64 {
 	return max(m.inFlight*(1-calm/m.ratio), 0)
 }
 
-// surelyAbove reports whether the ratio is higher than another by more than
-// chance explains.
+// surelyAbove reports whether the ratio is higher than ratio by more than chance
+// explains.
 func (m measure) surelyAbove(ratio, err float64) bool {
 	return m.ratio-ratio > 2*math.Hypot(m.err, err)
 }

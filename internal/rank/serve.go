@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// serve gives free slots to waiting calls until either runs out.
+// serve gives free slots to waiting calls until one of both runs out.
 func (r *Rank) serve(now time.Duration, into []Grant) []Grant {
 	if len(r.dropped) > 0 {
 		into = append(into, r.dropped...)
@@ -56,9 +56,9 @@ func (r *Rank) next(q *queue, now time.Duration) *flow {
 	return next
 }
 
-// sortOut moves calls to the lane of long ones that would be served next among all
-// others, but are known to be long by now, or are of a method that has all that it may
-// have until one has ended. It reports whether calls are left.
+// sortOut moves long calls from the front of a lane to the lane of long calls: calls
+// that are known to be long by now, or whose untried method has all slots that it may
+// have. It reports whether calls are left.
 func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
 	for l.waiting > 0 {
 		f := l.next(r.capacity, now)
@@ -71,8 +71,8 @@ func (r *Rank) sortOut(l *laneQueue, now time.Duration) bool {
 	return false
 }
 
-// serveNext gives a slot, of e or if that is nil of the best endpoint, to the
-// flow's next call, or refuses calls for which there is no point any more.
+// serveNext gives a slot of e, or of the best endpoint if e is nil, to the flow's next
+// call, or refuses the call if it is too late for it.
 func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) []Grant {
 	r.assess(f, now)
 	before := f.line.newest
@@ -100,7 +100,7 @@ func (r *Rank) serveNext(f *flow, e *Endpoint, now time.Duration, into []Grant) 
 	return append(into, Grant{Waiter: w, Lease: r.lease(t, e, now)})
 }
 
-// dismiss refuses a call that waits.
+// dismiss refuses a waiting call.
 func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
 	r.counts.refused[reason]++
 	account := t.account
@@ -109,10 +109,10 @@ func (r *Rank) dismiss(t *Ticket, reason Reason, into []Grant) []Grant {
 	return into
 }
 
-// look charges accounts for calls that run longer than expected, so that the
-// charge does not come only when it is too late.
+// look charges accounts for calls that run longer than expected: at the end of the
+// call the charge would come too late.
 //
-// Cost: O(accounts of which calls run), ten times a second.
+// Cost: O(accounts with running calls), ten times a second.
 func (r *Rank) look(now time.Duration) {
 	r.looked = now
 	for _, a := range r.busy {
@@ -122,13 +122,13 @@ func (r *Rank) look(now time.Duration) {
 	r.forgive(maxDebtors / 10)
 }
 
-// pointless tells why a call whose turn has come should not start: its deadline
-// has passed, or will before half of its kind would have ended (R16).
+// pointless tells why a call should not start although its turn has come: its deadline
+// has passed, or will before half of the calls of its method end (R16).
 func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 	q := &t.Request
 	if q.late(now) {
-		// Refused here rather than left for its own timer: an expired call
-		// at the head would be met again at every release.
+		// Refused here rather than by its own timer: otherwise every release would
+		// meet the expired call at the head again.
 		return DeadlineExceeded
 	}
 	if q.Deadline == 0 || t.spared || !t.method.known() {
@@ -136,7 +136,7 @@ func (r *Rank) pointless(t *Ticket, now time.Duration) Reason {
 	}
 	run := time.Duration(t.method.median.Load())
 	if r.bind == nil && !slices.ContainsFunc(r.free, isSure) {
-		// It would wait inside the worker first, for a ghost to end.
+		// The call would first wait inside the worker until a ghost ends.
 		run = 2 * time.Duration(t.method.p95.Load())
 	}
 	load := Load{Now: now, QueueLength: 1, Ready: 1, Run: run}
@@ -155,7 +155,7 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	r.turn++
 	e.turn = r.turn
 	e.inFlight++
-	t.long = t.method.long() // it may have been recognized while the call waited
+	t.long = t.method.long() // its method may have become known while the call waited
 	t.early = t.long || t.method.untried()
 	switch {
 	case e.adapt == nil:
@@ -174,13 +174,12 @@ func (r *Rank) lease(t *Ticket, e *Endpoint, now time.Duration) Lease {
 	return Lease{ticket: t, turn: r.turn}
 }
 
-// mostLooked is how many endpoints with a free slot a choice is offered: the best
-// of so many is as good as the best of all, and the time that it takes is
-// bounded.
+// mostLooked is how many endpoints with a free slot a choice is offered: the best of
+// these is about as good as the best of all, and the time is bounded.
 const mostLooked = 16
 
-// pick asks the choice, and keeps from it the endpoint that the call avoids if
-// there is another (R1).
+// pick asks the choice for an endpoint. It offers the endpoint that the call avoids
+// only if no other has a free slot (R1).
 func (r *Rank) pick(q *Request, now time.Duration) *Endpoint {
 	free := r.free
 	if last := len(free) - 1; last > 0 && q.Avoid != nil && q.Avoid.freeAt >= 0 {

@@ -24,9 +24,8 @@ func (s *Settings) complete() {
 	}
 }
 
-// Configure replaces the settings. Calls that wait go on to wait, also those
-// that a shorter queue would not have let in. It appends to into the grants that
-// it made, for the caller to deliver.
+// Configure replaces the settings. Waiting calls go on waiting, even if the queue is
+// now shorter. It appends to into the notices that it made, for the caller to deliver.
 func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
 	s.complete()
 	r.mu.Lock()
@@ -36,13 +35,12 @@ func (r *Rank) Configure(s Settings, now time.Duration, into []Grant) []Grant {
 	return r.serve(now, into) // more streams may run
 }
 
-// retuneBatch is how many accounts get new terms before calls have their turn.
+// retuneBatch is how many accounts get new terms before the lock is released for calls.
 const retuneBatch = 64
 
-// Retune gives every account the terms of its key, those without calls included.
-// What an account owes it goes on to owe, and the calls that it has begun count
-// against its new rate. Accounts that are opened meanwhile have the terms that
-// their Open gave them.
+// Retune gives every account the terms of its key, also accounts without calls. An
+// account keeps its debt, and the calls that it has begun count against its new rate.
+// Accounts that are opened meanwhile have the terms that their Open gave them.
 func (r *Rank) Retune(terms func(key string) Terms, now time.Duration) {
 	r.mu.Lock()
 	all := make([]*Account, 0, len(r.accounts))
@@ -65,8 +63,7 @@ func (r *Rank) retune(accounts []*Account, terms func(key string) Terms, now tim
 	}
 }
 
-// setTerms changes what an account may have, with all sums in which its weight
-// is counted.
+// setTerms changes the terms of an account, and all sums that contain its weight.
 func (r *Rank) setTerms(a *Account, t Terms, now time.Duration) {
 	before := a.terms.Weight
 	a.rate = a.rate.with(t, now)
@@ -85,8 +82,8 @@ func (r *Rank) setTerms(a *Account, t Terms, now time.Duration) {
 	}
 }
 
-// reweigh brings the share of an account to the scale of its new weight: the same
-// slot time is less of a larger share.
+// reweigh scales the share of an account to its new weight: the same slot time is less
+// of a larger share.
 func (l *level) reweigh(s *share, before, now float64) {
 	if s.waiting > 0 {
 		l.weights += now - before
@@ -94,8 +91,8 @@ func (l *level) reweigh(s *share, before, now float64) {
 	s.had = l.due() + (s.had-l.due())*before/now
 }
 
-// with returns the bucket by other terms, with as many tokens missing as before
-// if it can miss so many.
+// with returns the bucket for new terms, with as many tokens missing as before, as far
+// as the new bucket holds as many.
 func (b bucket) with(t Terms, now time.Duration) bucket {
 	changed := newBucket(t)
 	if b.every > 0 {

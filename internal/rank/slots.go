@@ -2,12 +2,11 @@ package rank
 
 import "time"
 
-// Tick frees the slots whose pause has ended at now and hands them out. It
-// appends to into the grants that it made, for the caller to deliver, and
-// returns the instant at which it wants to be called next; 0 means not before
-// Wake says so.
+// Tick frees the slots whose pause has ended at now and hands them out. It appends to
+// into the notices that it made, for the caller to deliver, and returns the instant of
+// the next Tick; 0 means when Wake says so.
 //
-// A late Tick does no harm beyond slots that stay unused for longer.
+// After a late Tick slots have been unused for longer; nothing else goes wrong.
 func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -15,7 +14,7 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 		p := r.pauses.pop()
 		e := p.endpoint
 		e.paused -= p.slots
-		if p.ghostOf != nil { // nothing has told that its handler is through
+		if p.ghostOf != nil { // its handler may still run
 			e.ghosts--
 			e.doubts++
 			r.exorcise(p, now)
@@ -33,8 +32,8 @@ func (r *Rank) Tick(now time.Duration, into []Grant) ([]Grant, time.Duration) {
 	return into, next
 }
 
-// wakeAt asks for a Tick at an instant: a call may have a slot then that is free
-// already.
+// wakeAt asks for a Tick at an instant from which a call may have one of the slots that
+// are free now.
 func (r *Rank) wakeAt(at time.Duration) {
 	if r.again == 0 || at < r.again {
 		r.again = at
@@ -42,8 +41,8 @@ func (r *Rank) wakeAt(at time.Duration) {
 	}
 }
 
-// Wake returns the channel on which the rank asks for a Tick earlier than the
-// last Tick asked for. It carries at most one token and is never closed; one
+// Wake returns the channel on which the rank asks for a Tick before the instant that
+// the last Tick returned. It carries at most one token and is never closed; one
 // goroutine of the caller reads it:
 //
 //	for {
@@ -69,7 +68,7 @@ func (r *Rank) pause(p pause) {
 	}
 	earlier := len(r.pauses) > 0 && r.pauses[0].until <= p.until
 	r.pauses.push(p)
-	if !earlier { // else the Tick that an earlier pause asked for will see this one
+	if !earlier { // else the Tick for an earlier pause will see this one
 		r.poke()
 	}
 }
@@ -91,9 +90,9 @@ func (r *Rank) unpause(e *Endpoint, now time.Duration) {
 	r.pauses.drop(e, func(p pause) { r.exorcise(p, now) })
 }
 
-// EndPauses frees the slots of an endpoint that wait for its worker, those of
-// ghosts included, for the process ends and takes its handlers with it. It appends
-// to into the grants that it made, for the caller to deliver.
+// EndPauses frees the paused slots of an endpoint, ghosts included, because its process
+// ends and takes its handlers with it. It appends to into the notices that it made, for
+// the caller to deliver.
 func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +101,7 @@ func (r *Rank) EndPauses(e *Endpoint, now time.Duration, into []Grant) []Grant {
 	return r.serve(now, into)
 }
 
-// exorcise ends the ghost of a pause, if it is one.
+// exorcise ends the ghost of a pause, if the pause has one.
 func (r *Rank) exorcise(p pause, now time.Duration) {
 	if p.ghostOf != nil {
 		r.use.end(p.since, now)
@@ -114,8 +113,8 @@ func (r *Rank) exorcise(p pause, now time.Duration) {
 	}
 }
 
-// refresh counts the slots of e, and puts it into the list of endpoints with a
-// free slot or takes it out, after anything that open looks at has changed.
+// refresh counts the slots of e, and adds it to the list of endpoints with a free slot
+// or takes it out. It is called after every change of a field that open reads.
 func (r *Rank) refresh(e *Endpoint) {
 	usable, free := 0, 0
 	if e.up() {

@@ -2,34 +2,34 @@ package rank
 
 import "time"
 
-// longAfter is the age from which on a call is a long one (R8).
+// longAfter is the age from which on a call is long (R8).
 const longAfter = 10 * time.Second
 
-// long reports whether calls of the method run for long as a rule, or may: those
-// whose answers go on do until enough of them have ended sooner.
+// long reports whether calls of the method usually run for long, or may: a method with
+// streams counts as long until enough of its calls have ended sooner.
 func (m *Method) long() bool {
 	return m.trial && (m.goesOn && m.samples.Load() < enough || time.Duration(m.median.Load()) >= longAfter)
 }
 
-// untried reports whether nothing tells yet whether calls of the method run for
-// long. Until one of them has ended it may have all slots but one: eight streams
-// that come at once would else have every slot before it is known what they are.
+// untried reports whether it is not known yet whether calls of the method run for long.
+// Until one of them has ended the method may have all slots but one: otherwise eight
+// streams that come at once would have every slot before it is known what they are.
 func (m *Method) untried() bool { return m.trial && !m.brief }
 
-// fills reports whether as many calls of the method run as may before one of them has
-// ended: on all slots but one, or on all if long calls may have those.
+// fills reports whether an untried method has all slots that it may have: all but one,
+// or all if long calls may have them.
 func (r *Rank) fills(m *Method) bool {
 	return m.untried() && m.running >= max(r.capacity-1, r.streams.limit, 1)
 }
 
-// waitsWithLong reports whether a call waits with the long ones: because it is one, or
-// because nobody knows and its method has all that it may have.
+// waitsWithLong reports whether a call waits with the long ones: because it is long, or
+// because its method is untried and has all slots that it may have.
 func (r *Rank) waitsWithLong(t *Ticket) bool {
 	return t.Request.Lane == 0 && (t.method.long() || r.fills(t.method))
 }
 
-// ran learns the run of a call that has ended by itself. If that is the first of its
-// method those that wait for it need wait for nobody but their turn.
+// ran learns the run of a call that has ended by itself. After the first run of an
+// untried method, its waiting calls move back among the others.
 func (r *Rank) ran(m *Method, run, now time.Duration) {
 	tried := !m.untried()
 	m.observe(run, now)
@@ -42,8 +42,7 @@ func (r *Rank) ran(m *Method, run, now time.Duration) {
 	}
 }
 
-// moveTried moves the calls of a method from the lane of long calls to where others
-// wait.
+// moveTried moves the calls of a method from the lane of long calls to their own lanes.
 //
 // Cost: O(calls in the lane), once for each method.
 func (r *Rank) moveTried(q *queue, from *lane, m *Method) {
@@ -63,7 +62,7 @@ func (r *Rank) moveTried(q *queue, from *lane, m *Method) {
 	}
 }
 
-// relane has a call wait in the lane that is its own by now.
+// relane moves a waiting call to the lane in which it belongs now.
 func (r *Rank) relane(t *Ticket) {
 	q := t.flow.lane.queue
 	r.unqueue(t)
@@ -74,8 +73,9 @@ func (r *Rank) relane(t *Ticket) {
 	t.flow.lane.moved(t.flow)
 }
 
-// GoesOn says that the answer of a call goes on behind its first message: it is a
-// stream, and counts as a long call unless such calls are known to be short.
+// GoesOn says that the answer of a call goes on after its first message: it is a
+// stream, and counts as a long call unless the calls of its method are known to be
+// short.
 func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Rank) GoesOn(l Lease, now time.Duration) {
 	}
 }
 
-// LongCalls returns how many calls run that count as long (R8).
+// LongCalls returns how many running calls count as long (R8).
 func (r *Rank) LongCalls(now time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,21 +107,21 @@ func (r *Rank) LongCalls(now time.Duration) int {
 	return r.streams.old + r.streams.early
 }
 
-// streams counts the calls that are long: those older than longAfter, those of
-// methods whose calls usually are, and those of which nobody knows yet.
+// streams counts the long calls: calls older than longAfter, and younger ones of long or
+// untried methods.
 //
-// Calls are counted by the second in which they began, so that growing old
-// costs a call nothing.
+// Calls are counted by the second in which they began, so that no work is due for a
+// call when it becomes old.
 type streams struct {
 	limit  int // 0: all slots but one, at least half
-	second int // up to which the counts are right
+	second int // up to this second the counts are right
 	old    int // calls older than longAfter
-	early  int // younger ones that count as long already
+	early  int // younger calls that count as long already
 	began  [window]struct{ calls, early int }
 }
 
-// window is more than the seconds in longAfter, so that no two seconds that are
-// counted apart share a place.
+// window is more than the seconds in longAfter, so that two seconds that are counted
+// apart never share an index.
 const window = 16
 
 const agedSeconds = int(longAfter / time.Second)
@@ -139,7 +139,7 @@ func (s *streams) begin(long bool, now time.Duration) {
 	}
 }
 
-// recognize notes that a call that runs counts as long from now on.
+// recognize notes that a running call counts as long from now on.
 func (s *streams) recognize(began, now time.Duration) {
 	s.age(now)
 	if second := secondOf(began); second > s.second-agedSeconds {
@@ -164,11 +164,11 @@ func (s *streams) end(long bool, began, now time.Duration) {
 	}
 }
 
-// age notes which calls have become old.
+// age counts calls as old that have become so by now.
 func (s *streams) age(now time.Duration) {
 	for target := secondOf(now); s.second < target; {
 		if target-s.second > 2*window {
-			s.second = target - 2*window // nothing is left to be moved in between
+			s.second = target - 2*window // the seconds between have no calls
 		}
 		s.second++
 		if s.second < agedSeconds {
@@ -181,7 +181,7 @@ func (s *streams) age(now time.Duration) {
 	}
 }
 
-// room reports whether another long call may begin, with so many slots in all.
+// room reports whether another long call may begin. slots counts all slots.
 func (s *streams) room(slots int) bool {
 	limit := s.limit
 	if limit == 0 {

@@ -2,17 +2,17 @@ package rank
 
 import "time"
 
-// use adds up what calls ask for and what they get.
+// use sums up how many calls ask for slots, and the slot time that they get.
 //
 // Concurrency: belongs to the rank's lock.
 type use struct {
 	arrived uint64        // see Use
-	ended   uint64        //
-	done    time.Duration // slot time of what has ended
+	ended   uint64        // see Use
+	done    time.Duration // slot time of leases and ghosts that have ended
 	running int           // leases and ghosts
 	starts  time.Duration // sum of the instants at which they began
-	// The sum may be larger than the type. That does no harm, for only its
-	// difference to the same number of later instants counts.
+	// The sum may overflow the type. That does no harm, for only its difference to the
+	// same number of later instants counts.
 }
 
 func (u *use) begin(now time.Duration) {
@@ -34,33 +34,32 @@ func (u *use) released(o Outcome, began, now time.Duration) {
 	}
 }
 
-// Use is what calls have asked of the rank and what they have got, so that
-// whoever sizes it can apply Little's law: between two looks the mean number of
-// slots in use is the difference of SlotTime over the time, the mean run is that
-// of SlotTime over that of Ended, and what calls ask for is that of Arrived times
-// the mean run.
+// Use is the demand for slots and the slot time that calls have had, so that its reader
+// can apply Little's law to the differences between two readings: the mean number of
+// slots in use is SlotTime over the time between, the mean run is SlotTime over Ended,
+// and the demand is Arrived times the mean run.
 //
 // Shape: Arrived, Ended and SlotTime only grow, the others are of the instant.
 type Use struct {
-	// Arrived counts the attempts that have asked for a slot: calls that the terms
-	// of their account allow, also those that were refused then, retries, and
-	// hedges that were sent. One that is put back (Rejoin) counts once.
+	// Arrived counts the attempts that have asked for a slot: calls that the terms of
+	// their account allow, even if they were refused after that, retries, and hedges that
+	// were sent. A call that is put back (Rejoin) counts once.
 	Arrived uint64
-	// Ended counts those whose slot was given back after they had run.
+	// Ended counts the attempts that have run and given their slot back.
 	Ended uint64
-	// SlotTime is for how long calls have had slots in all: from the grant to the
-	// release, up to now for those that run, also where the worker has refused or
-	// never seen them; and ghosts (R5) as long as they last.
+	// SlotTime is the sum of the times that calls have had slots: from the grant to the
+	// release, or up to now, also where the worker has refused or never seen the call;
+	// and of the times of ghosts (R5).
 	SlotTime time.Duration
 
 	Slots   int           // of endpoints that get calls, as many as may be used
-	Busy    int           // slots that a call or a ghost has, anywhere
+	Busy    int           // slots of calls and ghosts, on any endpoint
 	Ready   int           // ready endpoints
 	Waiting int           // calls in the queue
-	Oldest  time.Duration // for how long the one that came first has waited; 0: nobody waits
+	Oldest  time.Duration // the longest wait of a waiting call; 0: no call waits
 }
 
-// Use takes a look. It costs O(accounts that wait) under the lock.
+// Use returns the present values. It costs O(waiting accounts) under the lock.
 func (r *Rank) Use(now time.Duration) Use {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +72,7 @@ func (r *Rank) Use(now time.Duration) Use {
 	}
 }
 
-// oldest returns for how long the call has waited that has waited longest.
+// oldest returns the longest wait of a waiting call.
 func (r *Rank) oldest(now time.Duration) (oldest time.Duration) {
 	for q := range r.queues {
 		oldest = max(oldest, q.oldest(now))

@@ -34,20 +34,20 @@ type Reason uint8
 const (
 	// NoReason is the zero value: the call was not refused.
 	NoReason Reason = iota
-	// QueueFull means that as many calls wait as are allowed to.
+	// QueueFull means that the queue is full.
 	QueueFull
-	// DeadlineExceeded means that the deadline of the call passed before a
-	// slot was free for it.
+	// DeadlineExceeded means that the deadline of the call passed before it got a
+	// slot.
 	DeadlineExceeded
 	// WontFinish means that the deadline of the call would have passed before its
 	// answer (R16).
 	WontFinish
 	// RateLimited means that the call's account has begun too many calls.
 	RateLimited
-	// TooManyCalls means that too many calls of its account wait, run or haunt.
+	// TooManyCalls means that too many calls of its account are waiting, running or held
+	// as ghosts.
 	TooManyCalls
-	// NoneReady means that no endpoint is ready, and that none is expected to be
-	// soon.
+	// NoneReady means that no endpoint is ready or expected to become ready soon.
 	NoneReady
 	reasons // how many there are
 )
@@ -81,27 +81,25 @@ const (
 	// OK means that the worker answered; an application's own error is an
 	// answer too. It ends the endpoint's row of refusals.
 	OK Outcome = iota + 1
-	// Failed means that the call broke at the endpoint or on the way there. It
-	// counts as a slow one: an endpoint that fails quickly must not attract
-	// calls.
+	// Failed means that the call broke at the endpoint or on the way there. It counts
+	// as a slow call: an endpoint that fails quickly must not attract calls.
 	Failed
 	// RefusedByWorker means that the worker had no free thread (R1). The slot pauses.
 	RefusedByWorker
-	// Cancelled means that the caller left, or its deadline passed, while the
-	// call was running. What that makes of the slot is Request.OnCancel's or the
-	// endpoint's to say.
+	// Cancelled means that the caller left, or its deadline passed, while the call was
+	// running. Request.OnCancel or the endpoint decides about the slot.
 	Cancelled
-	// Faulty means that the worker answered with a status that tells of a fault
-	// of its own. It is OK but for that it counts as slow, like Failed.
+	// Faulty means that the worker answered with a status that tells of a fault of its
+	// own. It is like OK, but the call counts as slow, as with Failed.
 	Faulty
-	// NotSent means that the endpoint has not seen the call: it ended on its way
-	// there, or the endpoint cannot be reached. Nothing is learned from it, and
-	// nobody has to be waited for.
+	// NotSent means that the endpoint has not seen the call: the call ended on its way
+	// there, or the endpoint cannot be reached. Nothing is learned from it, and it leaves
+	// no ghost.
 	NotSent
-	// MaybeRefused means that the worker's answer was that of one without a free
-	// thread, and that its handler may have said so just as well, having run: the
-	// call does not come back. Its slot pauses for as long as such calls usually run,
-	// 1 ms at least and 250 ms at most.
+	// MaybeRefused means that the worker answered like one without a free thread, but
+	// that the answer may also come from a handler that has run: so the call does not
+	// come back. Its slot pauses for the usual run time of such calls, 1 ms at least and
+	// 250 ms at most.
 	MaybeRefused
 	// Lost means that the connection was lost under the call. The slot pauses as
 	// after a refusal.

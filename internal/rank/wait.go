@@ -2,21 +2,21 @@ package rank
 
 import "time"
 
-// handovers measures how often a slot is handed to a call that waits: what a
-// place in the queue costs.
+// handovers measures how often a slot is handed to a waiting call: the time that each
+// call ahead in the queue costs.
 //
 // Concurrency: belongs to the rank's lock.
 type handovers struct {
-	last  time.Duration // the last one; or when a slot was free last, if that was later
-	noted time.Duration // the last one
-	mean  time.Duration // between two of them, smoothed
-	count int           // seen so far, at most enough
+	last  time.Duration // the last handover, or the last time a slot was free, if that was later
+	noted time.Duration // the last handover
+	mean  time.Duration // between two handovers, smoothed
+	count int           // handovers so far, at most enough
 }
 
-// smoothing is for how many handovers the mean stands, about.
+// smoothing is the number of handovers behind the mean.
 const smoothing = 64
 
-// begin notes that until now there was a slot for whoever came.
+// begin notes that until now a slot was free for a new call.
 func (h *handovers) begin(now time.Duration) { h.last = max(h.last, now) }
 
 // note notes that a slot was handed over.
@@ -34,17 +34,16 @@ func (h *handovers) note(now time.Duration) {
 	h.mean += (gap - h.mean) / smoothing
 }
 
-// old reports whether all of them were long ago, so that they do not tell what
-// a place costs now.
+// old reports whether all handovers were too long ago to tell about waits now.
 func (h *handovers) old(now time.Duration) bool {
 	return now-h.noted >= max(halfLife, enough*h.mean)
 }
 
-// known reports whether there are enough of them to decide by.
+// known reports whether enough handovers were seen to decide by them.
 func (h *handovers) known(now time.Duration) bool { return h.count >= enough && !h.old(now) }
 
-// expectedWait estimates for how long a call of the account would wait that
-// joined l now; 0 if that is not known.
+// expectedWait estimates the wait of a call of the account that joins l now; 0 if that
+// is not known.
 func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Duration {
 	if !r.handovers.known(now) {
 		return 0
@@ -52,7 +51,7 @@ func (r *Rank) expectedWait(l *laneQueue, a *Account, now time.Duration) time.Du
 	return r.takes(l.ahead(a) + 1)
 }
 
-// takes estimates how long it takes until so many calls of a queue have slots.
+// takes estimates the time until so many calls of a queue have had slots.
 func (r *Rank) takes(places int) time.Duration {
 	if r.bind != nil { // each endpoint has a queue of its own
 		places *= len(r.up)
@@ -60,7 +59,7 @@ func (r *Rank) takes(places int) time.Duration {
 	return time.Duration(places) * r.handovers.mean
 }
 
-// assess tells a flow's line what its order may consider.
+// assess updates what the order may consider of a flow's list.
 func (r *Rank) assess(f *flow, now time.Duration) {
 	last, s := f.line.last, &f.line.standing
 	s.Time, s.Wait, s.Gap = last.time(), 0, r.handovers.mean
@@ -68,14 +67,14 @@ func (r *Rank) assess(f *flow, now time.Duration) {
 		l, weight := f.lane, f.account.terms.Weight
 		s.Wait = r.takes(l.before(min(int(float64(f.waiting)*l.weights/weight), l.waiting))) + last.method.usual()
 	}
-	if last.method.name != "" && last.method.cut >= enough { // all are late, and so it is not learned how long they run
+	if last.method.name != "" && last.method.cut >= enough { // all are cut, and so their run time is not known
 		s.Wait = s.Time
 	}
 }
 
-// ahead estimates how many calls are served before one of the account that
-// joined now: those of lanes that come first, and of each account in this lane as
-// many as go with its own, this one included, by their weights.
+// ahead estimates how many calls are served before a call of the account that joins
+// now: the calls of lanes that come first, and the calls that the other accounts of this
+// lane may have by their weights before it.
 func (l *laneQueue) ahead(a *Account) int {
 	own, weights, weight := 0, l.weights, a.terms.Weight
 	switch f := l.find(a); {
@@ -87,7 +86,8 @@ func (l *laneQueue) ahead(a *Account) int {
 	return l.before(min(int(float64(own+1)*weights/weight)-1, l.waiting))
 }
 
-// before adds to so many calls of this lane those of lanes that come first.
+// before returns calls, a number of calls of this lane, plus those of lanes that come
+// first.
 func (l *laneQueue) before(calls int) int {
 	for i := range l.queue.lanes {
 		if other := &l.queue.lanes[i]; other.lane.priority > l.lane.priority {
@@ -97,8 +97,8 @@ func (l *laneQueue) before(calls int) int {
 	return calls
 }
 
-// Drain estimates how long it takes until everyone who waits now has a slot. It
-// is what a caller is told that is refused for the length of the queue.
+// Drain estimates the time until all calls that wait now have a slot. A caller that is
+// refused because of the full queue is told this time.
 func (r *Rank) Drain() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
